@@ -18,13 +18,14 @@ class WrongAverage(DdpCodemod):
     """A number that is reduced over the ranks, and divided by the wrong count.
 
     ## What it does
-    Follows the numbers that a program prints, logs or writes back to the reduction over the ranks, through returns, lists, dicts
-    and functions, and counts how often the number of processes W enters, as one does with units: a count of the own share is a
-    W-th of the whole, a sum over the ranks multiplies by W, `len(loader)` behind a DistributedSampler is a W-th. Tells a number
-    that is W times too large (a sum over the ranks, divided by a count of one of them), one that is W times too small (a mean
-    that is divided by the number of processes again), and a mean of quotients of the ranks whose divisors their own data make:
-    the F1 of each rank, or a loss per token. Also tells what is summed over the ranks and put under a key that each rank draws
-    from random numbers of its own: the losses of several tasks become those of one.
+    Follows the numbers that a program prints, logs or writes back to the reduction over the ranks, through returns, lists,
+    dicts and functions, and counts how often the number of processes W enters, as one does with units: a count of the own
+    share is a W-th of the whole, a sum over the ranks multiplies by W, `len(loader)` behind a DistributedSampler is a W-th.
+    Tells a number that is W times too large (a sum over the ranks, divided by a count of one of them; a sum of their means),
+    one that is W times too small (a mean that is divided by the number of processes again), and a mean of quotients of the
+    ranks whose divisors their own data make: the F1 of each rank, or a loss per token. Also tells what is summed over the
+    ranks and put under a key that each rank draws from random numbers of its own: the losses of several tasks become those of
+    one.
 
     ## Why it matters
     The number looks like one of all ranks, and is none. On eight ranks an error is shown eight times too large, and changes with
@@ -105,7 +106,8 @@ class WrongAverage(DdpCodemod):
         for found in wrong_numbers(project, module):
             here = found.at.module is module
             at = found.at.node if here else found.shown.call.node
-            yield self.finding(module, at, _message(found, here=here), evidence=_way(found), reason=_ADVICE[found.fault])
+            advice = _ADVICE_OF_SUMS if found.fault is Fault.TOO_LARGE and found.at is found.joined else _ADVICE[found.fault]
+            yield self.finding(module, at, _message(found, here=here), evidence=_way(found), reason=advice)
         for own in own_keys(project, module) if module.holds(b"all_reduce") else ():
             text = (
                 f"what line {own.call.lineno} puts together from all ranks goes under `{own.key}`, which each rank has drawn on "
@@ -118,6 +120,9 @@ class WrongAverage(DdpCodemod):
 _ADVICE_OF_KEYS = (
     "draw it from a generator with one seed on all ranks, or reduce a number for each key once the loop is done"
 )
+_ADVICE_OF_SUMS = (
+    "divide by the number of processes behind the reduction (`dist.get_world_size()`), or reduce with `ReduceOp.AVG`"
+)
 _ADVICE = {
     Fault.TOO_LARGE: "reduce the count as well (`all_reduce` of both), or divide by the number of processes, too",
     Fault.TOO_SMALL: "divide by the number of processes once: behind a sum over the ranks, not behind a mean",
@@ -129,6 +134,11 @@ def _message(found: Wrong, *, here: bool) -> str:
     shown = found.shown
     where = f"`{shown.text}` in line {shown.call.line}" if here else f"`{shown.text}`"
     made = f"`{found.at.text}`" if here else f"`{found.at.text}` ({found.at.module.path}:{found.at.line})"
+    if found.fault is Fault.TOO_LARGE and found.at is found.joined:
+        return (
+            f"{made} adds up the means of all ranks, and nothing divides by the number of processes: {where} is as many times "
+            "too large as there are"
+        )
     if found.fault is Fault.TOO_LARGE:
         return (
             f"{made} divides a sum over all ranks by the count of one of them: {where} is as many times too large as there are "

@@ -497,8 +497,8 @@ def test_draws_of_another_library_or_under_several_seeds() -> None:
 
 
 def test_a_draw_that_decides_over_no_collective() -> None:
-    source = passes("random.seed(seed + rank)", "random.random()").replace("model(batch + 1).mean().backward()", "batch = batch + 1")
-    check_nothing(RULE, source)
+    source = passes("random.seed(seed + rank)", "random.random()")
+    check_nothing(RULE, source.replace("model(batch + 1).mean().backward()", "batch = batch + 1"))
 
 
 # Objects that are handed a wrapper, or only stand on one rank

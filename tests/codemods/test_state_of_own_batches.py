@@ -123,7 +123,8 @@ def test_one_process_the_ranks_by_hand_and_tests() -> None:
 # What is followed to the batch, beside other reductions
 
 IDLE = (
-    "used = torch.bincount(torch.cdist(x, self.codes).argmin(1), minlength=8)", "dist.all_reduce(used)", "self._fill(x, used == 0)",
+    "used = torch.bincount(torch.cdist(x, self.codes).argmin(1), minlength=8)", "dist.all_reduce(used)",
+    "self._fill(x, used == 0)",
 )  # fmt: skip
 CHOSEN = ('self.codes = nn.Parameter(torch.randn(8, 3))',)
 
@@ -135,7 +136,8 @@ def fills(*lines: str) -> str:
 @pytest.mark.parametrize(
     "lines",
     [("self.codes.data[idle] = rows[:8][idle]",),
-     ("order = torch.randperm(len(rows))", "fresh = rows[order][:8]", "self.codes.data = torch.where(idle[:, None], fresh, self.codes)"),
+     ("order = torch.randperm(len(rows))", "fresh = rows[order][:8]",
+      "self.codes.data = torch.where(idle[:, None], fresh, self.codes)"),
      ("fresh = rows.repeat(2, 1)[:8]", "self.codes.data.copy_(fresh)")],
 )  # fmt: skip
 def test_a_parameter_beside_a_sum_of_all_ranks(lines: tuple[str, ...]) -> None:
@@ -171,4 +173,5 @@ def test_a_method_that_the_loop_calls() -> None:
     check_told(StateOfOwnBatches, source, reason="let rank 0 choose for all")
     check_nothing(StateOfOwnBatches, source.replace("model.module.begin(x)", "model.module.begin(torch.ones(4, 3))"))
     check_nothing(StateOfOwnBatches, source.replace("codes", "queue"))
-    check_nothing(StateOfOwnBatches, source, files={"sync.py": "def send(ps):\n    for p in ps:\n        dist.broadcast(p.data, 0)\n"})
+    sent = "def send(ps):\n    for p in ps:\n        dist.broadcast(p.data, 0)\n"
+    check_nothing(StateOfOwnBatches, source, files={"sync.py": sent})

@@ -63,6 +63,18 @@ def test_a_sum_by_the_batches_of_one_rank(end: str) -> None:
     check_told(RULE, evaluate(end), reason=LARGE)
 
 
+@pytest.mark.parametrize(
+    ("step", "end"),
+    [(MEAN, "total /= len(loader)\ndist.all_reduce(total)\nloss = total.item()"),
+     (MEAN, "total = accelerator.reduce(total / len(loader), reduction='sum')\nloss = total.item()"),
+     ("each = loss_of(model(batch)).mean()\ndist.all_reduce(each)\nlosses.append(each.item())", "loss = np.mean(losses)"),
+     ("losses.append(loss_of(model(batch)))", "total = torch.stack(losses).mean()\ndist.all_reduce(total)\nloss = total.item()")],
+)  # fmt: skip
+def test_a_sum_of_the_means_of_all_ranks(step: str, end: str) -> None:
+    found = check_told(RULE, evaluate(end, step=step, start="total, losses = torch.zeros(1), []"), reason="behind the reduction")
+    assert "adds up the means of all ranks, and nothing divides by the number of processes" in found.message
+
+
 def test_a_sum_by_the_rows_of_one_rank() -> None:
     step = "total += loss_of(model(batch)).sum()\nn += batch.size(0)"
     found = check_told(RULE, evaluate("dist.all_reduce(total)\nloss = total.item() / n", step=step), reason=LARGE)
@@ -185,6 +197,67 @@ def test_nothing_of_loops_that_are_not_seen() -> None:
     check_nothing(RULE, evaluate(end, step="while model.more():\n    total += 1", start=start))
 
 
+IDIOMS = """
+class Meter:
+    def __init__(self):
+        self.sum, self.count = 0.0, 0
+
+    def update(self, value, n=1):
+        self.sum += value * n
+        self.count += n
+
+    def sync(self):
+        both = torch.tensor([self.sum, self.count])
+        dist.all_reduce(both)
+        self.sum, self.count = both.tolist()
+
+    @property
+    def avg(self):
+        return self.sum / max(self.count, 1)
+
+
+def mean_of(value, n):
+    shared = value.clone()
+    dist.all_reduce(shared, op=dist.ReduceOp.SUM)
+    shared /= n
+    return shared
+
+
+def mean_of_all(values, average=True):
+    world_size = dist.get_world_size()
+    if world_size < 2:
+        return values
+    names = sorted(values)
+    stacked = torch.stack([values[n] for n in names])
+    dist.all_reduce(stacked)
+    if average:
+        stacked /= world_size
+    return dict(zip(names, stacked))
+
+
+"""
+
+
+@pytest.mark.parametrize(
+    ("start", "step", "end"),
+    [("meter = Meter()", "meter.update(model(batch).mean().item(), len(batch))", "meter.sync()\nloss = meter.avg"),
+     ("losses = []", "losses.append(mean_of(model(batch).mean(), args.world_size).item())", "loss = sum(losses) / len(losses)"),
+     ("loss = 0.0", "loss += mean_of_all({'loss': model(batch).mean()})['loss'].item()", "loss = loss / len(loader)"),
+     ("stats = torch.zeros(2)", "stats[0] += model(batch).sum()\nstats[1] += len(batch)",
+      "dist.all_reduce(stats)\nloss = (stats[0] / stats[1]).item()"),
+     ("rows = []", "rows.append(model(batch))",
+      "mine = torch.cat(rows)\nparts = [torch.zeros_like(mine) for _ in range(2)]\ndist.all_gather(parts, mine)\n"
+      "every = torch.cat(parts)\nloss = every.sum() / len(every)"),
+     ("total, n = torch.zeros(1), torch.zeros(1)", "total += model(batch).mean()\nn += 1",
+      "dist.all_reduce(total)\ndist.all_reduce(n)\nloss = total / n"),
+     ("running = 0.0", "each = model(batch).mean()\ndist.all_reduce(each)\nrunning += each.item() / dist.get_world_size()",
+      "loss = running / len(loader)")],
+)  # fmt: skip
+def test_the_usual_ways_that_are_right(start: str, step: str, end: str) -> None:
+    source = evaluate(end, step=step, start=start)
+    check_nothing(RULE, source.replace(HEAD, HEAD + IDIOMS))
+
+
 @pytest.mark.parametrize(
     ("step", "end", "shows"),
     [("n += batch.size(0)", "n = torch.tensor(n)\ndist.all_reduce(n)\nrows = n.item() / dist.get_world_size()",
@@ -200,7 +273,8 @@ def test_nothing_of_a_mean_over_shares_that_differ_by_a_row() -> None:
     source = (
         f"{HEAD}def evaluate(model, rows, loss_of):\n    mine = rows[dist.get_rank() :: dist.get_world_size()]\n    total = 0.0\n"
         "    for row in mine:\n        total += loss_of(model(row)).item()\n    loss = torch.tensor(total / len(mine))\n"
-        "    dist.all_reduce(loss)\n    loss /= dist.get_world_size()\n    if dist.get_rank() == 0:\n        print('loss', loss)\n"
+        "    dist.all_reduce(loss)\n    loss /= dist.get_world_size()\n"
+        "    if dist.get_rank() == 0:\n        print('loss', loss)\n"
     )
     check_nothing(RULE, source)
     check_told(RULE, source.replace("    loss /= dist.get_world_size()\n", "    loss = loss / len(mine)\n"), reason=LARGE)
@@ -223,8 +297,8 @@ class Rows:
 def test_a_data_set_that_holds_a_share() -> None:
     end = "total /= len(rows)\ndist.all_reduce(total)\nloss = total.item() / dist.get_world_size()"
     start = "total = torch.zeros(1)\nrows = Rows(data, dist.get_rank(), dist.get_world_size())\nloader = DataLoader(rows, 8)"
-    source = evaluate(end, step="total += loss_of(model(batch)).sum()", start=start).replace("\ndef evaluate", f"{OWN_SET}\ndef evaluate")
-    check_nothing(RULE, source)
+    source = evaluate(end, step="total += loss_of(model(batch)).sum()", start=start)
+    check_nothing(RULE, source.replace("\ndef evaluate", f"{OWN_SET}\ndef evaluate"))
 
 
 # Under keys of the rank's own

@@ -29,7 +29,7 @@ _COMMON = frozenset({"__init__", "main", "forward", "__call__", "run", "train", 
 class Fault(Enum):
     """What is wrong with it."""
 
-    TOO_LARGE = "a sum over the ranks is divided by a count of one of them"
+    TOO_LARGE = "a sum over the ranks is divided by a count of one of them, or means are summed"
     TOO_SMALL = "it is divided by the number of processes, and is a mean already"
     UNEVEN = "quotients of the ranks are averaged, whose divisors differ"
 
@@ -45,7 +45,7 @@ class Wrong:
 
 
 def wrong_numbers(project: Project, module: SourceModule) -> list[Wrong]:
-    """Those that a file shows, by the place that makes them wrong: of several numbers of one place the first."""
+    """Those that a file shows, by the reduction: of several numbers of one the first."""
     analysis = variance(project)
     if not analysis.is_parallel(module):
         return []
@@ -59,7 +59,7 @@ def wrong_numbers(project: Project, module: SourceModule) -> list[Wrong]:
         reading = Reading(project, analysis)
         read(reading, module, site)
         for wrong in filter(None, map(_judged, reading.shown)):
-            found.setdefault((wrong.at.module.path, wrong.at.line, wrong.fault), wrong)
+            found.setdefault((wrong.joined.module.path, wrong.joined.line, wrong.fault), wrong)
     return sorted(found.values(), key=lambda w: w.shown.call.line)
 
 
@@ -110,8 +110,8 @@ def _judged(shown: Shown) -> Wrong | None:
     scale = shown.scale
     if scale.joined is None or not scale.average or not _is_named(shown):
         return None
-    if not scale.open and scale.power >= 1 and scale.counted is not None:
-        return Wrong(Fault.TOO_LARGE, scale.counted, scale.joined, shown)
+    if not scale.open and scale.power >= 1:
+        return Wrong(Fault.TOO_LARGE, scale.counted or scale.joined, scale.joined, shown)
     if not scale.open and scale.power <= -1 and scale.shared is not None:
         return Wrong(Fault.TOO_SMALL, scale.shared, scale.joined, shown)
     if scale.uneven is not None and not _trains(scale):
