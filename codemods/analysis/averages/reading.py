@@ -8,16 +8,14 @@ from typing import Any
 
 from codemods.analysis.averages.calls import count_of
 from codemods.analysis.averages.expressions import divided, number_of
-from codemods.analysis.averages.frame import DEEPEST, Frame, Reading, Shown
-from codemods.analysis.averages.scale import CONSTANT, Items, Number, Parts, Scale, averaged, mapped, plus, times
-from codemods.analysis.bindings import bindings_of
+from codemods.analysis.averages.frame import DEEPEST, Frame, Reading
+from codemods.analysis.averages.scale import CONSTANT, Items, Number, Parts, Scale, mapped, plus, times
+from codemods.analysis.averages.showing import show
 from codemods.analysis.call_graph import FunctionSite
 from codemods.analysis.ranks.several_processes import several_processes
-from codemods.analysis.variance.number_words import is_text
-from codemods.analysis.variance.outlets import says_shown
 from codemods.analysis.variance.paths import parameters, path_of, unpacked
 from codemods.record import replace
-from codemods.source import SourceModule, child_nodes, walk
+from codemods.source import SourceModule, walk
 
 _MOST_STATEMENTS = 60  # of a function that a call is followed into
 
@@ -96,7 +94,7 @@ def _assign(frame: Frame, node: ast.Assign | ast.AnnAssign) -> None:
         _add(frame, targets[0], node.value.right)
         return
     number = frame.of(node.value)
-    _show(frame, node)
+    show(frame, node)
     for target in targets:
         _bind(frame, target, number)
 
@@ -191,7 +189,7 @@ def _expression(frame: Frame, node: ast.Expr) -> None:
     if isinstance(func, ast.Attribute) and func.attr in ("append", "add_", "div_", "mul_") and len(call.args) == 1:
         _method(frame, call, func)
         return
-    _show(frame, node)
+    show(frame, node)
     frame.of(call)
 
 
@@ -318,50 +316,6 @@ def _with(frame: Frame, node: ast.With | ast.AsyncWith) -> bool:
 def _try(frame: Frame, node: ast.Try | ast.TryStar) -> bool:
     left = _block(frame, [*node.body, *node.orelse])
     return _block(frame, node.finalbody) or left
-
-
-# What is shown
-
-
-def _show(frame: Frame, node: ast.stmt) -> None:
-    """Note the numbers that a call of the statement shows."""
-    for call in (n for n in walk(node) if isinstance(n, ast.Call) and says_shown(n)):
-        for given in (*call.args, *(k.value for k in call.keywords)):
-            _shown_part(frame, call, given, 0)
-
-
-def _shown_part(frame: Frame, call: ast.Call, part: ast.expr, depth: int) -> None:
-    if isinstance(part, (ast.JoinedStr, ast.FormattedValue)) or _formats(part):
-        for child in child_nodes(part):
-            if isinstance(child, ast.expr):
-                _shown_part(frame, call, child, depth)
-        return
-    if isinstance(part, (ast.Dict, ast.Tuple, ast.List)):
-        for value in part.values if isinstance(part, ast.Dict) else part.elts:
-            _shown_part(frame, call, value, depth)
-        return
-    found = frame.of(part)
-    if isinstance(found, Scale):
-        frame.reading.shown.append(_noted(frame, call, part, found))
-    elif isinstance(found, (Parts, Items)):
-        entries = [v for _, v in found.entries] if isinstance(found, Parts) else [averaged(found)]
-        frame.reading.shown += [_noted(frame, call, part, v) for v in entries if isinstance(v, Scale)]
-    elif isinstance(part, ast.Name) and depth == 0:
-        values = [b.value for b in bindings_of(frame.module, part) if b.value is not None]
-        for value in values if len(values) == 1 and is_text(values[0]) else ():
-            _shown_part(frame, call, value, depth + 1)
-
-
-def _formats(node: ast.expr) -> bool:
-    """True for `"loss {}".format(loss)` and `"loss %.3f" % loss`."""
-    if isinstance(node, ast.Call):
-        return isinstance(node.func, ast.Attribute) and node.func.attr == "format"
-    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) and is_text(node.left)
-
-
-def _noted(frame: Frame, call: ast.Call, part: ast.expr, scale: Scale) -> Shown:
-    text = " ".join(frame.module.text_of(part).split())
-    return Shown(frame.at(call), text if len(text) <= 60 else text[:57] + "...", frame.resolved(scale) or scale)
 
 
 _STATEMENTS: dict[type[ast.stmt], Callable[[Frame, Any], bool | None]] = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from enum import Enum
 
 from codemods.analysis.averages.frame import Reading, Shown
@@ -18,9 +18,13 @@ from codemods.analysis.variance.outlets import says_shown
 from codemods.data.rank_variance import BACKWARDS
 from codemods.project import Project
 from codemods.record import record
-from codemods.source import SourceModule, walk, walk_scope
+from codemods.source import FunctionNode, SourceModule, walk, walk_scope
 
 _JOINS = ("reduce", "gather")
+# Words of files that reduce over ranks: `x.gather(` of torch and `reduce(` of functools stand in too many to be read.
+_WORDS = ("all_reduce", "all_gather", "gather_object", "gather_for_metrics", "accelerator.gather(", "accelerator.reduce(",
+          "dist.reduce(", "distributed.reduce(")  # fmt: skip
+_MOST_FILES = 12  # that call a function of one name
 _HOPS = 2  # functions that call functions that join
 _MOST_NAMES = 60
 _COMMON = frozenset({"__init__", "main", "forward", "__call__", "run", "train", "update", "step"})
@@ -80,30 +84,40 @@ def _joining(project: Project) -> frozenset[str]:
     """The names of functions that come to a reduction, or call one that does."""
 
     def build() -> frozenset[str]:
-        names = {name for path in _files(project, _JOINS) for name, ends in _called(project, path) if any(map(_joins, ends))}
+        paths = {p for word in _WORDS for p in _files(project, word)}
+        names = {name for path in paths for name, ends in _called(project, path) if any(map(_joins, ends))} - _COMMON
+        fresh = set(names)
         for _ in range(_HOPS):
-            fresh = sorted(names - _COMMON)[:_MOST_NAMES]
-            paths = _files(project, [f"{name}(" for name in fresh])
-            names |= {name for path in paths for name, ends in _called(project, path) if ends & names - _COMMON}
-        return frozenset(names - _COMMON)
+            calling = [_files(project, f"{name}(") for name in sorted(fresh)[:_MOST_NAMES]]
+            paths = {p for found in calling if len(found) <= _MOST_FILES for p in found}
+            more = {name for path in paths for name, ends in _called(project, path) if ends & fresh} - _COMMON
+            names, fresh = names | more, more - names
+        return frozenset(names)
 
     return project.keep(("functions that join",), build)
 
 
-def _files(project: Project, words: Iterable[str]) -> list[str]:
-    found = {p for word in words for p in project.files_containing(word.encode())}
-    return sorted(p for p in found if p.endswith(".py") and not is_test_file(p))
+def _files(project: Project, word: str) -> list[str]:
+    return [p for p in project.files_containing(word.encode()) if p.endswith(".py") and not is_test_file(p)]
 
 
 def _called(project: Project, path: str) -> list[tuple[str, frozenset[str]]]:
-    """The functions of a file, each with the last names of what it calls."""
+    """The functions of a file, each by the name that calls it, with the last names of what it calls."""
 
     def build() -> list[tuple[str, frozenset[str]]]:
         module = project.module(path)
-        found = module.functions if module is not None else []
-        return [(f.name, frozenset(_end(n) for n in walk(f) if isinstance(n, ast.Call))) for f in found]
+        if module is None:
+            return []
+        ends = [frozenset(_end(n) for n in walk(f) if isinstance(n, ast.Call)) for f in module.functions]
+        return [(_name(module, f), e) for f, e in zip(module.functions, ends, strict=True)]
 
     return project.keep(("called in functions", path), build)
+
+
+def _name(module: SourceModule, function: FunctionNode) -> str:
+    """By which a function is called; of `__call__` that of its class, by which the object is made."""
+    owner = module.class_of(function)
+    return owner.name if function.name == "__call__" and owner is not None else function.name
 
 
 def _judged(shown: Shown) -> Wrong | None:
