@@ -32,7 +32,7 @@ REASON = re.compile(r"([A-Z_]+) = \"")
 # Findings whose evidence is a path from where the ranks part to where they wait: any place on it is a fair one.
 WITH_A_PATH = ("DDP301", "DDP303", "DDP305", "DDP411")
 # Findings that speak of a number, and of nothing else: no answer to a program that hangs.
-OF_NUMBERS = ("DDP101", "DDP106")
+OF_NUMBERS = ("DDP101", "DDP106", "DDP115")
 NUMBERS = ("wrong-number", "diverged")
 
 

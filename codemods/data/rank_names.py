@@ -72,7 +72,9 @@ ORDERED_CONTEXTS = frozenset(
 EXIT_CALLS = frozenset({"sys.exit", "exit", "quit", "os._exit"})
 
 # A field, property or method of an object that nothing shows the class of is looked for by its name, if that speaks of ranks.
-MEMBER_WORD = late(r"rank|master|main_proc|is_main|primary|is_root|chief|is_first|leader|first_proc|_zero$|^gpu$", re.I)
+MEMBER_WORD = late(
+    r"rank|master|main_proc|is_main|primary|is_root|chief|is_first|leader|first_proc|_zero$|process_index|^gpu$", re.I
+)
 
 
 @lru_cache(maxsize=16384)  # asked of every name that is read

@@ -28,7 +28,8 @@ class UnreducedNumber(DdpCodemod):
     the number is: it decides which checkpoint is kept (by rank 0's share, or by each rank's own), it is given as the result of
     an evaluation, it is the number of an epoch of training, or it stands in a log beside one that the same loop reduces; of the
     last two it tells one a project, that of the heaviest loop. Output of rank 0 is what stands under a test of the rank, what
-    goes to an object that rank 0 alone has, and what goes through a logger that the project keeps quiet on the other ranks.
+    goes to an object that rank 0 alone has, and what goes through a logger that the project keeps quiet on the other ranks. Also
+    tells a result that is made of the rank's own part where the function has just gathered those of all ranks.
 
     ## Why it matters
     On eight ranks the number is that of an eighth of the data. The printed accuracy is not that of the set it is taken for, and
@@ -89,6 +90,7 @@ class UnreducedNumber(DdpCodemod):
     - Says nothing of a dict of all that a training logs, where its numbers are not seen.
     - Says nothing of the loss of a single step that rank 0 draws or prints while it trains, where no number of that loop is
       reduced: that is what most programs want, and nothing rests on it. Nothing of what Lightning logs at each step.
+    - Says nothing of a part that was gathered where those of the others are put into it afterwards.
     - Says nothing of a line that prints a number which the same function also puts together from all ranks.
     - Tells one number a loop: what decides before a result, a result before a number of the training; one of those a project.
     - Says nothing of a loss that only its name says to be the rank's own.
@@ -100,7 +102,7 @@ class UnreducedNumber(DdpCodemod):
     code = "DDP106"
     TRIGGERS = (
         (b"print", b"best", b"lowest", b"highest", b"min", b"max", b"log", b"add_scalar", b"write", b"dump"),
-        (b"loss", b"acc", b"metric", b"score", b"item()", b"avg", b"mean"),
+        (b"loss", b"acc", b"metric", b"score", b"item()", b"avg", b"mean", b"iou", b"dice", b"recall", b"precision", b"rror"),
     )
     READS_TESTS = False
 
@@ -158,6 +160,12 @@ def _message(number: Number, beside: ast.Call | None, helper: Reduction | None) 
     line = getattr(number.shown, "lineno", 0)
     there = "" if number.at is number.shown else f" in line {line}"
     text = number.text if len(number.text) <= 60 else number.text[:57] + "..."
+    if number.over is not None:
+        over = number.over
+        return (
+            f"line {over.gathered.lineno} gathers `{over.own}` of all ranks into `{over.parts}`, and this is made of the rank's "
+            f"own: rank 0 gives `{text}`{there} as the result, without what the others have"
+        )
     if number.alone:
         use = "decides which result is the best" if number.role is Role.DECIDES else "is given as the result"
         return f"rank 0 alone goes through a loader that shares the data out, and `{text}`{there}, of that one share, {use}"

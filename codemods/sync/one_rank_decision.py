@@ -46,9 +46,10 @@ class OneRankDecision(DdpCodemod):
     helpers, an exception that a `backward` hook swallows, what rank 0 alone sets where it decides over all ranks, a loop that
     is left by rank 0, or by the answer of an object that rank 0 alone tells anything, and a collective in a `finally`, which an
     exception on one rank leads to. Tells a rank that leaves out a batch, an output of its model or a score that is missing, and
-    one that ends by `exit()` in an exception handler, also in the `forward` of a model. Finds `sys.exit(1)` and `raise` for a
-    loss that is not a number, where the repository starts the program so that the other ranks run on: by srun without
-    `--kill-on-bad-exit`, by submitit, by `torch.distributed.launch` of a torch below 1.8, by processes that are joined in turn.
+    one that ends by `exit()` in an exception handler, also in the `forward` of a model, and a way that is drawn from random
+    numbers whose seed takes the rank. Finds `sys.exit(1)` and `raise` for a loss that is not a number, where the repository
+    starts the program so that the other ranks run on: by srun without `--kill-on-bad-exit`, by submitit, by
+    `torch.distributed.launch` of a torch below 1.8, by processes that are joined in turn.
 
     ## Why it matters
     The rank that stops makes no more collectives. The others wait for it in the next backward pass, until the time-out. The way
@@ -106,6 +107,7 @@ class OneRankDecision(DdpCodemod):
     - Says nothing of an exit with a status other than 0, or of a `raise`, where only torchrun, `mp.spawn` or another launcher
       that stops the others is seen to start the program.
     - Says nothing of exceptions that a server (Flask, FastAPI, Streamlit, Gradio) catches: one process runs it.
+    - Says nothing of a draw where one of the seeds of its library does not take the rank, or none is seen.
     - Says nothing of a number of a dict to which a time of the process was added: which of them decides is not shown.
     - Tells a decorated hook, and one with an early exit by rank: the reduction has to stand where every rank comes.
     - Tells Lightning older than 1.6, which has no `trainer.strategy`.

@@ -11,9 +11,11 @@ from codemods.analysis.files.loose_ends import brought_in_by, by_a_setting
 from codemods.analysis.loading.same_program import reached
 from codemods.analysis.logged.epoch_numbers import is_kept_to_one_device
 from codemods.analysis.ranks.uses import constructions
+from codemods.analysis.wrapped.followed_batches import followed_states
 from codemods.analysis.wrapped.own_batches import WORDS, OwnState, own_states
 from codemods.codemod import DdpCodemod
 from codemods.findings import Evidence, Finding
+from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.sites import Site
 from codemods.source import SourceModule
@@ -23,9 +25,13 @@ _FILES = 40
 _TRAINS = (b"backward(", b"training_step")
 # A program that brings parameters and buffers together by hand.
 _BY_HAND = (b"average_params", b"broadcast_params", b"sync_params", b"sync_model", b"average_buffers", b"sync_buffers")
+_SENT_ANEW = (b"broadcast(p.", b"broadcast(p,", b"broadcast(param", b"broadcast(v.", b"broadcast(v,")
 _BROUGHT = (
     "sum what the ranks saw first (`dist.all_reduce` of counts and sums), as SyncBatchNorm does; every rank has to come there"
 )
+
+_SENT = "let rank 0 choose for all (`dist.broadcast(values, src=0)` on every rank), or gather the batches first"
+_WRITES = late(rb"self\.\w+(?:\.data)?\[[^\]\n]*\]\s*=[^=]|\.data\s*=[^=]|(?:copy_|scatter_)\(")
 
 
 class StateOfOwnBatches(DdpCodemod):
@@ -34,7 +40,9 @@ class StateOfOwnBatches(DdpCodemod):
     ## What it does
     Finds modules whose `forward`, itself or by its methods, writes into a parameter of theirs what it makes of the batch (an
     initialization by the first batch, statistics that are kept as a parameter), or moves a codebook on by the mean of the batch
-    (vector quantization), without any reduction, gather or broadcast in the class.
+    (vector quantization), without any reduction, gather or broadcast in the class. Beside such ones, and in methods that the
+    training calls by itself, finds what is followed to the batch and put into a parameter: codes that are not used and begin
+    anew at rows of the own batch.
 
     ## Why it matters
     DDP sends the parameters once, when it is made, and averages gradients from then on. What a forward writes into a parameter is
@@ -100,8 +108,10 @@ class StateOfOwnBatches(DdpCodemod):
     each forward, is a decision.
 
     ## Refuses
-    - Says nothing where the class reduces, gathers, broadcasts or synchronizes anything, and where the project brings parameters
-      or buffers together by hand (`average_params`, `sync_buffers`).
+    - Says nothing where the class reduces, gathers, broadcasts or synchronizes anything, unless what goes into the parameter is
+      followed past that, and where the project brings parameters or buffers together by hand (`average_params`, a broadcast of
+      each parameter).
+    - Says nothing of queues, banks, caches and hidden states that are kept as parameters.
     - Says nothing of running means and variances, as BatchNorm keeps them, of counters, masks and queues.
     - Says nothing of what `forward` does not come to, and of what is made of the shape of the batch alone.
     - Says nothing of a class that nobody makes, or that is only made under a test: an option may leave it out.
@@ -116,11 +126,11 @@ class StateOfOwnBatches(DdpCodemod):
     code = "DDP311"
     TRIGGERS = (
         (b"Parameter(", b"register_parameter", b"register_buffer"),
-        (b"copy_(", b".data", b"mul_(", b"lerp_(", b"ema", b"[...]", b"* self."),
+        (b"copy_(", b".data", b"mul_(", b"lerp_(", b"ema", b"[...]", b"* self.", b"] = "),
     )
     SITES = (
         Site(
-            rb"\.data\b[^\n]*(?:copy_\(|mul_\(|add_\(|=)|\.(?:copy_|mul_|lerp_)\(|\w*(?:ema|moving|average)\w*\(|self\.\w+\[\.\.\.\]\s*="
+            rb"\.data\b[^\n]*(?:copy_\(|mul_\(|add_\(|=)|\.(?:copy_|mul_|lerp_)\(|\w*(?:ema|moving|average)\w*\(|self\.\w+\[[^\]\n]*\]\s*=[^=]"
             rb"|self\.(\w+)\s*=[^\n=]*\*\s*self\.\1\b|self\.(\w+)\s*=\s*self\.\w+\s*\*\s*self\.\2\b",
             b".data", b"copy_(", b"mul_(", b"lerp_(", b"ema", b"moving", b"average", b"[...]", b"self.",
         ),
@@ -133,14 +143,32 @@ class StateOfOwnBatches(DdpCodemod):
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_module(module) or not any(module.holds(word) for word in WORDS):
             return
-        if any(project.files_containing(word) for word in _BY_HAND):
+        if any(project.files_containing(word) for word in (*_BY_HAND, *_SENT_ANEW)):
             return
+        told: set[str] = set()
         for found in own_states(project, module):
             shown = _several(project, module)
             if shown is None or is_kept_to_one_device(project) or not _is_made(project, module, found.owner):
                 continue
+            told.add(found.owner.name)
             others = "".join(f", `{name}`" for name in found.others[:3])
             yield self.finding(module, found.node, _message(found, others), evidence=[shown], reason=_BROUGHT)
+        if _WRITES.search(module.data):
+            yield from self._followed(project, module, told)
+
+    def _followed(self, project: Project, module: SourceModule, told: set[str]) -> Iterator[Finding]:
+        """What a method that the training calls puts into a parameter, if it comes from the rank's own batch."""
+        for found in followed_states(project, module):
+            if found.owner.name in told or is_kept_to_one_device(project):
+                continue
+            if _several(project, module) is None or not _is_made(project, module, found.owner):
+                continue
+            way = [Evidence("way", link.text, link.path, link.line) for link in found.way]
+            text = (
+                f"each rank sets the parameter `{found.name}` of {found.owner.name} from its own batch: DDP sends parameters "
+                "only when it is made, so the ranks go on with different ones, and rank 0's are saved"
+            )
+            yield self.finding(module, found.node, text, evidence=way, reason=_SENT)
 
 
 def _message(found: OwnState, others: str) -> str:

@@ -453,3 +453,182 @@ def test_an_object_that_is_told_the_rank_is_not_made_of_it() -> None:
         "    if first > 3:\n        dist.all_reduce(rounds)\n"
     )
     check_nothing(OneRankDecision, source)
+
+
+# Draws under a seed of the rank's own
+
+PASSES = (
+    f"{DIST}import random\nimport numpy as np\n\n\ndef train(model, loader, rank, seed):\n    SEED\n    for batch in loader:\n"
+    "        model(batch).mean().backward()\n        if DRAW < 0.3:\n            model(batch + 1).mean().backward()\n\n\n"
+    "def main(net, loader, seed):\n    train(torch.nn.parallel.DistributedDataParallel(net), loader, dist.get_rank(), seed)\n"
+)
+
+
+def passes(seed: str, draw: str) -> str:
+    return PASSES.replace("SEED", seed).replace("DRAW", draw)
+
+
+OWN_SEEDS = [
+    ("random.seed(seed + rank)", "random.random()"),
+    ("np.random.seed(seed * 100 + rank)", "np.random.rand()"),
+    ("torch.manual_seed(seed + rank)", "torch.rand(1).item()"),
+    ("draw = random.Random(rank)", "draw.random()"),
+    ("draw = np.random.default_rng(seed + rank)", "draw.uniform()"),
+    ("draw = torch.Generator().manual_seed(seed + rank)", "torch.rand(1, generator=draw).item()"),
+    ("draw = torch.Generator()\n    draw.manual_seed(seed + rank)", "torch.rand(1, generator=draw).item()"),
+]
+
+
+@pytest.mark.parametrize(("seed", "draw"), OWN_SEEDS)
+def test_a_draw_under_a_seed_of_the_rank(seed: str, draw: str) -> None:
+    found = check_told(RULE, passes(seed, draw), reason="so that all decide alike")
+    assert found.message.startswith("each process decides on its own over")
+
+
+@pytest.mark.parametrize(("seed", "draw"), [(s.replace(" + rank", "").replace("(rank)", "(seed)"), d) for s, d in OWN_SEEDS])
+def test_a_draw_under_one_seed(seed: str, draw: str) -> None:
+    check_nothing(RULE, passes(seed, draw))
+
+
+def test_draws_of_another_library_or_under_several_seeds() -> None:
+    check_nothing(RULE, passes("random.seed(seed + rank)", "np.random.rand()"))
+    check_nothing(RULE, passes("random.seed(seed)\n    random.seed(seed + rank)", "random.random()"))
+    check_nothing(RULE, passes("pass", "random.random()"))
+
+
+def test_a_draw_that_decides_over_no_collective() -> None:
+    source = passes("random.seed(seed + rank)", "random.random()")
+    check_nothing(RULE, source.replace("model(batch + 1).mean().backward()", "batch = batch + 1"))
+
+
+# Objects that are handed a wrapper, or only stand on one rank
+
+STEPS = f"""{DIST}from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, DistributedSampler
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.BatchNorm1d(3)
+
+    def forward(self, x):
+        return self.body(x)
+
+
+class Steps:
+    def __init__(self, model):
+        self.model = model
+
+    def step(self, batch):
+        each = self.model(batch).mean(1)
+        if (each > 1).any():
+            each = each + self.model(batch * 2).mean(1)
+        each.mean().backward()
+
+
+def main(data):
+    loader = DataLoader(data, sampler=DistributedSampler(data))
+    steps = Steps(DistributedDataParallel(Net()))
+    for batch in loader:
+        steps.step(batch)
+"""
+
+
+def test_a_second_forward_of_a_wrapper_that_an_object_is_handed() -> None:
+    found = check_told(RULE, STEPS, reason="reduce the deciding number")
+    assert "self.model(), the forward of the wrapper" in found.message
+    check_nothing(RULE, STEPS.replace("nn.BatchNorm1d(3)", "nn.Linear(3, 3)"))
+    check_nothing(RULE, STEPS.replace("DistributedDataParallel(Net())", "Net()"))
+
+
+FOLDER = f"""{DIST}from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.BatchNorm1d(3)
+
+    def forward(self, x):
+        return self.body(x)
+
+
+class Reports:
+    def __init__(self, folder):
+        self.folder = folder if dist.get_rank() == 0 else None
+
+    @property
+    def active(self):
+        return self.folder is not None
+
+    def show(self, model, rows):
+        torch.save(model(rows), self.folder)
+
+
+def main(loader, folder, rows):
+    model = DistributedDataParallel(Net())
+    reports = Reports(folder)
+    for batch in loader:
+        model(batch).mean().backward()
+        if reports.active:
+            reports.show(model, rows)
+"""
+
+
+def test_an_object_that_has_something_on_one_rank_alone() -> None:
+    found = check_told(RULE, FOLDER, reason="")
+    assert "by `if reports.active` only some ranks come to model(), the forward of the wrapper" in found.message
+    check_nothing(RULE, FOLDER.replace("folder if dist.get_rank() == 0 else None", "folder"))
+    check_nothing(RULE, FOLDER.replace("reports.show(model, rows)", "reports.show(model.module, rows)"))
+
+
+# Callbacks that others hand what they look at
+
+STOPS = """\
+import torch
+from transformers import Trainer, TrainerCallback, TrainingArguments
+
+
+class Losses(Trainer):
+    last_loss = None
+
+    def compute_loss(self, model, inputs, return_outputs=False, **kwargs):
+        loss = super().compute_loss(model, inputs, **kwargs)
+        self.last_loss = loss.item()
+        return loss
+
+
+class Stop(TrainerCallback):
+    def __init__(self, target):
+        self.target, self.trainer = target, None
+
+    def on_step_end(self, args, state, control, **kwargs):
+        if self.trainer.last_loss < self.target:
+            control.should_training_stop = True
+
+
+def main(model, rows):
+    stop = Stop(0.5)
+    trainer = Losses(model=model, args=TrainingArguments("out"), train_dataset=rows, callbacks=[stop])
+    stop.trainer = trainer
+    trainer.train()
+"""
+
+
+def test_a_callback_that_is_handed_the_trainer_later() -> None:
+    found = check_told(RULE, STOPS, reason="reduce the decision over the ranks first")
+    assert "a rank that stops leaves the others in the next backward" in found.message
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("stop.trainer = trainer", "other.trainer = trainer"),
+     ("self.last_loss = loss.item()", "self.last_loss = self.accelerator.gather(loss).mean().item()"),
+     ("self.last_loss = loss.item()", "self.last_loss = 0.1"),
+     ("self.trainer.last_loss < self.target", "state.global_step > self.target")],
+)  # fmt: skip
+def test_a_callback_that_all_ranks_decide_alike(old: str, new: str) -> None:
+    check_nothing(RULE, STOPS.replace(old, new))

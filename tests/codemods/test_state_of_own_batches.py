@@ -118,3 +118,60 @@ def test_one_process_the_ranks_by_hand_and_tests() -> None:
     check_nothing(StateOfOwnBatches, source.replace("import torch.distributed as dist; WORLD = dist.group.WORLD\n", ""))
     check_nothing(StateOfOwnBatches, source, files={"utils.py": "def average_params(params):\n    pass\n"})
     check_nothing(StateOfOwnBatches, source, path="tests/test_net.py")
+
+
+# What is followed to the batch, beside other reductions
+
+IDLE = (
+    "used = torch.bincount(torch.cdist(x, self.codes).argmin(1), minlength=8)", "dist.all_reduce(used)",
+    "self._fill(x, used == 0)",
+)  # fmt: skip
+CHOSEN = ('self.codes = nn.Parameter(torch.randn(8, 3))',)
+
+
+def fills(*lines: str) -> str:
+    return "\n    def _fill(self, rows, idle):\n" + "".join(f"        {line}\n" for line in lines)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [("self.codes.data[idle] = rows[:8][idle]",),
+     ("order = torch.randperm(len(rows))", "fresh = rows[order][:8]",
+      "self.codes.data = torch.where(idle[:, None], fresh, self.codes)"),
+     ("fresh = rows.repeat(2, 1)[:8]", "self.codes.data.copy_(fresh)")],
+)  # fmt: skip
+def test_a_parameter_beside_a_sum_of_all_ranks(lines: tuple[str, ...]) -> None:
+    found = check_told(StateOfOwnBatches, net(CHOSEN, *IDLE, methods=fills(*lines)), reason="let rank 0 choose for all")
+    assert "sets the parameter `codes` of Net from its own batch" in found.message
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [("fresh = rows[:8].clone()", "dist.broadcast(fresh, src=0)", "self.codes.data[idle] = fresh[idle]"),
+     ("parts = [torch.empty_like(rows) for _ in range(2)]", "dist.all_gather(parts, rows)", "fresh = torch.cat(parts)[:8]",
+      "self.codes.data[idle] = fresh[idle]"),
+     ("fresh = self.pick(rows)", "self.codes.data[idle] = fresh[idle]"),
+     ("fresh = shared_rows(rows)", "self.codes.data[idle] = fresh[idle]"),
+     ("self.codes.data[idle] = torch.randn(8, 3)[idle]",),
+     ("fresh = rows[:8]", "self.seen = fresh[idle]")],
+)  # fmt: skip
+def test_what_all_ranks_have_or_what_is_not_followed(lines: tuple[str, ...]) -> None:
+    check_nothing(StateOfOwnBatches, net(CHOSEN, *IDLE, methods=fills(*lines)))
+
+
+LOOP = (
+    "\n\ndef train(data):\n    loader = DataLoader(data, sampler=DistributedSampler(data))\n"
+    "    model = nn.parallel.DistributedDataParallel(Net())\n    for x in loader:\n        model(x).mean().backward()\n"
+    "        model.module.begin(x)\n"
+)
+LOADERS = "from torch.utils.data import DataLoader\nfrom torch.utils.data.distributed import DistributedSampler\n"
+
+
+def test_a_method_that_the_loop_calls() -> None:
+    begin = "\n    def begin(self, rows):\n        self.codes.data[:4] = rows[:4]\n"
+    source = net(CHOSEN, methods=begin, head=LOADERS + HEAD, behind=LOOP)
+    check_told(StateOfOwnBatches, source, reason="let rank 0 choose for all")
+    check_nothing(StateOfOwnBatches, source.replace("model.module.begin(x)", "model.module.begin(torch.ones(4, 3))"))
+    check_nothing(StateOfOwnBatches, source.replace("codes", "queue"))
+    sent = "def send(ps):\n    for p in ps:\n        dist.broadcast(p.data, 0)\n"
+    check_nothing(StateOfOwnBatches, source, files={"sync.py": sent})

@@ -12,10 +12,12 @@ from codemods.analysis.variance.meetings import collective_value, forward, is_ba
 from codemods.analysis.variance.objects import made
 from codemods.analysis.variance.paths import names_device
 from codemods.analysis.variance.project_calls import project_call, target
+from codemods.analysis.variance.random_streams import drawn
 from codemods.analysis.variance.shares import counted, length_of, pieces, size_of
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.unknown_calls import call_of_thing, unknown_call
 from codemods.analysis.variance.values import SAME, UNKNOWN, Cause, Kind, Proof, Thing, Value, differing, made_of, plain
+from codemods.analysis.variance.whole_groups import is_of_all
 from codemods.analysis.variance.wrapped_calls import of_wrapper, wrapped_by_method
 from codemods.data.rank_names import speaks_of_rank
 from codemods.data.rank_variance import (
@@ -25,8 +27,6 @@ from codemods.data.rank_variance import (
     MOVES,
     OWN_ANSWERS,
     PROGRESS,
-    RANDOM_OF_TORCH,
-    RANDOM_PACKAGES,
     SELECTS,
     SHOWS,
 )  # fmt: skip
@@ -104,7 +104,7 @@ def _of_rank(state: State, call: CallParts) -> Value | None:
 def _of_meeting(state: State, call: CallParts) -> Value | None:
     """A collective, and the backward of a wrapped model."""
     collective = collective_at(state.module, call.node, state.project)
-    if collective is not None and not collective.grouped:
+    if collective is not None and (not collective.grouped or is_of_all(state.project, state.module, call.node)):
         return collective_value(state, call.node, collective, call.args)
     if call.end in BACKWARDS and is_backward(state, call.node, call.name):
         meet_here(state, call.node, "backward")
@@ -129,10 +129,8 @@ def _of_the_process(state: State, call: CallParts) -> Value | None:
     if call.name in CLOCKS or call.name in OWN_ANSWERS:
         text = f"`{state.short(call.node)}` is each process's own{' clock' if call.name in CLOCKS else ''}"
         return differing(Cause.PLACE, Proof.PROVEN, state.link(call.node, text))
-    if call.name.startswith(RANDOM_PACKAGES) or call.name in RANDOM_OF_TORCH:
-        if (source := call.keywords.get("generator")) is not None:
-            return plain(source)
-        return UNKNOWN  # equal where all are seeded alike and have drawn as often
+    if (found := drawn(state, call)) is not None:
+        return found
     if call.end in LOOKS_AT_FILES and family(call.name) in ("os", "glob"):
         return UNKNOWN  # on a shared disk mostly equal, but for what is written meanwhile
     return None

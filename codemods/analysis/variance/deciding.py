@@ -5,10 +5,12 @@ from __future__ import annotations
 import ast
 
 from codemods.analysis.bindings import bindings_of
+from codemods.analysis.class_index import class_facts
+from codemods.analysis.class_values import class_values
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.rank_branches import known_split
 from codemods.analysis.ranks.rank_sets import Ranks
-from codemods.analysis.variance.paths import is_none
+from codemods.analysis.variance.paths import is_none, own_field
 from codemods.analysis.variance.shares import length_of
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.values import SAME, UNKNOWN, Cause, Proof, Value, differing, join, made_of, plain
@@ -33,7 +35,7 @@ def test_value(state: State, node: ast.expr) -> Value:
         return SAME
     value = state.value(node)
     if value.thing is not None or value.parts or _is_loader(node):
-        return _presence(value)
+        return _presence(state, node, value)
     if value.listed and isinstance(node, (ast.Name, ast.Attribute)):
         return length_of(value)  # `if not found:`
     if isinstance(node, ast.Name) and _holds_entries(state, node):
@@ -56,7 +58,7 @@ def _holds_entries(state: State, name: ast.Name) -> bool:
 def _compared(state: State, node: ast.Compare) -> Value:
     ends = [node.left, *node.comparators]
     if any(is_none(e) for e in ends):
-        return _presence(join(state.value(e) for e in ends))
+        return _presence(state, node, join(state.value(e) for e in ends))
     if all(isinstance(op, (ast.In, ast.NotIn)) for op in node.ops):
         if _is_text(state, node.left):
             return SAME  # a key that a batch or a configuration has
@@ -78,8 +80,23 @@ def _is_text(state: State, node: ast.expr) -> bool:
     return isinstance(value, (ast.Constant, ast.Call)) and _is_text(state, value)
 
 
-def _presence(value: Value) -> Value:
+def _presence(state: State, node: ast.expr, value: Value) -> Value:
     """Whether something is there: it differs where the value may be missing on a rank, or only some ranks were given one."""
+    if value.params and not value.cause.differs:
+        value = _of_fields(state, node, value)
     if value.optional or (value.cause is Cause.RANK and not value.decided):
         return plain(replace(value, optional=False))
     return UNKNOWN if value.params else SAME
+
+
+def _of_fields(state: State, node: ast.expr, value: Value) -> Value:
+    """What fields of the object hold that are set in its constructor: `self.folder is not None`."""
+    owner = state.own_class(node)
+    names = {own_field(p) for p in value.params}
+    if owner is None or "" in names or len(names) != 1:
+        return value
+    name = names.pop()
+    if not class_values(state.project, class_facts(state.project, owner.module, owner.node)).set_once(name):
+        return value
+    found = state.summaries.field(owner, name)
+    return found if found.cause is Cause.RANK and found.optional else value

@@ -9,6 +9,7 @@ from codemods.analysis.class_index import ClassFacts, ClassSite, class_facts
 from codemods.analysis.class_values import Given, class_values
 from codemods.analysis.variance.callers import Callers, Interpreted
 from codemods.analysis.variance.objects import wraps
+from codemods.analysis.variance.set_outside import set_outside
 from codemods.analysis.variance.signals import is_set_by_handler
 from codemods.analysis.variance.values import SAME, UNKNOWN, Cause, Kind, Link, Proof, Thing, Value, differing, join, one_thing
 from codemods.record import replace
@@ -40,7 +41,22 @@ class Fields:
             state = running or self.analysis.of(place)
             if state is not None and name in state.sets and (thing := state.sets[name].thing) is not None:
                 things.add(thing)
+        if not things and not unread:
+            things |= self._from_outside(site, name)
         return _as_wrapped_below(one_thing(things), all_given) if unread else one_thing(things)
+
+    def _from_outside(self, site: ClassSite, name: str) -> set[Thing]:
+        """What object others put there."""
+        found: set[Thing] = set()
+        for module, assign in set_outside(self.project, site, name):
+            function = module.function_of(assign)
+            place = FunctionSite(module, function) if function is not None else None
+            state = self.analysis.running(module, place) or (
+                self.analysis.of(place) if place is not None else self.analysis.top_level(module)
+            )
+            value = state.values.get(id(assign.value)) if state is not None else None
+            found |= {value.thing} if value is not None and value.thing is not None else set()
+        return found
 
     def value(self, site: ClassSite, name: str) -> Value:
         """What the methods of a class put into `self.name`, joined; parameters are asked of the callers."""

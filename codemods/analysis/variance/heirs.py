@@ -6,9 +6,11 @@ import ast
 
 from codemods.analysis.call_graph import FunctionSite
 from codemods.analysis.class_index import ClassSite, class_facts, overriding, subclasses
+from codemods.analysis.names import dotted
+from codemods.analysis.variance.paths import own_field
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.values import Thing
-from codemods.source import FunctionNode
+from codemods.source import FunctionNode, walk_scope
 
 _MOST_HEIRS = 4  # of one method; what the first few of them come to is what the others come to
 
@@ -36,6 +38,22 @@ def written_by_heirs(state: State, site: FunctionSite) -> list[State]:
         summary = state.summaries.of(FunctionSite(heir.module, heir.methods()[site.node.name]))
         if summary is not None:
             found.append(summary)
+    return found
+
+
+def written_anew(state: State, owner: ClassSite, summary: State) -> list[State]:
+    """The summaries of what the class `owner` has in the place of the methods that a method of its base class calls on itself."""
+    facts = class_facts(state.project, owner.module, owner.node)
+    if summary.function is None or len(facts.lineage) < 2 or summary.module.class_of(summary.function) is owner.node:
+        return []
+    found: list[State] = []
+    for call in (n for n in walk_scope(summary.function) if isinstance(n, ast.Call)):
+        name, known = own_field(dotted(call.func)), summary.targets.get(id(call))
+        method = facts.method(name) if name and known is not None else None
+        if method is None or known is None or method[1] is known.node:
+            continue
+        each = state.summaries.of(FunctionSite(method[0].module, method[1]))
+        found += [each] if each is not None else []
     return found
 
 

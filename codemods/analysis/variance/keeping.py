@@ -71,7 +71,7 @@ def change_object(state: State, node: ast.Call, receiver: str, before: Value, su
     if kept.cause.differs or kept.params:
         link = state.link(node, f"`{state.short(node)}` keeps it")
         taint(state, receiver, along(kept, link), before)
-    elif before.cause.differs:
+    elif before.cause.differs or (summary.carries() and before.params):
         put(state, receiver, Value(thing=before.thing))
 
 

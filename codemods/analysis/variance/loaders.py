@@ -29,6 +29,8 @@ def training_loaders(project: Project, module: SourceModule) -> Iterator[tuple[a
         facts = class_facts(project, module, owner)
         if not any(facts.is_a(role) for role in _HOOKS[function.name]):
             continue
+        if function.name == "get_train_dataloader" and project.files_containing(b"max_steps"):
+            continue  # the Trainer begins the loader anew until all ranks have made as many
         site = FunctionSite(module, function)
         state = analysis.of(site)
         value = analysis.resolved(site, state.result) if state is not None and state.result is not None else Value()

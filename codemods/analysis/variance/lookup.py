@@ -6,7 +6,7 @@ import ast
 
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.call_graph import FunctionSite
-from codemods.analysis.class_index import ClassSite, class_facts
+from codemods.analysis.class_index import ClassSite, Role, class_facts
 from codemods.analysis.class_values import ClassValues, class_values
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.rank_branches import known_split
@@ -14,11 +14,13 @@ from codemods.analysis.ranks.rank_sources import rank_source
 from codemods.analysis.variance.meetings import meet_behind
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.substitution import fields_of, substituted
-from codemods.analysis.variance.values import SAME, UNKNOWN, Cause, Kind, Proof, Thing, Value, at_most, differing, plain
+from codemods.analysis.variance.values import SAME, UNKNOWN, Cause, Kind, Proof, Thing, Value, at_most, differing, join, plain
 from codemods.data.rank_names import MEMBER_WORD, speaks_of_rank
 from codemods.data.rank_variance import DESCRIPTIONS, LOSS_NAME
 from codemods.record import replace
 from codemods.source import FunctionNode, SourceModule, once_a_module, walk
+
+_RUN_BY_FRAMEWORKS = (Role.HF_TRAINER, Role.LIGHTNING_CALLBACK)
 
 
 def name_value(state: State, node: ast.Name) -> Value:
@@ -103,6 +105,8 @@ def attribute_value(state: State, node: ast.Attribute) -> Value:
         return plain(holder) if holder.sized else replace(at_most(plain(holder), Proof.LIKELY), mean=False)
     if isinstance(node.value, ast.Name) and node.value.id == "self" and state.function is not None:
         return _own_field(state, node)
+    if holder.kind is Kind.WRAPPED and node.attr == "module":
+        return Value(thing=Thing(Kind.MODULE, holder.thing.site if holder.thing else None))
     if holder.thing is not None and holder.thing.site is not None:
         return _of_instance(state, node, holder)
     if holder.kind in (Kind.LOADER, Kind.SAMPLER, Kind.MODULE, Kind.WRAPPED, Kind.OPTIMIZER, Kind.PLATEAU):
@@ -133,6 +137,8 @@ def _of_instance(state: State, node: ast.Attribute, holder: Value) -> Value:
     values = class_values(state.project, facts)
     if values.set_once(node.attr):
         return state.summaries.field(facts.lineage[0], node.attr)
+    if values.given.get(node.attr) and any(facts.is_a(role) for role in _RUN_BY_FRAMEWORKS):
+        return join((plain(holder), state.summaries.field(facts.lineage[0], node.attr)))  # nobody in sight tells it anything
     if _is_flag(state, facts.lineage[0], values, node.attr):
         field = state.summaries.field(facts.lineage[0], node.attr)
         return field if field.cause is Cause.RANK else plain(holder)

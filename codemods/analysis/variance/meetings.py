@@ -6,6 +6,7 @@ import ast
 
 from codemods.analysis.call_graph import FunctionSite
 from codemods.analysis.class_index import ClassSite, Role, class_facts
+from codemods.analysis.class_values import class_values
 from codemods.analysis.names import dotted, family
 from codemods.analysis.ranks.collectives import Collective
 from codemods.analysis.ranks.trace_items import Step
@@ -42,12 +43,26 @@ def meet_here(state: State, node: ast.Call, name: str) -> None:
     meet(state, node, Meeting(name, (step,), carries=name == "compute"))
 
 
-def meet_behind(state: State, node: ast.AST, text: str, summary: State, binding: dict[str, Value]) -> None:
-    """What a function comes to, its caller comes to as well. text: the step that leads there, as it is told."""
+def meet_behind(
+    state: State,
+    node: ast.AST,
+    text: str,
+    summary: State,
+    binding: dict[str, Value],
+    *,
+    heir: bool = False,
+    exact: bool = False,
+) -> None:
+    """What a function comes to, its caller comes to as well. text: the step that leads there, as it is told.
+
+    heir: the function is that of a derived class. exact: the class of the object is known, so what others make does not count.
+    """
     step = Step(state.module.path, getattr(node, "lineno", 0), text)
     found: list[Meeting] = []
     for ident, meetings in summary.met.items():
         for m in meetings:
+            if exact and m.heir:
+                continue
             needs, maybe = "", m.maybe
             if m.needs:
                 model = binding.get(m.needs, UNKNOWN)
@@ -59,7 +74,7 @@ def meet_behind(state: State, node: ast.AST, text: str, summary: State, binding:
                 maybe = maybe or (model.thing is not None and model.thing.waits is None)
             if len(m.steps) < MOST_STEPS:
                 must = m.must and ident not in summary.conditional
-                found.append(Meeting(m.name, (step, *m.steps), must, m.carries, needs, maybe))
+                found.append(Meeting(m.name, (step, *m.steps), must, m.carries, needs, maybe, heir or m.heir))
     if found:
         meet(state, node, *found)
 
@@ -180,10 +195,21 @@ def called_object(state: State, node: ast.Call) -> Value | None:
     known = state.env.get(path)
     if known is None and (name := own_field(path)) and (owner := state.own_class(node)) is not None:
         thing = state.summaries.field_thing(owner, name)
-        known = Value(thing=thing if thing is not None else _field_of_heirs(state, owner, name))
+        known = Value(thing=thing or _handed_to_field(state, owner, name) or _field_of_heirs(state, owner, name))
     if known is None and isinstance(node.func, (ast.Attribute, ast.Subscript)):
         known = _one_of_models(state, node.func)
     return known
+
+
+def _handed_to_field(state: State, owner: ClassSite, name: str) -> Thing | None:
+    """The wrapper that whoever makes the object hands over for `self.model`: of trainers, not of models."""
+    facts = class_facts(state.project, owner.module, owner.node)
+    if facts.is_a(Role.NN_MODULE) or facts.is_a(Role.LIGHTNING_MODULE) or facts.method(name) is not None:
+        return None
+    if not class_values(state.project, facts).set_once(name):
+        return None
+    thing = state.summaries.field(facts.lineage[0], name).thing
+    return thing if thing is not None and thing.kind is Kind.WRAPPED else None
 
 
 def _field_of_heirs(state: State, owner: ClassSite, name: str) -> Thing | None:

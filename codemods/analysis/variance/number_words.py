@@ -13,7 +13,9 @@ from codemods.source import SourceModule, walk
 
 _MEANS = frozenset({"mean", "average", "fmean", "nanmean"})
 _FIELDS = frozenset({"avg", "global_avg", "average", "val", "mean", "value"})  # of meters
+_ASKED = re.compile(r"^(get_|mean_|compute_)?(acc(uracy)?|precision|recall|f1(_score)?|m?iou|dice|auc|auroc|error)$", re.I)
 _MESSAGE = re.compile(r"(^|_)(msg|message|str|string|text|line|log)(_|$)", re.I)
+_TEXTS = 8  # pieces of a text that are looked at
 _PICTURES = frozenset({"Image", "Video", "Html", "Audio", "Table", "Histogram"})
 
 
@@ -21,6 +23,8 @@ def is_number(node: ast.expr) -> bool:
     """True for what reads like a loss or a metric: by its name, the key it is found under, or `.item()`."""
     if isinstance(node, ast.Call):
         operands = [node.func.value] if isinstance(node.func, ast.Attribute) else []
+        if isinstance(node.func, ast.Attribute) and _ASKED.search(node.func.attr):
+            return True  # `tally.recall(name)`
         return any(is_number(n) for n in (*operands, *node.args))
     if isinstance(node, ast.BinOp):
         return is_number(node.left) or is_number(node.right)
@@ -59,6 +63,15 @@ def is_text(node: ast.expr) -> bool:
         name = node.func.attr if isinstance(node.func, ast.Attribute) else dotted(node.func)
         return name in ("format", "join") or _MESSAGE.search(name) is not None
     return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
+
+
+def texts_of(module: SourceModule, name: ast.Name) -> list[ast.expr]:
+    """The texts that a name holds, where it holds nothing else and they are put together."""
+    function = module.function_of(name)
+    found = [b.value for b in bindings_of(module, name) if module.function_of(b.node) is function]
+    texts = [v for v in found if v is not None and is_text(v)]
+    whole = len(texts) == len(found) < _TEXTS and not all(isinstance(t, ast.Constant) for t in texts)
+    return texts if whole and not is_number(name) else []
 
 
 def holds_pictures(module: SourceModule, part: ast.expr) -> bool:

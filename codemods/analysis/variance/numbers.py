@@ -13,14 +13,23 @@ from codemods.analysis.names import dotted, last
 from codemods.analysis.variance.analysis import Analysis, variance
 from codemods.analysis.variance.comparisons import decides, rivals
 from codemods.analysis.variance.number_roles import HANDED, Role, Source, source_of, state_of
-from codemods.analysis.variance.number_words import holds_pictures, is_number, is_text, names_metric, reads_like_one, where_made
+from codemods.analysis.variance.number_words import (
+    holds_pictures,
+    is_number,
+    is_text,
+    names_metric,
+    reads_like_one,
+    texts_of,
+    where_made,
+)
 from codemods.analysis.variance.outlets import is_on_zero, may_be_of_zero, says_shown, shows
+from codemods.analysis.variance.passed_over import PassedOver, passed_over
 from codemods.analysis.variance.paths import path_of
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.values import SAME, Cause, Link, Value
 from codemods.data.rank_variance import BARS, DRAWS, SHOWN_BY_MAIN, SHOWN_NUMBERS
 from codemods.project import Project
-from codemods.record import record
+from codemods.record import record, replace
 from codemods.source import FunctionNode, SourceModule, walk
 
 _OF_THE_RANK = "is this rank's own"
@@ -33,8 +42,9 @@ _OF_NUMBERS = frozenset(
     {"accelerator.log", "self.accelerator.log", "fabric.log_dict", "self.fabric.log_dict", "mlflow.log_metrics"}
 )  # fmt: skip
 _NEAR = 10  # lines from the entry of a dict to where the dict is shown: a finding stands where its reader sees both
-_TEXTS = 8  # pieces of a text that are looked at
 _LOSSES = re.compile(r"^forward$|^__call__$|loss", re.I)
+_PASSING = frozenset({"zip", "enumerate", "sorted", "map"})
+_NAMED = (ast.Name, ast.Attribute, ast.Subscript)
 _Place = ast.Call | ast.Compare
 
 
@@ -43,7 +53,7 @@ class Number:
     """at: where the number is made (a mean) or shown; shown: the call or test that shows it. text: the number, as written.
 
     role: what it is used for. everyone: each rank decides by its own, not only rank 0. source: the loop that it comes from.
-    behind: it is shown behind that loop. alone: only rank 0 goes through the loop at all.
+    behind: it is shown behind that loop. alone: only rank 0 goes through the loop at all. over: the parts of all ranks are there.
     """
 
     at: ast.AST
@@ -55,6 +65,7 @@ class Number:
     behind: bool = False
     everyone: bool = False
     alone: bool = False
+    over: PassedOver | None = None
 
 
 def numbers_of_one_rank(project: Project, module: SourceModule) -> list[Number]:
@@ -129,10 +140,15 @@ def _shown_in(analysis: Analysis, state: State, node: ast.Call) -> Iterator[Numb
         return  # it says whose number it is
     taken: set[int] = set()
     for part in parts:
+        if isinstance(part, ast.Call) and dotted(part.func) in _PASSING:
+            continue  # what it goes through is looked at
         if any(m.carries for m in state.met.get(id(part), ())):
             taken |= {id(n) for n in walk(part)}  # what is handed to it comes out as everybody's
         value = _value(analysis, state, part) if id(part) not in taken else SAME
-        if not value.differs or value.cause is not Cause.DATA or not _reads_like_one(state, node, part, value):
+        if not value.differs or value.cause is not Cause.DATA:
+            continue
+        over = passed_over(state.project, state.module, value) if isinstance(part, ast.Name) and value.mean else None
+        if over is None and not _reads_like_one(state, node, part, value):
             continue
         told = last(dotted(node.func)) in SHOWN_NUMBERS or dotted(node.func) in SHOWN_BY_MAIN or value.mean
         if not told or holds_pictures(state.module, part) or _reduces_as_text(analysis, value):
@@ -141,6 +157,9 @@ def _shown_in(analysis: Analysis, state: State, node: ast.Call) -> Iterator[Numb
         number = _number(analysis, state, part, node, value)
         if number is None or _is_told_above(state, number):
             continue
+        if over is not None:
+            yield replace(number, at=over.statement, over=over)
+            continue
         if number.role is not Role.CURVE or is_number(part) or not _is_whole(node, part, value):  # all that a training logs
             yield number
 
@@ -148,7 +167,8 @@ def _shown_in(analysis: Analysis, state: State, node: ast.Call) -> Iterator[Numb
 def _parts(state: State, node: ast.Call) -> Iterator[ast.expr]:
     """The expressions that a call shows; of a dict or a text that is put together above, what it is made of."""
     for given in (*node.args, *(k.value for k in node.keywords)):
-        for whole in _written_out(state, given) or [given]:
+        inner = [t for n in walk(given) if isinstance(n, ast.Name) for t in texts_of(state.module, n)] if is_text(given) else []
+        for whole in [*(_written_out(state, given) or [given]), *inner]:
             for part in walk(whole):
                 if isinstance(part, (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.BinOp)):
                     yield part
@@ -161,7 +181,7 @@ def _written_out(state: State, node: ast.expr) -> list[ast.expr]:
     values = [b.value for b in found if b.value is not None]
     if len(values) == 1 and isinstance(values[0], ast.Dict):
         return values
-    return values if len(values) < _TEXTS and not is_number(node) and all(is_text(v) for v in values) else []
+    return texts_of(state.module, node)
 
 
 def _is_rank(value: Value) -> bool:
@@ -264,7 +284,13 @@ def _is_told_above(state: State, number: Number) -> bool:
     link = number.value.chain[0]
     module = state.project.module(link.path) if link.text.endswith(HANDED) else None
     calls = [c for c in module.nodes(ast.Call) if c.lineno == link.line] if module is not None else []
-    return module is not None and any(says_shown(c) and shows(state.project, module, c) for c in calls)
+    named = [c for c in calls if says_shown(c) and any(_may_read_like_one(a) for a in (*c.args, *(k.value for k in c.keywords)))]
+    return module is not None and any(shows(state.project, module, c) for c in named)
+
+
+def _may_read_like_one(given: ast.expr) -> bool:
+    """False for an object that no name says to be a number: what is shown of it is seen where it is taken apart."""
+    return any(isinstance(n, ast.Dict) or (isinstance(n, _NAMED) and is_number(n)) for n in walk(given))
 
 
 def _may_gather(analysis: Analysis, value: Value) -> bool:

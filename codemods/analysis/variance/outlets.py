@@ -13,7 +13,7 @@ from codemods.analysis.ranks.rank_branches import known_split
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_at
 from codemods.analysis.ranks.reach import ranks_entering
 from codemods.analysis.ranks.uses import uses_of
-from codemods.analysis.variance.number_words import is_number
+from codemods.analysis.variance.number_words import is_number, texts_of
 from codemods.analysis.variance.paths import is_none, parameters
 from codemods.data.rank_variance import DRAWS, LOGGER_NAME, SAYS_SHOWN, SHOWN_BY_MAIN, SHOWN_NUMBERS, TAKES_WHAT_IS_SHOWN
 from codemods.project import Project
@@ -33,7 +33,7 @@ def shows(project: Project, module: SourceModule, node: ast.Call) -> bool:
     name = dotted(node.func)
     if name in SHOWN_BY_MAIN:
         return True
-    if not says_shown(node) or not _may_hold_number(node) or _is_own_log(project, module, node):
+    if not says_shown(node) or not _may_hold_number(module, node) or _is_own_log(project, module, node):
         return False  # cheaper than to ask who calls the function
     if is_on_zero(project, module, node) or _shows_on_zero(project, module, node):
         return True
@@ -50,12 +50,13 @@ def says_shown(node: ast.Call) -> bool:
     return last(name) in SHOWN_NUMBERS or SAYS_SHOWN.search(last(name)) is not None
 
 
-def _may_hold_number(node: ast.Call) -> bool:
+def _may_hold_number(module: SourceModule, node: ast.Call) -> bool:
     """True where an argument reads like a metric, or is a name: of a text or of a dict that is put together above."""
     given = [*node.args, *(k.value for k in node.keywords)]
     if last(dotted(node.func)) in DRAWS or any(isinstance(g, (ast.Name, ast.Dict)) for g in given):
         return True
-    return any(isinstance(n, (ast.Name, ast.Attribute, ast.Subscript)) and is_number(n) for g in given for n in walk(g))
+    inner = [n for g in given for n in walk(g) if isinstance(n, (ast.Name, ast.Attribute, ast.Subscript))]
+    return any(map(is_number, inner)) or any(isinstance(n, ast.Name) and texts_of(module, n) for n in inner)
 
 
 def is_on_zero(project: Project, module: SourceModule, node: ast.AST) -> bool:

@@ -11,7 +11,7 @@ from codemods.analysis.model.signatures import defaults
 from codemods.analysis.names import dotted, last
 from codemods.analysis.variance.call_parts import CallParts
 from codemods.analysis.variance.entries import is_under_another_key, key_told
-from codemods.analysis.variance.heirs import written_by_heirs
+from codemods.analysis.variance.heirs import written_anew, written_by_heirs
 from codemods.analysis.variance.keeping import change_arguments, change_object, held_under, put, reduces_what_it_holds, taint
 from codemods.analysis.variance.meetings import make_same, meet_behind
 from codemods.analysis.variance.objects import loader_of_class, thing_of_class
@@ -49,9 +49,8 @@ def project_call(state: State, call: CallParts, site: FunctionSite) -> Value:
     if summary is None:
         everything = [*call.args, *call.keywords.values()]
         return at_most(made_of(*everything), Proof.LIKELY) if any(v.cause.differs for v in everything) else UNKNOWN
-    met = () if keeps_its_results(site.node) else (summary, *(written_by_heirs(state, site) if not summary.met else ()))
-    for each in met:
-        meet_behind(state, node, f"{state.module.text_of(node.func)}()", each, binding)
+    if not keeps_its_results(site.node):
+        _meet(state, call, site, summary, binding)
     written = _written(node, site)
     change_arguments(state, written, summary, binding)
     for name in summary.reduced:
@@ -77,6 +76,20 @@ def project_call(state: State, call: CallParts, site: FunctionSite) -> Value:
     if found.cause.differs and held.cause.differs and is_under_another_key(node, site.node, held):
         return SAME
     return along(found, state.link(node, f"`{state.short(node)}`")) if found.cause.differs and not found.chain else found
+
+
+def _meet(state: State, call: CallParts, site: FunctionSite, summary: State, binding: dict[str, Value]) -> None:
+    """What the call comes to: in the function, and in methods of derived classes, or of the one class that the object is of."""
+    text = f"{state.module.text_of(call.node.func)}()"
+    thing = call.holder.thing if call.holder is not None else None
+    if call.holder is not None and thing is None and isinstance(call.node.func, ast.Attribute) and state.function is not None:
+        thing = _handed_over(state, call.node.func, call.holder)
+    owner = thing.site if thing is not None else None
+    meet_behind(state, call.node, text, summary, binding, exact=owner is not None)
+    for each in written_by_heirs(state, site) if not summary.met and owner is None else ():
+        meet_behind(state, call.node, text, each, binding, heir=True)
+    for each in written_anew(state, owner, summary) if owner is not None else ():
+        meet_behind(state, call.node, text, each, {})
 
 
 def _is_put_under_key(state: State, node: ast.Call, site: FunctionSite, receiver: str, binding: dict[str, Value]) -> bool:

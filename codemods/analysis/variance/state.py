@@ -23,7 +23,7 @@ class Meeting:
 
     must: no branch or handler of the called functions stands round it. carries: it makes values equal. needs: the parameter that
     has to be a model of which each forward is a collective. maybe: a forward that waits if the model, which is not seen, has
-    buffers.
+    buffers. heir: a class derived from that of the called method makes it, and no other may.
     """
 
     name: str
@@ -32,6 +32,7 @@ class Meeting:
     carries: bool = False
     needs: str = ""
     maybe: bool = False
+    heir: bool = False
 
     @property
     def text(self) -> str:

@@ -47,7 +47,7 @@ def own_states(project: Project, module: SourceModule) -> Iterator[OwnState]:
             continue
         if any(_TOGETHER.search(_end(n).lower()) for n in walk(owner) if isinstance(n, ast.Call)):
             continue
-        found = [c for f in _of_forward(project, module, owner) for c in _changes(f, kept)]
+        found = [c for f in methods_of_forward(project, module, owner) for c in changes_in(f, kept)]
         for parameter in (True, False):
             mine = sorted((c for c in found if kept[c[1]] is parameter), key=lambda c: c[0].lineno)
             if mine:
@@ -74,7 +74,21 @@ def _kept(module: SourceModule, owner: ast.ClassDef) -> dict[str, bool]:
     return {name: parameter for name, parameter in kept.items() if parameter or _CODES.search(name.lower())}
 
 
-def _of_forward(project: Project, module: SourceModule, owner: ast.ClassDef) -> list[FunctionNode]:
+def parameters_of(owner: ast.ClassDef) -> set[str]:
+    """The names of the parameters that a class makes."""
+    found: set[str] = set()
+    for node in walk(owner):
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and _end(node.value) == "Parameter":
+            found |= {last(dotted(t)) for t in node.targets if dotted(t).startswith("self.") and dotted(t).count(".") == 1}
+    return found
+
+
+def assigned_parameter(target: ast.expr, names: set[str]) -> str:
+    """The parameter that `self.codes[i] = x` and `self.codes.data = x` give another content, "" for any other target."""
+    return _assigned(target, dict.fromkeys(names, True))
+
+
+def methods_of_forward(project: Project, module: SourceModule, owner: ast.ClassDef) -> list[FunctionNode]:
     """`forward` and the methods of this class that it comes to; that of a base class, where the class has none."""
     facts = class_facts(project, module, owner)
     own = {s.name: s for s in owner.body if isinstance(s, ast.FunctionDef)}
@@ -108,7 +122,7 @@ def _reached(start: FunctionNode, own: dict[str, ast.FunctionDef]) -> list[Funct
     return found
 
 
-def _changes(function: FunctionNode, kept: dict[str, bool]) -> Iterator[tuple[ast.stmt, str]]:
+def changes_in(function: FunctionNode, kept: dict[str, bool]) -> Iterator[tuple[ast.stmt, str]]:
     """The statements that put something made of the input into one of the names."""
     given = {a.arg for a in (*function.args.args, *function.args.kwonlyargs)} - {"self"}
     for statement in sorted((n for n in walk_scope(function) if isinstance(n, ast.stmt)), key=lambda n: n.lineno):

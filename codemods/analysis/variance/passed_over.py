@@ -1,0 +1,87 @@
+"""Numbers for which all ranks gather their parts, and that are made of this rank's own part all the same."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from codemods.analysis.call_graph import called_function
+from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.variance.values import Value
+from codemods.project import Project
+from codemods.record import record
+from codemods.source import SourceModule, ends_above, stands_above, walk
+
+# function -> the places of the list, and of what is put into it.
+_GATHERS = {"all_gather_object": (0, 1), "all_gather": (0, 1), "gather_object": (1, 0), "gather": (1, 0)}
+
+
+@record
+class PassedOver:
+    """statement: reads `own`, of this rank, below a call that gathers it into `parts`."""
+
+    statement: ast.stmt
+    own: str
+    parts: str
+    gathered: ast.Call
+
+
+def passed_over(project: Project, module: SourceModule, value: Value) -> PassedOver | None:
+    """The step of the way at which a rank goes on with its own part, though it has those of all."""
+    for link in value.chain:
+        for statement in _at(module, link.line) if link.path == module.path else ():
+            if (found := _own_part(module, statement)) is not None:
+                return found
+            sites = (called_function(project, module, n) for n in walk(statement) if isinstance(n, ast.Call))
+            for site in filter(None, sites):
+                returns = (n for n in walk(site.node) if isinstance(n, ast.Return)) if site.module is module else ()
+                if (found := next(filter(None, (_own_part(module, r) for r in returns)), None)) is not None:
+                    return found
+    return None
+
+
+def _at(module: SourceModule, line: int) -> Iterator[ast.Return | ast.Assign]:
+    yield from (s for s in module.nodes(ast.Return) if s.lineno == line)
+    yield from (s for s in module.nodes(ast.Assign) if s.lineno == line)
+
+
+def _own_part(module: SourceModule, statement: ast.stmt) -> PassedOver | None:
+    function = module.function_of(statement)
+    if function is None or (isinstance(statement, ast.Assign) and not _is_last(statement, function)):
+        return None
+    read = {n.id for n in walk(statement) if isinstance(n, ast.Name)}
+    for call in module.calls_named(*_GATHERS):
+        if module.function_of(call) is not function or not stands_above(call, statement):
+            continue
+        into, given = _GATHERS[last(dotted(call.func))]
+        if len(call.args) < 2 or not qualified(module, call.func).startswith("torch.distributed."):
+            continue
+        own, parts = dotted(call.args[given]), dotted(call.args[into])
+        if own in read and parts not in read and not _is_given_anew(module, own, call, statement):
+            return PassedOver(statement, own, parts, call)
+    return None
+
+
+def _is_last(statement: ast.Assign, function: ast.AST) -> bool:
+    """True for what the function hands back by a name: below it nothing but the `return` of that name."""
+    names = {t.id for t in statement.targets if isinstance(t, ast.Name)}
+    below = [n for n in walk(function) if isinstance(n, ast.Return) and n.lineno > statement.lineno]
+    return len(below) == 1 and isinstance(below[0].value, ast.Name) and below[0].value.id in names
+
+
+def _is_given_anew(module: SourceModule, name: str, call: ast.Call, statement: ast.stmt) -> bool:
+    """True where the name holds something else by then: `found = merge(parts)`."""
+    function = module.function_of(call)
+    for node in walk(function) if function is not None else ():
+        if isinstance(node, ast.Name) and ends_above(call, node) and stands_above(node, statement):
+            if node.id == name and (isinstance(node.ctx, ast.Store) or _is_changed(module, node)):
+                return True
+    return False
+
+
+def _is_changed(module: SourceModule, node: ast.Name) -> bool:
+    """True for `found.update(part)` and `found[key] = value`: the parts of the others are put into it."""
+    up = module.parent(node)
+    if isinstance(up, ast.Subscript):
+        return isinstance(up.ctx, ast.Store)
+    return isinstance(up, ast.Attribute) and isinstance(module.parent(up), ast.Call)

@@ -1,0 +1,169 @@
+"""DDP115: a number that is put together from all ranks, and divided by the wrong count."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from codemods.analysis.averages.own_keys import own_keys
+from codemods.analysis.averages.scale import At
+from codemods.analysis.averages.wrong import Fault, Wrong, wrong_numbers
+from codemods.analysis.distribution import is_test_module, may_show_ranks
+from codemods.codemod import DdpCodemod
+from codemods.findings import Evidence, Finding
+from codemods.project import Project
+from codemods.source import SourceModule
+
+
+class WrongAverage(DdpCodemod):
+    """A number that is reduced over the ranks, and divided by the wrong count.
+
+    ## What it does
+    Follows the numbers that a program prints, logs or writes back to the reduction over the ranks, through returns, lists,
+    dicts and functions, and counts how often the number of processes W enters, as one does with units: a count of the own
+    share is a W-th of the whole, a sum over the ranks multiplies by W, `len(loader)` behind a DistributedSampler is a W-th.
+    Tells a number that is W times too large (a sum over the ranks, divided by a count of one of them; a sum of their means),
+    one that is W times too small (a mean that is divided by the number of processes again), and a mean of quotients of the
+    ranks whose divisors their own data make: the F1 of each rank, or a loss per token. Also tells what is summed over the
+    ranks and put under a key that each rank draws from random numbers of its own: the losses of several tasks become those of
+    one.
+
+    ## Why it matters
+    The number looks like one of all ranks, and is none. On eight ranks an error is shown eight times too large, and changes with
+    the number of GPUs. A mean of the ranks' F1 is not the F1 of the set: a rank with few hits counts as much as one with many.
+
+    ## Example
+    ```python
+    import torch
+    import torch.distributed as dist
+    from torch.utils.data import DataLoader
+    from torch.utils.data.distributed import DistributedSampler
+
+
+    @torch.no_grad()
+    def evaluate(model, dataset, loss_of):
+        loader = DataLoader(dataset, batch_size=8, sampler=DistributedSampler(dataset, shuffle=False))
+        total = torch.zeros(1, device="cuda")
+        for batch in loader:
+            total += loss_of(model(batch))
+        dist.all_reduce(total)
+        loss = total.item() / len(loader)
+        if dist.get_rank() == 0:
+            print(f"validation loss {loss:.4f}")
+    ```
+
+    ## Use instead
+    ```python
+    import torch
+    import torch.distributed as dist
+    from torch.utils.data import DataLoader
+    from torch.utils.data.distributed import DistributedSampler
+
+
+    @torch.no_grad()
+    def evaluate(model, dataset, loss_of):
+        loader = DataLoader(dataset, batch_size=8, sampler=DistributedSampler(dataset, shuffle=False))
+        total = torch.zeros(1, device="cuda")
+        for batch in loader:
+            total += loss_of(model(batch))
+        dist.all_reduce(total)
+        loss = total.item() / (len(loader) * dist.get_world_size())
+        if dist.get_rank() == 0:
+            print(f"validation loss {loss:.4f}")
+    ```
+
+    ## Safety
+    There is no fix: whether the sum, the count or the reduction is to be changed is a choice.
+
+    ## Refuses
+    - Says nothing in a repository's own tests.
+    - Says nothing of a number of which one part is not seen: a setting, a result of a library.
+    - Says nothing where each rank has as many items as the others: the mean of the means is right behind a sampler that pads, and
+      where a count of the shapes of the batches is the same on all ranks.
+    - Says nothing where the count is reduced as well, or the number of processes stands among the divisors.
+    - Says nothing of what is no average, and of what neither its name nor a word beside it calls a loss or a metric: the tokens
+      of a step, the rows of a GPU.
+    - Says nothing of the mean of quotients in a loop that trains: that such a curve is rough is known.
+    - Says nothing of a maximum or minimum over the ranks, and of a number that nothing shows.
+
+    ## References
+    torch 2.13: `all_reduce` adds unless it is told otherwise; `len(DistributedSampler)` is the number of samples of one rank.
+    Accelerate 1.15: `reduce` adds, Fabric 2.6: `all_reduce` averages. Runs on two gloo processes.
+    """
+
+    code = "DDP115"
+    TRIGGERS = (
+        (b"reduce", b"gather", b"val", b"test", b"eval"),
+        (b"print", b"log", b"add_scalar", b"write", b"dump", b"report"),
+    )
+    READS_TESTS = False
+
+    def is_worth_parsing(self, path: str, project: Project) -> bool:
+        return may_show_ranks(project, path)
+
+    def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
+        if is_test_module(module):
+            return
+        for found in wrong_numbers(project, module):
+            here = found.at.module is module
+            at = found.at.node if here else found.shown.call.node
+            advice = _ADVICE_OF_SUMS if found.fault is Fault.TOO_LARGE and found.at is found.joined else _ADVICE[found.fault]
+            yield self.finding(module, at, _message(found, here=here), evidence=_way(found), reason=advice)
+        for own in own_keys(project, module) if module.holds(b"all_reduce") else ():
+            text = (
+                f"what line {own.call.lineno} puts together from all ranks goes under `{own.key}`, which each rank has drawn on "
+                "its own: the parts of the others belong under other keys"
+            )
+            way = [Evidence("way", x.text, x.path, x.line) for x in own.way]
+            yield self.finding(module, own.statement, text, evidence=way, reason=_ADVICE_OF_KEYS)
+
+
+_ADVICE_OF_KEYS = (
+    "draw it from a generator with one seed on all ranks, or reduce a number for each key once the loop is done"
+)
+_ADVICE_OF_SUMS = (
+    "divide by the number of processes behind the reduction (`dist.get_world_size()`), or reduce with `ReduceOp.AVG`"
+)
+_ADVICE = {
+    Fault.TOO_LARGE: "reduce the count as well (`all_reduce` of both), or divide by the number of processes, too",
+    Fault.TOO_SMALL: "divide by the number of processes once: behind a sum over the ranks, not behind a mean",
+    Fault.UNEVEN: "reduce the sums and the counts over the ranks first, then divide",
+}
+
+
+def _message(found: Wrong, *, here: bool) -> str:
+    shown = found.shown
+    where = f"`{shown.text}` in line {shown.call.line}" if here else f"`{shown.text}`"
+    made = f"`{found.at.text}`" if here else f"`{found.at.text}` ({found.at.module.path}:{found.at.line})"
+    if found.fault is Fault.TOO_LARGE and found.at is found.joined:
+        return (
+            f"{made} adds up the means of all ranks, and nothing divides by the number of processes: {where} is as many times "
+            "too large as there are"
+        )
+    if found.fault is Fault.TOO_LARGE:
+        return (
+            f"{made} divides a sum over all ranks by the count of one of them: {where} is as many times too large as there are "
+            "processes"
+        )
+    if found.fault is Fault.TOO_SMALL:
+        return (
+            f"{made} divides by the number of processes what is no sum over them: {where} is as many times too small as there "
+            "are processes"
+        )
+    if found.at is not found.joined:
+        return (
+            f"{made} divides by what this rank's own data make, and the quotients of the ranks are put together: {where} is not "
+            "the number of the whole set"
+        )
+    return (
+        f"{made} puts together quotients of the ranks, whose divisors differ by their own data: {where} is not the number of the "
+        "whole set"
+    )
+
+
+def _way(found: Wrong) -> list[Evidence]:
+    steps: list[tuple[At, str]] = [(found.joined, f"`{found.joined.text}` reduces over the ranks")]
+    ratio = found.shown.scale.divided
+    if ratio is not None:
+        steps.insert(0, (ratio, f"`{ratio.text}` divides by what this rank's own data make"))
+    steps.append((found.shown.call, "this shows it"))
+    return [Evidence("static", text, at.module.path, at.line) for at, text in steps]

@@ -1,0 +1,330 @@
+"""DDP115: numbers that are put together from all ranks, and divided by the wrong count."""
+
+from __future__ import annotations
+
+import pytest
+
+from codemods.metrics.wrong_average import WrongAverage
+from ddpfix.testing import check_nothing, check_told
+
+RULE = WrongAverage
+HEAD = """\
+import numpy as np
+import torch
+import torch.distributed as dist; WORLD = dist.group.WORLD
+from torch.utils.data import DataLoader
+from torch.utils.data.distributed import DistributedSampler
+
+
+"""
+LARGE = "reduce the count as well"
+SMALL = "divide by the number of processes once"
+UNEVEN = "reduce the sums and the counts over the ranks first"
+SHARED = "DataLoader(data, 8, sampler=DistributedSampler(data))"
+MEAN = "total += loss_of(model(batch)).item()"
+PRINTS = "if dist.get_rank() == 0:\n    print(f'loss {loss:.3f}')"
+
+
+START = "total, n = torch.zeros(1), 0"
+
+
+def evaluate(end: str, *, step: str = MEAN, loader: str = SHARED, start: str = START, shows: str = PRINTS) -> str:
+    """An evaluation: `start`, `step` for each batch of the loader, `end`, and what is shown of `loss`."""
+
+    def lines(text: str, indent: int) -> str:
+        return "".join(f"{' ' * indent}{line}\n" for line in text.splitlines())
+
+    return (
+        f"{HEAD}def evaluate(model, data, loss_of, writer, args, accelerator):\n    loader = {loader}\n{lines(start, 4)}"
+        f"    for batch in loader:\n{lines(step, 8)}{lines(end, 4)}{lines(shows, 4)}"
+    )
+
+
+def test_the_example_of_the_documentation() -> None:
+    sections = RULE.sections()
+    before, after = (sections[s].removeprefix("```python\n").removesuffix("```") for s in ("Example", "Use instead"))
+    found = check_told(RULE, before, reason=LARGE)
+    assert "as many times too large as there are processes" in found.message
+    check_nothing(RULE, after)
+
+
+@pytest.mark.parametrize(
+    "end",
+    ["dist.all_reduce(total)\nloss = total.item() / len(loader)",
+     "dist.all_reduce(total, op=dist.ReduceOp.SUM)\nloss = (total / len(loader.sampler)).item()",
+     "dist.reduce(total, dst=0)\nloss = float(total) / loader.sampler.num_samples",
+     "dist.all_reduce(total.data)\ntotal /= len(loader)\nloss = total.item()",
+     "total = total / len(loader)\ntotal = total * len(loader)\ndist.all_reduce(total)\nloss = total.item() / len(loader)",
+     "parts = [torch.zeros(1) for _ in range(args.n)]\ndist.all_gather(parts, total)\nloss = sum(parts) / len(loader)",
+     "if dist.is_initialized():\n    dist.all_reduce(total)\nloss = total.item() / max(len(loader), 1)",
+     "both = torch.tensor([total, 0.0])\ndist.all_reduce(both)\nloss = both[0].item() / len(loader)"],
+)  # fmt: skip
+def test_a_sum_by_the_batches_of_one_rank(end: str) -> None:
+    check_told(RULE, evaluate(end), reason=LARGE)
+
+
+@pytest.mark.parametrize(
+    ("step", "end"),
+    [(MEAN, "total /= len(loader)\ndist.all_reduce(total)\nloss = total.item()"),
+     (MEAN, "total = accelerator.reduce(total / len(loader), reduction='sum')\nloss = total.item()"),
+     ("each = loss_of(model(batch)).mean()\ndist.all_reduce(each)\nlosses.append(each.item())", "loss = np.mean(losses)"),
+     ("losses.append(loss_of(model(batch)))", "total = torch.stack(losses).mean()\ndist.all_reduce(total)\nloss = total.item()")],
+)  # fmt: skip
+def test_a_sum_of_the_means_of_all_ranks(step: str, end: str) -> None:
+    found = check_told(RULE, evaluate(end, step=step, start="total, losses = torch.zeros(1), []"), reason="behind the reduction")
+    assert "adds up the means of all ranks, and nothing divides by the number of processes" in found.message
+
+
+def test_a_sum_by_the_rows_of_one_rank() -> None:
+    step = "total += loss_of(model(batch)).sum()\nn += batch.size(0)"
+    found = check_told(RULE, evaluate("dist.all_reduce(total)\nloss = total.item() / n", step=step), reason=LARGE)
+    assert found.message.startswith("`total.item() / n` divides a sum over all ranks by the count of one of them")
+    step = "losses.append(loss_of(model(batch)).item())"
+    end = "total = torch.tensor(sum(losses))\ndist.all_reduce(total)\nloss = total.item() / len(losses)"
+    check_told(RULE, evaluate(end, step=step, start="losses = []"), reason=LARGE)
+
+
+@pytest.mark.parametrize(
+    "end",
+    ["dist.all_reduce(total)\nloss = total.item() / (len(loader) * dist.get_world_size())",
+     "dist.all_reduce(total)\nloss = total.item() / len(loader) / dist.get_world_size()",
+     "dist.all_reduce(total)\nworld_size = dist.get_world_size()\ntotal /= world_size\nloss = total.item() / len(loader)",
+     "total /= len(loader)\ndist.all_reduce(total, op=dist.ReduceOp.AVG)\nloss = total.item()",
+     "total /= len(loader.dataset)\ndist.all_reduce(total)\nloss = total.item()",
+     "dist.all_reduce(total)\nloss = total.item() / len(loader.dataset)",
+     "dist.all_reduce(total)\nloss = total.item() / args.rows",
+     "dist.all_reduce(total, op=args.op)\nloss = total.item() / len(loader)",
+     "dist.all_reduce(total, op=dist.ReduceOp.MAX)\nloss = total.item() / len(loader)",
+     "n = torch.tensor(len(loader))\ndist.all_reduce(total)\ndist.all_reduce(n)\nloss = total.item() / n.item()",
+     "dist.all_reduce(total, group=args.group)\nloss = total.item() / len(loader)",
+     "total = accelerator.gather(total)\nloss = total.mean().item() / len(loader)",
+     "loss = total.item() / len(loader)"],
+)  # fmt: skip
+def test_a_count_of_all_ranks_or_one_that_is_not_known(end: str) -> None:
+    check_nothing(RULE, evaluate(end))
+
+
+def test_counts_that_are_reduced_beside_the_sum() -> None:
+    step = "total += loss_of(model(batch)).sum()\nn += batch.size(0)"
+    end = "both = torch.tensor([total, n])\ndist.all_reduce(both)\nloss = (both[0] / both[1]).item()"
+    check_nothing(RULE, evaluate(end, step=step))
+    check_nothing(RULE, evaluate(end.replace("both[0] / both[1]", "both[0] / both[1].clamp(min=1)"), step=step))
+    parts = "parts = [None] * 2\ndist.all_gather_object(parts, {'sum': total, 'n': n})\n"
+    check_nothing(RULE, evaluate(parts + "loss = sum(p['sum'] for p in parts) / sum(p['n'] for p in parts)", step=step))
+
+
+@pytest.mark.parametrize(
+    "end",
+    ["total /= len(loader)\ndist.all_reduce(total, op=dist.ReduceOp.AVG)\nloss = total.item() / dist.get_world_size()",
+     "dist.all_reduce(total)\nloss = total.item() / len(loader.dataset) / dist.get_world_size()",
+     "total = accelerator.gather(total / len(loader)).mean()\nloss = total.item() / accelerator.num_processes"],
+)  # fmt: skip
+def test_a_mean_that_is_divided_by_the_processes_again(end: str) -> None:
+    found = check_told(RULE, evaluate(end), reason=SMALL)
+    assert "as many times too small as there are processes" in found.message
+
+
+PRECISION = "hits += ((model(batch) > 0) & (batch > 0)).sum().item()\nalarms += (model(batch) > 0).sum().item()"
+
+
+@pytest.mark.parametrize(
+    "end",
+    ["loss = torch.tensor(hits / max(alarms, 1))\ndist.all_reduce(loss)\nloss /= dist.get_world_size()",
+     "loss = torch.tensor(hits / alarms)\ndist.all_reduce(loss, op=dist.ReduceOp.AVG)",
+     "loss = accelerator.gather(torch.tensor(hits / alarms)).mean()",
+     "parts = [None] * 2\ndist.all_gather_object(parts, hits / alarms)\nloss = np.mean(parts)",
+     "parts = [None] * 2\ndist.all_gather_object(parts, {'p': hits / alarms})\nloss = sum(p['p'] for p in parts) / len(parts)"],
+)  # fmt: skip
+def test_a_mean_of_quotients_whose_divisors_differ(end: str) -> None:
+    found = check_told(RULE, evaluate(end, step=PRECISION, start="hits = alarms = 0"), reason=UNEVEN)
+    assert "is not the number of the whole set" in found.message
+
+
+def test_a_mean_of_quotients_of_equal_divisors() -> None:
+    step = "hits += (model(batch) == batch).sum().item()\nn += len(batch)"
+    end = "loss = torch.tensor(hits / n)\ndist.all_reduce(loss)\nloss /= dist.get_world_size()"
+    check_nothing(RULE, evaluate(end, step=step, start="hits = n = 0"))
+
+
+def test_a_quotient_that_is_weighted_by_its_count() -> None:
+    end = (
+        "mean = hits / max(alarms, 1)\nboth = torch.tensor([mean * alarms, alarms])\ndist.all_reduce(both)\n"
+        "loss = both[0] / both[1]"
+    )
+    check_nothing(RULE, evaluate(end, step=PRECISION, start="hits = alarms = 0"))
+
+
+def test_a_mean_of_quotients_in_a_loop_that_trains() -> None:
+    end = "loss = torch.tensor(hits / max(alarms, 1))\ndist.all_reduce(loss)\nloss /= dist.get_world_size()"
+    step = f"{PRECISION}\nloss_of(model(batch)).backward()"
+    check_nothing(RULE, evaluate(end, step=step, start="hits = alarms = 0"))
+
+
+def test_through_functions_and_fields() -> None:
+    source = (
+        f"{HEAD}def put_together(value):\n    shared = value.clone()\n    dist.all_reduce(shared)\n    return shared\n\n\n"
+        "class Runner:\n    def __init__(self, model, data):\n        self.model = model\n"
+        f"        self.loader = {SHARED}\n\n"
+        "    def evaluate(self):\n        total = torch.zeros(1)\n        for batch in self.loader:\n"
+        "            total += self.model(batch).mean()\n"
+        "        return {'loss': put_together(total).item() / len(self.loader)}\n\n\n"
+        "def main(model, data):\n    runner = Runner(model, data)\n    stats = runner.evaluate()\n"
+        "    if dist.get_rank() == 0:\n        print('loss', stats['loss'])\n"
+    )
+    found = check_told(RULE, source, reason=LARGE)
+    assert "`stats['loss']` in line 30" in found.message
+    check_nothing(RULE, source.replace("return shared\n", "return shared / dist.get_world_size()\n"))
+
+
+def test_in_two_files_it_is_told_where_it_is_shown() -> None:
+    helper = f"{HEAD}def evaluate(model, loader):\n    total = torch.zeros(1)\n    for batch in loader:\n"
+    helper += "        total += model(batch).mean()\n    dist.all_reduce(total)\n    return total.item() / len(loader)\n"
+    main = f"from engine import evaluate\n{HEAD}def main(model, data):\n    loader = {SHARED}\n"
+    main += "    loss = evaluate(model, loader)\n"
+    main += "    if dist.get_rank() == 0:\n        print('loss', loss)\n"
+    found = check_told(RULE, main, reason=LARGE, files={"engine.py": helper}, path="main.py")
+    assert "(engine.py:" in found.message and found.span.line == 13
+    check_nothing(RULE, helper, files={"main.py": main}, path="engine.py")
+
+
+def test_nothing_of_a_number_that_nobody_shows() -> None:
+    check_nothing(RULE, evaluate("dist.all_reduce(total)\nloss = total.item() / len(loader)", shows="return loss"))
+
+
+def test_nothing_of_loops_that_are_not_seen() -> None:
+    end = "dist.all_reduce(total)\nloss = total.item() / n"
+    start = "total, n = torch.zeros(1), len(args.rows)"
+    check_nothing(RULE, evaluate(end, step="while model.more():\n    total += 1", start=start))
+
+
+IDIOMS = """
+class Meter:
+    def __init__(self):
+        self.sum, self.count = 0.0, 0
+
+    def update(self, value, n=1):
+        self.sum += value * n
+        self.count += n
+
+    def sync(self):
+        both = torch.tensor([self.sum, self.count])
+        dist.all_reduce(both)
+        self.sum, self.count = both.tolist()
+
+    @property
+    def avg(self):
+        return self.sum / max(self.count, 1)
+
+
+def mean_of(value, n):
+    shared = value.clone()
+    dist.all_reduce(shared, op=dist.ReduceOp.SUM)
+    shared /= n
+    return shared
+
+
+def mean_of_all(values, average=True):
+    world_size = dist.get_world_size()
+    if world_size < 2:
+        return values
+    names = sorted(values)
+    stacked = torch.stack([values[n] for n in names])
+    dist.all_reduce(stacked)
+    if average:
+        stacked /= world_size
+    return dict(zip(names, stacked))
+
+
+"""
+
+
+@pytest.mark.parametrize(
+    ("start", "step", "end"),
+    [("meter = Meter()", "meter.update(model(batch).mean().item(), len(batch))", "meter.sync()\nloss = meter.avg"),
+     ("losses = []", "losses.append(mean_of(model(batch).mean(), args.world_size).item())", "loss = sum(losses) / len(losses)"),
+     ("loss = 0.0", "loss += mean_of_all({'loss': model(batch).mean()})['loss'].item()", "loss = loss / len(loader)"),
+     ("stats = torch.zeros(2)", "stats[0] += model(batch).sum()\nstats[1] += len(batch)",
+      "dist.all_reduce(stats)\nloss = (stats[0] / stats[1]).item()"),
+     ("rows = []", "rows.append(model(batch))",
+      "mine = torch.cat(rows)\nparts = [torch.zeros_like(mine) for _ in range(2)]\ndist.all_gather(parts, mine)\n"
+      "every = torch.cat(parts)\nloss = every.sum() / len(every)"),
+     ("total, n = torch.zeros(1), torch.zeros(1)", "total += model(batch).mean()\nn += 1",
+      "dist.all_reduce(total)\ndist.all_reduce(n)\nloss = total / n"),
+     ("running = 0.0", "each = model(batch).mean()\ndist.all_reduce(each)\nrunning += each.item() / dist.get_world_size()",
+      "loss = running / len(loader)")],
+)  # fmt: skip
+def test_the_usual_ways_that_are_right(start: str, step: str, end: str) -> None:
+    source = evaluate(end, step=step, start=start)
+    check_nothing(RULE, source.replace(HEAD, HEAD + IDIOMS))
+
+
+@pytest.mark.parametrize(
+    ("step", "end", "shows"),
+    [("n += batch.size(0)", "n = torch.tensor(n)\ndist.all_reduce(n)\nrows = n.item() / dist.get_world_size()",
+      "print('rows of a GPU', rows)"),
+     ("n += (batch > 0).sum()", "dist.all_reduce(n)\nrows = n.item() / len(loader)", "print('tokens of a step', rows)"),
+     ("n += batch.size(0)", "n = torch.tensor(n)\ndist.all_reduce(n)", "print('score of', n.item())")],
+)  # fmt: skip
+def test_counts_that_are_no_metric(step: str, end: str, shows: str) -> None:
+    check_nothing(RULE, evaluate(end, step=step, shows=shows))
+
+
+def test_nothing_of_a_mean_over_shares_that_differ_by_a_row() -> None:
+    source = (
+        f"{HEAD}def evaluate(model, rows, loss_of):\n    mine = rows[dist.get_rank() :: dist.get_world_size()]\n    total = 0.0\n"
+        "    for row in mine:\n        total += loss_of(model(row)).item()\n    loss = torch.tensor(total / len(mine))\n"
+        "    dist.all_reduce(loss)\n    loss /= dist.get_world_size()\n"
+        "    if dist.get_rank() == 0:\n        print('loss', loss)\n"
+    )
+    check_nothing(RULE, source)
+    check_told(RULE, source.replace("    loss /= dist.get_world_size()\n", "    loss = loss / len(mine)\n"), reason=LARGE)
+
+
+OWN_SET = """
+class Rows:
+    def __init__(self, rows, rank, world_size):
+        self.rows = rows[rank::world_size]
+
+    def __len__(self):
+        return len(self.rows)
+
+    def __getitem__(self, index):
+        return self.rows[index]
+
+"""
+
+
+def test_a_data_set_that_holds_a_share() -> None:
+    end = "total /= len(rows)\ndist.all_reduce(total)\nloss = total.item() / dist.get_world_size()"
+    start = "total = torch.zeros(1)\nrows = Rows(data, dist.get_rank(), dist.get_world_size())\nloader = DataLoader(rows, 8)"
+    source = evaluate(end, step="total += loss_of(model(batch)).sum()", start=start)
+    check_nothing(RULE, source.replace("\ndef evaluate", f"{OWN_SET}\ndef evaluate"))
+
+
+# Under keys of the rank's own
+
+DRAWN = (
+    f"{HEAD}import random\n\n\ndef train(model, data, seed):\n    loader = {SHARED}\n"
+    "    draw = random.Random(seed + dist.get_rank())\n    losses = {'a': 0.0, 'b': 0.0}\n    for batch in loader:\n"
+    "        task = draw.choice(['a', 'b'])\n        loss = model(batch, task).mean()\n        loss.backward()\n"
+    "        shared = loss.detach().clone()\n        dist.all_reduce(shared)\n        losses[task] += shared\n    print(losses)\n"
+)
+
+
+def test_a_sum_under_a_key_that_each_rank_draws() -> None:
+    found = check_told(RULE, DRAWN, reason="one seed on all ranks")
+    assert "goes under `task`, which each rank has drawn on its own" in found.message
+    check_told(RULE, DRAWN.replace("random.Random(seed + dist.get_rank())", "np.random.default_rng([seed + dist.get_rank()][0])"),
+               reason="one seed on all ranks")  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("seed + dist.get_rank()", "seed"),
+     ("random.Random(seed + dist.get_rank())", "random"),
+     ("losses[task] += shared", "losses['a'] += shared"),
+     ("losses[task] += shared", "losses[task] += loss.item()"),
+     ("        dist.all_reduce(shared)\n", "")],
+)  # fmt: skip
+def test_a_key_of_all_ranks_or_a_number_of_one(old: str, new: str) -> None:
+    check_nothing(RULE, DRAWN.replace(old, new))
