@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.trainer.device_arguments import FLAG_DEFAULT
-from codemods.analysis.trainer.lightning_trainers import Change, is_spread, keywords, trainer_calls
+from codemods.analysis.trainer.lightning_trainers import Change, keywords, more_of, trainer_calls
 from codemods.analysis.trainer.lightning_upgrade import Standing, is_tried, standing
 from codemods.analysis.trainer.moved_imports import Old, moved_edits
 from codemods.analysis.trainer.strategy_plugins import in_plugins
@@ -46,7 +46,8 @@ class LightningPlugins(DdpCodemod):
 
     ## What it does
     `plugins=DDPPlugin(…)` and `plugins="ddp_find_unused_parameters_false"` of a Trainer become `strategy=`; other plug-ins stay
-    where they are. `DDPPlugin` becomes `DDPStrategy` of `pytorch_lightning.strategies`. Other such classes are told.
+    where they are. `DDPPlugin` becomes `DDPStrategy` of `pytorch_lightning.strategies`, `DeepSpeedPlugin` becomes
+    `DeepSpeedStrategy`. Other such classes are told.
 
     ## Why it matters
     The program ends at its imports (`cannot import name 'DDPPlugin' from 'pytorch_lightning.plugins'`), or where it makes the
@@ -87,11 +88,13 @@ class LightningPlugins(DdpCodemod):
     - requirement files that disagree, where one of them allows a version without the new name
     - a class of the project that derives from the plug-in: the methods have other names
     - `num_nodes=` and `sync_batchnorm=`, which are arguments of the Trainer alone
+    - arguments without a name: strategies take `accelerator` first
     - two strategies in one list
 
     ## References
     The classes of ten wheels of pytorch-lightning, 1.2.10 to 2.6.6: both names in 1.6 and 1.7, the new one alone since 1.8;
-    strategies in `plugins=` were deprecated in 1.5 and are refused from 1.7 on.
+    strategies in `plugins=` were deprecated in 1.5 and are refused from 1.7 on. `DeepSpeedStrategy` of 1.6.5 to 2.6.6 takes all
+    arguments that `DeepSpeedPlugin` of 1.5.10 takes, but for `num_nodes`.
     """
 
     code = "DDP802"
@@ -101,7 +104,7 @@ class LightningPlugins(DdpCodemod):
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_file(module.path):
             return
-        for call in trainer_calls(module):
+        for call in trainer_calls(project, module):
             yield from self._keyword(module, project, call)
         for statement in module.nodes(ast.ImportFrom):
             yield from self._import(module, project, statement)
@@ -178,8 +181,8 @@ def _to_strategy(
     path, span = module.path, module.span(call)
     text = module.text_of(strategy)
     doubts = []
-    if is_spread(call):
-        doubts.append("assumes that what stands behind ** does not give strategy=")
+    if more := more_of(module, call):
+        doubts.append(f"assumes that {more} does not give strategy=")
     if "strategy" in keywords(call):
         doubts.append("assumes that the plug-in counts, not what strategy= is given")
     if rest:
@@ -203,11 +206,13 @@ def _why_not(module: SourceModule, names: set[str]) -> str:
         gone = {k.arg for k in call.keywords if k.arg} & GONE_PLUGIN_ARGUMENTS if dotted(call.func) in names else set()
         if gone:
             return f"{', '.join(f'{g}=' for g in sorted(gone))} is an argument of the Trainer alone"
+        if dotted(call.func) in names and call.args:
+            return "its first argument has no name, and strategies take another one first: name it"
     return ""
 
 
 def _flag_evidence(strategy: ast.expr | None) -> tuple[Evidence, ...]:
-    says = isinstance(strategy, ast.Call) and "find_unused_parameters" not in keywords(strategy) and not is_spread(strategy)
+    says = isinstance(strategy, ast.Call) and "find_unused_parameters" not in keywords(strategy) and all(k.arg for k in strategy.keywords)
     return (FLAG_DEFAULT,) if says and isinstance(strategy, ast.Call) and "DDP" in last(dotted(strategy.func)) else ()
 
 

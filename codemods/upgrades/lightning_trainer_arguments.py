@@ -9,10 +9,11 @@ from codemods.analysis.distribution import is_test_file
 from codemods.analysis.trainer.argument_calls import splatted
 from codemods.analysis.trainer.device_arguments import device_change
 from codemods.analysis.trainer.fit_calls import only_fit
-from codemods.analysis.trainer.lightning_trainers import Change, is_spread, is_trainer, keywords, literal_text, trainer_calls
+from codemods.analysis.trainer.lightning_trainers import Change, is_trainer, keywords, literal_text, more_of, trainer_calls
 from codemods.analysis.trainer.lightning_upgrade import Standing, is_tried, standing
+from codemods.analysis.trainer.none_values import none_values
 from codemods.codemod import DdpCodemod
-from codemods.data.lightning_arguments import ARGPARSE_GONE, DEVICE_ARGUMENTS, DEVICES_SINCE, GPUS_GONE, OLD, Argument
+from codemods.data.lightning_arguments import ARGPARSE_GONE, DEVICE_ARGUMENTS, DEVICES_SINCE, GPUS_GONE, NONE_GONE, OLD, Argument
 from codemods.data.lightning_names import ALWAYS
 from codemods.findings import DropKeyword, Edit, Finding, RenameKeyword, ReplaceExpression, SetKeyword, lowest
 from codemods.project import Project
@@ -28,7 +29,7 @@ class LightningTrainerArguments(DdpCodemod):
     ## What it does
     Writes the arguments of `Trainer(…)` for Lightning 2: `gpus=`, `num_processes=` and `tpu_cores=` become `accelerator=` and
     `devices=`, `accelerator="ddp"` and `distributed_backend="ddp"` become `strategy=`, others get their new name, and those that
-    do nothing with their value go. What has no successor of the same meaning is told, with what takes its place.
+    do nothing with their value go. `strategy=None` goes, or becomes `"auto"` where only one way comes to it. What has no successor of the same meaning is told, with what takes its place.
 
     ## Why it matters
     The program ends where it makes the Trainer: `TypeError: Trainer.__init__() got an unexpected keyword argument 'gpus'`.
@@ -66,6 +67,7 @@ class LightningTrainerArguments(DdpCodemod):
     - a call in a `try` that catches TypeError, or under a test of a version: nothing is said
     - requirement files that disagree, where one of them allows a version without the new name
     - `dp`, `ddp2` and other strategies that are gone: what takes their place is told
+    - a name for `strategy=` that is None at times, and is read elsewhere as well
     - an argument that decides over the same thing stands beside it (`devices=`, `strategy=`, `**`)
     - the arguments for devices in a dictionary behind `**`
     - `Trainer.from_argparse_args` and `Trainer.add_argparse_args`, which are gone
@@ -76,7 +78,11 @@ class LightningTrainerArguments(DdpCodemod):
     """
 
     code = "DDP801"
-    TRIGGERS = ((b"lightning",), (b"Trainer",), (*_NAMES, b"accelerator", b"strategy", *(n.encode() for n in _ARGPARSE)))
+    TRIGGERS = (
+        (b"lightning",),
+        (b"Trainer",),
+        (*_NAMES, b"accelerator", b"strategy", b"devices", *(n.encode() for n in _ARGPARSE)),
+    )
     READS_TESTS = False
 
     @classmethod
@@ -93,11 +99,12 @@ class LightningTrainerArguments(DdpCodemod):
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_file(module.path):
             return
-        for call in trainer_calls(module):
+        for call in trainer_calls(project, module):
             yield from self._devices(module, project, call)
             for name, keyword in keywords(call).items():
                 if name in OLD:
                     yield from self._argument(module, project, call, keyword)
+            yield from self._none(module, project, call)
             for keyword in call.keywords:
                 if keyword.arg is None:
                     yield from self._spread(module, project, call, keyword.value)
@@ -129,6 +136,13 @@ class LightningTrainerArguments(DdpCodemod):
             known = standing(project, module.path, since=DEVICES_SINCE, gone=row.gone) or known
             change = _to_fit(project, module, call, keyword, row)
         yield self._judged(module, keyword, _message(module.text_of(call.func), row, change), change, known)
+
+    def _none(self, module: SourceModule, project: Project, call: ast.Call) -> Iterator[Finding]:
+        for found in none_values(module, call):
+            if known := standing(project, module.path, since=found.since, gone=NONE_GONE):
+                shown = f"{module.text_of(call.func)}({found.argument}=None)"
+                message = f'{shown} is an error from Lightning {_v(NONE_GONE)} on, whose default is "auto"'
+                yield self._judged(module, found.node, message, found.change, known)
 
     def _judged(self, module: SourceModule, at: ast.AST, message: str, change: Change, known: Standing) -> Finding:
         level = lowest(change.level, known.level)
@@ -186,7 +200,8 @@ def _changed(module: SourceModule, call: ast.Call, keyword: ast.keyword, row: Ar
     edits: list[Edit] = [RenameKeyword(module.path, span, row.name, row.new)]
     if value is not None and row.values.get(value, value) != value:
         edits.append(ReplaceExpression(module.path, module.span(keyword.value), row.values[value]))
-    doubts = (f"assumes that what stands behind ** does not give {row.new}",) if is_spread(call) else ()
+    more = more_of(module, call)
+    doubts = (f"assumes that {more} does not give {row.new}",) if more else ()
     return Change(tuple(edits), doubts), True
 
 
@@ -194,7 +209,7 @@ def _to_fit(project: Project, module: SourceModule, call: ast.Call, keyword: ast
     """`resume_from_checkpoint=path`, moved to the one `fit` of this Trainer."""
     fit = only_fit(module, call)
     value = keyword.value
-    if fit is None or not _is_plain(value) or "ckpt_path" in keywords(fit) or is_spread(fit) or len(fit.args) > 4:
+    if fit is None or not _is_plain(value) or "ckpt_path" in keywords(fit) or more_of(module, fit) or len(fit.args) > 4:
         return Change((), refusals=(row.instead,))
     edits = (
         DropKeyword(module.path, module.span(call), row.name),
@@ -212,5 +227,3 @@ def _is_plain(node: ast.expr) -> bool:
 
 def _v(version: Sequence[int]) -> str:
     return ".".join(map(str, version))
-
-
