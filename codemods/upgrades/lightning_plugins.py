@@ -212,7 +212,11 @@ def _why_not(module: SourceModule, names: set[str]) -> str:
 
 
 def _flag_evidence(strategy: ast.expr | None) -> tuple[Evidence, ...]:
-    says = isinstance(strategy, ast.Call) and "find_unused_parameters" not in keywords(strategy) and all(k.arg for k in strategy.keywords)
+    says = (
+        isinstance(strategy, ast.Call)
+        and "find_unused_parameters" not in keywords(strategy)
+        and all(k.arg for k in strategy.keywords)
+    )
     return (FLAG_DEFAULT,) if says and isinstance(strategy, ast.Call) and "DDP" in last(dotted(strategy.func)) else ()
 
 

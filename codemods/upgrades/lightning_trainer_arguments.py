@@ -12,12 +12,15 @@ from codemods.analysis.trainer.fit_calls import only_fit
 from codemods.analysis.trainer.lightning_trainers import Change, is_trainer, keywords, literal_text, more_of, trainer_calls
 from codemods.analysis.trainer.lightning_upgrade import Standing, is_tried, standing
 from codemods.analysis.trainer.none_values import none_values
+from codemods.analysis.trainer.trainer_entries import entry_changes
+from codemods.analysis.trainer.trainer_tables import trainer_tables
 from codemods.codemod import DdpCodemod
 from codemods.data.lightning_arguments import ARGPARSE_GONE, DEVICE_ARGUMENTS, DEVICES_SINCE, GPUS_GONE, NONE_GONE, OLD, Argument
 from codemods.data.lightning_names import ALWAYS
-from codemods.findings import DropKeyword, Edit, Finding, RenameKeyword, ReplaceExpression, SetKeyword, lowest
+from codemods.findings import DropKeyword, Edit, Finding, RenameKeyword, ReplaceExpression, SetKeyword, Span, lowest
 from codemods.project import Project
 from codemods.source import SourceModule
+from codemods.text_file import TextFile
 
 _NAMES = tuple(name.encode() for name in (*OLD, *DEVICE_ARGUMENTS))
 _ARGPARSE = ("from_argparse_args", "add_argparse_args")
@@ -29,7 +32,10 @@ class LightningTrainerArguments(DdpCodemod):
     ## What it does
     Writes the arguments of `Trainer(…)` for Lightning 2: `gpus=`, `num_processes=` and `tpu_cores=` become `accelerator=` and
     `devices=`, `accelerator="ddp"` and `distributed_backend="ddp"` become `strategy=`, others get their new name, and those that
-    do nothing with their value go. `strategy=None` goes, or becomes `"auto"` where only one way comes to it. What has no successor of the same meaning is told, with what takes its place.
+    do nothing with their value go; in the keywords of `instantiate(config.trainer, …)` and in YAML, too, where a mapping names
+    the Trainer as its `_target_`, is merged into one that does, or goes into `Trainer(**config.trainer)` or the LightningCLI.
+    `strategy=None` goes, or becomes `"auto"` where only one way comes to it. What has no successor of the same meaning is told,
+    with what takes its place.
 
     ## Why it matters
     The program ends where it makes the Trainer: `TypeError: Trainer.__init__() got an unexpected keyword argument 'gpus'`.
@@ -59,8 +65,8 @@ class LightningTrainerArguments(DdpCodemod):
     ## Safety
     Safe: the value is a literal that means the same under its new name, and every version that the nearest pin allows has that
     name, or the setting `target-lightning` asks for it. Unsafe: nothing pins Lightning, or the pin allows versions on both sides;
-    the value is no literal (`gpus=args.gpus`); several devices without a strategy, which start otherwise in Lightning 2; a path
-    that moves to the one `fit(…)`.
+    the value is no literal (`gpus=args.gpus`); a key of a file, which a command line may give by its old name; several devices
+    without a strategy, which start otherwise in Lightning 2; a path that moves to the one `fit(…)`.
 
     ## Refuses
     - an upper bound or an exact pin below the change: nothing is said, unless `target-lightning` is set
@@ -70,6 +76,7 @@ class LightningTrainerArguments(DdpCodemod):
     - a name for `strategy=` that is None at times, and is read elsewhere as well
     - an argument that decides over the same thing stands beside it (`devices=`, `strategy=`, `**`)
     - the arguments for devices in a dictionary behind `**`
+    - a key of a file that code reads by its name, and a value that other keys take as well
     - `Trainer.from_argparse_args` and `Trainer.add_argparse_args`, which are gone
     - heirs of the Trainer: nothing is said
 
@@ -84,6 +91,7 @@ class LightningTrainerArguments(DdpCodemod):
         (*_NAMES, b"accelerator", b"strategy", b"devices", *(n.encode() for n in _ARGPARSE)),
     )
     READS_TESTS = False
+    TEXT = (*_NAMES, b"accelerator", b"strategy", b"devices")
 
     @classmethod
     def appendix(cls) -> str:
@@ -98,6 +106,9 @@ class LightningTrainerArguments(DdpCodemod):
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_file(module.path):
+            return
+        if isinstance(module, TextFile):
+            yield from self._in_file(module, project)
             return
         for call in trainer_calls(project, module):
             yield from self._devices(module, project, call)
@@ -144,10 +155,23 @@ class LightningTrainerArguments(DdpCodemod):
                 message = f'{shown} is an error from Lightning {_v(NONE_GONE)} on, whose default is "auto"'
                 yield self._judged(module, found.node, message, found.change, known)
 
-    def _judged(self, module: SourceModule, at: ast.AST, message: str, change: Change, known: Standing) -> Finding:
+    def _in_file(self, file: TextFile, project: Project) -> Iterator[Finding]:
+        for table, key in trainer_tables(project, file):
+            for found in entry_changes(project, table, key):
+                entry = found.entry
+                shown = f"{key}.{entry.key}: {entry.value}" if entry.value else f"{key}.{entry.key}"
+                now = f": it is {found.became}" if found.became else ""
+                message = f"{shown} is an error from Lightning {_v(found.gone)} on{now}"
+                yield self._judged(file, entry.key_span, message, found.change, found.standing, found.group)
+
+    def _judged(
+        self, module: SourceModule, at: ast.AST | Span, message: str, change: Change, known: Standing, group: str = ""
+    ) -> Finding:
         level = lowest(change.level, known.level)
         reason = change.reason if change.refusals else "; ".join(r for r in (known.assumes, change.reason) if r)
-        return self.finding(module, at, message, level=level, edits=change.edits, evidence=known.evidence, reason=reason)
+        return self.finding(
+            module, at, message, level=level, edits=change.edits, evidence=known.evidence, reason=reason, group=group
+        )
 
     def _spread(self, module: SourceModule, project: Project, call: ast.Call, value: ast.expr) -> Iterator[Finding]:
         """The keys of a dictionary that is made in this file."""

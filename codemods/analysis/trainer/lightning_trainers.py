@@ -13,7 +13,6 @@ from codemods.project import Project
 from codemods.record import record
 from codemods.source import SourceModule
 
-
 _INSTANTIATE = ("hydra.utils.instantiate", "hydra.utils.call")
 
 

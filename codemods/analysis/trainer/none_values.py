@@ -19,7 +19,7 @@ _TAKES_GPUS = "Lightning 1 trained on the CPU where nothing asked for more, Ligh
 
 @record
 class NoneValue:
-    """One `None` that reaches the Trainer. argument: its name there; since: the first version that takes what is written for it."""
+    """One `None` that reaches the Trainer. argument: its name there; since: the first version that takes the new value."""
 
     argument: str
     node: ast.Constant
