@@ -121,11 +121,11 @@ def _named_strategy(given: dict[str, ast.keyword]) -> tuple[str, str] | None:
     for argument in ("accelerator", "distributed_backend", "strategy"):
         value = given[argument].value if argument in given else None
         if isinstance(value, ast.IfExp) and argument != "strategy":
-            sides = [s.value if isinstance(s, ast.Constant) else "" for s in (value.body, value.orelse)]
-            name = next((s for s in sides if s in KEPT_STRATEGIES), None) if None in sides else None
+            sides = [s.value for s in (value.body, value.orelse) if isinstance(s, ast.Constant)]
+            names = [s for s in sides if s in KEPT_STRATEGIES] if None in sides else []
         else:
-            name = value.value if isinstance(value, ast.Constant) else None
-        if isinstance(name, str):
+            names = [value.value] if isinstance(value, ast.Constant) else []
+        for name in (n for n in names if isinstance(n, str)):
             old = name in GONE_STRATEGIES or (argument != "strategy" and (name in KEPT_STRATEGIES or name == "ddp_cpu"))
             if old:
                 return argument, name

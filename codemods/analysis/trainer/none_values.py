@@ -1,4 +1,4 @@
-"""`None` for an argument of Lightning's Trainer whose default it was in Lightning 1, and which Lightning 2 takes for a wrong value."""
+"""`None` for an argument of Lightning's Trainer whose default it was in Lightning 1, and which Lightning 2 refuses."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class NoneValue:
     """One `None` that reaches the Trainer. argument: its name there; since: the first version that takes the new value."""
 
     argument: str
-    node: ast.Constant
+    node: ast.expr
     since: Minor
     change: Change
 

@@ -77,7 +77,8 @@ def readers(project: Project, key: str, name: str) -> tuple[list[str], list[str]
     """(code, command lines and texts) that name the entry from outside: `config.trainer.gpus`, `trainer.gpus=4`."""
     word = name.encode()
     named = re.compile(rb"\b" + re.escape(key.encode()) + rb"(?:\.|\[[\"']|\.(?:get|pop)\([\"'])" + re.escape(word) + rb"\b")
-    code, texts = [], []
+    code: list[str] = []
+    texts: list[str] = []
     for path in project.files_containing(word, kinds=_READ_IN):
         data = project.read_text(path) or b""
         if found := named.search(data):
