@@ -122,10 +122,10 @@ def _named_strategy(given: dict[str, ast.keyword]) -> tuple[str, str] | None:
         value = given[argument].value if argument in given else None
         if isinstance(value, ast.IfExp) and argument != "strategy":
             sides = [s.value for s in (value.body, value.orelse) if isinstance(s, ast.Constant)]
-            names = [s for s in sides if s in KEPT_STRATEGIES] if None in sides else []
+            names = [s for s in sides if isinstance(s, str) and s in KEPT_STRATEGIES] if None in sides else []
         else:
-            names = [value.value] if isinstance(value, ast.Constant) else []
-        for name in (n for n in names if isinstance(n, str)):
+            names = [value.value] if isinstance(value, ast.Constant) and isinstance(value.value, str) else []
+        for name in names:
             old = name in GONE_STRATEGIES or (argument != "strategy" and (name in KEPT_STRATEGIES or name == "ddp_cpu"))
             if old:
                 return argument, name
