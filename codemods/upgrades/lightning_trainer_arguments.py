@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from codemods.analysis.distribution import is_test_file
+from codemods.analysis.names import dotted, last
 from codemods.analysis.trainer.argument_calls import splatted
 from codemods.analysis.trainer.device_arguments import device_change
 from codemods.analysis.trainer.fit_calls import only_fit
@@ -111,7 +112,8 @@ class LightningTrainerArguments(DdpCodemod):
             yield from self._in_file(module, project)
             return
         for call in trainer_calls(project, module):
-            yield from self._devices(module, project, call)
+            if last(dotted(call.func)) != _ARGPARSE[0]:  # that it is gone is told below
+                yield from self._devices(module, project, call)
             for name, keyword in keywords(call).items():
                 if name in OLD:
                     yield from self._argument(module, project, call, keyword)
@@ -202,7 +204,9 @@ class LightningTrainerArguments(DdpCodemod):
             return
         if known := standing(project, module.path, since=ARGPARSE_GONE, gone=ARGPARSE_GONE):
             message = f"{module.text_of(func)} is an AttributeError from Lightning {_v(ARGPARSE_GONE)} on"
-            why = "hand the arguments that the program has to Trainer(…), or use LightningCLI"
+            beside = [c.lineno for c in module.calls_named(*_ARGPARSE) if c is not call]
+            both = f"; line {beside[0]} goes with it" if beside else ""
+            why = f"hand the arguments that the program has to Trainer(…), or use LightningCLI{both}"
             yield self.finding(module, call, message, evidence=known.evidence, reason=why)
 
 
@@ -244,9 +248,18 @@ def _to_fit(project: Project, module: SourceModule, call: ast.Call, keyword: ast
 
 
 def _is_plain(node: ast.expr) -> bool:
-    while isinstance(node, ast.Attribute):
-        node = node.value
-    return isinstance(node, (ast.Constant, ast.Name))
+    """True for what may be read a little later as well: names, attributes, entries of a mapping."""
+    while True:
+        if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+            node = node.value
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "get":
+            if node.keywords or not all(isinstance(a, ast.Constant) for a in node.args):
+                return False
+            node = node.func.value
+        elif isinstance(node, ast.Attribute):
+            node = node.value
+        else:
+            return isinstance(node, (ast.Constant, ast.Name))
 
 
 def _v(version: Sequence[int]) -> str:

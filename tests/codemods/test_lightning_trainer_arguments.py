@@ -135,6 +135,11 @@ def test_a_path_goes_to_the_one_fit() -> None:
     after = made("", more="trainer.fit(model, ckpt_path=path)\n")
     (finding,) = check_transformed(LightningTrainerArguments, before, after, files=PINNED, unsafe=True)
     assert "path is still the same" in finding.reason
+    entry = made('resume_from_checkpoint=config.get("path", None)', more="trainer.fit(model)\n")
+    moved = made("", more='trainer.fit(model, ckpt_path=config.get("path", None))\n')
+    check_transformed(LightningTrainerArguments, entry, moved, files=PINNED, unsafe=True)
+    found = made("resume_from_checkpoint=find(path)", more="trainer.fit(model)\n")
+    check_told(LightningTrainerArguments, found, reason="ckpt_path", files=PINNED)
     twice = made("resume_from_checkpoint=path", more="trainer.fit(model)\ntrainer.fit(other)\n")
     check_told(LightningTrainerArguments, twice, reason="ckpt_path", files=PINNED)
     check_told(LightningTrainerArguments, made("resume_from_checkpoint=path"), reason="ckpt_path", files=PINNED)
