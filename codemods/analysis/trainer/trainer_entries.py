@@ -87,7 +87,7 @@ def _devices(project: Project, table: Table, key: str) -> Iterator[EntryChange]:
         if entry is None or (entry.kind == "null" and name != "gpus"):
             continue
         edits, why = _counted(table, entry, moved=bool(moved) or named is None) if entry is gpus else ([], _BY_HAND)
-        became = "accelerator and devices" if any(isinstance(e, AddEntry) for e in edits) else "accelerator" if edits else ""
+        became = "" if not edits else "accelerator: cpu" if entry.value in ("0", "null", "~") else "devices, with an accelerator"
         yield from _judged(
             project, table, key, entry, edits, DEVICES_SINCE, GPUS_GONE, why, became, group if entry is gpus else ""
         )
