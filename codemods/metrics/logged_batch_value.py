@@ -17,8 +17,8 @@ class LoggedBatchValue(DdpCodemod):
     """A metric of an epoch is logged by the numbers that it returned for the batches of each rank.
 
     ## What it does
-    Finds `self.log(key, self.acc(preds, y))` in a LightningModule, where `self.acc` is a torchmetrics object and the key is one of
-    the epoch, and logs the object: `self.log(key, self.acc)`. The call that updates the metric stays.
+    Finds `self.log(key, self.acc(preds, y))` in a LightningModule, where `self.acc` is a torchmetrics object and the key is one
+    of the epoch, and logs the object: `self.log(key, self.acc)`. The call that updates the metric stays.
 
     ## Why it matters
     What a metric returns when it is called is the value of that batch on this rank. Lightning takes the mean of these, and of
@@ -101,8 +101,8 @@ class LoggedBatchValue(DdpCodemod):
             yield self.finding(
                 module,
                 call,
-                f"{key_text(log)!r} is logged as what {shown} returned for the batch: at the end of the epoch the mean of rank 0's "
-                f"batches is shown{_decides(log)}",
+                f"{key_text(log)!r} is logged as what {shown} returned for the batch: at the end of the epoch the mean of rank "
+                f"0's batches is shown{_decides(log)}",
                 level=verdict.level,
                 edits=edits,
                 evidence=[Evidence("static", f"{v.text} makes the metric") for _, v in values(log)],

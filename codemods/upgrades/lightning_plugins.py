@@ -11,11 +11,13 @@ from codemods.analysis.trainer.device_arguments import FLAG_DEFAULT
 from codemods.analysis.trainer.lightning_trainers import Change, keywords, more_of, trainer_calls
 from codemods.analysis.trainer.lightning_upgrade import Standing, is_tried, standing
 from codemods.analysis.trainer.moved_imports import Old, moved_edits
+from codemods.analysis.trainer.none_values import asked_elsewhere, nones_of
 from codemods.analysis.trainer.strategy_plugins import in_plugins
 from codemods.codemod import DdpCodemod
 from codemods.data.lightning_arguments import (
     DEVICES_SINCE,
     GONE_PLUGIN_ARGUMENTS,
+    NONE_WAS_DEFAULT,
     PLUGIN_CLASSES,
     PLUGIN_CLASSES_GONE,
     PLUGIN_PLACES,
@@ -115,10 +117,14 @@ class LightningPlugins(DdpCodemod):
         given = keywords(call)
         keyword = given.get("plugins")
         found = in_plugins(module, keyword.value) if keyword is not None else None
-        known = standing(project, module.path, since=DEVICES_SINCE, gone=PLUGINS_GONE)
-        if keyword is None or found is None or known is None or (found.strategy is None and not found.several):
+        if keyword is None or found is None or (found.strategy is None and not found.several):
             return
-        change = _to_strategy(module, call, keyword.value, found.strategy, found.rest)
+        nones = list(nones_of(module, found.strategy)) if found.strategy is not None else []
+        since = NONE_WAS_DEFAULT["strategy"] if nones else DEVICES_SINCE
+        known = standing(project, module.path, since=since, gone=PLUGINS_GONE)
+        if known is None:
+            return
+        change = _to_strategy(module, call, keyword.value, found.strategy, found.rest, nones)
         if found.several:
             change = Change((), refusals=("which of the two strategies counts is not shown",))
         message = f"{module.text_of(call.func)}(plugins=…) takes no strategy from Lightning {_v(PLUGINS_GONE)} on"
@@ -174,7 +180,12 @@ class LightningPlugins(DdpCodemod):
 
 
 def _to_strategy(
-    module: SourceModule, call: ast.Call, value: ast.expr, strategy: ast.expr | None, rest: Sequence[ast.expr]
+    module: SourceModule,
+    call: ast.Call,
+    value: ast.expr,
+    strategy: ast.expr | None,
+    rest: Sequence[ast.expr],
+    nones: Sequence[ast.expr],
 ) -> Change:
     if strategy is None:
         return Change(())
@@ -194,6 +205,9 @@ def _to_strategy(
         edits = [RenameKeyword(path, span, "plugins", "strategy")]
         edits += [ReplaceExpression(path, module.span(value), text)] if value is not strategy else []
     refusals = ("the strategy is written over several lines inside of a list",) if len(edits) > 1 and "\n" in text else ()
+    edits += [ReplaceExpression(path, module.span(n), '"auto"') for n in nones]
+    if nones and (why := asked_elsewhere(module, strategy)):
+        refusals = (why,)
     return Change(tuple(edits), tuple(doubts), refusals)
 
 

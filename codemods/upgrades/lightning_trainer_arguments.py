@@ -13,10 +13,21 @@ from codemods.analysis.trainer.fit_calls import only_fit
 from codemods.analysis.trainer.lightning_trainers import Change, is_trainer, keywords, literal_text, more_of, trainer_calls
 from codemods.analysis.trainer.lightning_upgrade import Standing, is_tried, standing
 from codemods.analysis.trainer.none_values import none_values
-from codemods.analysis.trainer.trainer_entries import entry_changes
-from codemods.analysis.trainer.trainer_tables import trainer_tables
+from codemods.analysis.trainer.trainer_entries import entry_changes, new_name, why_not_in_code
+from codemods.analysis.trainer.trainer_keys import key_places, keys_named
+from codemods.analysis.trainer.trainer_tables import is_trainer_key, tables_of, trainer_tables
 from codemods.codemod import DdpCodemod
-from codemods.data.lightning_arguments import ARGPARSE_GONE, DEVICE_ARGUMENTS, DEVICES_SINCE, GPUS_GONE, NONE_GONE, OLD, Argument
+from codemods.data.lightning_arguments import (
+    ACCELERATOR_GONE,
+    ARGPARSE_GONE,
+    DEVICE_ARGUMENTS,
+    DEVICES_SINCE,
+    GPUS_GONE,
+    KEPT_STRATEGIES,
+    NONE_GONE,
+    OLD,
+    Argument,
+)
 from codemods.data.lightning_names import ALWAYS
 from codemods.findings import DropKeyword, Edit, Finding, RenameKeyword, ReplaceExpression, SetKeyword, Span, lowest
 from codemods.project import Project
@@ -35,6 +46,7 @@ class LightningTrainerArguments(DdpCodemod):
     `devices=`, `accelerator="ddp"` and `distributed_backend="ddp"` become `strategy=`, others get their new name, and those that
     do nothing with their value go; in the keywords of `instantiate(config.trainer, …)` and in YAML, too, where a mapping names
     the Trainer as its `_target_`, is merged into one that does, or goes into `Trainer(**config.trainer)` or the LightningCLI.
+    Code that names such a key (`config.trainer.gpus`) gets the new name with it.
     `strategy=None` goes, or becomes `"auto"` where only one way comes to it. What has no successor of the same meaning is told,
     with what takes its place.
 
@@ -77,7 +89,7 @@ class LightningTrainerArguments(DdpCodemod):
     - a name for `strategy=` that is None at times, and is read elsewhere as well
     - an argument that decides over the same thing stands beside it (`devices=`, `strategy=`, `**`)
     - the arguments for devices in a dictionary behind `**`
-    - a key of a file that code reads by its name, and a value that other keys take as well
+    - a key of a file that code names as well, unless each place can get the new name, and a value that other keys take as well
     - `Trainer.from_argparse_args` and `Trainer.add_argparse_args`, which are gone
     - heirs of the Trainer: nothing is said
 
@@ -88,7 +100,7 @@ class LightningTrainerArguments(DdpCodemod):
     code = "DDP801"
     TRIGGERS = (
         (b"lightning",),
-        (b"Trainer",),
+        (b"Trainer", b".trainer"),
         (*_NAMES, b"accelerator", b"strategy", b"devices", *(n.encode() for n in _ARGPARSE)),
     )
     READS_TESTS = False
@@ -121,6 +133,7 @@ class LightningTrainerArguments(DdpCodemod):
             for keyword in call.keywords:
                 if keyword.arg is None:
                     yield from self._spread(module, project, call, keyword.value)
+        yield from self._in_code(module, project)
         for call in module.calls_named("from_argparse_args") or module.calls_named("add_argparse_args"):
             yield from self._argparse(module, project, call)
 
@@ -165,6 +178,30 @@ class LightningTrainerArguments(DdpCodemod):
                 now = f": it is {found.became}" if found.became else ""
                 message = f"{shown} is an error from Lightning {_v(found.gone)} on{now}"
                 yield self._judged(file, entry.key_span, message, found.change, found.standing, found.group)
+
+    def _in_code(self, module: SourceModule, project: Project) -> Iterator[Finding]:
+        """What code names of the mapping: `config.trainer.gpus`, `config.trainer.accelerator = "ddp"`."""
+        for key, name in dict.fromkeys(keys_named(module)):
+            new, gone = new_name(name), OLD[name].gone if name in OLD else GPUS_GONE
+            if not is_trainer_key(project, key):
+                continue
+            places = key_places(module, key, name)
+            if name == "accelerator":
+                places = [p for p in places if isinstance(p.stored, ast.Constant) and p.stored.value in KEPT_STRATEGIES]
+                new, gone, group = "strategy", ACCELERATOR_GONE, ""
+            elif new and any(True for _ in tables_of(project, key, name)) and not why_not_in_code(project, key, name):
+                group = f"{key}.{name}"
+            else:
+                continue
+            since = OLD[name].since if name in OLD else DEVICES_SINCE
+            known = standing(project, module.path, since=since, gone=gone)
+            if known is None:
+                continue
+            for place in places:
+                message = f"{key}.{name} is no argument of the Trainer from Lightning {_v(gone)} on: it is {new}"
+                doubt = f"assumes that the files that give {key}.{name} get the new name as well"
+                change = Change(tuple(place.renamed(new)), (doubt,) if group else (f"assumes that nothing else gives {new}",))
+                yield self._judged(module, place.node, message, change, known, group)
 
     def _judged(
         self, module: SourceModule, at: ast.AST | Span, message: str, change: Change, known: Standing, group: str = ""

@@ -73,6 +73,15 @@ def test_the_versions_between() -> None:
     check_nothing(LightningPlugins, before, files={"requirements.txt": "pytorch-lightning<1.7\n"})
 
 
+def test_a_plug_in_that_is_none_at_times() -> None:
+    use = "plug = None\nif many:\n    plug = DDPPlugin()\npl.Trainer(plugins=plug)\n"
+    after = 'plug = "auto"\nif many:\n    plug = DDPStrategy()\npl.Trainer(strategy=plug)\n'
+    check_transformed(LightningPlugins, BOTH + use, NEW + after, files=PINNED)
+    asks = BOTH + use + "print(plug is None)\n"
+    told = [f for f in findings_of(LightningPlugins, asks, PINNED) if not f.fix]
+    assert ["plug is read at line 7 as well" in f.reason for f in told] == [True]
+
+
 def test_a_strategy_beside_it() -> None:
     before, after = BOTH + 'pl.Trainer(strategy="ddp", plugins=DDPPlugin())\n', NEW + "pl.Trainer(strategy=DDPStrategy())\n"
     found = findings_of(LightningPlugins, before, PINNED)

@@ -95,10 +95,50 @@ def test_refusals(text: str, reason: str) -> None:
     check_told(LightningTrainerArguments, TARGET + text, reason=reason, files=PINNED, path=HERE)
 
 
-def test_code_that_reads_the_key() -> None:
-    reads = MAIN + "\n\ndef half(config):\n    return config.trainer.get('gpus', 1) // 2\n"
-    files = {**PINNED, "train.py": reads}
-    check_told(LightningTrainerArguments, TARGET + "gpus: 2\n", reason="train.py:10 reads trainer.gpus", files=files, path=HERE)
+READS = "import lightning\n\n\ndef half(config):\n    config.trainer.gpus = 4\n    return config.trainer.get('gpus')\n"
+
+
+def test_code_that_names_the_key_gets_the_new_name_as_well() -> None:
+    files = {**PINNED, "half.py": READS}
+    after = TARGET + "devices: 2\naccelerator: gpu\n"
+    (found,) = check_transformed(LightningTrainerArguments, TARGET + "gpus: 2\n", after, files=files, path=HERE, unsafe=True)
+    assert found.reason.startswith("half.py:5 gets the new name as well")
+    conf = {**PINNED, HERE: TARGET + "gpus: 2\n"}
+    renamed = READS.replace("trainer.gpus", "trainer.devices").replace("'gpus'", "'devices'")
+    both = check_transformed(LightningTrainerArguments, READS, renamed, files=conf, path="half.py", unsafe=True)
+    assert {f.fix.group for f in (*both, found) if f.fix} == {"trainer.gpus"}
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "reason"),
+    [
+        ("gpus: 0\n", READS, "conf/trainer/default.yaml it is 0 or no plain number"),
+        ("gpus: 2\n", READS.replace("gpus = 4", "gpus = 0"), "half.py:5 sets trainer.gpus, which takes no 0"),
+        ("gpus: 2\n", READS + "    # see trainer.gpus\n", "half.py:5 names trainer.gpus"),
+        ("gpus: 2\n", READS + "    print(f'{config.trainer.gpus}')\n", "in an f-string"),
+        ("resume_from_checkpoint: null\n", READS.replace("gpus", "resume_from_checkpoint"), "reads trainer.resume_from"),
+    ],
+)
+def test_code_that_cannot_be_renamed(text: str, code: str, reason: str) -> None:
+    files = {**PINNED, "half.py": code}
+    check_told(LightningTrainerArguments, TARGET + text, reason=reason, files=files, path=HERE)
+    check_nothing(LightningTrainerArguments, code, files={**PINNED, HERE: TARGET + text}, path="half.py")
+
+
+def test_code_that_names_a_strategy_as_the_accelerator() -> None:
+    code = READS.replace("config.trainer.gpus = 4", "config.trainer.accelerator = 'ddp'").replace("'gpus'", "'devices'")
+    files = {**PINNED, HERE: TARGET + "devices: 2\n"}
+    after = code.replace("trainer.accelerator", "trainer.strategy")
+    check_transformed(LightningTrainerArguments, code, after, files=files, path="half.py", unsafe=True)
+    check_nothing(LightningTrainerArguments, code, files={"requirements.txt": PINNED["requirements.txt"]}, path="half.py")
+    gpu = code.replace("'ddp'", "'gpu'")
+    check_nothing(LightningTrainerArguments, gpu, files=files, path="half.py")
+
+
+def test_the_trainer_itself_is_no_configuration() -> None:
+    code = "import lightning\n\n\nclass Probe(lightning.Callback):\n    def on_fit_end(self, trainer):\n"
+    code += "        print(self.trainer.gpus)\n"
+    check_nothing(LightningTrainerArguments, code, files={**PINNED, HERE: TARGET + "gpus: 2\n"}, path="probe.py")
 
 
 def test_a_command_line_that_gives_the_key() -> None:

@@ -75,7 +75,7 @@ def test_what_does_not_stand_in_the_way() -> None:
 
 
 VALUE = ("acc = self.acc(self(x), y)", 'self.log("acc", acc)')
-TRAINED = "\n    def training_step(self, batch, batch_idx):\n        self.acc(batch[0], batch[1])\n        return batch[0].mean()\n"
+TRAINED = "\n    def training_step(self, batch, batch_idx):\n        self.acc(*batch)\n        return batch[0].mean()\n"
 
 
 @pytest.mark.parametrize(

@@ -36,8 +36,11 @@ def forward_of(log: LogCall) -> Forward | None:
     made: ast.expr | None = value
     if isinstance(value, ast.Name):
         bound = local_values(log.project, log.module, log.function).get(value.id, [])
-        made = bound[0].value if len(bound) == 1 and not bound[0].path and bound[0].into is None and not bound[0].loop else None
-    if not isinstance(made, ast.Call) or not isinstance(made.func, ast.Attribute) or dotted(made.func) != f"self.{made.func.attr}":
+        whole = len(bound) == 1 and not bound[0].path and bound[0].into is None and not bound[0].loop
+        made = bound[0].value if whole else None
+    if not isinstance(made, ast.Call) or not isinstance(made.func, ast.Attribute):
+        return None
+    if dotted(made.func) != f"self.{made.func.attr}":
         return None
     return Forward(made, made.func.attr, made is value)
 

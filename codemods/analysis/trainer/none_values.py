@@ -42,9 +42,9 @@ def none_values(module: SourceModule, call: ast.Call) -> Iterator[NoneValue]:
             isinstance(n, ast.Constant) and n.value in KEPT_STRATEGIES for n in ast.walk(keyword.value)
         ):
             continue  # it names a strategy, which goes elsewhere
-        for node in _nones(module, keyword.value):
+        for node in nones_of(module, keyword.value):
             edit = ReplaceExpression(module.path, module.span(node), '"auto"')
-            why = _asked_elsewhere(module, keyword.value)
+            why = asked_elsewhere(module, keyword.value)
             yield NoneValue(argument, node, since, Change((edit,), doubts, (why,) if why else ()))
 
 
@@ -52,24 +52,24 @@ def _is_none(node: ast.expr | None) -> bool:
     return isinstance(node, ast.Constant) and node.value is None
 
 
-def _nones(module: SourceModule, value: ast.expr) -> Iterator[ast.Constant]:
+def nones_of(module: SourceModule, value: ast.expr) -> Iterator[ast.Constant]:
     """Those that a conditional expression may come to, and those that a name of the same function is bound to."""
     if isinstance(value, ast.IfExp):
         for part in (value.body, value.orelse):
             if isinstance(part, ast.Constant) and part.value is None:
                 yield part
             elif isinstance(part, ast.IfExp):
-                yield from _nones(module, part)
+                yield from nones_of(module, part)
     elif isinstance(value, ast.Name):
         for bound in bindings_of(module, value):
             own = bound.value if not bound.part and not bound.parameter else None
             if isinstance(bound.node, (ast.Assign, ast.AnnAssign)) and isinstance(own, ast.Constant) and own.value is None:
                 yield own
             elif isinstance(own, ast.IfExp):
-                yield from _nones(module, own)
+                yield from nones_of(module, own)
 
 
-def _asked_elsewhere(module: SourceModule, value: ast.expr) -> str:
+def asked_elsewhere(module: SourceModule, value: ast.expr) -> str:
     """Where the name is used for anything but this argument: "auto" would not mean there what None means."""
     if not isinstance(value, ast.Name):
         return ""

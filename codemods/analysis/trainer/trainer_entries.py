@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from codemods.analysis.trainer.argument_files import Keyed
 from codemods.analysis.trainer.lightning_trainers import Change
 from codemods.analysis.trainer.lightning_upgrade import Standing, standing
-from codemods.analysis.trainer.trainer_tables import readers
+from codemods.analysis.trainer.trainer_keys import why_not_renamed
+from codemods.analysis.trainer.trainer_tables import readers, tables_of
 from codemods.data.lightning_arguments import (
     ACCELERATOR_GONE,
     DEVICE_ARGUMENTS,
@@ -120,6 +121,29 @@ def _counted(table: Table, entry: Entry, *, moved: bool) -> tuple[list[Edit], st
     return edits, ""
 
 
+def new_name(name: str) -> str:
+    """What an entry is called that code names as well, "" where that hangs on its value."""
+    row = OLD.get(name)
+    return "devices" if name == "gpus" else row.new if row is not None and not row.instead else ""
+
+
+def why_not_in_code(project: Project, key: str, name: str) -> str:
+    """Why an entry that code names keeps its name, "" where all its places can get the new one together."""
+    reader = next(iter(readers(project, key, name)[0]), "code")
+    if not new_name(name):
+        return f"{reader} reads {key}.{name}: change both"
+    for table in tables_of(project, key, name) if name == "gpus" else ():
+        entry = table.entry(name)
+        edits = _counted(table, entry, moved=True)[0] if entry is not None else []
+        if not _is_rename(edits):
+            return f"{reader} reads {key}.{name}, and in {table.file.path} it is 0 or no plain number: change both"
+    return why_not_renamed(project, key, name, positive=name == "gpus")
+
+
+def _is_rename(edits: list[Edit]) -> bool:
+    return bool(edits) and isinstance(edits[0], ReplaceExpression) and edits[0].code != "accelerator"
+
+
 def _renamed(table: Table, entry: Entry, new: str, value: str) -> list[Edit]:
     edits: list[Edit] = [ReplaceExpression(table.file.path, entry.key_span, new)]
     if value:
@@ -143,12 +167,17 @@ def _judged(
     if known is None:
         return
     code, texts = readers(project, key, entry.key) if edits and not why else ([], [])
+    doubts: tuple[str, ...] = ()
     if code:
-        why = f"{code[0]} reads {key}.{entry.key}: change both"
+        why = why_not_in_code(project, key, entry.key) or (
+            "" if _is_rename(edits) else f"{code[0]} reads {key}.{entry.key}: change both"
+        )
+        group = f"{key}.{entry.key}"
+        doubts = (f"{', '.join(code[:3])} {'gets' if len(code) == 1 else 'get'} the new name as well",)
     elif len(table.uses) > 1:
         why = why or "an anchor takes the mapping to other keys as well"
     shown = f"{key}.{entry.key}" + (
         f", as {', '.join(texts[:3])} do" if len(texts) > 1 else f", as {texts[0]} does" if texts else ""
     )
-    doubts = (_COMMANDS.format(shown),)
+    doubts = (*doubts, _COMMANDS.format(shown))
     yield EntryChange(entry, gone, Change(tuple(edits), doubts, (why,) if why else ()), known, became, group)

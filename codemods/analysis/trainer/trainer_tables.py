@@ -17,8 +17,9 @@ from codemods.data.lightning_arguments import DEVICE_ARGUMENTS, GONE_STRATEGIES,
 from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.text_entries import Table, tables
-from codemods.text_file import TextFile
+from codemods.text_file import YAML_KINDS, TextFile
 
+HOLDERS = ("self", "pl_module", "model", "module")  # whose `.trainer` is the Trainer itself
 _CLI = b"LightningCLI("
 _OLD = "|".join(map(re.escape, (*OLD, *DEVICE_ARGUMENTS)))
 _NAMED = "|".join(map(re.escape, (*KEPT_STRATEGIES, *GONE_STRATEGIES)))
@@ -54,6 +55,21 @@ def _is_merged(project: Project, file: TextFile, table: Table, key: str) -> bool
     return key in _spread_keys(project) or (key == "trainer" and _has_cli(project))
 
 
+def is_trainer_key(project: Project, key: str) -> bool:
+    """True where the mapping under the key becomes the arguments of a Trainer."""
+    targets = targets_under(project, key)
+    return all(is_trainer_name(t.name) for t in targets) if targets else key in _spread_keys(project)
+
+
+def tables_of(project: Project, key: str, name: str) -> Iterator[Table]:
+    """The mappings of all files that have the entry."""
+    for path in project.files_containing(name.encode(), kinds=YAML_KINDS):
+        file = project.module(path) if not is_test_file(path) else None
+        for table, known in trainer_tables(project, file) if isinstance(file, TextFile) else ():
+            if known == key and table.entry(name) is not None:
+                yield table
+
+
 def _spread_keys(project: Project) -> frozenset[str]:
     """The keys of `Trainer(**config.trainer)`."""
 
@@ -73,10 +89,16 @@ def _has_cli(project: Project) -> bool:
     return any(not is_test_file(p) for p in project.files_containing(_CLI))
 
 
+def named_from_outside(key: str, name: str) -> re.Pattern[bytes]:
+    """`config.trainer.gpus`, `trainer["gpus"]`, `trainer.gpus=4`; not `self.trainer.gpus`, which asks the Trainer itself."""
+    before, word = re.escape(key.encode()), re.escape(name.encode())
+    apart = b"".join(rb"(?<!\b" + holder.encode() + rb"\.)" for holder in HOLDERS)
+    return re.compile(apart + rb"\b" + before + rb"(?:\.|\[[\"']|\.(?:get|pop)\(\s*[\"'])" + word + rb"\b")
+
+
 def readers(project: Project, key: str, name: str) -> tuple[list[str], list[str]]:
-    """(code, command lines and texts) that name the entry from outside: `config.trainer.gpus`, `trainer.gpus=4`."""
-    word = name.encode()
-    named = re.compile(rb"\b" + re.escape(key.encode()) + rb"(?:\.|\[[\"']|\.(?:get|pop)\([\"'])" + re.escape(word) + rb"\b")
+    """(code, command lines and texts) that name the entry from outside."""
+    word, named = name.encode(), named_from_outside(key, name)
     code: list[str] = []
     texts: list[str] = []
     for path in project.files_containing(word, kinds=_READ_IN):
