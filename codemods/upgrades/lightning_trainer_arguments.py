@@ -192,6 +192,7 @@ class LightningTrainerArguments(DdpCodemod):
             elif new and any(True for _ in tables_of(project, key, name)) and not why_not_in_code(project, key, name):
                 group = f"{key}.{name}"
             else:
+                yield from self._set_in_code(module, project, key, name)
                 continue
             since = OLD[name].since if name in OLD else DEVICES_SINCE
             known = standing(project, module.path, since=since, gone=gone)
@@ -202,6 +203,15 @@ class LightningTrainerArguments(DdpCodemod):
                 doubt = f"assumes that the files that give {key}.{name} get the new name as well"
                 change = Change(tuple(place.renamed(new)), (doubt,) if group else (f"assumes that nothing else gives {new}",))
                 yield self._judged(module, place.node, message, change, known, group)
+
+    def _set_in_code(self, module: SourceModule, project: Project, key: str, name: str) -> Iterator[Finding]:
+        """`config.trainer.terminate_on_nan = False`, where nothing takes the argument's place."""
+        row = OLD.get(name)
+        known = standing(project, module.path, since=ALWAYS, gone=row.gone) if row is not None and not row.new else None
+        for place in key_places(module, key, name) if row is not None and known is not None else ():
+            if place.stored is not None and row is not None and known is not None:
+                message = f"{key}.{name} is no argument of the Trainer from Lightning {_v(row.gone)} on"
+                yield self._judged(module, place.node, message, Change((), refusals=(row.instead,)), known)
 
     def _judged(
         self, module: SourceModule, at: ast.AST | Span, message: str, change: Change, known: Standing, group: str = ""

@@ -135,6 +135,12 @@ def test_code_that_names_a_strategy_as_the_accelerator() -> None:
     check_nothing(LightningTrainerArguments, gpu, files=files, path="half.py")
 
 
+def test_code_that_sets_what_is_gone() -> None:
+    code = READS.replace("config.trainer.gpus = 4", "config.trainer.terminate_on_nan = True").replace("'gpus'", "'devices'")
+    files = {**PINNED, HERE: TARGET}
+    check_told(LightningTrainerArguments, code, reason="detect_anomaly", files=files, path="half.py")
+
+
 def test_the_trainer_itself_is_no_configuration() -> None:
     code = "import lightning\n\n\nclass Probe(lightning.Callback):\n    def on_fit_end(self, trainer):\n"
     code += "        print(self.trainer.gpus)\n"
