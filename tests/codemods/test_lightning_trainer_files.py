@@ -97,6 +97,8 @@ def test_refusals(text: str, reason: str) -> None:
 
 READS = "import lightning\n\n\ndef half(config):\n    config.trainer.gpus = 4\n    return config.trainer.get('gpus')\n"
 
+RESUMES = READS.replace(".gpus = 4", ".devices = 4").replace("gpus", "resume_from_checkpoint")
+
 
 def test_code_that_names_the_key_gets_the_new_name_as_well() -> None:
     files = {**PINNED, "half.py": READS}
@@ -116,7 +118,7 @@ def test_code_that_names_the_key_gets_the_new_name_as_well() -> None:
         ("gpus: 2\n", READS.replace("gpus = 4", "gpus = 0"), "half.py:5 sets trainer.gpus, which takes no 0"),
         ("gpus: 2\n", READS + "    # see trainer.gpus\n", "half.py:5 names trainer.gpus"),
         ("gpus: 2\n", READS + "    print(f'{config.trainer.gpus}')\n", "in an f-string"),
-        ("resume_from_checkpoint: null\n", READS.replace("gpus", "resume_from_checkpoint"), "reads trainer.resume_from"),
+        ("resume_from_checkpoint: null\n", RESUMES, "reads trainer.resume_from"),
     ],
 )
 def test_code_that_cannot_be_renamed(text: str, code: str, reason: str) -> None:
