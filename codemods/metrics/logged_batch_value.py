@@ -80,9 +80,6 @@ class LoggedBatchValue(DdpCodemod):
     TRIGGERS = ((b".log(",), (b"ightning", b"_step"))
     READS_TESTS = False
 
-    def is_worth_parsing(self, path: str, project: Project) -> bool:
-        return b"self.log(" in (project.read(path) or b"")
-
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         for call in module.calls_named("log"):
             log = as_log_call(module, project, call)

@@ -35,6 +35,11 @@ from codemods.source import SourceModule
 from codemods.text_file import TextFile
 
 _NAMES = tuple(name.encode() for name in (*OLD, *DEVICE_ARGUMENTS))
+_IN_FILES = (
+    b"accelerator: d", b"accelerator: 'd", b'accelerator: "d', b"accelerator: null", b"accelerator: horovod",
+    b"strategy: dp", b"strategy: 'dp", b'strategy: "dp', b"strategy: ddp2", b"strategy: ddp_sharded", b"strategy: ddp_fully",
+    b"strategy: horovod", b"strategy: null", b"devices: null",
+)  # fmt: skip
 _ARGPARSE = ("from_argparse_args", "add_argparse_args")
 
 
@@ -104,7 +109,7 @@ class LightningTrainerArguments(DdpCodemod):
         (*_NAMES, b"accelerator", b"strategy", b"devices", *(n.encode() for n in _ARGPARSE)),
     )
     READS_TESTS = False
-    TEXT = (*_NAMES, b"accelerator", b"strategy", b"devices")
+    TEXT = (*_NAMES, *_IN_FILES)
 
     @classmethod
     def appendix(cls) -> str:
