@@ -12,6 +12,8 @@ from codemods.findings import Applicability, Evidence, Finding
 from codemods.project import Project
 from codemods.source import SourceModule
 
+_UNDER_A_NAME = tuple(b"= self.log" + end for end in (b"\n", b"\r", b" "))
+
 
 class LoggedBatchValue(DdpCodemod):
     """A metric of an epoch is logged by the numbers that it returned for the batches of each rank.
@@ -77,7 +79,7 @@ class LoggedBatchValue(DdpCodemod):
     """
 
     code = "DDP104"
-    TRIGGERS = ((b".log(",), (b"ightning", b"_step"))
+    TRIGGERS = ((b".log(", *_UNDER_A_NAME), (b"ightning", b"_step"))
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
