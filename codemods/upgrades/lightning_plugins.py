@@ -121,7 +121,7 @@ class LightningPlugins(DdpCodemod):
             return
         nones = list(nones_of(module, found.strategy)) if found.strategy is not None else []
         since = NONE_WAS_DEFAULT["strategy"] if nones else DEVICES_SINCE
-        known = standing(project, module.path, since=since, gone=PLUGINS_GONE)
+        known = standing(project, module.path, keyword, since=since, gone=PLUGINS_GONE)
         if known is None:
             return
         change = _to_strategy(module, call, keyword.value, found.strategy, found.rest, nones)
@@ -134,7 +134,7 @@ class LightningPlugins(DdpCodemod):
         package, inner = _split("" if node.level else node.module or "")
         if inner not in PLUGIN_PLACES or is_tried(module, node, "ImportError", "ModuleNotFoundError", "Exception"):
             return
-        known = standing(project, module.path, since=PLUGIN_RENAMED, gone=PLUGIN_CLASSES_GONE)
+        known = standing(project, module.path, node, since=PLUGIN_RENAMED, gone=PLUGIN_CLASSES_GONE)
         if known is None:
             return
         old = [Old(a, _row(inner, a.name)) for a in node.names if a.name in PLUGIN_CLASSES]
@@ -156,7 +156,7 @@ class LightningPlugins(DdpCodemod):
         written = dotted(node)
         if place not in PLUGIN_PLACES or is_tried(module, node, "AttributeError", "ImportError"):
             return
-        known = standing(project, module.path, since=PLUGIN_RENAMED, gone=PLUGIN_CLASSES_GONE)
+        known = standing(project, module.path, node, since=PLUGIN_RENAMED, gone=PLUGIN_CLASSES_GONE)
         if known is None:
             return
         root = written.removesuffix(f".{inner}")

@@ -160,17 +160,17 @@ class LightningTrainerArguments(DdpCodemod):
         assert keyword.arg is not None
         row = OLD[keyword.arg]
         change, needs_new = _changed(module, call, keyword, row)
-        known = standing(project, module.path, since=row.since if needs_new else ALWAYS, gone=row.gone)
+        known = standing(project, module.path, keyword, since=row.since if needs_new else ALWAYS, gone=row.gone)
         if known is None:
             return
         if row.name == "resume_from_checkpoint" and not change.edits:
-            known = standing(project, module.path, since=DEVICES_SINCE, gone=row.gone) or known
+            known = standing(project, module.path, keyword, since=DEVICES_SINCE, gone=row.gone) or known
             change = _to_fit(project, module, call, keyword, row)
         yield self._judged(module, keyword, _message(module.text_of(call.func), row, change), change, known)
 
     def _none(self, module: SourceModule, project: Project, call: ast.Call) -> Iterator[Finding]:
         for found in none_values(module, call):
-            if known := standing(project, module.path, since=found.since, gone=NONE_GONE):
+            if known := standing(project, module.path, found.node, since=found.since, gone=NONE_GONE):
                 shown = f"{module.text_of(call.func)}({found.argument}=None)"
                 message = f'{shown} is an error from Lightning {_v(NONE_GONE)} on, whose default is "auto"'
                 yield self._judged(module, found.node, message, found.change, known)
@@ -200,10 +200,10 @@ class LightningTrainerArguments(DdpCodemod):
                 yield from self._set_in_code(module, project, key, name)
                 continue
             since = OLD[name].since if name in OLD else DEVICES_SINCE
-            known = standing(project, module.path, since=since, gone=gone)
-            if known is None:
-                continue
             for place in places:
+                known = standing(project, module.path, place.node, since=since, gone=gone)
+                if known is None:
+                    continue
                 message = f"{key}.{name} is no argument of the Trainer from Lightning {_v(gone)} on: it is {new}"
                 doubt = f"assumes that the files that give {key}.{name} get the new name as well"
                 change = Change(tuple(place.renamed(new)), (doubt,) if group else (f"assumes that nothing else gives {new}",))
@@ -212,9 +212,10 @@ class LightningTrainerArguments(DdpCodemod):
     def _set_in_code(self, module: SourceModule, project: Project, key: str, name: str) -> Iterator[Finding]:
         """`config.trainer.terminate_on_nan = False`, where nothing takes the argument's place."""
         row = OLD.get(name)
-        known = standing(project, module.path, since=ALWAYS, gone=row.gone) if row is not None and not row.new else None
-        for place in key_places(module, key, name) if row is not None and known is not None else ():
-            if place.stored is not None and row is not None and known is not None:
+        for place in key_places(module, key, name) if row is not None and not row.new else ():
+            assert row is not None
+            known = standing(project, module.path, place.node, since=ALWAYS, gone=row.gone)
+            if place.stored is not None and known is not None:
                 message = f"{key}.{name} is no argument of the Trainer from Lightning {_v(row.gone)} on"
                 yield self._judged(module, place.node, message, Change((), refusals=(row.instead,)), known)
 
@@ -237,7 +238,7 @@ class LightningTrainerArguments(DdpCodemod):
             if gone is None:
                 continue
             fits = row is not None and bool(row.new) and not row.instead and row.new not in given.beside and not given.fixed
-            known = standing(project, module.path, since=row.since if row is not None else DEVICES_SINCE, gone=gone)
+            known = standing(project, module.path, given.node, since=row.since if row is not None else DEVICES_SINCE, gone=gone)
             if known is None:
                 continue
             if row is None:
@@ -254,7 +255,7 @@ class LightningTrainerArguments(DdpCodemod):
         func = call.func
         if not isinstance(func, ast.Attribute) or not is_trainer(module, func.value) or is_tried(module, call, "AttributeError"):
             return
-        if known := standing(project, module.path, since=ARGPARSE_GONE, gone=ARGPARSE_GONE):
+        if known := standing(project, module.path, call, since=ARGPARSE_GONE, gone=ARGPARSE_GONE):
             message = f"{module.text_of(func)} is an AttributeError from Lightning {_v(ARGPARSE_GONE)} on"
             beside = [c.lineno for c in module.calls_named(*_ARGPARSE) if c is not call]
             both = f"; line {beside[0]} goes with it" if beside else ""

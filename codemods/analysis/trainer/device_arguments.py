@@ -15,6 +15,7 @@ from codemods.data.lightning_arguments import (
     GONE_STRATEGIES,
     GPUS_GONE,
     KEPT_STRATEGIES,
+    NONE_WAS_DEFAULT,
     STRATEGY_GONE,
 )
 from codemods.findings import Applicability, DropKeyword, Edit, Evidence, RenameKeyword, ReplaceExpression, SetKeyword
@@ -73,7 +74,7 @@ def device_change(project: Project, module: SourceModule, call: ast.Call) -> Dev
     """What the arguments of a Trainer for devices have become, None where every version that is allowed takes them."""
     given = keywords(call)
     named = _named_strategy(given)
-    numbers = standing(project, module.path, since=DEVICES_SINCE, gone=GPUS_GONE)
+    numbers = standing(project, module.path, call, since=DEVICES_SINCE, gone=GPUS_GONE)
     old = [given[n] for n in DEVICE_ARGUMENTS if n in given and (n == "distributed_backend" or numbers is not None)]
     plan = _Plan(module, call)
     gone = GPUS_GONE
@@ -81,16 +82,17 @@ def device_change(project: Project, module: SourceModule, call: ast.Call) -> Dev
         argument, name = named
         gone = BACKEND_GONE if argument == "distributed_backend" else ACCELERATOR_GONE
         gone = max(gone, STRATEGY_GONE.get(name, gone)) if argument == "strategy" else gone
-        known = standing(project, module.path, since=DEVICES_SINCE, gone=gone)
+        known = standing(project, module.path, given[argument], since=DEVICES_SINCE, gone=gone)
         if known is None:
             return None
         plan.standings.append(known)
         old = [given[argument], *(k for k in old if k.arg != argument)]
         _write_strategy(plan, given, argument, name, numbers is not None)
-        if _none_of(given[argument].value) is not None and (auto := standing(project, module.path, since=(1, 9), gone=gone)):
-            plan.standings.append(auto)
+        if (none := _none_of(given[argument].value)) is not None:
+            auto = standing(project, module.path, none, since=NONE_WAS_DEFAULT["strategy"], gone=gone)
+            plan.standings += [auto] if auto is not None else []
     elif "distributed_backend" in given:
-        known = standing(project, module.path, since=DEVICES_SINCE, gone=BACKEND_GONE)
+        known = standing(project, module.path, given["distributed_backend"], since=DEVICES_SINCE, gone=BACKEND_GONE)
         if known is None:
             return None
         plan.standings.append(known)

@@ -163,7 +163,7 @@ def _judged(
     became: str = "",
     group: str = "",
 ) -> Iterator[EntryChange]:
-    known = standing(project, table.file.path, since=since, gone=gone)
+    known = standing(project, table.file.path, entry, since=since, gone=gone)
     if known is None:
         return
     code, texts = readers(project, key, entry.key) if edits and not why else ([], [])
