@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import CodeType, FrameType
@@ -17,10 +17,11 @@ import codemods
 from codemods.codemod import DdpCodemod
 from codemods.deep_stack import with_deep_stack
 from codemods.find import find_in
-from codemods.findings import Finding
+from codemods.findings import Finding, Span
 from codemods.project import Project
 from codemods.record import record
 from codemods.source import SourceModule
+from codemods.text_file import TextFile
 from ddpfix import engine, plugins
 from ddpfix.discovery import Tree
 from ddpfix.gate import Gate
@@ -28,6 +29,7 @@ from ddpfix.settings import Settings
 
 MOST = 12  # questions that are shown of a codemod: the last ones decided
 _DEEPEST = 6  # calls below the codemod's own: what lies deeper is how an answer was worked out
+_DEEPEST_IN_TEXT = 10  # entries are handed on, not the nodes that they are made of
 _HOME = str(Path(codemods.__file__).parent)
 _LOOKUPS = (str(Path(_HOME) / "source.py"), str(Path(_HOME) / "analysis" / "names.py"))  # they read the text, and judge nothing
 _GENERATOR = 0x20  # inspect.CO_GENERATOR: importing inspect takes longer than a check of a file
@@ -66,7 +68,7 @@ class WhyNot:
 
 
 def why_not(tree: Tree, settings: Settings, path: str, line: int) -> WhyNot:
-    """What each codemod that the settings select makes of a line of a Python file. `path` is that of the tree."""
+    """What each codemod that the settings select makes of a line of a Python or YAML file. `path` is that of the tree."""
     tree, chosen = plugins.with_codemods(tree, settings)
     read = engine.disk_reader(tree.root)
     project = engine.project_of(tree, settings, read).seen_from(path)
@@ -85,7 +87,7 @@ def why_not(tree: Tree, settings: Settings, path: str, line: int) -> WhyNot:
 
 def _watched(codemod: DdpCodemod, module: SourceModule, project: Project, line: int) -> Looked:
     """A run of one codemod over the file, with answers that earlier ones left behind taken away."""
-    fresh = Project(project.files, project.raw).seen_from(module.path)
+    fresh = Project(project.files, project.raw, observed=project.observed, targets=project.targets).seen_from(module.path)
     again = fresh.module(module.path)
     assert again is not None
     questions: list[Question] = []
@@ -102,7 +104,8 @@ def _watched(codemod: DdpCodemod, module: SourceModule, project: Project, line: 
 @contextmanager
 def _listening(module: SourceModule, line: int, heard: list[Question]) -> Iterator[None]:
     """Writes down what functions of `codemods` are asked about the line, in the order of their answers."""
-    about = _nodes_of(module, line)
+    about = _text_of_line(line) if isinstance(module, TextFile) else _of_line(_nodes_of(module, line))
+    deepest = _DEEPEST_IN_TEXT if isinstance(module, TextFile) else _DEEPEST
     own: dict[CodeType, bool] = {}
     judges: dict[CodeType, bool] = {}
     depth = 0
@@ -119,7 +122,7 @@ def _listening(module: SourceModule, line: int, heard: list[Question]) -> Iterat
             depth += 1
         elif event == "return":
             depth -= 1
-            if depth <= _DEEPEST and judges[code] and (said := _said(value)) and (what := _asked_about(frame, about)):
+            if depth <= deepest and judges[code] and (said := _said(value)) and (what := _asked_about(frame, about)):
                 heard.append(Question(what, code.co_name.strip("_").replace("_", " "), _text_of(code), said))
 
     before = sys.getprofile()
@@ -142,10 +145,26 @@ def _nodes_of(module: SourceModule, line: int) -> dict[int, str]:
     return out
 
 
-def _asked_about(frame: FrameType, about: dict[int, str]) -> str:
+def _of_line(nodes: dict[int, str]) -> Callable[[object], str]:
+    return lambda value: nodes.get(id(value), "")
+
+
+def _text_of_line(line: int) -> Callable[[object], str]:
+    """What an argument is in a file without a tree: an entry, a setting, a flag that stands in the line."""
+
+    def kind(value: object) -> str:
+        if not type(value).__module__.startswith("codemods."):
+            return ""
+        span = getattr(value, "key_span", None) or getattr(value, "span", None)
+        return "line" if isinstance(span, Span) and span.line <= line <= span.end_line else ""
+
+    return kind
+
+
+def _asked_about(frame: FrameType, about: Callable[[object], str]) -> str:
     code = frame.f_code
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-    kinds = {about.get(id(frame.f_locals.get(name))) for name in names}
+    kinds = {about(frame.f_locals.get(name)) for name in names}
     return "line" if "line" in kinds else "function" if "function" in kinds else ""
 
 

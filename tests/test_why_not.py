@@ -86,3 +86,35 @@ def test_a_place_that_is_none(folder: Path, given: str) -> None:
 def test_a_file_that_is_no_python(folder: Path) -> None:
     (folder / "run.sh").write_text("torchrun train.py\n")
     assert ddpfix(folder, "check", "--why-not", "run.sh:1").returncode == 2
+
+
+TRAINER = """\
+import pytorch_lightning as pl
+
+
+def main(model, many):
+    strategy = "ddp" if many else None
+    trainer = pl.Trainer(devices=2, strategy=strategy)
+    trainer.fit(model)
+"""
+
+
+def test_a_pin_that_lets_a_line_be(folder: Path) -> None:
+    (folder / "train.py").write_text(TRAINER)
+    (folder / "requirements.txt").write_text("pytorch-lightning==1.9.5\n")
+    _, text = asked(folder, "train.py:5", "--select", "DDP801")
+    assert "nothing  standing: None where every Lightning that the project allows" in part(text, "DDP801")
+    (folder / "pyproject.toml").write_text('[tool.ddpfix]\ntarget-lightning = "2"\n')
+    _, text = asked(folder, "train.py:5", "--select", "DDP801")
+    assert "reports it (safe)" in part(text, "DDP801")
+
+
+def test_a_line_of_a_yaml_file(folder: Path) -> None:
+    (folder / "trainer").mkdir()
+    (folder / "trainer" / "ddp.yaml").write_text("_target_: pytorch_lightning.Trainer\ngpus: 4\n")
+    (folder / "requirements.txt").write_text("pytorch-lightning==1.6.5\n")
+    _, text = asked(folder, "trainer/ddp.yaml:2", "--select", "DDP801")
+    assert "nothing  standing: None where every Lightning" in part(text, "DDP801")
+    (folder / "requirements.txt").write_text("pytorch-lightning>=2\n")
+    _, text = asked(folder, "trainer/ddp.yaml:2", "--select", "DDP801")
+    assert "reports it (unsafe): trainer.gpus: 4 is an error" in part(text, "DDP801")

@@ -74,6 +74,10 @@ PLUGINS_GONE: Minor = (1, 7)  # a strategy in plugins=
 ARGPARSE_GONE = V2  # Trainer.from_argparse_args, add_argparse_args
 DEVICE_ARGUMENTS = ("gpus", "num_processes", "tpu_cores", "distributed_backend")
 
+# Their default was None up to 1.9, and is "auto", which None is not, from 2.0 on. The first version that takes "auto".
+NONE_WAS_DEFAULT: Mapping[str, Minor] = {"strategy": (1, 9), "accelerator": (1, 5), "devices": (1, 5)}
+NONE_GONE = V2
+
 # Strategies of Lightning 1 that mean the same by name in Lightning 2.
 KEPT_STRATEGIES = frozenset({"ddp", "ddp_spawn"})
 # Those that are gone, with what takes their place.
@@ -93,17 +97,16 @@ STRATEGY_GONE: Mapping[str, Minor] = {name: (1, 8) if name == "ddp2" else V2 for
 # Strategies under the names that they had as plug-ins: renamed in 1.6, the old names are gone from 1.8 on.
 PLUGIN_RENAMED: Minor = (1, 6)
 PLUGIN_CLASSES_GONE: Minor = (1, 8)
-PLUGIN_CLASSES: Mapping[str, str] = {"DDPPlugin": "DDPStrategy"}
+PLUGIN_CLASSES: Mapping[str, str] = {"DDPPlugin": "DDPStrategy", "DeepSpeedPlugin": "DeepSpeedStrategy"}
 TOLD_PLUGIN_CLASSES: Mapping[str, str] = {
     "DDPSpawnPlugin": 'DDPStrategy(start_method="spawn"), or strategy="ddp_spawn"',
     "DDP2Plugin": "DDPStrategy, with a batch of its own for each device",
     "DDPShardedPlugin": "FSDPStrategy or DeepSpeedStrategy shard",
     "DDPSpawnShardedPlugin": "FSDPStrategy or DeepSpeedStrategy shard",
     "DDPFullyShardedPlugin": "FSDPStrategy",
-    "DeepSpeedPlugin": "DeepSpeedStrategy of pytorch_lightning.strategies; look its arguments up",
     "DataParallelPlugin": GONE_STRATEGIES["dp"],
     "HorovodPlugin": "DDPStrategy",
     "TrainingTypePlugin": "Strategy of pytorch_lightning.strategies, with other methods",
 }
 PLUGIN_PLACES = ("plugins", "plugins.training_type", "plugins.training_type.ddp", "plugins.training_type.ddp_plugin")
-GONE_PLUGIN_ARGUMENTS = frozenset({"num_nodes", "sync_batchnorm"})  # of DDPPlugin: gone from 1.6 on, the Trainer has them
+GONE_PLUGIN_ARGUMENTS = frozenset({"num_nodes", "sync_batchnorm"})  # of the plug-ins: gone from 1.6 on, the Trainer has them

@@ -239,7 +239,7 @@ class NeedlessFindUnusedParameters(DdpCodemod):
         lines, alone = needless_line(project, takers)
         rows = [row.row() for row in (*failed, *lines)]
         for answer in answers:
-            if answer.open and not rows and not self.TELLS_OPEN:
+            if not rows and self._is_left_open(anchor_of(answer.setting), answer.open):
                 continue
             finding = self._say(answer)
             known = replace(finding, evidence=tuple(dict.fromkeys([*rows, *finding.evidence])))
@@ -251,6 +251,10 @@ class NeedlessFindUnusedParameters(DdpCodemod):
                 yield self._say(off_by_line(project, setting, takers, known.evidence, known.reason))
             else:
                 yield known
+
+    def _is_left_open(self, at: object, is_open: bool) -> bool:
+        """True where the source leaves open whether a model needs the flag: without a log or a probe that helps nobody."""
+        return is_open and not self.TELLS_OPEN
 
     def _is_open(self, project: Project, setting: Setting, takers: list[Wrapper]) -> bool:
         """True where neither the source nor a probe nor the family of the model has a sign that a parameter may be left out."""
@@ -275,7 +279,7 @@ class NeedlessFindUnusedParameters(DdpCodemod):
     def _configuration(self, file: TextFile, project: Project) -> Iterator[Finding]:
         for setting in config_settings(file):
             judged = needless(project, setting)
-            if judged is not None and (self.TELLS_OPEN or not judged.open):
+            if judged is not None and not self._is_left_open(setting, judged.open):
                 yield self.finding(
                     file,
                     setting.span,

@@ -102,7 +102,7 @@ class UnsyncedMetric(DdpCodemod):
     - the hooks of a test where each `trainer.test` of the project is that of one device, or only its own tests make one;
       modules in a project that trains by a loop of its own and fits nothing; evaluations of which each rank has the whole
       set: nothing is said
-    - the batch value that a metric returned: log the object instead
+    - the batch value that a metric returned: DDP104 logs the object instead
     - a value worked out from what the steps gathered, unless it is logged as a mean (unsafe then: counts may differ) or as the
       largest or smallest, which `reduce_fx` puts together
     - a dictionary whose keys a helper makes of the batch

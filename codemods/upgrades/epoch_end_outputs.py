@@ -92,7 +92,7 @@ class EpochEndOutputs(DdpCodemod):
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
-        known = None if is_test_file(module.path) else standing(project, module.path, since=ALWAYS, gone=V2)
+        known = None if is_test_file(module.path) else standing(project, module.path, module, since=ALWAYS, gone=V2)
         if known is None:
             return
         for owner in module.nodes(ast.ClassDef):

@@ -104,12 +104,12 @@ class LightningMovedNames(DdpCodemod):
         if not package or is_tried(module, node, "ImportError", "ModuleNotFoundError", "Exception"):
             return
         old = [Old(a, MOVED[inner, a.name]) for a in node.names if (inner, a.name) in MOVED]
-        judged = [(o, s) for o in old if (s := standing(project, module.path, since=o.moved.since, gone=o.moved.gone))]
+        judged = [(o, s) for o in old if (s := standing(project, module.path, node, since=o.moved.since, gone=o.moved.gone))]
         if judged:
             yield self._moved(project, module, node, package, judged)
         for gone in dict.fromkeys(g for a in node.names if (inner, a.name) not in MOVED and (g := _gone(inner, a.name))):
             names = [a.name for a in node.names if (inner, a.name) not in MOVED and _gone(inner, a.name) is gone]
-            if known := standing(project, module.path, since=gone.since, gone=gone.since):
+            if known := standing(project, module.path, node, since=gone.since, gone=gone.since):
                 message = f"{', '.join(names)}: {_is_gone(package, gone)}"
                 yield self.finding(module, node, message, evidence=known.evidence, reason=gone.instead)
 
@@ -138,7 +138,7 @@ class LightningMovedNames(DdpCodemod):
             gone = _module_gone(inner) if package else None
             if gone is None or is_tried(module, node, "ImportError", "ModuleNotFoundError", "Exception"):
                 continue
-            if known := standing(project, module.path, since=gone.since, gone=gone.since):
+            if known := standing(project, module.path, node, since=gone.since, gone=gone.since):
                 reason = f"the module is bound here; {gone.instead}"
                 yield self.finding(module, node, _is_gone(package, gone), evidence=known.evidence, reason=reason)
 
@@ -155,7 +155,7 @@ class LightningMovedNames(DdpCodemod):
         at, _, own = inner.rpartition(".")
         written = dotted(node)
         if (moved := MOVED.get((at, own))) is not None and written.endswith(f"{'.' * bool(at)}{at}.{own}"):
-            known = standing(project, module.path, since=moved.since, gone=moved.gone)
+            known = standing(project, module.path, node, since=moved.since, gone=moved.gone)
             if known is not None:
                 root = written.removesuffix(f".{own}").removesuffix(at).removesuffix(".")
                 code = ".".join(p for p in (root, moved.new, moved.new_name) if p)
@@ -168,7 +168,7 @@ class LightningMovedNames(DdpCodemod):
         gone = next((g for g in GONE if g.name == own and g.module == at), None) or _module_gone(inner, exact=True)
         if gone is None or not root_is_package(module, node):
             return
-        if known := standing(project, module.path, since=gone.since, gone=gone.since):
+        if known := standing(project, module.path, node, since=gone.since, gone=gone.since):
             message = f"{written}: {_is_gone(package, gone)}"
             yield self.finding(module, node, message, evidence=known.evidence, reason=gone.instead)
 
@@ -180,7 +180,7 @@ class LightningMovedNames(DdpCodemod):
         old = OLD_HOLDERS.get(path)
         if old is None or (trainer and trainer[-1] not in "._"):
             return
-        known = standing(project, module.path, since=STRATEGY_SINCE, gone=old)
+        known = standing(project, module.path, node, since=STRATEGY_SINCE, gone=old)
         if known is None or is_tried(module, node, "AttributeError", "Exception") or _asks(module, node):
             return
         new = f"{trainer}trainer.strategy"

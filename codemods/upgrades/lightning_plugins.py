@@ -8,14 +8,16 @@ from collections.abc import Iterator, Sequence
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.trainer.device_arguments import FLAG_DEFAULT
-from codemods.analysis.trainer.lightning_trainers import Change, is_spread, keywords, trainer_calls
+from codemods.analysis.trainer.lightning_trainers import Change, keywords, more_of, trainer_calls
 from codemods.analysis.trainer.lightning_upgrade import Standing, is_tried, standing
 from codemods.analysis.trainer.moved_imports import Old, moved_edits
+from codemods.analysis.trainer.none_values import asked_elsewhere, nones_of
 from codemods.analysis.trainer.strategy_plugins import in_plugins
 from codemods.codemod import DdpCodemod
 from codemods.data.lightning_arguments import (
     DEVICES_SINCE,
     GONE_PLUGIN_ARGUMENTS,
+    NONE_WAS_DEFAULT,
     PLUGIN_CLASSES,
     PLUGIN_CLASSES_GONE,
     PLUGIN_PLACES,
@@ -46,7 +48,8 @@ class LightningPlugins(DdpCodemod):
 
     ## What it does
     `plugins=DDPPlugin(…)` and `plugins="ddp_find_unused_parameters_false"` of a Trainer become `strategy=`; other plug-ins stay
-    where they are. `DDPPlugin` becomes `DDPStrategy` of `pytorch_lightning.strategies`. Other such classes are told.
+    where they are. `DDPPlugin` becomes `DDPStrategy` of `pytorch_lightning.strategies`, `DeepSpeedPlugin` becomes
+    `DeepSpeedStrategy`. Other such classes are told.
 
     ## Why it matters
     The program ends at its imports (`cannot import name 'DDPPlugin' from 'pytorch_lightning.plugins'`), or where it makes the
@@ -87,11 +90,13 @@ class LightningPlugins(DdpCodemod):
     - requirement files that disagree, where one of them allows a version without the new name
     - a class of the project that derives from the plug-in: the methods have other names
     - `num_nodes=` and `sync_batchnorm=`, which are arguments of the Trainer alone
+    - arguments without a name: strategies take `accelerator` first
     - two strategies in one list
 
     ## References
     The classes of ten wheels of pytorch-lightning, 1.2.10 to 2.6.6: both names in 1.6 and 1.7, the new one alone since 1.8;
-    strategies in `plugins=` were deprecated in 1.5 and are refused from 1.7 on.
+    strategies in `plugins=` were deprecated in 1.5 and are refused from 1.7 on. `DeepSpeedStrategy` of 1.6.5 to 2.6.6 takes all
+    arguments that `DeepSpeedPlugin` of 1.5.10 takes, but for `num_nodes`.
     """
 
     code = "DDP802"
@@ -101,7 +106,7 @@ class LightningPlugins(DdpCodemod):
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_file(module.path):
             return
-        for call in trainer_calls(module):
+        for call in trainer_calls(project, module):
             yield from self._keyword(module, project, call)
         for statement in module.nodes(ast.ImportFrom):
             yield from self._import(module, project, statement)
@@ -112,10 +117,14 @@ class LightningPlugins(DdpCodemod):
         given = keywords(call)
         keyword = given.get("plugins")
         found = in_plugins(module, keyword.value) if keyword is not None else None
-        known = standing(project, module.path, since=DEVICES_SINCE, gone=PLUGINS_GONE)
-        if keyword is None or found is None or known is None or (found.strategy is None and not found.several):
+        if keyword is None or found is None or (found.strategy is None and not found.several):
             return
-        change = _to_strategy(module, call, keyword.value, found.strategy, found.rest)
+        nones = list(nones_of(module, found.strategy)) if found.strategy is not None else []
+        since = NONE_WAS_DEFAULT["strategy"] if nones else DEVICES_SINCE
+        known = standing(project, module.path, keyword, since=since, gone=PLUGINS_GONE)
+        if known is None:
+            return
+        change = _to_strategy(module, call, keyword.value, found.strategy, found.rest, nones)
         if found.several:
             change = Change((), refusals=("which of the two strategies counts is not shown",))
         message = f"{module.text_of(call.func)}(plugins=…) takes no strategy from Lightning {_v(PLUGINS_GONE)} on"
@@ -125,7 +134,7 @@ class LightningPlugins(DdpCodemod):
         package, inner = _split("" if node.level else node.module or "")
         if inner not in PLUGIN_PLACES or is_tried(module, node, "ImportError", "ModuleNotFoundError", "Exception"):
             return
-        known = standing(project, module.path, since=PLUGIN_RENAMED, gone=PLUGIN_CLASSES_GONE)
+        known = standing(project, module.path, node, since=PLUGIN_RENAMED, gone=PLUGIN_CLASSES_GONE)
         if known is None:
             return
         old = [Old(a, _row(inner, a.name)) for a in node.names if a.name in PLUGIN_CLASSES]
@@ -147,7 +156,7 @@ class LightningPlugins(DdpCodemod):
         written = dotted(node)
         if place not in PLUGIN_PLACES or is_tried(module, node, "AttributeError", "ImportError"):
             return
-        known = standing(project, module.path, since=PLUGIN_RENAMED, gone=PLUGIN_CLASSES_GONE)
+        known = standing(project, module.path, node, since=PLUGIN_RENAMED, gone=PLUGIN_CLASSES_GONE)
         if known is None:
             return
         root = written.removesuffix(f".{inner}")
@@ -171,15 +180,20 @@ class LightningPlugins(DdpCodemod):
 
 
 def _to_strategy(
-    module: SourceModule, call: ast.Call, value: ast.expr, strategy: ast.expr | None, rest: Sequence[ast.expr]
+    module: SourceModule,
+    call: ast.Call,
+    value: ast.expr,
+    strategy: ast.expr | None,
+    rest: Sequence[ast.expr],
+    nones: Sequence[ast.expr],
 ) -> Change:
     if strategy is None:
         return Change(())
     path, span = module.path, module.span(call)
     text = module.text_of(strategy)
     doubts = []
-    if is_spread(call):
-        doubts.append("assumes that what stands behind ** does not give strategy=")
+    if more := more_of(module, call):
+        doubts.append(f"assumes that {more} does not give strategy=")
     if "strategy" in keywords(call):
         doubts.append("assumes that the plug-in counts, not what strategy= is given")
     if rest:
@@ -191,6 +205,9 @@ def _to_strategy(
         edits = [RenameKeyword(path, span, "plugins", "strategy")]
         edits += [ReplaceExpression(path, module.span(value), text)] if value is not strategy else []
     refusals = ("the strategy is written over several lines inside of a list",) if len(edits) > 1 and "\n" in text else ()
+    edits += [ReplaceExpression(path, module.span(n), '"auto"') for n in nones]
+    if nones and (why := asked_elsewhere(module, strategy)):
+        refusals = (why,)
     return Change(tuple(edits), tuple(doubts), refusals)
 
 
@@ -203,11 +220,17 @@ def _why_not(module: SourceModule, names: set[str]) -> str:
         gone = {k.arg for k in call.keywords if k.arg} & GONE_PLUGIN_ARGUMENTS if dotted(call.func) in names else set()
         if gone:
             return f"{', '.join(f'{g}=' for g in sorted(gone))} is an argument of the Trainer alone"
+        if dotted(call.func) in names and call.args:
+            return "its first argument has no name, and strategies take another one first: name it"
     return ""
 
 
 def _flag_evidence(strategy: ast.expr | None) -> tuple[Evidence, ...]:
-    says = isinstance(strategy, ast.Call) and "find_unused_parameters" not in keywords(strategy) and not is_spread(strategy)
+    says = (
+        isinstance(strategy, ast.Call)
+        and "find_unused_parameters" not in keywords(strategy)
+        and all(k.arg for k in strategy.keywords)
+    )
     return (FLAG_DEFAULT,) if says and isinstance(strategy, ast.Call) and "DDP" in last(dotted(strategy.func)) else ()
 
 

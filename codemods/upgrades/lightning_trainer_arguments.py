@@ -6,19 +6,40 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from codemods.analysis.distribution import is_test_file
+from codemods.analysis.names import dotted, last
 from codemods.analysis.trainer.argument_calls import splatted
 from codemods.analysis.trainer.device_arguments import device_change
 from codemods.analysis.trainer.fit_calls import only_fit
-from codemods.analysis.trainer.lightning_trainers import Change, is_spread, is_trainer, keywords, literal_text, trainer_calls
+from codemods.analysis.trainer.lightning_trainers import Change, is_trainer, keywords, literal_text, more_of, trainer_calls
 from codemods.analysis.trainer.lightning_upgrade import Standing, is_tried, standing
+from codemods.analysis.trainer.none_values import none_values
+from codemods.analysis.trainer.trainer_entries import entry_changes, new_name, why_not_in_code
+from codemods.analysis.trainer.trainer_keys import key_places, keys_named
+from codemods.analysis.trainer.trainer_tables import is_trainer_key, tables_of, trainer_tables
 from codemods.codemod import DdpCodemod
-from codemods.data.lightning_arguments import ARGPARSE_GONE, DEVICE_ARGUMENTS, DEVICES_SINCE, GPUS_GONE, OLD, Argument
+from codemods.data.lightning_arguments import (
+    ACCELERATOR_GONE,
+    ARGPARSE_GONE,
+    DEVICE_ARGUMENTS,
+    DEVICES_SINCE,
+    GPUS_GONE,
+    KEPT_STRATEGIES,
+    NONE_GONE,
+    OLD,
+    Argument,
+)
 from codemods.data.lightning_names import ALWAYS
-from codemods.findings import DropKeyword, Edit, Finding, RenameKeyword, ReplaceExpression, SetKeyword, lowest
+from codemods.findings import DropKeyword, Edit, Finding, RenameKeyword, ReplaceExpression, SetKeyword, Span, lowest
 from codemods.project import Project
 from codemods.source import SourceModule
+from codemods.text_file import TextFile
 
 _NAMES = tuple(name.encode() for name in (*OLD, *DEVICE_ARGUMENTS))
+_IN_FILES = (
+    b"accelerator: d", b"accelerator: 'd", b'accelerator: "d', b"accelerator: null", b"accelerator: horovod",
+    b"strategy: dp", b"strategy: 'dp", b'strategy: "dp', b"strategy: ddp2", b"strategy: ddp_sharded", b"strategy: ddp_fully",
+    b"strategy: horovod", b"strategy: null", b"devices: null",
+)  # fmt: skip
 _ARGPARSE = ("from_argparse_args", "add_argparse_args")
 
 
@@ -28,7 +49,11 @@ class LightningTrainerArguments(DdpCodemod):
     ## What it does
     Writes the arguments of `Trainer(…)` for Lightning 2: `gpus=`, `num_processes=` and `tpu_cores=` become `accelerator=` and
     `devices=`, `accelerator="ddp"` and `distributed_backend="ddp"` become `strategy=`, others get their new name, and those that
-    do nothing with their value go. What has no successor of the same meaning is told, with what takes its place.
+    do nothing with their value go; in the keywords of `instantiate(config.trainer, …)` and in YAML, too, where a mapping names
+    the Trainer as its `_target_`, is merged into one that does, or goes into `Trainer(**config.trainer)` or the LightningCLI.
+    Code that names such a key (`config.trainer.gpus`) gets the new name with it.
+    `strategy=None` goes, or becomes `"auto"` where only one way comes to it. What has no successor of the same meaning is told,
+    with what takes its place.
 
     ## Why it matters
     The program ends where it makes the Trainer: `TypeError: Trainer.__init__() got an unexpected keyword argument 'gpus'`.
@@ -58,16 +83,18 @@ class LightningTrainerArguments(DdpCodemod):
     ## Safety
     Safe: the value is a literal that means the same under its new name, and every version that the nearest pin allows has that
     name, or the setting `target-lightning` asks for it. Unsafe: nothing pins Lightning, or the pin allows versions on both sides;
-    the value is no literal (`gpus=args.gpus`); several devices without a strategy, which start otherwise in Lightning 2; a path
-    that moves to the one `fit(…)`.
+    the value is no literal (`gpus=args.gpus`); a key of a file, which a command line may give by its old name; several devices
+    without a strategy, which start otherwise in Lightning 2; a path that moves to the one `fit(…)`.
 
     ## Refuses
     - an upper bound or an exact pin below the change: nothing is said, unless `target-lightning` is set
     - a call in a `try` that catches TypeError, or under a test of a version: nothing is said
     - requirement files that disagree, where one of them allows a version without the new name
     - `dp`, `ddp2` and other strategies that are gone: what takes their place is told
+    - a name for `strategy=` that is None at times, and is read elsewhere as well
     - an argument that decides over the same thing stands beside it (`devices=`, `strategy=`, `**`)
     - the arguments for devices in a dictionary behind `**`
+    - a key of a file that code names as well, unless each place can get the new name, and a value that other keys take as well
     - `Trainer.from_argparse_args` and `Trainer.add_argparse_args`, which are gone
     - heirs of the Trainer: nothing is said
 
@@ -76,8 +103,13 @@ class LightningTrainerArguments(DdpCodemod):
     """
 
     code = "DDP801"
-    TRIGGERS = ((b"lightning",), (b"Trainer",), (*_NAMES, b"accelerator", b"strategy", *(n.encode() for n in _ARGPARSE)))
+    TRIGGERS = (
+        (b"lightning",),
+        (b"Trainer", b".trainer"),
+        (*_NAMES, b"accelerator", b"strategy", b"devices", *(n.encode() for n in _ARGPARSE)),
+    )
     READS_TESTS = False
+    TEXT = (*_NAMES, *_IN_FILES)
 
     @classmethod
     def appendix(cls) -> str:
@@ -93,14 +125,20 @@ class LightningTrainerArguments(DdpCodemod):
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_file(module.path):
             return
-        for call in trainer_calls(module):
-            yield from self._devices(module, project, call)
+        if isinstance(module, TextFile):
+            yield from self._in_file(module, project)
+            return
+        for call in trainer_calls(project, module):
+            if last(dotted(call.func)) != _ARGPARSE[0]:  # that it is gone is told below
+                yield from self._devices(module, project, call)
             for name, keyword in keywords(call).items():
                 if name in OLD:
                     yield from self._argument(module, project, call, keyword)
+            yield from self._none(module, project, call)
             for keyword in call.keywords:
                 if keyword.arg is None:
                     yield from self._spread(module, project, call, keyword.value)
+        yield from self._in_code(module, project)
         for call in module.calls_named("from_argparse_args") or module.calls_named("add_argparse_args"):
             yield from self._argparse(module, project, call)
 
@@ -122,18 +160,73 @@ class LightningTrainerArguments(DdpCodemod):
         assert keyword.arg is not None
         row = OLD[keyword.arg]
         change, needs_new = _changed(module, call, keyword, row)
-        known = standing(project, module.path, since=row.since if needs_new else ALWAYS, gone=row.gone)
+        known = standing(project, module.path, keyword, since=row.since if needs_new else ALWAYS, gone=row.gone)
         if known is None:
             return
         if row.name == "resume_from_checkpoint" and not change.edits:
-            known = standing(project, module.path, since=DEVICES_SINCE, gone=row.gone) or known
+            known = standing(project, module.path, keyword, since=DEVICES_SINCE, gone=row.gone) or known
             change = _to_fit(project, module, call, keyword, row)
         yield self._judged(module, keyword, _message(module.text_of(call.func), row, change), change, known)
 
-    def _judged(self, module: SourceModule, at: ast.AST, message: str, change: Change, known: Standing) -> Finding:
+    def _none(self, module: SourceModule, project: Project, call: ast.Call) -> Iterator[Finding]:
+        for found in none_values(module, call):
+            if known := standing(project, module.path, found.node, since=found.since, gone=NONE_GONE):
+                shown = f"{module.text_of(call.func)}({found.argument}=None)"
+                message = f'{shown} is an error from Lightning {_v(NONE_GONE)} on, whose default is "auto"'
+                yield self._judged(module, found.node, message, found.change, known)
+
+    def _in_file(self, file: TextFile, project: Project) -> Iterator[Finding]:
+        for table, key in trainer_tables(project, file):
+            for found in entry_changes(project, table, key):
+                entry = found.entry
+                shown = f"{key}.{entry.key}: {entry.value}" if entry.value else f"{key}.{entry.key}"
+                now = f": it is {found.became}" if found.became else ""
+                message = f"{shown} is an error from Lightning {_v(found.gone)} on{now}"
+                yield self._judged(file, entry.key_span, message, found.change, found.standing, found.group)
+
+    def _in_code(self, module: SourceModule, project: Project) -> Iterator[Finding]:
+        """What code names of the mapping: `config.trainer.gpus`, `config.trainer.accelerator = "ddp"`."""
+        for key, name in dict.fromkeys(keys_named(module)):
+            new, gone = new_name(name), OLD[name].gone if name in OLD else GPUS_GONE
+            if not is_trainer_key(project, key):
+                continue
+            places = key_places(module, key, name)
+            if name == "accelerator":
+                places = [p for p in places if isinstance(p.stored, ast.Constant) and p.stored.value in KEPT_STRATEGIES]
+                new, gone, group = "strategy", ACCELERATOR_GONE, ""
+            elif new and any(True for _ in tables_of(project, key, name)) and not why_not_in_code(project, key, name):
+                group = f"{key}.{name}"
+            else:
+                yield from self._set_in_code(module, project, key, name)
+                continue
+            since = OLD[name].since if name in OLD else DEVICES_SINCE
+            for place in places:
+                known = standing(project, module.path, place.node, since=since, gone=gone)
+                if known is None:
+                    continue
+                message = f"{key}.{name} is no argument of the Trainer from Lightning {_v(gone)} on: it is {new}"
+                doubt = f"assumes that the files that give {key}.{name} get the new name as well"
+                change = Change(tuple(place.renamed(new)), (doubt,) if group else (f"assumes that nothing else gives {new}",))
+                yield self._judged(module, place.node, message, change, known, group)
+
+    def _set_in_code(self, module: SourceModule, project: Project, key: str, name: str) -> Iterator[Finding]:
+        """`config.trainer.terminate_on_nan = False`, where nothing takes the argument's place."""
+        row = OLD.get(name)
+        for place in key_places(module, key, name) if row is not None and not row.new else ():
+            assert row is not None
+            known = standing(project, module.path, place.node, since=ALWAYS, gone=row.gone)
+            if place.stored is not None and known is not None:
+                message = f"{key}.{name} is no argument of the Trainer from Lightning {_v(row.gone)} on"
+                yield self._judged(module, place.node, message, Change((), refusals=(row.instead,)), known)
+
+    def _judged(
+        self, module: SourceModule, at: ast.AST | Span, message: str, change: Change, known: Standing, group: str = ""
+    ) -> Finding:
         level = lowest(change.level, known.level)
         reason = change.reason if change.refusals else "; ".join(r for r in (known.assumes, change.reason) if r)
-        return self.finding(module, at, message, level=level, edits=change.edits, evidence=known.evidence, reason=reason)
+        return self.finding(
+            module, at, message, level=level, edits=change.edits, evidence=known.evidence, reason=reason, group=group
+        )
 
     def _spread(self, module: SourceModule, project: Project, call: ast.Call, value: ast.expr) -> Iterator[Finding]:
         """The keys of a dictionary that is made in this file."""
@@ -145,7 +238,7 @@ class LightningTrainerArguments(DdpCodemod):
             if gone is None:
                 continue
             fits = row is not None and bool(row.new) and not row.instead and row.new not in given.beside and not given.fixed
-            known = standing(project, module.path, since=row.since if row is not None else DEVICES_SINCE, gone=gone)
+            known = standing(project, module.path, given.node, since=row.since if row is not None else DEVICES_SINCE, gone=gone)
             if known is None:
                 continue
             if row is None:
@@ -162,9 +255,11 @@ class LightningTrainerArguments(DdpCodemod):
         func = call.func
         if not isinstance(func, ast.Attribute) or not is_trainer(module, func.value) or is_tried(module, call, "AttributeError"):
             return
-        if known := standing(project, module.path, since=ARGPARSE_GONE, gone=ARGPARSE_GONE):
+        if known := standing(project, module.path, call, since=ARGPARSE_GONE, gone=ARGPARSE_GONE):
             message = f"{module.text_of(func)} is an AttributeError from Lightning {_v(ARGPARSE_GONE)} on"
-            why = "hand the arguments that the program has to Trainer(…), or use LightningCLI"
+            beside = [c.lineno for c in module.calls_named(*_ARGPARSE) if c is not call]
+            both = f"; line {beside[0]} goes with it" if beside else ""
+            why = f"hand the arguments that the program has to Trainer(…), or use LightningCLI{both}"
             yield self.finding(module, call, message, evidence=known.evidence, reason=why)
 
 
@@ -186,7 +281,8 @@ def _changed(module: SourceModule, call: ast.Call, keyword: ast.keyword, row: Ar
     edits: list[Edit] = [RenameKeyword(module.path, span, row.name, row.new)]
     if value is not None and row.values.get(value, value) != value:
         edits.append(ReplaceExpression(module.path, module.span(keyword.value), row.values[value]))
-    doubts = (f"assumes that what stands behind ** does not give {row.new}",) if is_spread(call) else ()
+    more = more_of(module, call)
+    doubts = (f"assumes that {more} does not give {row.new}",) if more else ()
     return Change(tuple(edits), doubts), True
 
 
@@ -194,7 +290,7 @@ def _to_fit(project: Project, module: SourceModule, call: ast.Call, keyword: ast
     """`resume_from_checkpoint=path`, moved to the one `fit` of this Trainer."""
     fit = only_fit(module, call)
     value = keyword.value
-    if fit is None or not _is_plain(value) or "ckpt_path" in keywords(fit) or is_spread(fit) or len(fit.args) > 4:
+    if fit is None or not _is_plain(value) or "ckpt_path" in keywords(fit) or more_of(module, fit) or len(fit.args) > 4:
         return Change((), refusals=(row.instead,))
     edits = (
         DropKeyword(module.path, module.span(call), row.name),
@@ -205,12 +301,19 @@ def _to_fit(project: Project, module: SourceModule, call: ast.Call, keyword: ast
 
 
 def _is_plain(node: ast.expr) -> bool:
-    while isinstance(node, ast.Attribute):
-        node = node.value
-    return isinstance(node, (ast.Constant, ast.Name))
+    """True for what may be read a little later as well: names, attributes, entries of a mapping."""
+    while True:
+        if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+            node = node.value
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "get":
+            if node.keywords or not all(isinstance(a, ast.Constant) for a in node.args):
+                return False
+            node = node.func.value
+        elif isinstance(node, ast.Attribute):
+            node = node.value
+        else:
+            return isinstance(node, (ast.Constant, ast.Name))
 
 
 def _v(version: Sequence[int]) -> str:
     return ".".join(map(str, version))
-
-

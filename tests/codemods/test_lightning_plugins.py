@@ -47,6 +47,12 @@ def test_example_of_the_page() -> None:
             HEAD + "from pytorch_lightning.strategies import DDPStrategy\nkind = DDPStrategy",
         ),
         (
+            HEAD + "from pytorch_lightning.plugins.training_type import DeepSpeedPlugin, DDPPlugin\n"
+            "plug = DeepSpeedPlugin(config=path) if path else DDPPlugin()",
+            HEAD + "from pytorch_lightning.strategies import DeepSpeedStrategy, DDPStrategy\n"
+            "plug = DeepSpeedStrategy(config=path) if path else DDPStrategy()",
+        ),
+        (
             HEAD + "from pytorch_lightning.plugins import DDPPlugin as Plug\npl.Trainer(plugins=Plug())",
             HEAD + "from pytorch_lightning.strategies import DDPStrategy as Plug\npl.Trainer(strategy=Plug())",
         ),
@@ -65,6 +71,15 @@ def test_the_versions_between() -> None:
     )
     before = BOTH + "pl.Trainer(plugins=DDPPlugin())\n"
     check_nothing(LightningPlugins, before, files={"requirements.txt": "pytorch-lightning<1.7\n"})
+
+
+def test_a_plug_in_that_is_none_at_times() -> None:
+    use = "plug = None\nif many:\n    plug = DDPPlugin()\npl.Trainer(plugins=plug)\n"
+    after = 'plug = "auto"\nif many:\n    plug = DDPStrategy()\npl.Trainer(strategy=plug)\n'
+    check_transformed(LightningPlugins, BOTH + use, NEW + after, files=PINNED)
+    asks = BOTH + use + "print(plug is None)\n"
+    told = [f for f in findings_of(LightningPlugins, asks, PINNED) if not f.fix]
+    assert ["plug is read at line 7 as well" in f.reason for f in told] == [True]
 
 
 def test_a_strategy_beside_it() -> None:
@@ -91,7 +106,8 @@ def test_the_flag_that_is_off_by_default_now_is_told() -> None:
         (HEAD + "plug = pl.plugins.DDPPlugin(sync_batchnorm=True)", "sync_batchnorm="),
         (HEAD + "from pytorch_lightning.plugins import DDPSpawnPlugin", 'start_method="spawn"'),
         (HEAD + "from pytorch_lightning.plugins import DDPShardedPlugin", "FSDPStrategy"),
-        (HEAD + "from pytorch_lightning.plugins import DeepSpeedPlugin", "look its arguments up"),
+        (HEAD + "from pytorch_lightning.plugins import DeepSpeedPlugin\nplug = DeepSpeedPlugin(num_nodes=2)", "num_nodes="),
+        (HEAD + "from pytorch_lightning.plugins import DeepSpeedPlugin\nplug = DeepSpeedPlugin(True)", "take another one first"),
         (HEAD + "kind = pl.plugins.DDPSpawnPlugin", 'start_method="spawn"'),
         (HEAD + 'pl.Trainer(plugins=["ddp", "ddp_spawn"])', "which of the two"),
         (BOTH + "DDPStrategy = None", "another meaning"),

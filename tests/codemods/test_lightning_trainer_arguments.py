@@ -62,7 +62,7 @@ def test_what_means_the_same_under_its_new_name(before: str, after: str) -> None
         ('gpus="3"', 'devices="3", accelerator="gpu"', "with that index before Lightning 1.5"),
         ('accelerator="ddp"', 'strategy="ddp"', "takes all that it finds"),
         ("gpus=1 if torch.cuda.is_available() else 0", 'devices=1, accelerator="auto"', "no CUDA device"),
-        ('gpus=1, num_nodes=2', 'devices=1, num_nodes=2, accelerator="gpu"', "runs the whole script"),
+        ("gpus=1, num_nodes=2", 'devices=1, num_nodes=2, accelerator="gpu"', "runs the whole script"),
     ],
 )
 def test_what_rests_on_an_assumption(before: str, after: str, reason: str) -> None:
@@ -85,20 +85,68 @@ def test_what_does_nothing_goes_whatever_version_runs(before: str, after: str) -
     check_nothing(LightningTrainerArguments, made(before), files={"requirements.txt": "pytorch-lightning<1.5\n"})
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (made("strategy=None, max_epochs=1"), made("max_epochs=1")),
+        (made("devices=None"), made("")),
+        (made('strategy="ddp" if args.n > 1 else None'), made('strategy="ddp" if args.n > 1 else "auto"')),
+        ("strategy = None\n" + made("strategy=strategy"), 'strategy = "auto"\n' + made("strategy=strategy")),
+        (
+            "if many:\n    how = 'ddp'\nelse:\n    how = None\n" + made("strategy=how"),
+            "if many:\n    how = 'ddp'\nelse:\n    how = \"auto\"\n" + made("strategy=how"),
+        ),
+        (
+            made('accelerator="ddp" if args.n > 1 else None, devices=args.n'),
+            made('devices=args.n, strategy="ddp" if args.n > 1 else "auto"'),
+        ),
+    ],
+)
+def test_none_is_no_value_any_more(before: str, after: str) -> None:
+    check_transformed(LightningTrainerArguments, before, after, files=PINNED)
+    check_nothing(LightningTrainerArguments, before, files=OLD_PIN)
+
+
+def test_none_that_needs_the_new_default() -> None:
+    only_new = made('strategy="ddp" if args.n > 1 else None')
+    files = {"requirements.txt": "pytorch-lightning>=1.6\n"}
+    (finding,) = check_transformed(
+        LightningTrainerArguments, only_new, only_new.replace("None", '"auto"'), files=files, unsafe=True
+    )
+    assert "assumes Lightning 1.9 or newer" in finding.reason
+    # without the argument every version takes its own default
+    check_transformed(LightningTrainerArguments, made("strategy=None"), made(""), files=files)
+    (gpus,) = check_transformed(LightningTrainerArguments, made("accelerator=None"), made(""), files=PINNED, unsafe=True)
+    assert "takes the GPUs that it finds" in gpus.reason
+    before = made('gpus=args.n, accelerator="ddp" if args.n > 1 else None')
+    after = made('devices=args.n, accelerator="gpu", strategy="ddp" if args.n > 1 else "auto"')
+    check_transformed(LightningTrainerArguments, before, after, files=PINNED, unsafe=True)
+
+
+def test_none_that_is_asked_for_elsewhere() -> None:
+    source = "how = None\nif how is None:\n    print('one device')\n" + made("strategy=how")
+    check_told(LightningTrainerArguments, source, reason="how is read at line 2 as well", files=PINNED)
+    check_nothing(LightningTrainerArguments, "def run(how=None):\n    " + made("strategy=how").splitlines()[-1], files=PINNED)
+    check_nothing(LightningTrainerArguments, made("strategy=how, max_steps=None"), files=PINNED)
+
+
 def test_a_path_goes_to_the_one_fit() -> None:
     before = made("resume_from_checkpoint=path", more="trainer.fit(model)\n")
     after = made("", more="trainer.fit(model, ckpt_path=path)\n")
     (finding,) = check_transformed(LightningTrainerArguments, before, after, files=PINNED, unsafe=True)
     assert "path is still the same" in finding.reason
+    entry = made('resume_from_checkpoint=config.get("path", None)', more="trainer.fit(model)\n")
+    moved = made("", more='trainer.fit(model, ckpt_path=config.get("path", None))\n')
+    check_transformed(LightningTrainerArguments, entry, moved, files=PINNED, unsafe=True)
+    found = made("resume_from_checkpoint=find(path)", more="trainer.fit(model)\n")
+    check_told(LightningTrainerArguments, found, reason="ckpt_path", files=PINNED)
     twice = made("resume_from_checkpoint=path", more="trainer.fit(model)\ntrainer.fit(other)\n")
     check_told(LightningTrainerArguments, twice, reason="ckpt_path", files=PINNED)
     check_told(LightningTrainerArguments, made("resume_from_checkpoint=path"), reason="ckpt_path", files=PINNED)
 
 
 def test_a_version_between_has_some_of_the_new_names() -> None:
-    check_transformed(
-        LightningTrainerArguments, made('gpus=2, accelerator="ddp"'), made('gpus=2, strategy="ddp"'), files=MIDDLE
-    )
+    check_transformed(LightningTrainerArguments, made('gpus=2, accelerator="ddp"'), made('gpus=2, strategy="ddp"'), files=MIDDLE)
     before = "from pytorch_lightning.plugins import DDPPlugin\n" + made('gpus=2, accelerator="ddp", plugins=DDPPlugin()')
     check_transformed(LightningTrainerArguments, before, before.replace(' accelerator="ddp",', ""), files=MIDDLE)
     check_nothing(LightningTrainerArguments, made("gpus=2, replace_sampler_ddp=False"), files=MIDDLE)

@@ -4,6 +4,7 @@ import pytest
 
 from codemods.findings import Applicability
 from codemods.metrics.unsynced_metric import UnsyncedMetric
+from codemods.project import Project
 from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of
 from tests.lightning_sources import METRICS, fixed, module, offered, step
 
@@ -337,6 +338,15 @@ def test_lightning_before_1_7_reduces_epoch_values_by_itself() -> None:
     check_nothing(UnsyncedMetric, source, files={"requirements.txt": "pytorch-lightning==1.5.10\n"})
     assert findings_of(UnsyncedMetric, source, {"requirements.txt": "pytorch-lightning>=1.5\n"})
     assert findings_of(UnsyncedMetric, source, {"requirements.txt": "pytorch-lightning==1.2.0\n"})
+
+
+def test_an_upgrade_loses_the_forced_reduction() -> None:
+    source = step('self.log("val/loss", loss)').encode()
+    project = Project.of({"train.py": source, "requirements.txt": b"pytorch-lightning==1.5.10\n"}, targets={"lightning": "2"})
+    module = project.module("train.py")
+    assert module is not None
+    (found,) = UnsyncedMetric().find(module, project)
+    assert found.fix is not None and found.applicability is Applicability.SAFE
 
 
 # Two options that do not go together

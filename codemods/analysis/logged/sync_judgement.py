@@ -36,6 +36,7 @@ from codemods.analysis.names import dotted
 from codemods.analysis.ranks.exit_places import short
 from codemods.analysis.ranks.rank_guards import ranks_at
 from codemods.analysis.ranks.uniform import Condition, Place, conditions
+from codemods.analysis.version_pins import padded, parse_version
 from codemods.findings import Applicability
 
 SAFE, UNSAFE, DISPLAY = Applicability.SAFE, Applicability.UNSAFE, Applicability.DISPLAY
@@ -64,6 +65,45 @@ def _judge(log: LogCall) -> Verdict | None:
 
 
 def _judged(log: LogCall) -> Verdict | None:
+    found = _asked_of(log)
+    if found is None:
+        return None
+    logged = values(log)
+    if all(v.kind in NEEDS_NOTHING for _, v in logged) or is_batch_value(log, logged):
+        return None
+    if all(v.kind is Kind.CPU for _, v in logged) and _is_gathered_above(log, found):
+        return None
+    verdict = _judged_place(log, found)
+    told_for_place = verdict.level is DISPLAY
+    _judge_values(log, found, logged, verdict)
+    if told_for_place and all(v.kind is Kind.UNKNOWN or v.kind in NEEDS_NOTHING for _, v in logged):
+        return None  # neither what it logs nor that every rank comes here is seen: there is nothing to tell
+    _judge_reduction(log, verdict)
+    judge_stage(log, found, verdict)
+    judge_data(log, found, verdict)
+    return verdict
+
+
+def is_batch_value(log: LogCall, logged: list[tuple[str, Value]]) -> bool:
+    """True where a metric is logged by what it returned for the batch: sync_dist is not what that wants (DDP104)."""
+    return log.is_log and log.on_self and [v.kind for _, v in logged] == [Kind.METRIC_RESULT]
+
+
+def judge_as_object(log: LogCall) -> Verdict | None:
+    """The verdict on a call that is to log the metric itself; None where it logs no metric's value of a batch."""
+    if any(k.arg in ("sync_dist", "rank_zero_only") for k in log.call.keywords) or is_test_file(log.module.path):
+        return None
+    found = _asked_of(log)
+    if found is None or not is_batch_value(log, values(log)):
+        return None
+    verdict = _judged_place(log, found)
+    judge_stage(log, found, verdict, at_each_step=False)
+    judge_data(log, found, verdict)
+    return verdict
+
+
+def _asked_of(log: LogCall) -> Entries | None:
+    """The hooks of a call whose value Lightning would have to reduce; None for any other."""
     if ranks_at(log.module, log.call, project=log.project).some:
         return None
     found = reached(log)
@@ -73,24 +113,14 @@ def _judged(log: LogCall) -> Verdict | None:
         return None
     if found.hooks and all(h.startswith(("test_", "on_test_")) for h in found.hooks) and tests_alone(log.project):
         return None
-    if not epoch_level(log, found) and watched_step(log, found) is None:
-        return None
-    logged = values(log)
-    if all(v.kind in NEEDS_NOTHING for _, v in logged):
-        return None
-    if all(v.kind is Kind.CPU for _, v in logged) and _is_gathered_above(log, found):
-        return None
+    return found if epoch_level(log, found) or watched_step(log, found) is not None else None
+
+
+def _judged_place(log: LogCall, found: Entries) -> Verdict:
     verdict = Verdict()
     _judge_place(log, found, verdict)
     _judge_class(log, verdict)
     _judge_key(log, found, verdict)
-    told_for_place = verdict.level is DISPLAY
-    _judge_values(log, found, logged, verdict)
-    if told_for_place and all(v.kind is Kind.UNKNOWN or v.kind in NEEDS_NOTHING for _, v in logged):
-        return None  # neither what it logs nor that every rank comes here is seen: there is nothing to tell
-    _judge_reduction(log, verdict)
-    judge_stage(log, found, verdict)
-    judge_data(log, found, verdict)
     return verdict
 
 
@@ -107,7 +137,12 @@ def watched_key(log: LogCall) -> WatchedPlace | None:
 
 
 def _reduced_anyway(log: LogCall) -> bool:
-    """Lightning 1.4 to 1.6 reduced epoch values without being asked (measured on 1.6.5; removed by PR #13364)."""
+    """Lightning 1.4 to 1.6 reduced epoch values without being asked (measured on 1.6.5; removed by PR #13364).
+
+    Code that is brought to a newer one loses that in silence.
+    """
+    if padded(parse_version(log.project.targets.get("lightning", ""))) >= (1, 7):
+        return False
     pin = lightning_pin(log.project, near=log.module.path)
     return pin is not None and pin.surely_below((1, 7)) and pin.surely_at_least((1, 4))
 

@@ -17,7 +17,8 @@ _STEP_COST = (
 )
 
 
-def judge_stage(log: LogCall, found: Entries, verdict: Verdict) -> None:
+def judge_stage(log: LogCall, found: Entries, verdict: Verdict, *, at_each_step: bool = True) -> None:
+    """at_each_step: a value of a training step is reduced in it, which that of a metric object is not."""
     training = found.hooks & TRAINING_HOOKS
     at_end = found.hooks & frozenset(EVALUATION_ENDS)
     pending = training if epoch_level(log, found) else frozenset[str]()  # the value of a step is reduced at once
@@ -31,7 +32,7 @@ def judge_stage(log: LogCall, found: Entries, verdict: Verdict) -> None:
     if place is not None:
         verdict.lower(DISPLAY, f"{place}: with sync_dist=True rank 0's progress bar starts the reduction before that call, the "
                                "other ranks after it, so they wait for each other")  # fmt: skip
-    if training - TRAINING_EPOCH_HOOKS and log.flag("on_step") is not False:
+    if at_each_step and training - TRAINING_EPOCH_HOOKS and log.flag("on_step") is not False:
         monitored = "a monitor reads this key, so it should be; " if monitor_of(log.project, key_text(log)) else ""
         verdict.lower(UNSAFE, monitored + _STEP_COST)
 

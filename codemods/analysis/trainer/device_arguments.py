@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from codemods.analysis.trainer.lightning_trainers import Change, is_spread, keywords, literal_text
+from codemods.analysis.trainer.lightning_trainers import Change, keywords, literal_text, more_of
 from codemods.analysis.trainer.lightning_upgrade import Standing, standing
 from codemods.analysis.trainer.strategy_plugins import in_plugins
 from codemods.data.lightning_arguments import (
@@ -15,6 +15,7 @@ from codemods.data.lightning_arguments import (
     GONE_STRATEGIES,
     GPUS_GONE,
     KEPT_STRATEGIES,
+    NONE_WAS_DEFAULT,
     STRATEGY_GONE,
 )
 from codemods.findings import Applicability, DropKeyword, Edit, Evidence, RenameKeyword, ReplaceExpression, SetKeyword
@@ -73,7 +74,7 @@ def device_change(project: Project, module: SourceModule, call: ast.Call) -> Dev
     """What the arguments of a Trainer for devices have become, None where every version that is allowed takes them."""
     given = keywords(call)
     named = _named_strategy(given)
-    numbers = standing(project, module.path, since=DEVICES_SINCE, gone=GPUS_GONE)
+    numbers = standing(project, module.path, call, since=DEVICES_SINCE, gone=GPUS_GONE)
     old = [given[n] for n in DEVICE_ARGUMENTS if n in given and (n == "distributed_backend" or numbers is not None)]
     plan = _Plan(module, call)
     gone = GPUS_GONE
@@ -81,14 +82,17 @@ def device_change(project: Project, module: SourceModule, call: ast.Call) -> Dev
         argument, name = named
         gone = BACKEND_GONE if argument == "distributed_backend" else ACCELERATOR_GONE
         gone = max(gone, STRATEGY_GONE.get(name, gone)) if argument == "strategy" else gone
-        known = standing(project, module.path, since=DEVICES_SINCE, gone=gone)
+        known = standing(project, module.path, given[argument], since=DEVICES_SINCE, gone=gone)
         if known is None:
             return None
         plan.standings.append(known)
         old = [given[argument], *(k for k in old if k.arg != argument)]
         _write_strategy(plan, given, argument, name, numbers is not None)
+        if (none := _none_of(given[argument].value)) is not None:
+            auto = standing(project, module.path, none, since=NONE_WAS_DEFAULT["strategy"], gone=gone)
+            plan.standings += [auto] if auto is not None else []
     elif "distributed_backend" in given:
-        known = standing(project, module.path, since=DEVICES_SINCE, gone=BACKEND_GONE)
+        known = standing(project, module.path, given["distributed_backend"], since=DEVICES_SINCE, gone=BACKEND_GONE)
         if known is None:
             return None
         plan.standings.append(known)
@@ -101,8 +105,8 @@ def device_change(project: Project, module: SourceModule, call: ast.Call) -> Dev
         _write_devices(plan, given)
         _write_accelerator(plan, given)
         _ask_how_started(plan, given, named)
-    if is_spread(call):
-        plan.refusals.append("what stands behind ** may give accelerator=, devices= or strategy= as well")
+    if more := more_of(module, call):
+        plan.refusals.append(f"{more} may give accelerator=, devices= or strategy= as well")
     first = min(old, key=lambda k: (k.lineno, k.col_offset))
     shown = ", ".join(" ".join(module.text_of(k).split()) for k in dict.fromkeys(old))
     weakest = min(plan.standings, key=lambda s: s.level.rank)
@@ -115,15 +119,39 @@ def device_change(project: Project, module: SourceModule, call: ast.Call) -> Dev
 
 
 def _named_strategy(given: dict[str, ast.keyword]) -> tuple[str, str] | None:
-    """(argument, name) where a strategy of Lightning 1 is named by a literal."""
+    """(argument, name) where a strategy of Lightning 1 is named by a literal, or by one side of a condition beside None."""
     for argument in ("accelerator", "distributed_backend", "strategy"):
         value = given[argument].value if argument in given else None
-        name = value.value if isinstance(value, ast.Constant) else None
-        if isinstance(name, str):
+        if isinstance(value, ast.IfExp) and argument != "strategy":
+            sides = [s.value for s in (value.body, value.orelse) if isinstance(s, ast.Constant)]
+            names = [s for s in sides if isinstance(s, str) and s in KEPT_STRATEGIES] if None in sides else []
+        else:
+            names = [value.value] if isinstance(value, ast.Constant) and isinstance(value.value, str) else []
+        for name in names:
             old = name in GONE_STRATEGIES or (argument != "strategy" and (name in KEPT_STRATEGIES or name == "ddp_cpu"))
             if old:
                 return argument, name
     return None
+
+
+def _none_of(value: ast.expr) -> ast.Constant | None:
+    """The side of a condition that is None."""
+    sides = (value.body, value.orelse) if isinstance(value, ast.IfExp) else ()
+    return next((s for s in sides if isinstance(s, ast.Constant) and s.value is None), None)
+
+
+def _as_strategy(plan: _Plan, value: ast.expr) -> str:
+    """The value as `strategy=` takes it: None was its default once, "auto" is now."""
+    none = _none_of(value)
+    if none is None:
+        return f'"{plan.strategy}"'
+    at, start = plan.module.span(none), plan.module.span(value)
+    text = plan.module.text_of(value)
+    if at.line != start.line or "\n" in text or not text.isascii():
+        plan.refusals.append(f'write strategy= with "{plan.strategy}", and "auto" where nothing is asked for')
+        return text
+    head = at.column - start.column
+    return f'{text[:head]}"auto"{text[head + 4 :]}'
 
 
 def _write_backend(plan: _Plan, given: dict[str, ast.keyword]) -> None:
@@ -152,16 +180,18 @@ def _write_strategy(plan: _Plan, given: dict[str, ast.keyword], argument: str, n
     if argument == "accelerator" and not numbers and name != "ddp_cpu":
         if in_place:
             plan.rename("accelerator", "strategy")
+            if (none := _none_of(given[argument].value)) is not None:
+                plan.edits.append(ReplaceExpression(plan.module.path, plan.module.span(none), '"auto"'))
         else:
             plan.drop("accelerator")
         return
-    if argument == "distributed_backend" and in_place and name == plan.strategy:
+    if argument == "distributed_backend" and in_place and name == plan.strategy and _none_of(given[argument].value) is None:
         plan.rename("distributed_backend", "strategy")
     else:
         if argument == "distributed_backend":
             plan.drop("distributed_backend")
         if in_place:
-            plan.set("strategy", f'"{plan.strategy}"')
+            plan.set("strategy", _as_strategy(plan, given[argument].value))
     if name == "ddp_cpu" and not numbers:
         plan.set("accelerator", '"cpu"')
 

@@ -5,11 +5,15 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from codemods.analysis.names import family, last, qualified
+from codemods.analysis.model.config_targets import targets_under
+from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.trainer.lightning_upgrade import is_tried
 from codemods.findings import Applicability, Edit
+from codemods.project import Project
 from codemods.record import record
 from codemods.source import SourceModule
+
+_INSTANTIATE = ("hydra.utils.instantiate", "hydra.utils.call")
 
 
 @record
@@ -31,25 +35,53 @@ class Change:
         return "; ".join(dict.fromkeys(self.refusals or self.doubts))
 
 
-def trainer_calls(module: SourceModule) -> Iterator[ast.Call]:
-    """Those that no test of a version decides over; heirs of the project are left out: what they hand on is theirs."""
-    for call in module.calls_named("Trainer"):
-        if is_trainer(module, call.func) and not is_tried(module, call, "TypeError", "Exception"):
-            yield call
+def trainer_calls(project: Project, module: SourceModule) -> Iterator[ast.Call]:
+    """Those that no test of a version decides over; heirs of the project are left out: what they hand on is theirs.
+
+    With `Trainer.from_argparse_args(args, …)` and `instantiate(config.trainer, …)`, whose keywords go to the Trainer as well.
+    """
+    made = [c for c in module.calls_named("Trainer") if is_trainer(module, c.func)]
+    made += [c for c in module.calls_named("from_argparse_args") if _is_of_trainer(module, c)]
+    made += [c for c in module.calls_named("instantiate") if c.keywords and _configures_trainer(project, module, c)]
+    yield from (c for c in made if not is_tried(module, c, "TypeError", "Exception"))
+
+
+def _is_of_trainer(module: SourceModule, call: ast.Call) -> bool:
+    return isinstance(call.func, ast.Attribute) and is_trainer(module, call.func.value)
+
+
+def _configures_trainer(project: Project, module: SourceModule, call: ast.Call) -> bool:
+    """True where Hydra makes the object of a key that some configuration file gives Lightning's Trainer."""
+    if not call.args or qualified(module, call.func) not in _INSTANTIATE or not (key := key_of(call.args[0])):
+        return False
+    targets = targets_under(project, key)
+    return bool(targets) and all(is_trainer_name(t.name) for t in targets)
+
+
+def key_of(node: ast.expr) -> str:
+    """The last key of `config.trainer` or `config["trainer"]`."""
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+        return str(node.slice.value)
+    return last(dotted(node)) if isinstance(node, ast.Attribute) else ""
+
+
+def is_trainer_name(name: str) -> bool:
+    return last(name) == "Trainer" and family(name) == "lightning"
 
 
 def is_trainer(module: SourceModule, node: ast.expr) -> bool:
-    name = qualified(module, node)
-    return last(name) == "Trainer" and family(name) == "lightning"
+    return is_trainer_name(qualified(module, node))
 
 
 def keywords(call: ast.Call) -> dict[str, ast.keyword]:
     return {k.arg: k for k in call.keywords if k.arg}
 
 
-def is_spread(call: ast.Call) -> bool:
-    """True where arguments stand behind `**` as well."""
-    return any(k.arg is None for k in call.keywords)
+def more_of(module: SourceModule, call: ast.Call) -> str:
+    """What gives the call more arguments than are written there, for people; "" where nothing does."""
+    if last(dotted(call.func)) in ("from_argparse_args", "instantiate"):
+        return module.text_of(call.args[0]) if call.args else "what it is handed"
+    return "what stands behind **" if any(k.arg is None for k in call.keywords) else ""
 
 
 def literal_text(node: ast.expr) -> str | None:

@@ -23,10 +23,11 @@ class Standing:
     evidence: tuple[Evidence, ...] = ()
 
 
-def standing(project: Project, path: str, *, since: Version, gone: Version) -> Standing | None:
-    """What is known of the Lightning that runs the file: the new spelling is there from `since` on, the old one up to `gone`.
+def standing(project: Project, path: str, at: object, *, since: Version, gone: Version) -> Standing | None:
+    """None where every Lightning that the project allows takes the old spelling; else how far the new one may be trusted.
 
-    None where every version that the project allows still has the old spelling, and nobody asked for an upgrade.
+    at: what it is asked of, for whoever watches the questions. The new spelling is there from `since` on, the old one up to
+    `gone`; None also where `target-lightning` asks for a version below that.
     """
     target = parse_version(project.targets.get("lightning", ""))
     if target:

@@ -39,8 +39,9 @@ def is_strategy(module: SourceModule, node: ast.expr) -> bool:
     if isinstance(node, ast.Constant):
         return node.value in STRATEGY_NAMES
     if isinstance(node, ast.Name):
-        bound = bindings_of(module, node)
-        return len(bound) == 1 and isinstance(bound[0].value, ast.Call) and is_strategy(module, bound[0].value)
+        bound = [b.value for b in bindings_of(module, node)]
+        made = [v for v in bound if not (isinstance(v, ast.Constant) and v.value is None)]
+        return len(made) == 1 and isinstance(made[0], ast.Call) and is_strategy(module, made[0])
     if not isinstance(node, ast.Call):
         return False
     name = qualified(module, node.func)
