@@ -255,6 +255,34 @@ def test_module_where_one_process_does_not_wrap() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "use",
+    [
+        "args.average.update({})",  # handed on
+        "args.checkpoint(net={}, step=1)",
+        "core = {}\n    print(core.width)",
+        "import torch\n    with torch.no_grad():\n        print({}(loader))",  # no gradient that DDP would have to average
+    ],
+)
+def test_module_alone_where_one_process_does_not_wrap(use: str) -> None:
+    source = wrapped(use.format("model.module"), prepare=MANY)
+    after = wrapped(use.format('getattr(model, "module", model)'), prepare=MANY)
+    check_transformed(AttributeOfWrapper, source, after, files=NETS)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "loss = model.module(loader)\n    loss.backward()",  # a forward of training is one of the wrapper: DDP504
+        "args.average.update(model.module if args.world_size > 1 else model)",
+        "args.average.update(getattr(model, 'module', model))",
+        "if args.world_size > 1: args.average.update(model.module)",
+    ],
+)
+def test_a_module_alone_that_is_asked_for_rightly(use: str) -> None:
+    check_nothing(AttributeOfWrapper, wrapped(use, prepare=MANY), files=NETS)
+
+
 def test_a_test_of_the_gpus_that_stands_for_one_of_the_wrapper() -> None:
     lines = "if torch.cuda.device_count() > 1:", "    model.module.load_state_dict(args.state)"
     source = wrapped(*lines, prepare=MANY)
