@@ -371,7 +371,9 @@ def test_the_global_rank_by_another_name(head: str, bound: str, name: str) -> No
     check_nothing(WrongRank, script(bound.replace("dist.get_rank", "args.position"), f"torch.cuda.set_device({name})", head=head))
 
 
-@pytest.mark.parametrize("bound", ["gpu = int(os.environ['RANK'])", 'gpu = int(os.environ.get("RANK", 0))', "gpu = int(os.getenv('RANK'))"])
+@pytest.mark.parametrize(
+    "bound", ["gpu = int(os.environ['RANK'])", 'gpu = int(os.environ.get("RANK", 0))', "gpu = int(os.getenv('RANK'))"]
+)
 def test_a_gpu_that_is_the_rank_among_all_nodes(bound: str) -> None:
     """The test of rank 0 by the same name stays: it is right on every number of nodes."""
     lines = (bound, "torch.cuda.set_device({})", "if gpu == 0:", "    torch.save(args.state, args.out)")
