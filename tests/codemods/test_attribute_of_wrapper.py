@@ -238,6 +238,14 @@ class Trainer:
     check_told(AttributeOfWrapper, source, files={"trainer.py": home, "trainer_test.py": ""}, reason="has to be handed on")
 
 
+def test_a_model_that_is_moved_by_hand_is_wrapped_as_well() -> None:
+    """Accelerate wraps what it does not place, and leaves alone what it is to evaluate."""
+    source = prepared("print(model.width)", prepare="model = accelerator.prepare(model, device_placement=[False])")
+    check_transformed(AttributeOfWrapper, source, source.replace("model.width", "accelerator.unwrap_model(model).width"), files=NETS)
+    alone = "model = accelerator.prepare_model(model, evaluation_mode=True)"
+    check_nothing(AttributeOfWrapper, prepared("print(model.width)", prepare=alone), files=NETS)
+
+
 def test_module_behind_prepare() -> None:
     source = prepared("torch.save(model.module.state_dict(), 'a.pt')")
     check_transformed(AttributeOfWrapper, source, source.replace("model.module", "accelerator.unwrap_model(model)"), files=NETS)

@@ -89,7 +89,7 @@ def is_wrapped_by_prepare(
 
 
 def _is_wrapped(project: Project, module: SourceModule, call: ast.Call, given: ast.expr, many: bool) -> bool:
-    if any(k.arg in ("evaluation_mode", "device_placement") for k in call.keywords):
+    if any(k.arg == "evaluation_mode" for k in call.keywords):
         return False
     text = dotted(given)
     if not text:
