@@ -241,7 +241,8 @@ class Trainer:
 def test_a_model_that_is_moved_by_hand_is_wrapped_as_well() -> None:
     """Accelerate wraps what it does not place, and leaves alone what it is to evaluate."""
     source = prepared("print(model.width)", prepare="model = accelerator.prepare(model, device_placement=[False])")
-    check_transformed(AttributeOfWrapper, source, source.replace("model.width", "accelerator.unwrap_model(model).width"), files=NETS)
+    after = source.replace("model.width", "accelerator.unwrap_model(model).width")
+    check_transformed(AttributeOfWrapper, source, after, files=NETS)
     alone = "model = accelerator.prepare_model(model, evaluation_mode=True)"
     check_nothing(AttributeOfWrapper, prepared("print(model.width)", prepare=alone), files=NETS)
 
