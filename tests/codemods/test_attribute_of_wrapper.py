@@ -247,6 +247,15 @@ def test_a_model_that_is_moved_by_hand_is_wrapped_as_well() -> None:
     check_nothing(AttributeOfWrapper, prepared("print(model.width)", prepare=alone), files=NETS)
 
 
+def test_a_model_of_which_only_the_accelerator_shows_what_it_is() -> None:
+    made = "layers = args.package.make()\n    layers, optimizer = accelerator.prepare(layers, optimizer)"
+    inside = "layers.describe(args)", "with accelerator.accumulate(layers):", "    optimizer.step()"
+    after = "accelerator.unwrap_model(layers).describe(args)", *inside[1:]
+    own = {**NETS, "layers.py": "class Layers:\n    def describe(self, args): ...\n"}
+    check_transformed(AttributeOfWrapper, prepared(*inside, prepare=made), prepared(*after, prepare=made), files=own, unsafe=True)
+    check_nothing(AttributeOfWrapper, prepared(inside[0], prepare=made), files=own)
+
+
 def test_module_behind_prepare() -> None:
     source = prepared("torch.save(model.module.state_dict(), 'a.pt')")
     check_transformed(AttributeOfWrapper, source, source.replace("model.module", "accelerator.unwrap_model(model)"), files=NETS)
