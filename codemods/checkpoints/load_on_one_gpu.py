@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from codemods.analysis.distribution import is_test_module
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.reach import ranks_reaching
-from codemods.analysis.wrapped.resumed_states import Resumed, resumed_states
+from codemods.analysis.wrapped.near_wraps import near_wraps
+from codemods.analysis.wrapped.resumed_states import Resumed, resumed_states, shows_processes
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, Evidence, Finding, SetKeyword
 from codemods.late_pattern import late
@@ -79,7 +80,7 @@ class LoadOnOneGpu(DdpCodemod):
 
     ## Refuses
     - Says nothing where one rank alone loads, and in a file that neither wraps a model, nor starts the group, nor has an
-      Accelerator.
+      Accelerator, and whose function is called by no such file.
     - Says nothing in an arm beside the one that wraps the model (`if args.dist == "OFF"`).
     - Says nothing where no file of the project saves such a state under that key, or saves it from the CPU.
     - Says nothing of weights that were trained elsewhere (`args.pretrained`): where they were saved is not shown.
@@ -93,13 +94,19 @@ class LoadOnOneGpu(DdpCodemod):
     """
 
     code = "DDP503"
-    TRIGGERS = ((b"torch",), (b"load(",), (b"load_state_dict",), (b"Parallel", b"init_process_group", b"Accelerator("))
+    TRIGGERS = ((b"torch",), (b"load(",), (b"load_state_dict",))
     READS_TESTS = False
 
+    def is_worth_parsing(self, path: str, project: Project) -> bool:
+        data = project.read(path) or b""
+        return _may_be_on_a_gpu(data) if shows_processes(data) else path in near_wraps(project)
+
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
-        if is_test_module(module) or _ONE_CARD.search(module.data) or not (module.holds(b"cuda") or module.holds(b"ccelerat")):
+        if is_test_module(module) or not self.is_worth_parsing(module.path, project):
             return
         for found in resumed_states(project, module):
+            if found.caller is not None and not _may_be_on_a_gpu(found.caller.data):
+                continue
             if ranks_reaching(project, module, found.load).some:
                 continue
             yield self._tell(project, module, found)
@@ -113,9 +120,19 @@ class LoadOnOneGpu(DdpCodemod):
             f"every rank reads this file onto the GPU that it was saved from: GPU 0 holds `{found.key}` once for each process",
             level=Applicability.UNSAFE if reason else Applicability.SAFE,
             edits=[SetKeyword(module.path, module.span(found.load), "map_location", '"cpu"')],
-            evidence=[Evidence("static", said, found.saved[0].path, saved.lineno)],
+            evidence=[Evidence("static", said, found.saved[0].path, saved.lineno), *_called_in(found)],
             reason=reason,
         )  # fmt: skip
+
+
+def _called_in(found: Resumed) -> Iterator[Evidence]:
+    if found.caller is not None:
+        yield Evidence("static", "this file runs on several processes, and has it loaded", found.caller.path, 1)
+
+
+def _may_be_on_a_gpu(data: bytes) -> bool:
+    """False where each process sees one card alone, and where nothing is on one."""
+    return (b"cuda" in data or b"ccelerat" in data) and not _ONE_CARD.search(data)
 
 
 def _kept(project: Project, module: SourceModule, found: Resumed) -> str:

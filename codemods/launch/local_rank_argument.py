@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from codemods.analysis.distribution import is_test_file, is_test_module
 from codemods.analysis.frameworks import torch_pin
 from codemods.analysis.job_files.old_launcher import STARTS_IN, started_with_launcher, states_an_old_torch
-from codemods.analysis.names import dotted, last
+from codemods.analysis.ranks.option_devices import device_by_option
 from codemods.analysis.requirement_files import documents
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression
@@ -29,7 +29,6 @@ _STARTED = (
     "refuses it, and every process ends with \"unrecognized arguments\""
 )
 _ASSUMED = "assumes that torch 2 or torchrun starts it: the texts of the repository speak of an older one"
-_PLACES = frozenset({"set_device", "device", "DistributedDataParallel", "DDP", "cuda", "to"})
 _TAKEN_FROM_ENVIRONMENT = late(rb"local_rank[\"'\])]*\s*=[^=\n]*LOCAL_RANK")
 
 
@@ -38,7 +37,8 @@ class LocalRankArgument(DdpCodemod):
 
     ## What it does
     Finds `add_argument("--local_rank", ...)` in a script that starts a process group, chooses its GPU by that argument, and
-    does not read `LOCAL_RANK`. Takes the default from `LOCAL_RANK`, and accepts both spellings. Where a script,
+    does not read `LOCAL_RANK`; the argument is followed over names, fields and the functions it is handed to, and the group may
+    start in a file beside the parser's. Takes the default from `LOCAL_RANK`, and accepts both spellings. Where a script,
     a text or a program of the repository starts the file with `torch.distributed.launch`, accepts both spellings wherever the
     rank is used.
 
@@ -86,6 +86,8 @@ class LocalRankArgument(DdpCodemod):
       a command starts it with `torch.distributed.launch` without `--use_env`.
     - Says nothing of `--local-rank` where the repository is started with `torch.distributed.launch`, and never with torchrun.
     - Says nothing where torch is pinned below 2.0, and in a file of DeepSpeed, whose launcher passes `--local_rank`.
+    - Says nothing where a file beside the parser's starts the group, or the argument is followed, and the project gives the field
+      another value (`args.local_rank = gpu`), or spawns its processes.
     - Says nothing of an argument that chooses no device, and of a script that starts no process group, where no command of the
       repository starts it. Says nothing there of a script that passes over unknown arguments.
     - Takes for unsafe what a text of the repository says to install torch below 2.0 for, and says nothing of a command there.
@@ -101,19 +103,18 @@ class LocalRankArgument(DdpCodemod):
     READS_TESTS = False
 
     def is_worth_parsing(self, path: str, project: Project) -> bool:
-        data = project.read(path) or b""
-        return b"deepspeed" not in data and (b"init_process_group" in data or b"--local_rank" in data)
+        return b"deepspeed" not in (project.read(path) or b"")
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_module(module) or module.holds(b"deepspeed"):
             return
-        found = list(self._by_device(module, project)) if _starts_its_group(module) else []
+        found = list(self._by_device(module, project))
         yield from found or self._by_command(module, project)
 
     def _by_command(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         """The option of a file that is started by the launcher, which no longer passes it in this spelling."""
         calls = [c for c in module.calls_named("add_argument") if _options(c) & set(_SPELLINGS)]
-        if len(calls) != 1 or _PASSED in _options(calls[0]) or module.calls_named("parse_known_args"):
+        if len(calls) != 1 or _PASSED in _options(calls[0]) or _passes_over(module):
             return
         start = started_with_launcher(project, module)
         if start is None or _is_old(project, module) or states_an_old_torch(project):
@@ -132,17 +133,17 @@ class LocalRankArgument(DdpCodemod):
             option = next((a for a in call.args if isinstance(a, ast.Constant) and a.value in _SPELLINGS), None)
             if option is None:
                 continue
-            place = _place(module)
+            place = device_by_option(project, module)
             passed = any(isinstance(a, ast.Constant) and a.value == _PASSED for a in call.args)
             if place is None or _is_settled(project, module) or (passed and _is_launched_with_it(project)):
                 return
             edits, reason = _repair(module, call)
             yield self.finding(
                 module, call,
-                _UNHEARD if passed else _REFUSED,
+                _UNHEARD if passed or _passes_over(module) else _REFUSED,
                 level=_level(project) if edits else Applicability.DISPLAY,
                 edits=edits,
-                evidence=[Evidence("static", "the GPU is chosen by it", module.path, place.lineno)],
+                evidence=[Evidence("static", "the GPU is chosen by it", place.module.path, place.node.lineno)],
                 reason=reason or (_ASSUMED if states_an_old_torch(project) else ""),
             )  # fmt: skip
             return
@@ -152,8 +153,9 @@ def _level(project: Project) -> Applicability:
     return Applicability.UNSAFE if states_an_old_torch(project) else Applicability.SAFE
 
 
-def _starts_its_group(module: SourceModule) -> bool:
-    return module.holds(b"init_process_group") and not module.holds(b"LOCAL_RANK")
+def _passes_over(module: SourceModule) -> bool:
+    """True where no parser of the file refuses what it does not know."""
+    return bool(module.calls_named("parse_known_args")) and not module.calls_named("parse_args")
 
 
 def _options(call: ast.Call) -> set[str]:
@@ -190,19 +192,6 @@ def _is_old(project: Project, module: SourceModule) -> bool:
     """True where the launcher of the torch that is pinned still passes `--local_rank`; people outgrow what a README names."""
     pin = torch_pin(project, near=module.path)
     return pin is not None and pin.surely_below((2, 0)) and not documents(pin.path)
-
-
-def _place(module: SourceModule) -> ast.Attribute | ast.Name | None:
-    """Where the argument of the parser chooses a device."""
-    for read in module.reads_of("local_rank"):
-        if not isinstance(read, ast.Attribute):
-            continue
-        for up in module.ancestors(read):
-            if isinstance(up, ast.Call) and last(dotted(up.func)) in _PLACES:
-                return read
-            if isinstance(up, ast.stmt):
-                break
-    return None
 
 
 def _is_settled(project: Project, module: SourceModule) -> bool:

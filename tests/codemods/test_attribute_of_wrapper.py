@@ -238,6 +238,24 @@ class Trainer:
     check_told(AttributeOfWrapper, source, files={"trainer.py": home, "trainer_test.py": ""}, reason="has to be handed on")
 
 
+def test_a_model_that_is_moved_by_hand_is_wrapped_as_well() -> None:
+    """Accelerate wraps what it does not place, and leaves alone what it is to evaluate."""
+    source = prepared("print(model.width)", prepare="model = accelerator.prepare(model, device_placement=[False])")
+    after = source.replace("model.width", "accelerator.unwrap_model(model).width")
+    check_transformed(AttributeOfWrapper, source, after, files=NETS)
+    alone = "model = accelerator.prepare_model(model, evaluation_mode=True)"
+    check_nothing(AttributeOfWrapper, prepared("print(model.width)", prepare=alone), files=NETS)
+
+
+def test_a_model_of_which_only_the_accelerator_shows_what_it_is() -> None:
+    made = "layers = args.package.make()\n    layers, optimizer = accelerator.prepare(layers, optimizer)"
+    inside = "layers.describe(args)", "with accelerator.accumulate(layers):", "    optimizer.step()"
+    after = "accelerator.unwrap_model(layers).describe(args)", *inside[1:]
+    own = {**NETS, "layers.py": "class Layers:\n    def describe(self, args): ...\n"}
+    check_transformed(AttributeOfWrapper, prepared(*inside, prepare=made), prepared(*after, prepare=made), files=own, unsafe=True)
+    check_nothing(AttributeOfWrapper, prepared(inside[0], prepare=made), files=own)
+
+
 def test_module_behind_prepare() -> None:
     source = prepared("torch.save(model.module.state_dict(), 'a.pt')")
     check_transformed(AttributeOfWrapper, source, source.replace("model.module", "accelerator.unwrap_model(model)"), files=NETS)
@@ -253,6 +271,34 @@ def test_module_where_one_process_does_not_wrap() -> None:
     check_nothing(
         AttributeOfWrapper, source.replace("    torch.save", "    if args.world_size > 1:\n        torch.save"), files=NETS
     )
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "args.average.update({})",  # handed on
+        "args.checkpoint(net={}, step=1)",
+        "core = {}\n    print(core.width)",
+        "import torch\n    with torch.no_grad():\n        print({}(loader))",  # no gradient that DDP would have to average
+    ],
+)
+def test_module_alone_where_one_process_does_not_wrap(use: str) -> None:
+    source = wrapped(use.format("model.module"), prepare=MANY)
+    after = wrapped(use.format('getattr(model, "module", model)'), prepare=MANY)
+    check_transformed(AttributeOfWrapper, source, after, files=NETS)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "loss = model.module(loader)\n    loss.backward()",  # a forward of training is one of the wrapper: DDP504
+        "args.average.update(model.module if args.world_size > 1 else model)",
+        "args.average.update(getattr(model, 'module', model))",
+        "if args.world_size > 1: args.average.update(model.module)",
+    ],
+)
+def test_a_module_alone_that_is_asked_for_rightly(use: str) -> None:
+    check_nothing(AttributeOfWrapper, wrapped(use, prepare=MANY), files=NETS)
 
 
 def test_a_test_of_the_gpus_that_stands_for_one_of_the_wrapper() -> None:

@@ -134,3 +134,55 @@ def test_the_arm_of_the_wrap() -> None:
         for t in (TRAIN, LOADED)
     )
     check_transformed(LoadOnOneGpu, before, after)
+
+
+HELPERS = """\
+import torch
+
+
+def resume(path, net, adam):
+    state = torch.load(path)
+    net.load_state_dict(state["weights"])
+    adam.load_state_dict(state["adam"])
+    return state["epoch"]
+"""
+CALLER = """\
+import torch
+import torch.distributed as dist
+from module import resume
+from torch.nn.parallel import DistributedDataParallel
+
+
+def train(net, adam, args, gpu):
+    dist.init_process_group("nccl")
+    model = DistributedDataParallel(net.cuda(gpu), device_ids=[gpu])
+    first = resume(args.resume, model, adam)
+    for epoch in range(first, 9):
+        if dist.get_rank() == 0:
+            torch.save({"weights": model.state_dict(), "adam": adam.state_dict(), "epoch": epoch}, "last.pt")
+"""
+
+
+def test_a_helper_in_a_file_of_its_own() -> None:
+    after = HELPERS.replace("torch.load(path)", 'torch.load(path, map_location="cpu")')
+    check_transformed(LoadOnOneGpu, HELPERS, after, files={"train.py": CALLER})
+
+
+@pytest.mark.parametrize(
+    ("what", "old", "new"),
+    [
+        ("nobody calls it", "    first = resume(args.resume, model, adam)", "    first = 0"),
+        ("one rank calls it", "    first = resume(", "    first = 0\n    if dist.get_rank() == 0:\n        first = resume("),
+        ("a program of one process", "    dist.init_process_group", "    args.start"),
+        ("another key", '"weights": model', '"net": model'),
+        ("each process sees one card", "def train", "import os\nos.environ['CUDA_VISIBLE_DEVICES'] = '0'\n\n\ndef train"),
+    ],
+)
+def test_helpers_that_nothing_shows_to_load_on_every_rank(what: str, old: str, new: str) -> None:
+    other = CALLER.replace(old, new)
+    if what == "a program of one process":
+        other = other.replace("DistributedDataParallel(net.cuda(gpu), device_ids=[gpu])", "net.cuda(gpu)")
+        other = other.replace("if dist.get_rank() == 0:", "if epoch:")
+    elif what == "another key":
+        other = other.replace('"adam": adam', '"optimizer": adam')
+    check_nothing(LoadOnOneGpu, HELPERS, files={"train.py": other})

@@ -164,3 +164,96 @@ def test_the_call_stays_as_it_is_laid_out() -> None:
         "default=-1", 'default=int(os.environ.get("LOCAL_RANK", -1))'
     )
     check_transformed(RULE, before, after)
+
+
+# Where the argument comes to the device on a way
+
+SIMPLE = "parser.add_argument('--local_rank', type=int, default=0)"
+AWARE = "parser.add_argument('--local_rank', '--local-rank', type=int, default=int(os.environ.get(\"LOCAL_RANK\", 0)))"
+START = "dist.init_process_group('nccl')"
+
+
+@pytest.mark.parametrize(
+    "tail",
+    [
+        f"args = parser.parse_args()\ngpu = args.local_rank\ntorch.cuda.set_device(gpu)\n{START}\n",
+        f"args = parser.parse_args()\nargs.gpu = int(args.local_rank)\nnet = net.cuda(args.gpu)\n{START}\n",
+        f"args = vars(parser.parse_args())\ntorch.cuda.set_device(args['local_rank'])\n{START}\n",
+        f"args = parser.parse_args()\nargs.device = 'cuda:%d' % args.local_rank\n{START}\n",
+        f"args = parser.parse_args()\nname = f'cuda:{{args.local_rank}}'\n{START}\n",
+        f"args = parser.parse_args()\nname = 'cuda:{{}}'.format(args.local_rank)\n{START}\n",
+        f"def run(place, n):\n    torch.cuda.set_device(place)\n    {START}\n\n\n"
+        "args = parser.parse_args()\nrun(args.local_rank, 2)\n",
+        f"def run(n, place):\n    gpu = place\n    {START}\n    torch.device('cuda', gpu)\n\n\n"
+        "run(2, place=parser.parse_args().local_rank)\n",
+        f"class Run:\n    def __init__(self, args):\n        self.gpu = args.local_rank\n        {START}\n\n"
+        "    def place(self, net):\n        return net.to(self.gpu)\n",
+    ],
+)  # fmt: skip
+def test_the_way_of_the_argument_to_the_device(tail: str) -> None:
+    check_transformed(RULE, script(SIMPLE, tail), script(AWARE, tail))
+
+
+@pytest.mark.parametrize(
+    "tail",
+    [
+        f"args = parser.parse_args()\nnumber = args.local_rank\nprint(number)\n{START}\n",
+        f"args = parser.parse_args()\ngpu = args.local_rank\ngpu = choose()\ntorch.cuda.set_device(gpu)\n{START}\n",
+        f"def run(place):\n    place = choose(place)\n    torch.cuda.set_device(place)\n    {START}\n\n\n"
+        "run(parser.parse_args().local_rank)\n",
+        f"def run(gpu, args):\n    args.local_rank = gpu\n    number = args.local_rank\n"
+        f"    torch.cuda.set_device(number)\n    {START}\n",
+        f"def run(gpu, args):\n    number = args.local_rank\n    torch.cuda.set_device(number)\n    {START}\n\n\n"
+        "torch.multiprocessing.spawn(run)\n",
+        f"args = parser.parse_args()\nname = f'run {{args.local_rank}}'\n{START}\n",
+    ],
+)  # fmt: skip
+def test_ways_to_no_device(tail: str) -> None:
+    check_nothing(RULE, script(SIMPLE, tail))
+
+
+GROUP = (
+    "import torch\nimport torch.distributed as dist\n\n\n"
+    "def begin(options):\n    torch.cuda.set_device(options.local_rank)\n    {}\n"
+)
+OPTIONS = (
+    "import argparse\nimport os\n\nfrom group import begin\n\n"
+    "parser = argparse.ArgumentParser()\n{}\nbegin(parser.parse_args())\n"
+)
+
+
+def test_a_group_that_a_file_beside_the_parser_starts() -> None:
+    check_transformed(RULE, OPTIONS.format(SIMPLE), OPTIONS.format(AWARE), files={"group.py": GROUP.format(START)})
+    alone = OPTIONS.replace("from group import begin\n\n", "").replace("begin(", "print(")
+    above = GROUP.format(START).replace("import torch\n", "import torch\nfrom module import parser\n", 1)
+    check_transformed(RULE, alone.format(SIMPLE), alone.format(AWARE), files={"group.py": above})
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"group.py": GROUP.format("pass")},  # no group is started
+        {"group.py": GROUP.format(START) + "\n\nWHERE = 'LOCAL_RANK'\n"},
+        {"group.py": "import deepspeed\n" + GROUP.format(START)},
+        {"group.py": GROUP.format(START).replace("options.local_rank", "0")},
+        {"group.py": GROUP.format(START), "start.py": "def worker(gpu, args):\n    args.local_rank = gpu\n"},
+        {"other.py": GROUP.format(START)},
+    ],
+)
+def test_files_beside_the_parser_that_do_not_need_it(files: dict[str, str]) -> None:
+    check_nothing(RULE, OPTIONS.format(SIMPLE), files=files)
+
+
+def test_a_parser_that_passes_over_the_new_spelling() -> None:
+    tail = TAIL.replace("args = parser.parse_args()", "args, _ = parser.parse_known_args()")
+    (found,) = check_transformed(RULE, script(SIMPLE, tail), script(AWARE, tail))
+    assert "refuses" not in found.message
+    first = "given, rest = first.parse_known_args()\n"  # of a parser for the configuration file
+    (found,) = check_transformed(RULE, script(SIMPLE, first + TAIL), script(AWARE, first + TAIL))
+    assert "refuses" in found.message
+
+
+def test_a_script_in_a_folder_that_a_variable_names() -> None:
+    start = LAUNCH.replace("module.py", "${ROOT}/module.py")
+    check_transformed(RULE, PARSER, BOTH, files={"run.sh": start})
+    check_nothing(RULE, PARSER, files={"run.sh": start, "old/module.py": ""})

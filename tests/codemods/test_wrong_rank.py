@@ -371,6 +371,21 @@ def test_the_global_rank_by_another_name(head: str, bound: str, name: str) -> No
     check_nothing(WrongRank, script(bound.replace("dist.get_rank", "args.position"), f"torch.cuda.set_device({name})", head=head))
 
 
+@pytest.mark.parametrize(
+    "bound", ["gpu = int(os.environ['RANK'])", 'gpu = int(os.environ.get("RANK", 0))', "gpu = int(os.getenv('RANK'))"]
+)
+def test_a_gpu_that_is_the_rank_among_all_nodes(bound: str) -> None:
+    """The test of rank 0 by the same name stays: it is right on every number of nodes."""
+    lines = (bound, "torch.cuda.set_device({})", "if gpu == 0:", "    torch.save(args.state, args.out)")
+    before, after = (script(*(line.format(g) for line in lines)) for g in ("gpu", ASKED.format("gpu")))
+    check_transformed(WrongRank, before, after)
+
+
+@pytest.mark.parametrize("bound", ["gpu = int(os.environ['LOCAL_RANK'])", "gpu = args.gpu  # not os.environ['RANK']"])
+def test_a_gpu_that_is_none_of_all_nodes(bound: str) -> None:
+    check_nothing(WrongRank, script(bound, "torch.cuda.set_device(gpu)"))
+
+
 def test_says_nothing_behind_a_value_that_rank_0_alone_is_given() -> None:
     above = (
         "\ndef gathered(parts):\n    out = [None] * dist.get_world_size()\n    dist.all_gather_object(out, parts)\n"

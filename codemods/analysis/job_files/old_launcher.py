@@ -14,22 +14,29 @@ from codemods.source import SourceModule
 
 STARTS_IN = (".sh", ".bash", ".slurm", ".sbatch", ".md", ".rst", ".txt", ".yaml", ".yml", "Makefile")
 _LAUNCHER = b"torch.distributed.launch"
-_SCRIPT = late(r"(?<![\w=/.-])(?:\./)?([\w.-]+(?:/[\w.-]+)*\.py)\b")
+# `$ROOT/train.py`: a folder that is not shown
+_SCRIPT = late(r"(?<![\w=/.-])(?:\./|(\$\{?\w+\}?/))?([\w.-]+(?:/[\w.-]+)*\.py)\b")
 _OLD = late(rb"\b(?:py)?torch={1,2}[ \t]*[\"']?v?[01]\.\d", re.I)
 
 
 @record
 class Start:
-    """A command that starts a script with the launcher: where it stands, and the script as it is written there."""
+    """A command that starts a script with the launcher: where it stands, and the script as it is written there.
+
+    somewhere: a variable stands for the folder of the script.
+    """
 
     path: str
     line: int
     script: str
+    somewhere: bool = False
 
 
 def started_with_launcher(project: Project, module: SourceModule) -> Start | None:
     """The command that starts the file with `torch.distributed.launch` and has it hand over the local rank as an option."""
     for start in _starts(project):
+        if start.somewhere and not _is_the_only_one(project, start.script):
+            continue
         beside = posixpath.normpath(posixpath.join(posixpath.dirname(start.path), start.script))
         if module.path == beside:
             return start
@@ -37,6 +44,11 @@ def started_with_launcher(project: Project, module: SourceModule) -> Start | Non
         if elsewhere and project.read(beside) is None:
             return start
     return _through_its_importer(project, module) or _by_a_program(project, module)
+
+
+def _is_the_only_one(project: Project, script: str) -> bool:
+    """True where one file of the repository has the name."""
+    return sum(p == script or p.endswith(f"/{script}") for p in project.python_files) == 1
 
 
 def states_an_old_torch(project: Project) -> bool:
@@ -65,7 +77,7 @@ def _commands(path: str, text: str) -> Iterator[Start]:
         given = whole.partition("-m torch.distributed.launch")[2]
         script = _SCRIPT.search(given)
         if script and "--use_env" not in given and "--use-env" not in given:
-            yield Start(path, i + 1, script[1])
+            yield Start(path, i + 1, script[2], somewhere=bool(script[1]))
 
 
 def _through_its_importer(project: Project, module: SourceModule) -> Start | None:

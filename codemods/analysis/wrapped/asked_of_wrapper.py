@@ -14,6 +14,7 @@ from codemods.analysis.names import dotted, last
 from codemods.analysis.wrapped.decided_alike import is_under_the_flag, may_be_replaced
 from codemods.analysis.wrapped.holders import Wrapped, wrapper_in
 from codemods.analysis.wrapped.left_bare import left_bare_by
+from codemods.analysis.wrapped.losses import is_quiet
 from codemods.analysis.wrapped.made_models import classes_of, has_attribute, is_plain, is_pretrained
 from codemods.analysis.wrapped.passing_on import passes_on
 from codemods.analysis.wrapped.wrapper_tests import counts_devices, is_tested, several_processes
@@ -89,8 +90,8 @@ def _module_of_bare(project: Project, module: SourceModule, node: ast.Attribute,
     """`model.module` behind `prepare`: with one process Accelerate does not wrap."""
     above = module.parent(node)
     runs = isinstance(above, ast.Call) and above.func is node
-    if found.many or runs or not isinstance(node.ctx, ast.Load) or not isinstance(above, ast.Attribute):
-        return None
+    if found.many or not isinstance(node.ctx, ast.Load) or (runs and not is_quiet(module, node)):
+        return None  # a forward with gradients belongs to the wrapper
     flag = "" if found.prepared else left_bare_by(module, node, found)
     if not found.prepared and not flag and (not _is_bare_alone(found) or is_under_the_flag(module, node, found)):
         return None
@@ -102,7 +103,8 @@ def _module_of_bare(project: Project, module: SourceModule, node: ast.Attribute,
     who = "Accelerate does not wrap the model" if found.prepared else f"line {found.wrap.lineno} does not wrap the model"
     when = f"where `{flag}` does not hold" if flag else "with one process"
     text = f"`{receiver}.module`: {when} {who}, and this line raises AttributeError"
-    return Asked(node, node, found, receiver, "module", text, ".module", f".{above.attr}", known=True, inverse=True)
+    rest = f".{above.attr}" if isinstance(above, ast.Attribute) else ""
+    return Asked(node, node, found, receiver, "module", text, ".module", rest, known=True, inverse=True)
 
 
 def _ends_without_group(project: Project, module: SourceModule, node: ast.Attribute, found: Wrapped) -> bool:

@@ -16,6 +16,7 @@ from codemods.source import SourceModule
 
 # Methods that only a module has, of all that is prepared: optimizers, loaders and schedulers have none of them.
 _OF_MODULES = frozenset({"parameters", "named_parameters", "train", "eval", "requires_grad_", "named_modules", "modules"})
+_TAKES_MODULES = frozenset({"accumulate", "unwrap_model"})
 _THAWS = frozenset({"add_adapter", "inject_adapter_in_model", "get_peft_model", "accumulate", "inject_trainable_lora"})
 _PACKAGES = frozenset({"transformers", "diffusers"})
 
@@ -89,7 +90,7 @@ def is_wrapped_by_prepare(
 
 
 def _is_wrapped(project: Project, module: SourceModule, call: ast.Call, given: ast.expr, many: bool) -> bool:
-    if any(k.arg in ("evaluation_mode", "device_placement") for k in call.keywords):
+    if any(k.arg == "evaluation_mode" for k in call.keywords):
         return False
     text = dotted(given)
     if not text:
@@ -100,11 +101,19 @@ def _is_wrapped(project: Project, module: SourceModule, call: ast.Call, given: a
         return "model" in text.lower() or "module" in text.lower()
     if any(f.is_a(Role.NN_MODULE) for f in classes_of(project, module, given)) or is_pretrained(project, module, given):
         return True
+    near = (c for name in (*_OF_MODULES, *_TAKES_MODULES) for c in module.calls_named(name))
     return any(
-        isinstance(c.func, ast.Attribute) and dotted(c.func.value) == text
-        for name in _OF_MODULES for c in module.calls_named(name)
-        if module.function_of(c) is module.function_of(call) or text.startswith("self.")
-    )  # fmt: skip
+        _shows_a_module(c, text) for c in near if module.function_of(c) is module.function_of(call) or text.startswith("self.")
+    )
+
+
+def _shows_a_module(call: ast.Call, text: str) -> bool:
+    """True for `net.train()`, and for `accelerator.accumulate(net)`, which is for models alone."""
+    if not isinstance(call.func, ast.Attribute):
+        return False
+    if call.func.attr in _TAKES_MODULES:
+        return any(dotted(a) == text for a in call.args) and "accelerator" in dotted(call.func.value).lower()
+    return dotted(call.func.value) == text
 
 
 def _is_module_call(project: Project, module: SourceModule, call: ast.Call) -> bool:

@@ -6,11 +6,13 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.bindings import bindings_in
+from codemods.analysis.call_graph import called_function
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.ranks.uses import uses_of
 from codemods.late_pattern import late
 from codemods.project import Project
-from codemods.record import record
+from codemods.record import record, replace
 from codemods.source import SourceModule, walk
 
 _FOREIGN = late(r"pretrain|imagenet|url|backbone|vgg|clip|vae|encoder|teacher|init_weight|download", 0)
@@ -25,7 +27,8 @@ _SHOWS = late(rb"DistributedDataParallel\w*\(|DDP\w*\(|init_process_group\(|Acce
 class Resumed:
     """load: the call of `torch.load`. key: a key of what it gives that the project saves as a state, `saved` there.
 
-    fills: the calls of `load_state_dict` that take from it. others: reads of it that are neither states nor counts.
+    fills: the calls of `load_state_dict` that take from it. others: reads of it that are neither states nor counts. caller: the
+    file of several processes that has it loaded, where `load` stands in a file of helpers.
     """
 
     load: ast.Call
@@ -33,24 +36,43 @@ class Resumed:
     saved: tuple[SourceModule, ast.expr]
     fills: tuple[ast.Call, ...]
     others: tuple[ast.expr, ...]
+    caller: SourceModule | None = None
 
 
 def resumed_states(project: Project, module: SourceModule) -> Iterator[Resumed]:
-    """The loads of a file for several processes whose states the project has saved itself."""
-    if not _SHOWS.search(module.data) or not module.holds(b"load("):
-        return
+    """The loads of a file for several processes, or of one that it calls, whose states the project has saved itself."""
+    own = shows_processes(module.data)
     for load in module.calls_named("load"):
         if qualified(module, load.func) != "torch.load" or len(load.args) != 1:
             continue
         if any(k.arg in (None, "map_location", "mmap") for k in load.keywords) or _is_foreign(module, load.args[0]):
             continue
+        caller = None if own else _caller(project, module, load)
+        if not own and caller is None:
+            continue
         owner = module.class_of(load)
-        if owner is not None and not _IN_CLASS.search(module.text_of(owner)):
+        if own and owner is not None and not _IN_CLASS.search(module.text_of(owner)):
             continue  # a trainer for one process beside that for several
         if _is_beside_the_wrap(module, load):
             continue
         if (found := _resumed(project, module, load)) is not None:
-            yield found
+            yield replace(found, caller=caller)
+
+
+def shows_processes(data: bytes) -> bool:
+    """True for a file that wraps a model, starts the group or has an Accelerator."""
+    return _SHOWS.search(data) is not None
+
+
+def _caller(project: Project, module: SourceModule, load: ast.Call) -> SourceModule | None:
+    """The file for several processes that calls the function which loads."""
+    function = module.function_of(load)
+    for site in uses_of(project, module, function).calls if function is not None else ():
+        if shows_processes(site.module.data) and not is_test_file(site.module.path):
+            called = called_function(project, site.module, site.call)
+            if called is not None and called.node is function:
+                return site.module
+    return None
 
 
 def _is_foreign(module: SourceModule, path: ast.expr) -> bool:

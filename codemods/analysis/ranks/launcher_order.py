@@ -1,0 +1,155 @@
+"""Places that ask for a number of Slurm before they ask for the same number of the launcher.
+
+Slurm gives its numbers to each task. What the task starts inherits them: all processes of a torchrun in a job have those of the
+task that torchrun is.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from codemods.analysis.job_files.old_launcher import STARTS_IN
+from codemods.analysis.names import last, qualified
+from codemods.analysis.ranks.counted_among import environment
+from codemods.analysis.ranks.rank_members import end_of
+from codemods.findings import Edit, ReplaceExpression
+from codemods.late_pattern import late
+from codemods.project import Project
+from codemods.record import record
+from codemods.source import SourceModule, walk
+
+_OF_TASKS = frozenset({"SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS", "SLURM_NPROCS"})
+_OF_PROCESSES = ("RANK", "LOCAL_RANK", "WORLD_SIZE")
+_NAMES = (b"torchrun", b"torch.distributed.launch", b"torch.distributed.run")
+_LAUNCHER = late(rb"(?m)^(?![ \t]*(?:pip|conda)\b)[^\n]*?(?:\btorchrun[ \t]|torch\.distributed\.(?:launch|run)\b)")
+
+
+@record
+class Order:
+    """node: where the order is decided. variable: what is asked of Slurm first. edits: the launcher is asked first."""
+
+    node: ast.expr
+    variable: str
+    edits: tuple[Edit, ...]
+
+
+def orders(module: SourceModule) -> Iterator[Order]:
+    """The places of a file."""
+    yield from _lists(module)
+    yield from _defaults(module)
+    yield from _tests(module)
+
+
+def started_by_launcher(project: Project, module: SourceModule) -> tuple[str, int] | None:
+    """Where the file speaks of torchrun, or a text or a job file of the repository starts a program with it."""
+    for word in _NAMES:
+        if (at := module.data.find(word)) >= 0:
+            return module.path, module.data.count(b"\n", 0, at) + 1
+
+    def build() -> tuple[str, int] | None:
+        for path in sorted({p for word in _NAMES for p in project.files_containing(word, kinds=STARTS_IN)}):
+            data = project.read(path) or b""
+            if (found := _LAUNCHER.search(data)) is not None:
+                return path, data.count(b"\n", 0, found.end()) + 1
+        return None
+
+    return project.keep("started by torchrun", build)
+
+
+def _lists(module: SourceModule) -> Iterator[Order]:
+    """`for name in ("SLURM_PROCID", "RANK"):`, whose first variable that is set gives the number."""
+    for loop in module.nodes(ast.For):
+        names = loop.iter
+        if not isinstance(names, (ast.Tuple, ast.List)) or not _takes_the_first(loop):
+            continue
+        texts = [e.value for e in names.elts if isinstance(e, ast.Constant) and isinstance(e.value, str)]
+        own = next((i for i, text in enumerate(texts) if text in _OF_PROCESSES), None)
+        if own is None or len(texts) < len(names.elts) or not (before := [t for t in texts[:own] if t in _OF_TASKS]):
+            continue
+        written = [module.text_of(e) for e in names.elts]
+        moved = [written[own], *written[:own], *written[own + 1 :]]
+        edits = [
+            ReplaceExpression(module.path, module.span(element), text)
+            for element, old, text in zip(names.elts, written, moved, strict=True)
+            if old != text
+        ]
+        yield Order(names, before[0], tuple(edits))
+
+
+def _takes_the_first(loop: ast.For) -> bool:
+    """True for `if name in os.environ:` that ends the loop, or the function."""
+    test = loop.body[0] if len(loop.body) == 1 and not loop.orelse else None
+    if not isinstance(test, ast.If) or not isinstance(loop.target, ast.Name) or test.orelse:
+        return False
+    asked = test.test
+    is_set = isinstance(asked, ast.Compare) and isinstance(asked.ops[0], ast.In) and end_of(asked.comparators[0]) == "environ"
+    return is_set and isinstance(test.body[-1], (ast.Break, ast.Return))
+
+
+def _defaults(module: SourceModule) -> Iterator[Order]:
+    """`os.environ.get("SLURM_PROCID", os.environ.get("RANK", 0))`: both keys change places."""
+    for call in module.nodes(ast.Call):
+        if environment(module, call) not in _OF_TASKS or len(call.args) != 2:
+            continue
+        inner = call.args[1]
+        if not isinstance(inner, ast.Call) or environment(module, inner) not in _OF_PROCESSES:
+            continue
+        first, second = call.args[0], inner.args[0]
+        edits = (
+            ReplaceExpression(module.path, module.span(first), module.text_of(second)),
+            ReplaceExpression(module.path, module.span(second), module.text_of(first)),
+        )
+        yield Order(call, environment(module, call), edits)
+
+
+def _tests(module: SourceModule) -> Iterator[Order]:
+    """`if "SLURM_PROCID" in os.environ:` whose other arms read what the launcher sets."""
+    for test in module.nodes(ast.If):
+        asked = test.test.values if isinstance(test.test, ast.BoolOp) and isinstance(test.test.op, ast.And) else [test.test]
+        if not test.orelse or not any(_is_set(a) for a in asked):
+            continue
+        taken = next((v for v in _read_in(module, test.body) if v in _OF_TASKS), "")
+        others = set(_read_in(module, test.orelse))
+        if not taken or not others & set(_OF_PROCESSES[:2]) or set(_read_in(module, test.body)) & set(_OF_PROCESSES[:2]):
+            continue
+        if _is_settled(module, test):
+            continue
+        written = module.text_of(test.test)
+        key = "RANK" if "RANK" in others else "LOCAL_RANK"
+        quote = "'" if "'" in written else '"'
+        code = f"{written} and {quote}{key}{quote} not in {module.text_of(_holder(asked))}"
+        yield Order(test.test, taken, (ReplaceExpression(module.path, module.span(test.test), code),))
+
+
+def _is_settled(module: SourceModule, test: ast.If) -> bool:
+    """True where the test, or one over it, asks for the launcher, and where it asks for an interactive session."""
+    tests = [test.test, *(up.test for up in module.ancestors(test) if isinstance(up, ast.If))]
+    names = {n.value for t in tests for n in walk(t) if isinstance(n, ast.Constant)}
+    return bool(names & {*_OF_PROCESSES, "SLURM_JOB_NAME"})
+
+
+def _is_set(node: ast.expr) -> bool:
+    """True for `"SLURM_…" in os.environ`."""
+    if not isinstance(node, ast.Compare) or len(node.ops) != 1 or not isinstance(node.ops[0], ast.In):
+        return False
+    key = node.left.value if isinstance(node.left, ast.Constant) else ""
+    return isinstance(key, str) and key.startswith("SLURM_") and end_of(node.comparators[0]) == "environ"
+
+
+def _holder(asked: list[ast.expr]) -> ast.expr:
+    found = next(a for a in asked if _is_set(a))
+    assert isinstance(found, ast.Compare)
+    return found.comparators[0]
+
+
+def _read_in(module: SourceModule, body: list[ast.stmt]) -> Iterator[str]:
+    """The variables that are taken for a number there: those that a line shows are none."""
+    for node in (n for s in body for n in walk(s)):
+        if isinstance(node, (ast.Subscript, ast.Call)) and (variable := environment(module, node)):
+            if isinstance(getattr(node, "ctx", None), ast.Store):
+                continue  # `os.environ["RANK"] = …` hands it on
+            up = module.parent(node)
+            shown = isinstance(up, ast.Call) and last(qualified(module, up.func) or end_of(up.func)) == "print"
+            if not shown:
+                yield variable

@@ -1,0 +1,158 @@
+"""DDP711: a number of Slurm that is asked for before the launcher's."""
+
+from __future__ import annotations
+
+import pytest
+
+from codemods.launch.scheduler_before_launcher import SchedulerBeforeLauncher
+from ddpfix.testing import check_nothing, check_transformed, findings_of
+
+RULE = SchedulerBeforeLauncher
+STARTS = {"README.md": "# How to run\n\n```bash\ntorchrun --nproc_per_node=4 train.py\n```\n"}
+HEAD = "import os\n\n\ndef begin(options):\n"
+
+
+def program(*lines: str) -> str:
+    return HEAD + "".join(f"    {line}\n" for line in lines)
+
+
+LAUNCHED = "options.rank = int(os.environ['RANK'])"
+
+
+def arms(test: str, *slurm: str, other: tuple[str, ...] = (LAUNCHED,), head: str = "else:") -> str:
+    return program(f"if {test}:", *(f"    {line}" for line in slurm), head, *(f"    {line}" for line in other))
+
+
+TASK = "options.rank = int(os.environ['SLURM_PROCID'])"
+
+
+def test_the_example_of_the_documentation() -> None:
+    sections = RULE.sections()
+    before, after = (sections[s].removeprefix("```python\n").removesuffix("```") for s in ("Example", "Use instead"))
+    check_transformed(RULE, before, after, files=STARTS, unsafe=True)
+
+
+def first_of(names: str, variable: str = "name") -> str:
+    return program(
+        f"for {variable} in {names}:", f"    if {variable} in os.environ:",
+        f"        options.number = int(os.environ[{variable}])", "        break",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ('("SLURM_PROCID", "RANK")', '("RANK", "SLURM_PROCID")'),
+        ("['SLURM_LOCALID', 'OMPI_COMM_WORLD_LOCAL_RANK', 'LOCAL_RANK']",
+         "['LOCAL_RANK', 'SLURM_LOCALID', 'OMPI_COMM_WORLD_LOCAL_RANK']"),
+        ("('PMI_SIZE', 'SLURM_NTASKS', 'WORLD_SIZE', 'SIZE')", "('WORLD_SIZE', 'PMI_SIZE', 'SLURM_NTASKS', 'SIZE')"),
+    ],
+)  # fmt: skip
+def test_the_first_name_of_a_list(before: str, after: str) -> None:
+    check_transformed(RULE, first_of(before), first_of(after), files=STARTS, unsafe=True)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("os.environ.get('SLURM_PROCID', os.environ.get('RANK', 0))",
+         "os.environ.get('RANK', os.environ.get('SLURM_PROCID', 0))"),
+        ('os.getenv("SLURM_LOCALID", os.getenv("LOCAL_RANK", "0"))', 'os.getenv("LOCAL_RANK", os.getenv("SLURM_LOCALID", "0"))'),
+    ],
+)  # fmt: skip
+def test_the_default_of_a_variable(before: str, after: str) -> None:
+    check_transformed(
+        RULE, program(f"options.rank = int({before})"), program(f"options.rank = int({after})"), files=STARTS, unsafe=True
+    )
+
+
+@pytest.mark.parametrize(
+    ("test", "asked"),
+    [
+        ('"SLURM_PROCID" in os.environ', '"SLURM_PROCID" in os.environ and "RANK" not in os.environ'),
+        ("'SLURM_JOB_ID' in os.environ", "'SLURM_JOB_ID' in os.environ and 'RANK' not in os.environ"),
+        ("'SLURM_JOB_ID' in os.environ and options.many",
+         "'SLURM_JOB_ID' in os.environ and options.many and 'RANK' not in os.environ"),
+    ],
+)  # fmt: skip
+def test_the_arms_of_a_test(test: str, asked: str) -> None:
+    check_transformed(RULE, arms(test, TASK), arms(asked, TASK), files=STARTS, unsafe=True)
+
+
+def test_arms_that_ask_for_the_launcher_by_a_test_of_their_own() -> None:
+    rest = ("options.rank = int(os.environ['RANK'])",)
+    chain = {"other": rest, "head": "elif 'RANK' in os.environ:"}
+    asked = "'SLURM_PROCID' in os.environ and 'RANK' not in os.environ"
+    before, after = (arms(t, TASK, **chain) for t in ("'SLURM_PROCID' in os.environ", asked))  # type: ignore[arg-type]
+    check_transformed(RULE, before, after, files=STARTS, unsafe=True)
+
+
+def test_the_local_rank_alone() -> None:
+    lines = {"other": ("options.gpu = int(os.environ['LOCAL_RANK'])",)}
+    test = "'SLURM_PROCID' in os.environ"
+    gpu = "options.gpu = int(os.environ['SLURM_LOCALID'])"
+    before, after = (arms(t, gpu, **lines) for t in (test, f"{test} and 'LOCAL_RANK' not in os.environ"))  # type: ignore[arg-type]
+    check_transformed(RULE, before, after, files=STARTS, unsafe=True)
+
+
+def test_what_one_function_asks_is_told_once() -> None:
+    both = first_of("('SLURM_NTASKS', 'WORLD_SIZE')") + first_of("('SLURM_PROCID', 'RANK')").removeprefix(HEAD)
+    (found,) = findings_of(RULE, both, files=STARTS)
+    assert "all processes of one torchrun take the same rank" in found.message
+    (alone,) = findings_of(RULE, first_of("('SLURM_NTASKS', 'WORLD_SIZE')"), files=STARTS)
+    assert "take the number of tasks for that of processes" in alone.message
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {},
+        {"README.md": "Start it with `srun python train.py`.\n"},
+        {"install.sh": "pip install torchrun-helpers\n"},
+        {"start.py": "import subprocess\nsubprocess.run(['torchrun', 'train.py'])\n"},  # what it starts is not seen here
+    ],
+)
+def test_a_repository_that_no_torchrun_starts(files: dict[str, str]) -> None:
+    check_nothing(RULE, arms("'SLURM_PROCID' in os.environ", TASK), files=files)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        first_of("('RANK', 'SLURM_PROCID')"),
+        first_of("('SLURM_JOB_ID', 'RANK')"),  # no number of a process
+        first_of("('SLURM_PROCID', options.name, 'RANK')"),
+        program("for name in ('SLURM_PROCID', 'RANK'):", "    print(name, os.environ.get(name))"),
+        program("for name in ('SLURM_PROCID', 'RANK'):", "    if name in os.environ:", "        options.rank = os.environ[name]"),
+        program("options.rank = int(os.environ.get('RANK', os.environ.get('SLURM_PROCID', 0)))"),
+        program("options.rank = int(os.environ.get('SLURM_PROCID', 0))"),
+        program("options.rank = int(os.environ.get('SLURM_PROCID', os.environ['RANK']))"),  # raises without a launcher
+    ],
+)
+def test_orders_that_are_right_or_no_order(source: str) -> None:
+    check_nothing(RULE, source, files=STARTS)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        arms("options.launcher == 'slurm'", TASK),
+        arms("'SLURM_PROCID' in os.environ and 'LOCAL_RANK' not in os.environ", TASK),
+        arms("'SLURM_PROCID' in os.environ and os.environ['SLURM_JOB_NAME'] != 'bash'", TASK),
+        arms("'SLURM_PROCID' in os.environ", TASK, other=("options.rank = 0",)),
+        arms("'SLURM_PROCID' in os.environ", TASK, other=("print(os.environ['RANK'])",)),
+        arms("'SLURM_PROCID' in os.environ", "options.cluster = True"),
+        arms("'SLURM_PROCID' in os.environ", TASK, "os.environ['RANK'] = str(options.rank)", other=("options.rank = 0",)),
+        arms("'SLURM_PROCID' in os.environ or options.many", TASK),
+        arms("'RANK' in os.environ", "options.rank = int(os.environ['RANK'])", head="elif 'SLURM_PROCID' in os.environ:",
+             other=(TASK,)) + "    else:\n        options.rank = int(os.environ.get('RANK', 0))\n",
+        program("if 'WORLD_SIZE' not in os.environ:", "    if 'SLURM_PROCID' in os.environ:", f"        {TASK}", "    else:",
+                "        options.rank = int(os.environ.get('RANK', 0))"),
+    ],
+)  # fmt: skip
+def test_tests_that_leave_the_launcher_its_say(source: str) -> None:
+    check_nothing(RULE, source, files=STARTS)
+
+
+def test_own_tests_stay() -> None:
+    check_nothing(RULE, arms("'SLURM_PROCID' in os.environ", TASK), files=STARTS, path="tests/test_begin.py")
