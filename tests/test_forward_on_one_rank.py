@@ -157,7 +157,8 @@ def test_helpers_that_hand_on_the_module_inside(handed: str) -> None:
 # Where the function can take the module out itself.
 
 TRAIN = (
-    "def train(model, loader, args):\n    for x in loader:\n        model(x).sum().backward()\n    judge(model, loader, args)\n\n\n"
+    "def train(model, loader, args):\n    for x in loader:\n        model(x).sum().backward()\n"
+    "    judge(model, loader, args)\n\n\n"
     "def start(args):\n    dist.init_process_group('nccl')\n    train(DistributedDataParallel(Net()), [1], args)\n"
 )
 EXIT = "    if dist.get_rank() != 0:\n        return\n"
@@ -173,8 +174,8 @@ def judged(body: str, *, net: str = NET, head: str = "@torch.no_grad()\n", rest:
     ("before", "after"),
     [
         (f"{EXIT}    model.eval()\n{ASK}", f"{EXIT}    model.eval()\n{OUT}{ASK}"),
-        (f"    size = len(loader)\n{EXIT}{ASK}    model.train()\n", f"    size = len(loader)\n{EXIT}{OUT}{ASK}    model.train()\n"),
-        (f"    if dist.get_rank() == 0:\n        print(model(loader[0]))\n",
+        (f"    n = len(loader)\n{EXIT}{ASK}    model.train()\n", f"    n = len(loader)\n{EXIT}{OUT}{ASK}    model.train()\n"),
+        ("    if dist.get_rank() == 0:\n        print(model(loader[0]))\n",
          f"    if dist.get_rank() == 0:\n    {OUT}        print(model(loader[0]))\n"),
         (f"{EXIT}    score = first(model, args)\n    if args.more:\n    {ASK.replace('        ', '            ')}",
          f"{EXIT}    score = first(model, args)\n{OUT}    if args.more:\n    {ASK.replace('        ', '            ')}"),
@@ -190,8 +191,8 @@ def test_a_function_that_goes_on_alone_takes_the_module_out(before: str, after: 
         f"{EXIT}{ASK}    show(model, loader)\n",  # may take the module out itself
         f"{EXIT}{ASK}    torch.save(model.module.state_dict(), 'a.pt')\n",
         f"{EXIT}{ASK}    torch.save(model.state_dict(), 'a.pt')\n",  # its keys begin with `module.`
-        f"    for x in loader:\n        y = model.width\n        if dist.get_rank() == 0:\n            out = model(x)\n",
-        f"    if dist.get_rank() == 0:\n        out = model(loader[0])\n    loss = model(loader[1])\n",  # all ranks come there
+        "    for x in loader:\n        y = model.width\n        if dist.get_rank() == 0:\n            out = model(x)\n",
+        "    if dist.get_rank() == 0:\n        out = model(loader[0])\n    loss = model(loader[1])\n",  # all ranks come there
         f"{EXIT}    run = lambda x: model(x)\n{ASK}",
         f"{EXIT}    model.train()\n    for x in loader:\n        model(x).sum().backward()\n",
         f"{EXIT}{ASK}    other = model\n",
