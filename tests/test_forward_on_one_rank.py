@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from codemods.sync.collective_under_rank_guard import CollectiveUnderRankGuard
-from ddpfix.testing import check_nothing, findings_of
+from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of
 
 RULE = CollectiveUnderRankGuard
 HEAD = (
@@ -152,3 +152,58 @@ def test_a_score_whose_helpers_of_another_file_hand_the_model_on() -> None:
 def test_helpers_that_hand_on_the_module_inside(handed: str) -> None:
     main = script(judge="from features import score\n", call=f"score(None, {handed}, loader)")
     assert not told(main, {"features.py": FEATURES})
+
+
+# Where the function can take the module out itself.
+
+TRAIN = (
+    "def train(model, loader, args):\n    for x in loader:\n        model(x).sum().backward()\n"
+    "    judge(model, loader, args)\n\n\n"
+    "def start(args):\n    dist.init_process_group('nccl')\n    train(DistributedDataParallel(Net()), [1], args)\n"
+)
+EXIT = "    if dist.get_rank() != 0:\n        return\n"
+OUT = '    model = getattr(model, "module", model)\n'
+ASK = "    for x in loader:\n        out = model(x)\n"
+
+
+def judged(body: str, *, net: str = NET, head: str = "@torch.no_grad()\n", rest: str = TRAIN) -> str:
+    return f"{HEAD}{net}{head}def judge(model, loader, args):\n{body}\n\n{rest}"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (f"{EXIT}    model.eval()\n{ASK}", f"{EXIT}    model.eval()\n{OUT}{ASK}"),
+        (f"    n = len(loader)\n{EXIT}{ASK}    model.train()\n", f"    n = len(loader)\n{EXIT}{OUT}{ASK}    model.train()\n"),
+        ("    if dist.get_rank() == 0:\n        print(model(loader[0]))\n",
+         f"    if dist.get_rank() == 0:\n    {OUT}        print(model(loader[0]))\n"),
+        (f"{EXIT}    score = first(model, args)\n    if args.more:\n    {ASK.replace('        ', '            ')}",
+         f"{EXIT}    score = first(model, args)\n{OUT}    if args.more:\n    {ASK.replace('        ', '            ')}"),
+    ],
+)  # fmt: skip
+def test_a_function_that_goes_on_alone_takes_the_module_out(before: str, after: str) -> None:
+    check_transformed(RULE, judged(before), judged(after), unsafe=True)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"{EXIT}{ASK}    show(model, loader)\n",  # may take the module out itself
+        f"{EXIT}{ASK}    torch.save(model.module.state_dict(), 'a.pt')\n",
+        f"{EXIT}{ASK}    torch.save(model.state_dict(), 'a.pt')\n",  # its keys begin with `module.`
+        "    for x in loader:\n        y = model.width\n        if dist.get_rank() == 0:\n            out = model(x)\n",
+        "    if dist.get_rank() == 0:\n        out = model(loader[0])\n    loss = model(loader[1])\n",  # all ranks come there
+        f"{EXIT}    run = lambda x: model(x)\n{ASK}",
+        f"{EXIT}    model.train()\n    for x in loader:\n        model(x).sum().backward()\n",
+        f"{EXIT}{ASK}    other = model\n",
+    ],
+)  # fmt: skip
+def test_what_needs_the_wrapper_further_down_is_told(body: str) -> None:
+    found = check_told(RULE, judged(body), reason="run the module inside")
+    assert "runs the DDP wrapper" in found.message
+
+
+def test_a_forward_with_gradients_and_a_net_without_buffers() -> None:
+    check_told(RULE, judged(EXIT + ASK, head=""), reason="run the module inside")
+    check_nothing(RULE, judged(EXIT + ASK, net=PLAIN))
+    check_nothing(RULE, judged(EXIT + OUT + ASK))

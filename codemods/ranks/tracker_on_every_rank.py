@@ -8,10 +8,12 @@ from collections.abc import Iterator
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.distribution import is_own_test, is_test_module, ranks_in_file
 from codemods.analysis.files.every_rank import is_for_some, way_of_every_rank
+from codemods.analysis.files.file_calls import CHANGES, Act
+from codemods.analysis.files.file_flow import steps_in
 from codemods.analysis.names import qualified
 from codemods.analysis.output.effects import Effect, Kind, effects_of, names_rank, phrases
 from codemods.analysis.output.guard_spelling import guard_for
-from codemods.analysis.output.observers import is_left_to_rank_zero
+from codemods.analysis.output.observers import is_left_to_rank_zero, plain_body
 from codemods.analysis.output.output_runs import Run, output_runs
 from codemods.analysis.ranks.rank_guards import Ranks, decorated_ranks
 from codemods.analysis.ranks.reach import ranks_reaching
@@ -26,7 +28,7 @@ from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.record import record
 from codemods.sites import Site
-from codemods.source import FunctionNode, SourceModule
+from codemods.source import FunctionNode, SourceModule, walk
 
 _CLASSES = (Role.LIGHTNING_CALLBACK, Role.LIGHTNING_MODULE, Role.HF_CALLBACK, Role.HF_TRAINER)
 _WRITERS = frozenset({"torch.utils.tensorboard.SummaryWriter", "tensorboardX.SummaryWriter"})
@@ -40,8 +42,8 @@ class TrackerOnEveryRank(DdpCodemod):
 
     ## What it does
     Finds `wandb.log(...)` and its like that every rank reaches, where only rank 0 has a run, and puts them under a test for
-    rank 0. Finds `wandb.init(...)` on every rank, and gives the other ranks a run that is switched off (unsafe). Tells of a
-    `SummaryWriter` that each rank makes and writes to.
+    rank 0, with all of a function that reads files for the report alone. Finds `wandb.init(...)` on every rank, and gives the
+    other ranks a run that is switched off (unsafe). Tells of a `SummaryWriter` that each rank makes and writes to.
 
     ## Why it matters
     A `wandb.log` on a rank without a run ends that rank with "You must call wandb.init() before wandb.log()", and the others
@@ -126,28 +128,34 @@ class TrackerOnEveryRank(DdpCodemod):
         elif not ranks_in_file(project, module):
             return
         held: set[int] = set()
+        done = 0  # the line to which a guard round a whole body reaches
         for run in output_runs(project, module, home, lambda s: not names_rank(module.text_of(s))):
             lines = range(run.first.lineno, (run.last.end_lineno or run.last.lineno) + 1)
             held |= set(lines)
             if run.makes(Kind.FILE) or not (sent := [e for e in run.effects.output if _is_report(e)]):
                 continue
-            if (found := self._guard(module, project, run, sent)) is not None:
+            first, last = _report_alone(project, module, run) or (run.first, run.last)
+            if run.first.lineno > done and (found := self._guard(module, project, run, sent, (first, last))) is not None:
+                done = last.lineno
                 yield found
         for call in _reports(module):
             if (module.function_of(call) or module.tree) is home and call.lineno not in held:
                 yield from self._waiting(module, project, call)
 
-    def _guard(self, module: SourceModule, project: Project, run: Run, sent: list[Effect]) -> Finding | None:
+    def _guard(
+        self, module: SourceModule, project: Project, run: Run, sent: list[Effect], ends: tuple[ast.stmt, ast.stmt]
+    ) -> Finding | None:
         if ranks_reaching(project, module, run.first).some or _asks_for_run(module, run.first):
             return None
-        if (spelled := guard_for(project, module, run.first)) is None:
+        first, last = ends
+        if (spelled := guard_for(project, module, first)) is None:
             return None
         message = f"every rank comes here, and {phrases(sent[:1])}: only rank 0 has a run, and the others end with an error"
         level, reason = spelled.level(), spelled.assumes
         if all(e.text.startswith("mlflow") for e in sent):
             message = f"every rank comes here, and {phrases(sent[:1])}: each rank's numbers stand there, as a run of its own"
             level, reason = Applicability.UNSAFE, "assumes that a run for each rank is not wanted"
-        guard = WrapInGuard(module.path, module.span(run.first), spelled.test, module.span(run.last))
+        guard = WrapInGuard(module.path, module.span(first), spelled.test, module.span(last))
         edits: list[Edit] = [guard, *spelled.edits]
         evidence = [Evidence("static", e.phrase, e.path, e.line) for e in sent[:2]]
         return self.finding(module, run.first, message, level=level, edits=edits, evidence=evidence, reason=reason)
@@ -201,6 +209,24 @@ class TrackerOnEveryRank(DdpCodemod):
                     "for rank 0"
                 )
                 yield self.finding(module, call, message, reason=reason)
+
+
+def _report_alone(project: Project, module: SourceModule, run: Run) -> tuple[ast.stmt, ast.stmt] | None:
+    """The whole body of a function that reads files for the report and does nothing else: they may be there on rank 0 only."""
+    function = module.function_of(run.first)
+    body = plain_body(function) if function is not None else []
+    if function is None or not any(s is run.last for s in body) or not (module.is_whole(body[0]) and module.is_whole(body[-1])):
+        return None
+    end = function.body[-1]
+    if isinstance(end, ast.Return) and isinstance(end.value, ast.Name):
+        return None  # it may be bound in the body
+    if any(isinstance(n, (ast.Return, ast.Raise, ast.Yield, ast.YieldFrom, ast.Await)) for s in body for n in walk(s)):
+        return None
+    if not all(_is_report(e) for e in effects_of(project, module, body).items):
+        return None
+    acts = (step.act for step in steps_in(project, module, body))
+    reads = any(act is not None and act not in CHANGES and act is not Act.ASKS for act in acts)
+    return (body[0], body[-1]) if reads else None
 
 
 _MAY_BE_RANK = late(r"main|master|chief|zero|primary|root|lead")

@@ -9,6 +9,7 @@ from codemods.analysis.bindings import attribute_bindings, bindings_in
 from codemods.analysis.class_index import class_facts
 from codemods.analysis.distribution import is_test_module
 from codemods.analysis.names import dotted, last
+from codemods.analysis.output.kept_for_zero import kept_for_zero
 from codemods.analysis.output.rank_values import is_of_rank_zero, under_such_a_name
 from codemods.analysis.ranks.made_on_zero import Made, made_on_zero
 from codemods.analysis.ranks.rank_guards import Ranks, guards_over, ranks_at
@@ -26,7 +27,7 @@ class ValueOfOneRank(DdpCodemod):
     ## What it does
     Tells of an attribute that a class sets under a test of the rank and nowhere else, and of a name of that kind, of a function
     or of the file itself, a name that is imported there among them, where every rank comes to a place that uses it. A call of
-    it goes under the same test (unsafe).
+    it goes under the same test (unsafe), and so does what is made of it and read by rank 0 alone.
 
     ## Why it matters
     The other ranks end there with AttributeError, UnboundLocalError or NameError, and rank 0 waits for them until the time-out.
@@ -69,7 +70,8 @@ class ValueOfOneRank(DdpCodemod):
     - A name that has a value on the other ranks too, None included; one that a star import or another import may bring.
     - Uses that stand under a test of the rank, of the name itself, or in a `try`; functions only rank 0 calls.
     - Attributes that a base class, another file or `setattr` may set; names that a `del`, a `global` or a loop binds as well.
-    - Uses whose value goes on to something else, told: the use may belong under the test, or the value on every rank.
+    - Uses whose value goes on to something that another rank may read, or in whose making the ranks meet, told: the use may
+      belong under the test, or the value on every rank.
     - Names whose test is the same as the one they are used under, whatever else it asks.
     - Of names of each node's first process, uses under a test for that process.
     - A repository's own tests.
@@ -93,7 +95,7 @@ class ValueOfOneRank(DdpCodemod):
                 continue
             done.add(key)
             if (use := self._use(module, project, made)) is not None:
-                yield self._tell(module, made, use)
+                yield self._tell(project, module, made, use)
             elif (use := _used_on_each_node(module, project, made)) is not None:
                 yield self._tell_of_nodes(module, made, use)
 
@@ -117,15 +119,17 @@ class ValueOfOneRank(DdpCodemod):
         ranks = ranks_reaching(project, module, node)
         return not ranks.some or (not made.name.startswith("self.") and ranks is Ranks.UNKNOWN)
 
-    def _tell(self, module: SourceModule, made: Made, use: ast.AST) -> Finding:
+    def _tell(self, project: Project, module: SourceModule, made: Made, use: ast.AST) -> Finding:
         where = f"{made.name} is there on rank 0 only (line {made.line})"
         message = f"{where}, and every rank uses it here: the others end with {made.error}"
         evidence = [Evidence("static", f"{made.name} is set under a test of the rank and nowhere else", module.path, made.line)]
         statement = module.statement_of(use)
-        if not isinstance(statement, ast.Expr) or not made.test or not module.is_whole(statement):
+        alone = isinstance(statement, ast.Expr) and module.is_whole(statement)
+        place = statement if alone else kept_for_zero(project, module, statement) if made.test else None
+        if place is None or not made.test:
             reason = "put what uses it under the same test, or give the other ranks a value too"
             return self.finding(module, use, message, reason=reason, evidence=evidence)
-        edits = [WrapInGuard(module.path, module.span(statement), made.test, module.span(statement))]
+        edits = [WrapInGuard(module.path, module.span(place), made.test, module.span(place))]
         reason = "assumes that what is done with it is rank 0's alone, and waits for no other rank"
         unsafe = Applicability.UNSAFE
         return self.finding(module, use, message, level=unsafe, edits=edits, reason=reason, evidence=evidence)

@@ -96,7 +96,7 @@ class WrongRank(DdpCodemod):
     - A rank that is taken modulo the number of devices: that is the local rank.
     - Files whose path, or what made it, speaks of a cache, a download, a node or a temporary folder, or holds the rank; files
       that every rank of the function reads; folders alone; lines that are printed or logged.
-    - Files whose path holds the clock of each process, and functions whose paths hold the local rank.
+    - Files whose path holds the clock of each process on every way, and functions whose paths hold the local rank.
     - A block that sets what is read under the same test elsewhere: told, for all of these tests belong together.
     - What stands behind a value that a function gives to rank 0 alone, and a function whose calls stand under a test of the local
       rank: that one is told.

@@ -11,6 +11,7 @@ from codemods.analysis.guards.told_collectives import cure, grouped, guarded_her
 from codemods.analysis.guards.unmatched_collectives import both_ways, unmatched_collectives
 from codemods.analysis.ranks.forwards_behind_guards import AloneForward, calls_told_behind, forwards_behind_guards
 from codemods.analysis.ranks.uneven_collectives import uneven_collectives
+from codemods.analysis.ranks.unwrapped_there import unwrapped_there
 from codemods.analysis.variance.mismatches import Form as Parting
 from codemods.analysis.variance.mismatches import under_rank_tests
 from codemods.analysis.variance.wording import chain, head, where_to_call
@@ -79,7 +80,8 @@ class CollectiveUnderRankGuard(DdpCodemod):
     and the collective needs nothing that is made inside. The file output stays on rank 0. One process alone runs the same
     statements in the same order as before. Unsafe, with the assumption named: `accelerator.save_state` (under plain DDP it does
     not hang), `trainer.save_checkpoint` without a pinned version, exits above the guard that not every rank may take, reads under
-    further conditions, `torch.distributed` where a single process may have no group and the guard kept it away, and
+    further conditions, `torch.distributed` where a single process may have no group and the guard kept it away, the module taken
+    out of the wrapper above a forward of rank 0 alone (without gradients, where nothing below needs the wrapper), and
     `rank_zero_only=True` for `sync_dist=True` on a log of what only rank 0 has.
 
     ## Refuses
@@ -156,7 +158,7 @@ class CollectiveUnderRankGuard(DdpCodemod):
         behind = calls_told_behind(project, module)
         for forward in forwards_behind_guards(project, module):
             if forward.span.line not in lines:
-                yield self._forward(module, forward)
+                yield self._forward(project, module, forward)
         for node, parted in under_rank_tests(project, module, lines):
             if parted.meeting is not None and parted.meeting.name == "forward" and parted.meeting.steps[0].line in behind:
                 continue
@@ -178,19 +180,21 @@ class CollectiveUnderRankGuard(DdpCodemod):
                 module, found.node, found.message, level=level, edits=found.edits, evidence=shown, reason=found.reason
             )
 
-
-    def _forward(self, module: SourceModule, found: AloneForward) -> Finding:
+    def _forward(self, project: Project, module: SourceModule, found: AloneForward) -> Finding:
         """The forward of a wrapper that is come to from a test of the rank, through calls, methods and heirs."""
         test = Evidence("static", "only rank 0 goes on behind this test", found.home, found.line)
         place = f"line {found.line}" if found.home == module.path else f"{found.home}:{found.line}"
         also = f", also in line {', '.join(map(str, found.also))}" if found.also else ""
+        edits = unwrapped_there(project, module, found) if found.home == module.path else ()
+        decide = "run the module inside (`model.module`, `accelerator.unwrap_model(model)`) on rank 0, or run it on all ranks"
+        assumes = f"assumes that only a wrapper round `{found.text}` has a `module`, and that one process wraps nothing"
         return self.finding(
             module, found.span,
             f"{found.text}(...) runs the DDP wrapper on rank 0 alone (by the test in {place}{also}): where the model has buffers "
             "(BatchNorm, position ids, masks) its forward is a broadcast that the other ranks do not make; rank 0 is out of step "
             "with them, or hangs",
-            evidence=[test, *found.way],
-            reason="run the module inside (`model.module`, `accelerator.unwrap_model(model)`) on rank 0, or run it on all ranks",
+            level=Applicability.UNSAFE if edits else Applicability.DISPLAY, edits=edits,
+            evidence=[test, *found.way], reason=assumes if edits else decide,
         )  # fmt: skip
 
 

@@ -191,3 +191,41 @@ def test_a_program_that_evaluates(path: str) -> None:
 )
 def test_the_repositorys_own_tests(path: str, source: str) -> None:
     assert not findings_of(TrackerOnEveryRank, source, path=path)
+
+
+PICTURE = ("path = f'{trainer.current_epoch}.png'", "table = wandb.Table(data=[[wandb.Image(Image.open(path))]])")
+
+
+def shown(*lines: str) -> str:
+    return "from PIL import Image\n" + hook(*lines)
+
+
+def test_what_is_read_for_the_report_alone_goes_under_the_test() -> None:
+    lines = (*PICTURE, "if self.both:", "    table.add_data(1)", "wandb.log({'a': table})", "wandb.log({'b': 1})")
+    after = ("if trainer.is_global_zero:", *(f"    {line}" for line in lines))
+    check_transformed(TrackerOnEveryRank, shown(*lines), shown(*after))
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        ("self.table = table",),  # read elsewhere
+        ("if len(path) > 9:", "    raise ValueError"),
+        ("pl_module.note(table)",),
+        ("trainer.strategy.barrier()",),
+    ],
+)
+def test_a_body_that_does_more_keeps_its_reads_on_every_rank(more: tuple[str, ...]) -> None:
+    after = (*PICTURE, *more, "if trainer.is_global_zero:", "    wandb.log({'a': table})")
+    check_transformed(TrackerOnEveryRank, shown(*PICTURE, *more, "wandb.log({'a': table})"), shown(*after))
+
+
+def test_a_value_that_is_handed_back_stays_on_every_rank() -> None:
+    after = (*PICTURE, "if trainer.is_global_zero:", "    wandb.log({'a': table})", "return table")
+    check_transformed(TrackerOnEveryRank, shown(*PICTURE, "wandb.log({'a': table})", "return table"), shown(*after))
+
+
+def test_a_body_that_reads_no_file_keeps_the_guard_at_the_report() -> None:
+    lines = ("size = trainer.current_epoch", "if self.both:", "    size += 1", "wandb.log({'a': size})")
+    after = (*lines[:3], "if trainer.is_global_zero:", f"    {lines[3]}")
+    check_transformed(TrackerOnEveryRank, hook(*lines), hook(*after))

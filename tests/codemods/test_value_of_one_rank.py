@@ -264,3 +264,55 @@ def test_the_number_of_a_spawned_function_under_another_name() -> None:
     after = source.replace('logger.info("ready")', guarded)
     check_transformed(ValueOfOneRank, source, after, unsafe=True)
     check_nothing(ValueOfOneRank, source.replace("mp.spawn(work, args=(args,), nprocs=args.world_size)", "work(0, args)"))
+
+
+def scored(*lines: str, read: str = "if self.accelerator.is_main_process:", made: str = "Scorer(self.average)") -> str:
+    body = "".join(f"        {line}\n" for line in lines)
+    return (
+        "from accelerate import Accelerator\n\n\nclass Loop:\n    def __init__(self, model, scored):\n"
+        "        self.accelerator = Accelerator()\n        if self.accelerator.is_main_process:\n"
+        f"            self.average = Average(model)\n{body.replace('MADE', made)}\n"
+        f"    def run(self):\n        {read}\n            return self.scorer.score()\n"
+    )
+
+
+def test_what_is_made_of_it_and_read_by_rank_0_alone_goes_under_the_test() -> None:
+    after = ("if self.accelerator.is_main_process:", "    self.scorer = MADE")
+    check_transformed(ValueOfOneRank, scored("self.scorer = MADE"), scored(*after), unsafe=True)
+
+
+def test_an_option_that_does_nothing_else_goes_under_the_test_as_a_whole() -> None:
+    lines = ("if scored:", "    if not model.fast:", "        self.accelerator.print('slow')", "    self.scorer = MADE")
+    after = ("if self.accelerator.is_main_process:", *(f"    {line}" for line in lines))
+    check_transformed(ValueOfOneRank, scored(*lines), scored(*after), unsafe=True)
+    more = ("if scored:", "    self.scored = True", "    self.scorer = MADE")
+    inner = (*more[:2], "    if self.accelerator.is_main_process:", "        self.scorer = MADE")
+    check_transformed(ValueOfOneRank, scored(*more), scored(*inner), unsafe=True)
+    left = ("if scored:", "    if not model.fast:", "        raise ValueError", "    self.scorer = MADE")
+    kept = (*left[:3], "    if self.accelerator.is_main_process:", "        self.scorer = MADE")
+    check_transformed(ValueOfOneRank, scored(*left), scored(*kept), unsafe=True)
+
+
+@pytest.mark.parametrize(
+    "read", ["if self.scorer is not None:", "if self.accelerator.is_local_main_process:", "for _ in range(2):"]
+)
+def test_what_another_rank_may_read_is_told(read: str) -> None:
+    check_told(ValueOfOneRank, scored("self.scorer = MADE", read=read), reason="AttributeError")
+
+
+def test_what_another_file_may_read_is_told() -> None:
+    shown = {"show.py": "def show(loop):\n    return loop.scorer.score()\n"}
+    check_told(ValueOfOneRank, scored("self.scorer = MADE"), reason="under the same test", files=shown)
+
+
+def test_a_value_in_whose_making_the_ranks_meet_is_told() -> None:
+    helper = "\n\ndef made(accelerator, average):\n    accelerator.wait_for_everyone()\n    return average\n"
+    source = scored("self.scorer = MADE", made="made(self.accelerator, self.average)") + helper
+    check_told(ValueOfOneRank, source, reason="under the same test")
+
+
+def test_a_value_of_a_local_name_that_rank_0_alone_reads() -> None:
+    lines = ("if rank == 0:", "    writer = Writer()", "table = writer.table()", "if rank == 0:", "    table.show()")
+    after = (*lines[:2], "if rank == 0:", "    table = writer.table()", *lines[3:])
+    check_transformed(ValueOfOneRank, script(*lines), script(*after), unsafe=True)
+    check_told(ValueOfOneRank, script(*lines[:3], "table.show()"), reason="under the same test")

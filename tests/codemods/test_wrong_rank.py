@@ -476,6 +476,40 @@ def test_a_folder_named_by_the_clock_of_each_node(folder: str) -> None:
     check_nothing(WrongRank, script(*GROUP, f"folder = {folder}", *body, head=head))
 
 
+def named(*lines: str) -> str:
+    head = HEAD + "from datetime import datetime\n"
+    body = (*lines, "folder = os.path.join(args.out, name)", "torch.save(1, os.path.join(folder, 'a.pt'))")
+    return script(*GROUP, "rank = dist.get_rank()", "if local_rank == 0:", *(f"    {line}" for line in body), head=head)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("if args.name:", "    name = args.name", "else:", "    name = '-'.join([datetime.now().strftime('%H'), args.net])"),
+        ("if not args.name:", "    name = str(datetime.now())", "else:", "    name = args.net + args.name"),
+        ("name = args.name or datetime.now().strftime('%H')",),
+        ("name = args.name if args.name else f'{datetime.now():%H}'",),
+    ],
+)
+def test_a_folder_named_by_a_setting_where_one_is_given(lines: tuple[str, ...]) -> None:
+    source = named(*lines)
+    check_transformed(WrongRank, source, source.replace("if local_rank == 0", "if rank == 0"), unsafe=True)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("name = 'run'", "name = name + datetime.now().strftime('%H')"),
+        ("name = datetime.now().strftime('%H') if args.dated else ''",),
+        ("name = args.name and datetime.now().strftime('%H')",),
+        ("if args.dated:", "    name = datetime.now().strftime('%H')", "else:", "    name = str(datetime.today())"),
+        ("name = args.name + datetime.now().strftime('%H')",),
+    ],
+)
+def test_a_folder_named_by_the_clock_on_every_way(lines: tuple[str, ...]) -> None:
+    check_nothing(WrongRank, named(*lines))
+
+
 def test_a_folder_named_by_a_clock_in_another_file() -> None:
     source = in_class("self.local_rank == 0", path="os.path.join(self.folder, 'a.pt')").replace(
         "def __init__(self):", "def __init__(self, settings):\n        self.folder = settings.run_dir"

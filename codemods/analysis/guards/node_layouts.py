@@ -1,7 +1,8 @@
 """Files that local rank 0 of each node rightly writes, or cannot be left to one process by a change of this place alone.
 
-A folder named by a clock is each node's own, for every process reads its own clock. Where paths hold the local rank, the whole
-layout is by it. And a value that is set under a test, and read under the same test elsewhere, goes with all of those tests.
+A folder named by a clock is each node's own, for every process reads its own clock; not where a setting names it on another way.
+Where paths hold the local rank, the whole layout is by it. And a value that is set under a test, and read under the same test
+elsewhere, goes with all of those tests.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from codemods.analysis.bound_values import assigned
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.files.file_flow import Step
 from codemods.analysis.names import dotted, last
@@ -30,10 +32,51 @@ def is_named_by_a_clock(project: Project, module: SourceModule, step: Step, arou
     """True where the clock of each process is in the path, or in a folder of that name that a file of the project sets."""
     paths = [(step.module, p) for p in _given(step.call)]
     paths += [(module, p) for s in around for c in walk(s) if isinstance(c, ast.Call) for p in _given(c)]
-    if any(_CLOCK.search(origin_text(home, p, depth=_DEPTH)) for home, p in paths):
+    if any(_CLOCK.search(origin_text(home, p, depth=_DEPTH)) and not _is_named_otherwise(home, p) for home, p in paths):
         return True
     set_so = project.keep("folders named by a clock", lambda: _set_by_clocks(project))
     return bool(set_so) and any(n in set_so for home, p in paths for n in _folders(home, p))
+
+
+def _is_named_otherwise(module: SourceModule, path: ast.expr) -> bool:
+    """True where the clock names it on one way only, and a setting on the other (`args.name`, or the time)."""
+    read = list(_clock_reads(module, path, _DEPTH))
+    return bool(read) and all(_has_another_way(module, node) for node in read)
+
+
+def _clock_reads(module: SourceModule, value: ast.expr, depth: int) -> Iterator[ast.expr]:
+    """The expressions with a clock in them that a path is made of, through names."""
+    if _CLOCK.search(module.text_of(value)):
+        yield value
+    elif depth > 0:
+        for node in walk(value):
+            if isinstance(node, (ast.Name, ast.Attribute)) and (name := dotted(node)) and name != "self":
+                for given in assigned(module, node, name)[:4]:
+                    yield from _clock_reads(module, given, depth - 1)
+
+
+def _has_another_way(module: SourceModule, node: ast.expr) -> bool:
+    statement = module.statement_of(node)
+    targets = {dotted(t) for t in statement.targets} if isinstance(statement, ast.Assign) else set()
+    if not isinstance(statement, ast.Assign) or not all(targets):
+        return False
+    value = statement.value
+    if isinstance(value, ast.IfExp):
+        return any(_is_a_setting(module, arm) for arm in (value.body, value.orelse))
+    if isinstance(value, ast.BoolOp):
+        return isinstance(value.op, ast.Or) and _is_a_setting(module, value.values[0])
+    up = module.parent(statement)
+    if not isinstance(up, ast.If):
+        return False
+    other = up.orelse if any(s is statement for s in up.body) else up.body
+    given = [s.value for s in other if isinstance(s, ast.Assign) and {dotted(t) for t in s.targets} == targets]
+    return any(_is_a_setting(module, v) for v in given)
+
+
+def _is_a_setting(module: SourceModule, value: ast.expr) -> bool:
+    """True for a name that is made of no clock: the same on every node."""
+    named = any(isinstance(n, (ast.Name, ast.Attribute)) for n in walk(value))
+    return named and _CLOCK.search(origin_text(module, value, depth=_DEPTH)) is None
 
 
 def _given(call: ast.AST) -> list[ast.expr]:

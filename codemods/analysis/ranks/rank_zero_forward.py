@@ -49,7 +49,7 @@ def forwards_on_one_rank(
                 continue
             called = name.id if site is None else f"{module.text_of(call.func)}({name.id})"
             sure = wrap in (function.body if function is not None else module.tree.body)
-            quiet = _is_quiet(module, call) if site is None else _only_runs(site, name, call)
+            quiet = is_quiet(module, call) if site is None else _only_runs(site, name, call)
             waits = _metric_in(project, site)
             why = "" if sure and quiet and not waits else (
                 f"{waits} waits for the other ranks as well" if waits else
@@ -112,7 +112,7 @@ def _wrapped(module: SourceModule, function: FunctionNode | None, name: ast.Name
     return node if last(qualified(module, value.func)) == "DistributedDataParallel" else None
 
 
-def _is_quiet(module: SourceModule, node: ast.AST) -> bool:
+def is_quiet(module: SourceModule, node: ast.AST) -> bool:
     """True under `torch.no_grad()`, as a block or as a decorator."""
     for up in module.ancestors(node):
         entered: list[ast.expr] = []
@@ -146,7 +146,7 @@ def _calls(function: FunctionNode, parameter: str) -> list[ast.Call]:
 def _only_runs(site: FunctionSite, name: ast.Name, call: ast.Call) -> bool:
     """True where the function runs the model without gradients and sets its mode, and does nothing else with it."""
     parameter = parameter_of(site.node, call, name)
-    if not all(_is_quiet(site.module, c) for c in _calls(site.node, parameter)):
+    if not all(is_quiet(site.module, c) for c in _calls(site.node, parameter)):
         return False
     for node in walk(site.node):
         if isinstance(node, ast.Name) and node.id == parameter:
