@@ -135,4 +135,5 @@ def test_nothing_of_functional_collectives_which_return_what_they_reduced() -> N
 def test_a_functional_collective_whose_result_nobody_takes() -> None:
     call = 'funcol.all_reduce(total, "sum", group)'
     check_transformed(DroppedReduction, loop(call, head=FUNCOL), loop(f"total = {call}", head=FUNCOL), unsafe=True)
-    check_told(DroppedReduction, loop('funcol.all_reduce(total[0], "sum", group)', head=FUNCOL), reason="x = funcol.all_reduce(x)")
+    part = loop('funcol.all_reduce(total[0], "sum", group)', head=FUNCOL)
+    check_told(DroppedReduction, part, reason="x = funcol.all_reduce(x)")

@@ -506,7 +506,8 @@ def test_a_number_of_the_batch_beside_a_clock_is_still_told() -> None:
 def test_a_monitor_of_another_heir_of_the_same_base_is_no_reason() -> None:
     base = "import lightning as L\n\n\nclass Base(L.LightningModule):\n    pass\n"
     source = "import torch\nimport torch.nn.functional as F\nfrom base import Base\n\n\nclass Model(Base):\n"
-    source += "    def validation_step(self, batch, batch_idx):\n        self.log('val/loss', F.mse_loss(self(batch[0]), batch[1]))\n"
+    source += "    def validation_step(self, batch, batch_idx):\n"
+    source += "        self.log('val/loss', F.mse_loss(self(batch[0]), batch[1]))\n"
     other = "from base import Base\n\n\nclass Second(Base):\n    pass\n"
     config = "callbacks:\n  - init_args:\n      monitor: val/loss\nmodel:\n  class_path: b.Second\n"
     alone = {"base.py": base, "run.yaml": config.replace("b.Second", "module.Model")}
