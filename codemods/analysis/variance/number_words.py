@@ -14,6 +14,10 @@ from codemods.source import SourceModule, walk
 _MEANS = frozenset({"mean", "average", "fmean", "nanmean"})
 _FIELDS = frozenset({"avg", "global_avg", "average", "val", "mean", "value"})  # of meters
 _MESSAGE = re.compile(r"(^|_)(msg|message|str|string|text|line|log)(_|$)", re.I)
+# An entry of the statistics of an epoch that is a setting of the optimizer or a counter: `stats["lr"]`.
+_SETTING = re.compile(
+    r"(^|[_/ .-])(lrs?|lr_?\d+|lr_\w+|learning_?rate|weight_?decay|momentum|epochs?|global_?steps?|iterations?)$", re.I
+)
 _PICTURES = frozenset({"Image", "Video", "Html", "Audio", "Table", "Histogram"})
 
 
@@ -26,6 +30,8 @@ def is_number(node: ast.expr) -> bool:
         return is_number(node.left) or is_number(node.right)
     if isinstance(node, ast.Subscript):
         key = node.slice.value if isinstance(node.slice, ast.Constant) else ""
+        if isinstance(key, str) and _SETTING.search(key):
+            return False
         return is_number(node.value) or bool(isinstance(key, str) and METRIC_NAME.search(key))
     name = last(dotted(node))
     if name in _FIELDS and isinstance(node, ast.Attribute):
