@@ -209,6 +209,8 @@ def test_a_folder_that_an_image_is_built_from_speaks_for_the_one_above() -> None
         ("   `conda install pytorch=1.11 cudatoolkit=11.3 -c pytorch`", "=1.11"),
         ("$ pip install torch==1.12.1+cu113 -f https://download.pytorch.org/whl/torch_stable.html", "==1.12.1+cu113"),
         ("RUN pip3 install 'torch>=1.8,<2' numpy", ">=1.8,<2"),
+        ("* torch==1.7.0", "==1.7.0"),
+        ("  - `pytorch == 1.13`", "== 1.13"),
         ("mamba install -y pytorch==1.13.0 \\", "==1.13.0"),
     ],
 )
@@ -219,7 +221,7 @@ def test_what_a_readme_says_to_install(line: str, spec: str) -> None:
     assert pin.surely_below((2, 4))
 
 
-@pytest.mark.parametrize("text", ["pip install torch", "It needs torch==1.9.0", "pip install -r torch.txt"])
+@pytest.mark.parametrize("text", ["pip install torch", "It needs torch==1.9.0", "* torch>=1.7", "| torch==1.7.0 | 71.2 |", "pip install -r torch.txt"])
 def test_what_a_readme_leaves_open(text: str) -> None:
     assert torch_pin(of("README.md", text)) is None
 

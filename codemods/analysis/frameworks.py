@@ -99,7 +99,8 @@ def _read_all(project: Project) -> dict[str, tuple[Pin, ...]]:
         for pin in read_pins(path, project.read(path) or b""):
             out.setdefault(pin.package, []).append(pin)
     pinned = {package for package, found in out.items() if any(pin.spec for pin in found)}
-    for path in project.files_containing(b"install", kinds=(".md", ".rst", ".txt")):
+    texts = {p for word in (b"install", b"==") for p in project.files_containing(word, kinds=(".md", ".rst", ".txt"))}
+    for path in sorted(texts, key=lambda path: (path.count("/"), path)):
         for pin in documented_pins(path, project.read(path) or b"") if documents(path) and is_run(path) else ():
             if pin.package not in pinned:  # a text is older than the files that pins are for
                 out.setdefault(pin.package, []).append(pin)

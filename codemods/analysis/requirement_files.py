@@ -22,6 +22,7 @@ _CONDA = late(
 )
 
 _INSTALLS = late(r"\b(?:pip3?|conda|mamba)\s+install\s+(.+)")
+_LISTED = late(r"^\s*(?:[-*+]\s+)?`?([A-Za-z][\w.-]*\s*==\s*\d[\w.]*)`?\s*$")
 LOCK_FILES = ("uv.lock", "poetry.lock", "pdm.lock", "pylock.toml")
 # conda calls two packages by names that pip does not use for them
 _CONDA_NAMES = {"pytorch": "torch", "pytorch-gpu": "torch", "pytorch-cpu": "torch"}
@@ -69,8 +70,13 @@ def documents(path: str) -> bool:
 
 
 def documented_pins(path: str, data: bytes) -> Iterator[Pin]:
-    """The versions that the install commands of a text name: `conda install pytorch==2.0.1 -c pytorch`."""
+    """The versions that the install commands of a text name, `conda install pytorch==2.0.1 -c pytorch`, and its lists of exact
+    ones: `* torch==1.7.0`.
+    """
     for number, line in enumerate(data.decode("utf-8", "replace").split("\n"), 1):
+        if (listed := _LISTED.match(line)) is not None and (named := requirement(listed[1], path, number)) is not None:
+            yield Pin(_CONDA_NAMES.get(named.package, named.package), named.spec, path, number)
+            continue
         command = _INSTALLS.search(line)
         for word in command[1].split() if command is not None else ():
             pin = requirement(word.strip("`'\"\\"), path, number) or _of_conda(word, path, number)

@@ -129,6 +129,8 @@ _SHARE = "is each rank's own share"
 _PICKS = late(r" if |append\(|filter\(|nonzero|unique|select|where\(|split\(|nms|\[[^\]]*[<>=]")  # by what the elements hold
 
 
+# `key = item.request_type`
+_KIND = late(r"= \w+(?:\.\w+)*\.(?:\w+_)?(?:type|kind|mode|method|task|split|stage|phase|format)`$")
 _SLOT = late(r"\w\[(?:\w+\.)*\w*rank\w*\]", re.IGNORECASE)
 
 
@@ -150,6 +152,8 @@ def _is_share(found: Mismatch) -> bool:
         return False  # a loader whose share is not seen: samplers that share the data out pad
     if not _goes_through_keys(found.node):
         return True
+    if found.value.chain and _KIND.search(found.value.chain[0].text):
+        return False  # what kinds of items there are, each rank's share shows alike
     if not found.value.keyed and not shown:
         return False  # a rank's own items are in the values, under keys that all of them have
     source = found.node.iter if isinstance(found.node, (ast.For, ast.AsyncFor)) else found.node

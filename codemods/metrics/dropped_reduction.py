@@ -9,6 +9,7 @@ from codemods.analysis.accelerators import is_accelerator, is_fabric
 from codemods.analysis.bindings import bindings_in
 from codemods.analysis.distribution import is_test_module
 from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.ranks.collectives import OUT_OF_PLACE
 from codemods.analysis.ranks.rank_guards import ranks_at
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, Edit, Finding, ReplaceLines, Span
@@ -20,7 +21,6 @@ _ACCELERATE = frozenset({"reduce", "gather", "gather_for_metrics", "pad_across_p
 _FABRIC = frozenset({"all_reduce", "all_gather"})
 _IN_PLACE = ("all_reduce", "broadcast", "all_gather")
 _FUNCTIONS = tuple(f"accelerate.utils.{n}" for n in ("reduce", "gather", "pad_across_processes"))
-_DIFFERENTIABLE = "torch.distributed.nn."
 _UNSAFE, _DISPLAY = Applicability.UNSAFE, Applicability.DISPLAY
 
 
@@ -67,7 +67,8 @@ class DroppedReduction(DdpCodemod):
 
     ## Refuses
     - Says nothing of `torch.distributed.all_reduce` and its kin as statements, with `async_op`, and where a function returns
-      what they return; nor of a result that is taken of `torch.distributed.nn`, whose functions return it.
+      what they return; nor of a result that is taken of `torch.distributed.nn` or
+      `torch.distributed._functional_collectives`, whose functions return it.
     - Says nothing under a test of the rank, where a rank may only take part for the others.
     - Says nothing of an object that is not shown to be an Accelerator or a Fabric (`functools.reduce`, Lightning's own flag).
     - Tells an argument that is no plain name of the function, that is not read below, and that a `with` or a loop hands out.
@@ -99,7 +100,7 @@ class DroppedReduction(DdpCodemod):
 
         for call in module.calls_named(*_IN_PLACE):
             name = qualified(module, call.func)
-            if not name.startswith("torch.distributed.") or name.startswith(_DIFFERENTIABLE) or not _is_taken(module, call):
+            if not name.startswith("torch.distributed.") or name.startswith(OUT_OF_PLACE) or not _is_taken(module, call):
                 continue
             edits = _without_target(module, call)
             yield self.finding(
@@ -161,7 +162,7 @@ def _without_target(module: SourceModule, call: ast.Call) -> list[Edit]:
 
 def _is_a_copy(project: Project, module: SourceModule, call: ast.Call) -> bool:
     name = qualified(module, call.func)
-    if name in _FUNCTIONS or name.startswith(_DIFFERENTIABLE):
+    if name in _FUNCTIONS or name.startswith(OUT_OF_PLACE):
         return name.rpartition(".")[2] in _ACCELERATE | _FABRIC
     if not isinstance(call.func, ast.Attribute):
         return False
@@ -174,7 +175,7 @@ def _is_a_copy(project: Project, module: SourceModule, call: ast.Call) -> bool:
 def _repair(module: SourceModule, statement: ast.Expr, call: ast.Call) -> tuple[list[Edit], str]:
     given = call.args[0] if call.args else None
     function = module.function_of(call)
-    told = "take the result: `x = accelerator.reduce(x)`"
+    told = f"take the result: `x = {module.text_of(call.func)}(x)`"
     if not isinstance(given, ast.Name) or function is None or not module.is_whole(statement):
         return [], told
     bound = bindings_in(module, function, given.id)

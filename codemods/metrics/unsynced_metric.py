@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_module
 from codemods.analysis.hooks import TEST_HOOKS
-from codemods.analysis.logged.evaluation_data import monitor_of, watcher_of
 from codemods.analysis.logged.log_calls import (
     LogCall,
     as_any_log_call,
@@ -18,6 +17,7 @@ from codemods.analysis.logged.log_calls import (
     reached,
     values,
 )
+from codemods.analysis.logged.monitors import watcher_of
 from codemods.analysis.logged.pending_metrics import Place
 from codemods.analysis.logged.possible_keys import possible_keys
 from codemods.analysis.logged.sync_judgement import NEEDS_NOTHING, judge_promised, watched_key
@@ -87,6 +87,8 @@ class UnsyncedMetric(DdpCodemod):
     validation batch (iterable data, own samplers, sharding switched off).
 
     ## Refuses
+    - clocks and memory gauges (`time`, `psutil`, `torch.cuda.max_memory_allocated`): they are the machine's, or a mean hides the
+      peak: nothing is said; a monitor is named only where its script or configuration names the class, or there is one model
     - an explicit `sync_dist`, `rank_zero_only` on a key that nothing monitors (with `sync_dist=True` beside it: told), a training
       step's value that nothing monitors, a
       call that only some ranks reach, values that are equal on all ranks (learning rates, counters, configuration), metric
@@ -208,10 +210,10 @@ def _message(log: LogCall) -> str:
     text = f"{named} logged {when} without being reduced over the ranks: what is shown is rank 0's own number"
     for node in () if _in_tests_alone(log) else key_nodes(log):
         name = str(node.value) if isinstance(node, ast.Constant) else ""
-        if name and (place := monitor_of(log.project, name, near=log.module.path)):
+        if name and (place := watcher_of(log.project, name, log.facts)) is not None:
             return _decided(text, place, "" if log.is_log else name)
     for name in () if _in_tests_alone(log) else possible_keys(log):
-        if (place := watcher_of(log.project, name, log.module.path)) is not None:
+        if (place := watcher_of(log.project, name, log.facts)) is not None:
             return _decided(text, place, name)
     return text
 

@@ -10,6 +10,7 @@ from codemods.analysis.distribution import is_test_file, is_test_module, ranks_i
 from codemods.analysis.files.loose_ends import brought_in_by, by_a_setting
 from codemods.analysis.loading.same_program import reached
 from codemods.analysis.logged.epoch_numbers import is_kept_to_one_device
+from codemods.analysis.names import last, qualified
 from codemods.analysis.ranks.uses import constructions
 from codemods.analysis.wrapped.followed_batches import followed_states
 from codemods.analysis.wrapped.own_batches import WORDS, OwnState, own_states
@@ -152,7 +153,8 @@ class StateOfOwnBatches(DdpCodemod):
                 continue
             told.add(found.owner.name)
             others = "".join(f", `{name}`" for name in found.others[:3])
-            yield self.finding(module, found.node, _message(found, others), evidence=[shown], reason=_BROUGHT)
+            text = _message(project, found, others, shown.path)
+            yield self.finding(module, found.node, text, evidence=[shown], reason=_BROUGHT)
         if _WRITES.search(module.data):
             yield from self._followed(project, module, told)
 
@@ -171,16 +173,39 @@ class StateOfOwnBatches(DdpCodemod):
             yield self.finding(module, found.node, text, evidence=way, reason=_SENT)
 
 
-def _message(found: OwnState, others: str) -> str:
+def _message(project: Project, found: OwnState, others: str, script: str) -> str:
     if found.parameter:
         return (
             f"each rank sets the parameter `{found.name}`{others} of {found.owner.name} from its own batch: DDP sends parameters "
             "only when it is made, so the ranks go on with different ones, and rank 0's are saved"
         )
+    if _sends_no_buffers(project, script):
+        return (
+            f"`{found.name}`{others} of {found.owner.name} moves on by the rank's own batch: DDP puts no such numbers together, "
+            "and with broadcast_buffers=False it sends none: the ranks go on with different ones, and rank 0's are saved"
+        )
     return (
         f"`{found.name}`{others} of {found.owner.name} moves on by the rank's own batch: DDP puts no such numbers together, it "
         "sends rank 0's buffers to all before each forward, so what the other ranks saw is lost"
     )
+
+
+def _sends_no_buffers(project: Project, script: str) -> bool:
+    """True where each wrap of the script, or of the project where it makes none, is told to leave buffers alone."""
+    wraps = _wraps(project, script)
+    for path in () if wraps else project.files_containing(b"DistributedDataParallel"):
+        wraps += [] if is_test_file(path) else _wraps(project, path)
+    return bool(wraps) and all(any(_is_off(k) for k in call.keywords) for call in wraps)
+
+
+def _wraps(project: Project, path: str) -> list[ast.Call]:
+    module = project.module(path)
+    calls = module.nodes(ast.Call) if module is not None and module.holds(b"DistributedDataParallel") else ()
+    return [c for c in calls if module is not None and last(qualified(module, c.func)) == "DistributedDataParallel"]
+
+
+def _is_off(keyword: ast.keyword) -> bool:
+    return keyword.arg == "broadcast_buffers" and isinstance(keyword.value, ast.Constant) and keyword.value.value is False
 
 
 def _several(project: Project, module: SourceModule) -> Evidence | None:

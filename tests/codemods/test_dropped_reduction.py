@@ -120,3 +120,20 @@ def test_none_in_a_list_or_a_sum_is_told(line: str) -> None:
 )
 def test_handles_and_results_that_nobody_reads(line: str) -> None:
     check_nothing(DroppedReduction, loop(line))
+
+
+FUNCOL = "import torch\nfrom torch.distributed import _functional_collectives as funcol\n\n\n"
+
+
+def test_nothing_of_functional_collectives_which_return_what_they_reduced() -> None:
+    check_nothing(DroppedReduction, loop('out = funcol.all_reduce(total, "sum", group)', "total = out", head=FUNCOL))
+    check_nothing(DroppedReduction, loop('pair = (funcol.all_reduce(total, "sum", group), 1)', "total = pair[0]", head=FUNCOL))
+    check_nothing(DroppedReduction, loop("out = funcol.broadcast(total, 0, group)", "total = out + 1", head=FUNCOL))
+    check_nothing(DroppedReduction, loop("funcol.wait_tensor(total)", head=FUNCOL))
+
+
+def test_a_functional_collective_whose_result_nobody_takes() -> None:
+    call = 'funcol.all_reduce(total, "sum", group)'
+    check_transformed(DroppedReduction, loop(call, head=FUNCOL), loop(f"total = {call}", head=FUNCOL), unsafe=True)
+    part = loop('funcol.all_reduce(total[0], "sum", group)', head=FUNCOL)
+    check_told(DroppedReduction, part, reason="x = funcol.all_reduce(x)")

@@ -410,3 +410,24 @@ def collect(rows, on_zero):
 def test_an_exit_whose_condition_the_collective_s_test_denies() -> None:
     check_nothing(EarlyReturnBeforeCollective, GATHER.format(test="not on_zero"))
     assert findings_of(EarlyReturnBeforeCollective, GATHER.format(test="rows"))
+
+
+ENGINE = (
+    "import deepspeed\n\n\ndef train(net, loader, epochs):\n    model_engine, _, _, _ = deepspeed.initialize(model=net)\n"
+    "    stop = False\n    for epoch in range(epochs):\n"
+    "        for batch in loader:\n            loss = model_engine(batch)\n            model_engine.backward(loss)\n"
+    "        stop = stop or late(epoch)\n"
+    "        if model_engine.local_rank == 0 and stop:\n            break\n"
+    "        if model_engine.local_rank == 0:\n            model_engine.save_checkpoint('out')\n"
+)
+
+
+def test_the_others_wait_in_what_they_come_to() -> None:
+    """The save stands under the same test of the rank: nobody waits there for the rank that left."""
+    for rule in (RULE, OneRankDecision):
+        for found in findings_of(rule, ENGINE):
+            assert "save_checkpoint" not in found.message
+    told = [f.message for f in findings_of(RULE, ENGINE)]
+    assert any("leaves in line 13 does not call model_engine.backward() (line 10)" in m for m in told), told
+    alone = ENGINE.replace("            model_engine.backward(loss)\n", "").replace("loss = model_engine(batch)", "show(batch)")
+    assert not [f for f in findings_of(RULE, alone) if "leaves in line" in f.message]

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from codemods.checkpoints.unguarded_save import UnguardedSave
 from codemods.ranks.makedirs_race import MakedirsRace
 from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of
 
@@ -594,3 +595,39 @@ def test_a_search_for_the_name_of_another_file() -> None:
     after = made[0], "    os.makedirs(args.data, exist_ok=True)"
     check_transformed(MakedirsRace, script(*search, *made), script(*search, *after))
     check_told(MakedirsRace, script(*search, "os.makedirs(f'{args.data}/{count}')"), reason="searched for")
+
+
+def trainer_that_saves(pin: str, called: str = "_save") -> dict[str, str]:
+    """A network in main.py whose `store` only a Trainer of another file calls."""
+    return {
+        "requirements.txt": f"transformers{pin}\n",
+        "trainer.py": "from transformers import Trainer\nimport torch.distributed as dist\n\n\nclass Pairs(Trainer):\n"
+        f"    def {called}(self, output_dir=None):\n        self.model.store(output_dir)\n",
+    }
+
+
+STORED = """\
+    import os
+    import torch
+    import torch.distributed as dist
+    from torch import nn
+
+    class Pair(nn.Module):
+        def store(self, folder):
+            os.makedirs(os.path.join(folder, 'left'))
+            torch.save(self.left.state_dict(), os.path.join(folder, 'left', 'model.bin'))
+
+        def loss(self, x):
+            return dist.get_world_size() * x
+"""
+
+
+@pytest.mark.parametrize("pin", ["==4.30.2", ">=4.30,<5", ""])
+def test_nothing_of_what_only_the_save_of_a_trainer_calls(pin: str) -> None:
+    check_nothing(MakedirsRace, STORED, files=trainer_that_saves(pin))
+    check_nothing(UnguardedSave, STORED, files=trainer_that_saves(pin))
+
+
+def test_what_a_trainer_calls_on_every_rank() -> None:
+    assert findings_of(MakedirsRace, STORED, trainer_that_saves("==4.30.2", "evaluate"))
+    assert findings_of(UnguardedSave, STORED, trainer_that_saves("==4.30.2", "evaluate"))

@@ -247,3 +247,12 @@ def test_a_script_calls_the_set_up_of_another_file() -> None:
 def test_a_start_on_import_ends_with_the_program() -> None:
     before = f"{HEAD}dist.init_process_group('nccl')\n\n\ndef main():\n    train()\n\n\nif __name__ == '__main__':\n    main()\n"
     check_transformed(RULE, before, before + END)
+
+
+def test_a_torch_that_the_readme_lists() -> None:
+    source = f"{HEAD}def main():\n    dist.init_process_group('nccl')\n{MAIN}"
+    listed = "# Pairs\n\n## Needs\n* numpy==1.18.5\n* torch=={}\n* h5py==2.10.0\n"
+    check_nothing(RULE, source, files={"README.md": listed.format("1.7.0")})
+    assert findings_of(RULE, source, {"README.md": listed.format("2.5.1")})
+    assert findings_of(RULE, source, {"README.md": listed.format("1.7.0"), "requirements.txt": "torch>=2.4\n"})
+    assert findings_of(RULE, source, {"README.md": "It ran with torch==1.7.0 once.\n"})

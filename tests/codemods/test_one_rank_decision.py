@@ -632,3 +632,54 @@ def test_a_callback_that_is_handed_the_trainer_later() -> None:
 )  # fmt: skip
 def test_a_callback_that_all_ranks_decide_alike(old: str, new: str) -> None:
     check_nothing(RULE, STOPS.replace(old, new))
+
+
+JOINS = (
+    f"{DIST}import os\n\n\ndef own():\n    return int(os.environ.get('RANK', '0'))\n\n\n"
+    "def join():\n    try:\n        rank = own()\n        if int(os.environ['WORLD_SIZE']) < 2:\n            return None\n"
+    "    except KeyError:\n        return None\n    dist.init_process_group('nccl', rank=rank)\n    return rank\n\n\n"
+    "def main(model, loader):\n    place = join()\n    parallel = TEST\n    if parallel:\n        dist.barrier()\n"
+)
+
+
+def test_whether_there_is_a_rank_is_the_same_on_all() -> None:
+    check_nothing(RULE, JOINS.replace("TEST", "place is not None"))
+    check_nothing(RULE, JOINS.replace("parallel = TEST\n    if parallel", "if place is not None"))
+    assert findings_of(RULE, JOINS.replace("TEST", "place > 1"))
+
+
+BAR = (
+    f"{DIST}from tqdm import tqdm, trange\n\n\ndef train(model, loader, n, loss_of):\n    model = DDP(model)\n"
+    "    rounds = ONE if dist.get_rank() == 0 else OTHER\n    for epoch in rounds:\n"
+    "        loss = loss_of(model(epoch))\n        dist.all_reduce(loss)\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "told"),
+    [
+        ("trange(n, colour='red')", "range(n)", False), ("range(n)", "trange(n)", False),
+        ("tqdm(range(1, n))", "range(1, n)", False), ("tqdm(range(n))", "range(n + 1)", True),
+        ("trange(n)", "range(2 * n)", True),
+    ],
+)  # fmt: skip
+def test_a_bar_on_rank_0_has_as_many_rounds(one: str, other: str, told: bool) -> None:
+    source = BAR.replace("ONE", one).replace("OTHER", other)
+    assert bool(findings_of(RULE, source)) is told
+
+
+def test_a_bar_by_statements_has_as_many_rounds() -> None:
+    chosen = "    if dist.get_rank() == 0:\n        rounds = trange(n)\n    else:\n        rounds = range(n)\n"
+    given = "    rounds = ONE if dist.get_rank() == 0 else OTHER\n"
+    check_nothing(RULE, BAR.replace(given, chosen))
+    assert findings_of(RULE, BAR.replace(given, chosen.replace(" range(n)\n", " range(2 * n)\n")))
+
+
+def test_a_method_is_equal_to_no_number() -> None:
+    """Written without its call: the test is the same on all ranks, whatever the rows are."""
+    body = "if TEST == 0:\n    break\nloss.backward()\noptimizer.step()"
+    wrap = "    model = torch.nn.parallel.DistributedDataParallel(model)\n    loader = DataLoader(loader, 8, sampler=Share(loader))\n"
+    names = "from torch.utils.data import DataLoader, DistributedSampler as Share\n"
+    source = loop(body, head=names + DIST).replace("    for batch in", f"{wrap}    for batch in")
+    check_nothing(RULE, source.replace("TEST", "batch.__len__"))
+    assert findings_of(RULE, source.replace("TEST", "batch.sum()"))

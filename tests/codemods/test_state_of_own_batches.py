@@ -175,3 +175,16 @@ def test_a_method_that_the_loop_calls() -> None:
     check_nothing(StateOfOwnBatches, source.replace("codes", "queue"))
     sent = "def send(ps):\n    for p in ps:\n        dist.broadcast(p.data, 0)\n"
     check_nothing(StateOfOwnBatches, source, files={"sync.py": sent})
+
+
+def test_a_wrapper_that_sends_no_buffers() -> None:
+    wrap = "    model = nn.parallel.DistributedDataParallel(Net(){})\n"
+    change = ("self.codebook.mul_(0.9).add_(x.mean(0))",)
+    behind = TRAINS.replace("    model = Net()\n", wrap)
+    found = check_told(
+        StateOfOwnBatches, net(CODES, *change, behind=behind.format(", broadcast_buffers=False")), reason="sum what the ranks saw"
+    )
+    assert "broadcast_buffers=False it sends none: the ranks go on with different ones" in found.message
+    for given in ("", ", broadcast_buffers=True"):
+        found = check_told(StateOfOwnBatches, net(CODES, *change, behind=behind.format(given)), reason="sum what the ranks saw")
+        assert "rank 0's buffers to all before each forward" in found.message

@@ -299,3 +299,19 @@ def test_a_list_of_own_numbers_that_is_written_out() -> None:
     source = LOSSES.replace(loop, "reduce_all([losses[0]])")
     helper = "def reduce_all(tensors):\n    for tensor in tensors:\n        dist.all_reduce(tensor)\n\n\n"
     check_nothing(RULE, source.replace("def train(", f"{helper}def train("))
+
+
+BY_KIND = train(
+    "tasks.items()", body="dist.all_reduce(weight_of(batch))",
+    before="    tasks = defaultdict(list)\n    for row in rows[rank::world_size]:\n        key = row.KEY\n        tasks[key].append(row)\n",
+).replace("import itertools\n", "import itertools\nfrom collections import defaultdict\n")  # fmt: skip
+
+
+@pytest.mark.parametrize("key", ["request_type", "kind", "config.task"])
+def test_kinds_of_items_are_those_of_every_share(key: str) -> None:
+    check_nothing(RULE, BY_KIND.replace("KEY", key))
+
+
+@pytest.mark.parametrize("key", ["name", "words", "speaker"])
+def test_keys_by_what_the_items_hold(key: str) -> None:
+    check_told(RULE, BY_KIND.replace("KEY", key), reason=WHY)

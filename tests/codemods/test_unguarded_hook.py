@@ -401,3 +401,34 @@ def test_the_rank_that_raised_reports_it() -> None:
     source = head + "    def {}(self, trainer, pl_module, *rest):\n        print(rest)\n"
     check_nothing(UnguardedHook, source.format("on_exception"))
     assert findings_of(UnguardedHook, source.format("on_fit_end"))
+
+
+COUNTED = """\
+import json
+import lightning.pytorch as pl
+{extra}
+
+class Progress(pl.Callback):
+    def __init__(self, path):
+        self.path, self.done = path, 0
+{decorator}
+    def on_train_batch_end(self, trainer, pl_module, outputs, batch, batch_idx):
+        {step}
+        with open(self.path, "w") as f:
+            json.dump(self.done, f)
+"""
+PLANNED_HERE = {"extra": "from lightning.pytorch.utilities import rank_zero_only\n", "decorator": "\n    @rank_zero_only"}
+
+
+@pytest.mark.parametrize(
+    "step",
+    ["self.done = trainer.global_step + 1", "self.done = trainer.current_epoch", "self.done += 1", "self.done = batch_idx + 1"],
+)
+def test_a_count_that_all_ranks_have_is_no_part_of_one(step: str) -> None:
+    before, after = COUNTED.format(step=step, extra="", decorator=""), COUNTED.format(step=step, **PLANNED_HERE)
+    check_transformed(UnguardedHook, before, after)
+
+
+@pytest.mark.parametrize("step", ["self.done = outputs['loss'].item()", "self.done += len(batch)", "self.done = batch.sum()"])
+def test_what_a_step_has_seen_is_still_told(step: str) -> None:
+    check_told(UnguardedHook, COUNTED.format(step=step, extra="", decorator=""), reason="gather it on every rank")

@@ -653,3 +653,19 @@ def test_nothing_of_how_far_an_evaluation_has_come() -> None:
     step = "total += loss_of(model(batch)).item()\n        if dist.get_rank() == 0:\n            print('mean so far', total / 3)"
     check_nothing(RULE, evaluate("dist.barrier()", step=step))
     check_told(RULE, evaluate(f"loss = total / len(loader)\n{SHOW}", step=step), reason=WHY)
+
+
+LOGGED = board("print(len(board.meters))", "board.update(loss=loss_of(model(batch)).item(), lr=0.1)").partition("def main(")[0] + (
+    "def main(model, data, loss_of, wandb):\n    for epoch in range(3):\n        val_stats = evaluate(model, data, loss_of)\n"
+    "        if dist.get_rank() == 0:\n            wandb.log({'shown': val_stats['FIRST']})\n"
+    "            wandb.log({'val': val_stats['loss']})\n"
+)
+
+
+@pytest.mark.parametrize("key", ["lr", "learning_rate", "lr_0", "epoch", "train/weight_decay"])
+def test_the_entry_that_is_a_setting_is_not_the_one_that_is_named(key: str) -> None:
+    found = check_told(RULE, LOGGED.replace("FIRST", key), reason=WHY)
+    assert "loss" in found.message and key not in found.message
+    alone = LOGGED.replace("            wandb.log({'val': val_stats['loss']})\n", "")
+    check_nothing(RULE, alone.replace("FIRST", key))
+    assert findings_of(RULE, alone.replace("FIRST", "loss"))

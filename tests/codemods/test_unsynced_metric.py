@@ -40,16 +40,8 @@ def test_every_spelling(call: str) -> None:
     fixed(call)
 
 
-def test_test_step_and_epoch_hooks_and_times() -> None:
+def test_test_step() -> None:
     fixed('self.log("test/loss", loss)', hook="test_step(self, batch, batch_idx)")
-    source = module("""
-        def on_validation_epoch_start(self):
-            self.started = time.time()
-
-        def on_validation_epoch_end(self):
-            self.log("val_time", time.time() - self.started)
-        """).replace("import torch\n", "import time\nimport torch\n")
-    check_transformed(UnsyncedMetric, source, source.replace("self.started)", "self.started, sync_dist=True)"))
 
 
 def test_a_call_over_several_lines_keeps_its_comments() -> None:
@@ -452,6 +444,82 @@ def test_a_key_of_which_a_part_is_not_seen_names_no_monitor() -> None:
     for key in ("f'{self.stage}/acc'", "f'val/{self.hparams.name}'", "f'{stage()}/acc'", "self.key"):
         found = findings_of(UnsyncedMetric, module(SCORES.format(f"self.log({key}, {MEAN})")), watcher)
         assert found and "decides" not in found[0].message
-    stranger = {"train.py": watcher["train.py"].replace("from module import Model\n", "")}
+    other = "\n\nclass Other(L.LightningModule):\n    pass\n\n"
+    stranger = {"train.py": watcher["train.py"].replace("from module import Model\n", other)}
     end = HELPER + f"self.log(f'{{stage}}/acc', {MEAN})"
     assert "decides" not in findings_of(UnsyncedMetric, module(SCORES.format(end)), stranger)[0].message
+
+
+SAVES = "from lightning.pytorch.callbacks import ModelCheckpoint\n\nkept = ModelCheckpoint(monitor='val/loss')\n"
+ANOTHER = "import lightning as L\n\n\nclass Another(L.LightningModule):\n    pass\n"
+
+
+def decided_by(files: dict[str, str]) -> str:
+    """The message on `val/loss` of Model, beside these files."""
+    return findings_of(UnsyncedMetric, module("""
+        def validation_step(self, batch, batch_idx):
+            loss = F.mse_loss(self(batch[0]), batch[1])
+            self.log("val/loss", loss)
+        """), files)[0].message  # fmt: skip
+
+
+def test_a_monitor_decides_for_the_model_that_its_script_names() -> None:
+    assert "train.py:4 decides on each rank" in decided_by({"train.py": "from module import Model\n" + SAVES, "b.py": ANOTHER})
+    config = "trainer:\n  callbacks:\n    - init_args:\n        monitor: val/loss\nmodel:\n  class_path: module.Model\n"
+    assert "`monitor: val/loss` at run.yaml:4 decides" in decided_by({"run.yaml": config, "b.py": ANOTHER})
+    assert "train.py:3 decides on each rank" in decided_by({"train.py": SAVES})
+
+
+def test_a_monitor_of_another_model_is_no_reason() -> None:
+    script = "from b import Another\n" + SAVES
+    assert "decides" not in decided_by({"train.py": script, "b.py": ANOTHER})
+    config = "callbacks:\n  - init_args:\n      monitor: val/loss\nmodel:\n  class_path: b.Another\n"
+    assert "decides" not in decided_by({"run.yaml": config, "b.py": ANOTHER})
+    own = ANOTHER.replace("    pass", "    def configure_optimizers(self):\n        return {'monitor': 'val/loss'}")
+    assert "decides" not in decided_by({"b.py": own + "\n\nfrom module import Model\n"})
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "time.time() - self.started",
+        "round(time.perf_counter() - self.started, 2)",
+        "torch.cuda.max_memory_allocated() / 2**20",
+        "psutil.virtual_memory().used / 2**30",
+        "psutil.Process().memory_info().rss",
+        "torch.tensor(time.time() - self.started)",
+        "np.round(torch.cuda.memory_reserved() / 1e9, 1)",
+        "gauge()",
+    ],
+)
+def test_nothing_of_clocks_and_gauges(value: str) -> None:
+    source = module(f"""
+        def on_validation_epoch_start(self):
+            self.started = time.time()
+
+        def on_validation_epoch_end(self):
+            self.log("val/gauge", {value})
+        """)
+    head = "import time\nimport numpy as np\nimport psutil\n"
+    check_nothing(UnsyncedMetric, head + source + "\n\ndef gauge():\n    return torch.cuda.max_memory_allocated() / 2**20\n")
+
+
+def test_a_number_of_the_batch_beside_a_clock_is_still_told() -> None:
+    source = module("""
+        def validation_step(self, batch, batch_idx):
+            loss = F.mse_loss(self(batch[0]), batch[1])
+            self.log("val/weighted", loss * time.time())
+        """)
+    assert findings_of(UnsyncedMetric, "import time\n" + source)
+
+
+def test_a_monitor_of_another_heir_of_the_same_base_is_no_reason() -> None:
+    base = "import lightning as L\n\n\nclass Base(L.LightningModule):\n    pass\n"
+    source = "import torch\nimport torch.nn.functional as F\nfrom base import Base\n\n\nclass Model(Base):\n"
+    source += "    def validation_step(self, batch, batch_idx):\n"
+    source += "        self.log('val/loss', F.mse_loss(self(batch[0]), batch[1]))\n"
+    other = "from base import Base\n\n\nclass Second(Base):\n    pass\n"
+    config = "callbacks:\n  - init_args:\n      monitor: val/loss\nmodel:\n  class_path: b.Second\n"
+    alone = {"base.py": base, "run.yaml": config.replace("b.Second", "module.Model")}
+    assert "decides" in findings_of(UnsyncedMetric, source, alone)[0].message
+    assert "decides" not in findings_of(UnsyncedMetric, source, {"base.py": base, "b.py": other, "run.yaml": config})[0].message

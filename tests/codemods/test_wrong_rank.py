@@ -743,3 +743,16 @@ def test_the_argument_that_the_start_of_the_group_was_asked_by() -> None:
     lines = (*above, wrap)
     before, after = ([line.replace("{}", by) for line in lines] for by in ("dist.get_rank()", "args.local_rank"))
     check_transformed(WrongRank, script(*before), script(*after))
+
+
+def test_a_local_rank_that_is_the_rank_of_the_group() -> None:
+    """The processes that one machine starts join by it: there is one local rank 0 in all."""
+    start = "def run(local_rank, args):\n    args.local_rank = local_rank\n"
+    start += "    dist.init_process_group('nccl', init_method='env://', rank=args.local_rank, world_size=args.count)\n"
+    save = "    if args.local_rank == 0:\n        torch.save({}, f'{args.out}/last.pt')\n"
+    made = "\n\ndef main(args):\n    for rank in range(args.count):\n        Process(target=run, args=(rank, args)).start()\n"
+    head = HEAD + "from torch.multiprocessing import Process\n\n\n"
+    check_nothing(WrongRank, head + start + save + made)
+    rank = "    args.rank = dist.get_rank()\n"
+    joined = start.replace("rank=args.local_rank, world_size=args.count", "")
+    assert findings_of(WrongRank, head + joined + rank + save + "\n\nrun(int(os.environ['LOCAL_RANK']), args)\n")

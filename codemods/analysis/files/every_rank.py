@@ -15,6 +15,7 @@ from codemods.analysis.files.main_only_values import asks_for_main_only
 from codemods.analysis.files.own_paths import are_sure, callers_of
 from codemods.analysis.files.saving_hooks import saving_calls
 from codemods.analysis.files.shown_ranks import joins_below, shown_in
+from codemods.analysis.frameworks import transformers_pin
 from codemods.analysis.guards.entry_points import main_block
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS
 from codemods.analysis.names import dotted, last, qualified
@@ -26,8 +27,8 @@ from codemods.analysis.ranks.failing_ranks import ranks_unless_one_fails
 from codemods.analysis.ranks.first_device import is_tied_to_first_device
 from codemods.analysis.ranks.in_turn import in_turn
 from codemods.analysis.ranks.one_device import has_trainers_of_one_device
-from codemods.analysis.ranks.rank_guards import split_of
-from codemods.analysis.ranks.reach import to_a_launcher
+from codemods.analysis.ranks.rank_guards import Ranks, split_of
+from codemods.analysis.ranks.reach import called_by_framework, to_a_launcher
 from codemods.analysis.ranks.several_processes import several_processes
 from codemods.analysis.ranks.uses import CallSite, uses_of
 from codemods.analysis.variance.analysis import variance
@@ -75,6 +76,8 @@ def way_of_every_rank(
     if is_behind_an_end(module, node) or is_tied_to_first_device(project, module) or has_trainers_of_one_device(project, module):
         return None
     function = module.function_of(node)
+    if function is not None and _is_of_the_saving_one(project, module, function):
+        return None
     if function is None and (again := imports_again(module, node)) is not None:
         return Way(((module, node),), again)
     if _is_prepare_data(module, function) or _starts_processes(project, module, function) or runs_alone(module, function):
@@ -95,6 +98,14 @@ def way_of_every_rank(
             return Way(((module, node), *above.frames), above.shown)
     handed = made_elsewhere(project, module, function) if loose else None
     return Way(((module, node), handed[0]), handed[1]) if handed is not None else None
+
+
+def _is_of_the_saving_one(project: Project, module: SourceModule, function: FunctionNode) -> bool:
+    """True for `_save` of a Trainer of transformers, unless the version is shown to call it on every rank."""
+    if function.name != "_save" or called_by_framework(project, module, function) not in (Ranks.ZERO, Ranks.UNKNOWN):
+        return False
+    pin = transformers_pin(project, near=module.path)
+    return pin is None or not pin.surely_at_least((5, 23))
 
 
 def _is_prepare_data(module: SourceModule, function: FunctionNode | None) -> bool:
@@ -261,6 +272,8 @@ def _come_to(project: Project, module: SourceModule, function: FunctionNode | No
     owner = module.parent(function)
     used = uses_of(project, module, function).outside_tests()
     if isinstance(owner, ast.ClassDef):
+        if _is_of_the_saving_one(project, module, function):
+            return False
         if function.name in LIGHTNING_HOOKS | HF_CALLBACK_HOOKS and class_facts(project, module, owner).external:
             return True
     if any(to_a_launcher(place) for place in used.handed_on):

@@ -21,6 +21,7 @@ from codemods.analysis.guards.guard_split import (
     used_outside,
 )
 from codemods.analysis.guards.guarded_collectives import Guarded
+from codemods.analysis.ranks.collectives import OUT_OF_PLACE
 from codemods.analysis.ranks.rank_guards import ranks_at
 from codemods.analysis.ranks.same_way import parting_ways
 from codemods.findings import Applicability, Edit
@@ -86,8 +87,8 @@ def _in_place(place: Place, statement: ast.stmt, guard: ast.stmt) -> str:
     call = call_of(statement)
     if not isinstance(call, ast.Call) or place.site.guard.kind == "exit":
         return ""
-    name = next((s.collective.name for s in place.sites if s.node is call), "")
-    if name not in _OVERWRITING:
+    found = next((s.collective for s in place.sites if s.node is call), None)
+    if found is None or found.name not in _OVERWRITING or found.text.startswith(OUT_OF_PLACE):
         return ""
     names = {n for a in call.args for n in used_names(a)}
     return used_behind(names, guard, place.function, place.module)

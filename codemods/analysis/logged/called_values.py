@@ -20,6 +20,7 @@ from codemods.analysis.logged.value_kinds import (
     TO_NUMBER,
     Kind,
     Value,
+    is_gauge,
     join,
 )  # fmt: skip
 from codemods.analysis.metric_attributes import metric_attribute
@@ -50,10 +51,14 @@ def call_value(scope: Scope, node: ast.Call, path: Path, depth: int) -> Value:
         return attribute_by_pattern(scope, arguments[1], depth)
     if isinstance(node.func, ast.Name) and name in _BUILTINS and arguments and callee(scope, node) is None:
         return join([classify(scope, a, (), depth + 1) for a in arguments])
+    if is_gauge(name) or end == "elapsed_time":
+        return Value(Kind.GAUGE, f"{short(scope, node)} is this process's clock, or a gauge of its machine")
     if family(name) in NUMBER_FAMILIES or name.startswith("torch.cuda."):
         judged = [classify(scope, a, (), depth + 1) for a in arguments]
         hidden = [v for v in judged if v.kind >= Kind.LIST]
         traced = all(v.traced for v in judged)
+        if not hidden and _shows_a_gauge(judged):
+            return join(judged)
         return join(hidden) if hidden else Value(Kind.NUMBER, f"{short(scope, node)} is a number", traced)
     if family(name) in TENSOR_FAMILIES and "." in name and (not end[:1].isupper() or end in NEW_TENSORS):
         return _tensor_call(scope, node, name, arguments, depth)
@@ -107,6 +112,8 @@ def _tensor_call(scope: Scope, node: ast.Call, name: str, arguments: list[ast.ex
     deciding = [v for v in judged if v.kind >= Kind.LIST]
     if deciding:
         return join(deciding)
+    if _shows_a_gauge(judged):
+        return join(judged)
     if last(name) in NEW_TENSORS:
         return _new_tensor(scope, node, judged)
     for kind in (Kind.CPU, Kind.LOCAL):
@@ -116,6 +123,11 @@ def _tensor_call(scope: Scope, node: ast.Call, name: str, arguments: list[ast.ex
     if judged and all(v.kind is Kind.EQUAL for v in judged):
         return join(judged)
     return unknown(next((v.text for v in judged if v.kind is Kind.UNKNOWN), f"what {short(scope, node)} works on is not seen"))
+
+
+def _shows_a_gauge(judged: list[Value]) -> bool:
+    """True for what is made of clocks and gauges alone, with constants."""
+    return bool(judged) and max(v.kind for v in judged) is Kind.GAUGE
 
 
 def _new_tensor(scope: Scope, node: ast.Call, judged: list[Value]) -> Value:

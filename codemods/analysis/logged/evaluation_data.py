@@ -1,4 +1,4 @@
-"""How the project feeds and watches its evaluation: data that ranks may get unevenly, and the keys that decide something."""
+"""How the project feeds its evaluation: data that ranks may get unevenly."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ _MAKES_A_STREAM = late(
     rb"|streaming[ \t]*=[ \t]*True"
 )
 _SAMPLER = late(rb"sampler[ \t]*=(?!=)")
-_MONITOR = late(rb"\bmonitor[ \t]*=(?!=)|[\"']monitor[\"']")
 _NOT_CODE = ("docs/", "doc/", "third_party/")
 
 
@@ -127,61 +126,3 @@ def _shown(project: Project, path: str, pattern: re.Pattern[bytes]) -> SourceMod
 
 def _aside(path: str) -> bool:
     return is_test_file(path) or path.startswith(_NOT_CODE)
-
-
-# What decides
-
-
-def monitors(project: Project) -> dict[str, list[Place]]:
-    """Every key that a `monitor=`, a `"monitor":` or a line of YAML names, with its places."""
-    return project.keep("monitors", lambda: _monitors(project))
-
-
-def monitor_of(project: Project, key: str, near: str = "") -> Place | None:
-    """What decides by a key: in the file `near` if there is one, else the first place."""
-    found = monitors(project)
-    places = found.get(key) or found.get(f"{key}_epoch") or []
-    return next((place for place in places if place.path == near), places[0] if places else None)
-
-
-def watcher_of(project: Project, key: str, near: str) -> Place | None:
-    """What decides by a key that the file `near` logs: there, in a script that imports it, or in a configuration.
-
-    A monitor of the same name in a script of another model says nothing of this one.
-    """
-    found = monitors(project)
-    for place in [*found.get(key, []), *found.get(f"{key}_step", []), *found.get(f"{key}_epoch", [])]:
-        if place.path == near or not place.path.endswith(".py") or _uses(project, place.path, near):
-            return place
-    return None
-
-
-_YAML = late(r"^\s*(?:-\s*)?monitor:\s*[\"']?([^\s\"'#]+)", re.M)
-
-
-def _monitors(project: Project) -> dict[str, list[Place]]:
-    found: dict[str, list[Place]] = {}
-    for path in project.files_containing(b"monitor"):
-        module = None if is_test_file(path) else _shown(project, path, _MONITOR)
-        if module is not None:
-            _in_python(module, found)
-    for path in project.files_containing(b"monitor:", kinds=(".yaml", ".yml")):
-        text = (project.read(path) or b"").decode("utf-8", "replace")
-        for match in _YAML.finditer(text):
-            line = text.count("\n", 0, match.start(1)) + 1
-            found.setdefault(match.group(1), []).append(Place(f"`monitor: {match.group(1)}`", path, line))
-    return found
-
-
-def _in_python(module: SourceModule, found: dict[str, list[Place]]) -> None:
-    for call in module.nodes(ast.Call):
-        for keyword in call.keywords:
-            if keyword.arg == "monitor" and isinstance(keyword.value, ast.Constant):
-                name = last(qualified(module, call.func)) or "a call"
-                place = Place(f"{name}(monitor=…)", module.path, keyword.value.lineno)
-                found.setdefault(str(keyword.value.value), []).append(place)
-    for mapping in module.nodes(ast.Dict):
-        for key, value in zip(mapping.keys, mapping.values, strict=True):
-            if isinstance(key, ast.Constant) and key.value == "monitor" and isinstance(value, ast.Constant):
-                place = Place("a learning-rate scheduler's monitor", module.path, value.lineno)
-                found.setdefault(str(value.value), []).append(place)

@@ -91,5 +91,5 @@ def _call(out: dict[str, list[Bound]], call: ast.Call) -> None:
     # dist.all_gather fills its first argument; the method of a module or an accelerator gives a new value
     gathers = last(name).startswith("all_gather") and len(call.args) > 1 and name.partition(".")[0] in ("dist", "torch")
     in_place = (gathers or last(name) in IN_PLACE) and call.args and isinstance(call.args[0], ast.Name)
-    if in_place and "functional" not in name:
+    if in_place and "functional" not in name and "funcol" not in name:
         out.setdefault(call.args[0].id, []).append(Bound(call))  # type: ignore[attr-defined]

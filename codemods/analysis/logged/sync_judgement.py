@@ -11,7 +11,6 @@ from codemods.analysis.frameworks import lightning_pin
 from codemods.analysis.hooks import EVALUATION_HOOKS, TRAINING_EPOCH_HOOKS, TRAINING_HOOKS
 from codemods.analysis.logged.accumulated import puts_into
 from codemods.analysis.logged.divergent_dicts import dictionary_divergence
-from codemods.analysis.logged.evaluation_data import watcher_of
 from codemods.analysis.logged.local_values import local_values
 from codemods.analysis.logged.log_calls import (
     LogCall,
@@ -24,6 +23,7 @@ from codemods.analysis.logged.log_calls import (
 )
 from codemods.analysis.logged.log_keys import unsettled_parts
 from codemods.analysis.logged.means import is_plain_mean, plain_extreme
+from codemods.analysis.logged.monitors import watcher_of
 from codemods.analysis.logged.own_programs import evaluates_on_the_whole_set, nobody_fits
 from codemods.analysis.logged.pending_metrics import Place as WatchedPlace
 from codemods.analysis.logged.possible_keys import possible_keys
@@ -42,7 +42,7 @@ from codemods.findings import Applicability
 SAFE, UNSAFE, DISPLAY = Applicability.SAFE, Applicability.UNSAFE, Applicability.DISPLAY
 _GATHERS = ("gather", "all_gather", "all_gather_object", "gather_object", "all_reduce")
 _EPOCH_HOOKS = TRAINING_EPOCH_HOOKS | frozenset(h for h in EVALUATION_HOOKS if "epoch" in h)
-NEEDS_NOTHING = (Kind.METRIC_OBJECT, Kind.REDUCED, Kind.EQUAL)
+NEEDS_NOTHING = (Kind.METRIC_OBJECT, Kind.REDUCED, Kind.EQUAL, Kind.GAUGE)
 
 
 def judge_alone(log: LogCall) -> Verdict | None:
@@ -133,7 +133,7 @@ def watched_step(log: LogCall, found: Entries) -> WatchedPlace | None:
 
 def watched_key(log: LogCall) -> WatchedPlace | None:
     """What monitors one of the keys of the call."""
-    return next((place for key in possible_keys(log) if (place := watcher_of(log.project, key, log.module.path))), None)
+    return next((place for key in possible_keys(log) if (place := watcher_of(log.project, key, log.facts))), None)
 
 
 def _reduced_anyway(log: LogCall) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import IntEnum
 
+from codemods.late_pattern import late
 from codemods.record import record
 
 
@@ -12,14 +13,15 @@ class Kind(IntEnum):
     """From the most harmless to the one that decides: of several sources the higher kind wins."""
 
     EQUAL = 0  # the same on every rank: a learning rate, an epoch, a constant
-    NUMBER = 1  # a Python or numpy number of this rank: Lightning makes a tensor on the module's device of it
-    LOCAL = 2  # a tensor of this rank, on the module's device
-    CPU = 3  # a tensor that may sit on the CPU, where NCCL cannot reduce it (Lightning >= 2.1, issue #18803)
-    UNKNOWN = 4
-    LIST = 5  # worked out from what the steps gathered on this rank
-    REDUCED = 6  # gathered, reduced or computed by a metric
-    METRIC_RESULT = 7  # what `metric(preds, y)` returned: the batch's value
-    METRIC_OBJECT = 8
+    GAUGE = 1  # a clock or a memory gauge: the machine's own, or its peak counts, which a mean over ranks hides
+    NUMBER = 2  # a Python or numpy number of this rank: Lightning makes a tensor on the module's device of it
+    LOCAL = 3  # a tensor of this rank, on the module's device
+    CPU = 4  # a tensor that may sit on the CPU, where NCCL cannot reduce it (Lightning >= 2.1, issue #18803)
+    UNKNOWN = 5
+    LIST = 6  # worked out from what the steps gathered on this rank
+    REDUCED = 7  # gathered, reduced or computed by a metric
+    METRIC_RESULT = 8  # what `metric(preds, y)` returned: the batch's value
+    METRIC_OBJECT = 9
 
 
 @record
@@ -51,6 +53,11 @@ EQUAL_ATTRIBUTES = frozenset(
 )  # fmt: skip
 TO_NUMBER = frozenset({"float", "int", "len", "round", "bool"})  # as functions: x.float() is a tensor still
 NUMBER_FAMILIES = frozenset({"numpy", "math", "time", "statistics", "psutil", "sklearn", "scipy", "datetime", "random"})
+# Clocks and gauges: by package, by the words of a function of torch's devices, by the method of a CUDA event.
+GAUGE_FAMILIES = frozenset({"time", "psutil", "datetime", "resource", "pynvml", "GPUtil", "timeit", "tracemalloc"})
+_DEVICE_GAUGE = late(
+    r"^torch\.(?:cuda|mps|xpu|npu|accelerator)\.(?:memory\.)?\w*(?:memory|mem_get_info|utilization|temperature|power_draw)"
+)
 ON_CPU = frozenset({"cpu", "numpy", "from_numpy"})
 NEW_TENSORS = frozenset(
     {"tensor", "as_tensor", "zeros", "ones", "full", "arange", "FloatTensor", "Tensor", "LongTensor", "empty", "rand", "randn",
@@ -61,6 +68,11 @@ TENSOR_FAMILIES = frozenset(
     {"torch", "torchmetrics", "torchvision", "torchaudio", "einops", "kornia", "torch_scatter", "torch_geometric"}
 )  # fmt: skip
 MODEL_WORDS = ("loss", "criterion", "crit", "model", "net", "encoder", "decoder", "head", "backbone", "forward", "step")
+
+
+def is_gauge(name: str) -> bool:
+    """True for the qualified name of a function that reads a clock or how full a memory is."""
+    return name.partition(".")[0] in GAUGE_FAMILIES or _DEVICE_GAUGE.search(name) is not None
 
 
 def join(values: Iterable[Value]) -> Value:

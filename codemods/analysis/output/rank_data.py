@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterable
 
 from codemods.analysis.class_index import ClassFacts, Role, class_facts
+from codemods.analysis.logged.value_kinds import EQUAL_ATTRIBUTES
 from codemods.analysis.names import dotted, last
 from codemods.analysis.output.natures import MODEL_NAMES
 from codemods.data.host_only import MUTATORS
@@ -16,6 +17,7 @@ from codemods.source import FunctionNode, SourceModule, walk
 # What a step or batch hook is handed, and what people call the model's answers.
 _BATCH = frozenset({"batch", "outputs", "output", "preds", "predictions", "logits", "targets", "labels", "samples", "images"})
 _STEP = late(r"(^|_)step(_|$)|_batch_(start|end)$|^forward$|_epoch_end_outputs")
+_COUNTERS = frozenset({"batch_idx", "dataloader_idx"})
 _GATHERS = ("all_gather", "gather_for_metrics", "gather_object", "all_gather_object", "all_reduce", "gather")
 
 
@@ -73,14 +75,30 @@ def _lightning_modules(project: Project, attribute: str) -> list[tuple[SourceMod
 
 def _filled(attribute: str, homes: Iterable[tuple[SourceModule, ast.ClassDef]], name: str) -> str:
     """Where `self.attribute` is filled or set by a function that sees batches."""
-    for _, home in homes:
+    for module, home in homes:
         for function in home.body:
             if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)) or not sees_batches(function):
                 continue
             for node in walk(function):
-                if _changes(node, f"self.{attribute}"):
+                if _changes(node, f"self.{attribute}") and not _counts_alike(module, node):
                     return f"`{name}` is filled in {home.name}.{function.name} with what this rank has seen"
     return ""
+
+
+def _counts_alike(module: SourceModule, node: ast.AST) -> bool:
+    """True where what is put in is the Trainer's count, or one more: `self.done = trainer.global_step + 1`, `self.n += 1`."""
+    up = module.parent(node)
+    if isinstance(up, ast.AugAssign):
+        return isinstance(up.value, ast.Constant)
+    return isinstance(up, (ast.Assign, ast.AnnAssign)) and up.value is not None and _is_a_count(up.value)
+
+
+def _is_a_count(node: ast.expr) -> bool:
+    if isinstance(node, ast.BinOp):
+        return _is_a_count(node.left) and _is_a_count(node.right)
+    if isinstance(node, ast.Attribute):
+        return node.attr in EQUAL_ATTRIBUTES and last(dotted(node.value)).lstrip("_") in ("trainer", "self", "pl_module")
+    return isinstance(node, ast.Constant) or (isinstance(node, ast.Name) and node.id in _COUNTERS)
 
 
 def sees_batches(function: FunctionNode) -> bool:

@@ -24,6 +24,8 @@ TORCH = frozenset(
      "scatter_object_list", "all_to_all", "all_to_all_single", "monitored_barrier", "new_group", "init_process_group",
      "all_reduce_coalesced", "all_gather_coalesced"}
 )  # fmt: skip
+# Their functions return the result and leave the argument alone (measured with torch 2.13).
+OUT_OF_PLACE = ("torch.distributed.nn.", "torch.distributed._functional_collectives.")
 # Functions of other packages, by qualified name without its first parts.
 PACKAGES = {
     "accelerate": frozenset({"gather", "gather_object", "broadcast", "broadcast_object_list", "reduce", "pad_across_processes",

@@ -27,6 +27,7 @@ from codemods.analysis.ranks.counted_among import (
 from codemods.analysis.ranks.rank_members import end_of
 from codemods.analysis.ranks.rank_sources import shows_processes
 from codemods.analysis.ranks.worked_out_ranks import worked_out_rank
+from codemods.data.rank_names import LOCAL_NAMES
 from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.record import record
@@ -248,7 +249,9 @@ def _is_for_one_node(project: Project) -> bool:
             if pair.use is not Use.GROUP or pair.size is None:
                 continue
             index, size = index_among(project, module, pair.index), size_among(project, module, pair.size)
-            if index is not None and index.one_node and size not in (Among.WORLD, Among.PRODUCT):
+            # A `local_rank` that nothing shows the source of is the rank of the group here: there is one such process in all.
+            local = index.one_node if index is not None else end_of(pair.index).lstrip("_") in LOCAL_NAMES
+            if local and size not in (Among.WORLD, Among.PRODUCT):
                 return True
     return False
 

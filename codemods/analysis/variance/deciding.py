@@ -13,9 +13,11 @@ from codemods.analysis.ranks.rank_sets import Ranks
 from codemods.analysis.variance.paths import is_none, own_field
 from codemods.analysis.variance.shares import length_of
 from codemods.analysis.variance.state import State
-from codemods.analysis.variance.values import SAME, UNKNOWN, Cause, Proof, Value, differing, join, made_of, plain
+from codemods.analysis.variance.values import SAME, TELLS, UNKNOWN, Cause, Proof, Value, differing, join, made_of, plain
 from codemods.data.rank_variance import IS_KIND
 from codemods.record import replace
+
+_ASKED_BY_PYTHON = frozenset({"__len__", "__bool__", "__iter__", "__next__", "__getitem__", "__contains__", "__call__"})
 
 
 def test_value(state: State, node: ast.expr) -> Value:
@@ -57,6 +59,8 @@ def _holds_entries(state: State, name: ast.Name) -> bool:
 
 def _compared(state: State, node: ast.Compare) -> Value:
     ends = [node.left, *node.comparators]
+    if any(_is_bound_method(e) for e in ends):
+        return SAME
     if any(is_none(e) for e in ends):
         return _presence(state, node, join(state.value(e) for e in ends))
     if all(isinstance(op, (ast.In, ast.NotIn)) for op in node.ops):
@@ -67,6 +71,11 @@ def _compared(state: State, node: ast.Compare) -> Value:
             return length_of(state.value(ends[-1]))  # which keys there are
     found = state.values[id(node)] = made_of(*(state.value(e) for e in ends))
     return found
+
+
+def _is_bound_method(node: ast.expr) -> bool:
+    """True for `rows.__len__` without a call: a method is equal to no number, whatever the rows are."""
+    return isinstance(node, ast.Attribute) and node.attr in _ASKED_BY_PYTHON
 
 
 def _is_text(state: State, node: ast.expr) -> bool:
@@ -80,11 +89,17 @@ def _is_text(state: State, node: ast.expr) -> bool:
     return isinstance(value, (ast.Constant, ast.Call)) and _is_text(state, value)
 
 
+def _is_the_rank(value: Value) -> bool:
+    """True for the number itself, which every rank has: nothing that only some ranks were given."""
+    return value.origin is not None and value.origin.text.endswith(TELLS)
+
+
 def _presence(state: State, node: ast.expr, value: Value) -> Value:
     """Whether something is there: it differs where the value may be missing on a rank, or only some ranks were given one."""
     if value.params and not value.cause.differs:
         value = _of_fields(state, node, value)
-    if value.optional or (value.cause is Cause.RANK and not value.decided):
+    given = value.cause is Cause.RANK and not value.decided and not _is_the_rank(value)
+    if value.optional or given:
         return plain(replace(value, optional=False))
     return UNKNOWN if value.params else SAME
 

@@ -13,7 +13,7 @@ from codemods.analysis.variance.calls import call_value
 from codemods.analysis.variance.deciding import test_value
 from codemods.analysis.variance.lookup import attribute_value, name_value
 from codemods.analysis.variance.meetings import shown
-from codemods.analysis.variance.paths import entry_of, is_none, names_device, unpacked
+from codemods.analysis.variance.paths import as_many_rounds, entry_of, is_none, names_device, unpacked
 from codemods.analysis.variance.shares import item_value
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.values import SAME, Cause, Kind, Proof, Value, along, differing, join, made_of
@@ -87,8 +87,7 @@ def _conditional(state: State, node: ast.IfExp) -> Value:
         return value_of(state, node.body if several else node.orelse)
     test = test_value(state, node.test)
     state.tests[id(node.test)] = test
-    one, other = unpacked(node.body), unpacked(node.orelse)
-    if one.__class__ is other.__class__ and ast.dump(one) == ast.dump(other):  # a bar on rank 0, none on the others
+    if as_many_rounds(node.body, node.orelse):
         return value_of(state, unpacked(node.orelse))
     arms = join((value_of(state, node.body), value_of(state, node.orelse)))
     if not (test.cause.differs or test.params):

@@ -14,7 +14,20 @@ from codemods.analysis.ranks.rank_sources import rank_source
 from codemods.analysis.variance.meetings import meet_behind
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.substitution import fields_of, substituted
-from codemods.analysis.variance.values import SAME, UNKNOWN, Cause, Kind, Proof, Thing, Value, at_most, differing, join, plain
+from codemods.analysis.variance.values import (
+    SAME,
+    TELLS,
+    UNKNOWN,
+    Cause,
+    Kind,
+    Proof,
+    Thing,
+    Value,
+    at_most,
+    differing,
+    join,
+    plain,
+)
 from codemods.data.rank_names import MEMBER_WORD, speaks_of_rank
 from codemods.data.rank_variance import DESCRIPTIONS, LOSS_NAME
 from codemods.record import replace
@@ -64,7 +77,7 @@ def _as_rank(state: State, node: ast.Name | ast.Attribute | ast.Call) -> Value |
     if rank_source(state.module, node, state.project) is None and known_split(state.module, node, state.project) is None:
         return None
     shown = Proof.PROVEN if isinstance(node, ast.Call) or _is_bound_to_rank(state, node) else Proof.LIKELY
-    return differing(Cause.RANK, shown, state.link(node, f"`{state.short(node)}` tells the rank"))
+    return differing(Cause.RANK, shown, state.link(node, f"`{state.short(node)}` {TELLS}"))
 
 
 def _is_bound_to_rank(state: State, node: ast.AST) -> bool:

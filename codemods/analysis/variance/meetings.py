@@ -8,7 +8,7 @@ from codemods.analysis.call_graph import FunctionSite
 from codemods.analysis.class_index import ClassSite, Role, class_facts
 from codemods.analysis.class_values import class_values
 from codemods.analysis.names import dotted, family
-from codemods.analysis.ranks.collectives import Collective
+from codemods.analysis.ranks.collectives import OUT_OF_PLACE, Collective
 from codemods.analysis.ranks.trace_items import Step
 from codemods.analysis.variance.heirs import held_by_heirs
 from codemods.analysis.variance.objects import wrapped
@@ -94,6 +94,8 @@ def collective_value(state: State, node: ast.Call, found: Collective, args: list
     if found.writes_its_part:  # each rank writes its own part, and waits for nobody under plain DDP
         return SAME
     meet(state, node, Meeting(found.name, (step,), carries=not found.waits_only))
+    if found.text.startswith(OUT_OF_PLACE):
+        return SAME
     if found.name in TO_ONE_RANK and found.framework == "torch":
         return _sum_of_one_rank(state, node)
     position = IN_PLACE.get(found.name)

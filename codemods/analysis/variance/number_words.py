@@ -16,6 +16,10 @@ _FIELDS = frozenset({"avg", "global_avg", "average", "val", "mean", "value"})  #
 _ASKED = re.compile(r"^(get_|mean_|compute_)?(acc(uracy)?|precision|recall|f1(_score)?|m?iou|dice|auc|auroc|error)$", re.I)
 _MESSAGE = re.compile(r"(^|_)(msg|message|str|string|text|line|log)(_|$)", re.I)
 _TEXTS = 8  # pieces of a text that are looked at
+# An entry of the statistics of an epoch that is a setting of the optimizer or a counter: `stats["lr"]`.
+_SETTING = re.compile(
+    r"(^|[_/ .-])(lrs?|lr_?\d+|lr_\w+|learning_?rate|weight_?decay|momentum|epochs?|global_?steps?|iterations?)$", re.I
+)
 _PICTURES = frozenset({"Image", "Video", "Html", "Audio", "Table", "Histogram"})
 
 
@@ -30,6 +34,8 @@ def is_number(node: ast.expr) -> bool:
         return is_number(node.left) or is_number(node.right)
     if isinstance(node, ast.Subscript):
         key = node.slice.value if isinstance(node.slice, ast.Constant) else ""
+        if isinstance(key, str) and _SETTING.search(key):
+            return False
         return is_number(node.value) or bool(isinstance(key, str) and METRIC_NAME.search(key))
     name = last(dotted(node))
     if name in _FIELDS and isinstance(node, ast.Attribute):

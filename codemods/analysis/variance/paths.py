@@ -44,6 +44,25 @@ def unpacked(node: ast.expr) -> ast.expr:
     return node
 
 
+def as_many_rounds(one: ast.expr, other: ast.expr) -> bool:
+    """True for `tqdm(loader)` and `loader`, `trange(n)` and `range(n)`: a bar on rank 0, none on the others."""
+    (word, parts), (other_word, other_parts) = _rounds(one), _rounds(other)
+    if word != other_word or len(parts) != len(other_parts):
+        return False
+    return all(a.__class__ is b.__class__ and ast.dump(a) == ast.dump(b) for a, b in zip(parts, other_parts, strict=True))
+
+
+def _rounds(node: ast.expr) -> tuple[str, list[ast.expr]]:
+    """What a loop goes through: the arguments of a `range`, or the thing itself."""
+    while isinstance(node, ast.Call) and (word := last(dotted(node.func))) and node.args:
+        if word in ("range", "trange", "prange"):
+            return "range", node.args
+        if word not in PASSED_ON:
+            break
+        node = node.args[-1] if word == "map" else node.args[0]
+    return "", [node]
+
+
 _ROUND_IT = frozenset({"sorted", "list", "tuple", "enumerate", "reversed", "tqdm"})
 
 

@@ -12,7 +12,7 @@ from codemods.analysis.variance.assignments import annotated_assign, assign, aug
 from codemods.analysis.variance.binding import bind, bind_counter, bind_elements
 from codemods.analysis.variance.deciding import test_value
 from codemods.analysis.variance.meetings import make_same
-from codemods.analysis.variance.paths import goes_through_entries, is_none, parameters, path_of, unpacked
+from codemods.analysis.variance.paths import as_many_rounds, goes_through_entries, is_none, parameters, path_of, unpacked
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.values import SAME, Cause, Kind, Proof, Thing, Value, differing, join, plain
 from codemods.data.rank_variance import LOADS, PROCESS_EXITS
@@ -164,9 +164,10 @@ def _alike(node: ast.If) -> set[str]:
     given: list[dict[str, ast.expr]] = []
     for arm in (node.body, node.orelse):
         simple = ((s.targets[0], s.value) for s in arm if isinstance(s, ast.Assign))
-        given.append({target.id: unpacked(value) for target, value in simple if isinstance(target, ast.Name)})
-    kept = {n for n, value in given[0].items() if n in given[1] and ast.dump(given[1][n]) == ast.dump(value)}
-    kept |= {n for arm in given for n, value in arm.items() if isinstance(value, ast.Name) and value.id == n}
+        given.append({target.id: value for target, value in simple if isinstance(target, ast.Name)})
+    kept = {n for n, value in given[0].items() if n in given[1] and as_many_rounds(given[1][n], value)}
+    bare = ((n, unpacked(value)) for arm in given for n, value in arm.items())
+    kept |= {n for n, value in bare if isinstance(value, ast.Name) and value.id == n}
     return kept | (_filled_in(node.body) & _filled_in(node.orelse) if node.orelse else set())
 
 

@@ -38,6 +38,10 @@ class Proof(IntEnum):
     PROVEN = 2
 
 
+# How the text of a link ends that says where the number of the process itself was asked for.
+TELLS = "tells the rank"
+
+
 @record
 class Link:
     """One step of the way that a value came."""

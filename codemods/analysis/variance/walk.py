@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from functools import cached_property
 
 from codemods.analysis.ranks.rank_branches import known_split
-from codemods.analysis.ranks.rank_sets import Ranks
+from codemods.analysis.ranks.rank_sets import Ranks, negated
 from codemods.analysis.ranks.several_processes import several_processes
 from codemods.analysis.variance.exceptions import caught
 from codemods.analysis.variance.exits import asks_number, cases_of, ends_process, leaving_of, own_break
@@ -17,6 +17,7 @@ from codemods.analysis.variance.partings import Form, Mismatch
 from codemods.analysis.variance.state import Meeting
 from codemods.analysis.variance.values import Cause, Value
 from codemods.analysis.variance.ways import Statements, Ways, missed_of, sort_of
+from codemods.record import replace
 from codemods.source import walk_block
 
 Arms = list[list[ast.stmt]]
@@ -80,7 +81,10 @@ class Walk(Ways):
             raising = leaving_of(node.body)
             if isinstance(raising, ast.Raise) and (met := self.meets(rest) or self.meets(loop or ())):
                 yield Mismatch(Form.FAILS, node, value, met[0], raising)
-        yield from self._missed_by_arms(node, value, arms, ways)
+        for found in self._missed_by_arms(node, value, arms, ways):
+            named = self._waiting(node, found, arms, rest, loop)
+            if named is not None:
+                yield named
         if value.cause is not Cause.RANK:
             yield from inner_exits(self, node, value, arms, rest, loop)
         else:
@@ -102,6 +106,24 @@ class Walk(Ways):
                     missed = next(alike, missed)
                 held = any(m is missed for each in arms for m in self.meets(each))
                 yield Mismatch(Form.LEAVES if leaving is not None and not held else Form.DECIDES, node, value, missed, leaving)
+
+    def _waiting(
+        self, node: ast.stmt, found: Mismatch, arms: Arms, rest: Statements, loop: Statements | None
+    ) -> Mismatch | None:
+        """By a test of the rank and of more (`rank == 0 and stop`) the ranks wait that it never lets through: where they do.
+
+        What stands under a test of the same rank below is no place of theirs. None where they wait nowhere.
+        """
+        split = known_split(self.state.module, node.test, self.state.project) if isinstance(node, ast.If) else None
+        if split is None or split.alone or found.form is not Form.LEAVES or found.leaving is None:
+            return found
+        stays = 1 if leaving_of(arms[0]) is not None else 0
+        side = negated(split.false if stays == 0 else split.true)
+        if side is Ranks.UNKNOWN:
+            return found
+        theirs, left = self.way(arms[stays], rest, loop, side), self.way(arms[1 - stays], rest, loop)
+        missed = missed_of(theirs or [], left or [])
+        return replace(found, meeting=missed) if missed is not None else None
 
     def _sides(self, node: ast.stmt, value: Value, arms: Arms) -> list[Ranks | None]:
         """The ranks that take each arm, where a test of the rank alone decides."""
