@@ -19,7 +19,8 @@ from codemods.analysis.guards.entry_points import main_block
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.output.effect_kinds import names_rank
-from codemods.analysis.output.script_guards import claims_one_process, run_before
+from codemods.analysis.output.run_before import run_before
+from codemods.analysis.output.script_guards import claims_one_process
 from codemods.analysis.ranks.cannot_run import is_behind_an_end
 from codemods.analysis.ranks.device_tests import asks_for_a_device
 from codemods.analysis.ranks.failing_ranks import ranks_unless_one_fails
