@@ -5,7 +5,6 @@ import textwrap
 import pytest
 
 from codemods.codemod import DdpCodemod
-from codemods.findings import Applicability
 from codemods.ranks.unguarded_file_io import UnguardedFileIo
 from codemods.ranks.unguarded_print import UnguardedPrint
 from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of
@@ -974,14 +973,6 @@ def test_others_list_the_folder_behind_it(listing: str, reader: str) -> None:
     (found,) = findings_of(UnguardedFileIo, source)
     assert found.fix is not None
     assert any("barrier()" in str(e) for e in found.fix.edits), found.fix.edits
-
-
-def test_no_barrier_goes_into_a_loop_that_may_have_more_rounds_elsewhere() -> None:
-    source = FOLDER.replace("GLOB", "glob.glob(where + '/*.png')").replace("READER", "pictures(self.folder)")
-    source = source.replace("range(4)", "pl_module.names").replace("{i}", "{name}").replace("for i", "for name")
-    source = source.replace("self.pictures[i]", "self.pictures")
-    (found,) = findings_of(UnguardedFileIo, source)
-    assert found.applicability is Applicability.DISPLAY or "barrier()" in str(found.fix), found
 
 
 def test_what_others_list_needs_a_barrier_in_any_way_it_is_guarded() -> None:

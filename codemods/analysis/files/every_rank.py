@@ -17,6 +17,7 @@ from codemods.analysis.files.saving_hooks import saving_calls
 from codemods.analysis.files.shown_ranks import joins_below, shown_in
 from codemods.analysis.guards.entry_points import main_block
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS
+from codemods.analysis.loading.spawned import spawns_elsewhere
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.output.effect_kinds import names_rank
 from codemods.analysis.output.run_before import run_before
@@ -210,7 +211,7 @@ def _leaves(block: list[ast.stmt]) -> bool:
 
 def _starts_processes(project: Project, module: SourceModule, function: FunctionNode | None) -> bool:
     """True for a function that starts the processes of the run, itself or by what it calls: it goes on in the one that waits."""
-    if _starts(module, function):
+    if _starts(module, function) or spawns_elsewhere(project, module, function):
         return True
     if not any(module.holds(name.encode()) for name in _STARTED):
         return False
