@@ -126,3 +126,73 @@ if __name__ == "__main__":
 )
 def test_a_name_of_a_script_that_is_off(line: str, is_never: bool) -> None:
     assert never(SCRIPT.format(line=line), {}) is is_never
+
+
+def step(test: str, *, hook: str = "predict_step", bases: str = "pl.LightningModule", decorator: str = "") -> str:
+    return (
+        f"import lightning.pytorch as pl\n\nclass Tagger({bases}):\n{decorator}"
+        f"    def {hook}(self, batch, batch_idx, verbose=False, whole=True):\n        {test}\n            print('here')\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "test",
+    ["if verbose:", "if not whole:", "if verbose and len(batch) < 4:", "if whole:\n            return batch\n        else:"],
+)
+def test_an_argument_of_a_hook_that_no_framework_gives(test: str) -> None:
+    assert never(step(test), {})
+
+
+@pytest.mark.parametrize("call", ["model.tag(batch, 0)", "self.tag(batch, batch_idx=0)", "Tagger().tag(rows, 1)"])
+def test_one_that_no_call_of_the_name_gives(call: str) -> None:
+    assert never(step("if verbose:", hook="tag"), {"run.py": f"from module import Tagger\n{call}\n"})
+    fields = "class Rows:\n    def __init__(self, tag):\n        self.tag = tag\n    def get(self):\n        return self.tag\n"
+    assert never(step("if verbose:", hook="tag"), {"run.py": f"from module import Tagger\n{call}\n{fields}"})
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "model.tag(batch, 0, True)",
+        "model.tag(batch, 0, verbose=args.verbose)",
+        "model.tag(*given)",
+        "model.tag(batch, **options)",
+        "jobs.submit(model.tag, batch)",
+        "import fire\nfire.Fire(Tagger)\nmodel.tag(batch, 0)",
+    ],
+)
+def test_one_that_some_call_may_give(call: str) -> None:
+    assert not never(step("if verbose:", hook="tag"), {"run.py": f"from module import Tagger\n{call}\n"})
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        step("if verbose:", bases="Base"),
+        step("if verbose:", decorator="    @command\n"),
+        step("if verbose:", hook="forward"),
+        step("if whole:"),
+        step("if verbose or not whole:"),
+        step("verbose = bool(batch)\n        if verbose:"),
+        step("if stage:", hook="setup").replace("verbose=False", "stage=None"),
+    ],
+)
+def test_one_that_a_framework_or_the_method_may_set(source: str) -> None:
+    assert not never(source, {})
+
+
+STAR = """\
+import glob
+import os
+
+def clear(folder, name):
+    pattern = os.path.join(folder, "PART")
+    if os.path.exists(pattern):
+        print("clear")
+"""
+
+
+def test_no_file_is_called_as_a_pattern() -> None:
+    assert never(STAR.replace("PART", "*.png"), {})
+    assert not never(STAR.replace("PART", "last.png"), {})
+    assert not never(STAR.replace("PART", "*.png").replace("os.path.exists(pattern)", "glob.glob(pattern)"), {})

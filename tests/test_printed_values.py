@@ -207,3 +207,44 @@ ROLES = """
 def test_a_process_of_one_role_prints_for_that_role() -> None:
     check_nothing(UnguardedPrint, HEAD + textwrap.dedent(ROLES.format(test="args.rank == 0")))
     assert len(findings_of(UnguardedPrint, HEAD + textwrap.dedent(ROLES.format(test="args.serves")))) == 2
+
+
+STEP = """\
+import lightning.pytorch as pl
+
+class Tagger(pl.LightningModule):
+    def HOOK(self, batch, batch_idx):
+        TEST
+            print(WHAT)
+            return None
+        return self(batch)
+"""
+
+
+def step(test: str, what: str = "'the batch is short'", hook: str = "predict_step") -> str:
+    return STEP.replace("TEST", test).replace("WHAT", what).replace("HOOK", hook)
+
+
+@pytest.mark.parametrize(
+    ("test", "what"),
+    [
+        ("if len(batch) < self.size:", "'the batch is short'"),
+        ("if len(batch['rows']) != 8:", "f'{len(batch[\"rows\"])} rows are left out'"),
+        ("if self.told:", "len(batch['rows'])"),
+        ("if self.told:", "batch['names']"),
+    ],
+)
+def test_predict_hands_out_unpadded_shares(test: str, what: str) -> None:
+    """Lightning gives `predict` a sampler that pads nothing: the last batch of one rank is shorter than that of another."""
+    check_nothing(UnguardedPrint, step(test, what))
+
+
+@pytest.mark.parametrize("hook", ["validation_step", "test_step"])
+def test_an_evaluation_hands_out_as_many_items_on_every_rank(hook: str) -> None:
+    (found,) = findings_of(UnguardedPrint, step("if len(batch) < self.size:", hook=hook))
+    assert found.applicability is Applicability.SAFE
+
+
+def test_what_predict_prints_of_all_ranks_is_a_repetition() -> None:
+    (found,) = findings_of(UnguardedPrint, step("if self.told:", "'predicting'"))
+    assert found.applicability is Applicability.SAFE

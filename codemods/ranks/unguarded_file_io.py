@@ -28,7 +28,7 @@ from codemods.analysis.files.save_repairs import holds_save
 from codemods.analysis.files.told_files import advice_for, is_above_the_start, message_of, short
 from codemods.analysis.files.written_saves import is_of_saves
 from codemods.analysis.guards.before_group import group_comes_later, is_of_group
-from codemods.analysis.guards.file_handover import Write
+from codemods.analysis.guards.file_handover import Write, first_use
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, OBSERVERS
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.output.effects import Effect, Kind, effects_of, effects_of_function, names_rank, phrases
@@ -58,7 +58,7 @@ from codemods.findings import Applicability, Edit, Evidence, Finding, WrapInGuar
 from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.sites import Site
-from codemods.source import FunctionNode, SourceModule, line_of, once_a_module, walk
+from codemods.source import FunctionNode, SourceModule, line_of, once_a_module, walk, walk_scope
 
 _CLASSES = (Role.LIGHTNING_CALLBACK, Role.LIGHTNING_MODULE, Role.HF_CALLBACK)
 _HOOKS = OBSERVERS | HF_CALLBACK_HOOKS
@@ -401,7 +401,19 @@ class UnguardedFileIo(DdpCodemod):
             return
         message = f"every rank runs {function.name}, and {phrases(files[:1])}: the ranks overwrite each other's output"
         reason = f"every rank may need what else is done there ({phrases(rest)}): put the writing alone under a guard"
+        if (line := _used_behind(project, module, function)) is not None:
+            reason += f", and a barrier behind it: every rank uses what is written in line {line}"
         yield self.finding(module, function, message, reason=reason)
+
+
+def _used_behind(project: Project, module: SourceModule, function: FunctionNode) -> int | None:
+    """The line in which every rank uses what a hook has written."""
+    calls = [c for c in walk_scope(function) if isinstance(c, ast.Call)]
+    for call, found in ((c, f) for c in calls if (f := file_call(module, c)) is not None and f.act in CHANGES):
+        write = Write(found.act, forms(module, found.path), module, call, "")
+        if (used := first_use(project, module, module.statement_of(call), [write])) is not None:
+            return line_of(used.use.call)
+    return None
 
 
 def _trimmed(project: Project, module: SourceModule, run: Run) -> Run:
@@ -459,7 +471,7 @@ def _for_some(project: Project, effect: Effect) -> bool:
     calls = [c for c in home.nodes(ast.Call) if c.lineno == effect.line] if home is not None else []
     if home is None or not calls:
         return False
-    if is_for_some(project, home, calls[0]):
+    if is_for_some(project, home, calls[0]) or is_never_asked_for(project, home, calls[0]):
         return True
     paths = [f.path for c in calls for opened in (c, *_handle_of(home, c)) if (f := file_call(home, opened)) is not None]
     return any(_is_of_a_rank(project, home, p) or _is_given_own(project, home, p) for p in paths)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.distribution import is_test_module
+from codemods.analysis.files.never_true import is_never_put_out
 from codemods.analysis.output.effects import Effects, Kind, effects_of, phrases
 from codemods.analysis.output.observers import GATHER_FIRST, Observer, observers, transformers_body
 from codemods.analysis.output.rank_data import rank_local
@@ -98,6 +99,8 @@ class UnguardedHook(DdpCodemod):
                 continue
             made = observers(project, module, node)
             for observer in made.values():
+                if all(is_never_put_out(project, e.path, e.line) for e in observer.effects.output):
+                    continue
                 if not is_run_by_nobody(project, module, observer.function.body[0]):
                     yield self._decorate(module, observer, _group(module, node, observer, made))
             if class_facts(project, module, node).is_a(Role.HF_CALLBACK):

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import ast
+
 import pytest
 
+from codemods.analysis.ranks.rank_tests import split_of
 from codemods.checkpoints.unguarded_save import UnguardedSave
 from codemods.ranks.makedirs_race import MakedirsRace
-from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of
+from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of, project_of
 
 HOOK = """\
     import os
@@ -631,3 +634,110 @@ def test_nothing_of_what_only_the_save_of_a_trainer_calls(pin: str) -> None:
 def test_what_a_trainer_calls_on_every_rank() -> None:
     assert findings_of(MakedirsRace, STORED, trainer_that_saves("==4.30.2", "evaluate"))
     assert findings_of(UnguardedSave, STORED, trainer_that_saves("==4.30.2", "evaluate"))
+
+
+SPAWNING = """\
+import os
+
+import torch.distributed as dist
+START
+
+def work(rank, args):
+    dist.init_process_group("nccl", rank=rank)
+
+
+def main(args):
+    if not os.path.exists(args.out):
+        os.makedirs(args.out)
+    CALL
+
+
+if __name__ == "__main__":
+    main(parse())
+"""
+STARTER = "import torch.multiprocessing as mp\n\n\ndef start(job, args):\n    mp.spawn(job, nprocs=2, args=(args,))\n"
+
+
+@pytest.mark.parametrize("call", ["start(work, args)", "if args.many:\n        start(work, args)\n    else:\n        work(0, args)"])
+def test_the_parent_whose_helper_in_another_file_starts_the_processes(call: str) -> None:
+    source = SPAWNING.replace("START", "from starting import start\n").replace("CALL", call)
+    check_nothing(MakedirsRace, source, files={"starting.py": STARTER})
+    direct = SPAWNING.replace("START", "import starting\n").replace("CALL", "starting.start(work, args)")
+    check_nothing(MakedirsRace, direct, files={"starting.py": STARTER})
+
+
+@pytest.mark.parametrize(
+    "starter",
+    [
+        "def start(job, args):\n    job(0, args)\n",
+        "import multiprocessing as mp\n\n\ndef start(job, args):\n    mp.get_context('spawn').Pool(2).map(job, args)\n",
+        STARTER.replace("def start", "def others") + "\n\ndef start(job, args):\n    job(0, args)\n",
+    ],
+)
+def test_a_helper_that_starts_no_processes_changes_nothing(starter: str) -> None:
+    call = "dist.init_process_group('nccl')\n    start(work, args)"
+    source = SPAWNING.replace("START", "from starting import start\n").replace("CALL", call)
+    assert findings_of(MakedirsRace, source, {"starting.py": starter})
+
+
+FLAGGED = """\
+import helpers
+
+
+def train(gpu, per_node, args):
+    shown = not args.many or (args.many and args.rank % per_node == 0)
+    if TEST:
+        helpers.log_folder(args)
+"""
+HELPERS = """\
+import os
+import torch.distributed as dist
+
+
+def log_folder(args):
+    if not os.path.exists(args.out):
+        os.mkdir(args.out)
+    return args.out
+"""
+ENTRY = """\
+import os
+import sys
+import torch.distributed as dist
+import torch.multiprocessing as mp
+from flagged import train
+
+
+def work(gpu, per_node, args):
+    args.rank = int(os.environ["RANK"])
+    SETS
+    dist.init_process_group("nccl", rank=args.rank)
+    train(gpu, per_node, args)
+
+
+if __name__ == "__main__":
+    mp.spawn(work, nprocs=2, args=(2, parse()))
+"""
+
+
+def flagged(test: str, sets: str = "args.rank = args.rank * per_node + gpu") -> dict[str, str]:
+    return {"flagged.py": FLAGGED.replace("TEST", test), "run.py": ENTRY.replace("SETS", sets)}
+
+
+def test_callers_under_a_flag_for_the_first_process_of_a_node() -> None:
+    many = {k: v.replace("args.many", "args.distributed") for k, v in flagged("shown").items()}
+    check_nothing(MakedirsRace, HELPERS, files=many, path="helpers.py")
+
+
+def test_callers_under_another_flag_come_with_every_rank() -> None:
+    many = {k: v.replace("args.many", "args.distributed") for k, v in flagged("args.verbose").items()}
+    assert findings_of(MakedirsRace, HELPERS, many, path="helpers.py")
+
+
+@pytest.mark.parametrize("sets", ["args.rank = len(args.names)", "args.rank = 64"])
+def test_a_size_of_that_name_is_no_rank(sets: str) -> None:
+    files = flagged("args.rank == 0", sets)
+    files["run.py"] = files["run.py"].replace('    args.rank = int(os.environ["RANK"])\n', "")
+    project = project_of(HELPERS, files)
+    module = project.module("flagged.py")
+    assert module is not None
+    assert split_of(module, module.nodes(ast.If)[0].test, project) is None

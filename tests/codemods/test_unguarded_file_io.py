@@ -937,3 +937,60 @@ def test_a_save_under_another_name_of_torch_is_left_to_the_rule_of_saves() -> No
     check_nothing(UnguardedFileIo, source)
     saved = "th.save(model.module.state_dict(), args.out)"
     assert findings_of(UnguardedFileIo, source.replace(saved, "args.out.write_text('a')"))
+
+
+FOLDER = """\
+import glob
+import os
+
+import cv2
+import lightning.pytorch as pl
+
+
+def pictures(where):
+    return sorted(GLOB)
+
+
+class Shots(pl.Callback):
+    def __init__(self, folder):
+        self.folder = folder
+
+    def on_validation_epoch_start(self, trainer, pl_module):
+        for i in range(4):
+            cv2.imwrite(f"{self.folder}/{i}.png", self.pictures[i])
+        pl_module.log("shots", float(len(READER)))
+"""
+
+
+@pytest.mark.parametrize(
+    ("listing", "reader"),
+    [
+        ("glob.glob(where + '/*.png')", "pictures(self.folder)"),
+        ("glob.iglob(where + '**/**', recursive=True)", "pictures(where=self.folder)"),
+        ("glob.glob(os.path.join(where, '*'))", "pictures(self.folder)"),
+        ("os.listdir(where)", "pictures(self.folder)"),
+        ("[]", "glob.glob(f'{self.folder}/*.png')"),
+    ],
+)
+def test_others_list_the_folder_behind_it(listing: str, reader: str) -> None:
+    source = FOLDER.replace("GLOB", listing).replace("READER", reader)
+    (found,) = findings_of(UnguardedFileIo, source)
+    assert found.fix is not None
+    assert any("barrier()" in str(e) for e in found.fix.edits), found.fix.edits
+
+
+def test_what_others_list_needs_a_barrier_in_any_way_it_is_guarded() -> None:
+    source = FOLDER.replace("self.pictures[i])", "pl_module.picture(i))").replace("GLOB", "os.listdir(where)")
+    check_told(UnguardedFileIo, source.replace("READER", "pictures(self.folder)"), reason="and a barrier behind it")
+
+
+@pytest.mark.parametrize("listing", ["glob.glob(where + '/*.jpg')", "glob.glob('other/*.png')"])
+def test_a_pattern_of_other_files_is_no_reader(listing: str) -> None:
+    source = FOLDER.replace("GLOB", listing).replace("READER", "pictures(self.folder)")
+    (found,) = findings_of(UnguardedFileIo, source)
+    assert "barrier()" not in str(found.fix)
+
+
+def test_nothing_is_taken_away_under_a_pattern_that_no_file_is_called() -> None:
+    lines = ("pattern = os.path.join(self.folder, '*.png')", "if os.path.exists(pattern):", "    os.remove(pattern)")
+    check_nothing(UnguardedFileIo, f"import os\n{hook(*lines)}")

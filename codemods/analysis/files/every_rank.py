@@ -18,9 +18,11 @@ from codemods.analysis.files.shown_ranks import joins_below, shown_in
 from codemods.analysis.frameworks import transformers_pin
 from codemods.analysis.guards.entry_points import main_block
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS
+from codemods.analysis.loading.spawned import spawns_elsewhere
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.output.effect_kinds import names_rank
-from codemods.analysis.output.script_guards import claims_one_process, run_before
+from codemods.analysis.output.run_before import run_before
+from codemods.analysis.output.script_guards import claims_one_process
 from codemods.analysis.ranks.cannot_run import is_behind_an_end
 from codemods.analysis.ranks.device_tests import asks_for_a_device
 from codemods.analysis.ranks.failing_ranks import ranks_unless_one_fails
@@ -220,7 +222,7 @@ def _leaves(block: list[ast.stmt]) -> bool:
 
 def _starts_processes(project: Project, module: SourceModule, function: FunctionNode | None) -> bool:
     """True for a function that starts the processes of the run, itself or by what it calls: it goes on in the one that waits."""
-    if _starts(module, function):
+    if _starts(module, function) or spawns_elsewhere(project, module, function):
         return True
     if not any(module.holds(name.encode()) for name in _STARTED):
         return False

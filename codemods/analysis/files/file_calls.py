@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from enum import Enum
 
 from codemods.analysis.bound_values import assigned
@@ -81,6 +82,7 @@ _NO_FILE = ("webbrowser.", "wave.", "os.")
 _ARCHIVES = ("tarfile.open", "zipfile.ZipFile", "h5py.File", "lmdb.open", "gzip.open", "bz2.open", "codecs.open", "io.open",
              "rich.progress.open")
 _CHAINED = 5
+_WILD = late(r"[*?]|\[")
 _IMAGES = frozenset({"PIL.Image.fromarray", "PIL.Image.new", "torchvision.transforms.functional.to_pil_image"})
 SHELLS = frozenset({"os.system", "subprocess.run", "subprocess.call", "subprocess.check_call"})
 _TAKES_AWAY = late(r"rm(?:\s+-\w+)*\s+-\w*r\w*(?:\s+-\w+)*\s+[\"']?")
@@ -233,6 +235,8 @@ def names_the_rank(path: ast.expr) -> bool:
 def meets(written: Act, made: str, used: Act, path: str) -> bool:
     """True where a use of `path` on another rank needs the change of `made`, or is undone by it."""
     same, below, above = path == made, path.startswith(f"{made}/"), made.startswith(f"{path}/")
+    if used is Act.LISTS and _WILD.search(path):
+        return written is not Act.MAKES and _may_match(path, made, whole=written is Act.FILLS)
     if written is Act.WRITES:
         if used is Act.READS:
             return same
@@ -246,6 +250,18 @@ def meets(written: Act, made: str, used: Act, path: str) -> bool:
     if used is Act.LISTS:
         return same or above
     return used in (Act.WRITES, Act.FILLS, Act.MAKES, Act.READS, Act.LOADS) and (same or below)
+
+
+def _may_match(pattern: str, made: str, *, whole: bool) -> bool:
+    """True where `glob(pattern)` may find what was made, by the text before the first wildcard and behind the last.
+
+    whole: a folder was filled, and what lies in it counts.
+    """
+    head, tail = _WILD.split(pattern, maxsplit=1)[0], re.split(r"[*?\]/]", pattern)[-1]
+    if whole and (head.startswith((made, f"{made}/")) or made.startswith(head)):
+        return bool(head)
+    unknown = made.endswith(">") or ">" in tail
+    return bool(head.strip("./")) and made.startswith(head) and (unknown or made.endswith(tail))
 
 
 def settles(written: Act, made: str, again: Act, path: str) -> bool:

@@ -1,20 +1,22 @@
 """Tests that never come out true: of a constant of the file that is off, of a parameter that no caller turns on.
 
 `if DEBUG:` below `DEBUG = False`; `if mode == "replace":` where all calls leave `mode="add"`; `if hasattr(self, "tiles"):` where
-nobody sets them; `if self.use_average:` of an argument that all settings leave off.
+nobody sets them; `if os.path.exists("shots/*.png"):`; `if self.use_average:` of an argument that all settings leave off.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from codemods.analysis.bindings import bindings_at_top, bindings_in
 from codemods.analysis.class_index import class_facts
 from codemods.analysis.class_values import class_values
-from codemods.analysis.files.file_paths import arguments_of
+from codemods.analysis.files.file_paths import arguments_of, forms
+from codemods.analysis.files.left_at_default import default_of, is_made_a_command, left_at_default
 from codemods.analysis.files.own_paths import are_sure, callers_of
-from codemods.analysis.names import dotted
+from codemods.analysis.names import dotted, qualified
 from codemods.analysis.ranks.described_parts import is_configured_off
 from codemods.analysis.ranks.never_set import asks_for_what_nobody_sets
 from codemods.analysis.ranks.uses import uses_of
@@ -22,18 +24,35 @@ from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule
 
 _MISSING = object()
+_ASKS = frozenset({"os.path.exists", "os.path.isfile", "os.path.isdir", "os.path.lexists"})
 
 
 def is_never_asked_for(project: Project, module: SourceModule, node: ast.AST) -> bool:
     """True under a test that comes out false for what every call of the function gives, and for a test that does so itself."""
     own = [node.test] if isinstance(node, ast.If) and not node.orelse else []
     tested = [part for test in (*own, *_tests_over(module, node)) for part in _parts(test)]
-    if any(_is_constant_off(module, part) or asks_for_what_nobody_sets(project, module, part) for part in tested):
+    if any(_is_constant_off(module, part) or _asks_for_a_pattern(module, part) for part in tested):
+        return True
+    if any(asks_for_what_nobody_sets(project, module, part) for part in tested):
         return True
     if any(_is_attribute_off(project, module, part) for part in tested):
         return True
     function = module.function_of(node)
     return function is not None and any(_is_false_for_all(project, module, function, part) for part in tested)
+
+
+def is_never_put_out(project: Project, path: str, line: int) -> bool:
+    """True where each call of a line stands under such a test."""
+    home = project.module(path)
+    calls = [c for c in home.nodes(ast.Call) if c.lineno == line] if home is not None else []
+    return home is not None and bool(calls) and is_never_asked_for(project, home, calls[0])
+
+
+def _asks_for_a_pattern(module: SourceModule, part: ast.expr) -> bool:
+    """True for `os.path.exists("shots/*.png")`: nobody resolves the star, and no file is called so."""
+    if not isinstance(part, ast.Call) or qualified(module, part.func) not in _ASKS or len(part.args) != 1:
+        return False
+    return any("*" in re.sub(r"<[^<>]*>", "", form) for form in forms(module, part.args[0]))
 
 
 def _is_constant_off(module: SourceModule, part: ast.expr) -> bool:
@@ -101,6 +120,8 @@ def _tests_over(module: SourceModule, node: ast.AST) -> Iterator[ast.expr]:
             return
         if isinstance(up, ast.If) and any(s is below for s in up.body):
             yield up.test
+        elif isinstance(up, ast.If) and any(s is below for s in up.orelse):
+            yield ast.UnaryOp(ast.Not(), up.test)
         below = up
 
 
@@ -109,6 +130,9 @@ def _parts(test: ast.expr) -> list[ast.expr]:
 
 
 def _is_false_for_all(project: Project, module: SourceModule, function: FunctionNode, part: ast.expr) -> bool:
+    if isinstance(part, ast.UnaryOp) and isinstance(part.op, ast.Not):
+        given = _given_to(project, module, function, part.operand)
+        return bool(given) and all(g is not _MISSING and bool(g) for g in given)
     wanted: object = _MISSING
     name = part
     if isinstance(part, ast.Compare) and len(part.ops) == 1 and isinstance(part.ops[0], ast.IsNot):
@@ -138,12 +162,15 @@ def _given_to(project: Project, module: SourceModule, function: FunctionNode, na
 
 def _given(project: Project, module: SourceModule, function: FunctionNode, name: str) -> list[object]:
     """What each call gives the parameter, as far as it stands there; nothing where not all calls are seen."""
+    if is_made_a_command(project, function):
+        return []
     used = uses_of(project, module, function).outside_tests()
     sites = callers_of(project, module, function)
     calls = [c for c in used.calls if c.module is module or not _has_its_own(c.module, function.name)]
-    if used.more or used.handed_on or len(sites) != len(calls) or not are_sure(project, sites, function):
-        return []
-    default = _default(function, name)
+    if not sites or used.more or used.handed_on or len(sites) != len(calls) or not are_sure(project, sites, function):
+        left = left_at_default(project, module, function, name)
+        return [] if left is None else [left.value]
+    default = default_of(function, name)
     return [_constant(arguments_of(function, s.call).get(name, default), s.call) for s in sites]
 
 
@@ -155,10 +182,3 @@ def _has_its_own(module: SourceModule, name: str) -> bool:
 def _constant(value: ast.expr | None, call: ast.Call) -> object:
     spread = any(isinstance(a, ast.Starred) for a in call.args) or any(k.arg is None for k in call.keywords)
     return value.value if isinstance(value, ast.Constant) and not spread else _MISSING
-
-
-def _default(function: FunctionNode, name: str) -> ast.expr | None:
-    plain = [*function.args.posonlyargs, *function.args.args]
-    defaults = dict(zip([a.arg for a in reversed(plain)], reversed(function.args.defaults), strict=False))
-    defaults |= {a.arg: d for a, d in zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True) if d is not None}
-    return defaults.get(name)

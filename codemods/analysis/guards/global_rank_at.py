@@ -10,7 +10,8 @@ from codemods.analysis.distribution import is_test_file
 from codemods.analysis.guards.entry_points import group_name, starts_group
 from codemods.analysis.names import dotted, family, qualified
 from codemods.analysis.output.natures import values_of
-from codemods.analysis.output.script_guards import bound_above, is_text, rank_of_settings
+from codemods.analysis.output.run_before import bound_above
+from codemods.analysis.output.script_guards import is_text, rank_of_settings
 from codemods.project import Project
 from codemods.source import SourceModule, walk
 

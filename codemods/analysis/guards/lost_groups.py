@@ -11,7 +11,7 @@ from codemods.analysis.guards.called_with_group import words_of
 from codemods.analysis.guards.entry_points import starts_group
 from codemods.analysis.guards.group_may_be_missing import ASKED, is_guarded
 from codemods.analysis.names import last, qualified
-from codemods.analysis.output.script_guards import run_before
+from codemods.analysis.output.run_before import run_before
 from codemods.analysis.ranks.uses import CallSite, calls_of
 from codemods.project import Project
 from codemods.record import record

@@ -39,6 +39,30 @@ def spawns_in(project: Project, module: SourceModule, function: FunctionNode | N
             yield Spawn(call, handed[0])
 
 
+def spawns_elsewhere(project: Project, module: SourceModule, function: FunctionNode | None) -> bool:
+    """True for what starts the processes by a helper in another file, be it handed the worker or not."""
+    spawning = project.keep("files that spawn", lambda: frozenset(_spawning(project)))
+    if not spawning - {module.path}:
+        return False
+    for call in calls_in(module, function):
+        root = dotted(call.func).partition(".")[0]
+        site = called_function(project, module, call) if root in module.imports else None
+        if site is not None and site.module.path in spawning and any(_is_start(site.module, c) for c in _calls(site.node)):
+            return True
+    return False
+
+
+def _spawning(project: Project) -> Iterator[str]:
+    for path in sorted({p for word in _SPAWNING for p in project.files_containing(word)}):
+        module = project.module(path) if path.endswith(PYTHON_KINDS) else None
+        if module is not None and any(_is_start(module, c) for c in module.calls_named("spawn", "start_processes")):
+            yield path
+
+
+def _is_start(module: SourceModule, call: ast.Call) -> bool:
+    return bool(_STARTS.search(qualified(module, call.func)))
+
+
 def in_file_of_workers(project: Project, module: SourceModule) -> bool:
     """True for a file that calls `torch.multiprocessing.spawn`, or holds a function that another file has it run."""
     return module.path in project.keep("files of workers", lambda: frozenset(_files_of_workers(project)))
@@ -49,7 +73,7 @@ def _files_of_workers(project: Project) -> Iterator[str]:
     for path in sorted(spawning):
         module = project.module(path) if path.endswith(PYTHON_KINDS) else None
         for call in module.calls_named("spawn", "start_processes") if module is not None else ():
-            if module is None or not _STARTS.search(qualified(module, call.func)):
+            if module is None or not _is_start(module, call):
                 continue
             yield path
             if (worker := _function(project, module, _first(call))) is not None:

@@ -12,21 +12,20 @@ from codemods.analysis.names import dotted, is_parameter, last, qualified
 from codemods.analysis.output.attached_trainer import may_be_attached
 from codemods.analysis.output.early_ranks import has_no_group_yet
 from codemods.analysis.output.minus_one import writes_minus_one
+from codemods.analysis.output.run_before import binds, bound_above, run_before
 from codemods.analysis.output.script_guards import (
     Spelling,
-    binds,
-    bound_above,
     claims_one_process,
     is_text,
-    run_before,
     script_guard,
     sure_arguments,
 )
+from codemods.analysis.output.set_attributes import is_set_by_methods, is_sure_to_be_set
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_of_test, speaks_of_ranks
 from codemods.analysis.ranks.several_processes import is_of_one_process
 from codemods.imports import in_scope, plan_rank_zero_only
 from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule
+from codemods.source import FunctionNode, SourceModule, walk
 
 __all__ = ["Spelling", "asks_the_group", "guard_for", "has_guard", "written_out"]
 
@@ -186,12 +185,24 @@ def _used_already(
         names = [n for n in ast.walk(test) if isinstance(n, ast.Name)]
         if not names or not _is_sure(module, test) or _silences_one_process(module, test):
             continue
+        if id(node) not in before and not _has_its_fields(project, module, test, statement):
+            continue
         if id(node) in before or all(_is_bound_before(module, n, statement) for n in names):
             return Spelling(module.text_of(test))
         above = node.lineno < statement.lineno and function is not None
         if above and all(_is_known(project, module, function, n.id, statement) for n in names):
             return Spelling(module.text_of(test))
     return None
+
+
+def _has_its_fields(project: Project, module: SourceModule, test: ast.expr, statement: ast.stmt) -> bool:
+    """False for `self.accelerator.is_main_process` where another method sets the field, and may not have run."""
+    owner = module.class_of(statement)
+    fields = {n.attr for n in walk(test) if isinstance(n, ast.Attribute) and dotted(n.value) == "self"}
+    return owner is None or all(
+        not is_set_by_methods(project, module, owner, name) or is_sure_to_be_set(project, module, statement, name)
+        for name in sorted(fields)
+    )
 
 
 def _silences_one_process(module: SourceModule, test: ast.expr) -> bool:

@@ -147,7 +147,7 @@ def _end(func: ast.expr) -> str:
 def _of_value(module: SourceModule, node: ast.expr, value: Value, *, in_batches: bool) -> OwnLine:
     if not value.differs:
         return OwnLine()
-    if value.cause is Cause.RANK or value.sized or value.listed or in_batches:
+    if value.cause is Cause.RANK or value.sized or value.listed or in_batches or _counts(node):
         return OwnLine(Own.RESULT)
     by = "is each process's own" if value.cause is Cause.PLACE else "comes from each rank's own batches"
     return OwnLine(Own.NUMBER, f"assumes that rank 0 speaks for all: `{short(module, node)}` {by}")
@@ -157,6 +157,8 @@ def _of_test(analysis: Analysis, module: SourceModule, test: ast.expr) -> OwnLin
     asked = _asked_for(test)
     if asked is not None and _is_of_rank(analysis.value(module, asked)):
         return OwnLine(Own.RESULT)
+    if any(isinstance(n, ast.Call) and _counts(n) and _is_of_rank(analysis.value(module, n)) for n in walk(test)):
+        return OwnLine(Own.RESULT)  # a batch that is short on this rank
     value = analysis.tested(module, test)
     if not value.differs:
         return OwnLine()
@@ -176,6 +178,11 @@ def _asked_for(test: ast.expr) -> ast.expr | None:
         counted = isinstance(left, ast.Call) and dotted(left.func) == "len" and len(left.args) == 1
         return left.args[0] if counted and isinstance(left, ast.Call) and _is_nought(right) else None
     return test if isinstance(test, (ast.Name, ast.Attribute)) else None
+
+
+def _counts(node: ast.expr) -> bool:
+    """True for `len(batch)`: where it differs, the ranks have more or fewer items."""
+    return isinstance(node, ast.Call) and dotted(node.func) == "len"
 
 
 def _is_nought(node: ast.expr) -> bool:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
 
 from codemods.analysis.bindings import bindings_in
 from codemods.analysis.class_index import Role, external_role
@@ -20,6 +19,8 @@ from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.output.minus_one import writes_minus_one
 from codemods.analysis.output.natures import values_of
 from codemods.analysis.output.own_helpers import own_flag, own_helper
+from codemods.analysis.output.run_before import binds, bound_above, run_before
+from codemods.analysis.output.set_attributes import is_sure_to_be_set
 from codemods.analysis.output.worker_ranks import rank_of_worker
 from codemods.analysis.paths import origin_text
 from codemods.analysis.ranks.given_numbers import is_given_a_number, is_left_at_its_default
@@ -67,7 +68,7 @@ def script_guard(
             return found
     if function is not None and (found := _of_argument(project, module, function)):
         return found
-    if function is not None and (found := _of_attribute(module, function)):
+    if function is not None and (found := _of_attribute(project, module, function, statement)):
         return found
     if found := _of_branches(module, function, statement):
         return found
@@ -171,21 +172,6 @@ def _asks_the_group(module: SourceModule, value: ast.expr) -> bool:
     return any(isinstance(n, ast.Call) and qualified(module, n.func) == "torch.distributed.get_rank" for n in walk(value))
 
 
-def binds(statement: ast.stmt, name: str) -> bool:
-    """True where a statement gives a name a value, whichever way it takes."""
-    if isinstance(statement, ast.Assign):
-        targets = [e for t in statement.targets for e in (t.elts if isinstance(t, (ast.Tuple, ast.List)) else [t])]
-        return any(isinstance(t, ast.Name) and t.id == name for t in targets)
-    if isinstance(statement, ast.AnnAssign):
-        return statement.value is not None and isinstance(statement.target, ast.Name) and statement.target.id == name
-    if isinstance(statement, ast.If):
-        return any(binds(s, name) for s in statement.body) and any(binds(s, name) for s in statement.orelse)
-    if isinstance(statement, ast.Try):
-        blocks = [statement.body, *(h.body for h in statement.handlers)]
-        return all(any(binds(s, name) for s in block) for block in blocks)
-    return False
-
-
 def _is_alone(module: SourceModule, value: ast.expr) -> bool:
     """True for a Trainer of one device on one node: the script runs as one process, whatever its strategy is called."""
     if not isinstance(value, ast.Call) or qualified(module, value.func) not in _TRAINERS:
@@ -266,13 +252,15 @@ def _imports(module: SourceModule, *roots: str) -> bool:
     return any(i.dotted.startswith(roots) for found in module.imports.values() for i in found)
 
 
-def _of_attribute(module: SourceModule, function: FunctionNode) -> Spelling | None:
+def _of_attribute(project: Project, module: SourceModule, function: FunctionNode, statement: ast.stmt) -> Spelling | None:
     if not isinstance(module.parent(function), ast.ClassDef) or not function.args.args or function.name == "__init__":
         return None
     owner = module.class_of(function)
     values = _own_accelerators(module).get(owner, ()) if module.holds(b"self.accelerator") else ()
     made = all(isinstance(v, ast.Call) and qualified(module, v.func) == _ACCELERATOR for v in values)
-    return Spelling(f"self.{_FLAG}") if values and (made or owner in _asking_accelerators(module)) else None
+    if not values or not (made or owner in _asking_accelerators(module)):
+        return None
+    return Spelling(f"self.{_FLAG}") if is_sure_to_be_set(project, module, statement, "accelerator") else None
 
 
 @once_a_module
@@ -383,43 +371,6 @@ def reads_environment(module: SourceModule) -> bool:
 
 def _is_variable(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and node.value in _VARIABLES
-
-
-def run_before(module: SourceModule, statement: ast.stmt) -> Iterator[ast.stmt]:
-    """The statements of a function that have run when `statement` begins: those above it, and above the blocks round it."""
-    below: ast.AST = statement
-    for up in module.ancestors(statement):
-        for name in ("body", "orelse", "finalbody"):
-            block = getattr(up, name, None)
-            if isinstance(block, list) and any(s is below for s in block):
-                for before in block:
-                    if before is below:
-                        break
-                    yield before
-        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            return
-        below = up
-
-
-def bound_above(
-    module: SourceModule, function: FunctionNode | None, statement: ast.stmt
-) -> list[tuple[str, ast.expr]]:
-    """Names bound once, by a statement that has run when `statement` begins, with the value or the tuple they come from."""
-    out: list[tuple[str, ast.expr]] = []
-    for line in run_before(module, statement):
-        if not isinstance(line, (ast.Assign, ast.AnnAssign)) or module.function_of(line) is not function:
-            continue
-        targets = line.targets if isinstance(line, ast.Assign) else [line.target]
-        if len(targets) != 1 or line.value is None:
-            continue
-        target = targets[0]
-        names = target.elts if isinstance(target, ast.Tuple) else [target]
-        same = isinstance(line.value, ast.Tuple) and isinstance(target, ast.Tuple) and len(line.value.elts) == len(names)
-        given = line.value.elts if same and isinstance(line.value, ast.Tuple) else [line.value] * len(names)
-        for name, value in zip(names, given, strict=True):
-            if isinstance(name, ast.Name) and len(values_of(module, name)) == 1:
-                out.append((name.id, value))
-    return sorted(out, key=lambda found: found[1].lineno)
 
 
 def _is_global_rank(module: SourceModule, value: ast.expr) -> bool:

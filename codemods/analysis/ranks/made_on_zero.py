@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.bindings import Binding, attribute_bindings, bindings_in
 from codemods.analysis.names import dotted
-from codemods.analysis.output.script_guards import bound_above
+from codemods.analysis.output.run_before import bound_above
 from codemods.analysis.ranks.rank_guards import Ranks, guards_over, ranks_at
 from codemods.project import Project
 from codemods.record import record

@@ -129,7 +129,8 @@ def _made_of(module: SourceModule) -> dict[str, set[str]]:
 
 
 def _bindings(module: SourceModule) -> Iterator[tuple[str, ast.expr]]:
-    """(name, what it is bound to): variables, attributes, parameters by their defaults, functions by what they return."""
+    """(name, what it is bound to): variables, attributes, parameters by their defaults, functions by what they return
+    and are decorated with."""
     for assign in module.nodes(ast.Assign):
         for target in assign.targets:
             yield from ((name, assign.value) for name in _targets(target))
@@ -147,6 +148,7 @@ def _bindings(module: SourceModule) -> Iterator[tuple[str, ast.expr]]:
         places = [*spec.posonlyargs, *spec.args]
         yield from zip((a.arg for a in places[len(places) - len(spec.defaults) :]), spec.defaults, strict=True)
         yield from ((a.arg, d) for a, d in zip(spec.kwonlyargs, spec.kw_defaults, strict=True) if d is not None)
+        yield from ((function.name, d) for d in function.decorator_list)
         if len(function.body) <= _SHORT:
             yield from ((function.name, s.test) for s in function.body if isinstance(s, ast.If))
     for leaving in module.nodes(ast.Return):

@@ -163,7 +163,9 @@ def _attribute(module: SourceModule, node: ast.Attribute, project: Project | Non
             return None
         if holder == "self" and (found := _returned_by(properties(project, module, node), project, depth)):
             return found
-        return Ranks.ZERO if shows_processes(module) and not low_rank_place(module, node) else None
+        if low_rank_place(module, node):
+            return None
+        return Ranks.ZERO if shows_processes(module) else _of_field(module, node, project, depth)
     if own:
         return _agreed(module, own, project, depth)
     if found := _of_field(module, node, project, depth):

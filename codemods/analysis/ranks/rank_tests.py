@@ -10,12 +10,14 @@ from codemods.analysis.ranks.rank_comparisons import comparison, is_text
 from codemods.analysis.ranks.rank_members import called_sites, end_of, field_bindings, properties, record_values
 from codemods.analysis.ranks.rank_sets import Ranks, Split, both, negated
 from codemods.analysis.ranks.rank_sources import DEPTH, imported_value, low_rank_place, rank_source, shows_processes
+from codemods.analysis.ranks.zero_only_values import split_of_value
 from codemods.data.rank_names import ARGUMENT_FLAGS, GLOBAL_NAMES, LOCAL_FLAGS, LOCAL_NAMES, WEAK_FLAGS, ZERO_FLAGS
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule, walk_scope
 
 # Calls that give a rank by themselves.
 _READS = frozenset({"int", "get_rank", "_get_rank", "Get_rank", "rank"}) | GLOBAL_NAMES | LOCAL_NAMES
+_NONE_OPS = (ast.Is, ast.IsNot, ast.Eq, ast.NotEq)
 
 
 def split_of(module: SourceModule, test: ast.AST, project: Project | None = None, depth: int = 0) -> Split | None:
@@ -63,6 +65,9 @@ def _compared(module: SourceModule, test: ast.Compare, project: Project | None, 
         found = split_of(module, test.left, project, depth + 1)
         turned = right.value is isinstance(test.ops[0], (ast.NotEq, ast.IsNot))
         return found.turned if found and turned else found
+    if isinstance(right, ast.Constant) and right.value is None and isinstance(test.ops[0], _NONE_OPS):
+        if (found := split_of_value(module, test.left, project)) is not None:
+            return found if isinstance(test.ops[0], (ast.IsNot, ast.NotEq)) else found.turned
     return comparison(module, test.left, test.ops[0], right, project, depth + 1)
 
 
@@ -209,6 +214,8 @@ def _called_flag(module: SourceModule, call: ast.Call, project: Project | None, 
     if name == "getattr" and len(call.args) > 1 and isinstance(call.args[1], ast.Constant):
         known = str(call.args[1].value) in ZERO_FLAGS
         return Split(Ranks.ZERO, Ranks.OTHERS) if known else None
+    if (found := split_of_value(module, call, project)) is not None:
+        return found
     helper = _helper(module, call, project, depth)
     if helper is not None:
         return helper

@@ -1,0 +1,112 @@
+"""A parameter that nobody gives: no call of that name in the project hands it over, and no framework does.
+
+`def predict(self, batch, verbose=False)`, `def setup(self, stage=None, from_table=True)`. Whose method a call runs need not be
+known where none of them gives it.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from codemods.analysis.bindings import attribute_bindings
+from codemods.analysis.class_index import ClassFacts, class_facts
+from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS
+from codemods.analysis.names import dotted, last
+from codemods.analysis.ranks.uses import HandedOn, uses_of
+from codemods.project import Project
+from codemods.source import FunctionNode, SourceModule
+
+# What Lightning and transformers hand to hooks by these names, if the hook takes them.
+_OF_HOOKS = frozenset(
+    {"trainer", "pl_module", "stage", "batch", "batch_idx", "batch_nb", "dataloader_idx", "optimizer", "optimizer_idx",
+     "optimizer_closure", "outputs", "output", "hiddens", "checkpoint", "epoch", "args", "state", "control", "model", "logs",
+     "metrics", "device", "loss", "using_lbfgs", "using_native_amp", "on_tpu", "scheduler", "metric", "gradient_clip_val",
+     "gradient_clip_algorithm", "dataset", "unused", "prefix"}
+)  # fmt: skip
+_KNOWN = frozenset({"staticmethod", "classmethod", "no_grad", "inference_mode", "override", "rank_zero_only", "record", "torch"})
+_COMMANDS = (b"fire.Fire", b"typer.", b"hydra.utils.call", b"auto_cli", b"defopt")
+
+
+def left_at_default(project: Project, module: SourceModule, function: FunctionNode, name: str) -> ast.Constant | None:
+    """The value of a parameter that keeps it in every call; None where it may get another one, or the source does not show it."""
+    default = default_of(function, name)
+    if not isinstance(default, ast.Constant):
+        return None
+    key = ("left at default", module.path, function.lineno, function.name, name)
+    return default if project.keep(key, lambda: _is_left(project, module, function, name)) else None
+
+
+def is_made_a_command(project: Project, function: FunctionNode) -> bool:
+    """True where the arguments may come from a command line, by a decorator or a package that makes one of each function."""
+    return not all(map(_is_known, function.decorator_list)) or any(project.files_containing(word) for word in _COMMANDS)
+
+
+def _is_left(project: Project, module: SourceModule, function: FunctionNode, name: str) -> bool:
+    if function.name == "forward" or function.name.startswith("__"):
+        return False
+    used = uses_of(project, module, function).outside_tests()
+    if used.more or any(_may_be_method(h, module, function) for h in used.handed_on) or not (
+        used.calls or _is_hook(project, module, function, name)
+    ):
+        return False
+    if _is_of_framework(project, module, function) and not _is_hook(project, module, function, name):
+        return False
+    place = _position(module, function, name)
+    return not any(_may_give(site.call, name, place) for site in used.calls)
+
+
+def _may_be_method(found: HandedOn, module: SourceModule, function: FunctionNode) -> bool:
+    """False for a plain name, and for a field of another class, that is called as the method is."""
+    if not isinstance(module.parent(function), ast.ClassDef):
+        return True
+    if isinstance(found.node, ast.Name):
+        return False
+    bound = isinstance(found.node, ast.Attribute) and attribute_bindings(found.module, found.node)
+    return not bound or found.module.class_of(found.node) is module.parent(function)
+
+
+def _is_hook(project: Project, module: SourceModule, function: FunctionNode, name: str) -> bool:
+    """True for a hook whose framework hands over arguments of its own, and this is none of them."""
+    if function.name not in LIGHTNING_HOOKS | HF_CALLBACK_HOOKS or name in _OF_HOOKS:
+        return False
+    facts = _facts(project, module, function)
+    return facts is not None and bool(facts.external)
+
+
+def _is_of_framework(project: Project, module: SourceModule, function: FunctionNode) -> bool:
+    """True for a hook, which others than the project call."""
+    facts = _facts(project, module, function)
+    hook = function.name in LIGHTNING_HOOKS | HF_CALLBACK_HOOKS
+    return facts is not None and (bool(facts.unresolved) or (hook and bool(facts.external)))
+
+
+def _facts(project: Project, module: SourceModule, function: FunctionNode) -> ClassFacts | None:
+    owner = module.parent(function)
+    return class_facts(project, module, owner) if isinstance(owner, ast.ClassDef) else None
+
+
+def _is_known(decorator: ast.expr) -> bool:
+    """False for a decorator that may make a command of the function, or call it in its own way."""
+    return last(dotted(decorator.func if isinstance(decorator, ast.Call) else decorator)) in _KNOWN
+
+
+def _position(module: SourceModule, function: FunctionNode, name: str) -> int | None:
+    """How many arguments a call may give by their places before this one is among them."""
+    names = [a.arg for a in (*function.args.posonlyargs, *function.args.args)]
+    if name not in names:
+        return None
+    bound = isinstance(module.parent(function), ast.ClassDef) and names[0] in ("self", "cls")
+    return names.index(name) - bound
+
+
+def _may_give(call: ast.Call, name: str, place: int | None) -> bool:
+    spread = any(isinstance(a, ast.Starred) for a in call.args) or any(k.arg is None for k in call.keywords)
+    return spread or any(k.arg == name for k in call.keywords) or (place is not None and len(call.args) > place)
+
+
+def default_of(function: FunctionNode, name: str) -> ast.expr | None:
+    """The default of a parameter as it is written."""
+    plain = [*function.args.posonlyargs, *function.args.args]
+    defaults = dict(zip([a.arg for a in reversed(plain)], reversed(function.args.defaults), strict=False))
+    defaults |= {a.arg: d for a, d in zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True) if d is not None}
+    return defaults.get(name)

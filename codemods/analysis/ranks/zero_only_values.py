@@ -1,0 +1,47 @@
+"""What a function under Lightning's `rank_zero_only` gives back: its value on rank 0, None on the others.
+
+So `if value is not None:` and `if value:` let rank 0 alone in. A project's own decorator may hand the value to all ranks.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from codemods.analysis.bindings import attribute_bindings, bindings_of
+from codemods.analysis.call_graph import called_function
+from codemods.analysis.names import family, last, qualified
+from codemods.analysis.ranks.rank_sets import Ranks, Split
+from codemods.project import Project
+from codemods.source import SourceModule
+
+_ZERO = frozenset({"rank_zero_only", "on_main_process"})
+_FRAMEWORKS = frozenset({"lightning", "accelerate"})
+
+
+def split_of_value(module: SourceModule, value: ast.AST, project: Project | None) -> Split | None:
+    """What it says of ranks that `value` is there, or true; None where it is no value of such a function."""
+    if isinstance(value, ast.Call):
+        return _given_by(module, value, project)
+    if not isinstance(value, (ast.Name, ast.Attribute)):
+        return None
+    bound = bindings_of(module, value) if isinstance(value, ast.Name) else attribute_bindings(module, value)
+    given = [b for b in bound if not _is_nothing(b.value)]
+    if not given or len(bound) > 4 or any(b.part or not isinstance(b.value, ast.Call) for b in given):
+        return None
+    found = {_given_by(module, b.value, project) for b in given if isinstance(b.value, ast.Call)}
+    return found.pop() if len(found) == 1 else None
+
+
+def _given_by(module: SourceModule, call: ast.Call, project: Project | None) -> Split | None:
+    site = called_function(project, module, call)
+    if site is None or not site.node.decorator_list:
+        return None
+    named = [d.func if isinstance(d, ast.Call) else d for d in site.node.decorator_list]
+    names = [qualified(site.module, d) for d in named if family(qualified(site.module, d)) in _FRAMEWORKS]
+    if not any(last(name) in _ZERO for name in names):
+        return None
+    return Split(Ranks.ZERO, Ranks.UNKNOWN, alone=False)  # rank 0 itself may get nothing
+
+
+def _is_nothing(value: ast.expr | None) -> bool:
+    return isinstance(value, ast.Constant) and not value.value
