@@ -23,6 +23,7 @@ from codemods.analysis.loading.restarts import Restart, is_made_again, is_only_l
 from codemods.analysis.loading.samplers import short
 from codemods.analysis.loading.told_late import ToldLate, told_late
 from codemods.analysis.loading.untold import Untold, untold_in
+from codemods.analysis.loading.without_epoch import WithoutEpoch, without_epoch
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.codemod import DdpCodemod
@@ -56,7 +57,8 @@ class MissingSetEpoch(DdpCodemod):
     sampler and read `self.epoch`. A generator that goes through such a loader without end (`while True: for x in loader: yield
     x`) counts its rounds and tells them. Where a training over steps begins the loader anew (`except StopIteration: batches =
     iter(loader)`), the number of the step is told. It tells `itertools.cycle(loader)`, too, which keeps the batches of the first
-    pass. A `set_epoch` inside of the loop over the batches, whose order is drawn by then, goes in front of it.
+    pass. A `set_epoch` inside of the loop over the batches, whose order is drawn by then, goes in front of it. It tells a
+    `set_epoch` of what has none: a sampler of another class, the one that a loader makes itself, the indices of a sampler.
 
     ## Why it matters
     The sampler makes its order from its seed and the number of the epoch. Nobody changes that number, so each epoch has the same
@@ -104,6 +106,7 @@ class MissingSetEpoch(DdpCodemod):
     - Says nothing with `shuffle=False`, and of loops without a backward pass.
     - Says nothing under Lightning, Accelerate, Fabric and DeepSpeed: they call it, or they make their own samplers.
     - Says nothing where the loader may be another one than torch's, or one that something prepared.
+    - Says nothing of a `set_epoch` of what is tested (`hasattr`, `isinstance`), or is another sampler with one process alone.
     - Says nothing of a loop that one rank alone comes to, and of a repository's own tests.
     - Says nothing of a loop over files that makes a loader of each, once; with a loop round it, the number is that of the outer
       loop, and it tells one that counts nothing.
@@ -148,6 +151,8 @@ class MissingSetEpoch(DdpCodemod):
                 yield self._of_endless(module, endless)
         for late in told_late(project, module) if module.holds(b"set_epoch") else ():
             yield self._of_late(module, late)
+        for without in without_epoch(project, module) if module.holds(b"set_epoch") else ():
+            yield self._of_without(module, without)
         for restart in restarts(module) if project.files_containing(b"backward(") else ():
             yield from self._of_restart(module, project, restart)
 
@@ -170,6 +175,23 @@ class MissingSetEpoch(DdpCodemod):
             evidence=[Evidence("static", "the loop draws the order of its batches here", module.path, found.batches.lineno)],
             reason="" if movable else "call it in front of the loop over the batches",
         )
+
+    def _of_without(self, module: SourceModule, found: WithoutEpoch) -> Finding:
+        """A call of what has no such method."""
+        when = f"where `{found.under}` holds, " if found.under else ""
+        message = f"{when}`{found.receiver}` is {found.what}: it has no `set_epoch`, and this line raises AttributeError"
+        evidence = [Evidence("static", "it is made here", found.made.module.path, found.made.line)]
+        if found.over is None:
+            reason = "call it on the DistributedSampler that deals the data out, and where there is none do without"
+            return self.finding(module, found.call, message, evidence=evidence, reason=reason)
+        sampler, given = module.text_of(found.over.iter), ", ".join(module.text_of(a) for a in found.call.args)
+        if not found.alone or not module.is_whole(found.over) or not dotted(found.over.iter) or found.call.keywords:
+            return self.finding(module, found.call, message, evidence=evidence, reason=f"call `{sampler}.set_epoch({given})`")
+        edits: list[Edit] = [
+            InsertBefore(module.path, module.span(found.over), f"{sampler}.set_epoch({given})"),
+            RemoveStatement(module.path, module.span(found.over)),
+        ]
+        return self.finding(module, found.call, message, level=Applicability.SAFE, edits=edits, evidence=evidence)
 
     def _of_restart(self, module: SourceModule, project: Project, restart: Restart) -> Iterator[Finding]:
         """A loader that is begun anew in the middle of a training, and whose sampler nobody tells the epoch."""

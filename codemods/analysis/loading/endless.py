@@ -82,7 +82,7 @@ def _with_samplers(
         for loader in (x for x in loaders if x is not None and x.sampler is not None):
             samplers = samplers_of(project, loader)
             paths |= {o.module.path for o in samplers}
-            own = [o for o in samplers if is_distributed_sampler(project, o) and shuffles_by_callers(project, o)]
+            own = [o for o in samplers if is_distributed_sampler(project, o) and shuffles_by_callers(project, o, loader)]
             shared += [(loader, o) for o in own]
             sure = sure and len(own) == len(samplers)
         sure = sure and all(x is not None and x.sampler is not None for x in loaders)

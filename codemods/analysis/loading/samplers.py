@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 
+from codemods.analysis.bindings import bindings_in
+from codemods.analysis.call_graph import called_function
 from codemods.analysis.class_index import class_facts
 from codemods.analysis.loading.origins import Origin, made_class, origins
 from codemods.analysis.model.signatures import bind
@@ -112,14 +114,30 @@ def shuffles(origin: Origin) -> bool | None:
     return bool(given.value) if isinstance(given, ast.Constant) else None
 
 
-def shuffles_by_callers(project: Project, origin: Origin) -> bool | None:
-    """As `shuffles`, with the callers asked where the call hands a parameter on: None where they do not agree."""
+def shuffles_by_callers(project: Project, origin: Origin, loader: Loader | None = None) -> bool | None:
+    """As `shuffles`, with the callers asked where the call hands a parameter on: None where they do not agree.
+
+    The loader's own call of the helper (`sampler=sampler_of(data, shuffle=True)`) is asked alone.
+    """
     given = _keyword(origin.node, "shuffle")
     if not isinstance(given, ast.Name):
         return shuffles(origin)
+    helper = loader.sampler if loader is not None else None
+    if isinstance(helper, ast.Call) and loader is not None and helper is not origin.node:
+        called = called_function(project, loader.module, helper)
+        if called is not None and called.node is origin.module.function_of(origin.node):
+            value = (bind(called.node, helper, bound=False) or {}).get(given.id)
+            if isinstance(value, ast.Constant) and _is_handed_on(origin.module, called.node, given.id):
+                return bool(value.value)
     made = origins(project, origin.module, given)
     said = {bool(o.node.value) if o.known and isinstance(o.node, ast.Constant) and not o.path else None for o in made}
     return said.pop() if len(said) == 1 else None
+
+
+def _is_handed_on(module: SourceModule, function: FunctionNode, name: str) -> bool:
+    """True for a parameter that the function gives no other value."""
+    bound = bindings_in(module, function, name)
+    return len(bound) == 1 and bound[0].parameter
 
 
 def _keyword(node: ast.expr, name: str) -> ast.expr | None:

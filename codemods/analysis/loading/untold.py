@@ -40,7 +40,7 @@ def untold_in(project: Project, found: Pass) -> Untold | None:
     if not known or len(known) != len(loaders):
         return None
     everything = [(x, o) for x in known for o in samplers_of(project, x)]
-    sharing = [(x, o) for x, o in everything if _is_told_epochs(project, o)]
+    sharing = [(x, o) for x, o in everything if _is_told_epochs(project, x, o)]
     if not sharing:
         return None
     loader, sampler = sharing[0]
@@ -51,8 +51,8 @@ def untold_in(project: Project, found: Pass) -> Untold | None:
     return Untold(found, loader, sampler, sure and not any(map(is_none, made)), none, paths, heir)
 
 
-def _is_told_epochs(project: Project, sampler: Origin) -> bool:
+def _is_told_epochs(project: Project, loader: Loader, sampler: Origin) -> bool:
     """True for torch's sampler that shuffles, and for a class of the project that takes its order from the epoch."""
     if is_distributed_sampler(project, sampler):
-        return bool(shuffles_by_callers(project, sampler))
+        return bool(shuffles_by_callers(project, sampler, loader))
     return is_epoch_heir(project, sampler) and bool(heir_shuffles(project, sampler))

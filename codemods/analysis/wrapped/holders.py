@@ -62,8 +62,10 @@ def wrapper_in(project: Project, module: SourceModule, node: ast.expr) -> Wrappe
 
 
 def gives_wrapper(project: Project, module: SourceModule, node: ast.expr) -> bool:
-    """True where `node` holds a wrapper, or a list of them, by what its file alone shows: callers are not asked."""
-    return _Search(project).of(module, node, PARAMETERS + 1) is not None
+    """True where `node`, or an element of the tuple, holds a wrapper, or a list of them, by what its file alone shows: callers are
+    not asked."""
+    parts = node.elts if isinstance(node, ast.Tuple) else [node]
+    return any(_Search(project).of(module, part, PARAMETERS + 1) is not None for part in parts)
 
 
 class _Search:
@@ -124,20 +126,30 @@ class _Search:
             return self.of(module, handed_on, depth + 1)
         if name not in giving(self.project):
             return None
+        return self._returned(module, call, None, depth)
+
+    def _returned(self, module: SourceModule, call: ast.Call, part: int | None, depth: int) -> Wrapped | None:
+        """What a function of the project gives back; part: the element of the tuple that it gives."""
         site = called_function(self.project, module, call) or self._method_of(module, call)
         if site is None or site.node.name == "__init__":
             return None
-        values = [v for v in returned(site.node, site.module) if not (isinstance(v, ast.Constant) and v.value is None)]
+        given = returned(site.node, site.module)
+        if part is not None:
+            tuples = [v for v in given if isinstance(v, ast.Tuple) and _has_part(v, part)]
+            if len(tuples) < len(given):
+                return None
+            given = [v.elts[part] for v in tuples]
+        values = [v for v in given if not (isinstance(v, ast.Constant) and v.value is None)]
         made = [self.of(site.module, v, depth + 1) for v in values]
         sure = [m for m in made if m is not None]
-        if not sure or (len(sure) < len(made) and not self._only_wraps(site)):
+        if not sure or (len(sure) < len(made) and not self._only_wraps(site, given)):
             return None
         return replace(sure[0], always=sure[0].always and len(sure) == len(made))
 
-    def _only_wraps(self, site: FunctionSite) -> bool:
+    def _only_wraps(self, site: FunctionSite, values: list[ast.expr]) -> bool:
         """True for a function that hands on its argument bare where it does not wrap it: `if n == 1: return model`."""
         own = {a.arg for a in (*site.node.args.posonlyargs, *site.node.args.args)}
-        return all(self.of(site.module, v, 0) is not None or dotted(v) in own for v in returned(site.node, site.module))
+        return all(self.of(site.module, v, 0) is not None or dotted(v) in own for v in values)
 
     def _prepared(self, module: SourceModule, call: ast.Call, index: int) -> Wrapped | None:
         """The element of what `accelerator.prepare(...)` gives, where that is a model with something to train."""
@@ -174,7 +186,7 @@ class _Search:
         for one in sorted(above, key=lambda b: line_of(b.node) if not b.parameter else 0, reverse=True):
             if scope is own and arms_exclude(module, one.node, name):
                 continue
-            if leaves(module, one.node, name):
+            if leaves(module, one.node, name) or _is_moved_elsewhere(module, name.id, one, above):
                 continue
             if not self._is_clear(module, name.id, one, above):
                 return None
@@ -205,10 +217,12 @@ class _Search:
             return self._loop_element(module, one.node.target, one.node.iter, name.id, depth)
         if not one.part:
             return self.of(module, one.value, depth + 1)
-        if is_prepare(module, one.value) and isinstance(one.value, ast.Call):
-            index = place_in(one.node, name.id)
-            return self._prepared(module, one.value, index) if index is not None else None
-        return None
+        index = place_in(one.node, name.id)
+        if index is None or not isinstance(one.value, ast.Call):
+            return None
+        if is_prepare(module, one.value):
+            return self._prepared(module, one.value, index)
+        return self._returned(module, one.value, index, depth + 1) if last(dotted(one.value.func)) in giving(self.project) else None
 
     def _loop_element(
         self, module: SourceModule, target: ast.expr, source: ast.expr, name: str, depth: int
@@ -293,6 +307,19 @@ class _Search:
             if without_moves(other.value) is not other.value:
                 return False
         return self._given(other, depth) is None
+
+
+def _is_moved_elsewhere(module: SourceModule, name: str, one: Binding, above: list[Binding]) -> bool:
+    """True for `elif gpu is not None: model = model.cuda(gpu)` below an arm that wraps: the name is the same model there, bare."""
+    if one.parameter or one.part or one.value is None or dotted(without_moves(one.value)) != name:
+        return False
+    others = (b for b in above if not b.parameter and b is not one and is_wrap(module, without_moves(b.value or one.value)))
+    return any(arms_exclude(module, b.node, one.node) for b in others)
+
+
+def _has_part(values: ast.Tuple, part: int) -> bool:
+    """True where the element stands there, whatever the run."""
+    return part < len(values.elts) and not any(isinstance(e, ast.Starred) for e in values.elts)
 
 
 def _element(found: Wrapped | None) -> Wrapped | None:

@@ -45,7 +45,7 @@ def is_tested(module: SourceModule, node: ast.AST, wrap: ast.AST | None = None) 
     """True where a test round the place, or an exit above it, asks; not where the wrap stands under the same test."""
     shared = {id(up) for up in module.ancestors(wrap)} if wrap is not None else set()
     return any(id(holder) not in shared and asks_for_wrapper(module.text_of(test)) for holder, test in _tests(module, node)) or (
-        _is_caught(module, node)
+        is_caught(module, node)
     )
 
 
@@ -108,7 +108,8 @@ def _index(values: list[ast.expr], below: ast.AST) -> int:
     return next((i for i, v in enumerate(values) if v is below), 0)
 
 
-def _is_caught(module: SourceModule, node: ast.AST) -> bool:
+def is_caught(module: SourceModule, node: ast.AST) -> bool:
+    """True in a `try` whose handler takes an AttributeError."""
     below: ast.AST = node
     for up in module.ancestors(node):
         if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
