@@ -128,6 +128,18 @@ def test_none_that_is_asked_for_elsewhere() -> None:
     check_told(LightningTrainerArguments, source, reason="how is read at line 2 as well", files=PINNED)
     check_nothing(LightningTrainerArguments, "def run(how=None):\n    " + made("strategy=how").splitlines()[-1], files=PINNED)
     check_nothing(LightningTrainerArguments, made("strategy=how, max_steps=None"), files=PINNED)
+    asks = 'how = None if pl.__version__ < "2" else "auto"\n'
+    check_nothing(LightningTrainerArguments, "import pytorch_lightning as pl\n" + asks + made("strategy=how"), files=PINNED)
+    plug = "from pytorch_lightning.strategies import DDPStrategy\nplug = None\nif many:\n    plug = DDPStrategy()\n"
+    at_times = plug + made('accelerator="ddp", devices=2, plugins=plug')
+    check_told(LightningTrainerArguments, at_times, reason="the strategy at times only", files=PINNED)
+
+
+def test_none_that_takes_the_place_of_what_a_file_says() -> None:
+    main = "import lightning\nfrom hydra.utils import instantiate\n\n\ndef fit(cfg):\n"
+    main += "    instantiate(cfg.trainer, strategy=None).fit(None)\n"
+    files = {**PINNED, "conf/trainer/a.yaml": "_target_: lightning.Trainer\nstrategy: ddp\n"}
+    check_transformed(LightningTrainerArguments, main, main.replace("None).fit", '"auto").fit'), files=files)
 
 
 def test_a_path_goes_to_the_one_fit() -> None:

@@ -6,6 +6,7 @@ import ast
 
 from codemods.analysis.trainer.lightning_trainers import Change, keywords, literal_text, more_of
 from codemods.analysis.trainer.lightning_upgrade import Standing, standing
+from codemods.analysis.trainer.none_values import nones_of
 from codemods.analysis.trainer.strategy_plugins import in_plugins
 from codemods.data.lightning_arguments import (
     ACCELERATOR_GONE,
@@ -174,6 +175,8 @@ def _write_strategy(plan: _Plan, given: dict[str, ast.keyword], argument: str, n
     plugged = in_plugins(plan.module, given["plugins"].value) if "plugins" in given else None
     if plugged is not None and plugged.unknown:
         plan.refusals.append("what plugins= holds may be the strategy")
+    if plugged is not None and plugged.strategy is not None and any(True for _ in nones_of(plan.module, plugged.strategy)):
+        plan.refusals.append("what plugins= holds is the strategy at times only")
     in_place = plugged is None or plugged.strategy is None
     if name == "ddp_cpu":
         plan.accelerator = "cpu"
