@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_module
 from codemods.analysis.guards.conditional_starts import conditional_starters
+from codemods.analysis.guards.earlier_waits import earlier_wait
 from codemods.analysis.guards.entry_points import group_name
 from codemods.analysis.guards.group_may_be_missing import Unguarded, unguarded
 from codemods.analysis.guards.lost_groups import LostGroup, lost_groups
@@ -117,6 +118,8 @@ class CollectiveWithoutGroup(DdpCodemod):
             end = last(qualified(module, found.call.func))
             alone = alone and end not in _FILL
             span = module.span(statement)
+            before = earlier_wait(project, module, found.call) if alone and name and found.path else None
+            alone = alone and before is None
             yield self.finding(
                 module,
                 found.call,
@@ -125,7 +128,7 @@ class CollectiveWithoutGroup(DdpCodemod):
                 level=_level(found, end) if alone and name else Applicability.DISPLAY,
                 edits=[WrapInGuard(module.path, span, f"{name}.is_initialized()", span)] if alone and name else [],
                 evidence=[Evidence("static", found.why, found.path or module.path, found.line)],
-                reason=_reason(found, end, alone=alone, name=name),
+                reason=_reason(found, end, alone=alone, name=name) if before is None else _all_of_them(before),
             )
         for lost in lost_groups(project, module) if module.holds(b"destroy_process_group") else ():
             if lost.destroys.lineno not in told:
@@ -153,6 +156,11 @@ def _error(end: str) -> str:
     if end == "destroy_process_group":
         return "Process group cannot be None"
     return "Default process group has not been initialized"
+
+
+def _all_of_them(before: tuple[str, int]) -> str:
+    path, line = before
+    return f"with one process the program ends before, in {path}:{line}, which needs the group too: put all of them under a test"
 
 
 def _level(found: Unguarded, end: str) -> Applicability:
