@@ -119,7 +119,7 @@ class MissingFindUnusedParameters(DdpCodemod):
     its own.
 
     ## Refuses
-    - Lightning 1.2.4 to 1.9 and the Hugging Face Trainer, where leaving the flag out means on: nothing is said
+    - Lightning below 1.2, 1.2.4 to 1.9 and the Hugging Face Trainer, where leaving the flag out means on: nothing is said
     - a Trainer without a strategy: unsafe, it may never meet several devices; nothing is said where `devices=1` keeps it to one
     - a model put together from a registry that others may add to, from an annotation or from a configuration, and a variant of
       it that is chosen when it is built: unsafe, with what is assumed
@@ -132,7 +132,8 @@ class MissingFindUnusedParameters(DdpCodemod):
     - a module that is left out by an argument of forward or by another test: nothing is said, training may never do it; unsafe
       where the argument has a default and no call of the project hands anything else over
     - a module that is left out by a setting: nothing is said, the setting that is trained with may always take it in
-    - a value that an expression decides: told where the model needs the flag
+    - a value that an expression decides, `True if several else False` too: told where the model needs the flag
+    - an index that goes over all names of the settings, and what a loop leaves to its next round: nothing is said
     - the default of an option of the command line, a value in a YAML file: unsafe; told where a job file gives another
     - a configuration that models with and without the need may be trained with: told
     - a model that is only evaluated (no backward pass near the wrapper): nothing is said

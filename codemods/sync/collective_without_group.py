@@ -85,7 +85,8 @@ class CollectiveWithoutGroup(DdpCodemod):
     - Says nothing of a function all of whose calls stand below a plain start of the group.
     - Says nothing below such a function where the program cannot run without a group anyway: it wraps its model, or asks the
       group for its rank, under no test above.
-    - Says nothing of collectives of a part of the ranks.
+    - Says nothing of collectives of a part of the ranks, and of a start under `place != -1` in what `mp.spawn` alone calls.
+    - Tells a call above which the same way may come to another one without a test, in a function that it calls.
     - Says nothing of a function that is written to work without a group and asks torch itself for the rank or the size above.
     - Tells a call whose result is used on the spot, and a statement that shares its line.
     - Tells what fills a list or a tensor (`all_gather`): under a test it would stay unfilled, and be read.
