@@ -221,7 +221,10 @@ def test_what_a_readme_says_to_install(line: str, spec: str) -> None:
     assert pin.surely_below((2, 4))
 
 
-@pytest.mark.parametrize("text", ["pip install torch", "It needs torch==1.9.0", "* torch>=1.7", "| torch==1.7.0 | 71.2 |", "pip install -r torch.txt"])
+@pytest.mark.parametrize(
+    "text",
+    ["pip install torch", "It needs torch==1.9.0", "* torch>=1.7", "| torch==1.7.0 | 71.2 |", "pip install -r torch.txt"],
+)
 def test_what_a_readme_leaves_open(text: str) -> None:
     assert torch_pin(of("README.md", text)) is None
 

@@ -74,7 +74,7 @@ class UnguardedSave(DdpCodemod):
     - Saves above the start of the process group, or above `fit`, whose test would ask it: told.
     - Functions of which no caller shows several processes, and what stands beside the start of the processes: silent.
     - `accelerator.save`, `fabric.save`, `trainer.save_checkpoint`, `save_pretrained(…, is_main_process=…)`: one process writes.
-    - `_save` of a transformers Trainer, which its own `save_model` guards.
+    - `_save` of a transformers Trainer, which its own `save_model` guards, and what only that calls, in other files too.
     - The state of a model that may be sharded (FSDP, DeepSpeed), told: to ask for it is a collective, and only the write may be
       left to rank 0. So is a statement that holds any other collective.
     - What only this rank has seen, its predictions or its share, told: gather it first.

@@ -15,7 +15,9 @@ FIRST_POSITION = 7
 FIRST_POSITION_BELOW = (2, 4, 0)
 SECOND_POSITION_FROM = (2, 13, 0)
 
-# Lightning: the flag's default is True from the first version up to (not including) the second.
+# Lightning: the flag's default is True from the first version up to (not including) the second; and below 1.2.0, which made it
+# False for four releases (pull requests 5185, 5435).
+LIGHTNING_FIRST_OFF_FROM = (1, 2, 0)
 LIGHTNING_ON_FROM = (1, 2, 4)
 LIGHTNING_OFF_FROM = (2, 0, 0)
 FLAG_FORCED_BY_HAND_BELOW = (1, 6, 0)  # Lightning switched it on for manual optimization, whatever was written

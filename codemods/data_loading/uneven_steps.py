@@ -93,7 +93,8 @@ class UnevenSteps(DdpCodemod):
     - Says nothing where the whole is cut to a multiple first (`//`, `%`), or made up to one (`rows += rows[:missing]`).
     - Says nothing where the number of steps is reduced over the ranks, or given by a setting.
     - Says nothing of the Trainer's own loader where anything sets `max_steps`: all ranks make as many then.
-    - Says nothing of keys that are written out, that come from what the model gives, or that all ranks have gathered.
+    - Says nothing of keys that are written out, that name the kind of an item (`item.request_type`), that come from what the
+      model gives, or that all ranks have gathered.
     - Says nothing of numbers that one rank alone sets, under a test of the rank (DDP305).
     - Says nothing of lists that rank 0 fills under a progress bar and the others without one.
 

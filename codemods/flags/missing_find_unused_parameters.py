@@ -8,7 +8,7 @@ from codemods.analysis.distribution import is_test_file
 from codemods.analysis.model.answer import Answer
 from codemods.analysis.model.config_flags import config_settings
 from codemods.analysis.model.config_judgement import missing
-from codemods.analysis.model.effective_flag import effect_of
+from codemods.analysis.model.effective_flag import is_on
 from codemods.analysis.model.flag_setting import Setting, State, Wrapper, anchor_of, static_graph_of
 from codemods.analysis.model.flow_values import Cause
 from codemods.analysis.model.implicit_strategy import implicit_setting, kept_to_one
@@ -19,6 +19,7 @@ from codemods.analysis.model.missing_answers import (
     seen_by_probe,
     skipping,
     tied_but_needed,
+    tied_to_a_test,
 )
 from codemods.analysis.model.model_usage import Verdict, needs_flag
 from codemods.analysis.model.observed_errors import failure_of, judged
@@ -118,7 +119,7 @@ class MissingFindUnusedParameters(DdpCodemod):
     its own.
 
     ## Refuses
-    - Lightning 1.2.4 to 1.9 and the Hugging Face Trainer, where leaving the flag out means on: nothing is said
+    - Lightning below 1.2, 1.2.4 to 1.9 and the Hugging Face Trainer, where leaving the flag out means on: nothing is said
     - a Trainer without a strategy: unsafe, it may never meet several devices; nothing is said where `devices=1` keeps it to one
     - a model put together from a registry that others may add to, from an annotation or from a configuration, and a variant of
       it that is chosen when it is built: unsafe, with what is assumed
@@ -131,7 +132,8 @@ class MissingFindUnusedParameters(DdpCodemod):
     - a module that is left out by an argument of forward or by another test: nothing is said, training may never do it; unsafe
       where the argument has a default and no call of the project hands anything else over
     - a module that is left out by a setting: nothing is said, the setting that is trained with may always take it in
-    - a value that an expression decides: told where the model needs the flag
+    - a value that an expression decides, `True if several else False` too: told where the model needs the flag
+    - an index that goes over all names of the settings, and what a loop leaves to its next round: nothing is said
     - the default of an option of the command line, a value in a YAML file: unsafe; told where a job file gives another
     - a configuration that models with and without the need may be trained with: told
     - a model that is only evaluated (no backward pass near the wrapper): nothing is said
@@ -175,9 +177,10 @@ class MissingFindUnusedParameters(DdpCodemod):
             return
         seen: set[int] = set()
         for wrapper, here in settings_in(project, module):
-            yield from map(self._say, tied_but_needed(project, wrapper, [s for s in here if s.state is State.UNKNOWN]))
-            settings = [s for s in here if s.state in (State.OFF, State.DEFAULT)]
-            settings = [s for s in settings if effect_of(project, wrapper, s) is not State.ON and id(s.node) not in seen]
+            tied = [s for s in here if s.state is State.UNKNOWN] + list(filter(None, map(tied_to_a_test, here)))
+            yield from map(self._say, tied_but_needed(project, wrapper, tied))
+            settings = [s for s in here if s.state in (State.OFF, State.DEFAULT) and tied_to_a_test(s) is None]
+            settings = [s for s in settings if not is_on(project, wrapper, s) and id(s.node) not in seen]
             seen |= {id(s.node) for s in settings}
             if settings:
                 yield from map(self._say, self._weighed(project, wrapper, settings))
@@ -210,7 +213,7 @@ class MissingFindUnusedParameters(DdpCodemod):
         decision = next((d for d in usage.skipped if d.cause in LEVELS and d.cause is not Cause.SHAPE), None) if usage else None
         if usage is None or decision is None or not decision.names - usage.opaque:
             return
-        if effect_of(project, wrapper, setting) is not State.ON:
+        if not is_on(project, wrapper, setting):
             probe = probed(project, [wrapper], (u.name for u in trained.usages))
             yield skipping(project, wrapper, setting, usage, decision, trained, probe, alone=True)
 

@@ -96,7 +96,8 @@ class MakedirsRace(DdpCodemod):
     - Where the name is searched for (`while os.path.exists(run): n += 1`), told: sharing a folder would be worse.
     - Where the code stops if the folder exists (`if os.path.exists(p): raise`), told: `exist_ok` would let it go on.
     - Where the folder is deleted just before, told: a slower rank deletes what a faster one has written.
-    - Where only some ranks come, or one after the other, by tests, decorators or callers; in `prepare_data`.
+    - Where only some ranks come, or one after the other, by tests, decorators or callers; in `prepare_data`; in `_save` of a
+      Trainer of transformers below 5.23, and in what only that calls.
     - In a helper's file without a word of processes: under a test of a `rank`, or where no file of
       several processes calls the function.
     - Where no program of the project comes with several processes, and where the Trainer has one device.

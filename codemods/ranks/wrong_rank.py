@@ -102,7 +102,7 @@ class WrongRank(DdpCodemod):
       rank: that one is told.
     - Files where no global rank is at hand, and the file does not use torch.distributed.
     - Devices and files of a project that joins its processes at its own machine, starts them there itself by the launcher, or
-      numbers all of them by their place on it.
+      numbers all of them by their place on it (`init_process_group(rank=local_rank)` beside no size of all machines).
     - Files of a project that asserts both ranks to be the same, or that nowhere speaks of more than one node, where no global
       rank is at hand beside the local one (Accelerate, Lightning and transformers have both).
     - Places that no program of the project comes to.

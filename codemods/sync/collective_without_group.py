@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_module
 from codemods.analysis.guards.conditional_starts import conditional_starters
+from codemods.analysis.guards.earlier_waits import earlier_wait
 from codemods.analysis.guards.entry_points import group_name
 from codemods.analysis.guards.group_may_be_missing import Unguarded, unguarded
 from codemods.analysis.guards.lost_groups import LostGroup, lost_groups
@@ -84,7 +85,8 @@ class CollectiveWithoutGroup(DdpCodemod):
     - Says nothing of a function all of whose calls stand below a plain start of the group.
     - Says nothing below such a function where the program cannot run without a group anyway: it wraps its model, or asks the
       group for its rank, under no test above.
-    - Says nothing of collectives of a part of the ranks.
+    - Says nothing of collectives of a part of the ranks, and of a start under `place != -1` in what `mp.spawn` alone calls.
+    - Tells a call above which the same way may come to another one without a test, in a function that it calls.
     - Says nothing of a function that is written to work without a group and asks torch itself for the rank or the size above.
     - Tells a call whose result is used on the spot, and a statement that shares its line.
     - Tells what fills a list or a tensor (`all_gather`): under a test it would stay unfilled, and be read.
@@ -117,6 +119,8 @@ class CollectiveWithoutGroup(DdpCodemod):
             end = last(qualified(module, found.call.func))
             alone = alone and end not in _FILL
             span = module.span(statement)
+            before = earlier_wait(project, module, found.call) if alone and name and found.path else None
+            alone = alone and before is None
             yield self.finding(
                 module,
                 found.call,
@@ -125,7 +129,7 @@ class CollectiveWithoutGroup(DdpCodemod):
                 level=_level(found, end) if alone and name else Applicability.DISPLAY,
                 edits=[WrapInGuard(module.path, span, f"{name}.is_initialized()", span)] if alone and name else [],
                 evidence=[Evidence("static", found.why, found.path or module.path, found.line)],
-                reason=_reason(found, end, alone=alone, name=name),
+                reason=_reason(found, end, alone=alone, name=name) if before is None else _all_of_them(before),
             )
         for lost in lost_groups(project, module) if module.holds(b"destroy_process_group") else ():
             if lost.destroys.lineno not in told:
@@ -153,6 +157,11 @@ def _error(end: str) -> str:
     if end == "destroy_process_group":
         return "Process group cannot be None"
     return "Default process group has not been initialized"
+
+
+def _all_of_them(before: tuple[str, int]) -> str:
+    path, line = before
+    return f"with one process the program ends before, in {path}:{line}, which needs the group too: put all of them under a test"
 
 
 def _level(found: Unguarded, end: str) -> Applicability:

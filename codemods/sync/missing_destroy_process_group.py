@@ -73,7 +73,8 @@ class MissingDestroyProcessGroup(DdpCodemod):
 
     ## Refuses
     - Says nothing in a repository's own tests.
-    - Says nothing where the pins allow no torch that warns (2.4), and of ways to the start whose calls do not fit the functions.
+    - Says nothing where the pins, or a README's list of versions, allow no torch that warns (2.4), and of ways to the start whose
+      calls do not fit the functions.
     - Says nothing where somebody in the repository destroys a group.
     - Says nothing of a group whose backend is written down and is not NCCL (`"gloo"`, `"mpi"`).
     - Says nothing where no script is seen to run it: a library leaves the group to whoever started it.

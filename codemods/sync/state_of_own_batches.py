@@ -113,6 +113,7 @@ class StateOfOwnBatches(DdpCodemod):
       followed past that, and where the project brings parameters or buffers together by hand (`average_params`, a broadcast of
       each parameter).
     - Says nothing of queues, banks, caches and hidden states that are kept as parameters.
+    - Where each wrap of the script has `broadcast_buffers=False`, it says that the buffers of the ranks drift apart.
     - Says nothing of running means and variances, as BatchNorm keeps them, of counters, masks and queues.
     - Says nothing of what `forward` does not come to, and of what is made of the shape of the batch alone.
     - Says nothing of a class that nobody makes, or that is only made under a test: an option may leave it out.

@@ -369,3 +369,61 @@ def test_nothing_of_a_function_that_nobody_calls() -> None:
     check_nothing(RULE, source + nobody + script)
     check_nothing(RULE, f"{source}\n\ndef on_all_ranks(model):\n    return collect(model()){nobody}{script}")
     assert findings_of(RULE, f"{source}\n\ndef main(model):\n    return collect(model()){script}")
+
+
+STARTED = (
+    "import torch.multiprocessing as mp\nimport torch.distributed as dist\n\n\n"
+    "def cleanup():\n    dist.destroy_process_group()\n\n\n"
+    "def work(place, args):\n    if {asked}:\n        dist.init_process_group('nccl', rank=place)\n"
+    "    train(args)\n    cleanup()\n\n\n"
+    "def main(args):\n    mp.spawn(work, nprocs=args.count, args=(args,))\n"
+)
+
+
+@pytest.mark.parametrize("asked", ["place != -1", "place is not None", "place >= 0", "place > -1"])
+def test_a_number_that_spawn_gives_is_never_what_the_test_asks(asked: str) -> None:
+    """mp.spawn numbers its processes from 0: each of them has started the group."""
+    source = STARTED.format(asked=asked)
+    check_nothing(RULE, source)
+    check_nothing(RULE, source.replace("    cleanup()\n\n\ndef main", "    dist.destroy_process_group()\n\n\ndef main"))
+
+
+@pytest.mark.parametrize(
+    ("asked", "more"),
+    [
+        ("place != 0", ""), ("place > 0", ""), ("args.several", ""), ("place != args.alone", ""),
+        ("place != -1", "\n\ndef alone(args):\n    work(-1, args)\n"),
+    ],
+)  # fmt: skip
+def test_a_test_that_some_process_does_not_pass(asked: str, more: str) -> None:
+    assert findings_of(RULE, STARTED.format(asked=asked) + more)
+
+
+GATHERS = "import torch.distributed as dist\n\n\ndef collect(rows):\n    write(rows)\n    {wait}\n    return merged()\n"
+ENTRY = (
+    "import os\nimport torch.distributed as dist\nfrom store import collect\n\n\ndef start():\n    if 'RANK' not in os.environ:\n"
+    "        return\n    dist.init_process_group('nccl')\n\n\ndef main(loader):\n    start()\n    for epoch in range(3):\n"
+    "        for rows in loader:\n            {call}\n        dist.barrier()\n"
+)
+
+
+def test_an_earlier_wait_of_the_same_way_is_named() -> None:
+    """In a loop that may have no round: where every way comes to it, nothing is said at all."""
+    source = ENTRY.format(call="rows = collect(rows)")
+    waits = {"store.py": GATHERS.format(wait="dist.barrier()")}
+    found = check_told(RULE, source, reason="store.py:6, which needs the group too", files=waits)
+    assert "comes back without one" in found.message
+
+
+@pytest.mark.parametrize(
+    ("call", "wait"),
+    [
+        ("rows = collect(rows)", "if dist.is_initialized():\n        dist.barrier()"),
+        ("rows = collect(rows)", "flush()"),
+        ("if dist.is_initialized():\n                rows = collect(rows)", "dist.barrier()"),
+    ],
+)
+def test_an_earlier_wait_that_has_its_test_stands_in_no_way(call: str, wait: str) -> None:
+    before = ENTRY.format(call=call)
+    after = before.replace("        dist.barrier()\n", "        if dist.is_initialized():\n            dist.barrier()\n")
+    check_transformed(RULE, before, after, files={"store.py": GATHERS.format(wait=wait)})

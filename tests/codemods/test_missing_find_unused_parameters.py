@@ -440,3 +440,106 @@ def test_a_name_that_is_bound_again_behind_its_last_use() -> None:
     check_nothing(Rule, source, files={"net.py": f"import torch\nfrom torch import nn\n\n\n{judge}"})
     read = judge.replace("        loss = self.score(real)\n", "").replace("return loss", "return self.score(real)")
     assert findings_of(Rule, source, {"net.py": f"import torch\nfrom torch import nn\n\n\n{read}"})
+
+
+GRID = """\
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, setup, kinds):
+        super().__init__()
+        self.setup, self.kinds = setup, kinds
+        self.layers = nn.ModuleDict()
+        for a in range(setup["deep"]):
+            for b in range(setup["wide"]):
+                self.layers["a" + str(a) + "b" + str(b)] = nn.Linear(4, 4)
+        self.heads = nn.ModuleDict({{kind: nn.Linear(4, 4) for kind in kinds}})
+
+    def forward(self, blocks, gone, which):
+        out = []
+        for a in range(self.setup["deep"]):
+            for b in range(self.setup["wide"]):
+                rows = self.layers["a" + str(a) + "b" + str({index})](blocks[a][b])
+                blocks[a + 1][b].held["rows"] = rows
+                out.append(rows)
+        for kind in self.kinds:
+            part = self.heads[{kind}](blocks[0][0])
+            part[gone == kind] = torch.zeros_like(part[gone == kind])
+            out.append(part)
+        return sum(out)
+"""
+
+
+def test_an_index_over_all_that_the_settings_name_leaves_none_out() -> None:
+    """A place that the index fills is no source of the index, and rows set to zero are rows that were made."""
+    check_nothing(Rule, WRAP.format(""), files={"net.py": GRID.format(index="b", kind="kind")})
+
+
+@pytest.mark.parametrize(("index", "kind"), [("which", "kind"), ("b", "which"), ("int(gone[b])", "kind")])
+def test_an_index_by_what_forward_is_given_may_leave_one_out(index: str, kind: str) -> None:
+    found = findings_of(Rule, WRAP.format(""), {"net.py": GRID.format(index=index, kind=kind)})
+    assert found and "takes no part in steps" in found[0].message
+
+
+DECODER = """\
+import random
+
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, rate):
+        super().__init__()
+        self.rate = rate
+        self.inlet = nn.Linear(4, 8)
+        self.cell = nn.Linear(8, 4)
+
+    def forward(self, x, tokens):
+        frames, step = [], self.inlet(x[0])
+        while len(frames) < x.size(0) - 1:
+            frame = self.cell(step)
+            frames.append(frame)
+            if self.rate < random.random():
+                step = {one}
+            else:
+                step = self.inlet(x[len(frames)])
+        return torch.stack(frames)
+"""
+
+
+def test_a_number_that_picks_the_next_input_leaves_nothing_out() -> None:
+    check_nothing(Rule, WRAP.format(""), files={"net.py": DECODER.format(one="self.inlet(frame)")})
+
+
+def test_a_number_that_decides_whether_the_loop_calls_a_module() -> None:
+    extra = DECODER.replace("        self.cell =", "        self.other = nn.Linear(4, 8)\n        self.cell =")
+    counted = extra.replace("while len(frames) < x.size(0) - 1:", "for at in range(x.size(0) - 1):")
+    for source in (extra, counted):
+        found = findings_of(Rule, WRAP.format(""), {"net.py": source.format(one="self.other(frame)")})
+        assert found and "other of Net takes no part in steps that `self.rate < random.random()` decides" in found[0].message
+        always = source.replace("            if self.rate < random.random():\n    ", "").replace(
+            "            else:\n                step = self.inlet(x[len(frames)])\n", "")  # fmt: skip
+        check_nothing(Rule, WRAP.format(""), files={"net.py": always.format(one="self.other(frame)")})
+
+
+def test_a_flag_that_an_expression_chooses_is_left_to_it() -> None:
+    for written in ("True if args.several else False", "False if args.one else True"):
+        found = check_told(Rule, WRAP.format(f", find_unused_parameters={written}"), reason="left to the expression",
+                           files={"net.py": RANDOM})  # fmt: skip
+        assert f"find_unused_parameters={written} decides" in found.message
+    flag = "flag = True if args.several else False\nmodel = DDP(Net(), find_unused_parameters=flag)"
+    named = WRAP.replace("model = DDP(Net(){})", flag)
+    check_told(Rule, named, reason="left to the expression", files={"net.py": RANDOM})
+
+
+def test_lightning_before_it_first_switched_the_flag_off() -> None:
+    pins = {"lit.py": LIT, "requirements.txt": "pytorch-lightning==1.0.3\n"}
+    check_nothing(Rule, trainer("    trainer = pl.Trainer(gpus=2)\n"), files=pins)
+    check_nothing(Rule, trainer('    trainer = pl.Trainer(gpus=2, accelerator="ddp")\n'), files=pins)
+    later = {**pins, "requirements.txt": "pytorch-lightning==1.2.1\n"}
+    start = trainer("    trainer = pl.Trainer(gpus=2)\n")
+    found = check_told(Rule, start, reason="DDPPlugin(find_unused_parameters=True)", files=later)
+    assert "DDPStrategy" not in (found.reason or "")

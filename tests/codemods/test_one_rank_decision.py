@@ -678,7 +678,8 @@ def test_a_bar_by_statements_has_as_many_rounds() -> None:
 def test_a_method_is_equal_to_no_number() -> None:
     """Written without its call: the test is the same on all ranks, whatever the rows are."""
     body = "if TEST == 0:\n    break\nloss.backward()\noptimizer.step()"
-    wrap = "    model = torch.nn.parallel.DistributedDataParallel(model)\n    loader = DataLoader(loader, 8, sampler=Share(loader))\n"
+    wrap = "    model = torch.nn.parallel.DistributedDataParallel(model)\n"
+    wrap += "    loader = DataLoader(loader, 8, sampler=Share(loader))\n"
     names = "from torch.utils.data import DataLoader, DistributedSampler as Share\n"
     source = loop(body, head=names + DIST).replace("    for batch in", f"{wrap}    for batch in")
     check_nothing(RULE, source.replace("TEST", "batch.__len__"))

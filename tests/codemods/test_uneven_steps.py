@@ -303,7 +303,8 @@ def test_a_list_of_own_numbers_that_is_written_out() -> None:
 
 BY_KIND = train(
     "tasks.items()", body="dist.all_reduce(weight_of(batch))",
-    before="    tasks = defaultdict(list)\n    for row in rows[rank::world_size]:\n        key = row.KEY\n        tasks[key].append(row)\n",
+    before="    tasks = defaultdict(list)\n    for row in rows[rank::world_size]:\n        key = row.KEY\n"
+    "        tasks[key].append(row)\n",
 ).replace("import itertools\n", "import itertools\nfrom collections import defaultdict\n")  # fmt: skip
 
 

@@ -655,7 +655,8 @@ def test_nothing_of_how_far_an_evaluation_has_come() -> None:
     check_told(RULE, evaluate(f"loss = total / len(loader)\n{SHOW}", step=step), reason=WHY)
 
 
-LOGGED = board("print(len(board.meters))", "board.update(loss=loss_of(model(batch)).item(), lr=0.1)").partition("def main(")[0] + (
+FILL = "board.update(loss=loss_of(model(batch)).item(), lr=0.1)"
+LOGGED = board("print(len(board.meters))", FILL).partition("def main(")[0] + (
     "def main(model, data, loss_of, wandb):\n    for epoch in range(3):\n        val_stats = evaluate(model, data, loss_of)\n"
     "        if dist.get_rank() == 0:\n            wandb.log({'shown': val_stats['FIRST']})\n"
     "            wandb.log({'val': val_stats['loss']})\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import operator
 from collections.abc import Iterator
 
 from codemods.analysis.call_graph import called_function
@@ -17,13 +18,17 @@ from codemods.analysis.ranks import sharded_state
 from codemods.analysis.ranks.collectives import collective_at
 from codemods.analysis.ranks.rank_exits import leaves
 from codemods.analysis.ranks.rank_guards import guards_over
+from codemods.analysis.ranks.rank_members import spawned_parameter
 from codemods.analysis.ranks.rank_tests import means_process_group
 from codemods.analysis.ranks.unused import is_packaged
 from codemods.analysis.ranks.uses import calls_of, uses_of
+from codemods.analysis.variance.paths import is_none
 from codemods.project import Project
 from codemods.record import record
 from codemods.source import FunctionNode, SourceModule, walk, walk_scope
 
+_ORDER = {ast.NotEq: operator.ne, ast.Gt: operator.gt, ast.GtE: operator.ge}
+_RANKS = 9  # as many as are tried: those of one machine
 _WORKS_ALONE = frozenset({"get_dist_info"})  # mmcv's and mmengine's: (0, 1) without a group
 _STARTS = frozenset({"init_process_group", "new_group", "DistributedDataParallel"})
 _WAITS = frozenset({"barrier", "monitored_barrier", "destroy_process_group"})
@@ -49,11 +54,11 @@ def unguarded(project: Project, module: SourceModule) -> Iterator[Unguarded]:
 def _unguarded(project: Project, module: SourceModule) -> Iterator[Unguarded]:
     scopes: dict[int, tuple[FunctionNode | None, list[ast.Call]]] = {}
     for call in module.nodes(ast.Call):
-        if _needs_group(module, call, project) or asks_for_rank(module, call):
+        if needs_group(module, call, project) or asks_for_rank(module, call):
             function = module.function_of(call)
             scopes.setdefault(id(function), (function, []))[1].append(call)
     for function, calls in scopes.values():
-        start = _conditional_start(module, function)
+        start = _conditional_start(project, module, function)
         alone = _asked_alone(project, module, function) if start is None else None
         if alone is not None and function is not None and (
             called_with_group(project, module, function)
@@ -129,7 +134,7 @@ def _starting(
     project: Project, module: SourceModule, function: FunctionNode | None, call: ast.Call
 ) -> tuple[SourceModule, ast.If] | None:
     """The condition under which alone the group is started above a call that every way comes to."""
-    start = _conditional_start(module, function)
+    start = _conditional_start(project, module, function)
     if start is None or start.lineno >= call.lineno or needs_a_group(project, module, function or module.tree, call):
         return None
     if any(isinstance(n, (ast.Return, ast.Raise)) for s in start.orelse for n in walk(s)):
@@ -149,7 +154,8 @@ def _below_a_start(project: Project, module: SourceModule, call: ast.Call) -> Un
     return Unguarded(call, why, found.at, True, found.ends)
 
 
-def _needs_group(module: SourceModule, call: ast.Call, project: Project) -> bool:
+def needs_group(module: SourceModule, call: ast.Call, project: Project) -> bool:
+    """True for a collective of all ranks, or the destruction of the group."""
     name = qualified(module, call.func)
     if name.startswith("torch.distributed.") and last(name) == "destroy_process_group":
         return not call.args and not call.keywords
@@ -160,13 +166,14 @@ def _needs_group(module: SourceModule, call: ast.Call, project: Project) -> bool
     return found.name not in sharded_state.NAMES
 
 
-def _conditional_start(module: SourceModule, function: FunctionNode | None) -> ast.If | None:
+def _conditional_start(project: Project, module: SourceModule, function: FunctionNode | None) -> ast.If | None:
     """The `if` under which alone the same function starts the group; None where it is started anyway, or elsewhere."""
     found: list[ast.If] = []
     for call in module.calls_named("init_process_group"):
         if not starts_group(module, call) or module.function_of(call) is not function:
             continue
         tests = [up for up in module.ancestors(call) if isinstance(up, ast.If) and module.function_of(up) is function]
+        tests = [t for t in tests if not holds_for_spawned(project, module, t.test)]
         if not tests or any(words_of(t.test) & (ASKED | {"__name__"}) for t in tests):
             return None
         if not any(n is call for s in (*tests[-1].body, *tests[-1].orelse) for n in walk(s)):
@@ -174,6 +181,23 @@ def _conditional_start(module: SourceModule, function: FunctionNode | None) -> a
         found.append(tests[-1])
     both = len(found) > 1 and bool(found[0].orelse) and any(starts_group(module, n) for s in found[0].orelse for n in _calls(s))
     return found[0] if len({id(f) for f in found}) == 1 and not both else None
+
+
+def holds_for_spawned(project: Project, module: SourceModule, test: ast.expr) -> bool:
+    """True for `gpu != -1` and `rank is not None` of what `mp.spawn` alone calls: it numbers its processes from 0."""
+    if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.left, ast.Name):
+        return False
+    function = module.function_of(test)
+    if function is None or not spawned_parameter(project, module, test.left) or uses_of(project, module, function).calls:
+        return False
+    if isinstance(test.ops[0], (ast.IsNot, ast.NotEq)) and is_none(test.comparators[0]):
+        return True
+    try:
+        other = ast.literal_eval(test.comparators[0])
+    except ValueError:
+        return False
+    asked = _ORDER.get(type(test.ops[0]))
+    return asked is not None and isinstance(other, int) and all(asked(rank, other) for rank in range(_RANKS))
 
 
 def _calls(statement: ast.stmt) -> list[ast.Call]:

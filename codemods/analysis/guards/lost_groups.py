@@ -9,7 +9,7 @@ from codemods.analysis.call_graph import called_function
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.guards.called_with_group import words_of
 from codemods.analysis.guards.entry_points import starts_group
-from codemods.analysis.guards.group_may_be_missing import ASKED, is_guarded
+from codemods.analysis.guards.group_may_be_missing import ASKED, holds_for_spawned, is_guarded
 from codemods.analysis.names import last, qualified
 from codemods.analysis.output.run_before import run_before
 from codemods.analysis.ranks.uses import CallSite, calls_of
@@ -163,6 +163,7 @@ def _conditional(project: Project, site: CallSite) -> _Why:
     tests: list[ast.If] = []
     for call in (n for n in walk_scope(function) if isinstance(n, ast.Call) and _starts(project, module, n)):
         over = [u for u in module.ancestors(call) if isinstance(u, ast.If) and module.function_of(u) is function]
+        over = [u for u in over if not holds_for_spawned(project, module, u.test)]
         if not over or any(words_of(t.test) & (ASKED | {"__name__"}) for t in over) or call.lineno > site.call.lineno:
             return _NOTHING
         if not any(n is call for n in walk_block(over[-1].body)):

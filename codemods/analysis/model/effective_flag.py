@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from codemods.analysis.frameworks import lightning_pin
 from codemods.analysis.model.flag_setting import Framework, Setting, State, Wrapper
-from codemods.data.find_unused_parameters import LIGHTNING_OFF_FROM, LIGHTNING_ON_FROM
+from codemods.data.find_unused_parameters import LIGHTNING_FIRST_OFF_FROM, LIGHTNING_OFF_FROM, LIGHTNING_ON_FROM
 from codemods.project import Project
 
 
@@ -22,3 +22,12 @@ def effect_of(project: Project, wrapper: Wrapper, setting: Setting) -> State:
     if pin.surely_at_least(LIGHTNING_OFF_FROM):
         return State.OFF
     return State.ON if pin.surely_at_least(LIGHTNING_ON_FROM) and pin.surely_below(LIGHTNING_OFF_FROM) else State.UNKNOWN
+
+
+def is_on(project: Project, wrapper: Wrapper, setting: Setting) -> bool:
+    """True where the flag is on, by the default of Lightning's first versions too: they have no name to switch it off by."""
+    if effect_of(project, wrapper, setting) is State.ON:
+        return True
+    by_itself = setting.state is State.DEFAULT and wrapper.framework is Framework.LIGHTNING
+    pin = lightning_pin(project, near=wrapper.module.path) if by_itself else None
+    return pin is not None and pin.surely_below(LIGHTNING_FIRST_OFF_FROM)

@@ -18,8 +18,19 @@ def switched(setting: Setting, to: str) -> Edit | None:
     if setting.call is not None:
         return SetKeyword(module.path, module.span(setting.call), setting.keyword, to)
     if setting.state in (State.ON, State.OFF):
-        return ReplaceExpression(module.path, module.span(setting.node), to)
+        whole = chosen_by(setting)  # `False if debug else False` asks for nothing any more
+        return ReplaceExpression(module.path, module.span(whole if whole is not None else setting.node), to)
     return None
+
+
+def chosen_by(setting: Setting) -> ast.IfExp | None:
+    """The `True if several else False` of which the setting is an arm, where the other arm is the opposite."""
+    up = setting.module.parent(setting.node)
+    if not isinstance(up, ast.IfExp) or setting.strategy or setting.node is up.test:
+        return None
+    other = up.orelse if setting.node is up.body else up.body
+    opposite = {State.ON: False, State.OFF: True}.get(setting.state)
+    return up if isinstance(other, ast.Constant) and opposite is not None and other.value is opposite else None
 
 
 def comment_at(setting: Setting, lines: tuple[str, ...]) -> Edit:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from codemods.analysis.model.flow_elements import iterate
 from codemods.analysis.model.flow_frame import Env, Frame
 from codemods.analysis.model.flow_meeting import meet_all
-from codemods.analysis.model.flow_values import NOTHING, Value, flat, union
+from codemods.analysis.model.flow_tests import cause_of
+from codemods.analysis.model.flow_values import NOTHING, Cause, Names, Value, flat, union
 from codemods.analysis.names import dotted, last
 from codemods.record import replace
 from codemods.source import walk
@@ -22,6 +23,7 @@ def for_statement(flow: Flow, frame: Frame, node: ast.For | ast.AsyncFor, env: E
     frame.breaks.append([])
     current: Env | None = env
     before = dict(env)
+    counted = rounds is None
     if rounds is None:
         element = _generic_element(flow, frame, env, node)
         rounds = [element]
@@ -39,6 +41,8 @@ def for_statement(flow: Flow, frame: Frame, node: ast.For | ast.AsyncFor, env: E
         current = early if current is None else meet_all(flow, frame, current, early, test)
     if current is None:
         return None
+    if counted:
+        current = _once_more(flow, frame, node, current, before)
     if not _runs(flow, frame, env, node.iter):
         gained = {p for n, v in current.items() for p in v.must - before.get(n, NOTHING).must}
         if gained:
@@ -77,7 +81,52 @@ def while_statement(flow: Flow, frame: Frame, node: ast.While, env: Env) -> Env 
         current = early if current is None else meet_all(flow, frame, current, early, test)
     if current is None:
         return None
+    if _counts_what_is_there(frame, node.test):  # as for a loop over them: no step is without one
+        if any(v.must - before.get(n, NOTHING).must for n, v in current.items()):
+            flow.assumptions.setdefault(f"the loop at {frame.module.path}:{node.lineno} runs at least once")
+        return _once_more(flow, frame, node, current, before)
     return meet_all(flow, frame, current, before, node.test)
+
+
+def _once_more(flow: Flow, frame: Frame, node: ast.For | ast.AsyncFor | ast.While, first: Env, before: Env) -> Env:
+    """The end of a round with what a second one may carry: `step = self.feedback(frame)` is read in the next round alone.
+
+    How many rounds there are is not known, so nothing more reaches the end for sure.
+    """
+    if not any(n in before and _carried(v) - _carried(before[n]) for n, v in first.items()):
+        return first
+    if flow.loop is not None or flow.by_hand is not None:
+        return first  # the passes of a training loop are counted as they are met
+    decisions, branches, heap, steps = list(flow.decisions), dict(flow.branches), dict(flow.heap), flow.steps
+    exits, depth = len(frame.exits), len(frame.tests)
+    frame.loops.append([])
+    frame.breaks.append([])
+    later = flow.block(frame, node.body, dict(first))
+    frame.loops.pop()
+    frame.breaks.pop()
+    del frame.tests[depth:], frame.exits[exits:]
+    flow.decisions[:], flow.branches, flow.heap, flow.steps = decisions, branches, heap, steps
+    return {n: _may_carry(v, _carried((later or {}).get(n, NOTHING)) - _carried(v)) for n, v in first.items()}
+
+
+def _carried(value: Value) -> Names:
+    return value.may | value.must
+
+
+def _may_carry(value: Value, gained: Names) -> Value:
+    if not gained:
+        return value
+    parts = tuple((k, replace(v, may=v.may | gained)) for k, v in value.parts)
+    doubts = value.doubts | {"what one round of a loop leaves to the next"}
+    return replace(value, may=value.may | gained, doubts=doubts, parts=parts)
+
+
+def _counts_what_is_there(frame: Frame, test: ast.expr) -> bool:
+    """True for `while len(frames) < x.size(0)`: by a number of steps of what is given."""
+    sized = (c for c in walk(test) if isinstance(c, ast.Call) and last(dotted(c.func)) in ("len", "size"))
+    if not isinstance(test, ast.Compare) or not any(True for _ in sized):
+        return False
+    return cause_of(frame.module, test, random=False, parameters=frame.parameters) in (Cause.SHAPE, Cause.ARGUMENT, Cause.OTHER)
 
 
 def _adds_up(loop: ast.For | ast.AsyncFor) -> bool:

@@ -117,5 +117,14 @@ def _sources(function: FunctionNode | ast.Lambda, name: str) -> Iterator[ast.exp
             targets, source = [node.target], node.iter
         elif isinstance(node, ast.AugAssign):
             targets, source = [node.target], node.value
-        if any(isinstance(n, ast.Name) and n.id == name for t in targets for n in walk(t)):
+        if any(_fills(t, name) for t in targets):
             yield source
+
+
+def _fills(target: ast.expr, name: str) -> bool:
+    """True where a target binds the name, or puts something into what it holds; an index in it is only read."""
+    if isinstance(target, (ast.Tuple, ast.List)):
+        return any(_fills(t, name) for t in target.elts)
+    while isinstance(target, (ast.Subscript, ast.Attribute, ast.Starred)):
+        target = target.value
+    return isinstance(target, ast.Name) and target.id == name

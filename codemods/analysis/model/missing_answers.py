@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from codemods.analysis.frameworks import Pin, lightning_pin
 from codemods.analysis.model.answer import Answer
 from codemods.analysis.model.checkpoint_kinds import checkpoint_repairs
-from codemods.analysis.model.flag_edits import switched
+from codemods.analysis.model.flag_edits import chosen_by, switched
 from codemods.analysis.model.flag_setting import Framework, Setting, State, Wrapper, static_graph_of
 from codemods.analysis.model.flow_values import Cause, Decision
 from codemods.analysis.model.implicit_strategy import only_on_several
@@ -16,9 +16,16 @@ from codemods.analysis.model.model_usage import Usage, Verdict, left_out_where, 
 from codemods.analysis.model.observed_errors import Failure
 from codemods.analysis.model.observed_usage import Probed, named
 from codemods.analysis.model.trained_model import Trained, seen_training, trained_by
-from codemods.data.find_unused_parameters import LIGHTNING_ERROR, LIGHTNING_TRUE_NAME_FROM, OFF_NAMES, TORCH_ERROR
+from codemods.data.find_unused_parameters import (
+    LIGHTNING_ERROR,
+    LIGHTNING_TRUE_NAME_FROM,
+    OFF_NAMES,
+    STRATEGY_CLASS_FROM,
+    TORCH_ERROR,
+)
 from codemods.findings import Applicability, Edit, Evidence, SetKeyword, lowest
 from codemods.project import Project
+from codemods.record import replace
 
 ON_NAME = "ddp_find_unused_parameters_true"
 # What decides whether a module takes part, and how far that may be trusted.
@@ -31,6 +38,13 @@ LEVELS = {
     Cause.RANK: Applicability.UNSAFE,
     Cause.TURN: Applicability.UNSAFE,
 }
+
+
+def tied_to_a_test(setting: Setting) -> Setting | None:
+    """`True if several else False` as one setting, which its test decides: somebody has thought of the flag there."""
+    whole = chosen_by(setting) if setting.state is State.OFF else None
+    text = f"{setting.keyword}={setting.module.text_of(whole)}" if whole is not None else ""
+    return replace(setting, state=State.UNKNOWN, node=whole, text=text, call=None) if whole is not None else None
 
 
 def tied_but_needed(project: Project, wrapper: Wrapper, settings: list[Setting]) -> Iterator[Answer]:
@@ -212,7 +226,8 @@ def _refused(project: Project, wrapper: Wrapper, setting: Setting, usage: Usage)
         return text
     pin = lightning_pin(project, near=wrapper.module.path) if wrapper.framework is Framework.LIGHTNING else None
     if setting.strategy and pin is not None and pin.surely_below(LIGHTNING_TRUE_NAME_FROM):
-        return "write DDPStrategy(find_unused_parameters=True): Lightning 1 knows no name for it"
+        named = "DDPPlugin" if pin.surely_below(STRATEGY_CLASS_FROM) else "DDPStrategy"
+        return f"write {named}(find_unused_parameters=True): Lightning 1 knows no name for it"
     return ""
 
 
