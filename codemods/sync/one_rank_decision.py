@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from codemods.analysis.distribution import is_test_module, may_show_ranks
 from codemods.analysis.frameworks import lightning_pin
 from codemods.analysis.guards import failing_exits
+from codemods.analysis.guards.agreed_skips import ASSUMED, agreed_skips
 from codemods.analysis.guards.one_rank_decisions import Decision, Form, decisions
 from codemods.analysis.guards.reduced_tests import reduced_test
 from codemods.analysis.guards.set_by_one_rank import is_decision, is_there_on_all, set_by_one_rank
@@ -42,9 +43,9 @@ class OneRankDecision(DdpCodemod):
     ## What it does
     Finds `trainer.should_stop = True` under a rank test, or decided by the rank's own clock, disk or batch, and reduces it over
     the ranks behind it. In a training loop of raw torch, finds an exit for a loss that is not a number, and lets all ranks take
-    it when one does. Tells `control.should_training_stop` under a rank test, a `training_step` that returns None, also through
-    helpers, an exception that a `backward` hook swallows, what rank 0 alone sets where it decides over all ranks, a loop that
-    is left by rank 0, or by the answer of an object that rank 0 alone tells anything, and a collective in a `finally`, which an
+    it when one does; so for a `training_step` that returns None. Tells `control.should_training_stop` under a rank test, such a
+    None through helpers, an exception that a `backward` hook swallows, what rank 0 alone sets where it decides over all ranks, a
+    loop that is left by rank 0, or by the answer of an object that rank 0 alone tells anything, and a collective in a `finally`, which an
     exception on one rank leads to. Tells a rank that leaves out a batch, an output of its model or a score that is missing, and
     one that ends by `exit()` in an exception handler, also in the `forward` of a model, and a way that is drawn from random
     numbers whose seed takes the rank. Finds `sys.exit(1)` and `raise` for a loss that is not a number, where the repository
@@ -96,7 +97,8 @@ class OneRankDecision(DdpCodemod):
 
     ## Safety
     Always unsafe: that any rank may stop all of them is an assumption, and each call costs a collective. One process alone
-    decides as before: the reduction of Lightning does nothing there, and that of raw torch stands behind `is_initialized()`.
+    decides as before: the reduction of Lightning does nothing there, and that of raw torch stands behind `is_initialized()`. A
+    `training_step` that returns None by the rank's own batch skips it on all ranks, with a loss of gradients of zero.
 
     ## Refuses
     - Says nothing in a repository's own tests.
@@ -112,7 +114,8 @@ class OneRankDecision(DdpCodemod):
     - Tells a decorated hook, and one with an early exit by rank: the reduction has to stand where every rank comes.
     - Tells Lightning older than 1.6, which has no `trainer.strategy`.
     - Tells `control.should_training_stop`: what the callback is given is the same on every rank, so the rank test can go.
-    - Tells a `training_step` that returns None: Lightning 2.3 refuses it with several processes, older ones hang.
+    - Tells a `training_step` that returns None (Lightning 2.3 refuses it with several processes, older ones hang) where a rank
+      may leave it in another way, in a loop or a handler, and in a project with sharded parameters or steps made by hand.
     - Tells a loop that rank 0 leaves: its decision has to be broadcast.
     - Tells a collective in a `finally`: its place is behind the `try`.
     - Tells a test whose value is no tensor of a known name, a `return`, and a test with an `else`.
@@ -141,7 +144,9 @@ class OneRankDecision(DdpCodemod):
             shown = [Evidence("static", f"`{_short(module, found.node)}`", module.path, found.node.lineno)]
             if found.guard is not None:
                 shown.insert(0, Evidence("static", "only rank 0 passes the test", module.path, found.guard.line))
-            told |= {found.node.lineno, found.anchor.lineno}
+            if found.node.lineno in told:
+                continue  # changed together with another one
+            told |= {found.node.lineno, found.anchor.lineno, *_changed_with(project, module, found)}
             yield self.finding(
                 module,
                 found.node,
@@ -175,7 +180,13 @@ class OneRankDecision(DdpCodemod):
                 at = set_by_one_rank(module, parted)
                 if at is not parted.node and at is not parted.leaving:
                     told_as = f"only some ranks set this, and in line {parted.node.lineno} {told_as}"
-                yield self.finding(module, at, told_as, evidence=chain(parted), reason=_advice(module, parted))
+                skip = parted.leaving if parted.form is Parting.NO_LOSS else None
+                edits, also = agreed_skips(project, module, skip)
+                told |= also
+                yield self.finding(
+                    module, at, told_as, evidence=chain(parted), level=_UNSAFE if edits else _DISPLAY, edits=edits,
+                    reason=ASSUMED if edits else _advice(module, parted),
+                )  # fmt: skip
 
     def _failing(self, project: Project, module: SourceModule, parted: Mismatch) -> Iterator[Finding]:
         """An exit with an error: most launchers end the others with it, and nothing is said."""
@@ -192,6 +203,10 @@ class OneRankDecision(DdpCodemod):
             evidence=[*failing_exits.shown(parted, start)],
             reason=reason,
         )
+
+
+def _changed_with(project: Project, module: SourceModule, found: Decision) -> set[int]:
+    return agreed_skips(project, module, found.node)[1] if found.form is Form.NO_LOSS else set()
 
 
 def _advice(module: SourceModule, found: Mismatch) -> str:
@@ -244,7 +259,8 @@ def _repair(project: Project, module: SourceModule, found: Decision) -> tuple[li
     if found.form is Form.FINALLY:
         return [], "put it behind the `try`, where only ranks come that ended well: a `finally` must wait for nobody"
     if found.form is Form.NO_LOSS:
-        return [], _LOSS_WITHOUT_EFFECT
+        edits, _ = agreed_skips(project, module, found.node)
+        return edits, ASSUMED if edits else _LOSS_WITHOUT_EFFECT
     if found.guard is not None or found.own.startswith("`"):
         return [], "broadcast the decision of rank 0 first (`broadcast_object_list`, or a tensor), and let every rank act on it"
     return reduced_test(module, found.node, found.anchor, found.test)

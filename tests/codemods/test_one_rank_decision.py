@@ -89,17 +89,66 @@ def test_the_control_of_transformers() -> None:
     check_told(RULE, source, reason="take the rank test off")
 
 
-@pytest.mark.parametrize("leaving", ["return None", "return"])
-def test_a_training_step_without_a_loss(leaving: str) -> None:
-    source = f"""{PL}
-class M(pl.LightningModule):
-    def training_step(self, batch, batch_idx):
-        loss = self(batch)
-        if torch.isnan(loss):
-            {leaving}
-        return loss
-"""
-    check_told(RULE, source, reason="0.0 * sum")
+def stepped(*lines: str, base: str = "pl.LightningModule", head: str = PL) -> str:
+    body = "".join(f"        {line}\n" for line in ("loss = self(batch)", *lines, "return loss"))
+    return f"{head}\nclass M({base}):\n    def training_step(self, batch, batch_idx):\n{body}"
+
+
+SKIP = ("if torch.isnan(loss):", "    return None")
+SPIKE = ("if loss > 3 * self.mean:", "    self.skipped += 1", "    return None")
+AGREED = "if self.trainer.strategy.reduce_boolean_decision(bool({}), all=False):"
+EMPTY = "    return 0.0 * sum(p.sum() for p in self.parameters()) if self.trainer.world_size > 1 else None"
+
+
+def test_a_training_step_without_a_loss() -> None:
+    after = (AGREED.format("torch.isnan(loss)"), EMPTY)
+    check_transformed(RULE, stepped(*SKIP), stepped(*after), unsafe=True)
+
+
+def test_all_skips_of_a_training_step_are_agreed_on_together() -> None:
+    after = (AGREED.format("torch.isnan(loss)"), EMPTY, AGREED.format("loss > 3 * self.mean"), SPIKE[1], EMPTY)
+    source = stepped(*SKIP, *SPIKE)
+    check_transformed(RULE, source, stepped(*after), unsafe=True)
+    assert len(findings_of(RULE, source)) == 1
+
+
+def test_a_return_that_all_ranks_take_may_stand_between_the_skips() -> None:
+    first = ("if self.current_epoch == 0:", "    return loss")
+    after = (AGREED.format("torch.isnan(loss)"), EMPTY, *first, AGREED.format("loss > 3 * self.mean"), SPIKE[1], EMPTY)
+    check_transformed(RULE, stepped(*SKIP, *first, *SPIKE), stepped(*after), unsafe=True)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("if torch.isnan(loss):", "    return"),
+        ("if loss > 9:", "    return loss", *SKIP),  # the rank that leaves is missed by those that ask
+        ("for part in batch:", "    if torch.isnan(part):", "        return None"),
+        ("if self.checks:", *(f"    {line}" for line in SKIP)),
+        (*SKIP, "if loss > 9:", "    return"),
+        ("if torch.isnan(loss):", "    return None", "else:", "    self.n = 1"),
+        ("if torch.isnan(loss):", "    if loss > 1:", "        return loss", "    return None"),
+    ],
+)
+def test_a_training_step_without_a_loss_that_is_told(lines: tuple[str, ...]) -> None:
+    check_told(RULE, stepped(*lines), reason="0.0 * sum")
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"run.py": "import lightning.pytorch as pl\ntrainer = pl.Trainer(strategy='fsdp')\n"},
+        {"run.py": "import lightning.pytorch as pl\ntrainer = pl.Trainer(strategy='deepspeed_stage_3')\n"},
+        {"requirements.txt": "pytorch-lightning==1.5.10\n"},
+    ],
+)
+def test_a_training_step_without_a_loss_where_a_loss_of_zeros_is_none(files: dict[str, str]) -> None:
+    check_told(RULE, stepped(*SKIP), reason="0.0 * sum", files=files)
+
+
+def test_a_step_by_hand_that_skips_is_told() -> None:
+    source = stepped(*SKIP).replace("    def training_step", "    automatic_optimization = False\n\n    def training_step")
+    assert all(f.applicability.value == "display" for f in findings_of(RULE, source))
 
 
 def test_a_loop_that_rank_0_leaves() -> None:
