@@ -37,8 +37,10 @@ class SchedulerBeforeLauncher(DdpCodemod):
     def rank_of_process():
         if "SLURM_PROCID" in os.environ:
             return int(os.environ["SLURM_PROCID"])
-        else:  # torchrun
+        elif "RANK" in os.environ:
             return int(os.environ["RANK"])
+        else:
+            raise SystemExit("start this with srun or torchrun")
     ```
 
     ## Use instead
@@ -49,8 +51,10 @@ class SchedulerBeforeLauncher(DdpCodemod):
     def rank_of_process():
         if "SLURM_PROCID" in os.environ and "RANK" not in os.environ:
             return int(os.environ["SLURM_PROCID"])
-        else:  # torchrun
+        elif "RANK" in os.environ:
             return int(os.environ["RANK"])
+        else:
+            raise SystemExit("start this with srun or torchrun")
     ```
 
     ## Safety

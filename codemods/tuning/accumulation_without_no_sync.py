@@ -78,13 +78,15 @@ class AccumulationWithoutNoSync(DdpCodemod):
     """
 
     code = "DDP704"
-    TRIGGERS = ((b".backward(",), (b".step(",), (b"%",), (b"model", b"net", b"DistributedDataParallel", b"ddp"))
+    TRIGGERS = ((b".backward(",), (b".step(",))
     READS_TESTS = False
     opt_in = True
 
     def is_worth_parsing(self, path: str, project: Project) -> bool:
         data = project.read(path) or b""
-        return not any(word in data for word in _OTHERS) and bool(project.files_containing(b"DistributedDataParallel"))
+        if b"%" not in data or any(word in data for word in _OTHERS):
+            return False
+        return bool(project.files_containing(b"DistributedDataParallel"))
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_module(module) or not self.is_worth_parsing(module.path, project):

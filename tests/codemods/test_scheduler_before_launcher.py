@@ -79,6 +79,13 @@ def test_the_arms_of_a_test(test: str, asked: str) -> None:
     check_transformed(RULE, arms(test, TASK), arms(asked, TASK), files=STARTS, unsafe=True)
 
 
+@pytest.mark.parametrize("test", ["'SLURM_PROCID' not in os.environ", "not 'SLURM_PROCID' in os.environ"])
+def test_a_test_that_is_turned_round(test: str) -> None:
+    before, after = (arms(t, LAUNCHED, other=(TASK,)) for t in (test, f"{test} or 'RANK' in os.environ"))
+    check_transformed(RULE, before, after, files=STARTS, unsafe=True)
+    check_nothing(RULE, arms(test, TASK, other=(LAUNCHED,)), files=STARTS)
+
+
 def test_arms_that_ask_for_the_launcher_by_a_test_of_their_own() -> None:
     rest = ("options.rank = int(os.environ['RANK'])",)
     chain = {"other": rest, "head": "elif 'RANK' in os.environ:"}

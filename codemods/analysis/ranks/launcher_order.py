@@ -106,20 +106,35 @@ def _defaults(module: SourceModule) -> Iterator[Order]:
 def _tests(module: SourceModule) -> Iterator[Order]:
     """`if "SLURM_PROCID" in os.environ:` whose other arms read what the launcher sets."""
     for test in module.nodes(ast.If):
-        asked = test.test.values if isinstance(test.test, ast.BoolOp) and isinstance(test.test.op, ast.And) else [test.test]
-        if not test.orelse or not any(_is_set(a) for a in asked):
+        if not test.orelse or (asked := _asked_for_task(test.test)) is None:
             continue
-        taken = next((v for v in _read_in(module, test.body) if v in _OF_TASKS), "")
-        others = set(_read_in(module, test.orelse))
-        if not taken or not others & set(_OF_PROCESSES[:2]) or set(_read_in(module, test.body)) & set(_OF_PROCESSES[:2]):
-            continue
-        if _is_settled(module, test):
+        holder, positive = asked
+        of_task, rest = (test.body, test.orelse) if positive else (test.orelse, test.body)
+        numbers, others = set(_read_in(module, of_task)), set(_read_in(module, rest))
+        taken = next((v for v in _read_in(module, of_task) if v in _OF_TASKS), "")
+        if not taken or not others & set(_OF_PROCESSES[:2]) or numbers & set(_OF_PROCESSES[:2]) or _is_settled(module, test):
             continue
         written = module.text_of(test.test)
-        key = "RANK" if "RANK" in others else "LOCAL_RANK"
         quote = "'" if "'" in written else '"'
-        code = f"{written} and {quote}{key}{quote} not in {module.text_of(_holder(asked))}"
+        key = f"{quote}{'RANK' if 'RANK' in others else 'LOCAL_RANK'}{quote}"
+        word = "and {} not in {}" if positive else "or {} in {}"
+        code = f"{written} {word.format(key, module.text_of(holder))}"
         yield Order(test.test, taken, (ReplaceExpression(module.path, module.span(test.test), code),))
+
+
+def _asked_for_task(test: ast.expr) -> tuple[ast.expr, bool] | None:
+    """(`os.environ`, whether a variable of Slurm is set where the test holds) of a test that asks for one."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        inner = _asked_for_task(test.operand)
+        return (inner[0], not inner[1]) if inner is not None and isinstance(test.operand, ast.Compare) else None
+    if isinstance(test, ast.BoolOp):
+        parts = (_asked_for_task(v) for v in test.values) if isinstance(test.op, ast.And) else ()
+        return next((p for p in parts if p is not None and p[1]), None)
+    if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.ops[0], (ast.In, ast.NotIn)):
+        return None
+    key = test.left.value if isinstance(test.left, ast.Constant) else ""
+    of_task = isinstance(key, str) and key.startswith("SLURM_") and end_of(test.comparators[0]) == "environ"
+    return (test.comparators[0], isinstance(test.ops[0], ast.In)) if of_task else None
 
 
 def _is_settled(module: SourceModule, test: ast.If) -> bool:
@@ -127,20 +142,6 @@ def _is_settled(module: SourceModule, test: ast.If) -> bool:
     tests = [test.test, *(up.test for up in module.ancestors(test) if isinstance(up, ast.If))]
     names = {n.value for t in tests for n in walk(t) if isinstance(n, ast.Constant)}
     return bool(names & {*_OF_PROCESSES, "SLURM_JOB_NAME"})
-
-
-def _is_set(node: ast.expr) -> bool:
-    """True for `"SLURM_…" in os.environ`."""
-    if not isinstance(node, ast.Compare) or len(node.ops) != 1 or not isinstance(node.ops[0], ast.In):
-        return False
-    key = node.left.value if isinstance(node.left, ast.Constant) else ""
-    return isinstance(key, str) and key.startswith("SLURM_") and end_of(node.comparators[0]) == "environ"
-
-
-def _holder(asked: list[ast.expr]) -> ast.expr:
-    found = next(a for a in asked if _is_set(a))
-    assert isinstance(found, ast.Compare)
-    return found.comparators[0]
 
 
 def _read_in(module: SourceModule, body: list[ast.stmt]) -> Iterator[str]:

@@ -59,14 +59,21 @@ def _is_step(call: ast.Call) -> bool:
 def _under_a_count(module: SourceModule, call: ast.Call) -> tuple[Round, ast.If] | None:
     """(the round, the test in it) of `if (i + 1) % n == 0:` over a step; between both only `with` and `try` may stand."""
     test: ast.If | None = None
+    below: ast.AST = call
     for up in module.ancestors(call):
         if isinstance(up, _OWNERS):
             return (up, test) if test is not None and isinstance(up, (ast.For, ast.FunctionDef)) else None
-        if test is None and isinstance(up, ast.If) and not up.orelse and _counts(up.test):
+        if test is None and isinstance(up, ast.If) and below in up.body and _counts(up.test) and not _steps_in(up.orelse):
             test = up
         elif test is not None and not isinstance(up, (ast.With, ast.Try)):
             return None
+        below = up
     return None
+
+
+def _steps_in(block: list[ast.stmt]) -> bool:
+    calls = (n for s in block for n in walk(s) if isinstance(n, ast.Call))
+    return any(last(dotted(c.func)) == "step" and _is_step(c) for c in calls)
 
 
 def _counts(test: ast.expr) -> bool:
