@@ -14,7 +14,7 @@ from codemods.analysis.files.never_true import is_never_asked_for
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS, ONE_PROCESS_HOOKS
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.output.bad_numbers import by_own_data, of_bad_numbers, reports_bad_numbers
-from codemods.analysis.output.debug_lines import of_debugging
+from codemods.analysis.output.debug_lines import of_debugging, shows_nothing
 from codemods.analysis.output.effects import Kind, effects_of, effects_of_function, names_rank, phrases
 from codemods.analysis.output.guard_spelling import guard_for, has_guard
 from codemods.analysis.output.levels_by_rank import has_levels_by_rank
@@ -201,7 +201,9 @@ class UnguardedPrint(DdpCodemod):
                 continue
             if _stands_beside_one_for_each(module, run) or over_a_share(module, run.statements):
                 continue
-            if of_debugging(run.statements) or is_never_asked_for(project, module, run.first):
+            if of_debugging(run.statements) or shows_nothing(run.statements):
+                continue
+            if is_never_asked_for(project, module, run.first):
                 continue
             if of_bad_numbers(module, run.statements) or reports_bad_numbers(project, run):
                 continue
