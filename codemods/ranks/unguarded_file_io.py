@@ -156,6 +156,8 @@ class UnguardedFileIo(DdpCodemod):
       So are paths made of what a `DistributedSampler` draws, or of an item of a loader that has one.
     - Paths with the GPU's number in them, and what is only called under a test of it (`if self.device == 0:`): silent.
     - What is only taken away for each batch or item, and the trials of Ray Tune, which have no ranks: silent.
+    - A scratch file that a function writes, reads back and removes: told, for each process needs one of its own.
+    - Files of a loop that goes on to the next item where the file is there: the ranks share the items out by that. Silent.
     - Files that are taken away where one that is gone already is put up with (`suppress`, `except`, `missing_ok=True`, `rm -rf`),
       unless it is a folder that is made again behind it.
     - A file that other ranks read, list or test: told, for the guard and a barrier must come together.

@@ -110,7 +110,10 @@ class UnguardedPrint(DdpCodemod):
     - Prints in `except`, prints that speak of an error or a warning, and those under a test for NaN or infinity.
     - Prints in a loop over the rank's own share of the items, of what was filled from it, of values made of the rank, and of
       the answers for each batch of an evaluation.
-    - Functions that one role alone runs, as the target of a `Process` under a test of the rank.
+    - Functions that one role alone runs, as the target of a `Process` under a test of the rank, and those that a pool of
+      processes runs.
+    - Blank lines (`print()`), and lines under an argument that every call leaves off (`verbose=False`).
+    - Lines about a batch that is short in `predict_step`: Lightning does not pad what the ranks predict.
     - A parameter called `rank` that every caller hands a number, as a low-rank adapter's: it tells no processes apart.
     - Prints whose argument calls something unknown or a collective: told in hooks, for the call must stay on every rank.
     - Prints that are guarded already, by a test, a decorator, or every caller, and programs that put a `print` of their own in

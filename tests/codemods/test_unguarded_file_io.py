@@ -1076,6 +1076,8 @@ def test_files_that_the_ranks_share_out_by_what_is_there(skip: str) -> None:
     check_nothing(UnguardedFileIo, SHARED_OUT.replace("SKIP", skip))
 
 
-@pytest.mark.parametrize("skip", ["pass", "if name.startswith('_'):\n            continue", "if os.path.exists(args.out): continue"])
+@pytest.mark.parametrize(
+    "skip", ["pass", "if name.startswith('_'):\n            continue", "if os.path.exists(args.out): continue"]
+)
 def test_files_that_every_rank_writes_are_told(skip: str) -> None:
     assert findings_of(UnguardedFileIo, SHARED_OUT.replace("SKIP", skip))
