@@ -85,7 +85,7 @@ class ProgressBarOnEveryRank(DdpCodemod):
     - Where only some ranks come, or one after the other, by tests, decorators or callers.
     - Other bars: `accelerate.utils.tqdm` is quiet on other ranks by itself, Lightning's and transformers' are too.
     - Methods of a LightningModule that no hook is seen to reach: they may serve one process, at inference.
-    - Places that no program of the project comes to with several processes.
+    - Places that no program of the project comes to with several processes, and those that the workers of a pool run.
     - Files without a sign of several processes, places where no test is sure to work, a repository's own tests.
 
     ## References

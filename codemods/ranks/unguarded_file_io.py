@@ -18,13 +18,14 @@ from codemods.analysis.files.file_calls import CHANGES, file_call
 from codemods.analysis.files.file_locks import is_under_lock
 from codemods.analysis.files.file_paths import forms
 from codemods.analysis.files.files_of_all import FileOfAll, files_of_all
-from codemods.analysis.files.filled_on_demand import filled_on_demand, is_asked_for
+from codemods.analysis.files.filled_on_demand import filled_on_demand, is_asked_for, is_left_to_the_first
 from codemods.analysis.files.never_true import is_never_asked_for
 from codemods.analysis.files.open_files import goes_into_open_files
 from codemods.analysis.files.own_paths import given_to, is_named_by_rank, is_own_path
 from codemods.analysis.files.paths_given_out import given_out
 from codemods.analysis.files.save_judgement import Judgement
 from codemods.analysis.files.save_repairs import holds_save
+from codemods.analysis.files.scratch_files import OF_ONE_PROCESS, is_scratch
 from codemods.analysis.files.told_files import advice_for, is_above_the_start, message_of, short
 from codemods.analysis.files.written_saves import is_of_saves
 from codemods.analysis.guards.before_group import group_comes_later, is_of_group
@@ -155,6 +156,8 @@ class UnguardedFileIo(DdpCodemod):
       So are paths made of what a `DistributedSampler` draws, or of an item of a loader that has one.
     - Paths with the GPU's number in them, and what is only called under a test of it (`if self.device == 0:`): silent.
     - What is only taken away for each batch or item, and the trials of Ray Tune, which have no ranks: silent.
+    - A scratch file that a function writes, reads back and removes: told, for each process needs one of its own.
+    - Files of a loop that goes on to the next item where the file is there: the ranks share the items out by that. Silent.
     - Files that are taken away where one that is gone already is put up with (`suppress`, `except`, `missing_ok=True`, `rm -rf`),
       unless it is a folder that is made again behind it.
     - A file that other ranks read, list or test: told, for the guard and a barrier must come together.
@@ -371,6 +374,9 @@ class UnguardedFileIo(DdpCodemod):
     def _why_not(
         self, module: SourceModule, project: Project, function: FunctionNode | ast.Module, run: Run, paths: list[ast.expr]
     ) -> str:
+        calls = (n for s in run.statements for n in walk(s) if isinstance(n, ast.Call))
+        if any((f := file_call(module, c)) is not None and f.act in CHANGES and is_scratch(module, c, f.path) for c in calls):
+            return OF_ONE_PROCESS
         if not isinstance(function, ast.Module):
             body = function.body if function.name in _HOOKS else list(run.statements)
             if own := rank_local(project, module, function, body):
@@ -538,6 +544,13 @@ def _is_on_demand(project: Project, module: SourceModule, run: Run) -> bool:
     """True for a cache that whoever does not find it writes: it is told with who reads it (DDP307)."""
     inside = {id(n) for s in run.statements for n in walk(s)}
     return any(id(found.write.call) in inside for found in filled_on_demand(project, module))
+
+
+def _is_left_to_the_first(module: SourceModule, run: Run) -> bool:
+    """True for files of items that the ranks share out by what is there already: rank 0 would have to do all of them."""
+    calls = (n for s in run.statements for n in walk(s) if isinstance(n, ast.Call))
+    changes = [f for c in calls if (f := file_call(module, c)) is not None and f.act in CHANGES]
+    return bool(changes) and all(is_left_to_the_first(module, f.call, f.path) for f in changes)
 
 
 _OF_ONE = late(r"accelerator\.device|current_device\(|rank")
@@ -736,4 +749,6 @@ def _are_of_each_rank(project: Project, module: SourceModule, run: Run, paths: l
         return True
     if _are_own_lines(module, run) or goes_into_open_files(module, run.statements):
         return True
-    return any(is_own_path(project, module, p) for p in paths) or _is_on_demand(project, module, run)
+    return any(is_own_path(project, module, p) for p in paths) or (
+        _is_on_demand(project, module, run) or _is_left_to_the_first(module, run)
+    )

@@ -14,7 +14,7 @@ from codemods.analysis.files.never_true import is_never_asked_for
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS, ONE_PROCESS_HOOKS
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.output.bad_numbers import by_own_data, of_bad_numbers, reports_bad_numbers
-from codemods.analysis.output.debug_lines import of_debugging
+from codemods.analysis.output.debug_lines import of_debugging, shows_nothing
 from codemods.analysis.output.effects import Kind, effects_of, effects_of_function, names_rank, phrases
 from codemods.analysis.output.guard_spelling import guard_for, has_guard
 from codemods.analysis.output.levels_by_rank import has_levels_by_rank
@@ -110,7 +110,10 @@ class UnguardedPrint(DdpCodemod):
     - Prints in `except`, prints that speak of an error or a warning, and those under a test for NaN or infinity.
     - Prints in a loop over the rank's own share of the items, of what was filled from it, of values made of the rank, and of
       the answers for each batch of an evaluation.
-    - Functions that one role alone runs, as the target of a `Process` under a test of the rank.
+    - Functions that one role alone runs, as the target of a `Process` under a test of the rank, and those that a pool of
+      processes runs.
+    - Blank lines (`print()`), and lines under an argument that every call leaves off (`verbose=False`).
+    - Lines about a batch that is short in `predict_step`: Lightning does not pad what the ranks predict.
     - A parameter called `rank` that every caller hands a number, as a low-rank adapter's: it tells no processes apart.
     - Prints whose argument calls something unknown or a collective: told in hooks, for the call must stay on every rank.
     - Prints that are guarded already, by a test, a decorator, or every caller, and programs that put a `print` of their own in
@@ -202,7 +205,9 @@ class UnguardedPrint(DdpCodemod):
                 continue
             if _stands_beside_one_for_each(module, run) or over_a_share(module, run.statements):
                 continue
-            if of_debugging(run.statements) or is_never_asked_for(project, module, run.first):
+            if of_debugging(run.statements) or shows_nothing(run.statements):
+                continue
+            if is_never_asked_for(project, module, run.first):
                 continue
             if of_bad_numbers(module, run.statements) or reports_bad_numbers(project, run):
                 continue

@@ -658,7 +658,9 @@ if __name__ == "__main__":
 STARTER = "import torch.multiprocessing as mp\n\n\ndef start(job, args):\n    mp.spawn(job, nprocs=2, args=(args,))\n"
 
 
-@pytest.mark.parametrize("call", ["start(work, args)", "if args.many:\n        start(work, args)\n    else:\n        work(0, args)"])
+@pytest.mark.parametrize(
+    "call", ["start(work, args)", "if args.many:\n        start(work, args)\n    else:\n        work(0, args)"]
+)
 def test_the_parent_whose_helper_in_another_file_starts_the_processes(call: str) -> None:
     source = SPAWNING.replace("START", "from starting import start\n").replace("CALL", call)
     check_nothing(MakedirsRace, source, files={"starting.py": STARTER})

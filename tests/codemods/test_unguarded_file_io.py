@@ -994,3 +994,94 @@ def test_a_pattern_of_other_files_is_no_reader(listing: str) -> None:
 def test_nothing_is_taken_away_under_a_pattern_that_no_file_is_called() -> None:
     lines = ("pattern = os.path.join(self.folder, '*.png')", "if os.path.exists(pattern):", "    os.remove(pattern)")
     check_nothing(UnguardedFileIo, f"import os\n{hook(*lines)}")
+
+
+SCRATCH = """\
+import os
+
+import pytorch_lightning as pl
+import torch
+
+
+def redraw(shape, lines):
+    MAKE
+    READ
+    REMOVE
+    return found
+
+
+class Net(pl.LightningModule):
+    def validation_step(self, batch, i):
+        self.shapes = redraw(batch.shape, batch.lines)
+
+
+if __name__ == "__main__":
+    pl.Trainer(devices=2).fit(Net())
+"""
+
+
+def scratch(make: str, read: str, remove: str = "os.remove('part.txt')") -> str:
+    return SCRATCH.replace("MAKE", make).replace("READ", read).replace("REMOVE", remove)
+
+
+@pytest.mark.parametrize(
+    ("make", "read"),
+    [
+        ("open('part.txt', 'w').write(lines)", "found = open('part.txt').read()"),
+        ("path = 'part.txt'\n    with open(path, 'w') as f:\n        f.write(lines)", "found = shape.from_file('part.txt')"),
+        ("open('part.txt', 'w').write(lines)", "found = torch.load('part.txt')"),
+    ],
+)
+def test_a_scratch_file_is_no_file_for_rank_zero(make: str, read: str) -> None:
+    found = findings_of(UnguardedFileIo, scratch(make, read))
+    assert found
+    assert all("scratch file" in f.reason and f.fix is None for f in found), [f.reason for f in found]
+
+
+@pytest.mark.parametrize(
+    ("make", "read", "remove"),
+    [
+        ("open('part.txt', 'w').write(lines)", "found = open('part.txt').read()", "pass"),
+        ("open('part.txt', 'w').write(lines)", "found = open('other.txt').read()", "os.remove('part.txt')"),
+        ("print('part.txt')", "found = print('part.txt')", "os.remove('part.txt')"),
+        ("found = open('part.txt').read()", "open('part.txt', 'w').write(lines)", "os.remove('other.txt')"),
+    ],
+)
+def test_what_is_kept_or_made_elsewhere_is_no_scratch_file(make: str, read: str, remove: str) -> None:
+    assert not any("scratch file" in (f.reason or "") for f in findings_of(UnguardedFileIo, scratch(make, read, remove)))
+
+
+SHARED_OUT = """\
+import os
+
+import numpy as np
+import torch
+import torch.distributed as dist
+
+
+def main(args):
+    dist.init_process_group("nccl")
+    rank = dist.get_rank()
+    if rank == 0:
+        print("begins")
+    for name in args.names:
+        path = os.path.join(args.out, f"{name}.npy")
+        SKIP
+        np.save(path, args.features[name])
+
+
+if __name__ == "__main__":
+    main(parse())
+"""
+
+
+@pytest.mark.parametrize("skip", ["if os.path.exists(path):\n            continue", "if os.path.isfile(path): continue"])
+def test_files_that_the_ranks_share_out_by_what_is_there(skip: str) -> None:
+    check_nothing(UnguardedFileIo, SHARED_OUT.replace("SKIP", skip))
+
+
+@pytest.mark.parametrize(
+    "skip", ["pass", "if name.startswith('_'):\n            continue", "if os.path.exists(args.out): continue"]
+)
+def test_files_that_every_rank_writes_are_told(skip: str) -> None:
+    assert findings_of(UnguardedFileIo, SHARED_OUT.replace("SKIP", skip))

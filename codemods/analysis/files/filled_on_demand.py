@@ -255,6 +255,17 @@ def is_asked_for(module: SourceModule, node: ast.AST, path: ast.expr) -> bool:
     return any(line_of(a.call) < line_of(node) and _decides_over(n, node) for n, a in asked)
 
 
+def is_left_to_the_first(module: SourceModule, node: ast.AST, path: ast.expr) -> bool:
+    """True in a loop that goes on to the next item where the file is there: whoever comes first makes it, for all."""
+    wanted = forms(module, path)
+    for loop in (up for up in module.ancestors(node) if isinstance(up, (ast.For, ast.AsyncFor, ast.While))):
+        for test in (n for n in loop.body if isinstance(n, ast.If) and line_of(n) < line_of(node)):
+            asked = any(wanted & forms(module, a.path) for a in _asked(module, test.test))
+            if asked and isinstance(test.body[-1], ast.Continue):
+                return True
+    return False
+
+
 def _decides_over(test: ast.If, node: ast.AST) -> bool:
     """True where the place stands in an arm of the test, or behind one that is left, or sets what is asked for later."""
     line = line_of(node)

@@ -23,7 +23,10 @@ _OF_HOOKS = frozenset(
      "metrics", "device", "loss", "using_lbfgs", "using_native_amp", "on_tpu", "scheduler", "metric", "gradient_clip_val",
      "gradient_clip_algorithm", "dataset", "unused", "prefix"}
 )  # fmt: skip
-_KNOWN = frozenset({"staticmethod", "classmethod", "no_grad", "inference_mode", "override", "rank_zero_only", "record", "torch"})
+_KNOWN = frozenset(
+    {"staticmethod", "classmethod", "no_grad", "inference_mode", "override", "rank_zero_only", "abstractmethod", "contextmanager",
+     "autocast", "lru_cache", "cache", "typechecked", "record"}
+)  # fmt: skip
 _COMMANDS = (b"fire.Fire", b"typer.", b"hydra.utils.call", b"auto_cli", b"defopt")
 
 

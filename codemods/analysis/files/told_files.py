@@ -8,6 +8,7 @@ from codemods.analysis.files.file_calls import Act
 from codemods.analysis.files.files_of_all import FileOfAll
 from codemods.analysis.files.filled_on_demand import is_asked_for
 from codemods.analysis.files.own_results import filled_by_batches
+from codemods.analysis.files.scratch_files import OF_ONE_PROCESS, is_scratch
 from codemods.analysis.files.taken_away import puts_up_with_it
 from codemods.analysis.files.tests_at_hand import test_at_hand
 from codemods.analysis.guards.before_group import group_comes_later
@@ -38,6 +39,8 @@ def message_of(found: FileOfAll) -> str:
 
 def advice_for(project: Project, found: FileOfAll) -> str:
     """What to write, for no test is sure at the place itself."""
+    if is_scratch(found.home, found.file.call, found.file.path):
+        return OF_ONE_PROCESS
     if not found.removes and (own := filled_by_batches(found.way.frames)) is not None:
         return (
             f"the loop in line {own.line} fills `{own.name}` batch by batch, which may be this rank's share alone: gather the "

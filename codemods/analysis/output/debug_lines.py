@@ -14,6 +14,17 @@ _WORD = late(r"[a-z]{3}")
 _SHOUT = late(r"[A-Z]{3}")
 
 
+def shows_nothing(statements: Sequence[ast.stmt]) -> bool:
+    """True for `print()` and `print("\\n")` alone: an empty line more, and a guard takes no text away."""
+    calls = [n for s in statements for n in walk(s) if isinstance(n, ast.Call)]
+    return bool(calls) and all(isinstance(c.func, ast.Name) and c.func.id == "print" and _is_blank(c) for c in calls)
+
+
+def _is_blank(line: ast.Call) -> bool:
+    given = [*line.args, *(k.value for k in line.keywords if k.arg not in ("flush", "file"))]
+    return all(isinstance(v, ast.Constant) and isinstance(v.value, str) and not v.value.strip() for v in given)
+
+
 def of_debugging(statements: Sequence[ast.stmt]) -> bool:
     """True where each line shows only how tensors look, or calls one word in capitals."""
     calls = [n for s in statements for n in walk(s) if isinstance(n, ast.Call)]

@@ -21,6 +21,7 @@ from codemods.analysis.ranks.described_parts import is_only_a_part
 from codemods.analysis.ranks.failing_ranks import ranks_unless_one_fails
 from codemods.analysis.ranks.first_device import is_tied_to_first_device
 from codemods.analysis.ranks.one_device import has_trainers_of_one_device, trains_on_one_device
+from codemods.analysis.ranks.pool_workers import is_of_a_pool
 from codemods.analysis.ranks.several_processes import is_of_one_process
 from codemods.analysis.ranks.spawned_by_fit import starts_ranks_in_fit
 from codemods.analysis.ranks.unused import ELSEWHERE, is_of_a_library, is_packaged, is_run_by_name
@@ -61,7 +62,7 @@ def is_run_by_nobody(project: Project, module: SourceModule, node: ast.AST, *, s
     function = module.function_of(node)
     if trains_on_one_device(project, module, function) or is_behind_an_end(module, node) or cannot_be_imported(project, module):
         return True
-    if starts_ranks_in_fit(project, module, function):
+    if starts_ranks_in_fit(project, module, function) or is_of_a_pool(project, module, function):
         return True
     if not has_programs(project):
         return False
