@@ -29,8 +29,8 @@ class UnorderedLabels(DdpCodemod):
 
     ## What it does
     Finds numbers that are given to the elements of a set (`enumerate(set(names))`), files of an unsorted folder of which each
-    rank takes its part (`glob(...)[rank::world_size]`), and such files behind the index of a `DistributedSampler`. It sorts
-    them. Finds a data set behind a `DistributedSampler` whose list is shuffled when it is made, or just before, where no seed is
+    rank takes its part (`glob(...)[rank::world_size]`), and such files behind the index of a `DistributedSampler`, or texts of
+    a set (`list(images.keys() & captions.keys())`), behind that of Lightning's too. It sorts them. Finds a data set behind a `DistributedSampler` whose list is shuffled when it is made, or just before, where no seed is
     set or each rank has one of its own, and gives the shuffle a generator with a fixed seed.
 
     ## Why it matters
@@ -126,14 +126,14 @@ class UnorderedLabels(DdpCodemod):
         return self.finding(
             module,
             value,
-            f"`{rows.name}` has the order of a set of texts, which is another one in each process: the indices that are dealt out "
-            "mean other samples on each rank, so an epoch has some samples twice and others never",
+            f"`{rows.name}` has the order of a set of texts, another one in each process: the indices that are dealt out mean "
+            "other samples on each rank, so an epoch has some samples twice and others never",
             level=Applicability.UNSAFE if edits else Applicability.DISPLAY,
             edits=edits,
             evidence=[
                 Evidence("static", f"the set: `{short(module, rows.inside)}`", module.path, line_of(rows.inside)),
                 Evidence("static", "the index of the sampler is an index of it", module.path, rows.item.lineno),
-                Evidence("static", "the ranks are dealt the indices of this loader", rows.loader.module.path, rows.loader.call.lineno),
+                Evidence("static", "its indices are dealt out", rows.loader.module.path, rows.loader.call.lineno),
             ],
             reason="assumes that the elements can be compared" if edits else "sort it where it is made a list",
         )

@@ -62,9 +62,12 @@ def rows(made: str, *, item: str = "self.rows[index]", more: str = "") -> str:
             "images = {p.stem: p for p in rows}\n        self.rows = list(images.keys() & rows.keys())",
             "images = {p.stem: p for p in rows}\n        self.rows = sorted(images.keys() & rows.keys())",
         ),
-        ("names = {r.name for r in rows}\n        self.rows = list(names)", "names = {r.name for r in rows}\n        self.rows = sorted(names)"),
+        (
+            "names = {r.name for r in rows}\n        self.rows = list(names)",
+            "names = {r.name for r in rows}\n        self.rows = sorted(names)",
+        ),
     ],
-)  # fmt: skip
+)
 def test_rows_of_texts(made: str, after: str) -> None:
     before, wanted = (HEAD + rows(m) + TRAIN for m in (made, after))
     (found,) = check_transformed(UnorderedLabels, before, wanted, unsafe=True)
@@ -73,9 +76,7 @@ def test_rows_of_texts(made: str, after: str) -> None:
 
 def test_rows_that_are_taken_for_names_of_files() -> None:
     item = "open(os.path.join(self.folder, self.rows[index])).read()"
-    before, after = (
-        HEAD + rows(f"self.rows = {f}(set(rows))", item=item) + TRAIN for f in ("list", "sorted")
-    )
+    before, after = (HEAD + rows(f"self.rows = {f}(set(rows))", item=item) + TRAIN for f in ("list", "sorted"))
     check_transformed(UnorderedLabels, before, after, unsafe=True)
 
 
