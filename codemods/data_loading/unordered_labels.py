@@ -29,9 +29,10 @@ class UnorderedLabels(DdpCodemod):
 
     ## What it does
     Finds numbers that are given to the elements of a set (`enumerate(set(names))`), files of an unsorted folder of which each
-    rank takes its part (`glob(...)[rank::world_size]`), and such files behind the index of a `DistributedSampler`, or texts of
-    a set (`list(images.keys() & captions.keys())`), behind that of Lightning's too. It sorts them. Finds a data set behind a `DistributedSampler` whose list is shuffled when it is made, or just before, where no seed is
-    set or each rank has one of its own, and gives the shuffle a generator with a fixed seed.
+    rank takes its part (`glob(...)[rank::world_size]`), and such files behind the index of a `DistributedSampler`, or texts
+    of a set (`list(images.keys() & captions.keys())`), behind that of Lightning's too. It sorts them. Finds a data set behind
+    a `DistributedSampler` whose list is shuffled when it is made, or just before, where no seed is set or each rank has one
+    of its own, and gives the shuffle a generator with a fixed seed.
 
     ## Why it matters
     Python hashes texts with a seed of its own in each process, so the elements of a set come in another order on each rank: one

@@ -62,7 +62,7 @@ def wrapper_in(project: Project, module: SourceModule, node: ast.expr) -> Wrappe
 
 
 def gives_wrapper(project: Project, module: SourceModule, node: ast.expr) -> bool:
-    """True where `node`, or an element of it, holds a wrapper, or a list of them, by what its file alone shows: no caller is asked."""
+    """True where `node`, or an element of it, holds a wrapper, or a list of them, by its file alone: no caller is asked."""
     parts = node.elts if isinstance(node, ast.Tuple) else [node]
     return any(_Search(project).of(module, part, PARAMETERS + 1) is not None for part in parts)
 
