@@ -9,6 +9,7 @@ from codemods.analysis.class_index import class_facts
 from codemods.analysis.distribution import is_test_module, may_show_ranks, ranks_in_file, ranks_in_importers
 from codemods.analysis.loading.dealt_out import dealt_out
 from codemods.analysis.loading.one_machine import is_on_one_machine
+from codemods.analysis.loading.rows_of_sets import RowsOfSet, rows_of_sets
 from codemods.analysis.loading.samplers import short
 from codemods.analysis.loading.shuffled_alone import Shuffled, alike, shuffled_alone
 from codemods.analysis.loading.splits import is_by_rank
@@ -28,9 +29,10 @@ class UnorderedLabels(DdpCodemod):
 
     ## What it does
     Finds numbers that are given to the elements of a set (`enumerate(set(names))`), files of an unsorted folder of which each
-    rank takes its part (`glob(...)[rank::world_size]`), and such files behind the index of a `DistributedSampler`. It sorts
-    them. Finds a data set behind a `DistributedSampler` whose list is shuffled when it is made, or just before, where no seed is
-    set or each rank has one of its own, and gives the shuffle a generator with a fixed seed.
+    rank takes its part (`glob(...)[rank::world_size]`), and such files behind the index of a `DistributedSampler`, or texts
+    of a set (`list(images.keys() & captions.keys())`), behind that of Lightning's too. It sorts them. Finds a data set behind
+    a `DistributedSampler` whose list is shuffled when it is made, or just before, where no seed is set or each rank has one
+    of its own, and gives the shuffle a generator with a fixed seed.
 
     ## Why it matters
     Python hashes texts with a seed of its own in each process, so the elements of a set come in another order on each rank: one
@@ -76,7 +78,7 @@ class UnorderedLabels(DdpCodemod):
     """
 
     code = "DDP404"
-    TRIGGERS = ((b"glob", b"listdir", b"iterdir", b"set(", b" for ", b"shuffle(", b"permutation(", b"randperm("),)
+    TRIGGERS = ((b"glob", b"listdir", b"iterdir", b"set(", b".keys()", b" for ", b"shuffle(", b"permutation(", b"randperm("),)
     READS_TESTS = False
 
     def concerns(self, data: bytes) -> bool:
@@ -85,6 +87,8 @@ class UnorderedLabels(DdpCodemod):
             return False
         listed = any(word in data for word in (b"glob", b"listdir", b"iterdir"))
         if any(word in data for word in _SHUFFLES) and (b"__getitem__" in data or b"ataset" in data):
+            return True
+        if b"__getitem__" in data and (b"set(" in data or b".keys()" in data):
             return True
         return b"enumerate" in data or (listed and (b"__getitem__" in data or _STEP.search(data) is not None))
 
@@ -109,9 +113,31 @@ class UnorderedLabels(DdpCodemod):
                 edits=[ReplaceExpression(module.path, module.span(old), new)],
                 reason="assumes that the elements can be compared, and that no stored weights rest on the old order",
             )  # fmt: skip
+        for rows in rows_of_sets(project, module) if several is not None and module.holds(b"__getitem__") else ():
+            if id(rows.inside) not in done:
+                yield self._tell_rows(module, rows)
         for one in shuffled_alone(project, module) if any(word in module.data for word in _SHUFFLES) else ():
             if not ranks_reaching(project, module, one.call).some:
                 yield self._tell_shuffled(module, one)
+
+    def _tell_rows(self, module: SourceModule, rows: RowsOfSet) -> Finding:
+        value, edits = rows.value, list[ReplaceExpression]()
+        if isinstance(value, ast.Call) and dotted(value.func) == "list" and len(value.args) == 1:
+            edits = [ReplaceExpression(module.path, module.span(value), f"sorted({module.text_of(value.args[0])})")]
+        return self.finding(
+            module,
+            value,
+            f"`{rows.name}` has the order of a set of texts, another one in each process: the indices that are dealt out mean "
+            "other samples on each rank, so an epoch has some samples twice and others never",
+            level=Applicability.UNSAFE if edits else Applicability.DISPLAY,
+            edits=edits,
+            evidence=[
+                Evidence("static", f"the set: `{short(module, rows.inside)}`", module.path, line_of(rows.inside)),
+                Evidence("static", "the index of the sampler is an index of it", module.path, rows.item.lineno),
+                Evidence("static", "its indices are dealt out", rows.loader.module.path, rows.loader.call.lineno),
+            ],
+            reason="assumes that the elements can be compared" if edits else "sort it where it is made a list",
+        )
 
     def _tell_shuffled(self, module: SourceModule, one: Shuffled) -> Finding:
         edits = alike(module, one.call)

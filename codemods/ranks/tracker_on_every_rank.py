@@ -19,6 +19,7 @@ from codemods.analysis.ranks.rank_guards import Ranks, decorated_ranks
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
 from codemods.analysis.ranks.uses import calls_of
+from codemods.analysis.trainer.wandb_callbacks import reports_of_heirs
 from codemods.codemod import DdpCodemod
 from codemods.corpus import calls
 from codemods.data.host_only import TRACKER_FUNCTIONS, TRACKER_METHODS
@@ -42,8 +43,9 @@ class TrackerOnEveryRank(DdpCodemod):
 
     ## What it does
     Finds `wandb.log(...)` and its like that every rank reaches, where only rank 0 has a run, and puts them under a test for
-    rank 0, with all of a function that reads files for the report alone. Finds `wandb.init(...)` on every rank, and gives the
-    other ranks a run that is switched off (unsafe). Tells of a `SummaryWriter` that each rank makes and writes to.
+    rank 0, with all of a function that reads files for the report alone; so with `self._wandb.log(...)` in the hooks of an heir of
+    transformers' `WandbCallback`. Finds `wandb.init(...)` on every rank, and gives the other ranks a run that is switched off
+    (unsafe). Tells of a `SummaryWriter` that each rank makes and writes to.
 
     ## Why it matters
     A `wandb.log` on a rank without a run ends that rank with "You must call wandb.init() before wandb.log()", and the others
@@ -103,13 +105,16 @@ class TrackerOnEveryRank(DdpCodemod):
     TRIGGERS = ((b"wandb", b"SummaryWriter", b"mlflow"), SHOWS_PROCESSES)
     SITES = (Site(
         rb"\bwandb[ \t]*\.[ \t]*(?:log|save|log_artifact|alert|init)[ \t]*\(|SummaryWriter[ \t]*\(|\bmlflow\.log_|"
-        rb"\bimport init\b", b"wandb", b"SummaryWriter", b"mlflow", b"import init"
+        rb"\bimport init\b|\bself\._wandb\.\w+[ \t]*\(", b"wandb", b"SummaryWriter", b"mlflow", b"import init"
     ),)
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_module(module) or _has_runs_on_purpose(project):
             return
+        kept = all(start.guarded and not start.everywhere for start in _runs_of(project))
+        for call, state in reports_of_heirs(project, module) if kept and module.holds(b"WandbCallback") else ():
+            yield self._of_heir(module, project, call, state)
         yield from self._starts(module, project)
         yield from self._writers(module, project)
         if _starts_everywhere(project) or _starts_without_a_test(project):
@@ -120,6 +125,20 @@ class TrackerOnEveryRank(DdpCodemod):
         for home in homes:
             if isinstance(home, ast.Module) or not decorated_ranks(module, home, project=project).some:
                 yield from self._home(module, project, home)
+
+    def _of_heir(self, module: SourceModule, project: Project, call: ast.Call, state: str) -> Finding:
+        """A hook of a class that derives from transformers' callback."""
+        statement = module.statement_of(call)
+        message = (
+            f"every rank comes to this hook, and transformers starts the run on rank 0 alone: `{module.text_of(call.func)}` ends "
+            "the other ranks with an error"
+        )
+        waits = effects_of(project, module, [statement]).of(Kind.COLLECTIVE, Kind.METRICS)
+        if not isinstance(statement, ast.Expr) or statement.value is not call or waits or not module.is_whole(statement):
+            return self.finding(module, call, message, reason=f"report under `if {state}.is_world_process_zero`")
+        span = module.span(statement)
+        guard = WrapInGuard(module.path, span, f"{state}.is_world_process_zero", span)
+        return self.finding(module, statement, message, level=Applicability.SAFE, edits=[guard])
 
     def _home(self, module: SourceModule, project: Project, home: FunctionNode | ast.Module) -> Iterator[Finding]:
         if not isinstance(home, ast.Module):

@@ -40,14 +40,14 @@ def test_the_indices_of_a_sampler_from_another_file() -> None:
         "    return sampler, DataLoader(data, sampler=sampler)\n"
     )
     head = "from loaders import loaders\n\n\ndef train(data, args):\n    samplers, loader = loaders(data, args)\n"
-    before = head + LOOP + "        if args.distributed:\n            for one in samplers:\n                one.set_epoch(epoch)\n"
+    before = head + LOOP + "        if args.distributed:\n            for s in samplers:\n                s.set_epoch(epoch)\n"
     after = head + LOOP + "        if args.distributed:\n            samplers.set_epoch(epoch)\n"
     check_transformed(MissingSetEpoch, before, after, files={"loaders.py": loaders})
 
 
 def test_what_else_the_loop_does_is_left_to_the_user() -> None:
     told = ("for sampler in samplers:", "    sampler.set_epoch(epoch)", "    print(sampler)")
-    check_told(MissingSetEpoch, train("samplers = DistributedSampler(data)", told=told), reason="call `samplers.set_epoch(epoch)`")
+    check_told(MissingSetEpoch, train("samplers = DistributedSampler(data)", told=told), reason="`samplers.set_epoch(epoch)`")
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_what_else_the_loop_does_is_left_to_the_user() -> None:
         (("sampler = RandomSampler(data)",), "a RandomSampler"),
         (("sampler = DataLoader(data)",), "a DataLoader of torch"),
         (("sampler = None", "if args.many:", "    sampler = Weighted(data)"), "`Weighted`"),
-        (("sampler = DistributedSampler(data)", "if args.balanced:", "    sampler = Weighted(data)"), "where `args.balanced` holds"),
+        (("sampler = DistributedSampler(data)", "if args.balanced:", "    sampler = Weighted(data)"), "where `args.balanced`"),
     ],
 )
 def test_another_sampler(made: tuple[str, ...], what: str) -> None:
@@ -71,7 +71,7 @@ def test_another_sampler(made: tuple[str, ...], what: str) -> None:
         ("DataLoader(data, shuffle=True)", "loader.sampler", "the sampler that the loader makes itself"),
         ("DataLoader(data, sampler=Weighted(data))", "loader.sampler", "`Weighted`"),
         ("DataLoader(data, sampler=DistributedSampler(data))", "loader.batch_sampler", "the BatchSampler that the loader makes"),
-        ("DataLoader(data, batch_sampler=BatchSampler(DistributedSampler(data), 4, True))", "loader.sampler", "SequentialSampler"),
+        ("DataLoader(data, batch_sampler=BatchSampler(DistributedSampler(data), 4, True))", "loader.sampler", "Sequential"),
     ],
 )
 def test_the_sampler_of_a_loader(loader: str, told: str, what: str) -> None:

@@ -37,7 +37,7 @@ def shuffled_alone(project: Project, module: SourceModule) -> Iterator[Shuffled]
         return
     seen: set[int] = set()
     for deal in deals(project, module.path):
-        taken = _taken_by_index(project, deal.site)
+        taken = taken_by_index(project, deal.site)
         inside = _shuffles(module, deal.site) if deal.site.module is module else ()
         for call, name in (*inside, *_shuffled_before(module, deal)):
             if name not in taken or id(call) in seen or _is_off(project, deal.site, call, deal.loader):
@@ -85,7 +85,7 @@ def _is_given_false(site: ClassSite, made: Origin, name: str) -> bool:
     return isinstance(value, ast.Constant) and not value.value
 
 
-def _taken_by_index(project: Project, site: ClassSite) -> dict[str, ast.Subscript]:
+def taken_by_index(project: Project, site: ClassSite) -> dict[str, ast.Subscript]:
     """The attributes of which `__getitem__` takes an element by its own argument, or by what such an element is."""
     method = class_facts(project, site.module, site.node).method("__getitem__")
     if method is None or method[0].module is not site.module:

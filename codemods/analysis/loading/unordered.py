@@ -29,7 +29,7 @@ def unordered(module: SourceModule, node: ast.expr, depth: int = 0) -> Unordered
         return None
     if isinstance(node, ast.Call):
         return _called(module, node, depth)
-    if isinstance(node, (ast.Set, ast.SetComp)):
+    if isinstance(node, (ast.Set, ast.SetComp)) or _is_of_keys(module, node):
         return Unordered(node, files=False)
     if isinstance(node, (ast.ListComp, ast.GeneratorExp)):
         return unordered(module, node.generators[0].iter, depth + 1) if len(node.generators) == 1 else None
@@ -51,6 +51,19 @@ def _called(module: SourceModule, node: ast.Call, depth: int) -> Unordered | Non
     if name in _PASSES and node.args:
         return unordered(module, node.args[-1], depth + 1)
     return None
+
+
+def _is_of_keys(module: SourceModule, node: ast.expr) -> bool:
+    """True for `a.keys() & b.keys()`, and for such an expression of sets."""
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, (ast.BitAnd, ast.BitOr, ast.BitXor, ast.Sub)):
+        return False
+    return any(
+        isinstance(n, ast.Call) and (dotted(n.func) in ("set", "frozenset") or _is_keys(n)) for n in (node.left, node.right)
+    )
+
+
+def _is_keys(call: ast.Call) -> bool:
+    return isinstance(call.func, ast.Attribute) and call.func.attr == "keys" and not call.args
 
 
 def _is_module(module: SourceModule, node: ast.expr) -> bool:

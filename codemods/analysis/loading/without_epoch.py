@@ -22,6 +22,7 @@ _SAMPLERS = frozenset(
     {"Sampler", "RandomSampler", "SequentialSampler", "WeightedRandomSampler", "SubsetRandomSampler", "BatchSampler"}
 )
 _BASES = _SAMPLERS | {"Dataset", "IterableDataset", "object", "Generic", "ABC"}
+_DECIDING = ("__getattr__", "__getattribute__", "__new__")  # what may find a method that no class defines
 _ASKS = late(r"hasattr|isinstance|issubclass|type\(|getattr|__class__|callable\(")
 _MACHINE = late(r"gpu|cuda|cpu|launch|single|proc|tpu|xla|slurm|mpi|node|debug", 2)
 _RANKS = (b"DistributedSampler", b"init_process_group", b"get_rank(", b"world_size")
@@ -158,7 +159,7 @@ def _what(project: Project, origin: Origin) -> str:
     facts = class_facts(project, site.module, site.node)
     if facts.unresolved or any(last(n) not in _BASES for n in facts.external) or site.node.decorator_list:
         return ""
-    if any(facts.method(m) is not None for m in ("__getattr__", "__getattribute__", "__new__")) or facts.method("__iter__") is None:
+    if facts.method("__iter__") is None or any(facts.method(m) is not None for m in _DECIDING):
         return ""
     if any("set_epoch" in s.module.text_of(s.node) for s in facts.lineage):
         return ""

@@ -62,8 +62,7 @@ def wrapper_in(project: Project, module: SourceModule, node: ast.expr) -> Wrappe
 
 
 def gives_wrapper(project: Project, module: SourceModule, node: ast.expr) -> bool:
-    """True where `node`, or an element of the tuple, holds a wrapper, or a list of them, by what its file alone shows: callers are
-    not asked."""
+    """True where `node`, or an element of it, holds a wrapper, or a list of them, by its file alone: no caller is asked."""
     parts = node.elts if isinstance(node, ast.Tuple) else [node]
     return any(_Search(project).of(module, part, PARAMETERS + 1) is not None for part in parts)
 
@@ -222,11 +221,10 @@ class _Search:
             return None
         if is_prepare(module, one.value):
             return self._prepared(module, one.value, index)
-        return self._returned(module, one.value, index, depth + 1) if last(dotted(one.value.func)) in giving(self.project) else None
+        given = last(dotted(one.value.func)) in giving(self.project)
+        return self._returned(module, one.value, index, depth + 1) if given else None
 
-    def _loop_element(
-        self, module: SourceModule, target: ast.expr, source: ast.expr, name: str, depth: int
-    ) -> Wrapped | None:
+    def _loop_element(self, module: SourceModule, target: ast.expr, source: ast.expr, name: str, depth: int) -> Wrapped | None:
         """What the name of a loop holds: `for m in models`, `for i, m in enumerate(models)`, `for a, m in zip(names, models)`."""
         called = dotted(source.func) if isinstance(source, ast.Call) else ""
         index = next((i for i, e in enumerate(getattr(target, "elts", ())) if dotted(e) == name), None)
@@ -310,7 +308,7 @@ class _Search:
 
 
 def _is_moved_elsewhere(module: SourceModule, name: str, one: Binding, above: list[Binding]) -> bool:
-    """True for `elif gpu is not None: model = model.cuda(gpu)` below an arm that wraps: the name is the same model there, bare."""
+    """True for `elif gpu is not None: model = model.cuda(gpu)` below an arm that wraps: there it is the model, bare."""
     if one.parameter or one.part or one.value is None or dotted(without_moves(one.value)) != name:
         return False
     others = (b for b in above if not b.parameter and b is not one and is_wrap(module, without_moves(b.value or one.value)))
@@ -324,5 +322,3 @@ def _has_part(values: ast.Tuple, part: int) -> bool:
 
 def _element(found: Wrapped | None) -> Wrapped | None:
     return replace(found, whole=False) if found is not None and found.whole else None
-
-
