@@ -9,6 +9,7 @@ from codemods.analysis.variance.paths import path_of
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.values import UNKNOWN, Cause, Link, Proof, Value, along, differing, plain
 from codemods.data.rank_variance import RANDOM_OF_TORCH, RANDOM_PACKAGES
+from codemods.project import Project
 
 _GENERATORS = frozenset({"Random", "default_rng", "RandomState"})
 _SEEDS = frozenset({"seed", "manual_seed", "set_state", "setstate"})
@@ -50,12 +51,19 @@ def _under(state: State, call: CallParts, seed: Value) -> Value:
 def _of_process(state: State, call: CallParts) -> Value:
     """A draw from the numbers of the process: each rank has its own where all that seeds them takes the rank."""
     stream = stream_of(call.name)
-    seeds = seeds_of_stream(state.project, state.module.path, stream) if stream else ()
-    if not seeds or not all(is_of_rank(state.project, s) for s in seeds):
+    path = state.module.path
+    seed = state.project.keep(("seeded by the rank alone", path, stream), lambda: _own_seed(state.project, path, stream))
+    if seed is None:
         return UNKNOWN  # equal where all are seeded alike and have drawn as often
-    seed = seeds[0]
-    text = " ".join(seed.module.text_of(seed.call).split())
-    link = Link(seed.module.path, seed.call.lineno, f"`{text}` is this rank's own seed")
     here = state.link(call.node, f"`{state.short(call.node)}` is drawn by each rank on its own")
-    value = differing(Cause.PLACE, Proof.LIKELY, link)
-    return along(value, here)
+    return along(differing(Cause.PLACE, Proof.LIKELY, seed), here)
+
+
+def _own_seed(project: Project, path: str, stream: str) -> Link | None:
+    """What seeds the numbers of a library in the programs of a file, if nothing does that without the rank."""
+    seeds = seeds_of_stream(project, path, stream) if stream else ()
+    if not seeds or not all(is_of_rank(project, s) for s in seeds):
+        return None
+    first = seeds[0]
+    text = " ".join(first.module.text_of(first.call).split())
+    return Link(first.module.path, first.call.lineno, f"`{text}` is this rank's own seed")
