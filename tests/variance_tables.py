@@ -12,8 +12,8 @@ OWN_LOG = "no rule follows a log call of this framework through an attribute"
 # Broken programs in which nothing is found: program -> why.
 MISSED = {
     "01-one-rank-decides/nan_exit_helper": "it ends with a status, by which the launcher ends the other ranks, too",
-    "02-forward-on-one-rank/forward_per_crop": "how many crops there are is the record's own: no share of the data is unequal",
-    "09-number-of-steps/site_iterators_broken": "the rank picks a name, and the name the rows: not followed",
+    "02-forward-on-one-rank/forward_per_crop": "how long a record is, nobody says: to tell it would be a guess",
+    "09-number-of-steps/site_iterators_broken": "that the name the rank picks stands for another number of rows is a guess",
     "10-exceptions-and-launchers/flag_file_age_broken": "the age of a file is no value that the analysis knows",
     "11-logged-through-an-attribute/property_host_log_broken": OWN_LOG,
 }  # fmt: skip
@@ -27,5 +27,4 @@ TRUE = {
 }  # fmt: skip
 
 # Classes of which less than nine in ten are found, or something is told falsely: class -> what is missing.
-NOT_REACHED = {
-}  # fmt: skip
+NOT_REACHED: dict[str, str] = {}
