@@ -70,10 +70,7 @@ _NOT_HELD: dict[str, tuple[str, str]] = {
     ),
     "inverted": (
         "the work stands in the `else` of the turned test, and the repair is written for the plain arm only",
-        "DDP207 DDP210 DDP213 DDP301 DDP303 DDP308",
-
-
-        "DDP207 DDP210 DDP213 DDP301 DDP303 DDP305 DDP308 DDP704",
+        "DDP207 DDP210 DDP213 DDP301 DDP303 DDP308 DDP704",
     ),
     "in_two_steps": (
         "the rank is asked for in the statement that binds the name, and not followed through a second one",

@@ -43,9 +43,9 @@ class TrackerOnEveryRank(DdpCodemod):
 
     ## What it does
     Finds `wandb.log(...)` and its like that every rank reaches, where only rank 0 has a run, and puts them under a test for
-    rank 0, with all of a function that reads files for the report alone; so with `self._wandb.log(...)` in the hooks of an heir of
-    transformers' `WandbCallback`. Finds `wandb.init(...)` on every rank, and gives the other ranks a run that is switched off
-    (unsafe). Tells of a `SummaryWriter` that each rank makes and writes to.
+    rank 0, with all of a function that reads files for the report alone; so with `self._wandb.log(...)` in the hooks of an heir
+    of transformers' `WandbCallback`. Finds `wandb.init(...)` on every rank, and gives the other ranks a run that is switched
+    off (unsafe). Tells of a `SummaryWriter` that each rank makes and writes to.
 
     ## Why it matters
     A `wandb.log` on a rank without a run ends that rank with "You must call wandb.init() before wandb.log()", and the others

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.call_graph import FunctionSite, called_function
@@ -49,7 +49,7 @@ class Step:
 _Steps = dict[tuple[str, int, int], tuple[Step, ...]]
 
 
-def steps_in(project: Project, module: SourceModule, nodes: list[ast.AST], depth: int = 0) -> Iterator[Step]:
+def steps_in(project: Project, module: SourceModule, nodes: Sequence[ast.AST], depth: int = 0) -> Iterator[Step]:
     """The steps of some statements or expressions, in the order of their text, inner functions left out."""
     for node in _in_order(nodes):
         if isinstance(node, ast.Call):
@@ -66,7 +66,7 @@ def _sleeps(node: ast.AST) -> bool:
     return any((n.func.attr if isinstance(n.func, ast.Attribute) else dotted(n.func)) in _LOOKS for n in calls)
 
 
-def _in_order(nodes: list[ast.AST]) -> Iterator[ast.AST]:
+def _in_order(nodes: Sequence[ast.AST]) -> Iterator[ast.AST]:
     """Arguments before the call that takes them."""
     stack: list[tuple[ast.AST, bool]] = [(n, False) for n in reversed(nodes)]
     while stack:
