@@ -45,11 +45,12 @@ class OneRankDecision(DdpCodemod):
     the ranks behind it. In a training loop of raw torch, finds an exit for a loss that is not a number, and lets all ranks take
     it when one does; so for a `training_step` that returns None. Tells `control.should_training_stop` under a rank test, such a
     None through helpers, an exception that a `backward` hook swallows, what rank 0 alone sets where it decides over all ranks, a
-    loop that is left by rank 0, or by the answer of an object that rank 0 alone tells anything, and a collective in a `finally`, which an
-    exception on one rank leads to. Tells a rank that leaves out a batch, an output of its model or a score that is missing, and
-    one that ends by `exit()` in an exception handler, also in the `forward` of a model. Finds `sys.exit(1)` and `raise` for a
-    loss that is not a number, where the repository starts the program so that the other ranks run on: by srun without
-    `--kill-on-bad-exit`, by submitit, by `torch.distributed.launch` of a torch below 1.8, by processes that are joined in turn.
+    loop that is left by rank 0, or by the answer of an object that rank 0 alone tells anything, and a collective in a `finally`,
+    which an exception on one rank leads to. Tells a rank that leaves out a batch, an output of its model or a score that is
+    missing, and one that ends by `exit()` in an exception handler, also in the `forward` of a model. Finds `sys.exit(1)` and
+    `raise` for a loss that is not a number, where the repository starts the program so that the other ranks run on: by srun
+    without `--kill-on-bad-exit`, by submitit, by `torch.distributed.launch` of a torch below 1.8, by processes that are joined in
+    turn.
 
     ## Why it matters
     The rank that stops makes no more collectives. The others wait for it in the next backward pass, until the time-out. The way
