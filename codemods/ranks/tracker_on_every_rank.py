@@ -243,7 +243,7 @@ def _report_alone(project: Project, module: SourceModule, run: Run) -> tuple[ast
         return None
     if not all(_is_report(e) for e in effects_of(project, module, body).items):
         return None
-    acts = (step.act for step in steps_in(project, module, body))
+    acts = (step.act for step in steps_in(project, module, list(body)))
     reads = any(act is not None and act not in CHANGES and act is not Act.ASKS for act in acts)
     return (body[0], body[-1]) if reads else None
 

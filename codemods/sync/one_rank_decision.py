@@ -48,8 +48,8 @@ class OneRankDecision(DdpCodemod):
     loop that is left by rank 0, or by the answer of an object that rank 0 alone tells anything, and a collective in a `finally`,
     which an exception on one rank leads to. Tells a rank that leaves out a batch, an output of its model or a score that is
     missing, and one that ends by `exit()` in an exception handler, also in the `forward` of a model, and a way that is drawn
-    from random numbers whose seed takes the rank. Finds `sys.exit(1)` and `raise` for a loss that is not a number, where the repository
-    starts the program so that the other ranks run on: by srun without `--kill-on-bad-exit`, by submitit, by
+    from random numbers whose seed takes the rank. Finds `sys.exit(1)` and `raise` for a loss that is not a number, where the
+    repository starts the program so that the other ranks run on: by srun without `--kill-on-bad-exit`, by submitit, by
     `torch.distributed.launch` of a torch below 1.8, by processes that are joined in turn.
 
     ## Why it matters
