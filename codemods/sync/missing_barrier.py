@@ -11,6 +11,7 @@ from codemods.analysis.files.filled_on_demand import filled_on_demand
 from codemods.analysis.guards.barrier_spelling import barrier_for
 from codemods.analysis.guards.before_group import group_comes_later
 from codemods.analysis.guards.file_handover import Handover, handovers
+from codemods.analysis.guards.filled_by_all import filled_by_all
 from codemods.analysis.guards.guard_place import guarded_call
 from codemods.analysis.guards.meeting_place import parted_before
 from codemods.analysis.ranks.rank_guards import Ranks
@@ -31,7 +32,8 @@ class MissingBarrier(DdpCodemod):
     where every rank reads, lists, loads, asks for or writes into that path: further down in the same function, in what it calls,
     or behind the calls of the function itself. Where no collective stands between the two, puts a barrier behind the guard (or
     behind the call), in the spelling of the framework: `trainer.strategy.barrier()`, `accelerator.wait_for_everyone()`,
-    `fabric.barrier()`, or `dist.barrier()`.
+    `fabric.barrier()`, or `dist.barrier()`. Finds as well a loop over a rank's own share that writes files into a folder which
+    every rank lists behind it: the images of a class that each rank makes a part of.
 
     ## Why it matters
     The other ranks are at the read long before rank 0 has written: FileNotFoundError, a torn file, or last run's file without
@@ -92,12 +94,15 @@ class MissingBarrier(DdpCodemod):
 
     code = "DDP302"
     TRIGGERS = (
-        (*GUARDS, b".save_model("),
+        (*GUARDS, b".save_model(", b".prepare("),
         (b"open(", b"save", b"mkdir", b"makedirs", b"copy", b".move", b"to_csv", b"to_json", b"write_", b"urlretrieve", b"dump",
          b"rename", b"replace(", b"download", b"extract", b"to_p", b"rmtree", b"remove", b"unlink", b"import"),
-        (*PROCESSES, b".save_model("),
+        (*PROCESSES, b".save_model(", b".prepare("),
     )  # fmt: skip
-    SITES = (*RANK_GUARDS, Beside((b"Trainer",), rb"\.save_model\(", b".save_model("))
+    SITES = (
+        *RANK_GUARDS, Beside((b"Trainer",), rb"\.save_model\(", b".save_model("),
+        Beside((b".prepare(", b"DistributedSampler"), rb"\b(?:iterdir|listdir|scandir|r?glob)\(", b"dir(", b"glob("),
+    )  # fmt: skip
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
@@ -109,6 +114,8 @@ class MissingBarrier(DdpCodemod):
                 continue
             if any(cache.write.call is found.write.call for cache in filled_on_demand(project, found.write.module)):
                 continue  # whoever asks for it may make it for itself: DDP307 tells of these
+            yield self._told(project, found)
+        for found in filled_by_all(project, module):
             yield self._told(project, found)
 
     def _told(self, project: Project, found: Handover) -> Finding:
@@ -144,7 +151,21 @@ _MADE = {
 }
 
 
+# Whether single files are read -> what each rank does, and what the first one finds.
+_OF_SHARES = {
+    False: ("lists", "finds fewer files, and has a shorter data set than the others"),
+    True: ("reads files of", "finds files missing, or half written"),
+}
+
+
 def _message(found: Handover) -> str:
+    if found.ranks is Ranks.ALL:
+        does, harm = _OF_SHARES[found.use.act is Act.READS]
+        return (
+            f"each rank writes its own share of the files here{_from(found, found.write.module, found.write.call)}, and {does} the "
+            f"folder in {_place(found, found.use.module, found.use.call)} ({_called(found.use.module, found.use.call)}) without "
+            f"waiting for the others: the rank that is first {harm}"
+        )
     who = "rank 0" if found.ranks is Ranks.ZERO else "local rank 0"
     does, harm = _MADE[found.write.act]
     made = f"`{_short(found.write.written)}` " if found.write.written else ""
@@ -172,11 +193,14 @@ def _called(module: SourceModule, call: ast.AST) -> str:
 def _evidence(found: Handover) -> Iterator[Evidence]:
     write, use = found.write, found.use
     yield Evidence(
-        "static", f"{_called(write.module, write.call)} on rank 0 alone", write.module.path, line_of(write.call)
+        "static", f"{_called(write.module, write.call)} {_BY[found.ranks is Ranks.ALL]}", write.module.path, line_of(write.call)
     )
     for way in found.ways:
         yield Evidence("static", f"{_called(way.module, way.call)} leads there", way.module.path, way.call.lineno)
     yield Evidence("static", f"{_called(use.module, use.call)} on every rank", use.module.path, line_of(use.call))
+
+
+_BY = {False: "on rank 0 alone", True: "on each rank, for its own share"}
 
 
 def _short(text: str) -> str:

@@ -141,7 +141,7 @@ def fixed(proof: Proof, folder: Path) -> tuple[Finding, ...]:
     tree = tree_of(folder)
     if proof.probe:
         tree = replace(tree, observed=probed(proof, folder).evidence.observed)
-    result = engine.fix(tree, Settings(), [catalog.lookup(proof.code)], accept)
+    result = engine.fix(tree, Settings(launched=True), [catalog.lookup(proof.code)], accept)
     for path, data in result.after.items():
         (folder / path).write_bytes(data)
     return result.fixed
@@ -159,7 +159,7 @@ def probed(proof: Proof, folder: Path) -> Probe:
 def findings(folder: Path, code: str = "") -> tuple[Finding, ...]:
     """All that ddpfix says of a folder: with every codemod but those for speed, of which only `code` is asked."""
     codemods = [c for c in catalog.all_codemods() if c.topic() != "tuning" or c.code == code]
-    return engine.check(tree_of(folder), Settings(), codemods, use_cache=False).findings
+    return engine.check(tree_of(folder), Settings(launched=True), codemods, use_cache=False).findings
 
 
 def has_fix(finding: Finding) -> bool:

@@ -26,7 +26,8 @@ _FILE_WORDS = late(
 # Calls of code that is not in the project and waits for the others, by their names; a step of training does too.
 _WAITING = late(
     r"barrier|synchron|wait|gather|reduce|broadcast|backward|prepare$|prepare_model|launch|spawn|rendezvous|[lL]ock|^sleep$|^fit$|^train$"
-    r"|^training_step$|^setup$|init_process_group|init_distributed|^initialize$|^Accelerator$|^train_"
+    r"|^training_step$|^setup$|init_process_group|init_distributed|^initialize$|^Accelerator$|"
+    r"^train_(?!(?:resize|crop|flip|trans\w*|aug\w*|data\w*|ds|set|loader|sampler|size|split|collate\w*|preproc\w*|tokeniz\w*)$)"
 )
 _LOOKS = frozenset({"sleep", "exists", "isfile", "is_file"})
 _NOT_WAITING = frozenset({"reduce_lr", "train_test_split", "broadcast_to", "broadcast_tensors", "block", "unlock", "train_size"})

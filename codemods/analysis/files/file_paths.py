@@ -30,7 +30,13 @@ class Unknown(Exception):
 
 
 def forms(module: SourceModule, path: ast.expr) -> frozenset[str]:
-    """The path as it is written, with its names replaced by their values once, and as far as that goes."""
+    """The path as it is written, with its names replaced by their values once, and as far as that goes.
+
+    `folder if args.prior else None` is the folder wherever there is a path at all.
+    """
+    if isinstance(path, ast.IfExp):
+        arms = [arm for arm in (path.body, path.orelse) if not _is_none(arm)]
+        return forms(module, arms[0]) if len(arms) == 1 else frozenset()
     found = set()
     for depth in (0, 1, DEEP):
         try:
@@ -40,6 +46,10 @@ def forms(module: SourceModule, path: ast.expr) -> frozenset[str]:
         if _says_something(text):
             found.add(text)
     return frozenset(found)
+
+
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
 
 
 def _clean(text: str) -> str:
@@ -157,7 +167,8 @@ def _attribute(module: SourceModule, node: ast.expr, suffix: str, depth: int) ->
     while isinstance(holder, (ast.Attribute, ast.Subscript)) and not isinstance(holder.value, ast.Name):
         holder = holder.value
     if depth > 0 and holder is node and isinstance(node, ast.Attribute):
-        bound = attribute_bindings(module, node)
+        # where it is None there is no path at all
+        bound = [b for b in attribute_bindings(module, node) if b.value is None or not _is_none(b.value)]
         if len(bound) == 1 and bound[0].value is not None and not bound[0].part and _is_plain(module, bound[0].value):
             text = _text(module, bound[0].value, depth - 1)
             if module.function_of(bound[0].node) is not module.function_of(node):
