@@ -65,11 +65,13 @@ def server(answer: Callable[[socket.socket], None]) -> Iterator[str]:
 
         serving = threading.Thread(target=serve, daemon=True)
         serving.start()
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}/a/b.git"
-        # close() alone leaves the thread in accept(), and the number of the socket is given again: it answered the git of other
-        # tests with references without end, until the machine had no memory left
-        listening.shutdown(socket.SHUT_RDWR)
-        serving.join()
+        try:
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}/a/b.git"
+        finally:
+            # close() alone leaves the thread in accept(), and the number of the socket is given again: it answered the git of
+            # other tests with references without end, until the machine had no memory left
+            listening.shutdown(socket.SHUT_RDWR)
+            serving.join()
 
 
 def silent(connection: socket.socket) -> None:
