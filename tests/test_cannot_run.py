@@ -44,6 +44,9 @@ def test_behind_an_end(body: str, dead: bool) -> None:
         ("from pkg.tools import made_up", True),
         ("from .tools import made_up", True),
         ("from pkg.tools import helper", False),
+        ("from pkg import Missing", True),  # the package hands out no such name
+        ("from pkg import tools", False),
+        ("from pkg import given", False),
         ("from pkg.tools import Late", False),  # bound under a test
         ("from pkg._ext import kernel", False),  # built on the spot
         ("from datasets.load import fetch", False),  # an installed package may bear the name of a folder elsewhere
@@ -54,7 +57,8 @@ def test_behind_an_end(body: str, dead: bool) -> None:
 )
 def test_imports_that_lead_nowhere(line: str, gone: bool) -> None:
     tools = "def helper(): ...\nif 1:\n    class Late: ...\n"
-    project = project_of({"pkg/__init__.py": "", "pkg/tools.py": tools, "pkg/data/datasets/a.py": "", "pkg/train.py": line})
+    package = {"pkg/__init__.py": "from .tools import helper as given\n", "pkg/tools.py": tools, "pkg/data/datasets/a.py": ""}
+    project = project_of({**package, "pkg/train.py": line})
     module = project.module("pkg/train.py")
     assert module is not None
     assert cannot_be_imported(project, module) is gone

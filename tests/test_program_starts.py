@@ -69,6 +69,18 @@ def test_a_program_of_one_process(source: str) -> None:
     assert start(source, files) is Start.ONE
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("python train.py", Start.OPEN), ("torchrun train.py", Start.SEVERAL), ("python other.py", Start.SEVERAL)],
+)
+def test_a_program_that_joins_what_a_launcher_starts(text: str, expected: Start) -> None:
+    joins = f"from misc import init_distributed_mode\n\ndef main():\n    init_distributed_mode(1)\n{MAIN}"
+    files = {"misc.py": GROUP, "README.md": f"Run `{text}`.\n"}
+    assert start(joins, files) is expected
+    spawns = joins.replace("init_distributed_mode(1)", "mp.spawn(init_distributed_mode)")
+    assert start("import torch.multiprocessing as mp\n" + spawns, files) is Start.SEVERAL
+
+
 HUGGING_FACE = f"from transformers import Trainer\n\ndef main():\n    Trainer(1).train()\n{MAIN}"
 ACCELERATE = f"from accelerate import Accelerator\n\ndef main():\n    Accelerator().prepare(1)\n{MAIN}"
 

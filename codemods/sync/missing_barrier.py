@@ -162,9 +162,9 @@ def _message(found: Handover) -> str:
     if found.ranks is Ranks.ALL:
         does, harm = _OF_SHARES[found.use.act is Act.READS]
         return (
-            f"each rank writes its own share of the files here{_from(found, found.write.module, found.write.call)}, and {does} the "
-            f"folder in {_place(found, found.use.module, found.use.call)} ({_called(found.use.module, found.use.call)}) without "
-            f"waiting for the others: the rank that is first {harm}"
+            f"each rank writes its own share of the files here{_from(found, found.write.module, found.write.call)}, and {does} "
+            f"the folder in {_place(found, found.use.module, found.use.call)} ({_called(found.use.module, found.use.call)}) "
+            f"without waiting for the others: the rank that is first {harm}"
         )
     who = "rank 0" if found.ranks is Ranks.ZERO else "local rank 0"
     does, harm = _MADE[found.write.act]

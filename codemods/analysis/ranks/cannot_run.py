@@ -115,14 +115,31 @@ def _is_missing(project: Project, module: SourceModule, source: str, parts: list
 
 def _has_no(project: Project, module: SourceModule, path: str, parts: list[str], name: str) -> bool:
     """True for a name that the file does not bind at its top, where no other file can be the one that is meant."""
-    if path.endswith("__init__.py") or path == module.path:
+    if path == module.path:
         return False
+    if path.endswith("/__init__.py"):
+        return _package_has_no(project, parts, name)
     end = "/".join(parts) + ".py"
     same = [p for p in project.python_files if f"/{p}".endswith(f"/{end}")]
     if any(f"/{end[:-3]}/" in f"/{p}" for p in project.python_files):
         return False  # a folder of that name
     other = project.module(path) if same == [path] else None
     return other is not None and not other.holds(b"__getattr__") and not _binds(other, name)
+
+
+def _package_has_no(project: Project, parts: list[str], name: str) -> bool:
+    """True for a name that no package or file of that name binds, or has as a part."""
+    end = "/".join(parts)
+    meant = [p for p in project.python_files if f"/{p}".endswith((f"/{end}/__init__.py", f"/{end}.py"))]
+    return all(_is_without(project, path, name) for path in meant)
+
+
+def _is_without(project: Project, path: str, name: str) -> bool:
+    part = f"{dirname(path)}/{name}"
+    if path.endswith("/__init__.py") and any(p.startswith((f"{part}.", f"{part}/")) for p in project.files):
+        return False
+    module = project.module(path)
+    return module is not None and not module.holds(b"__getattr__") and not _binds(module, name)
 
 
 def _binds(module: SourceModule, name: str) -> bool:

@@ -34,6 +34,7 @@ _NAME = late(
     r"\w*setup\w*_(?:dist|ddp)\w*|\w*(?:ddp|dist\w*)_setup\w*|init\w*_(?:ddp|distributed|process|torch_ddp|parallel\w*)|"
     r"initialize_\w*parallel\w*|DistributedDataParallel|DDP|FullyShardedDataParallel|FSDP|fully_shard)$"
 )
+_STARTS = late(r"spawn|start_processes|launch|LightningCLI|LightningLite|Fabric|TorchTrainer|TorchDistributor")  # by itself
 _DOTTED = late(r"(?:hvd\.init|horovod\.\w+\.init|idist\.\w+|ignite\.distributed\.\w+|deepspeed\.\w+|.*MPI\.COMM_WORLD.*)$")
 _VARIABLES = frozenset({"RANK", "LOCAL_RANK", "WORLD_SIZE", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK"})
 # Programs of these have loops and starts of their own, which no file of the project shows.
@@ -57,7 +58,8 @@ class Start(IntEnum):
 
     ONE = 0  # nothing that it comes to starts ranks
     OPEN = 1  # a framework that would train on several, if somebody launched it so
-    SEVERAL = 2
+    JOINS = 2  # it joins the processes of a launcher
+    SEVERAL = 3
 
 
 def start_of(project: Project, program: SourceModule) -> Start:
@@ -77,7 +79,11 @@ def _start_of(project: Project, program: SourceModule) -> Start:
         best = max(best, _start_in(project, module, scope))
         if best is Start.SEVERAL:
             return best
-    return Start.SEVERAL if best is Start.OPEN and "" in launched else best  # a command whose script is a variable
+    if "" in launched and best is not Start.ONE:  # a command whose script is a variable
+        return Start.SEVERAL
+    if best is Start.JOINS:  # where the texts start it by Python alone, nobody is there to be joined
+        return Start.OPEN if any(s.script in names for s in starts(project)) else Start.SEVERAL
+    return best
 
 
 def _is_on_one_device(program: SourceModule) -> bool:
@@ -93,9 +99,9 @@ def _start_in(project: Project, module: SourceModule, scope: ast.AST) -> Start:
         if isinstance(node, ast.Call):
             best = max(best, _start_by(project, module, node))
             if needs_group and _is_in_a_group(module, node):
-                return Start.SEVERAL  # it raises in one process: somebody starts a group for it
+                best = max(best, Start.JOINS)  # it raises in one process: somebody starts a group for it
         elif isinstance(node, ast.Constant) and node.value in _VARIABLES and _is_read(module, node):
-            return Start.SEVERAL
+            best = max(best, Start.JOINS)
         if best is Start.SEVERAL:
             break
     return best
@@ -126,11 +132,21 @@ def _start_by(project: Project, module: SourceModule, call: ast.Call) -> Start:
     if bare in _LAUNCHED:  # which of several programs is launched, a person may leave open
         return Start.SEVERAL if any(s.several for s in starts(project)) else Start.OPEN
     if _NAME.match(bare) or _DOTTED.match(name) or _DOTTED.match(full):
-        # a function of the project is looked into, whatever its name
-        return Start.ONE if find_function(project, module, name) is not None and not _wraps(bare) else Start.SEVERAL
+        if find_function(project, module, name) is not None and not _wraps(bare):
+            return Start.ONE  # a function of the project is looked into, whatever its name
+        return Start.SEVERAL if _STARTS.search(bare) else Start.JOINS
+    if bare == "Process" and "multiprocessing" in full and _joins_nearby(module):
+        return Start.SEVERAL
+    if bare == "fit" and "trainer" in name.lower() and any(family(m) == "lightning" for m in module.imported_modules):
+        return Start.SEVERAL  # its Trainer is made elsewhere
     if bare in _BY_TEXT:
         return _start_by_text(project)
     return Start.OPEN if family(full) in _OTHERS or full.partition(".")[0] in _OTHERS else Start.ONE
+
+
+def _joins_nearby(module: SourceModule) -> bool:
+    """True where the file that starts processes by hand speaks of a group for them."""
+    return module.holds(b"init_process_group") or module.holds(b"world_size")
 
 
 def _wraps(bare: str) -> bool:
