@@ -41,6 +41,8 @@ def judge(parameter: Parameter, pin: Pin | None, literal: str | None) -> Judged 
     """
     gone = pin is not None and parameter.gone is not None and pin.surely_at_least(parameter.gone)
     there = parameter.gone is None or (pin is not None and pin.surely_below(parameter.gone))
+    if pin is not None and there:
+        return None  # deprecated at most: a warning, and nothing that has to change before the pin does
     if gone and literal in parameter.idle:
         return Judged(Act.DROP, parameter)
     if pin is not None and parameter.renamed is not None and pin.surely_at_least(parameter.renamed):
@@ -50,11 +52,7 @@ def judge(parameter: Parameter, pin: Pin | None, literal: str | None) -> Judged 
             why = _no_share(literal) if parameter.name == "warmup_ratio" else ""
             return Judged(Act.TOLD if why else Act.RENAME, parameter, parameter.new, why=why)
         if parameter.values:
-            return (
-                None
-                if there
-                else Judged(Act.TOLD, parameter, why="what it is called now depends on the value, which is not shown")
-            )
+            return Judged(Act.TOLD, parameter, why="what it is called now depends on the value, which is not shown")
     if there:
         return None
     return Judged(Act.TOLD, parameter, parameter.new, why=_why_told(parameter, pin, gone), unpinned=not gone)
@@ -89,6 +87,4 @@ def what_happened(parameter: Parameter) -> str:
     """`transformers has had no evaluation_strategy since 4.51 (eval_strategy since 4.41)`."""
     new = _new_name(parameter)
     called = f"it has been {new} since {text_of(parameter.renamed)}" if new else "nothing takes its place"
-    if parameter.gone is None:
-        return f"{parameter.name} is deprecated: {called}"
     return f"{parameter.name} was last known to transformers {last_with(parameter)}; {called}"
