@@ -248,7 +248,7 @@ def _report_alone(project: Project, module: SourceModule, run: Run) -> tuple[ast
     return (body[0], body[-1]) if reads else None
 
 
-_MAY_BE_RANK = late(r"main|master|chief|zero|primary|root|lead")
+_MAY_BE_RANK = late(r"main|master|chief|zero|primary|root|lead|_ref_|gpu|device")
 _STARTED_ON_RANK_ZERO = (b"WandbLogger", b"WandbCallback", b"TrainerCallback", b"TrainingArguments", b"report_to")
 
 
@@ -294,7 +294,7 @@ def _start(project: Project, module: SourceModule, call: ast.Call) -> _Start:
         reached = reached and not is_left_to_rank_zero(project, module, home)
     asked = _asks_for_run(module, module.statement_of(call)) or (module.holds(b"WANDB_MODE") and names_rank(module.text))
     kept = decided or asked or _is_kept_to_some(project, module, call)
-    return _Start(module, call, reached and not decided and not asked, on_purpose, kept)
+    return _Start(module, call, reached and not kept and not is_for_some(project, module, call), on_purpose, kept)
 
 
 def _is_kept_to_some(project: Project, module: SourceModule, call: ast.Call) -> bool:

@@ -69,6 +69,7 @@ class SwallowedByOneRank(DdpCodemod):
     - Says nothing in a repository's own tests, and in files that no several processes are seen to run.
     - Says nothing of a handler that raises, exits with a status, calls what may end the run (`cleanup()`, `abort()`,
       `destroy_process_group()`), returns a value, or keeps something that is read later.
+    - Tells a handler whose `try` has something behind it that waits for nobody, such as an upload of the log.
     - Says nothing of handlers for one kind of error (`KeyboardInterrupt`, `OSError`, `RuntimeError`).
     - Says nothing inside a loop: there one round is given up, which is another mistake (DDP305).
     - Says nothing of a `try` without training in it: one reduction, an import, a file.
@@ -124,6 +125,12 @@ def _repair(module: SourceModule, found: Swallowed) -> tuple[list[Edit], str]:
         plain = isinstance(end, (ast.Expr, ast.Assign, ast.AugAssign)) and not _is_exit(end) and module.is_whole(end)
         if not plain:
             return [], "end the handler with `raise`: the launcher then sees that this rank failed, and ends the others"
+        left = _left_out(module, found.handler) if found.goes_on is None else None  # what waits for the others hangs anyway
+        if left is not None:
+            return [], (
+                f"end the handler with `raise`, and do what stands behind the `try` (line {left.lineno}) in a `finally`: it "
+                "would be left out else, with one process as well"
+            )
         return [InsertAfter(module.path, module.span(end), "raise")], _ASSUMED
     assert isinstance(found.node, ast.expr)
     call = found.node if isinstance(found.node, ast.Call) else None
@@ -133,6 +140,27 @@ def _repair(module: SourceModule, found: Swallowed) -> tuple[list[Edit], str]:
     if call is None:
         return [ReplaceExpression(module.path, module.span(found.node), f"{text}(reraise=True)")], _ASSUMED
     return [SetKeyword(module.path, module.span(call), "reraise", "True")], _ASSUMED
+
+
+def _left_out(module: SourceModule, handler: ast.ExceptHandler) -> ast.stmt | None:
+    """What runs behind the `try` after an error, and would not if the handler raised: an upload of the log, say."""
+    block = module.parent(handler)
+    if not isinstance(block, (ast.Try, ast.TryStar)):
+        return None
+    around = module.block_of(block)
+    behind = around[next((i for i, s in enumerate(around) if s is block), len(around)) + 1 :]
+    return next((s for s in behind if not _ends_the_group(s)), None)
+
+
+def _ends_the_group(statement: ast.stmt) -> bool:
+    """True for what an ended process needs no more: `dist.destroy_process_group()`, `wandb.finish()`, a return."""
+    if isinstance(statement, (ast.Pass, ast.Return)):
+        return True
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    if not isinstance(call, ast.Call) or not isinstance(call.func, (ast.Name, ast.Attribute)):
+        return False
+    name = ast.unparse(call.func).rpartition(".")[2]
+    return name == "print" or any(word in name for word in ("destroy", "cleanup", "shutdown", "finish", "close", "end_training"))
 
 
 def _is_exit(statement: ast.stmt) -> bool:

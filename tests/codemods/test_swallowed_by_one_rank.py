@@ -45,6 +45,14 @@ def test_handlers_round_the_training(kind: str) -> None:
     check_transformed(SwallowedByOneRank, handled(log, kind=kind), handled(log, "raise", kind=kind), unsafe=True)
 
 
+def test_what_would_be_left_out_behind_it() -> None:
+    last = ("upload('run.log')",)
+    check_told(SwallowedByOneRank, handled("print(error)", last=last), reason="(line 26) in a `finally`")
+    last = ("print('ended')", "dist.destroy_process_group()")
+    given = handled("print(error)", last=last)
+    check_transformed(SwallowedByOneRank, given, handled("print(error)", "raise", last=last), unsafe=True)
+
+
 def test_what_comes_behind_is_named() -> None:
     found = check_transformed(
         SwallowedByOneRank,
