@@ -76,3 +76,12 @@ def test_a_class_of_the_same_name_elsewhere_makes_no_object_of_this_one() -> Non
     own = start.replace("from module", "from own") + "    Trainer().train(args())\n"
     assert level(CLASS, {"main.py": start + "    Trainer().train(args())\n"})[0] is Applicability.SAFE
     assert not findings_of(UnguardedPrint, CLASS, {"main.py": own, "own.py": CLASS.replace("print", "str")})
+
+
+def test_a_copy_of_the_script_has_a_class_of_its_own() -> None:
+    run = START.replace("from module import train\n", "") + "    Work().train(args())\n"
+    copy = CLASS.replace("class Trainer", "class Work") + "\n\n" + run.removeprefix("import torch.distributed as dist\n")
+    assert not findings_of(UnguardedPrint, CLASS.replace("class Trainer", "class Work"), {"copy.py": copy})
+    brought_in = copy.replace("import torch.distributed as dist\n", "import torch.distributed as dist\nimport module\n", 1)
+    made = brought_in.replace("    Work().train", "    module.Work().train")
+    assert findings_of(UnguardedPrint, CLASS.replace("class Trainer", "class Work"), {"copy.py": made})

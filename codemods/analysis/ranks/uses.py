@@ -114,7 +114,9 @@ def _read_in(project: Project, module: SourceModule, function: FunctionNode, use
             if call is None:
                 handed_on.append(HandedOn(other, node))
             elif isinstance(owner, ast.ClassDef):
-                if not isinstance(node, ast.Name) and not _of_another_class(project, other, call, owner):
+                if isinstance(node, ast.Name) or _has_its_own(project, module, other, owner, function.name):
+                    continue
+                if not _of_another_class(project, other, call, owner):
                     calls.append(CallSite(other, call))
             elif not _leads_elsewhere(project, other, call, function):
                 calls.append(CallSite(other, call))
@@ -218,6 +220,17 @@ def _of_another_class(project: Project, module: SourceModule, call: ast.Call, ow
         return False
     derives = any(site.node is owner for site in class_facts(project, module, place[0]).lineage)
     return not derives and not any(last(dotted(b)) == place[0].name for b in owner.bases)
+
+
+def _has_its_own(project: Project, home: SourceModule, other: SourceModule, owner: ast.ClassDef, name: str) -> bool:
+    """True for a file that has a class with such a method, and brings in nothing of the class's file: a copy of a script."""
+    if other.path == home.path:
+        return False
+    own = (c for c in other.nodes(ast.ClassDef) if name in other.methods_of(c))
+    if not any(owner.name not in {last(dotted(b)) for b in c.bases} for c in own):
+        return False
+    stem = home.path.removesuffix(".py").removesuffix("/__init__").rpartition("/")[2]
+    return other.path not in project.files_importing(stem)
 
 
 def _leads_elsewhere(project: Project, module: SourceModule, call: ast.Call, function: FunctionNode) -> bool:
