@@ -114,6 +114,7 @@ class Child:
     def __init__(self, root: Path, limits: Limits) -> None:
         self.clone = str(root)
         self._limits, self._left = limits, limits.seconds
+        self._asked_by: int | None = None  # the thread that waits for an answer
         env = {k: v for k, v in os.environ.items() if k in _KEPT or k.startswith(_KEPT_KINDS) or k.lower().endswith("_proxy")}
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", "ddpfix.bot.child"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -128,21 +129,30 @@ class Child:
     def ask(self, question: str, *given: object, **options: object) -> Any:  # noqa: ANN401
         self._send((question, given, options))
         began = time.monotonic()
+        self._asked_by = threading.get_ident()
         try:
             answer = self._answer(began + self._left)
         except BaseException:
             self.end()
             raise
+        finally:
+            self._asked_by = None
         self._left -= time.monotonic() - began
         return _told(answer)
 
     def end(self) -> None:
-        """End the child and what it has started."""
+        """End the child and what it has started.
+
+        The pipes are left to a thread that waits for an answer: it sees their end, and closes them. A pipe that is closed under
+        it leaves its selector without a word, and the thread would wait until the time of the repository is up.
+        """
         atexit.unregister(self.end)
         _live.discard(self)
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
+        if self._asked_by not in (None, threading.get_ident()):
+            return
         for pipe in (self._process.stdin, self._process.stdout):
             with suppress(OSError):
                 if pipe:

@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -190,3 +191,29 @@ def children() -> list[int]:
         if int(rest.split()[1]) == os.getpid() and rest[0] != "Z" and ("(git" in name or "(python" in name):
             found.append(int(name.split()[0]))
     return found
+
+
+def test_a_child_that_another_thread_ends_is_no_longer_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its pipes are left to the thread that waits: one that is closed under it would leave the selector without a word."""
+    one = Child(tmp_path / "x", SMALL)
+    os.kill(one._process.pid, signal.SIGSTOP)
+    said: list[str] = []
+
+    def ask() -> None:
+        with pytest.raises(OverLimit) as error:
+            one.ask("look", Access(f"file://{tmp_path}/none"), "main")
+        said.append(str(error.value))
+
+    waiting = threading.Thread(target=ask)
+    waiting.start()
+    while one._asked_by is None:
+        time.sleep(0.01)
+    with monkeypatch.context() as late:  # the kill takes a while
+        late.setattr("os.killpg", lambda pid, number: None)
+        late.setattr(one._process, "wait", lambda: 0)
+        one.end()
+    assert one._process.stdout is not None and not one._process.stdout.closed
+    one.end()
+    waiting.join(timeout=20)
+    assert not waiting.is_alive() and "signal 9" in said[0]
+    assert one._process.stdout.closed
