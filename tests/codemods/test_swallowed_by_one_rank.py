@@ -48,9 +48,9 @@ def test_handlers_round_the_training(kind: str) -> None:
 def test_what_would_be_left_out_behind_it() -> None:
     last = ("upload('run.log')",)
     check_told(SwallowedByOneRank, handled("print(error)", last=last), reason="(line 26) in a `finally`")
-    last = ("print('ended')", "dist.destroy_process_group()")
-    given = handled("print(error)", last=last)
-    check_transformed(SwallowedByOneRank, given, handled("print(error)", "raise", last=last), unsafe=True)
+    behind = ("print('ended')", "dist.destroy_process_group()")
+    given = handled("print(error)", last=behind)
+    check_transformed(SwallowedByOneRank, given, handled("print(error)", "raise", last=behind), unsafe=True)
 
 
 def test_what_comes_behind_is_named() -> None:
