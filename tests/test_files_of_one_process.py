@@ -279,7 +279,7 @@ def test_samples_under_a_number_in_a_module_whose_base_comes_by_a_star() -> None
 def test_a_writer_under_a_flag_that_nothing_resolves(test: str) -> None:
     source = (
         "import torch.distributed as dist; WORLD = dist.group.WORLD\nfrom torch.utils.tensorboard import SummaryWriter\n\n\n"
-        "def main(configs, args):\n"
+        "def main(configs, args):\n    dist.init_process_group('nccl')\n"
         "    writer = None\n    if {}:\n        writer = SummaryWriter('runs')\n    writer.add_scalar('a', 1, 2)\n" + START
     )
     check_nothing(TrackerOnEveryRank, source.format(test))

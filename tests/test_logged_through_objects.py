@@ -198,7 +198,10 @@ def test_nothing_of_what_nobody_decides_by(line: str, watcher: str) -> None:
 
 
 def test_nothing_where_another_models_script_watches_such_a_key() -> None:
-    other = "from lightning.pytorch.callbacks import ModelCheckpoint\nModelCheckpoint(monitor='loss')\n"
+    other = (
+        "import lightning.pytorch as pl\nfrom lightning.pytorch.callbacks import ModelCheckpoint\n\n\n"
+        "class Other(pl.LightningModule):\n    pass\n\n\nModelCheckpoint(monitor='loss')\npl.Trainer().fit(Other())\n"
+    )
     source = watched("self.log('loss', loss)", "")
     assert not findings_of(UnsyncedMetric, source, files={"other/script.py": other})
 

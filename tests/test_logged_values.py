@@ -43,7 +43,7 @@ def kind_of(*lines: str, value: str, more: str = "", files: Mapping[str, str] | 
         ("loss.item()", Kind.NUMBER),
         ("float(loss.cpu())", Kind.NUMBER),
         ("np.mean([1.0])", Kind.NUMBER),
-        ("torch.cuda.max_memory_allocated()", Kind.NUMBER),
+        ("torch.cuda.max_memory_allocated()", Kind.GAUGE),
         ("loss", Kind.LOCAL),
         ("loss.float()", Kind.LOCAL),
         ("x.gather(1, y)", Kind.LOCAL),

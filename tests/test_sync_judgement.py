@@ -7,6 +7,7 @@ import textwrap
 import pytest
 
 from codemods.findings import Applicability
+from codemods.metrics.logged_batch_value import LoggedBatchValue
 from codemods.metrics.unsynced_metric import UnsyncedMetric
 from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of
 from tests.lightning_sources import METRICS, fixed, module, offered, step, told
@@ -63,9 +64,10 @@ def test_an_own_log_of_the_class_or_of_a_subclass() -> None:
 
 
 def test_what_a_metric_returned_for_the_batch() -> None:
-    told('self.log("acc", self.acc(self(x), y))', reason="the value is what the metric returned", more=METRICS)
     told("scores = self.val_metrics(self(x), y)", "self.log_dict(scores)", reason="what the metric returned", more=METRICS)
-    told("value = self.acc(self(x), y)", 'self.log("a", value)', reason="what the metric returned", more=METRICS)
+    for lines in (('self.log("acc", self.acc(self(x), y))',), ("value = self.acc(self(x), y)", 'self.log("a", value)')):
+        check_nothing(UnsyncedMetric, step(*lines, more=METRICS))  # DDP104 logs the object
+        assert findings_of(LoggedBatchValue, step(*lines, more=METRICS))
 
 
 def test_numbers_that_are_read_back_from_the_trainer() -> None:
@@ -333,26 +335,26 @@ def test_training_values_and_a_collective_at_the_end_of_the_epoch(call: str) -> 
 def test_a_callback_s_epoch_value_and_a_collective_of_the_module() -> None:
     """Lightning's progress bars do not read the metrics there (run on 2.6.6): every rank reduces them behind both hooks."""
     callback = """\
-        import time
         import lightning as L
+        import numpy as np
 
 
         class Watch(L.Callback):
             def on_validation_epoch_end(self, trainer, pl_module):
-                pl_module.log("val/time", time.time())
+                pl_module.log("val/last", np.mean([1.0]))
         """
     files = {"model.py": module("def on_validation_epoch_end(self):\n    self.all_gather(self.seen)\n")}
-    after = callback.replace("time.time())", "time.time(), sync_dist=True)")
+    after = callback.replace("[1.0]))", "[1.0]), sync_dist=True)")
     check_transformed(UnsyncedMetric, callback, after, files=files)
 
 
 def test_an_epoch_end_value_and_a_guarded_read_in_an_epoch_end_hook() -> None:
     source = module("""
         def on_validation_epoch_end(self):
-            self.log("val/time", time.time())
+            self.log("val/last", self.losses[-1].item())
             if self.trainer.is_global_zero:
                 print(self.trainer.callback_metrics)
-        """).replace("import torch\n", "import time\nimport torch\n")
+        """)
     check_told(UnsyncedMetric, source, reason="callback_metrics is read on some ranks only")
 
 

@@ -57,9 +57,19 @@ FACTS: Mapping[str, Facts] = {
         "others waiting there.",
         (*WAITING, "No backend type associated with device type cpu"),
     ),
+    "DDP102": Facts(
+        "Leave step values of the training unreduced",
+        "A training step makes no collective for this key any more, and each step takes less time; the curve is that of rank 0.",
+        (),
+    ),
     "DDP103": Facts(
         "Drop sync_dist where a metric object reduces itself",
         "The logged value is the same before and after, on one process and on two.",
+        (),
+    ),
+    "DDP104": Facts(
+        "Log the metric instead of its value for a batch",
+        "The value of the epoch is that of the whole set: the same on one process and on two, whatever the batches hold.",
         (),
     ),
     "DDP107": Facts(
@@ -357,6 +367,16 @@ FACTS: Mapping[str, Facts] = {
         "Give the launcher the script instead of python",
         "The job starts: the command of the file, with two processes.",
         ("can't open file 'python'", "unrecognized arguments", "arguments are required: training_script"),
+    ),
+    "DDP704": Facts(
+        "Average gradients only before a step",
+        "The weights are the same on both processes, and the same as before; fewer buckets of gradients are sent.",
+        (),
+    ),
+    "DDP711": Facts(
+        "Ask the launcher before Slurm for the rank",
+        "torchrun within one Slurm task gives each process a rank of its own; srun alone gives the same ranks as before.",
+        ("Duplicate GPU detected", *WAITING),
     ),
     "DDP801": Facts(
         "Call the Trainer's arguments as Lightning calls them now",

@@ -111,7 +111,7 @@ def test_show_settings_is_a_settings_file_of_its_own(tmp_path: Path) -> None:
     repo = make(tmp_path, {"model.py": MODULE, "ddpfix.toml": own})
     shown = run(repo, "check", "--show-settings", "--select", "metrics", ".")
     assert shown.returncode == 0
-    assert f"# settings: {repo}/ddpfix.toml\n# files: 1\n# codemods: DDP101 DDP103" in text(shown.stdout)
+    assert f"# settings: {repo}/ddpfix.toml\n# files: 1\n# codemods: DDP101 DDP102 DDP103" in text(shown.stdout)
     (tmp_path / "again.toml").write_bytes(shown.stdout)
     again = run(repo, "check", "--show-settings", "--config", str(tmp_path / "again.toml"), ".")
     assert again.stdout.splitlines()[3:] == shown.stdout.splitlines()[3:]

@@ -50,7 +50,7 @@ _IN_A_GROUP = frozenset({"get_rank", "barrier", "all_reduce", "broadcast", "all_
 # Whether there is a group at all.
 _ASKS = late(r"is_initialized|is_available|is_dist|world_size|(?<!torch\.)distributed\b(?!\.)|num_gpus|n_gpu")
 _BY_TEXT = frozenset({"instantiate", "import_module", "__import__", "get_class", "locate", "get_object"})
-_MOST = 200  # functions and classes that one program comes to
+_MOST = 200  # functions and classes that one program comes to: what a larger one starts is open
 
 
 class Start(IntEnum):
@@ -75,8 +75,8 @@ def _start_of(project: Project, program: SourceModule) -> Start:
     if any(script in names for script in launched) or any(other_starts(project, n) for n in names):
         return Start.SEVERAL
     best = Start.ONE
-    for module, scope in _reached(project, program):
-        best = max(best, _start_in(project, module, scope))
+    for number, (module, scope) in enumerate(_reached(project, program), 1):
+        best = max(best, _start_in(project, module, scope), Start.ONE if number < _MOST else Start.OPEN)
         if best is Start.SEVERAL:
             return best
     if "" in launched and best is not Start.ONE:  # a command whose script is a variable

@@ -11,7 +11,7 @@ from codemods.project import Project
 from codemods.source import SourceModule
 
 _MOST_PROGRAMS = 40
-_HOPS = 3  # files between one and the program that imports it
+_MOST_FILES = 80  # that import a file, directly or over others
 
 
 def started(project: Project, module: SourceModule, node: ast.AST) -> Start | None:
@@ -39,28 +39,37 @@ class _Starts(Search):
     def _is_found_by_name(self, module: SourceModule) -> bool:
         return self._is_best(_best_of_all(self._project))
 
-    def _is_best(self, start: Start) -> bool:
-        self.best = start if self.best is None else max(self.best, start)
+    def _is_best(self, start: Start | None) -> bool:
+        if start is not None:
+            self.best = start if self.best is None else max(self.best, start)
         return start is Start.SEVERAL
 
 
-def _start_above(project: Project, module: SourceModule) -> Start:
-    """The start of a file that is run, or of the programs that import it."""
-    best = start_of(project, module)
-    if best is Start.SEVERAL or module.holds(b"__main__"):
-        return best
+def _start_above(project: Project, module: SourceModule) -> Start | None:
+    """The start of a file that is run, or the surest of the programs that import it, over as many files as it takes."""
+    if module.holds(b"__main__"):
+        return start_of(project, module)
+    best: Start | None = None
     known = {module.path}
     found = [module.path]
-    for _ in range(_HOPS):
-        stems = {p.removesuffix(".py").removesuffix("/__init__").rpartition("/")[2] for p in found}
+    while found:
+        stems = {_stem(path) for path in found}
         found = sorted({u for s in stems for u in project.files_importing(s) if u not in known and not is_own_test(project, u)})
         known.update(found)
-        if len(known) > _MOST_PROGRAMS:
+        if len(known) > _MOST_FILES:
             return Start.SEVERAL
         for path in found:
-            other = project.module(path)
-            best = max(best, start_of(project, other)) if other is not None else best
-    return best
+            other = project.module(path) if b"__main__" in (project.read(path) or b"") else None
+            if other is not None:
+                best = max(best or Start.ONE, start_of(project, other))
+                if best is Start.SEVERAL:
+                    return best
+    return best if best is not None or len(known) > 1 else start_of(project, module)
+
+
+def _stem(path: str) -> str:
+    """The name by which a file is imported: that of its folder for a package."""
+    return path.removesuffix(".py").removesuffix("/__init__").rpartition("/")[2]
 
 
 def _best_of_all(project: Project) -> Start:
