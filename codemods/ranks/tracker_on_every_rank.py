@@ -305,7 +305,8 @@ def _is_kept_to_some(project: Project, module: SourceModule, call: ast.Call) -> 
     if any(ranks_reaching(project, m, c).some for m, c in places):
         return True
     tests = ((m, up.test) for m, c in places for up in m.ancestors(c) if isinstance(up, (ast.If, ast.IfExp)))
-    return any(names_rank(m.text_of(test)) or _MAY_BE_RANK.search(m.text_of(test)) for m, test in tests)
+    texts = [m.text_of(test) for m, test in tests]
+    return any("__name__" not in text and (names_rank(text) or _MAY_BE_RANK.search(text)) for text in texts)
 
 
 def _is_none(value: ast.expr) -> bool:
