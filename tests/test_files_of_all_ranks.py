@@ -253,3 +253,13 @@ LOCAL = (
 def test_a_state_that_local_rank_zero_saves_after_it_was_loaded() -> None:
     check_transformed(WrongRank, LOCAL, LOCAL.replace("local_process_index", "process_index"), unsafe=True)
     check_nothing(WrongRank, LOCAL + "    state.load(args.out)\n")
+
+
+@pytest.mark.parametrize("hook", ["validation_step", "test_step", "predict_step"])
+def test_files_that_are_named_after_the_samples_of_a_step(hook: str) -> None:
+    source = (
+        "import torchaudio\nimport lightning.pytorch as pl\n\n\nclass Net(pl.LightningModule):\n"
+        f"    def {hook}(self, batch, batch_idx):\n        sound = self(batch[0])\n        torchaudio.save(NAME, sound, 16000)\n"
+    )
+    check_nothing(UnguardedFileIo, source.replace("NAME", "f'out/{batch[1][0]}.wav'"))
+    check_told(UnguardedFileIo, source.replace("NAME", "'out/last.wav'"), reason="put the rank into the name")

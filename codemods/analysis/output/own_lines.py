@@ -95,10 +95,18 @@ def _goes_over_batches(analysis: Analysis, module: SourceModule, loop: ast.For |
     return value.kind is Kind.LOADER or (value.kind in _OVER_BATCHES and value.cause is Cause.DATA)
 
 
+_EVALUATING_STEPS = frozenset({"validation_step", "test_step", "predict_step"})
+
+
 def names_own_items(project: Project, module: SourceModule, name: ast.expr) -> bool:
-    """True for a name that is made from the items of this rank alone, in a loop over them: no other rank has the same."""
+    """True for a name that is made from the items of this rank alone, in a loop over them or in a step of an evaluation.
+
+    No other rank has the same items.
+    """
     analysis = variance(project)
     function = module.function_of(name)
+    if function is not None and function.name in _EVALUATING_STEPS and _is_of_rank(analysis.value(module, name)):
+        return True
     above = (up for up in module.ancestors(name) if isinstance(up, (ast.For, ast.AsyncFor)))
     loops = [up for up in above if module.function_of(up) is function]
     if not loops or trains(loops) or not _is_of_rank(analysis.value(module, name)):
