@@ -35,6 +35,7 @@ def start(source: str, files: dict[str, str] | None = None) -> Start:
         f"from misc import *\n\ndef main():\n    init_distributed_mode(1)\n{MAIN}",
         "import misc as m\n\nclass Runner:\n    def __init__(self):\n        m.init_distributed_mode(1)\n\n"
         f"def main():\n    Runner()\n{MAIN}",
+        f"from joined import helper\n\ndef main():\n    helper()\n{MAIN}",  # what stands at the top of a file runs on import
         f"import torch.multiprocessing as mp\nfrom work import worker\n\ndef main():\n    mp.spawn(worker, nprocs=2)\n{MAIN}",
         f"from mmcv.runner import init_dist\n\ndef main():\n    init_dist('pytorch')\n{MAIN}",
         f"import torch.distributed as dist\n\ndef main():\n    print(dist.get_rank())\n{MAIN}",  # it raises without a group
@@ -45,7 +46,8 @@ def start(source: str, files: dict[str, str] | None = None) -> Start:
 )
 def test_a_program_that_starts_ranks(source: str) -> None:
     base = "from misc import init_distributed_mode\n\nclass Base:\n    def run(self):\n        init_distributed_mode(1)\n"
-    assert start(source, {"misc.py": GROUP, "base.py": base, "work.py": "def worker(rank):\n    pass\n"}) is Start.SEVERAL
+    joined = "import os\nRANK = int(os.environ['RANK'])\n\ndef helper():\n    pass\n"
+    assert start(source, {"misc.py": GROUP, "base.py": base, "joined.py": joined, "work.py": "def worker(rank):\n    pass\n"}) is Start.SEVERAL
 
 
 @pytest.mark.parametrize(

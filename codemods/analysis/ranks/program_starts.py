@@ -189,7 +189,10 @@ def _is_read(module: SourceModule, node: ast.Constant) -> bool:
 
 
 def _reached(project: Project, program: SourceModule) -> Iterator[tuple[SourceModule, ast.AST]]:
-    """The program's top level, and each function and class that it names, or that what it names does: handed on is called."""
+    """The program's top level, and each function and class that it names, or that what it names does: handed on is called.
+
+    With the top levels of the files that these stand in, which run on import.
+    """
     queue: list[tuple[SourceModule, ast.AST]] = [(program, program.tree)]
     queue += ((program, f) for f in program.tree.body if isinstance(f, (ast.FunctionDef, ast.AsyncFunctionDef)) and _is_entry(f))
     seen = {(program.path, 0)}
@@ -197,10 +200,16 @@ def _reached(project: Project, program: SourceModule) -> Iterator[tuple[SourceMo
         module, scope = queue.pop(0)
         yield module, scope
         for other, node in _named(project, module, scope):
-            key = (other.path, node.lineno)
-            if key not in seen:
-                seen.add(key)
-                queue.append((other, node))
+            for line, part in ((node.lineno, node), (0, _on_import(other))):
+                if (other.path, line) not in seen:
+                    seen.add((other.path, line))
+                    queue.append((other, part))
+
+
+def _on_import(module: SourceModule) -> ast.Module:
+    """The top level of a file without the block of a program."""
+    body = [s for s in module.tree.body if not (isinstance(s, ast.If) and "__name__" in ast.dump(s.test))]
+    return ast.Module(body=body, type_ignores=[])
 
 
 def _is_entry(function: FunctionNode) -> bool:
