@@ -47,7 +47,8 @@ def start(source: str, files: dict[str, str] | None = None) -> Start:
 def test_a_program_that_starts_ranks(source: str) -> None:
     base = "from misc import init_distributed_mode\n\nclass Base:\n    def run(self):\n        init_distributed_mode(1)\n"
     joined = "import os\nRANK = int(os.environ['RANK'])\n\ndef helper():\n    pass\n"
-    assert start(source, {"misc.py": GROUP, "base.py": base, "joined.py": joined, "work.py": "def worker(rank):\n    pass\n"}) is Start.SEVERAL
+    work = "def worker(rank):\n    pass\n"
+    assert start(source, {"misc.py": GROUP, "base.py": base, "joined.py": joined, "work.py": work}) is Start.SEVERAL
 
 
 @pytest.mark.parametrize(
