@@ -19,20 +19,18 @@ from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule, walk
 
-# Calls that start ranks or join them, whoever defines them: torch, Accelerate, Fabric, Horovod, DeepSpeed, Ignite, Ray, and the
-# names that projects and their libraries give to a start of their own.
-_START = late(
-    rb"\b(?:init_process_group|spawn|start_processes|notebook_launcher|debug_launcher|Accelerator|PartialState|Fabric|LightningLite|"
-    rb"LightningCLI|TorchTrainer|TorchDistributor|elastic_launch|hvd\.init|idist\.\w+|deepspeed\.initialize|MPI\.COMM_WORLD|"
-    rb"\w*launch\w*|\w*init\w*_dist\w*|\w*dist\w*_init\w*|\w*setup\w*_(?:dist|ddp)\w*|\w*(?:ddp|dist\w*)_setup\w*|"
-    rb"init\w*_(?:ddp|distributed|process|torch_ddp|parallel\w*)|initialize_\w*parallel\w*|DistributedDataParallel|DDP|"
-    rb"FullyShardedDataParallel|FSDP|fully_shard)\b"
+# Names of calls that start ranks or join them, whoever defines them: those of torch, Fabric and Ray, and what projects and their
+# libraries call a start of their own.
+_CALLED = (
+    r"init_process_group|spawn|start_processes|notebook_launcher|debug_launcher|Fabric|LightningLite|LightningCLI|TorchTrainer|"
+    r"TorchDistributor|elastic_launch|\w*launch\w*|\w*init\w*_dist\w*|\w*dist\w*_init\w*|\w*setup\w*_(?:dist|ddp)\w*|"
+    r"\w*(?:ddp|dist\w*)_setup\w*|init\w*_(?:ddp|distributed|process|torch_ddp|parallel\w*)|initialize_\w*parallel\w*|"
+    r"DistributedDataParallel|DDP|FullyShardedDataParallel|FSDP|fully_shard"
 )
-_NAME = late(
-    r"(?:init_process_group|spawn|start_processes|notebook_launcher|debug_launcher|Fabric|LightningLite|"
-    r"LightningCLI|TorchTrainer|TorchDistributor|elastic_launch|\w*launch\w*|\w*init\w*_dist\w*|\w*dist\w*_init\w*|"
-    r"\w*setup\w*_(?:dist|ddp)\w*|\w*(?:ddp|dist\w*)_setup\w*|init\w*_(?:ddp|distributed|process|torch_ddp|parallel\w*)|"
-    r"initialize_\w*parallel\w*|DistributedDataParallel|DDP|FullyShardedDataParallel|FSDP|fully_shard)$"
+_NAME = late(rf"(?:{_CALLED})$")
+# The same in the bytes of a file, with those that are known by their module.
+_START = late(
+    rf"\b(?:{_CALLED}|Accelerator|PartialState|hvd\.init|idist\.\w+|deepspeed\.initialize|MPI\.COMM_WORLD)\b".encode()
 )
 _STARTS = late(r"spawn|start_processes|launch|LightningCLI|LightningLite|Fabric|TorchTrainer|TorchDistributor")  # by itself
 _DOTTED = late(r"(?:hvd\.init|horovod\.\w+\.init|idist\.\w+|ignite\.distributed\.\w+|deepspeed\.\w+|.*MPI\.COMM_WORLD.*)$")
