@@ -24,6 +24,7 @@ from codemods.analysis.ranks.one_device import has_trainers_of_one_device, train
 from codemods.analysis.ranks.pool_workers import is_of_a_pool
 from codemods.analysis.ranks.several_processes import is_of_one_process
 from codemods.analysis.ranks.spawned_by_fit import starts_ranks_in_fit
+from codemods.analysis.ranks.sure_failures import is_behind_a_failure
 from codemods.analysis.ranks.unused import ELSEWHERE, is_of_a_library, is_packaged, is_run_by_name
 from codemods.analysis.ranks.uses import MANY_FILES, means, only_names, uses_of
 from codemods.corpus import uses
@@ -41,6 +42,7 @@ _SHARES = late(
     rb"backward\(|optimizer|num_processes|process_index|wait_for_everyone|gather|split_between|reduce\(|accumulate\(|\.train\(|"
     rb"[Ss]ampler|is_(?:local_)?main_process\s*:|\.rank|(?:[(,=]\s*)(?:self\.)?accelerator\s*[,)]"
 )
+_TEXT_PUT_TOGETHER = late(rb"getattr\(\s*[\w.]+,\s*(?:[^\s'\"]|(['\"])\w*\1\s*[+%.])")
 _MOST_STEPS = 150  # functions and classes looked at for one question
 # Decorators that hand nothing on: the function is still called by its name alone.
 _PLAIN = frozenset(
@@ -61,6 +63,8 @@ def is_run_by_nobody(project: Project, module: SourceModule, node: ast.AST, *, s
     """
     function = module.function_of(node)
     if trains_on_one_device(project, module, function) or is_behind_an_end(module, node) or cannot_be_imported(project, module):
+        return True
+    if is_behind_a_failure(project, module, node):
         return True
     if starts_ranks_in_fit(project, module, function) or is_of_a_pool(project, module, function):
         return True
@@ -114,6 +118,8 @@ class Search:
         if is_test_module(module) or is_of_one_process(module, node) or is_behind_an_end(module, node):
             return False
         if cannot_be_imported(self._project, module) or is_tied_to_first_device(self._project, module):
+            return False
+        if is_behind_a_failure(self._project, module, node):
             return False
         function = module.function_of(node)
         if trains_on_one_device(self._project, module, function) or has_trainers_of_one_device(self._project, module):
@@ -339,7 +345,7 @@ def _is_looked_into(project: Project, module: SourceModule) -> bool:
 
 def _finds_by_text(module: SourceModule) -> bool:
     """True where the file fetches methods by a text that is put together: `getattr(self, "embed_" + kind)`."""
-    return module.holds(b"getattr(") and re.search(rb"getattr\(\s*[\w.]+,\s*(?!['\"]\w+['\"])", module.data) is not None
+    return module.holds(b"getattr(") and _TEXT_PUT_TOGETHER.search(module.data) is not None
 
 
 def _calls_above(function: FunctionNode, name: str) -> bool:
