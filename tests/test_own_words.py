@@ -186,3 +186,9 @@ def test_a_line_beside_a_file_that_every_rank_writes(body: str, found: int) -> N
 def test_a_line_beside_a_call_that_writes() -> None:
     tools = {"tools.py": "def build(path):\n    with open(path, 'w') as f:\n        f.write('a')\n"}
     assert lines("from tools import build\nprint('it is built')\nbuild(args.path)", tools) == 0
+
+
+def test_a_line_beside_a_whole_training() -> None:
+    steps = "    path.step()\n" * 70
+    tools = {"tools.py": f"import torch\n\n\ndef train(path):\n{steps}    torch.save(path.state, 'a.pt')\n"}
+    assert lines("from tools import train\nprint('it begins')\ntrain(args.path)", tools) == 1
