@@ -8,7 +8,7 @@ from codemods.project import Project
 
 # `WebDataset(urls, resampled=True)` draws shards for ever (webdataset 0.2).
 _ENDLESS = late(rb"(?m)^(?![ \t]*#)[^\n]*\bresampled[ ]*=[ ]*True\b")
-_BOUNDED = late(rb"with_epoch|islice\(|\.slice\(|max_(?:train_)?(?:steps|iters?|iterations)|num_(?:steps|batches)|steps_per_epoch")
+_BOUNDED = late(rb"with_epoch|islice\(|\.slice\(|max_(?:train_)?(?:steps|iter\w*)|num_(?:steps|batches)|steps_per_epoch")
 _LEAVES = late(rb"(?m)^[ \t]*break\b")
 
 

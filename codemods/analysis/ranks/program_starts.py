@@ -33,7 +33,7 @@ _NAME = late(rf"(?:{_CALLED})$")
 _START = late(
     rf"\b(?:{_CALLED}|Accelerator|PartialState|hvd\.init|idist\.\w+|deepspeed\.initialize|MPI\.COMM_WORLD)\b".encode()
 )
-_SPAWNS = late(rb"\b(?:spawn|start_processes|notebook_launcher|elastic_launch|LightningLite|Fabric|TorchTrainer|TorchDistributor)\(")
+_SPAWNS = late(rb"\b(?:spawn|start_processes|\w+_launcher|elastic_launch|LightningLite|Fabric|Torch(?:Trainer|Distributor))\(")
 _STARTS = late(r"spawn|start_processes|launch|LightningCLI|LightningLite|Fabric|TorchTrainer|TorchDistributor")  # by itself
 _DOTTED = late(r"(?:hvd\.init|horovod\.\w+\.init|idist\.\w+|ignite\.distributed\.\w+|deepspeed\.\w+|.*MPI\.COMM_WORLD.*)$")
 _VARIABLES = frozenset({"RANK", "LOCAL_RANK", "WORLD_SIZE", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK"})
