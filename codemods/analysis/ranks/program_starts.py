@@ -6,8 +6,10 @@ Mention is no start: a script that imports `init_distributed` and never calls it
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Iterator
 from enum import IntEnum
+from posixpath import basename
 
 from codemods.analysis.call_graph import find_function
 from codemods.analysis.class_index import class_facts, find_class, local_class
@@ -95,6 +97,8 @@ def _is_on_one_device(program: SourceModule) -> bool:
 def _imported(project: Project, program: SourceModule) -> Iterator[SourceModule]:
     """The files that the program imports, as far as they say which devices there are."""
     for path in sorted(whole_program(project, program.path) - {program.path}):
+        if basename(path).removesuffix(".py") in sys.stdlib_module_names:
+            continue  # `import time` means another one
         if b"CUDA_VISIBLE_DEVICES" in (project.read(path) or b""):
             module = project.module(path)
             if module is not None:
