@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from codemods.analysis.output.rank_data import rank_local
 from codemods.ranks.unguarded_file_io import UnguardedFileIo
-from ddpfix.testing import check_nothing, findings_of
+from ddpfix.testing import check_nothing, findings_of, project_of
 
 SCRIPT = """\
 import json
@@ -144,5 +145,9 @@ class Net(pl.LightningModule):
 
 
 def test_what_a_method_of_a_step_fills() -> None:
-    (found,) = findings_of(UnguardedFileIo, NET.format(called="count"))
-    assert "`self.losses` is filled in Net.count with what this rank has seen" in found.reason
+    for called, own in (("count", "`self.losses` is filled in Net.count with what this rank has seen"), ("show", "")):
+        project = project_of(NET.format(called=called))
+        module = project.module("module.py")
+        assert module is not None
+        (hook,) = (f for f in module.functions if f.name == "on_test_end")
+        assert rank_local(project, module, hook, hook.body) == own
