@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from codemods import suppressions
 from codemods.analysis.files.generated import generated_from
 from codemods.analysis.ranks.program_starts import Start
-from codemods.analysis.ranks.shown_runs import only_in_the_kernel, runs_no_ranks, start_at, started_alone, unseen_run
+from codemods.analysis.ranks.shown_runs import never_runs, only_in_the_kernel, runs_no_ranks, start_at, started_alone, unseen_run
 from codemods.analysis.ranks.unrun_hooks import is_in_unrun_hook
 from codemods.codemod import DdpCodemod
 from codemods.deep_stack import with_deep_stack
@@ -117,12 +117,17 @@ def _is_of_ranks(codemod: DdpCodemod, path: str) -> bool:
 def _is_for_one_process(codemod: DdpCodemod, finding: Finding, module: SourceModule, project: Project) -> bool:
     """True in a program, or a mode of one, that the repository's texts start as one process, while they launch others.
 
-    Also in a hook that no Trainer of several ranks calls, and in a notebook outside of what it hands to a launcher.
+    Also in a hook that no Trainer of several ranks calls, in a notebook outside of what it hands to a launcher, and where no run
+    comes at all.
     """
-    if not _is_of_ranks(codemod, finding.path):
+    if codemod.topic() not in _OF_RUNS and codemod.topic() != "launch":
         return False
     place = module if finding.path == module.path else project.module(finding.path)
     if place is None or isinstance(place, TextFile):
+        return False
+    if never_runs(project, place, finding.span):
+        return True
+    if not _is_of_ranks(codemod, finding.path):
         return False
     if only_in_the_kernel(place, finding.span):
         return True

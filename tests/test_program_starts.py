@@ -147,3 +147,60 @@ def test_the_setting_for_programs_that_are_launched(tmp_path: Path) -> None:
     assert "DDP203" not in codes()
     (tmp_path / "ddpfix.toml").write_text("launched = true\n")
     assert "DDP203" in codes()
+
+
+JOB = "#!/bin/bash\n#SBATCH --nodes=1\n#SBATCH --ntasks-per-node={}\nsrun python train.py\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("torchrun --nproc_per_node=1 train.py", Start.OPEN),
+        ("python -m torch.distributed.launch --nproc_per_node 1 --master_port 2000 train.py", Start.OPEN),
+        ("torchrun --nproc-per-node=16 train.py", Start.SEVERAL),
+        ("torchrun --nnodes=4 --nproc_per_node=1 train.py", Start.SEVERAL),
+        ("torchrun --nproc_per_node=1 train.py\ntorchrun --nproc_per_node=4 train.py", Start.SEVERAL),
+        ("accelerate launch --num_processes=1 train.py", Start.OPEN),
+        ("accelerate launch --num_processes 2 train.py", Start.SEVERAL),
+        ("accelerate launch --config_file one.yaml train.py", Start.OPEN),
+        ("accelerate launch --config_file eight.yaml train.py", Start.SEVERAL),
+        ("accelerate launch --config_file one.yaml --num_processes 4 train.py", Start.SEVERAL),
+        ("accelerate launch --config_file mine.yaml train.py", Start.SEVERAL),  # nobody knows what it says
+        ("deepspeed --num_gpus=1 train.py", Start.OPEN),
+        ("horovodrun -np 1 python train.py", Start.OPEN),
+        ("horovodrun -np 4 python train.py", Start.SEVERAL),
+        ("CUDA_VISIBLE_DEVICES=0 accelerate launch train.py", Start.OPEN),
+        ("CUDA_VISIBLE_DEVICES=0,1 accelerate launch train.py", Start.SEVERAL),
+        ("CUDA_VISIBLE_DEVICES=0 torchrun --nproc_per_node=2 train.py", Start.SEVERAL),
+        (JOB.format(1), Start.OPEN),
+        (JOB.format(4), Start.SEVERAL),
+        (JOB.format(1).replace("nodes=1", "nodes=2"), Start.SEVERAL),
+        (JOB.format(1).replace("python", "torchrun --nproc_per_node=4"), Start.SEVERAL),
+        ("#SBATCH --ntasks=1\nsrun python train.py", Start.OPEN),
+    ],
+)
+def test_a_launcher_that_starts_one_process(text: str, expected: Start) -> None:
+    joins = f"from misc import init_distributed_mode\n\ndef main():\n    init_distributed_mode(1)\n{MAIN}"
+    settings = {"conf/one.yaml": "num_machines: 1\nnum_processes: 1\n", "conf/eight.yaml": "num_processes: 8\n"}
+    assert start(joins, {"misc.py": GROUP, "run.sh": text, **settings}) is expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("python train.py", Start.OPEN),
+        ("accelerate launch --num_processes=1 train.py", Start.OPEN),
+        ("accelerate launch train.py", Start.SEVERAL),
+        ("", Start.SEVERAL),  # which of the programs is launched, is left open
+    ],
+)
+def test_an_accelerator_beside_another_program_that_is_launched(text: str, expected: Start) -> None:
+    source = f"from accelerate import Accelerator\n\ndef main():\n    Accelerator()\n{MAIN}"
+    assert start(source, {"run.sh": f"accelerate launch other.py\n{text}\n"}) is expected
+
+
+def test_scripts_of_one_name_are_told_apart_by_where_their_commands_stand() -> None:
+    joins = f"from misc import init_distributed_mode\n\ndef main():\n    init_distributed_mode(1)\n{MAIN}"
+    other = {"big/train.py": joins, "big/run.sh": "torchrun --nproc_per_node=8 train.py\n", "misc.py": GROUP}
+    assert start(joins, {**other, "run.sh": "torchrun --nproc_per_node=1 train.py\n"}) is Start.OPEN
+    assert start(joins, {**other, "run.sh": "cd small\ntorchrun --nproc_per_node=8 train.py\n"}) is Start.SEVERAL

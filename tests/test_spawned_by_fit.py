@@ -62,3 +62,27 @@ def test_one_process_runs_the_script(arguments: str, files: dict[str, str]) -> N
 @pytest.mark.parametrize(("arguments", "files"), STARTED_ANEW)
 def test_every_rank_runs_the_script(arguments: str, files: dict[str, str]) -> None:
     assert not spawns(arguments, files)
+
+
+SET = "gpus=4, strategy=conf['train']['plan'], **conf['checks']"
+OFF = "train:\n  plan:  # ddp\nchecks:\n  num_sanity_val_steps: 2\n"
+ON = OFF.replace("plan:  # ddp", "plan: ddp")
+
+
+@pytest.mark.parametrize(
+    ("files", "answer"),
+    [
+        ({"conf.yaml": OFF}, True),
+        ({"conf.yaml": ON}, False),
+        ({"conf.yaml": OFF, "big.yaml": ON}, False),
+        ({"conf.yaml": OFF, "big.yaml": ON, "README.md": "python module.py --conf conf.yaml\n"}, True),
+        ({"conf.yaml": OFF, "big.yaml": ON, "README.md": "python module.py --conf big.yaml\n"}, False),
+        ({"conf.yaml": OFF, "big.yaml": ON, "README.md": "python other.py --conf big.yaml\n"}, True),
+        ({"conf.yaml": OFF.replace("num_sanity_val_steps: 2", "accelerator: ddp")}, False),
+        ({"conf.yaml": OFF.replace("  num_sanity_val_steps: 2", "  - 1")}, False),
+        ({}, False),
+    ],
+)
+def test_a_strategy_that_settings_leave_off(files: dict[str, str], answer: bool) -> None:
+    assert spawns(SET, {**OLD, **files}) is answer
+    assert not spawns(SET, {**NEW, **files})

@@ -6,7 +6,8 @@ import pytest
 
 from codemods.find import find_in
 from codemods.metrics.unsynced_metric import UnsyncedMetric
-from ddpfix.testing import project_of
+from codemods.ranks.unguarded_print import UnguardedPrint
+from ddpfix.testing import check_nothing, findings_of, project_of
 
 NET = """\
 import lightning.pytorch as pl
@@ -93,3 +94,49 @@ def test_a_module_that_settings_name_in_another_file(path: str, named: str, foun
     module = project.module(path)
     assert module is not None
     assert [f.span.line for f in find_in(module, project, [UnsyncedMetric()])] == found
+
+
+PREDICTING = NET + '\n    def predict_step(self, batch, i):\n        print("one more batch")\n        return self(batch)\n'
+
+
+def printed(files: dict[str, str]) -> list[int]:
+    project = project_of(PREDICTING, files, path="nets.py")
+    module = project.module("nets.py")
+    assert module is not None
+    return [f.span.line for f in find_in(module, project, [UnguardedPrint()])]
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"predict.py": TEST.replace("DEVICES", "4").replace(".test(", ".predict(")},
+        {"look.ipynb": '{"cells": [{"cell_type": "code", "metadata": {}, "source": ["trainer.predict(net)"]}], "nbformat": 4}'},
+        {"README.md": "Then call `trainer.predict(Coder())`.\n"},
+        {"setup.py": "import setuptools\n"},  # a package: others predict with it
+    ],
+)
+def test_a_prediction_that_somebody_asks_for(more: dict[str, str]) -> None:
+    assert printed({"train.py": TRAIN, **more}) == [12]
+
+
+def test_a_prediction_that_nobody_asks_for() -> None:
+    assert printed({"train.py": TRAIN}) == []
+    assert printed({"train.py": TRAIN + "\n\ntree.predict(rows)\n"}) == []
+
+
+LOADED = """\
+import lightning.pytorch as pl
+
+
+class Coder(pl.LightningModule):
+    def load_state_dict(self, state, strict=False):
+        print("the weights are read")
+        return super().load_state_dict(state, strict=strict)
+"""
+
+
+def test_weights_that_are_read_without_a_trainer() -> None:
+    assert findings_of(UnguardedPrint, LOADED)
+    check_nothing(
+        UnguardedPrint, LOADED, files={"more.py": "from module import Coder\n\nnet = Coder.load_from_checkpoint(path)\n"}
+    )

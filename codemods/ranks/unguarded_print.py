@@ -140,6 +140,7 @@ class UnguardedPrint(DdpCodemod):
     - The branch of a test that a run with several processes does not take (`args.dist == "OFF"`).
     - A test of the process group's rank above Lightning's Trainer, which starts the group: it lets every process in.
     - Modules of Lightning that are held in a `ModuleList`: they have no Trainer.
+    - `load_state_dict` of a LightningModule where the project calls `load_from_checkpoint`: without a Trainer its rank is 0.
     - A name for the rank that is -1 without a process group.
     - The launcher's `RANK` in a file whose processes `torch.multiprocessing.spawn` starts: nothing sets it there.
 
@@ -171,7 +172,7 @@ class UnguardedPrint(DdpCodemod):
     def _function(self, module: SourceModule, project: Project, function: FunctionNode) -> Iterator[Finding]:
         if decorated_ranks(module, function, project=project).some or function.name.startswith("__"):
             return
-        if function.name in ONE_PROCESS_HOOKS:
+        if function.name in ONE_PROCESS_HOOKS or _is_loaded_alone(project, module, function):
             return
         if not _prints_below(module, function) or _asks_a_person(module, function):
             return  # asked first: whose class it is may stand in other files
@@ -276,6 +277,15 @@ class UnguardedPrint(DdpCodemod):
                 message = f"every rank prints in {function.name}: the line appears once for each process"
                 reason = f"what it prints is worked out together by the ranks ({phrases(waits)}): keep that above the guard"
                 yield self.finding(module, statement, message, reason=reason)
+
+
+def _is_loaded_alone(project: Project, module: SourceModule, function: FunctionNode) -> bool:
+    """True for `load_state_dict` of a LightningModule where the project loads modules without a Trainer: the rank is 0 then."""
+    owner = module.parent(function)
+    if function.name != "load_state_dict" or not isinstance(owner, ast.ClassDef):
+        return False
+    loads = bool(project.files_containing(b"load_from_checkpoint("))
+    return loads and class_facts(project, module, owner).is_a(Role.LIGHTNING_MODULE)
 
 
 def _asks_a_person(module: SourceModule, function: FunctionNode) -> bool:

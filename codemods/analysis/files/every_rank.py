@@ -32,6 +32,7 @@ from codemods.analysis.ranks.one_device import has_trainers_of_one_device
 from codemods.analysis.ranks.rank_guards import Ranks, split_of
 from codemods.analysis.ranks.reach import called_by_framework, to_a_launcher
 from codemods.analysis.ranks.several_processes import several_processes
+from codemods.analysis.ranks.sure_failures import is_behind_a_failure
 from codemods.analysis.ranks.uses import CallSite, uses_of
 from codemods.analysis.variance.analysis import variance
 from codemods.analysis.variance.values import Cause
@@ -76,6 +77,8 @@ def way_of_every_rank(
     if any(claims_one_process(module, above) for above in run_before(module, module.statement_of(node))):
         return None
     if is_behind_an_end(module, node) or is_tied_to_first_device(project, module) or has_trainers_of_one_device(project, module):
+        return None
+    if is_behind_a_failure(project, module, node):
         return None
     function = module.function_of(node)
     if function is not None and _is_of_the_saving_one(project, module, function):
@@ -300,6 +303,8 @@ def _comes_by(project: Project, site: CallSite, seen: frozenset[int]) -> bool:
     if is_test_module(site.module) or is_for_some(project, site.module, site.call):
         return False
     if is_behind_an_end(site.module, site.call) or is_tied_to_first_device(project, site.module):
+        return False
+    if is_behind_a_failure(project, site.module, site.call):
         return False
     if _starts_processes(project, site.module, outer):
         return False

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from posixpath import basename
+from posixpath import basename, dirname
 
+from codemods.analysis.job_files.one_process import is_job_of_one, starts_one
 from codemods.late_pattern import late
 from codemods.project import Project
-from codemods.record import record
+from codemods.record import record, replace
 from codemods.text_file import SHELL_KINDS
 
 _TEXTS = (*SHELL_KINDS, ".md", ".rst", ".txt")
@@ -33,15 +34,18 @@ _LAUNCHING = rb"torchrun|torch\.distributed\.(?:launch|run)|accelerate launch|de
 
 @record
 class Start:
-    """One command. script: the last part of the name, "" where it is a variable; several: a launcher starts it.
+    """One command. script: the last part of the name, "" where it is a variable; several: a launcher starts several processes.
 
-    flags: as Python has them; more: the command may hold others.
+    flags: as Python has them; more: the command may hold others. launched: by a launcher, be it as one process. path: the file of
+    the project that is surely meant, "" where the name alone is known.
     """
 
     script: str
     several: bool
     flags: frozenset[str]
     more: bool
+    launched: bool = False
+    path: str = ""
 
 
 def starts(project: Project) -> tuple[Start, ...]:
@@ -56,10 +60,28 @@ def _starts(project: Project) -> Iterator[Start]:
         if len(data) > _LONGEST:
             continue  # a list of something, or a log
         text = data.decode("utf-8", "replace").replace("\r\n", "\n")
-        shared = _OF_THE_JOB.search(text) is not None
+        alone = is_job_of_one(text)
+        shared = _OF_THE_JOB.search(text) is not None and not alone
         lines = _JOINED.sub(" ", text).split("\n")
         for i, line in enumerate(lines):
-            yield from _in_line(line, lines[i + 1 : i + 3], shared=shared)
+            for start in _in_line(line, lines[i + 1 : i + 3], shared=shared):
+                one = start.several and start.launched and starts_one(project, line, alone=alone)
+                yield replace(start, several=start.several and not one, path=_file(project, path, start))
+
+
+def _file(project: Project, text: str, start: Start) -> str:
+    """The script where it lies beside the job file that names it."""
+    if not text.endswith(SHELL_KINDS):
+        return ""
+    beside = f"{dirname(text)}/{start.script}".lstrip("/")
+    return beside if start.script and beside in project.files else ""
+
+
+def starts_of(project: Project, path: str) -> list[Start] | None:
+    """The commands for a script; None where some of them may mean another one of the same name."""
+    names = script_names(path)
+    every = [s for s in starts(project) if s.script in names and s.path in ("", path)]
+    return every if all(s.path for s in every) or is_named_once(project, path) else None
 
 
 def _in_line(line: str, following: list[str], *, shared: bool) -> Iterator[Start]:
@@ -76,16 +98,16 @@ def _in_line(line: str, following: list[str], *, shared: bool) -> Iterator[Start
         name = found[2]
         if found[1] or name.endswith(".py"):
             rest = _NEXT.split(line[found.end() :], maxsplit=1)[0]
-            yield _start(f"-m {name}" if found[1] else name, rest, several=shared)
+            yield _start(f"-m {name}" if found[1] else name, rest, several=shared, launched=False)
 
 
-def _start(script: str, rest: str, *, several: bool) -> Start:
+def _start(script: str, rest: str, *, several: bool, launched: bool = True) -> Start:
     name = script.strip(" \"'()")
     if name.startswith("-m"):
         name = f"{name.split()[-1].rpartition('.')[2]}.py"
     name = basename(name)
     flags = frozenset(flag.replace("-", "_") for flag in _FLAG.findall(rest))
-    return Start("" if "$" in name or name == ".py" else name, several, flags, _MORE_FLAGS.search(rest) is not None)
+    return Start("" if "$" in name or name == ".py" else name, several, flags, _MORE_FLAGS.search(rest) is not None, launched)
 
 
 def other_starts(project: Project, script: str) -> bool:

@@ -62,7 +62,7 @@ def _cannot(project: Project, module: SourceModule) -> bool:
 def _is_started(project: Project, path: str) -> bool:
     """True for a script that a command of the repository starts on several processes."""
     names = script_names(path)
-    return any(s.several and s.script in names for s in starts(project)) and is_named_once(project, path)
+    return any(s.launched and s.script in names for s in starts(project)) and is_named_once(project, path)
 
 
 def _is_imported(project: Project, module: SourceModule) -> bool:

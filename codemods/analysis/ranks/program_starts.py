@@ -69,8 +69,9 @@ def _start_of(project: Project, program: SourceModule) -> Start:
     names = script_names(program.path)
     if _is_on_one_device(program):
         return Start.ONE
+    own = [s for s in starts(project) if s.script in names and s.path in ("", program.path)]
     launched = [s.script for s in starts(project) if s.several]
-    if any(script in names for script in launched) or any(other_starts(project, n) for n in names):
+    if any(s.several for s in own) or any(other_starts(project, n) for n in names):
         return Start.SEVERAL
     best = Start.ONE
     for number, (module, scope) in enumerate(_reached(project, program), 1):
@@ -80,7 +81,7 @@ def _start_of(project: Project, program: SourceModule) -> Start:
     if "" in launched and best is not Start.ONE:  # a command whose script is a variable
         return Start.SEVERAL
     if best is Start.JOINS:  # where the texts start it by Python alone, nobody is there to be joined
-        return Start.OPEN if any(s.script in names for s in starts(project)) else Start.SEVERAL
+        return Start.OPEN if own else Start.SEVERAL
     return best
 
 
@@ -128,7 +129,7 @@ def _start_by(project: Project, module: SourceModule, call: ast.Call) -> Start:
         return _start_of_trainer(project, module, call)
     full = qualified(module, call.func)
     if bare in _LAUNCHED:  # which of several programs is launched, a person may leave open
-        return Start.SEVERAL if any(s.several for s in starts(project)) else Start.OPEN
+        return Start.JOINS if any(s.several for s in starts(project)) else Start.OPEN
     if _NAME.match(bare) or _DOTTED.match(name) or _DOTTED.match(full):
         if find_function(project, module, name) is not None and not _wraps(bare):
             return Start.ONE  # a function of the project is looked into, whatever its name

@@ -22,8 +22,10 @@ from codemods.analysis.ranks.failing_ranks import ranks_unless_one_fails
 from codemods.analysis.ranks.first_device import is_tied_to_first_device
 from codemods.analysis.ranks.one_device import has_trainers_of_one_device, trains_on_one_device
 from codemods.analysis.ranks.pool_workers import is_of_a_pool
+from codemods.analysis.ranks.registered import is_by_unused_key, names_by_unused_keys
 from codemods.analysis.ranks.several_processes import is_of_one_process
 from codemods.analysis.ranks.spawned_by_fit import starts_ranks_in_fit
+from codemods.analysis.ranks.sure_failures import is_behind_a_failure
 from codemods.analysis.ranks.unused import ELSEWHERE, is_of_a_library, is_packaged, is_run_by_name
 from codemods.analysis.ranks.uses import MANY_FILES, means, only_names, uses_of
 from codemods.corpus import uses
@@ -41,6 +43,7 @@ _SHARES = late(
     rb"backward\(|optimizer|num_processes|process_index|wait_for_everyone|gather|split_between|reduce\(|accumulate\(|\.train\(|"
     rb"[Ss]ampler|is_(?:local_)?main_process\s*:|\.rank|(?:[(,=]\s*)(?:self\.)?accelerator\s*[,)]"
 )
+_TEXT_PUT_TOGETHER = late(rb"getattr\(\s*[\w.]+,\s*(?:[^\s'\"]|(['\"])\w*\1\s*[+%.])")
 _MOST_STEPS = 150  # functions and classes looked at for one question
 # Decorators that hand nothing on: the function is still called by its name alone.
 _PLAIN = frozenset(
@@ -48,7 +51,7 @@ _PLAIN = frozenset(
      "abstractmethod", "override", "overload"}
 )  # fmt: skip
 _NETWORK = frozenset({"forward", "train", "eval", "state_dict", "load_state_dict", "extra_repr", "parameters", "to"})
-_BY_NAME = (b"LightningCLI", b"__subclasses__", b"__init_subclass__")  # who finds classes that nobody names
+_BY_NAME = (b"LightningCLI", b"__subclasses__")  # who finds classes that nobody names
 _ROLES = (Role.LIGHTNING_CALLBACK, Role.LIGHTNING_MODULE, Role.LIGHTNING_DATA_MODULE, Role.HF_CALLBACK, Role.NN_MODULE,
           Role.DATASET)  # fmt: skip
 
@@ -61,6 +64,8 @@ def is_run_by_nobody(project: Project, module: SourceModule, node: ast.AST, *, s
     """
     function = module.function_of(node)
     if trains_on_one_device(project, module, function) or is_behind_an_end(module, node) or cannot_be_imported(project, module):
+        return True
+    if is_behind_a_failure(project, module, node):
         return True
     if starts_ranks_in_fit(project, module, function) or is_of_a_pool(project, module, function):
         return True
@@ -114,6 +119,8 @@ class Search:
         if is_test_module(module) or is_of_one_process(module, node) or is_behind_an_end(module, node):
             return False
         if cannot_be_imported(self._project, module) or is_tied_to_first_device(self._project, module):
+            return False
+        if is_behind_a_failure(self._project, module, node):
             return False
         function = module.function_of(node)
         if trains_on_one_device(self._project, module, function) or has_trainers_of_one_device(self._project, module):
@@ -223,7 +230,7 @@ class Search:
         """True where a program makes objects of the class itself, or may find it by its name."""
         module, node = site.module, site.node
         project = self._project
-        if self._presumed and (node.decorator_list or node.keywords or any(project.files_containing(word) for word in _BY_NAME)):
+        if self._presumed and (node.decorator_list or node.keywords or _is_found_by_its_base(project, site)):
             return True
         if self._presumed and self._is_public(module, node.name):
             return True
@@ -240,7 +247,7 @@ class Search:
             for read in other.reads_of(node.name) if other is not None else ():
                 if other is None or _is_inside(other, read, node) or only_names(other, read, made_by_methods=True):
                     continue
-                if not means(project, other, read, site):
+                if not means(project, other, read, site) or is_by_unused_key(project, other, read):
                     continue
                 if self.comes_to(other, read, shown=shown):
                     return True
@@ -262,7 +269,7 @@ class Search:
             data = self._project.read(path) or b""
             if path == module.path:
                 data = b"\n".join(line for i, line in enumerate(data.split(b"\n")) if i not in own)
-            if quoted.search(data):
+            if quoted.search(data) and not (bare and names_by_unused_keys(self._project, path, node.name)):
                 return True
         return False
 
@@ -276,6 +283,14 @@ class Search:
         if not top:  # a folder without an `__init__.py` is no package: its files are scripts, but for one beside the set-up
             return f"{folder}/setup.py".lstrip("/") in self._project.files and is_of_a_library(self._project, module.path)
         return uses(self._project.read(top) or b"", name.encode())
+
+
+def _is_found_by_its_base(project: Project, site: ClassSite) -> bool:
+    """True where the class may be found without its name: by a list of all heirs, by what a base does with each of its own."""
+    if any(project.files_containing(word) for word in _BY_NAME):
+        return True
+    above = class_facts(project, site.module, site.node).lineage[1:]
+    return any(s.module.holds(b"__init_subclass__") for s in above)
 
 
 def _is_called_from_outside(project: Project, facts: ClassFacts, name: str) -> bool:
@@ -339,7 +354,7 @@ def _is_looked_into(project: Project, module: SourceModule) -> bool:
 
 def _finds_by_text(module: SourceModule) -> bool:
     """True where the file fetches methods by a text that is put together: `getattr(self, "embed_" + kind)`."""
-    return module.holds(b"getattr(") and re.search(rb"getattr\(\s*[\w.]+,\s*(?!['\"]\w+['\"])", module.data) is not None
+    return module.holds(b"getattr(") and _TEXT_PUT_TOGETHER.search(module.data) is not None
 
 
 def _calls_above(function: FunctionNode, name: str) -> bool:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 
+from codemods.analysis.ranks.cannot_run import cannot_be_imported
 from codemods.analysis.ranks.notebook_cells import is_of_the_kernel, starts_no_ranks
 from codemods.analysis.ranks.program_starts import Start
 from codemods.analysis.ranks.run_by_programs import is_shown_to_run
 from codemods.analysis.ranks.seen_starts import started
 from codemods.analysis.ranks.started_alone import is_started_alone
+from codemods.analysis.ranks.sure_failures import is_behind_a_failure
 from codemods.findings import Span
 from codemods.project import Project
 from codemods.source import SourceModule, once_a_module
@@ -52,6 +54,16 @@ def started_alone(project: Project, module: SourceModule, span: Span) -> bool:
     if isinstance(module, TextFile):
         return False
     return is_started_alone(project, module, _statements(module).get(span.line, module.tree))
+
+
+def never_runs(project: Project, module: SourceModule, span: Span) -> bool:
+    """True for a place that no run gets to: its file cannot be imported, or what stands right above it fails in every run."""
+    if isinstance(module, TextFile):
+        return False
+    if cannot_be_imported(project, module):
+        return True
+    statement = _statements(module).get(span.line, module.tree)
+    return is_behind_a_failure(project, module, statement)
 
 
 def only_in_the_kernel(module: SourceModule, span: Span) -> bool:

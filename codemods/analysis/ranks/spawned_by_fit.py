@@ -10,6 +10,7 @@ import ast
 
 from codemods.analysis.bound_values import assigned
 from codemods.analysis.frameworks import lightning_pin
+from codemods.analysis.job_files.given_settings import keys_below, set_values
 from codemods.analysis.names import dotted, family, qualified
 from codemods.late_pattern import late
 from codemods.project import Project
@@ -35,9 +36,10 @@ def _is_lightning(module: SourceModule, call: ast.Call) -> bool:
 
 
 def _spawns(project: Project, module: SourceModule, call: ast.Call) -> bool:
-    if any(k.arg is None for k in call.keywords):
+    if any(k.arg is None and not _names_no_strategy(project, module, k.value) for k in call.keywords):
         return False
-    given = {k.arg: k.value for k in call.keywords if k.arg in _NAMING}
+    named = {k.arg: k.value for k in call.keywords if k.arg in _NAMING}
+    given = {name: value for name, value in named.items() if not _is_left_off(project, module, value)}
     texts = [_text(module, v) for v in given.values()]
     if any(t is None for t in texts):
         return False
@@ -47,6 +49,29 @@ def _spawns(project: Project, module: SourceModule, call: ast.Call) -> bool:
         return False
     pin = lightning_pin(project, near=module.path)
     return pin is not None and pin.surely_below((2, 0))
+
+
+def _is_left_off(project: Project, module: SourceModule, value: ast.expr) -> bool:
+    """True for `None`, and for a setting (`configs["training"]["strategy"]`) that all settings of the program leave empty."""
+    if isinstance(value, ast.Constant):
+        return value.value is None
+    key = _key(value)
+    values = set_values(project, module.path, key) if key else ()
+    return bool(values) and not any(values)
+
+
+def _names_no_strategy(project: Project, module: SourceModule, value: ast.expr) -> bool:
+    """True for `**configs["debug"]` where the settings of the program have no strategy below that key."""
+    key = _key(value)
+    keys = keys_below(project, module.path, key) if key else None
+    return keys is not None and not keys & set(_NAMING)
+
+
+def _key(value: ast.expr) -> str:
+    """The last key of `configs["a"]["b"]` and `cfg.a.b`; "" for anything else."""
+    if isinstance(value, ast.Subscript) and isinstance(value.slice, ast.Constant) and isinstance(value.slice.value, str):
+        return value.slice.value
+    return value.attr if isinstance(value, ast.Attribute) else ""
 
 
 def _text(module: SourceModule, value: ast.expr) -> str | None:

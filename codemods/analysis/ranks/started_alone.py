@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from codemods.analysis.job_files.documented_starts import Start, is_named_once, other_starts, script_names, starts
+from codemods.analysis.job_files.documented_starts import Start, other_starts, script_names, starts, starts_of
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.uses import uses_of
 from codemods.analysis.trainer.metric_obstacles import imported_files
@@ -76,13 +76,11 @@ def _find_program(project: Project, module: SourceModule) -> bool:
 
 def _starts_of(project: Project, module: SourceModule) -> list[Start]:
     """The commands for a script; none where some launched script is not named, or another file may launch this one."""
-    names = script_names(module.path)
-    every = starts(project)
-    if any(s.several and not s.script for s in every) or not is_named_once(project, module.path):
+    if any(s.several and not s.script for s in starts(project)):
         return []
-    if any(other_starts(project, name) for name in names):
+    if any(other_starts(project, name) for name in script_names(module.path)):
         return []
-    return [s for s in every if s.script in names]
+    return starts_of(project, module.path) or []
 
 
 def _starts_nothing(project: Project, module: SourceModule) -> bool:

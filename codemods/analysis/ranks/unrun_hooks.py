@@ -1,4 +1,6 @@
-"""Hooks of LightningModules that no Trainer of several ranks calls: of a part of another module, of a test on one device."""
+"""Hooks of Lightning that no Trainer of several ranks calls: of a part of another module, of a test on one device, of predictions
+that nobody asks for.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +9,19 @@ import ast
 from codemods.analysis.class_index import ClassSite, Role, class_facts, subclasses
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.hooks import LIGHTNING_HOOKS
+from codemods.analysis.logged.own_programs import nobody_fits
 from codemods.analysis.names import dotted
 from codemods.analysis.ranks.described_parts import is_only_a_part
 from codemods.analysis.ranks.one_device import trains_on_one_device
-from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
+from codemods.analysis.ranks.run_by_programs import has_programs, is_run_by_nobody
+from codemods.analysis.ranks.unused import is_of_a_library
+from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule
 
+_PREDICTS = late(rb"(?i)trainer\w*(?:\(\))?\.predict\(|getattr\(\s*(?:self\.)?trainer|LightningCLI|\btrainer_fn\b")
+_SPEAKING = (".ipynb", ".md", ".rst", ".sh")
+_CLASSES = (Role.LIGHTNING_MODULE, Role.LIGHTNING_DATA_MODULE, Role.LIGHTNING_CALLBACK)
 _NETWORK = frozenset({"forward", "train", "eval", "state_dict", "load_state_dict", "parameters", "to"})
 
 
@@ -24,6 +32,8 @@ def is_in_unrun_hook(project: Project, module: SourceModule, line: int) -> bool:
     if function is None or not isinstance(owner, ast.ClassDef) or function.name not in LIGHTNING_HOOKS - _NETWORK:
         return False
     facts = class_facts(project, module, owner)
+    if _is_of_prediction(function.name) and any(facts.is_a(role) for role in _CLASSES) and _nobody_predicts(project):
+        return not is_of_a_library(project, module.path)
     if not facts.is_a(Role.LIGHTNING_MODULE):
         return False
     if _is_of_tests(function.name) and _tests_on_one_device(project):
@@ -49,6 +59,22 @@ def _takes_over(project: Project, heir: ClassSite, function: FunctionNode) -> bo
 
 def _is_of_tests(name: str) -> bool:
     return name.startswith(("test_", "on_test_"))
+
+
+def _is_of_prediction(name: str) -> bool:
+    return name.startswith(("predict_", "on_predict_"))
+
+
+def _nobody_predicts(project: Project) -> bool:
+    """True where programs of the project call `fit`, and neither they nor its notebooks and texts ask a Trainer to predict."""
+
+    def ask() -> bool:
+        if not has_programs(project) or nobody_fits(project):
+            return False
+        paths = (p for kinds in ((".py",), _SPEAKING) for p in project.files_containing(b"rainer", kinds=kinds))
+        return not any(_PREDICTS.search(project.read_text(p) or b"") for p in paths)
+
+    return project.keep("nobody predicts", ask)
 
 
 def _tests_on_one_device(project: Project) -> bool:

@@ -1,0 +1,43 @@
+"""Launchers that are told to start one process: `torchrun --nproc_per_node=1`, a job of SLURM with one task."""
+
+from __future__ import annotations
+
+from posixpath import basename
+
+from codemods.late_pattern import late
+from codemods.project import Project
+
+_ONE_TASK = late(r"(?m)^[ \t]*#SBATCH\b[^\n]*\s(?:-n|--ntasks)[ =]*1\b")
+_ONE_TASK_A_NODE = late(r"(?m)^[ \t]*#SBATCH\b[^\n]*\s--ntasks-per-node[ =]*1\b")
+_ONE_NODE = late(r"(?m)^[ \t]*#SBATCH\b[^\n]*\s(?:-N|--nodes)[ =]*1\b")
+# A launcher that is told to start one process: so on one node, or with one device left to it.
+_ONE = late(
+    r"--(?:nproc[_-]per[_-]node|num[_-]processes|num[_-]gpus|ntasks)[ =]1(?!\d)|\b(?:horovodrun|mpirun|mpiexec|srun)(?:\s+-\S+)*?\s-np?[ =]1(?!\d)|"
+    r"--include[ =][\"']?localhost:\d(?![,\d])|(?<!\w)CUDA_VISIBLE_DEVICES=[\"']?\d[\"']?(?=\s)(?!.*\b(?:srun|mpirun|mpiexec)\b)"
+)
+_MORE_NODES = late(r"--(?:nnodes|num[_-]nodes|num[_-]machines)[ =](?!1(?!\d))")
+_SET_BY = late(r"--config[_-]file[ =](\S+)")
+_ONE_SET = late(rb"(?m)^[ ]*num_processes:[ ]*1[ ]*$")
+_SRUN = late(r"(?<![\w-])srun(?![\w-])")
+_BELOW_SRUN = late(r"torchrun|torch\.distributed|accelerate|deepspeed")  # a launcher that each task of the job runs
+_MORE = late(r"(?:nproc[_-]per[_-]node|num[_-]processes)[ =](?!1(?!\d))")
+
+
+def is_job_of_one(text: str) -> bool:
+    """True for a job of SLURM with one task."""
+    return bool(_ONE_TASK.search(text) or (_ONE_TASK_A_NODE.search(text) and _ONE_NODE.search(text)))
+
+
+def starts_one(project: Project, line: str, *, alone: bool) -> bool:
+    """True for a launcher that is told to start one process, on the command line, by the job or by its own settings."""
+    if _MORE_NODES.search(line):
+        return False
+    if alone and _SRUN.search(line) and not _BELOW_SRUN.search(line):
+        return True
+    if _ONE.search(line) and not _MORE.search(line):
+        return True
+    if (given := _SET_BY.search(line)) and "--num_processes" not in line:
+        named = basename(given[1].strip("\"'"))
+        held = [project.read(p) or b"" for p in project.files if basename(p) == named]
+        return bool(held) and all(_ONE_SET.search(data) for data in held)
+    return False

@@ -1,0 +1,123 @@
+"""Places that nobody comes to, for what runs right before them raises in every run: a name that nothing binds, a lost option."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Iterator
+
+from codemods.analysis.ranks.lost_options import is_lost_option
+from codemods.project import Project
+from codemods.source import SourceModule, child_nodes, once_a_module, walk
+from codemods.text_file import NOTEBOOK
+
+_BLOCKS = ("body", "orelse", "finalbody")
+_OF_MODULES = frozenset({"__file__", "__path__", "__builtins__", "__annotations__", "__class__", "__spec__", "__loader__",
+                         "__package__", "__doc__", "__name__", "__debug__"})  # fmt: skip
+_OF_SITE = frozenset({"exit", "quit", "copyright", "credits", "license", "_", "profile", "display", "get_ipython", "reveal_type"})
+_OF_PYTHON_2 = frozenset({"unicode", "xrange", "raw_input", "basestring", "long", "reduce", "unichr", "file", "cmp", "reload",
+                          "execfile", "WindowsError"})  # fmt: skip
+_KNOWN = frozenset(dir(builtins)) | _OF_MODULES | _OF_SITE | _OF_PYTHON_2
+
+
+def is_behind_a_failure(project: Project, module: SourceModule, node: ast.AST) -> bool:
+    """True where a statement above `node`, or a test round it, reads what no run has: each run ends there with an exception."""
+    if module.path.endswith(NOTEBOOK):
+        return False
+    below: ast.AST = node
+    for up in module.ancestors(node):
+        if isinstance(up, (ast.If, ast.While)) and below is not up.test:
+            inside = any(s is below for s in up.body)
+            if any(_fails(project, module, part) for part in _asked(up.test, whole=inside)):
+                return True
+        for name in _BLOCKS:
+            block = getattr(up, name, None)
+            if not isinstance(block, list) or not any(s is below for s in block):
+                continue
+            above = block[: next(i for i, s in enumerate(block) if s is below)]
+            if any(_fails(project, module, part) for s in above for part in _evaluated(s)):
+                return True
+        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            return False
+        below = up
+    return False
+
+
+def _fails(project: Project, module: SourceModule, node: ast.expr) -> bool:
+    if isinstance(node, ast.Name):
+        return node.id in _unbound(module)
+    return isinstance(node, ast.Attribute) and is_lost_option(project, module, node)
+
+
+@once_a_module
+def _unbound(module: SourceModule) -> frozenset[str]:
+    """The names that a file reads and binds nowhere, in no scope of it."""
+    if any(module.holds(word) for word in (b"globals()", b"exec(", b"locals()", b"__builtin__", b"builtins.")):
+        return frozenset()
+    read: set[str] = set()
+    bound: set[str] = set()
+    for node in walk(module.tree):
+        if isinstance(node, ast.Name):
+            (read if isinstance(node.ctx, ast.Load) else bound).add(node.id)
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
+            bound.update(alias.asname or alias.name.partition(".")[0] for alias in node.names)
+        else:
+            bound.update(_bound_by(node))
+    return frozenset() if "*" in bound else frozenset(read - bound - _KNOWN)
+
+
+def _bound_by(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        yield node.name
+    elif isinstance(node, ast.arg):
+        yield node.arg
+    elif isinstance(node, (ast.Global, ast.Nonlocal)):
+        yield from node.names
+    else:
+        for part in ("name", "rest"):  # of an `except`, of what `match` takes, of a type parameter
+            if isinstance(held := getattr(node, part, None), str):
+                yield held
+
+
+def _evaluated(statement: ast.stmt) -> Iterator[ast.expr]:
+    """What a statement surely reads, whichever way it takes."""
+    if isinstance(statement, (ast.If, ast.While, ast.Assert)):
+        yield from _certain(statement.test)
+    elif isinstance(statement, (ast.For, ast.AsyncFor)):
+        yield from _certain(statement.iter)
+    elif isinstance(statement, (ast.Expr, ast.Return, ast.Assign, ast.AugAssign, ast.AnnAssign)):
+        if statement.value is not None:
+            yield from _certain(statement.value)
+    elif isinstance(statement, (ast.With, ast.AsyncWith)):
+        for item in statement.items:
+            yield from _certain(item.context_expr)
+
+
+def _asked(test: ast.expr, *, whole: bool) -> Iterator[ast.expr]:
+    """What a test has read where it has come out. whole: it came out true, so that each part of an `and` was read."""
+    if whole and isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
+        for part in test.values:
+            yield from _asked(part, whole=True)
+    else:
+        yield from _certain(test)
+
+
+def _certain(node: ast.expr) -> Iterator[ast.expr]:
+    """The expressions that are worked out with this one in any case."""
+    yield node
+    inner: list[ast.AST]
+    if isinstance(node, ast.BoolOp):
+        inner = [node.values[0]]
+    elif isinstance(node, ast.IfExp):
+        inner = [node.test]
+    elif isinstance(node, ast.Compare):
+        inner = [node.left, node.comparators[0]]
+    elif isinstance(node, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
+        inner = [node.generators[0].iter]
+    elif isinstance(node, ast.Lambda):
+        inner = []
+    else:
+        inner = [n.value if isinstance(n, ast.keyword) else n for n in child_nodes(node)]
+    for part in inner:
+        if isinstance(part, ast.expr):
+            yield from _certain(part)

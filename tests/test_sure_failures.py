@@ -1,0 +1,211 @@
+"""What stands behind an exception that every run raises: nothing is said of it."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+
+from codemods.analysis.ranks.sure_failures import is_behind_a_failure
+from codemods.launch.local_rank_argument import LocalRankArgument
+from codemods.project import Project
+from codemods.ranks.unguarded_print import UnguardedPrint
+from codemods.sync.missing_destroy_process_group import MissingDestroyProcessGroup
+from ddpfix.testing import check_nothing, findings_of
+
+OPTIONS = """\
+import argparse
+
+
+def parse_args():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--max-steps", type=int, default=10)
+    group = parser.add_argument_group("data")
+    group.add_argument("--folder", "-f", dest="data_dir")
+    group.add_argument("files")
+    {extra}
+    return parser.parse_args()
+
+
+def run(args):
+{body}
+
+
+def main():
+    args = parse_args()
+    run(args)
+
+
+main()
+"""
+
+
+def is_dead(body: str, extra: str = "pass", others: dict[str, str] | None = None) -> bool:
+    source = OPTIONS.format(extra=extra, body=textwrap.indent(body, "    "))
+    files = {"train.py": source, **(others or {})}
+    project = Project.of({path: text.encode() for path, text in files.items()})
+    module = project.module("train.py")
+    assert module is not None
+    (call,) = module.calls_named("work")
+    return is_behind_a_failure(project, module, call)
+
+
+@pytest.mark.parametrize(
+    ("body", "dead"),
+    [
+        ("if args.global_step % 10 == 0:\n    work()", True),
+        ("if args.max_steps and args.global_step > 3:\n    work()", True),
+        ("print(args.global_step)\nwork()", True),
+        ("with open(args.path) as f:\n    work()", False),  # the block of the same statement
+        ("step = args.global_step\nfor i in range(3):\n    work()", True),
+        ("if args.max_steps or args.global_step > 3:\n    work()", False),  # the right side is not always asked
+        ("if args.max_steps > 3 and args.data_dir and args.files:\n    work()", False),
+        ("if args.max_steps > 3:\n    print(args.global_step)\nwork()", False),
+        ("x = args.max_steps if args.files else args.global_step\nwork()", False),
+        ("f = lambda: args.global_step\nwork()", False),
+        ("try:\n    print(args.global_step)\nexcept AttributeError:\n    pass\nwork()", False),
+        ("work()\nprint(args.global_step)", False),
+        ("print(args.world_size)\nwork()", False),  # libraries set these
+        ("if hasattr(args, 'global_step'):\n    pass\nprint(args.global_step)\nwork()", False),
+    ],
+)
+def test_an_option_that_no_parser_has(body: str, dead: bool) -> None:
+    assert is_dead(body) is dead
+
+
+READS = "print(args.global_step)\nwork()"
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [
+        "parser.set_defaults(global_step=3)",
+        "add_more(parser)",
+        "parser.add_argument(*names)",
+        "parser.add_argument('--step', dest='global_step')",
+        "parser.add_subparsers()",
+    ],
+)
+def test_options_that_may_come_from_elsewhere(extra: str) -> None:
+    assert not is_dead(READS, extra)
+
+
+@pytest.mark.parametrize(
+    "setting",
+    ["args.global_step = 4\n", "setattr(args, name, 4)\n", "vars(args).update(more)\n", "args.__dict__.update(more)\n"],
+)
+def test_attributes_that_a_file_of_the_program_sets(setting: str) -> None:
+    others = {"tools.py": f"def fill(args, name, more):\n    {setting}"}
+    assert not is_dead(f"import tools\n{READS}", others=others)
+    assert is_dead(READS, others=others)  # a file that the program does not import
+
+
+def test_a_caller_with_other_options_keeps_the_place_alive() -> None:
+    assert not is_dead(READS, others={"other.py": "from train import run\n\nrun(make())\n"})
+
+
+@pytest.mark.parametrize(
+    ("body", "dead"),
+    [
+        ("glob.glob('*')\nwork()", True),
+        ("import glob\nglob.glob('*')\nwork()", False),
+        ("if xrange:\n    work()", False),  # of Python 2
+        ("print(__file__)\nwork()", False),
+        ("try:\n    undefined_thing()\nexcept NameError:\n    pass\nwork()", False),
+        ("[undefined_thing for i in []]\nwork()", False),
+        ("from helpers import *\nundefined_thing()\nwork()", False),
+    ],
+)
+def test_a_name_that_nothing_binds(body: str, dead: bool) -> None:
+    project = Project.of({"a.py": f"def f():\n{textwrap.indent(body, '    ')}\n".encode()})
+    if "*" in body and "from" in body:
+        project = Project.of({"a.py": f"from helpers import *\ndef f():\n    {body.splitlines()[1]}\n    work()\n".encode()})
+    module = project.module("a.py")
+    assert module is not None
+    (call,) = module.calls_named("work")
+    assert is_behind_a_failure(project, module, call) is dead
+
+
+PROGRAM = """\
+import argparse
+import torch.distributed as dist
+
+
+def refresh(rank):
+    print("the targets are worked out again")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--every", type=int, default=10)
+    args = parser.parse_args()
+    dist.init_process_group("gloo")
+    rank = dist.get_rank()
+    for step in range(100):
+        if {test}:
+            refresh(rank)
+
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+def test_a_function_that_is_called_behind_a_lost_option_alone() -> None:
+    (found,) = findings_of(UnguardedPrint, PROGRAM.format(test="step % args.every == 0"), path="train.py")
+    assert "every rank prints in refresh" in found.message
+    check_nothing(UnguardedPrint, PROGRAM.format(test="args.first and step % args.every == 0"), path="train.py")
+
+
+def test_the_end_of_a_program_that_does_not_get_there() -> None:
+    ends = PROGRAM.replace("gloo", "nccl")
+    assert findings_of(MissingDestroyProcessGroup, ends.format(test="step % args.every == 0"), path="train.py")
+    ends = ends.replace("            refresh(rank)\n", "            refresh(rank)\n    print(args.summary)\n    dist.barrier()\n")
+    check_nothing(MissingDestroyProcessGroup, ends.format(test="step % args.every == 0"), path="train.py")
+
+
+METHODS = """\
+import torch.distributed as dist
+from torch.utils.data import Dataset
+
+
+class Pairs(Dataset):
+    def refresh(self):
+        rank = dist.get_rank()
+        print("the targets are worked out again")
+
+
+def main():
+    dist.init_process_group("gloo")
+    data = Pairs()
+    lost = getattr(data, {name}, None)
+    {call}
+
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+def test_a_method_that_nothing_calls_beside_an_attribute_fetched_by_its_name() -> None:
+    (found,) = findings_of(UnguardedPrint, METHODS.format(name='"lost"', call="data.refresh()"), path="train.py")
+    assert "Pairs.refresh" in found.message
+    check_nothing(UnguardedPrint, METHODS.format(name='"lost"', call="pass"), path="train.py")
+    assert findings_of(UnguardedPrint, METHODS.format(name='"re" + kind', call="pass"), path="train.py")
+
+
+def test_a_local_rank_option_in_a_file_that_cannot_be_imported() -> None:
+    source = """\
+        import argparse
+        import torch
+        from data import {}
+
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--local_rank", type=int, default=-1)
+        args = parser.parse_args()
+        torch.cuda.set_device(args.local_rank)
+        torch.distributed.init_process_group("nccl")
+        """
+    files = {"data/__init__.py": "class Pairs: ...\n"}
+    assert findings_of(LocalRankArgument, textwrap.dedent(source).format("Pairs"), files=files, path="train.py")
+    check_nothing(LocalRankArgument, textwrap.dedent(source).format("Triples"), files=files, path="train.py")
