@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING
 from codemods import suppressions
 from codemods.analysis.files.generated import generated_from
 from codemods.analysis.ranks.program_starts import Start
-from codemods.analysis.ranks.shown_runs import never_runs, only_in_the_kernel, runs_no_ranks, start_at, started_alone, unseen_run
+from codemods.analysis.ranks.shown_runs import (
+    never_runs,
+    nobody_comes,
+    only_in_the_kernel,
+    runs_no_ranks,
+    start_at,
+    started_alone,
+    unseen_run,
+)
 from codemods.analysis.ranks.unrun_hooks import is_in_unrun_hook
 from codemods.codemod import DdpCodemod
 from codemods.deep_stack import with_deep_stack
@@ -125,7 +133,7 @@ def _is_for_one_process(codemod: DdpCodemod, finding: Finding, module: SourceMod
     place = module if finding.path == module.path else project.module(finding.path)
     if place is None or isinstance(place, TextFile):
         return False
-    if never_runs(project, place, finding.span):
+    if never_runs(project, place, finding.span) or nobody_comes(project, place, finding.span):
         return True
     if not _is_of_ranks(codemod, finding.path):
         return False

@@ -38,7 +38,8 @@ class ForwardBypassesDdp(DdpCodemod):
     ## What it does
     Follows the loss from `backward()` to the calls it is made of. Where these are calls of the module inside (`ddp.module(x)`,
     `unwrap_model(ddp)(x)`, a method of it, the variable that was wrapped) and none of the wrapper, the plain call becomes one of
-    the wrapper. A method is told: the wrapper runs `forward` and nothing else.
+    the wrapper. A method is told: the wrapper runs `forward` and nothing else. So is `ddp.loss(x)` where the project's own class
+    of the wrapper looks attributes up in the module inside (`__getattr__`).
 
     Tells a wrapper that nobody calls, too: one round the layers of a model that is run itself (`Layers(net.attn_processors)`),
     and one round a network that `apply_to` puts into other models.

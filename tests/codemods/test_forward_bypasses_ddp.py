@@ -354,3 +354,48 @@ def test_an_engine_averages_by_itself() -> None:
     check_nothing(ForwardBypassesDdp, ENGINE)
     past = ENGINE.replace("loss_fn(model(x), y)", "net.loss(x)")
     check_told(ForwardBypassesDdp, past, reason="the wrapper runs `forward` alone")
+
+
+FORWARDING = """class Forwarding(DDP):
+    def __getattr__(self, name):
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            return getattr(self.module, name)
+
+
+"""
+
+
+@pytest.mark.parametrize("call", ["model.loss(x)", "model.encoder(x).mean()"])
+def test_a_method_that_the_own_class_of_the_wrapper_hands_on(call: str) -> None:
+    source = loop(f"loss = {call}", wrap="model = Forwarding(net)", head=HEAD + FORWARDING)
+    check_told(ForwardBypassesDdp, source, reason="the wrapper runs `forward` alone")
+
+
+def test_an_own_class_of_another_file_given_to_a_trainer() -> None:
+    files = {
+        "wrapping.py": f"{HEAD}{FORWARDING}",
+        "run.py": "from trainer import Trainer\nfrom wrapping import Forwarding\n\n\ndef main(net, loader, optimizer):\n"
+        "    model = Forwarding(net)\n    Trainer(model, optimizer).train(loader)\n",
+        "trainer.py": "class Trainer:\n    def __init__(self, model, optimizer):\n        self.model = model\n"
+        "        self.optimizer = optimizer\n\n    def train(self, loader):\n        for x in loader:\n"
+        "            loss = self.model.loss(x)\n            loss.backward()\n            self.optimizer.step()\n",
+    }
+    found = findings_of(ForwardBypassesDdp, files.pop("trainer.py"), files, path="trainer.py")
+    assert len(found) == 1
+    assert "`self.model.loss(...)` goes past the DDP wrapper" in found[0].message
+
+
+@pytest.mark.parametrize(
+    ("line", "own"),
+    [
+        ("loss = loss_fn(model(x), y)", FORWARDING),
+        ("loss = loss_fn(model.forward(x), y)", FORWARDING),
+        ("loss = model.step(x)", FORWARDING.rstrip() + "\n\n    def step(self, x):\n        return self(x).mean()\n\n\n"),
+        ("loss = model.loss(x)", "class Forwarding(DDP):\n    pass\n\n\n"),  # AttributeError: DDP507's
+        ("loss = loss_fn(model(x), y) + model.penalty()", FORWARDING),
+    ],
+)
+def test_calls_that_run_the_wrapper_of_an_own_class(line: str, own: str) -> None:
+    check_nothing(ForwardBypassesDdp, loop(line, wrap="model = Forwarding(net)", head=HEAD + own))

@@ -117,21 +117,35 @@ def shuffles(origin: Origin) -> bool | None:
 def shuffles_by_callers(project: Project, origin: Origin, loader: Loader | None = None) -> bool | None:
     """As `shuffles`, with the callers asked where the call hands a parameter on: None where they do not agree.
 
-    The loader's own call of the helper (`sampler=sampler_of(data, shuffle=True)`) is asked alone.
+    The loader's own call of the helper (`sampler=sampler_of(data, shuffle=True)`, or a name that is bound to it) is asked alone.
     """
     given = _keyword(origin.node, "shuffle")
     if not isinstance(given, ast.Name):
         return shuffles(origin)
-    helper = loader.sampler if loader is not None else None
-    if isinstance(helper, ast.Call) and loader is not None and helper is not origin.node:
+    helper = _made_by(loader) if loader is not None else None
+    if loader is not None and helper is not None and helper is not origin.node:
         called = called_function(project, loader.module, helper)
         if called is not None and called.node is origin.module.function_of(origin.node):
             value = (bind(called.node, helper, bound=False) or {}).get(given.id)
-            if isinstance(value, ast.Constant) and _is_handed_on(origin.module, called.node, given.id):
-                return bool(value.value)
-    made = origins(project, origin.module, given)
+            if value is not None and _is_handed_on(origin.module, called.node, given.id):
+                return _said(project, loader.module, value)
+    return _said(project, origin.module, given)
+
+
+def _said(project: Project, module: SourceModule, given: ast.expr) -> bool | None:
+    """True or False where every way to a value gives the same one of them."""
+    made = origins(project, module, given)
     said = {bool(o.node.value) if o.known and isinstance(o.node, ast.Constant) and not o.path else None for o in made}
     return said.pop() if len(said) == 1 else None
+
+
+def _made_by(loader: Loader) -> ast.Call | None:
+    """The call that gives a loader's sampler: in its place, or bound to the one name that stands there."""
+    node = loader.sampler
+    if isinstance(node, ast.Name):
+        bound = bindings_in(loader.module, loader.module.function_of(node), node.id)
+        node = bound[0].value if len(bound) == 1 and not bound[0].part else None
+    return node if isinstance(node, ast.Call) else None
 
 
 def _is_handed_on(module: SourceModule, function: FunctionNode, name: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.distribution import is_test_file
@@ -12,7 +13,8 @@ from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule
 
-_DEVICES = late(rb"(?m)^[ ]+(?:devices|gpus|num_nodes)[ ]*:[ ]*([^\s#]+)")
+_DEVICES = late(rb"(?m)^[ ]*(?:devices|gpus|num_nodes)[ ]*:[ ]*([^\s#]+)")
+_MADE_BY_SETTINGS = late(rb"_target_[ ]*:[ ]*[\"']?(?:pytorch_lightning|lightning(?:\.pytorch)?)\.Trainer\b")
 # Commands that start, or have Lightning start, several processes.
 _SPREADS = late(
     rb"--(?:trainer\.)?(?:devices|gpus)[ =]+(?!1\b)|trainer\.(?:devices|gpus)=(?!1\b)|torchrun|\bsrun\b|--nproc|"
@@ -49,19 +51,32 @@ def has_trainers_of_one_device(project: Project, module: SourceModule) -> bool:
 
 
 def _all_have_one(project: Project) -> bool:
-    found = False
+    """By the project's own programs and settings; by its tests and demonstrations where nothing else makes a Trainer."""
     if any(project.files_containing(word) for word in (b"LightningCLI(", b"torchrun", b"init_process_group(")):
         return False
-    for path in {*project.files_containing(b"Trainer("), *project.files_containing(b"Trainer.from_argparse_args")}:
-        module = project.module(path) if not is_test_file(path) else None
-        for call in module.calls_named("Trainer", "from_argparse_args") if module is not None else ():
-            name = qualified(module, call.func) if module is not None else ""
-            if module is None or family(name) != "lightning" or ".Trainer" not in name:
-                continue
-            found = True
-            if not (has_one_device(project, module, call) or (_takes_settings(call) and _settings_have_one(project))):
-                return False
-    return found and not any(_SPREADS.search(project.read(p) or b"") for p in project.files if p.endswith(_COMMANDS))
+    if any(_SPREADS.search(project.read(p) or b"") for p in project.files if p.endswith(_COMMANDS)):
+        return False
+    paths = sorted({*project.files_containing(b"Trainer("), *project.files_containing(b"Trainer.from_argparse_args")})
+    said = [one for path in paths if not is_test_file(path) for one in _have_one(project, path)]
+    said += [_DEVICES.search(text) is not None and _settings_have_one(project) for text in _trainer_settings(project)]
+    if not said:
+        said = [one for path in paths for one in _have_one(project, path)]
+    return bool(said) and all(said)
+
+
+def _have_one(project: Project, path: str) -> Iterator[bool]:
+    """For each Trainer of Lightning that a file makes: whether it has one device."""
+    module = project.module(path)
+    for call in module.calls_named("Trainer", "from_argparse_args") if module is not None else ():
+        name = qualified(module, call.func) if module is not None else ""
+        if module is not None and family(name) == "lightning" and ".Trainer" in name:
+            yield has_one_device(project, module, call) or (_takes_settings(call) and _settings_have_one(project))
+
+
+def _trainer_settings(project: Project) -> list[bytes]:
+    """The settings that make a Trainer: `_target_: pytorch_lightning.Trainer` of Hydra."""
+    paths = project.files_containing(b"_target_", kinds=(".yaml", ".yml"))
+    return [text for path in paths if _MADE_BY_SETTINGS.search(text := project.read(path) or b"")]
 
 
 def _takes_settings(call: ast.Call) -> bool:
@@ -73,7 +88,7 @@ def _takes_settings(call: ast.Call) -> bool:
 def _settings_have_one(project: Project) -> bool:
     """True where the YAML of the project gives its Trainers one device, and nowhere more."""
     texts = [project.read(p) or b"" for p in project.files if p.endswith((".yaml", ".yml"))]
-    values = [v for text in texts if b"trainer" in text for v in _DEVICES.findall(text)]
+    values = [v for text in texts if b"trainer" in text or _MADE_BY_SETTINGS.search(text) for v in _DEVICES.findall(text)]
     return bool(values) and all(v in (b"1", b"[0]", b"'1'", b'"1"') for v in values)
 
 
@@ -111,6 +126,9 @@ def _is_one(project: Project, module: SourceModule, devices: ast.expr, depth: in
         return devices.value in (1, "1") and devices.value is not True
     if isinstance(devices, (ast.List, ast.Tuple)):
         return len(devices.elts) == 1
+    if isinstance(devices, ast.IfExp) and "is_available" in module.text_of(devices.test):
+        with_gpu, without = (devices.orelse, devices.body) if isinstance(devices.test, ast.UnaryOp) else (devices.body, devices.orelse)
+        return _is_one(project, module, with_gpu, depth) and (_is_none(without) or _is_one(project, module, without, depth))
     if pinned := _setting_in(devices):
         return _is_pinned(project, module, pinned)
     if not isinstance(devices, ast.Name) or depth < 0:
@@ -121,6 +139,11 @@ def _is_one(project: Project, module: SourceModule, devices: ast.expr, depth: in
         handed = list(arguments(project, module, function, devices.id))
         return bool(handed) and all(_is_one(project, home, value, depth - 1) for home, value in handed)
     return bool(bound) and all(b.value is not None and not b.part and _is_one(project, module, b.value, depth - 1) for b in bound)
+
+
+def _is_none(node: ast.expr) -> bool:
+    """`None`, `0` and "auto" beside no GPU: one process on the CPU."""
+    return isinstance(node, ast.Constant) and node.value in (None, 0, "auto")
 
 
 def _setting_in(devices: ast.expr) -> ast.Attribute | None:

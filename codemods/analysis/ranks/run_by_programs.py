@@ -70,7 +70,7 @@ def is_run_by_nobody(project: Project, module: SourceModule, node: ast.AST, *, s
     if starts_ranks_in_fit(project, module, function) or is_of_a_pool(project, module, function):
         return True
     if not has_programs(project):
-        return False
+        return has_trainers_of_one_device(project, module)
     unshared = shared and _shares_nothing(module)
     if function is None or unshared:
         return unshared
@@ -264,13 +264,22 @@ class Search:
             return True
         bare = isinstance(node, ast.ClassDef) or _is_looked_into(self._project, module)
         quoted = re.compile((rb"""["'.:]""" if bare else rb"""[.:]""") + re.escape(name) + rb"""["']""")
-        own = range(node.lineno - 1, node.end_lineno or node.lineno)  # what it says of itself is no look-up
         for path in users:
-            data = self._project.read(path) or b""
-            if path == module.path:
-                data = b"\n".join(line for i, line in enumerate(data.split(b"\n")) if i not in own)
-            if quoted.search(data) and not (bare and names_by_unused_keys(self._project, path, node.name)):
+            if quoted.search(self._project.read(path) or b"") and self._is_spelled(module, node, path, bare=bare):
                 return True
+        return False
+
+    def _is_spelled(self, module: SourceModule, node: FunctionNode | ast.ClassDef, path: str, *, bare: bool) -> bool:
+        """True where a string of the file may be what a class or a function is looked up by: no annotation, nothing of `__all__`."""
+        other = self._project.module(path)
+        if other is None:
+            return True
+        own = range(node.lineno, (node.end_lineno or node.lineno) + 1) if path == module.path else range(0)
+        ends = (f".{node.name}", f":{node.name}")
+        for text in other.nodes(ast.Constant):
+            value = text.value if isinstance(text.value, str) and text.lineno not in own else ""
+            if (value.endswith(ends) or (bare and value == node.name)) and not _is_for_readers(other, text):
+                return not (bare and names_by_unused_keys(self._project, path, node.name))
         return False
 
     def _is_public(self, module: SourceModule, name: str) -> bool:
@@ -283,6 +292,21 @@ class Search:
         if not top:  # a folder without an `__init__.py` is no package: its files are scripts, but for one beside the set-up
             return f"{folder}/setup.py".lstrip("/") in self._project.files and is_of_a_library(self._project, module.path)
         return uses(self._project.read(top) or b"", name.encode())
+
+
+def _is_for_readers(module: SourceModule, text: ast.Constant) -> bool:
+    """True for a string in an annotation or in `__all__`: nothing is looked up by it."""
+    below: ast.AST = text
+    for up in module.ancestors(text):
+        if isinstance(up, (ast.Assign, ast.AugAssign)):
+            targets = up.targets if isinstance(up, ast.Assign) else [up.target]
+            return any(isinstance(t, ast.Name) and t.id == "__all__" for t in targets)
+        if isinstance(up, (ast.arg, ast.AnnAssign)) and below is up.annotation:
+            return True
+        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            return below is up.returns
+        below = up
+    return False
 
 
 def _is_found_by_its_base(project: Project, site: ClassSite) -> bool:

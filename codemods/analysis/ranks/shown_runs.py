@@ -7,7 +7,7 @@ import ast
 from codemods.analysis.ranks.cannot_run import cannot_be_imported
 from codemods.analysis.ranks.notebook_cells import is_of_the_kernel, starts_no_ranks
 from codemods.analysis.ranks.program_starts import Start
-from codemods.analysis.ranks.run_by_programs import is_shown_to_run
+from codemods.analysis.ranks.run_by_programs import is_run_by_nobody, is_shown_to_run
 from codemods.analysis.ranks.seen_starts import started
 from codemods.analysis.ranks.started_alone import is_started_alone
 from codemods.analysis.ranks.sure_failures import is_behind_a_failure
@@ -64,6 +64,17 @@ def never_runs(project: Project, module: SourceModule, span: Span) -> bool:
         return True
     statement = _statements(module).get(span.line, module.tree)
     return is_behind_a_failure(project, module, statement)
+
+
+def nobody_comes(project: Project, module: SourceModule, span: Span) -> bool:
+    """True for a place in a function or a class that no program of the project comes to in a run of several processes."""
+    if isinstance(module, TextFile) or project.observed:
+        return False
+    statement = _statements(module).get(span.line)
+    if statement is None or module.function_of(statement) is None:
+        return False
+    key = ("nobody comes", module.path, statement.lineno)
+    return project.keep(key, lambda: is_run_by_nobody(project, module, statement, shared=False))
 
 
 def only_in_the_kernel(module: SourceModule, span: Span) -> bool:

@@ -16,6 +16,7 @@ from codemods.analysis.model.signatures import bind, returned
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.uses import CallSite, constructions, uses_of
 from codemods.analysis.wrapped.arms import are_other_arms
+from codemods.analysis.wrapped.forwarding import hands_on, own_wrapper
 from codemods.project import Project
 from codemods.record import record
 from codemods.source import FunctionNode, SourceModule, once_a_module, walk
@@ -85,13 +86,19 @@ def held(project: Project, module: SourceModule, node: ast.expr) -> Held | None:
 def inside_of(project: Project, module: SourceModule, func: ast.expr) -> tuple[Held, ast.expr] | None:
     """The module inside that the function of a call belongs to, and the expression for it.
 
-    `ddp.module(x)`, `ddp.module.encode(x)` and `ddp.module.encoder(x)` all belong to `ddp.module`.
+    `ddp.module(x)`, `ddp.module.encode(x)` and `ddp.module.encoder(x)` all belong to `ddp.module`; so does `ddp.encode(x)` where
+    the project's own class of the wrapper hands attributes on.
     """
     node: ast.expr | None = func
+    asked = ""
     while node is not None:
         found = held(project, module, node)
+        if found is not None and found.side is Side.INSIDE:
+            return found, node
         if found is not None:
-            return (found, node) if found.side is Side.INSIDE else None
+            through = bool(asked) and hands_on(project, found.module, found.wrap, asked)
+            return (Held(Side.INSIDE, found.module, found.wrap, dotted(node)), node) if through else None
+        asked = node.attr if isinstance(node, ast.Attribute) else ""
         node = node.value if isinstance(node, ast.Attribute) else None
     return None
 
@@ -119,7 +126,7 @@ class _Search:
         return None
 
     def _call(self, module: SourceModule, call: ast.Call, depth: int) -> Held | None:
-        if is_wrap(module, call):
+        if is_wrap(module, call) or own_wrapper(self.project, module, call) is not None:
             return Held(Side.WRAPPER, module, call)
         name = last(dotted(call.func))
         if name in ("unwrap_model", "extract_model_from_parallel", "unwrap") and call.args:
