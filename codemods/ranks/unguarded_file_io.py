@@ -22,11 +22,12 @@ from codemods.analysis.files.filled_on_demand import filled_on_demand, is_asked_
 from codemods.analysis.files.never_true import is_never_asked_for
 from codemods.analysis.files.open_files import goes_into_open_files
 from codemods.analysis.files.own_paths import given_to, is_named_by_rank, is_own_path
+from codemods.analysis.files.own_results import filled_by_batches
 from codemods.analysis.files.paths_given_out import given_out
 from codemods.analysis.files.save_judgement import Judgement
 from codemods.analysis.files.save_repairs import holds_save
 from codemods.analysis.files.scratch_files import OF_ONE_PROCESS, is_scratch
-from codemods.analysis.files.told_files import advice_for, is_above_the_start, message_of, short
+from codemods.analysis.files.told_files import advice_for, gathered_first, is_above_the_start, message_of, short
 from codemods.analysis.files.written_saves import is_of_saves
 from codemods.analysis.guards.before_group import group_comes_later, is_of_group
 from codemods.analysis.guards.file_handover import Write, first_use
@@ -152,7 +153,8 @@ class UnguardedFileIo(DdpCodemod):
     that suffix on every rank, which may be this one; in a cache or a temporary folder, which each node may have for itself.
 
     ## Refuses
-    - Paths that name the rank or the process, and what stands in a loop over the rank's own share: each rank's own file.
+    - Paths that name the rank or the process, and what stands in a loop over the rank's own share: each rank's own file; paths
+      below the `log_dir` of a logger of Lightning that numbers its folders: each process may have a number of its own.
       So are paths made of what a `DistributedSampler` draws, or of an item of a loader that has one.
     - Paths with the GPU's number in them, and what is only called under a test of it (`if self.device == 0:`): silent.
     - What is only taken away for each batch or item, and the trials of Ray Tune, which have no ranks: silent.
@@ -381,6 +383,8 @@ class UnguardedFileIo(DdpCodemod):
             body = function.body if function.name in _HOOKS else list(run.statements)
             if own := rank_local(project, module, function, body):
                 return f"{own}: rank 0 alone would lose the other ranks' part; gather it on every rank, then write"
+            if filled := filled_by_batches(((module, run.first),)):
+                return gathered_first(filled)
             if out := given_out(function, paths):
                 return f"whoever gets `{out}` may read the file, on every rank: let rank 0 write it, with a barrier behind it"
         if opened := emptied_above(module, run.statements):
