@@ -167,3 +167,51 @@ def test_an_accelerator_that_shares_nothing() -> None:
     for line in ("accelerator.backward(net(samples))", "accelerator.gather(net(samples))", "run(net, accelerator)",
                  "net(samples[accelerator.process_index])", "if accelerator.is_main_process: net.save()"):  # fmt: skip
         assert not nobody({"lib.py": looks.format(line)}), line
+
+
+@pytest.mark.parametrize(
+    ("text", "is_run"),
+    [
+        ('__all__ = ["Tool"]', False),
+        ("def kind(a) -> 'Tool':\n    return a", False),
+        ('FOUND = {"tool": "lib.Tool"}', True),
+        ('made = registry.get("Tool")', True),
+    ],
+)
+def test_a_string_that_a_class_is_looked_up_by(text: str, is_run: bool) -> None:
+    tool = "class Tool:\n    def report(self):\n        print(1)\n"
+    files = {"lib.py": tool, "other.py": text, "run.py": RUN.format(call="import other")}
+    assert nobody({**files, "run.py": RUN.format(call="import other; other.made.report()")}) is not is_run
+
+
+LIT = "import lightning.pytorch as pl\n\n\nclass Data(pl.LightningDataModule):\n    def report(self):\n        print(1)\n"
+ONE = "_target_: lightning.pytorch.Trainer\naccelerator: gpu\ndevices: 1\n"
+
+
+@pytest.mark.parametrize(
+    ("more", "alone"),
+    [
+        ({"tests/run.py": "import lightning.pytorch as pl\n\npl.Trainer(devices=1).fit(model)\n"}, True),
+        ({"tests/run.py": "import lightning.pytorch as pl\n\npl.Trainer(devices=2).fit(model)\n"}, False),
+        ({"conf/trainer.yaml": ONE}, True),
+        ({"conf/trainer.yaml": ONE, "conf/many.yaml": ONE.replace("1", "4")}, False),
+        ({"conf/trainer.yaml": ONE, "conf/open.yaml": ONE.replace("devices: 1\n", "")}, False),
+        ({"conf/trainer.yaml": ONE, "run.sh": "python train.py trainer.devices=4\n"}, False),
+    ],
+)
+def test_trainers_of_settings_and_of_demonstrations(more: dict[str, str], alone: bool) -> None:
+    assert nobody({"lib.py": LIT, **more}) is alone
+
+
+@pytest.mark.parametrize(
+    ("devices", "alone"),
+    [
+        ("1 if torch.cuda.is_available() else None", True),
+        ('"auto" if not torch.cuda.is_available() else 1', True),
+        ("4 if torch.cuda.is_available() else 1", False),
+        ("1 if quick else 8", False),
+    ],
+)
+def test_one_device_where_there_is_a_gpu(devices: str, alone: bool) -> None:
+    run = f"import lightning.pytorch as pl\nimport torch\n\npl.Trainer(devices={devices}).fit(model)\n"
+    assert nobody({"lib.py": LIT, "run.py": run}) is alone

@@ -7,6 +7,7 @@ import pytest
 from codemods.findings import Applicability
 from codemods.ranks.unguarded_file_io import UnguardedFileIo
 from codemods.ranks.unguarded_print import UnguardedPrint
+from codemods.sync.collective_under_rank_guard import CollectiveUnderRankGuard
 from ddpfix.testing import findings_of
 
 WORK = """\
@@ -85,3 +86,13 @@ def test_a_copy_of_the_script_has_a_class_of_its_own() -> None:
     brought_in = copy.replace("import torch.distributed as dist\n", "import torch.distributed as dist\nimport module\n", 1)
     made = brought_in.replace("    Work().train", "    module.Work().train")
     assert findings_of(UnguardedPrint, CLASS.replace("class Trainer", "class Work"), {"copy.py": made})
+
+
+def test_nothing_is_told_in_a_function_that_nobody_calls() -> None:
+    bare = (
+        "import torch.distributed as dist\n\n\ndef old(model, optimizer, loader):\n    for x in loader:\n"
+        "        if dist.get_rank() == 0:\n            dist.barrier()\n        model(x).sum().backward()\n        optimizer.step()\n"
+    )
+    start = '\n\nif __name__ == "__main__":\n    dist.init_process_group()\n    {}\n'
+    assert findings_of(CollectiveUnderRankGuard, bare + start.format("old(*parts())"))
+    assert not findings_of(CollectiveUnderRankGuard, bare + start.format("new(*parts())"))

@@ -21,6 +21,7 @@ from codemods.analysis.output.guard_spelling import guard_for, has_guard
 from codemods.analysis.output.levels_by_rank import has_levels_by_rank
 from codemods.analysis.output.muted_print import is_muted
 from codemods.analysis.output.natures import values_of
+from codemods.analysis.output.left_lines import most_lines_stay
 from codemods.analysis.output.observers import is_left_to_rank_zero
 from codemods.analysis.output.output_runs import Run, is_guarded_at_its_calls, makes_folder, output_runs
 from codemods.analysis.output.own_lines import Own, own_line
@@ -122,6 +123,7 @@ class UnguardedPrint(DdpCodemod):
       of a pipeline; lines under a test of its device or environment; numbers of an evaluation step, and of an evaluation loop of
       a Trainer that gathers nothing; numbers in a function that prints other lines for each rank.
     - Lines beside a file that every rank writes: one test belongs round both, and a guarded line alone would hide it.
+    - Lines of a function or a script in which no test is known at most of the prints: the rest would go on being repeated.
     - Lines about a batch that is short in `predict_step`: Lightning does not pad what the ranks predict.
     - A parameter called `rank` that every caller hands a number, as a low-rank adapter's: it tells no processes apart.
     - Prints whose argument calls something unknown or a collective: told in hooks, for the call must stay on every rank.
@@ -232,6 +234,8 @@ class UnguardedPrint(DdpCodemod):
             assumes = assumes or own.assumes
             if stands_beside_files(project, module, run):
                 continue  # the file is the error: one test belongs round both
+            if most_lines_stay(project, module, None if isinstance(function, ast.Module) else function):
+                continue
             guard = WrapInGuard(module.path, module.span(run.first), spelled.test, module.span(run.last))
             edits: list[Edit] = [guard, *spelled.edits]
             verb = "prints" if run.makes(Kind.PRINT) else "logs"

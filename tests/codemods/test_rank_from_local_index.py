@@ -181,6 +181,9 @@ def options():
     parser = argparse.ArgumentParser()
     parser.add_argument("--local_rank", default=-1, type=int)
     parser.add_argument("--world-size", default=1, type=int)
+    parser.add_argument("--spawns", action="store_true")
+    parser.add_argument("--node", default=0, type=int)
+    parser.add_argument("--url")
     return parser.parse_args()
 
 

@@ -1020,3 +1020,20 @@ def test_a_line_that_says_why_the_program_ends(end: str) -> None:
     source = f"{head}{ends}    if rank == 0:\n        args.save()\n"
     check_nothing(UnguardedPrint, source)
     assert findings_of(UnguardedPrint, source.replace(end, "args.known = True"))
+
+
+SCRIPT_OF_A_TRAINER = """
+    from transformers import Trainer, TrainingArguments
+
+    {}
+    args = TrainingArguments("out")
+    trainer = Trainer(model, args, train_dataset=data)
+    trainer.train()
+    print("done")
+    """
+
+
+def test_a_line_beside_many_that_would_go_on_being_repeated() -> None:
+    few, many = (SCRIPT_OF_A_TRAINER.format("; ".join(['print("one of them")'] * n)) for n in (1, 2))
+    check_nothing(UnguardedPrint, many)
+    assert findings_of(UnguardedPrint, few)

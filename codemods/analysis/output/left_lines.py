@@ -1,0 +1,22 @@
+"""Lines that would go on being repeated: a guard round one of many is not worth the change."""
+
+from __future__ import annotations
+
+from codemods.analysis.output.guard_spelling import guard_for
+from codemods.analysis.ranks.rank_guards import Ranks
+from codemods.analysis.ranks.reach import ranks_reaching
+from codemods.project import Project
+from codemods.source import FunctionNode, SourceModule
+
+
+def most_lines_stay(project: Project, module: SourceModule, function: FunctionNode | None) -> bool:
+    """True where no test for rank 0 is known at most of the prints that every rank makes in a function, or in the script itself."""
+    key = ("most lines stay", module.path, 0 if function is None else function.lineno)
+    return project.keep(key, lambda: _most_stay(project, module, function))
+
+
+def _most_stay(project: Project, module: SourceModule, function: FunctionNode | None) -> bool:
+    calls = [c for c in module.calls_named("print") if module.function_of(c) is function]
+    repeated = [c for c in calls if ranks_reaching(project, module, c) is Ranks.ALL]
+    known = sum(guard_for(project, module, module.statement_of(c), lines=True) is not None for c in repeated)
+    return 2 * known < len(repeated)
