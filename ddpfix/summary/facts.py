@@ -199,6 +199,11 @@ FACTS: Mapping[str, Facts] = {
         "Two processes get past the line, and rank 0 saves the state of the optimizer.",
         WAITING,
     ),
+    "DDP313": Facts(
+        "Average the gradients of the micro batch that steps",
+        "After some steps on two processes the weights are the same on both.",
+        (),
+    ),
     "DDP401": Facts(
         "Share training data out over the ranks",
         "Each process goes through half of the samples, and no sample comes on both.",

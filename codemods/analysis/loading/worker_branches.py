@@ -43,7 +43,8 @@ def _ways(module: SourceModule, test: ast.If) -> tuple[list[ast.stmt], list[ast.
     elif isinstance(told, ast.Compare) and len(told.ops) == 1 and isinstance(told.ops[0], (ast.Is, ast.IsNot)):
         if not isinstance(told.comparators[0], ast.Constant) or told.comparators[0].value is not None:
             return None
-        told, yes = told.left, isinstance(told.ops[0], ast.IsNot)
+        yes = isinstance(told.ops[0], ast.IsNot)
+        told = told.left
     if not _is_worker(module, told) or not test.orelse:
         return None
     return (test.orelse, test.body) if yes else (test.body, test.orelse)
