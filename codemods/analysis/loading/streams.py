@@ -134,7 +134,7 @@ def _own(project: Project, site: ClassSite, origin: Origin, call: ast.Call, dept
     if found is None or _speaks(project, origin.module, call):
         return None
     for given in (*call.args, *(k.value for k in call.keywords)):
-        for made in origins(project, origin.module, given):
+        for made in (o for part in _parts(origin.module, given) for o in origins(project, origin.module, part)):
             inner = made_class(project, made)
             if inner is None:
                 if not _splits_anywhere(project):
@@ -149,6 +149,21 @@ def _own(project: Project, site: ClassSite, origin: Origin, call: ast.Call, dept
                 return None
             found = below
     return found
+
+
+def _parts(module: SourceModule, node: ast.expr, depth: int = 0) -> Iterator[ast.expr]:
+    """The elements of what may be a list: written out, made by a comprehension, or added to it; else the node itself."""
+    if isinstance(node, (ast.List, ast.Tuple)):
+        for element in node.elts:
+            yield from _parts(module, element, depth + 1)
+    elif isinstance(node, (ast.ListComp, ast.GeneratorExp)):
+        yield node.elt
+    else:
+        yield node
+        name = dotted(node)
+        for call in module.calls_named("append", "extend", "insert") if name and depth < _DEPTH else ():
+            if isinstance(call.func, ast.Attribute) and dotted(call.func.value) == name:
+                yield from (p for a in call.args for p in _parts(module, a, depth + 1))
 
 
 def _of_class(project: Project, site: ClassSite, facts: ClassFacts) -> Stream | None:
