@@ -7,13 +7,13 @@ from collections.abc import Iterator
 
 from codemods.analysis.class_index import ClassSite, class_facts
 from codemods.analysis.distribution import is_test_module
-from codemods.analysis.loading.handed_loaders import Handed, handed_loaders
+from codemods.analysis.loading.handed_loaders import Handed, handed_loaders, trainer_loaders
 from codemods.analysis.loading.origins import Origin, all_known, made_class, origins
 from codemods.analysis.loading.passes import Pass, training_passes
 from codemods.analysis.loading.programs import starts_group_before, wraps
 from codemods.analysis.loading.samplers import Loader, is_none, loader_of, samplers_of, shares_out
 from codemods.analysis.loading.seeds import is_seeded, seeded_by_rank
-from codemods.analysis.loading.shares import is_random, may_hold_a_share, takes_a_share
+from codemods.analysis.loading.shares import is_random, may_hold_a_share, speaks_of_ranks, takes_a_share
 from codemods.analysis.loading.streams import Stream, streams_of
 from codemods.analysis.loading.workers import may_have_no_workers
 from codemods.analysis.names import dotted, last, qualified
@@ -38,7 +38,8 @@ class MissingDistributedSampler(DdpCodemod):
     of the loop gives each rank a part. It adds a `DistributedSampler` where data set and process group are there by then, and
     tells the rest: streams (`IterableDataset`), samplers that draw at random, loaders made where no group is seen to be there.
     Tells streams that Lightning or Fabric trains on, and that nothing shares out: an own IterableDataset, one of `datasets`
-    (`load_dataset(streaming=True)`, `to_iterable_dataset()`), and one that shares by rank only where there are workers.
+    (`load_dataset(streaming=True)`, `to_iterable_dataset()`), and one that shares by rank only where there are workers. Tells a
+    loader without a sampler that `get_train_dataloader` of a Hugging Face Trainer gives back, and nothing prepares.
 
     ## Why it matters
     Every rank goes through the whole data set. With the same seed all ranks compute the same gradients and more GPUs add nothing;
@@ -86,8 +87,8 @@ class MissingDistributedSampler(DdpCodemod):
     - Says nothing where one of the loaders may have a sampler of its own, a batch sampler, or options that hide one.
     - Says nothing where the data set, its class, what it is made of or the loop speaks of ranks or shards.
     - Says nothing of a data set whose making is not seen, and of one that each rank fills with random numbers of its own.
-    - Says nothing under Accelerate, DeepSpeed and the Hugging Face Trainer, which share loaders out; nor under Lightning and
-      Fabric but for streams, which they leave as they are.
+    - Says nothing under Accelerate, DeepSpeed and the Hugging Face Trainer, which share loaders out (but for one that the Trainer
+      is given by an override); nor under Lightning and Fabric but for streams, which they leave as they are.
     - Says nothing of a stream without an end that draws at random, of samples that are drawn from nothing that is gone through,
       of a loader with a `worker_init_fn`, and of streams in a project that splits by node anywhere.
     - Says nothing of loaders without a backward pass, of a loop under a rank test, and of a repository's own tests.
@@ -104,7 +105,9 @@ class MissingDistributedSampler(DdpCodemod):
     READS_TESTS = False
 
     def is_worth_parsing(self, path: str, project: Project) -> bool:
-        return bool(project.files_containing(b"DistributedDataParallel")) or _may_stream(project)
+        return bool(project.files_containing(b"DistributedDataParallel")) or any(
+            (_may_stream(project), project.files_containing(b"def get_train_dataloader"))
+        )
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_module(module) or not module.calls_named("DataLoader"):
@@ -131,6 +134,22 @@ class MissingDistributedSampler(DdpCodemod):
                 continue
             if (read := streams_of(project, loader)) and (told := self._tell_handed(module, handed, read)) is not None:
                 yield told
+
+        for handed in trainer_loaders(project):
+            data = handed.loader.dataset
+            if handed.loader.module is module and data is not None and not speaks_of_ranks(project, module, data, fields=True):
+                yield self._tell_trainer(module, handed)
+
+    def _tell_trainer(self, module: SourceModule, handed: Handed) -> Finding:
+        return self.finding(
+            module,
+            handed.loader.call,
+            "each rank goes through all of the data: the Trainer takes what `get_train_dataloader` gives back as it is, and this "
+            "loader has no sampler for the ranks",
+            evidence=[Evidence("static", "the Trainer gets it here", handed.module.path, line_of(handed.node))],
+            reason="give back `self.accelerator.prepare(DataLoader(...))`; before transformers 4.31, where the Trainer had "
+            "samplers of its own, give it `sampler=self._get_train_sampler()`",
+        )
 
     def _tell_handed(self, module: SourceModule, handed: Handed, read: tuple[Stream, ...]) -> Finding | None:
         stream = next((s for s in read if s.lone is None), None)

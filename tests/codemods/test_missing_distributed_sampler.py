@@ -326,3 +326,40 @@ def test_streams_that_are_put_together() -> None:
     shared = more.replace("Rows(path, *more)", "Rows(path, dist.get_rank(), *more)")
     check_nothing(MissingDistributedSampler, lightning(made="mixed(self.path)", more=shared))
     check_nothing(MissingDistributedSampler, lightning(made="Mixed([Rows(self.path, self.trainer.global_rank)])", more=more))
+
+
+# A loader that a Hugging Face Trainer gets from an override
+
+OVERRIDE = """\
+from torch.utils.data import DataLoader, DistributedSampler
+from transformers import Trainer
+
+
+class OrderedTrainer(Trainer):
+    def get_train_dataloader(self):
+        return DataLoader({given})
+"""
+
+
+@pytest.mark.parametrize("given", ["self.train_dataset, shuffle=True", "self.train_dataset, batch_size=8, num_workers=4"])
+def test_a_plain_loader_of_an_override(given: str) -> None:
+    found = check_told(MissingDistributedSampler, OVERRIDE.format(given=given), reason="self.accelerator.prepare")
+    assert "as it is" in found.message
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        OVERRIDE.format(given="self.train_dataset, sampler=self._get_train_sampler()"),
+        OVERRIDE.format(given="self.train_dataset, batch_sampler=self.batches"),
+        OVERRIDE.format(given="self.train_dataset, **self.options"),
+        OVERRIDE.format(given="self.rows[self.args.process_index :: self.args.world_size]"),
+        OVERRIDE.replace("return DataLoader({given})", "return self.accelerator.prepare(DataLoader(self.train_dataset))"),
+        OVERRIDE.replace("return DataLoader({given})", "return super().get_train_dataloader()"),
+        OVERRIDE.format(given="self.train_dataset").replace("get_train_dataloader", "get_test_dataloader"),
+        OVERRIDE.format(given="self.train_dataset").replace("(Trainer)", "(OwnTrainer)"),
+        OVERRIDE.format(given="self.train_dataset").replace("from transformers import", "from trainers import"),
+    ],
+)
+def test_overrides_that_are_fine_or_not_known(source: str) -> None:
+    check_nothing(MissingDistributedSampler, source)

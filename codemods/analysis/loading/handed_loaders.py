@@ -84,6 +84,26 @@ def _of_lightning(project: Project) -> Iterator[Handed]:
                     yield from _loaders(project, module, given, call, "Lightning")
 
 
+def trainer_loaders(project: Project) -> tuple[Handed, ...]:
+    """Loaders without a sampler that `get_train_dataloader` of a Hugging Face Trainer gives back, and nobody prepares."""
+    return project.memo("loaders of trainers", lambda: tuple(_of_trainers(project)))
+
+
+def _of_trainers(project: Project) -> Iterator[Handed]:
+    for module in _files(project, b"def get_train_dataloader"):
+        for function in module.functions:
+            owner = module.parent(function)
+            if function.name != "get_train_dataloader" or not isinstance(owner, ast.ClassDef):
+                continue
+            if not class_facts(project, module, owner).is_a(Role.HF_TRAINER) or ".prepare" in module.text_of(owner):
+                continue
+            for value in returned(function, module):
+                for one in _loaders(project, module, value, function, "the Trainer"):
+                    loader = one.loader
+                    if not loader.hides and loader.sampler is None and loader.batch_sampler is None:
+                        yield one
+
+
 _TAKEN = ("train_dataloaders", "train_dataloader")
 
 
