@@ -1,7 +1,7 @@
 """Losses that a training loop sums over the ranks for its log, and that nothing divides by their number.
 
 Each rank's loss is a mean over its own batch, for DDP averages the gradients: the sum over the ranks is as many times too large
-as there are. The way from the reduction to the log is read in one function: the copy of the loss, the sum, the meter or the logger.
+as there are. The way from the reduction to the log is read in one function: the copy of the loss, the sum, the meter or the log.
 """
 
 from __future__ import annotations
