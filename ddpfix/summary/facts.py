@@ -92,6 +92,11 @@ FACTS: Mapping[str, Facts] = {
         "The evaluation ends, and each text is that of the prompt it belongs to.",
         WAITING,
     ),
+    "DDP116": Facts(
+        "Work metrics out of the predictions of all ranks",
+        "One process and two give the same score for the same checkpoint.",
+        (),
+    ),
     "DDP201": Facts(
         "Run host-side hooks on one process",
         "Files and lines of output come once, not once for each process, and the run goes on behind the hook.",
