@@ -97,6 +97,11 @@ FACTS: Mapping[str, Facts] = {
         "One process and two give the same score for the same checkpoint.",
         (),
     ),
+    "DDP117": Facts(
+        "Take ids of samples from the batch",
+        "On two processes every prediction goes under the id of its own sample.",
+        (),
+    ),
     "DDP201": Facts(
         "Run host-side hooks on one process",
         "Files and lines of output come once, not once for each process, and the run goes on behind the hook.",
