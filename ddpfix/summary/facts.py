@@ -275,6 +275,11 @@ FACTS: Mapping[str, Facts] = {
         "On two processes the optimizer's rate is twice that of one where the setting asks for it.",
         (),
     ),
+    "DDP417": Facts(
+        "Share the data out once",
+        "Two processes see all samples of an epoch between them, and each half of them.",
+        (),
+    ),
     "DDP501": Facts(
         "Leave checkpoints to the first process",
         "Two processes write each checkpoint once, and it loads; where it is loaded in the same run, the other process finds it.",
