@@ -75,7 +75,7 @@ class SharedOutTwice(DdpCodemod):
             yield self.finding(
                 module,
                 found.node,
-                f"each rank has its own part of the data already, and {found.how}: of an epoch only one sample in as many as there "
+                f"each rank has its own part of the data already, and {found.how}: of an epoch one sample in as many as there "
                 "are processes is seen",
                 evidence=[
                     Evidence("static", found.first.text, found.first.path, found.first.line),
