@@ -68,7 +68,7 @@ class SampleByBatchNumber(DdpCodemod):
     """
 
     code = "DDP117"
-    TRIGGERS = ((b"ightning",), (b"_step(",), (b"batch", b"idx"), (b"self.",))
+    TRIGGERS = ((b"ightning",), (b"_step(",), (b"batch", b"idx"))
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:

@@ -48,7 +48,7 @@ def lookups(project: Project, module: SourceModule) -> Iterator[Lookup]:
         for node in walk_scope(step):
             if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load) and dotted(node.slice) == given[2]:
                 held = dotted(node.value)
-                if held.startswith("self.") and _is_list_of_samples(module, owner, held):
+                if held.startswith(f"{given[0]}.") and _is_list_of_samples(module, owner, held):
                     yield Lookup(node, step, given[2])
 
 
