@@ -246,7 +246,7 @@ def stream(
     number: str = "info.id",
     more: str = "",
 ) -> str:
-    return STREAM_OF_FILES.format(shuffle=shuffle, take=take, number=number, more=more).replace("info", "worker_info")
+    return STREAM_OF_FILES.format(shuffle=shuffle, take=take, number=number, more=more)
 
 
 @pytest.mark.parametrize("shuffle", ["random.shuffle(self.files)", "np.random.shuffle(self.files)"])

@@ -10,11 +10,12 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.class_index import class_facts
+from codemods.analysis.loading.worker_branches import is_worker
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, stands_above, walk, walk_scope
+from codemods.source import FunctionNode, SourceModule, stands_above, walk_scope
 
 _SHUFFLES = frozenset({"random.shuffle", "numpy.random.shuffle"})
 _SEEDED = late(r"[Ss]eed|\bRandom\b|default_rng|RandomState|[Gg]enerator|epoch")
@@ -47,15 +48,9 @@ def _in(module: SourceModule, owner: ast.ClassDef, reads: FunctionNode) -> Itera
             continue
         name = dotted(call.args[0])
         behind = [n for n in walk_scope(reads) if stands_above(call, n)]
-        part = next((n for n in behind if isinstance(n, ast.Attribute) and n.attr == "id" and _is_worker(n)), None)
+        part = next((n for n in behind if isinstance(n, ast.Attribute) and n.attr == "id" and is_worker(module, n.value)), None)
         taken = any(isinstance(n, ast.Subscript) and dotted(n.value) == name and isinstance(n.ctx, ast.Load) for n in behind)
         inner = any(isinstance(up, (ast.For, ast.While)) for up in module.ancestors(call))
         if part is not None and taken and not inner:
             yield ShuffledStream(call, name, part, owner.name)
             return
-
-
-def _is_worker(node: ast.Attribute) -> bool:
-    return "worker" in dotted(node.value) or any(
-        isinstance(n, ast.Call) and last(dotted(n.func)) == "get_worker_info" for n in walk(node.value)
-    )

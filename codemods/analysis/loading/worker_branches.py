@@ -45,11 +45,11 @@ def _ways(module: SourceModule, test: ast.If) -> tuple[list[ast.stmt], list[ast.
             return None
         yes = isinstance(told.ops[0], ast.IsNot)
         told = told.left
-    if not _is_worker(module, told) or not test.orelse:
+    if not is_worker(module, told) or not test.orelse:
         return None
     return (test.orelse, test.body) if yes else (test.body, test.orelse)
 
 
-def _is_worker(module: SourceModule, node: ast.expr) -> bool:
+def is_worker(module: SourceModule, node: ast.expr) -> bool:
     values = [b.value for b in bindings_of(module, node)] if isinstance(node, ast.Name) else [node]
     return bool(values) and all(isinstance(v, ast.Call) and last(dotted(v.func)) == "get_worker_info" for v in values)
