@@ -12,7 +12,9 @@ from collections.abc import Iterator
 from enum import Enum
 
 from codemods.analysis.accelerators import Made, made_by
+from codemods.analysis.bindings import bindings_of
 from codemods.analysis.loading.origins import origins
+from codemods.analysis.model.signatures import defaults
 from codemods.analysis.names import dotted, last, qualified
 from codemods.project import Project
 from codemods.record import record
@@ -223,8 +225,20 @@ class Reading:
             counts = self.unsharded or self.sharded
             setting = isinstance(node, ast.Attribute) and _is_setting(text)
             self.given = self.given or (counts and setting and _may_be_given(module, text))
-        elif not (isinstance(node, ast.Attribute) and _is_setting(text)) or _scaled_elsewhere(self.project, last(text)):
+        elif not _is_given_setting(module, node, text) or _scaled_elsewhere(self.project, last(text)):
             self.lost = True
+
+
+def _is_given_setting(module: SourceModule, node: ast.Name | ast.Attribute, text: str) -> bool:
+    """True for `args.steps`, and for a parameter of a program that is called with its settings: `main(**settings)`."""
+    if isinstance(node, ast.Attribute):
+        return _is_setting(text)
+    bound = bindings_of(module, node)
+    function = module.function_of(node)
+    if function is None or len(bound) != 1 or not bound[0].parameter or node.id not in defaults(function):
+        return False
+    calls = [c for c in module.calls_named(function.name) if dotted(c.func) == function.name]
+    return bool(calls) and all(not c.args and c.keywords and all(k.arg is None for k in c.keywords) for c in calls)
 
 
 def _is_setting(text: str) -> bool:

@@ -7,20 +7,26 @@ from collections.abc import Iterator
 
 from codemods.analysis.class_index import ClassSite, class_facts
 from codemods.analysis.distribution import is_test_module
+from codemods.analysis.loading.handed_loaders import Handed, handed_loaders, trainer_loaders
 from codemods.analysis.loading.origins import Origin, all_known, made_class, origins
 from codemods.analysis.loading.passes import Pass, training_passes
 from codemods.analysis.loading.programs import starts_group_before, wraps
 from codemods.analysis.loading.samplers import Loader, is_none, loader_of, samplers_of, shares_out
 from codemods.analysis.loading.seeds import is_seeded, seeded_by_rank
-from codemods.analysis.loading.shares import is_random, may_hold_a_share, takes_a_share
+from codemods.analysis.loading.shares import is_random, may_hold_a_share, speaks_of_ranks, takes_a_share
+from codemods.analysis.loading.streams import Stream, streams_of
+from codemods.analysis.loading.workers import may_have_no_workers
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, DropKeyword, Edit, Evidence, Finding, SetKeyword
 from codemods.imports import Planned, in_scope, plan_beside
 from codemods.project import Project
-from codemods.source import SourceModule, walk
+from codemods.source import SourceModule, line_of, walk
 
+_IN_ITER = "give each rank its part in `__iter__`: `islice(items, rank, None, world_size)`, with as many for each"
+_OF_DATASETS = "give each rank its part: `datasets.distributed.split_dataset_by_node(stream, rank=..., world_size=...)`"
+_STREAM_WORDS = (b"IterableDataset", b"to_iterable_dataset", b"streaming=True")
 _SAMPLER = ("torch.utils.data.DistributedSampler", "torch.utils.data.distributed.DistributedSampler")
 
 
@@ -31,6 +37,9 @@ class MissingDistributedSampler(DdpCodemod):
     Finds a DataLoader that a training loop with DistributedDataParallel goes through, where no sampler, no data set and no line
     of the loop gives each rank a part. It adds a `DistributedSampler` where data set and process group are there by then, and
     tells the rest: streams (`IterableDataset`), samplers that draw at random, loaders made where no group is seen to be there.
+    Tells streams that Lightning or Fabric trains on, and that nothing shares out: an own IterableDataset, one of `datasets`
+    (`load_dataset(streaming=True)`, `to_iterable_dataset()`), and one that shares by rank only where there are workers. Tells a
+    loader without a sampler that `get_train_dataloader` of a Hugging Face Trainer gives back, and nothing prepares.
 
     ## Why it matters
     Every rank goes through the whole data set. With the same seed all ranks compute the same gradients and more GPUs add nothing;
@@ -78,13 +87,17 @@ class MissingDistributedSampler(DdpCodemod):
     - Says nothing where one of the loaders may have a sampler of its own, a batch sampler, or options that hide one.
     - Says nothing where the data set, its class, what it is made of or the loop speaks of ranks or shards.
     - Says nothing of a data set whose making is not seen, and of one that each rank fills with random numbers of its own.
-    - Says nothing under Lightning, Accelerate, Fabric, DeepSpeed and the Hugging Face Trainer, which share loaders out.
+    - Says nothing under Accelerate, DeepSpeed and the Hugging Face Trainer, which share loaders out (but for one that the Trainer
+      is given by an override); nor under Lightning and Fabric but for streams, which they leave as they are.
+    - Says nothing of a stream without an end that draws at random, of samples that are drawn from nothing that is gone through,
+      of a loader with a `worker_init_fn`, and of streams in a project that splits by node anywhere.
     - Says nothing of loaders without a backward pass, of a loop under a rank test, and of a repository's own tests.
     - Tells a stream: a sampler cannot share it out, its `__iter__` has to.
     - Tells `RandomSampler` and its kin, and a loader that is made where no process group is seen to be there.
 
     ## References
     Runs on two processes with torch 2.13 (the indices that each rank saw); the documentation of `torch.utils.data.distributed`.
+    Lightning 2.6 and Fabric give no sampler to an IterableDataset (Lightning-AI/pytorch-lightning#15734).
     """
 
     code = "DDP401"
@@ -92,7 +105,9 @@ class MissingDistributedSampler(DdpCodemod):
     READS_TESTS = False
 
     def is_worth_parsing(self, path: str, project: Project) -> bool:
-        return bool(project.files_containing(b"DistributedDataParallel"))
+        return bool(project.files_containing(b"DistributedDataParallel")) or any(
+            (_may_stream(project), project.files_containing(b"def get_train_dataloader"))
+        )
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_module(module) or not module.calls_named("DataLoader"):
@@ -113,10 +128,62 @@ class MissingDistributedSampler(DdpCodemod):
                     if (told := self._tell(module, project, found, loader)) is not None:
                         done.add(id(loader.call))
                         yield told
+        for handed in handed_loaders(project) if _may_stream(project) else ():
+            loader = handed.loader
+            if loader.module is not module or id(loader.call) in done or ranks_reaching(project, module, loader.call).some:
+                continue
+            if (read := streams_of(project, loader)) and (told := self._tell_handed(module, handed, read)) is not None:
+                yield told
+
+        for handed in trainer_loaders(project):
+            data = handed.loader.dataset
+            if handed.loader.module is module and data is not None and not speaks_of_ranks(project, module, data, fields=True):
+                yield self._tell_trainer(module, handed)
+
+    def _tell_trainer(self, module: SourceModule, handed: Handed) -> Finding:
+        return self.finding(
+            module,
+            handed.loader.call,
+            "each rank goes through all of the data: the Trainer takes what `get_train_dataloader` gives back as it is, and this "
+            "loader has no sampler for the ranks",
+            evidence=[Evidence("static", "the Trainer gets it here", handed.module.path, line_of(handed.node))],
+            reason="give back `self.accelerator.prepare(DataLoader(...))`; before transformers 4.31, where the Trainer had "
+            "samplers of its own, give it `sampler=self._get_train_sampler()`",
+        )
+
+    def _tell_handed(self, module: SourceModule, handed: Handed, read: tuple[Stream, ...]) -> Finding | None:
+        stream = next((s for s in read if s.lone is None), None)
+        if stream is None and not may_have_no_workers(handed.loader):
+            return None
+        evidence = [Evidence("static", f"{handed.framework} gets it here", handed.module.path, line_of(handed.node))]
+        if stream is None:
+            stream = read[0]
+            what = (
+                f"without workers (`num_workers=0`) every rank reads all of the stream {stream.name}: its `__iter__` gives each "
+                f"rank its part only where there are workers, and {handed.framework} does not share out a stream"
+            )
+            test = line_of(stream.lone or stream.place)
+            evidence.append(Evidence("static", "the way without workers", stream.module.path, test))
+            reason = "take the rank into account on both ways: without workers a rank counts as one with one worker"
+        else:
+            own = ": its workers share it out, and the ranks do not" if stream.workers else ""
+            what = (
+                f"every rank reads all of the stream {stream.name}{own}; {handed.framework} gives a sampler to a data set with "
+                "`__getitem__`, and does not share out a stream"
+            )
+            whole = [s for s in read if s.lone is None]
+            evidence += [
+                Evidence("static", f"nothing in {s.name} asks for the rank", s.module.path, line_of(s.place)) for s in whole
+            ]
+            reason = _OF_DATASETS if stream.name.endswith(")") else _IN_ITER
+        return self.finding(module, handed.loader.call, what, evidence=evidence, reason=reason)
 
     def _tell(self, module: SourceModule, project: Project, found: Pass, loader: Loader) -> Finding | None:
         wrap = wraps(project, found, module)
-        if wrap is None or may_hold_a_share(project, loader) or ranks_reaching(project, module, loader.call).some:
+        read = streams_of(project, loader)
+        if any(s.lone is not None for s in read) or (not read and may_hold_a_share(project, loader)):
+            return None
+        if wrap is None or ranks_reaching(project, module, loader.call).some:
             return None
         made = origins(project, module, loader.dataset) if loader.dataset is not None else ()
         if not is_seeded(project) and any(is_random(project, o) for o in made):
@@ -137,6 +204,12 @@ class MissingDistributedSampler(DdpCodemod):
         edits, reason = _repair(module, project, loader, made, streams)
         level = Applicability.UNSAFE if edits else Applicability.DISPLAY
         return self.finding(module, loader.call, what, level=level, edits=edits, evidence=evidence, reason=reason)
+
+
+def _may_stream(project: Project) -> bool:
+    """True where the project has streams, and a framework that takes loaders as they are."""
+    frameworks = (b"train_dataloader", b"setup_dataloaders")
+    return any(project.files_containing(w) for w in frameworks) and any(project.files_containing(w) for w in _STREAM_WORDS)
 
 
 def _gives_all(project: Project, loader: Loader) -> bool:
@@ -168,7 +241,7 @@ def _repair(
     module: SourceModule, project: Project, loader: Loader, made: tuple[Origin, ...], streams: list[ClassSite]
 ) -> tuple[list[Edit], str]:
     if streams:
-        return [], "give each rank its part in `__iter__`: `islice(items, rank, None, world_size)`, with as many for each"
+        return [], _IN_ITER
     if loader.sampler is not None:
         return [], "a sampler that draws at random in each process shares nothing out: take a `DistributedSampler` instead"
     name = dotted(loader.dataset)

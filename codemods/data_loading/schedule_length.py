@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from codemods.analysis.accelerators import made_by
 from codemods.analysis.bindings import bindings_of
@@ -66,7 +66,8 @@ class ScheduleLength(DdpCodemod):
     ```
 
     ## Safety
-    Unsafe: the setting may be meant to count the batches of one process. One process alone has the same schedule as before.
+    Unsafe: the setting may be meant to count the batches of one process. One process alone has the same schedule as before,
+    but where the accumulation steps go.
 
     ## Refuses
     - Says nothing of a length that is counted from the loader before it is prepared: the processes cancel out.
@@ -74,6 +75,7 @@ class ScheduleLength(DdpCodemod):
     - Says nothing where the Accelerator is given `split_batches`, `step_scheduler_with_optimizer`, or options that may hold them.
     - Says nothing of a scheduler that is not prepared, but for one that is stepped with every micro batch of an accumulation and
       whose length is divided by their number, which is told.
+    - Takes the processes in the place of the accumulation steps beside `accumulate`: there the scheduler waits, too.
     - Tells a length that is given or else counted from the loader: only the first wants the factor.
     - Says nothing under Lightning where the project gives loaders their own samplers, or the devices are a factor.
     - Says nothing of lengths that nobody reads: where the configurations and scripts of the project all ask for a constant
@@ -163,7 +165,9 @@ class ScheduleLength(DdpCodemod):
             return
         shown = [Evidence("static", "the scheduler is prepared", module.path, schedule.prepared.lineno)]
         shown += [Evidence("static", f"`{n.name}` is {n.counted.value}", module.path, n.node.lineno) for n in short or long]
-        if short:
+        if short and (micro := [n for n in short if _counts_micro_batches(module, n)]):
+            yield self._micro(project, module, schedule, micro, shown)
+        elif short:
             edits = _multiplied(project, module, schedule, short)
             yield self.finding(
                 module,
@@ -185,6 +189,41 @@ class ScheduleLength(DdpCodemod):
                 reason="divide the loader's length by `accelerator.num_processes` before the steps are worked out from it",
             )
 
+    def _micro(
+        self, project: Project, module: SourceModule, schedule: Schedule, short: list[Length], shown: list[Evidence]
+    ) -> Finding:
+        edits = _multiplied(project, module, schedule, short, counted=_without_accumulation)
+        many = len(short) > 1
+        return self.finding(
+            module,
+            short[0].node,
+            "inside `accumulate` a prepared scheduler moves on with the optimizer alone, by a step for each process: "
+            f"`{_names(short)}` {'count' if many else 'counts'} the micro batches, where {'they have' if many else 'it has'} to "
+            "count the processes",
+            level=_UNSAFE if edits else _DISPLAY,
+            edits=edits,
+            evidence=shown,
+            reason=_assumed(edits, short),
+        )
+
+
+def _counts_micro_batches(module: SourceModule, length: Length) -> bool:
+    """True for `steps * gradient_accumulation_steps` beside `with accelerator.accumulate(...)`."""
+    return _without_accumulation(length) is not None and module.holds(b".accumulate(")
+
+
+def _without_accumulation(length: Length) -> ast.expr | None:
+    """The other factor of a product with the accumulation steps."""
+    node = length.node
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult):
+        return None
+    sides = [s for s in (node.left, node.right) if "accumulation" not in last(dotted(s))]
+    return sides[0] if len(sides) == 1 else None
+
+
+def _itself(length: Length) -> ast.expr:
+    return length.node
+
 
 def _names(found: list[Length]) -> str:
     return "` and `".join(n.name for n in found)
@@ -204,8 +243,14 @@ def _assumed(edits: list[Edit], short: list[Length]) -> str:
     return "multiply the lengths by `accelerator.num_processes`"
 
 
-def _multiplied(project: Project, module: SourceModule, schedule: Schedule, short: list[Length]) -> list[Edit]:
-    """The factor behind each length, where the Accelerator is there by then."""
+def _multiplied(
+    project: Project,
+    module: SourceModule,
+    schedule: Schedule,
+    short: list[Length],
+    counted: Callable[[Length], ast.expr | None] = _itself,
+) -> list[Edit]:
+    """The factor behind each length, or behind what of it counts, where the Accelerator is there by then."""
     assert isinstance(schedule.prepared.func, ast.Attribute)
     holder = schedule.prepared.func.value
     if any(n.counted is Counted.EITHER for n in short) or not isinstance(holder, ast.Name):
@@ -218,9 +263,10 @@ def _multiplied(project: Project, module: SourceModule, schedule: Schedule, shor
         return []
     edits: list[Edit] = []
     for length in short:
-        text = module.text_of(length.node)
-        plain = isinstance(length.node, (ast.Name, ast.Attribute, ast.Constant, ast.Call))
-        product = isinstance(length.node, ast.BinOp) and isinstance(length.node.op, ast.Mult)
+        node = counted(length) or length.node
+        text = module.text_of(node)
+        plain = isinstance(node, (ast.Name, ast.Attribute, ast.Constant, ast.Call))
+        product = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult)
         if "\n" in text:
             return []
         text = text if plain or product else f"({text})"

@@ -12,6 +12,7 @@ from codemods.analysis.loading.one_machine import is_on_one_machine
 from codemods.analysis.loading.rows_of_sets import RowsOfSet, rows_of_sets
 from codemods.analysis.loading.samplers import short
 from codemods.analysis.loading.shuffled_alone import Shuffled, alike, shuffled_alone
+from codemods.analysis.loading.shuffled_streams import ShuffledStream, shuffled_streams
 from codemods.analysis.loading.splits import is_by_rank
 from codemods.analysis.loading.unordered import Unordered, sorted_text, unordered
 from codemods.analysis.model.signatures import parameters
@@ -32,7 +33,8 @@ class UnorderedLabels(DdpCodemod):
     rank takes its part (`glob(...)[rank::world_size]`), and such files behind the index of a `DistributedSampler`, or texts
     of a set (`list(images.keys() & captions.keys())`), behind that of Lightning's too. It sorts them. Finds a data set behind
     a `DistributedSampler` whose list is shuffled when it is made, or just before, where no seed is set or each rank has one
-    of its own, and gives the shuffle a generator with a fixed seed.
+    of its own, and gives the shuffle a generator with a fixed seed. Tells an IterableDataset that shuffles in `__iter__` before a
+    worker takes its part.
 
     ## Why it matters
     Python hashes texts with a seed of its own in each process, so the elements of a set come in another order on each rank: one
@@ -67,7 +69,7 @@ class UnorderedLabels(DdpCodemod):
     - Says nothing of sets that only hold numbers: those have the same order everywhere.
     - Says nothing of numbers that leave the function no name: a count of files, a loop over them.
     - Says nothing of a shuffle whose library is seeded alike on every rank somewhere, and of one by an own generator.
-    - Says nothing of a shuffle in a function that broadcasts.
+    - Says nothing of a shuffle in a function that broadcasts, and of a stream that speaks of seeds or epochs.
     - Says nothing of a shuffle by a parameter that is False in runs of several processes.
     - Says nothing of files where the group is started at 127.0.0.1 with a rank for each device: no other machine is in it.
     - Says nothing where no file shows several processes, on one rank alone, and in a repository's own tests.
@@ -119,6 +121,20 @@ class UnorderedLabels(DdpCodemod):
         for one in shuffled_alone(project, module) if any(word in module.data for word in _SHUFFLES) else ():
             if not ranks_reaching(project, module, one.call).some:
                 yield self._tell_shuffled(module, one)
+
+        for stream in shuffled_streams(project, module) if several is not None and module.holds(b"shuffle(") else ():
+            yield self._tell_stream(module, stream)
+
+    def _tell_stream(self, module: SourceModule, found: ShuffledStream) -> Finding:
+        return self.finding(
+            module,
+            found.call,
+            f"each worker of {found.stream} shuffles `{found.name}` by random numbers of its own, and takes its part of it then: "
+            "the parts overlap, so an epoch has some samples twice and others never",
+            evidence=[Evidence("static", "the worker takes its part here", module.path, line_of(found.part))],
+            reason="shuffle by a generator that is seeded alike in all workers of all ranks (`random.Random(seed + epoch)`), or "
+            "behind the part",
+        )
 
     def _tell_rows(self, module: SourceModule, rows: RowsOfSet) -> Finding:
         value, edits = rows.value, list[ReplaceExpression]()

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_file, may_show_ranks
 from codemods.analysis.logged.one_curve import reduced_beside, shown_in
+from codemods.analysis.logged.own_entries import OwnEntry, own_entries
 from codemods.analysis.logged.reductions import Reduction, reduction_in
 from codemods.analysis.variance.mismatches import mismatches_in
 from codemods.analysis.variance.number_roles import Role
@@ -92,6 +93,7 @@ class UnreducedNumber(DdpCodemod):
       reduced: that is what most programs want, and nothing rests on it. Nothing of what Lightning logs at each step.
     - Says nothing of a part that was gathered where those of the others are put into it afterwards.
     - Says nothing of a line that prints a number which the same function also puts together from all ranks.
+    - Says nothing of an entry of a dict of losses beside a reduced copy of it, where it goes backward or was added later.
     - Tells one number a loop: what decides before a result, a result before a number of the training; one of those a project.
     - Says nothing of a loss that only its name says to be the rank's own.
 
@@ -122,6 +124,22 @@ class UnreducedNumber(DdpCodemod):
             beside = reduced_beside(project, module, number)
             here = beside is None and not (number.value.mean and number.behind)
             yield self._number(module, number, beside, reduction_in(project, module.path) if here else None)
+        for entry in own_entries(project, module) if module.holds(b"reduce") else ():
+            yield self._entry(module, entry)
+
+    def _entry(self, module: SourceModule, found: OwnEntry) -> Finding:
+        text = module.text_of(found.read)
+        return self.finding(
+            module,
+            found.read,
+            f"`{text}` is the rank's own, and is shown in line {found.shown.lineno} beside entries of `{found.copy}`, which are "
+            "put together from all ranks",
+            evidence=[
+                Evidence("static", f"`{found.copy}` is put together from all ranks", module.path, found.reduced.lineno),
+                Evidence("static", "this shows it", module.path, found.shown.lineno),
+            ],
+            reason=f"read it from `{found.copy}`",
+        )
 
     def _number(
         self, module: SourceModule, number: Number, beside: ast.Call | None = None, helper: Reduction | None = None

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.averages.own_keys import own_keys
 from codemods.analysis.averages.scale import At
+from codemods.analysis.averages.summed_losses import SummedLoss, summed_losses
 from codemods.analysis.averages.wrong import Fault, Wrong, wrong_numbers
 from codemods.analysis.distribution import is_test_module, may_show_ranks
 from codemods.codemod import DdpCodemod
@@ -103,11 +104,16 @@ class WrongAverage(DdpCodemod):
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_module(module):
             return
-        for found in wrong_numbers(project, module):
+        wrong = wrong_numbers(project, module)
+        for found in wrong:
             here = found.at.module is module
             at = found.at.node if here else found.shown.call.node
             advice = _ADVICE_OF_SUMS if found.fault is Fault.TOO_LARGE and found.at is found.joined else _ADVICE[found.fault]
             yield self.finding(module, at, _message(found, here=here), evidence=_way(found), reason=advice)
+        told = {found.joined.line for found in wrong if found.joined.module is module}
+        for loss in summed_losses(project, module) if module.holds(b"all_reduce") else ():
+            if loss.reduced.lineno not in told:
+                yield self._summed(module, loss)
         for own in own_keys(project, module) if module.holds(b"all_reduce") else ():
             text = (
                 f"what line {own.call.lineno} puts together from all ranks goes under `{own.key}`, which each rank has drawn on "
@@ -115,6 +121,20 @@ class WrongAverage(DdpCodemod):
             )
             way = [Evidence("way", x.text, x.path, x.line) for x in own.way]
             yield self.finding(module, own.statement, text, evidence=way, reason=_ADVICE_OF_KEYS)
+
+    def _summed(self, module: SourceModule, found: SummedLoss) -> Finding:
+        text = " ".join(module.text_of(found.reduced).split())
+        return self.finding(
+            module,
+            found.reduced,
+            f"`{text}` adds up the losses of all ranks, and nothing divides by the number of processes: line "
+            f"{found.shown.lineno} takes a loss that is as many times too large as there are",
+            evidence=[
+                Evidence("static", f"each rank's `{found.loss}` is a mean of its own", module.path, found.backward.lineno),
+                Evidence("static", "this shows it, or keeps it to be shown", module.path, found.shown.lineno),
+            ],
+            reason=_ADVICE_OF_SUMS,
+        )
 
 
 _ADVICE_OF_KEYS = (

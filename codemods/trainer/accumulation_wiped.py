@@ -10,7 +10,7 @@ from codemods.analysis.distribution import is_test_file
 from codemods.analysis.guards.guard_place import comments_above
 from codemods.analysis.names import dotted, last
 from codemods.codemod import DdpCodemod
-from codemods.findings import AddComment, Applicability, Edit, Evidence, Finding, InsertAfter, RemoveStatement
+from codemods.findings import AddComment, Applicability, Edit, Evidence, Finding, InsertAfter, InsertBefore, RemoveStatement
 from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.source import SourceModule, stands_above, walk_scope
@@ -31,7 +31,8 @@ class AccumulationWiped(DdpCodemod):
 
     ## What it does
     Finds `optimizer.zero_grad()` in front of the backward inside `with accelerator.accumulate(model)`, and moves it behind the
-    optimizer's step. Finds it, too, at the head of a loop that accumulates under `no_sync`, where every micro batch wipes.
+    optimizer's step. Finds it, too, at the head of a loop that accumulates under `no_sync`, where every micro batch wipes, and in
+    a loop over the micro batches of one step (`for _ in range(steps):`), behind which the optimizer steps.
 
     ## Why it matters
     A prepared optimizer makes `zero_grad` and `step` in the last micro batch only. In front of the backward the one wipes what
@@ -75,6 +76,7 @@ class AccumulationWiped(DdpCodemod):
     - Says nothing where the Accelerator is given one step, or none.
     - Says nothing of `zero_grad` behind the step, under a test, or of an optimizer that does not step there.
     - Tells a `zero_grad` or a step that shares its line, and a loop with `no_sync` in which a step has no `zero_grad` behind it.
+    - Says nothing of a loop over `range(n)` in which no loss is divided by `n`: its rounds may be steps of their own.
     - A repository's own tests.
 
     ## References
@@ -83,7 +85,7 @@ class AccumulationWiped(DdpCodemod):
     """
 
     code = "DDP607"
-    TRIGGERS = ((b".zero_grad(",), (b"accumulate(", b"no_sync"), (b"backward(",))
+    TRIGGERS = ((b".zero_grad(",), (b"accumulate(", b"no_sync", b"range("), (b"backward(",))
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
@@ -93,9 +95,11 @@ class AccumulationWiped(DdpCodemod):
             opened = accumulating(project, module, block)
             if opened is not None:
                 yield from self._in_block(module, block, opened)
-        if module.holds(b"no_sync"):
-            for loop in module.nodes(ast.For):
+        for loop in module.nodes(ast.For):
+            if module.holds(b"no_sync"):
                 yield from self._in_loop(module, loop)
+            if module.holds(b"range("):
+                yield from self._in_rounds(module, loop)
 
     def _in_block(self, module: SourceModule, block: ast.With, opened: ast.Call) -> Iterator[Finding]:
         for wipe, holder in _wipes(block.body):
@@ -136,6 +140,64 @@ class AccumulationWiped(DdpCodemod):
                 reason=_ASSUMED if edits else _TELL,
             )
 
+    def _in_rounds(self, module: SourceModule, loop: ast.For) -> Iterator[Finding]:
+        """A loop over the micro batches of one step, which is made behind it."""
+        for wipe, holder in _wipes(loop.body) if _is_of_micro_batches(loop) else ():
+            passes = [n for n in _below(loop) if isinstance(n, ast.Attribute) and n.attr == "backward"]
+            block = module.block_of(loop)
+            index = next(i for i, s in enumerate(block) if s is loop)
+            behind = [n for s in block[index + 1 :] for n in (s, *walk_scope(s)) if isinstance(n, ast.Call)]
+            if _steps(module, loop, holder) or not any(stands_above(wipe, p) for p in passes):
+                continue
+            steps = [c for c in behind if _is_step_of(c, holder)]
+            if not steps or any(stands_above(p, wipe) for p in passes):
+                continue
+            edits = _taken_out(module, wipe) if module.is_whole(wipe) else []
+            if edits and not any(name == holder for _, name in (*_wipes(block[:index]), *_wipes(block[index + 1 :]))):
+                edits.append(InsertBefore(module.path, module.span(loop), module.text_of(wipe)))
+            yield self.finding(
+                module,
+                wipe,
+                f"`{holder}.zero_grad()` wipes the gradients in every micro batch of the step in line {steps[0].lineno}: only "
+                "the last one counts, divided by the number of them",
+                level=_UNSAFE if edits else _DISPLAY,
+                edits=edits,
+                evidence=[
+                    Evidence("static", "the micro batches of a step", module.path, loop.lineno),
+                    Evidence("static", "the step behind them", module.path, steps[0].lineno),
+                ],
+                reason=_ASSUMED if edits else _TELL,
+            )
+
+
+def _is_of_micro_batches(loop: ast.For) -> bool:
+    """True for `for _ in range(steps):` in which the loss is divided by the steps."""
+    counted = loop.iter
+    if not isinstance(counted, ast.Call) or dotted(counted.func) not in ("range", "trange") or len(counted.args) != 1:
+        return False
+    many = dotted(counted.args[0])
+    return bool(many) and _divides_the_loss(loop, many)
+
+
+def _divides_the_loss(loop: ast.For, many: str) -> bool:
+    """True where what goes backward in the loop is divided by the number, by itself or by the name that it is given."""
+    named: set[str] = set()
+    for node in _below(loop):
+        if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Div) and dotted(node.value) == many:
+            named.add(dotted(node.target))
+        elif isinstance(node, ast.Assign) and _has_divisor(node.value, many):
+            named |= {dotted(t) for t in node.targets}
+    for call in (n for n in _below(loop) if isinstance(n, ast.Call)):
+        if isinstance(call.func, ast.Attribute) and call.func.attr == "backward":
+            of = [n for part in (call.func.value, *call.args) for n in ast.walk(part)]
+            if any(dotted(n) in named - {""} for n in of) or any(_has_divisor(n, many) for n in of):
+                return True
+    return False
+
+
+def _has_divisor(node: ast.AST, many: str) -> bool:
+    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and dotted(node.right) == many
+
 
 def _taken_out(module: SourceModule, wipe: ast.stmt) -> list[Edit]:
     """The wipe without the comment above it that speaks of it; any other comment stays, above what comes next."""
@@ -165,7 +227,13 @@ def _below(owner: ast.For | ast.With) -> list[ast.AST]:
 def _steps(module: SourceModule, owner: ast.For | ast.With, holder: str) -> list[ast.Call]:
     """The calls in the block that step the optimizer: `optimizer.step()`, `scaler.step(optimizer)`."""
     inside = [n for n in _below(owner) if isinstance(n, ast.Call) and last(dotted(n.func)) == "step"]
-    return [c for c in inside if dotted(c.func) == f"{holder}.step" or any(dotted(a) == holder for a in c.args)]
+    return [c for c in inside if _is_step_of(c, holder)]
+
+
+def _is_step_of(call: ast.Call, holder: str) -> bool:
+    if last(dotted(call.func)) != "step":
+        return False
+    return dotted(call.func) == f"{holder}.step" or any(dotted(a) == holder for a in call.args)
 
 
 def _is_before(module: SourceModule, owner: ast.For | ast.With, wipe: ast.stmt, steps: list[ast.Call]) -> bool:

@@ -92,6 +92,16 @@ FACTS: Mapping[str, Facts] = {
         "The evaluation ends, and each text is that of the prompt it belongs to.",
         WAITING,
     ),
+    "DDP116": Facts(
+        "Work metrics out of the predictions of all ranks",
+        "One process and two give the same score for the same checkpoint.",
+        (),
+    ),
+    "DDP117": Facts(
+        "Take ids of samples from the batch",
+        "On two processes every prediction goes under the id of its own sample.",
+        (),
+    ),
     "DDP201": Facts(
         "Run host-side hooks on one process",
         "Files and lines of output come once, not once for each process, and the run goes on behind the hook.",
@@ -199,6 +209,11 @@ FACTS: Mapping[str, Facts] = {
         "Two processes get past the line, and rank 0 saves the state of the optimizer.",
         WAITING,
     ),
+    "DDP313": Facts(
+        "Average the gradients of the micro batch that steps",
+        "After some steps on two processes the weights are the same on both.",
+        (),
+    ),
     "DDP401": Facts(
         "Share training data out over the ranks",
         "Each process goes through half of the samples, and no sample comes on both.",
@@ -258,6 +273,11 @@ FACTS: Mapping[str, Facts] = {
     "DDP416": Facts(
         "Give the optimizer the scaled learning rate",
         "On two processes the optimizer's rate is twice that of one where the setting asks for it.",
+        (),
+    ),
+    "DDP417": Facts(
+        "Share the data out once",
+        "Two processes see all samples of an epoch between them, and each half of them.",
         (),
     ),
     "DDP501": Facts(

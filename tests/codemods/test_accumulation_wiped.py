@@ -128,3 +128,52 @@ def test_nothing_of_a_loop_that_wipes_behind_its_steps() -> None:
 
 def test_nothing_of_the_repositorys_own_tests() -> None:
     assert not findings_of(AccumulationWiped, block(WIPE, *BACK, STEP), path="tests/test_train.py")
+
+
+def rounds(*lines: str, above: tuple[str, ...] = (), behind: tuple[str, ...] = (STEP,)) -> str:
+    inside = "".join(f"            {line}\n" for line in lines)
+    first, then = ("".join(f"        {line}\n" for line in part) for part in (above, behind))
+    return (
+        "def train(model, optimizer, scaler, batches, steps):\n    for _ in range(100):\n"
+        f"{first}        for micro in range(steps):\n{inside}{then}"
+    )
+
+
+LOSS = ("loss = model(next(batches)) / steps", "loss.backward()")
+
+
+def test_a_wipe_in_each_round_of_one_step() -> None:
+    before = rounds(WIPE, *LOSS, above=(WIPE,))
+    check_transformed(AccumulationWiped, before, rounds(*LOSS, above=(WIPE,)), unsafe=True)
+    check_transformed(AccumulationWiped, rounds(WIPE, *LOSS), rounds(*LOSS, above=(WIPE,)), unsafe=True)
+
+
+def test_a_wipe_between_lines_of_the_round() -> None:
+    loss = ("x = next(batches)", WIPE, "loss = model(x)", "loss /= steps", "scaler.scale(loss).backward()")
+    after = tuple(line for line in loss if line != WIPE)
+    behind = ("scaler.step(optimizer)", "scaler.update()")
+    check_transformed(
+        AccumulationWiped, rounds(*loss, above=(WIPE,), behind=behind), rounds(*after, above=(WIPE,), behind=behind), unsafe=True
+    )
+
+
+def test_a_wipe_of_a_round_that_shares_its_line() -> None:
+    after = rounds("x = next(batches)", *LOSS, above=(WIPE,))
+    check_transformed(AccumulationWiped, rounds(f"x = next(batches); {WIPE}", *LOSS), after, unsafe=True)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        rounds(WIPE, "loss = model(next(batches))", "loss.backward()"),
+        rounds(WIPE, *LOSS, STEP, behind=()),
+        rounds(WIPE, *LOSS, behind=()),
+        rounds(WIPE, *LOSS, behind=("other.step()",)),
+        rounds(*LOSS, WIPE),
+        rounds(WIPE, "total = model(next(batches)).item() / steps", "model(next(batches)).backward()"),
+        rounds(*LOSS, above=(WIPE,)),
+        rounds(WIPE, *LOSS).replace("range(steps)", "range(2 * steps)"),
+    ],
+)
+def test_rounds_that_are_fine(source: str) -> None:
+    check_nothing(AccumulationWiped, source)

@@ -136,3 +136,15 @@ def test_nothing_of_a_run_without_a_wrapper() -> None:
 
 def test_nothing_of_the_repositorys_own_tests() -> None:
     assert not findings_of(ScaledLoss, train("loss = loss / world_size"), path="tests/test_train.py")
+
+
+def test_told_for_a_weighted_term_that_is_reduced_in_place() -> None:
+    lines = ("other = model(y).sum()", "dist.all_reduce(other)", "other = other / world_size", "loss = loss + 0.1 * other")
+    found = check_told(ScaledLoss, train(*lines), reason="rank's own loss")
+    assert found.span.line == 13
+
+
+@pytest.mark.parametrize("weight", ["world_size", "dist.get_world_size()"])
+def test_a_term_that_is_multiplied_by_the_processes_is_right(weight: str) -> None:
+    lines = ("other = model(y).sum()", "other = other / world_size", f"loss = loss + {weight} * other")
+    check_nothing(ScaledLoss, train(*lines))

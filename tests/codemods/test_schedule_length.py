@@ -269,3 +269,47 @@ def test_schedules_that_are_not_always_constant(texts: dict[str, str]) -> None:
 def test_the_warm_up_of_a_constant_schedule() -> None:
     found = kinds(run_sh="python t.py --lr_kind constant_with_warmup --lr_warmup_steps=500\n")
     assert [("num_warmup_steps" in m, "num_training_steps" in m) for m in found] == [(True, False)]
+
+
+MICRO = (
+    "sched = get_scheduler('cosine', optimizer, num_warmup_steps={0} * args.gradient_accumulation_steps, "
+    "num_training_steps={1} * args.gradient_accumulation_steps)"
+)
+ACCUMULATES = ("for x in loader:", "    with accelerator.accumulate(model):", "        sched.step()")
+
+
+def test_the_processes_take_the_place_of_the_accumulation_steps() -> None:
+    before = program(MICRO.format("args.warm", "args.steps"), after=ACCUMULATES)
+    after = before.replace("args.gradient_accumulation_steps", "accelerator.num_processes")
+    found = findings_of(ScheduleLength, before)
+    assert "count the micro batches, where they have to count the processes" in found[0].message
+    check_transformed(ScheduleLength, before, after, unsafe=True)
+
+
+def test_accumulation_by_hand_may_step_the_scheduler_each_time() -> None:
+    before = program(MICRO.format("args.warm", "args.steps"))
+    found = findings_of(ScheduleLength, before)
+    assert "num_processes times too early" in found[0].message
+
+
+def of_settings(*lines: str, call: str = "main(**settings)", steps: str = "steps=500") -> str:
+    body = "".join(f"    {line}\n" for line in ("accelerator = Accelerator()", *lines, PREPARE))
+    return f"{HEAD}def main(model, optimizer, loader, {steps}, **rest):\n{body}\n\ndef start(settings):\n    {call}\n"
+
+
+def test_a_setting_that_a_program_is_called_with() -> None:
+    made = "sched = CosineAnnealingLR(optimizer, T_max=steps)"
+    after = made.replace("=steps", "=steps * accelerator.num_processes")
+    check_transformed(ScheduleLength, of_settings(made), of_settings(after), unsafe=True)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        of_settings("sched = CosineAnnealingLR(optimizer, T_max=steps)", call="main(*settings)"),
+        of_settings("sched = CosineAnnealingLR(optimizer, T_max=steps)", steps="steps"),
+        of_settings("steps *= accelerator.num_processes", "sched = CosineAnnealingLR(optimizer, T_max=steps)"),
+    ],
+)
+def test_parameters_that_are_no_settings(source: str) -> None:
+    check_nothing(ScheduleLength, source)

@@ -215,3 +215,59 @@ def test_a_shuffle_that_is_off_in_runs_of_several(given: str) -> None:
     check_nothing(UnorderedLabels, source.replace("shuffle=True):", "shuffle=False):"))
     for other in ("Rows(rows)", "Rows(rows, shuffle=args.shuffle)", "Rows(rows, shuffle=True if args.distributed else False)"):
         assert findings_of(UnorderedLabels, source.replace("Rows(rows)", other))
+
+
+# Streams that are shuffled before a worker takes its part
+
+STREAM_OF_FILES = """\
+import random
+
+import numpy as np
+import torch.distributed as dist
+from torch.utils.data import IterableDataset, get_worker_info
+
+
+class Files(IterableDataset):
+    def __init__(self, files{more}):
+        self.files = files
+
+    def __iter__(self):
+        {shuffle}
+        info = get_worker_info()
+        parts = dist.get_world_size() * info.num_workers
+        own = dist.get_rank() * info.num_workers + {number}
+        {take}
+"""
+
+
+def stream(
+    shuffle: str = "random.shuffle(self.files)",
+    take: str = "yield from self.files[own::parts]",
+    number: str = "info.id",
+    more: str = "",
+) -> str:
+    return STREAM_OF_FILES.format(shuffle=shuffle, take=take, number=number, more=more)
+
+
+@pytest.mark.parametrize("shuffle", ["random.shuffle(self.files)", "np.random.shuffle(self.files)"])
+def test_a_stream_that_each_worker_shuffles_for_itself(shuffle: str) -> None:
+    found = check_told(UnorderedLabels, stream(shuffle), reason="seeded alike in all workers")
+    assert "each worker of Files shuffles `self.files`" in found.message
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        stream("random.Random(0).shuffle(self.files)"),
+        stream(more=", seed=0"),
+        stream(more=", epoch=0"),
+        stream(number="0"),
+        stream("pass"),
+        stream(take="own_files = self.files[own::parts]; random.shuffle(own_files); yield from own_files", shuffle="pass"),
+        stream(take="yield from range(own, 100, parts)"),
+        stream().replace("(IterableDataset)", "(Stream)"),
+        stream("rows = [1]; random.shuffle(rows)"),
+    ],
+)
+def test_streams_that_have_one_order_or_none(source: str) -> None:
+    check_nothing(UnorderedLabels, source)

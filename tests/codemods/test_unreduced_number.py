@@ -670,3 +670,53 @@ def test_the_entry_that_is_a_setting_is_not_the_one_that_is_named(key: str) -> N
     alone = LOGGED.replace("            wandb.log({'val': val_stats['loss']})\n", "")
     check_nothing(RULE, alone.replace("FIRST", key))
     assert findings_of(RULE, alone.replace("FIRST", "loss"))
+
+
+# Entries of a dict beside those of its reduced copy
+
+OF_A_DICT = """\
+import torch
+import torch.distributed as dist
+
+
+def reduce_losses(losses):
+    keys = sorted(losses.keys())
+    values = torch.stack([losses[k] for k in keys])
+    dist.all_reduce(values)
+    return dict(zip(keys, values / dist.get_world_size()))
+
+
+def train(model, loader):
+    losses = {{}}
+    for x in loader:
+        losses["main"] = model(x).mean()
+        losses["id"] = model(-x).mean()
+        (losses["main"] + losses["id"]).backward()
+        {reduced}
+        main = reduced["main"].item()
+        {other}
+        if dist.get_rank() == 0:
+            print(f"main {{main:.3f}}, id {{other:.3f}}")
+"""
+
+
+def entries(other: str, reduced: str = "reduced = reduce_losses(losses)") -> str:
+    return OF_A_DICT.format(other=other, reduced=reduced)
+
+
+def test_an_own_entry_beside_reduced_ones() -> None:
+    found = check_told(UnreducedNumber, entries('other = losses["id"].mean().item()'), reason="read it from `reduced`")
+    assert "`losses[\"id\"]` is the rank's own" in found.message
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        entries('other = reduced["id"].item()'),
+        entries('losses["id"] = x.mean(); other = losses["id"].item()'),
+        entries('other = losses["id"]; other.backward()'),
+        entries('other = reduced["id"].item()', reduced='print(losses["id"]); reduced = reduce_losses(losses)'),
+    ],
+)
+def test_entries_that_are_right_or_do_something_else(source: str) -> None:
+    assert not [f for f in findings_of(UnreducedNumber, source) if "is the rank's own, and is shown" in f.message]

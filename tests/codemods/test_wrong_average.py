@@ -328,3 +328,52 @@ def test_a_sum_under_a_key_that_each_rank_draws() -> None:
 )  # fmt: skip
 def test_a_key_of_all_ranks_or_a_number_of_one(old: str, new: str) -> None:
     check_nothing(RULE, DRAWN.replace(old, new))
+
+
+# Losses of a training loop that are summed for the log
+
+
+def train(*lines: str, loss: str = "loss = loss_of(model(x), y)", shows: str = "meter.update(seen.item())") -> str:
+    body = "".join(f"        {line}\n" for line in (*loss.split("\n"), "loss.backward()", *lines, *shows.split("\n")))
+    return (
+        f"{HEAD}def train(model, loader, loss_of, meter, writer, world_size):\n    for i, (x, y) in enumerate(loader):\n"
+        f"{body}        if i % 10 == 0 and dist.get_rank() == 0:\n            print(f'loss {{meter.avg:.3f}}')\n"
+    )
+
+
+COPY, SUM = "seen = loss.detach().clone()", "dist.all_reduce(seen)"
+
+
+@pytest.mark.parametrize("copy", [COPY, "seen = loss.clone().detach()", "seen = loss.data.clone()"])
+@pytest.mark.parametrize("shows", ["meter.update(seen.item())", "writer.add_scalar('loss', seen.item(), i)"])
+def test_a_training_loss_that_is_summed_over_the_ranks(copy: str, shows: str) -> None:
+    found = check_told(RULE, train(copy, SUM, shows=shows), reason="ReduceOp.AVG")
+    assert "adds up the losses of all ranks" in found.message
+
+
+def test_a_term_of_the_loss_that_is_summed_over_the_ranks() -> None:
+    loss = "main_loss = loss_of(model(x), y)\nloss = main_loss + 0.1 * model(y).mean()"
+    check_told(RULE, train("seen = main_loss.detach()", SUM, loss=loss), reason="ReduceOp.AVG")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        train(COPY, SUM, "seen = seen / world_size"),
+        train(COPY, SUM, "seen /= dist.get_world_size()"),
+        train(COPY, SUM, shows="meter.update(seen.item() / world_size)"),
+        train(COPY, SUM, shows="meter.update(seen.item(), world_size)"),
+        train(COPY, SUM).replace("{meter.avg:.3f}", "{meter.avg / world_size:.3f}"),
+        train("seen = loss.detach() / world_size", SUM),
+        train(COPY, "dist.all_reduce(seen, op=dist.ReduceOp.AVG)"),
+        train(COPY, "dist.all_reduce(seen, dist.ReduceOp.MAX)"),
+        train(COPY, "dist.all_reduce(seen, group=model.group)"),
+        train(COPY, SUM, loss="loss = loss_of(model(x), y) / world_size"),
+        train(COPY, SUM, loss="loss = loss_of(model(x), y).sum()"),
+        train(COPY, SUM, shows="model.remember(seen)"),
+        train("seen = torch.tensor(len(x))", SUM),
+        train(COPY, SUM).replace("def train", "import torch.nn as nn\nLOSS = nn.L1Loss(reduction='sum')\n\n\ndef train"),
+    ],
+)
+def test_training_losses_that_are_right_or_not_known(source: str) -> None:
+    check_nothing(RULE, source)

@@ -12,6 +12,7 @@ from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.collectives import Collective, collective_at
 from codemods.analysis.variance.paths import path_of, unpacked
 from codemods.record import replace
+from codemods.source import SourceModule
 
 _SAME = frozenset(
     {"item", "cpu", "cuda", "to", "detach", "clone", "float", "double", "half", "long", "int", "numpy", "tolist", "squeeze",
@@ -31,13 +32,17 @@ _NO_OTHER = frozenset({"all_reduce", "reduce"})
 
 
 def is_process_count(frame: Frame, node: ast.expr) -> bool:
+    return is_process_count_in(frame.module, node)
+
+
+def is_process_count_in(module: SourceModule, node: ast.expr) -> bool:
     """True for the number of processes: by a call, by its name, or by a name that holds it."""
     name = last(dotted(node.func if isinstance(node, ast.Call) else node))
     if _PROCESSES.search(name):
         return True
-    bound = bindings_of(frame.module, node) if isinstance(node, ast.Name) else []
+    bound = bindings_of(module, node) if isinstance(node, ast.Name) else []
     if isinstance(node, ast.Attribute):
-        bound = attribute_bindings(frame.module, node)
+        bound = attribute_bindings(module, node)
     values = [b.value for b in bound if b.value is not None and not b.part]
     return bool(values) and all(isinstance(v, ast.Call) and _PROCESSES.search(last(dotted(v.func))) for v in values)
 

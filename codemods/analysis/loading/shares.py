@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-from codemods.analysis.bindings import bindings_of
+from codemods.analysis.bindings import attribute_bindings, bindings_of
 from codemods.analysis.class_index import ClassSite, class_facts
 from codemods.analysis.loading.origins import Origin, made_class, origins
 from codemods.analysis.loading.passes import Pass
@@ -66,7 +66,7 @@ def _is_share(project: Project, origin: Origin, depth: int) -> bool:
     name = qualified(origin.module, call.func)
     if family(name) not in _PACKAGES or last(name) == "DataLoader":
         return True
-    if speaks_of_ranks(project, origin.module, call):
+    if speaks_of_ranks(project, origin.module, call) or any(isinstance(a, ast.Starred) for a in call.args):
         return True
     if last(name) in ("Subset", "random_split", "ConcatDataset", "ChainDataset") and call.args:
         inner = call.args[0]
@@ -80,10 +80,10 @@ def class_speaks_of_ranks(project: Project, site: ClassSite) -> bool:
     facts = class_facts(project, site.module, site.node)
     if facts.unresolved or any(family(n) not in (*_PACKAGES, "abc", "typing", "collections") for n in facts.external):
         return True
-    return any(_WORDS.search(_code(s.module, s.node)) for s in facts.lineage)
+    return any(_WORDS.search(code_of(s.module, s.node)) for s in facts.lineage)
 
 
-def _code(module: SourceModule, node: ast.AST) -> str:
+def code_of(module: SourceModule, node: ast.AST) -> str:
     """The names and texts of a piece of code, without its comments and docstrings."""
     out: list[str] = []
     for inner in walk(node):
@@ -100,8 +100,11 @@ def _code(module: SourceModule, node: ast.AST) -> str:
     return " ".join(out)
 
 
-def speaks_of_ranks(project: Project, module: SourceModule, node: ast.expr) -> bool:
-    """True where an expression, or what its names are given, by callers too, or what is done to them, speaks of ranks."""
+def speaks_of_ranks(project: Project, module: SourceModule, node: ast.expr, *, fields: bool = False) -> bool:
+    """True where an expression, or what its names are given, by callers too, or what is done to them, speaks of ranks.
+
+    fields: of an object's own fields those that are named count; otherwise whatever the function does to the object.
+    """
     todo: list[tuple[SourceModule, ast.AST, int]] = [(module, node, 0)]
     seen: set[int] = set()
     while todo:
@@ -116,10 +119,28 @@ def speaks_of_ranks(project: Project, module: SourceModule, node: ast.expr) -> b
                     return True
             if isinstance(inner, ast.keyword) and _WORDS.search(inner.arg or ""):
                 return True
-            if isinstance(inner, ast.Name) and depth < _DEPTH and "device" not in inner.id and inner.id not in module.imports:
+            if fields and isinstance(inner, ast.Attribute) and depth < _DEPTH and dotted(inner.value) == "self":
+                todo += [(module, v, depth + 1) for v in _kept(module, inner)]
+            if isinstance(inner, ast.Name) and depth < _DEPTH and _is_followed(module, inner, fields=fields):
                 todo += [(m, n, depth + 1) for m, n in _behind(project, module, inner)]
                 todo += [(module, s, _DEPTH) for s in _done_to(module, inner)]
     return False
+
+
+def _is_followed(module: SourceModule, name: ast.Name, *, fields: bool) -> bool:
+    """False for `self` where each field is asked by itself."""
+    return not (fields and name.id == "self") and "device" not in name.id and name.id not in module.imports
+
+
+def _kept(module: SourceModule, field: ast.Attribute) -> list[ast.expr]:
+    """What a field is given, and what is done to it, anywhere in its class."""
+    out = [b.value for b in attribute_bindings(module, field) if b.value is not None]
+    name, owner = dotted(field), module.class_of(field)
+    for read in module.reads_of(field.attr):
+        up = module.parent(read)
+        if isinstance(up, ast.Attribute) and dotted(read) == name and module.class_of(read) is owner:
+            out += _given_to(module, up)
+    return out
 
 
 def _behind(project: Project, module: SourceModule, name: ast.Name) -> list[tuple[SourceModule, ast.expr]]:
@@ -142,12 +163,16 @@ def _done_to(module: SourceModule, name: ast.Name) -> list[ast.expr]:
     for read in module.reads_of(name.id):
         up = module.parent(read)
         if isinstance(up, ast.Attribute) and module.function_of(read) is function and up.value is read:
-            holder = module.parent(up)
-            if isinstance(holder, ast.Call) and holder.func is up:
-                out += holder.args
-            elif isinstance(up.ctx, ast.Store) and isinstance(holder, ast.Assign):
-                out.append(holder.value)
+            out += _given_to(module, up)
     return out
+
+
+def _given_to(module: SourceModule, method: ast.Attribute) -> list[ast.expr]:
+    """The arguments of `x.method(...)`, or the value of `x.attribute = ...`."""
+    holder = module.parent(method)
+    if isinstance(holder, ast.Call) and holder.func is method:
+        return [*holder.args, *(k.value for k in holder.keywords)]
+    return [holder.value] if isinstance(method.ctx, ast.Store) and isinstance(holder, ast.Assign) else []
 
 
 def is_random(project: Project, origin: Origin) -> bool:

@@ -78,7 +78,9 @@ def _follow(project: Project, module: SourceModule, node: ast.AST, seen: set[int
             yield Divided(module, node, _is_reduced(module, node.left, node))
         else:
             yield from _follow(project, module, node.left, seen, depth)
-    elif isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)):
+    elif isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub, ast.Mult)):
+        if isinstance(node.op, ast.Mult) and any(is_world(module, side) for side in (node.left, node.right)):
+            return
         yield from _follow(project, module, node.left, seen, depth)
         yield from _follow(project, module, node.right, seen, depth)
     elif isinstance(node, ast.Call):

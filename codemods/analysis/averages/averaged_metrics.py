@@ -1,0 +1,201 @@
+"""Metrics of a rank's own part of the data that are averaged over the ranks, though a mean of parts is not the metric.
+
+What is reduced is followed back, through names, entries, loops over them and functions of the project, to the call that gives it.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from codemods.analysis.averages.metric_functions import gathers, metric_object, metric_of_parts
+from codemods.analysis.bindings import bindings_of
+from codemods.analysis.call_graph import called_function
+from codemods.analysis.class_index import Role, class_facts
+from codemods.analysis.logged.epoch_numbers import is_kept_to_one_device
+from codemods.analysis.logged.own_programs import evaluates_on_the_whole_set, nobody_fits
+from codemods.analysis.model.signatures import returned
+from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.variance.analysis import variance
+from codemods.analysis.variance.values import Cause
+from codemods.project import Project
+from codemods.record import record
+from codemods.source import FunctionNode, SourceModule, child_nodes, stands_above, walk
+
+_DEPTH = 6
+_CALLS = 2
+
+
+@record
+class Metric:
+    """The call that gives it, and what it gives, in words. own: the arguments of the outermost call, of the rank's own data."""
+
+    module: SourceModule
+    call: ast.Call
+    words: str
+    outer: ast.Call
+
+
+@record
+class Averaged:
+    """at: what averages it over the ranks. in_batches: for each batch."""
+
+    at: ast.Call
+    metric: Metric
+    in_batches: bool
+    logged: bool
+
+
+def averaged_metrics(project: Project, module: SourceModule) -> Iterator[Averaged]:
+    """Those of a file, one for each metric and function."""
+    seen: set[tuple[int, int]] = set()
+    for call, given, logged in (*_reductions(project, module), *_synced(project, module)):
+        function = module.function_of(call)
+        if function is None or gathers(function) or _trains(function):
+            continue
+        metric = _behind(project, module, given, _Search(function))
+        if metric is None or (id(metric.outer), id(function)) in seen:
+            continue
+        if not logged and not _is_own(project, module, metric.outer):
+            continue
+        seen.add((id(metric.outer), id(function)))
+        loop = any(isinstance(up, ast.For) for up in module.ancestors(metric.outer))
+        step = logged and function.name.endswith("_step")
+        yield Averaged(call, metric, step or (not logged and loop), logged)
+
+
+def _trains(function: FunctionNode) -> bool:
+    """True for a function of the training: that such a curve is rough is known."""
+    if "train" in function.name:
+        return True
+    return any(isinstance(n, ast.Attribute) and n.attr in ("backward", "manual_backward") for n in walk(function))
+
+
+def _is_own(project: Project, module: SourceModule, call: ast.Call) -> bool:
+    """True where the metric is worked out of the rank's own data."""
+    for given in (*call.args, *(k.value for k in call.keywords)):
+        value = variance(project).value(module, given)
+        if value.differs and value.cause is Cause.DATA:
+            return True
+    return False
+
+
+# What averages
+
+
+def _reductions(project: Project, module: SourceModule) -> Iterator[tuple[ast.Call, ast.expr, bool]]:
+    """(call, what it averages over the ranks, False): of torch, or of a function of the project that does it and divides."""
+    for call in module.nodes(ast.Call):
+        name = last(dotted(call.func))
+        if "reduce" not in name or not call.args:
+            continue
+        if qualified(module, call.func).startswith("torch.distributed"):
+            if not _takes_one(call):
+                yield call, call.args[0], False
+        elif (site := called_function(project, module, call)) is not None and site.node.name != "__init__":
+            inside = [n for n in walk(site.node) if isinstance(n, ast.Call)]
+            sums = [c for c in inside if qualified(site.module, c.func) == "torch.distributed.all_reduce"]
+            if sums and not any(map(_takes_one, sums)):
+                yield call, call.args[0], False
+
+
+def _takes_one(call: ast.Call) -> bool:
+    """True for the largest or smallest of all ranks."""
+    return any(last(dotted(r)) in ("MAX", "MIN") for r in (*call.args[1:], *(k.value for k in call.keywords)))
+
+
+def _synced(project: Project, module: SourceModule) -> Iterator[tuple[ast.Call, ast.expr, bool]]:
+    """(call, what it logs, True): `self.log(key, value, sync_dist=True)` of a LightningModule that evaluates."""
+    if not module.holds(b"sync_dist"):
+        return
+    if is_kept_to_one_device(project) or nobody_fits(project) or evaluates_on_the_whole_set(project):
+        return
+    for call in module.calls_named("log", "log_dict"):
+        synced = next((k.value for k in call.keywords if k.arg == "sync_dist"), None)
+        if not isinstance(synced, ast.Constant) or synced.value is not True or dotted(call.func).partition(".")[0] != "self":
+            continue
+        owner = module.class_of(call)
+        if owner is None or not class_facts(project, module, owner).is_a(Role.LIGHTNING_MODULE):
+            continue
+        place = 1 if last(dotted(call.func)) == "log" else 0
+        given = next((k.value for k in call.keywords if k.arg in ("value", "dictionary")), None)
+        given = call.args[place] if given is None and len(call.args) > place else given
+        if given is not None and not any(k.arg == "reduce_fx" for k in call.keywords):
+            yield call, given, True
+
+
+# What it is made of
+
+
+class _Search:
+    """One question. function: where it is asked; key: which entry is wanted, None for any; calls: how many were gone into."""
+
+    def __init__(self, function: FunctionNode | None, calls: int = 0) -> None:
+        self.function, self.calls = function, calls
+        self.seen: set[int] = set()
+        self.left = 200
+
+
+def _behind(
+    project: Project, module: SourceModule, node: ast.AST, search: _Search, depth: int = 0, key: object = None
+) -> Metric | None:
+    if id(node) in search.seen or depth > _DEPTH or search.left <= 0:
+        return None
+    search.seen.add(id(node))
+    search.left -= 1
+    if isinstance(node, ast.Call):
+        return _of_call(project, module, node, search, depth, key)
+    if isinstance(node, ast.Dict) and key is not None:
+        picked = [v for k, v in zip(node.keys, node.values, strict=True) if isinstance(k, ast.Constant) and k.value == key]
+        return _behind(project, module, picked[0], search, depth, None) if picked else None
+    if isinstance(node, ast.Subscript):
+        entry = node.slice.value if isinstance(node.slice, ast.Constant) else None
+        return _behind(project, module, node.value, search, depth, entry)
+    if isinstance(node, ast.Name):
+        return _of_name(project, module, node, search, depth, key)
+    return _first(project, module, child_nodes(node), search, depth, key)
+
+
+def _first(
+    project: Project, module: SourceModule, nodes: Iterator[ast.AST] | list[ast.AST], search: _Search, depth: int, key: object
+) -> Metric | None:
+    for node in nodes:
+        if (found := _behind(project, module, node, search, depth, key)) is not None:
+            return found
+    return None
+
+
+def _of_call(
+    project: Project, module: SourceModule, call: ast.Call, search: _Search, depth: int, key: object
+) -> Metric | None:
+    words = metric_of_parts(module, call)
+    owner = module.class_of(call)
+    if not words and owner is not None and search.calls == 0:
+        words = metric_object(project, module, class_facts(project, module, owner), call)
+    if words:
+        return Metric(module, call, words, call)
+    site = called_function(project, module, call)
+    if site is None:
+        held = call.func.value if isinstance(call.func, ast.Attribute) else None
+        return _first(project, module, [*([held] if held is not None else []), *call.args], search, depth + 1, key)
+    if search.calls >= _CALLS or gathers(site.node):
+        return None
+    inner = _Search(site.node, search.calls + 1)
+    for value in returned(site.node, site.module):
+        found = _behind(project, site.module, value, inner, 0, key)
+        if found is not None:
+            return Metric(found.module, found.call, found.words, call)
+    return None
+
+
+def _of_name(project: Project, module: SourceModule, name: ast.Name, search: _Search, depth: int, key: object) -> Metric | None:
+    for bound in bindings_of(module, name):
+        if bound.parameter or module.function_of(bound.node) is not search.function or not stands_above(bound.node, name):
+            continue
+        if isinstance(bound.node, ast.For):
+            found = _behind(project, module, bound.node.iter, search, depth + 1, key)
+        else:
+            found = _behind(project, module, bound.value, search, depth + 1, key) if bound.value is not None else None
+        if found is not None:
+            return found
+    return None

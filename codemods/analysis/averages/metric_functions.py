@@ -1,0 +1,67 @@
+"""Metrics of which a mean over parts of the data is not the metric of the whole: by the function, or object, that gives them."""
+
+from __future__ import annotations
+
+import ast
+
+from codemods.analysis.class_index import ClassFacts
+from codemods.analysis.metric_attributes import metric_named
+from codemods.analysis.names import dotted, family, last, qualified
+from codemods.late_pattern import late
+from codemods.project import Project
+from codemods.source import SourceModule, walk
+
+# Package -> its functions and classes. An accuracy, an error and a loss are means of samples, and stay out.
+_FUNCTIONS = {
+    "sklearn": late(
+        r"^(f1_score|fbeta_score|matthews_corrcoef|roc_auc_score|average_precision_score|precision_score|recall_score|auc|r2_score"
+        r"|cohen_kappa_score|jaccard_score|precision_recall_fscore_support|balanced_accuracy_score|explained_variance_score)$"
+    ),
+    "scipy": late(r"^(pearsonr|spearmanr|kendalltau)$"),
+    "pycocotools": late(r"^COCOeval$"),
+    "seqeval": late(r"^(f1_score|precision_score|recall_score|classification_report)$"),
+    "sacrebleu": late(r"^(corpus_bleu|corpus_chrf|corpus_ter)$"),
+    "nltk": late(r"^corpus_bleu$"),
+}
+_FUNCTIONAL = late(
+    r"^(binary_|multiclass_|multilabel_)?(f1_score|f1|fbeta_score|auroc|average_precision|matthews_corrcoef|cohen_kappa"
+    r"|jaccard_index)$|^(pearson|spearman|concordance)_corrcoef$|^r2_score$"
+)
+_OBJECTS = late(r"\b(?:Binary|Multiclass|Multilabel)?(?:F1Score|F1|FBetaScore|FBeta|AUROC|AveragePrecision|MatthewsCorrCoef"
+                r"|CohenKappa|JaccardIndex|PearsonCorrCoef|SpearmanCorrCoef|R2Score)\(")  # fmt: skip
+_NAMES = {"COCOeval": "the average precisions of COCOeval"}
+
+
+def metric_of_parts(module: SourceModule, call: ast.Call) -> str:
+    """What a call of such a function gives, in words; "" for any other call."""
+    name = qualified(module, call.func)
+    root, end = name.partition(".")[0], last(name)
+    if root in _FUNCTIONS and _FUNCTIONS[root].search(end):
+        return _NAMES.get(end, f"`{end}`")
+    if family(name) in ("torchmetrics", "lightning") and ".functional" in name and _FUNCTIONAL.search(end):
+        return f"`{end}`"
+    return ""
+
+
+def metric_object(project: Project, module: SourceModule, facts: ClassFacts, call: ast.Call) -> str:
+    """As `metric_of_parts`, for the call of an object of torchmetrics that an attribute holds."""
+    name = dotted(call.func)
+    if not name.startswith("self.") or name.count(".") != 1 or not call.args:
+        return ""
+    made = metric_named(project, facts, name.removeprefix("self."))
+    there = project.module(made.path) if made is not None and not made.each_step else None
+    if made is None or there is None:
+        return ""
+    at = [c for c in there.nodes(ast.Call) if c.lineno == made.line and c.args + [k.value for k in c.keywords]]
+    for one in at:
+        found = _OBJECTS.search(there.text_of(one))
+        if found is not None:
+            return f"`{found.group().rstrip('(')}`"
+    return ""
+
+
+def gathers(node: ast.AST) -> bool:
+    """True where a part of the code brings together what all ranks have."""
+    calls = (n for n in walk(node) if isinstance(n, ast.Call))
+    ends = (c.func.attr if isinstance(c.func, ast.Attribute) else dotted(c.func) for c in calls)
+    return any("gather" in end or "synchronize_between" in end for end in ends)

@@ -1,0 +1,114 @@
+"""DDP116: a metric of each rank's own part of the data, averaged over the ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from codemods.analysis.averages.averaged_metrics import Averaged, averaged_metrics
+from codemods.analysis.distribution import is_test_module, may_show_ranks
+from codemods.codemod import DdpCodemod
+from codemods.findings import Evidence, Finding
+from codemods.project import Project
+from codemods.source import SourceModule
+
+_PACKAGES = (b"sklearn", b"scipy", b"pycocotools", b"seqeval", b"sacrebleu", b"nltk", b"torchmetrics")
+
+
+class AveragedMetric(DdpCodemod):
+    """A metric that each rank works out for its own part of the data, and that is averaged over the ranks.
+
+    ## What it does
+    Finds an F1, a precision, a correlation, an AUC, a BLEU or the average precision of COCO (of scikit-learn, SciPy, pycocotools,
+    seqeval, sacrebleu, nltk or torchmetrics) that an evaluation works out for one batch, or for the share of one rank, and then
+    averages over the ranks: with `all_reduce`, a function of the project that does, or Lightning's `sync_dist=True`.
+
+    ## Why it matters
+    The mean of such numbers is not the number of the set. A batch without a positive counts as an F1 of zero, COCOeval takes the
+    boxes of the other ranks for missed. The score is too low, changes with the batch size and the number of GPUs, and picks the
+    best checkpoint.
+
+    ## Example
+    ```python
+    import torch
+    import torch.distributed as dist
+    from sklearn.metrics import f1_score
+    from torch.utils.data import DataLoader
+    from torch.utils.data.distributed import DistributedSampler
+
+
+    @torch.no_grad()
+    def evaluate(model, dataset):
+        loader = DataLoader(dataset, batch_size=8, sampler=DistributedSampler(dataset, shuffle=False))
+        scores = []
+        for x, y in loader:
+            score = torch.tensor(f1_score(y, model(x).argmax(1)))
+            dist.all_reduce(score)
+            scores.append(score.item() / dist.get_world_size())
+        return sum(scores) / len(scores)
+    ```
+
+    ## Use instead
+    ```python
+    import torch
+    import torch.distributed as dist
+    from sklearn.metrics import f1_score
+    from torch.utils.data import DataLoader
+    from torch.utils.data.distributed import DistributedSampler
+
+
+    @torch.no_grad()
+    def evaluate(model, dataset):
+        loader = DataLoader(dataset, batch_size=8, sampler=DistributedSampler(dataset, shuffle=False))
+        seen = []
+        for x, y in loader:
+            seen += zip(y.tolist(), model(x).argmax(1).tolist())
+        parts = [None] * dist.get_world_size()
+        dist.all_gather_object(parts, seen)
+        labels, predictions = zip(*(row for part in parts for row in part))
+        return f1_score(labels, predictions)
+    ```
+
+    ## Safety
+    There is no fix: predictions have to be kept and gathered, or a metric object has to take them.
+
+    ## Refuses
+    - Says nothing of accuracies, errors and losses, whose mean over parts of one size is that of the whole.
+    - Says nothing in a function that trains, or that gathers.
+    - Says nothing where the data are not seen to be the rank's own: each rank may evaluate the whole set.
+    - Says nothing of a maximum or minimum over the ranks, and of `reduce_fx`.
+    - Says nothing under Lightning where every Trainer has one device, or is kept from sharing the data out.
+    - A repository's own tests.
+
+    ## References
+    The documentation of torchmetrics ("Metrics in distributed data parallel mode"); runs on two gloo processes.
+    """
+
+    code = "DDP116"
+    TRIGGERS = ((b"reduce", b"sync_dist"),)
+    READS_TESTS = False
+
+    def is_worth_parsing(self, path: str, project: Project) -> bool:
+        return any(project.files_containing(word) for word in _PACKAGES) and may_show_ranks(project, path)
+
+    def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
+        if is_test_module(module):
+            return
+        for found in averaged_metrics(project, module):
+            yield self._tell(module, found)
+
+    def _tell(self, module: SourceModule, found: Averaged) -> Finding:
+        words, metric = found.metric.words, found.metric
+        of = "of each batch" if found.in_batches else "of each rank's own share"
+        by = "`sync_dist=True` averages" if found.logged else "this averages"
+        evidence = [Evidence("static", "it is worked out of this rank's own data", module.path, metric.outer.lineno)]
+        if metric.call is not metric.outer:
+            evidence.append(Evidence("static", f"{words} is called here", metric.module.path, metric.call.lineno))
+        return self.finding(
+            module,
+            found.at,
+            f"{by} {words} {of} over the ranks: the mean of these is not the metric of the whole set, and changes with the "
+            "number of processes",
+            evidence=evidence,
+            reason="gather predictions and labels of all ranks and work it out once, or log a torchmetrics object, which keeps "
+            "them",
+        )

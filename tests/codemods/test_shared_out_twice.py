@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+import pytest
+
+from codemods.data_loading.shared_out_twice import SharedOutTwice
+from ddpfix.testing import check_nothing, check_told
+
+ACCELERATE = """\
+from accelerate import Accelerator
+from torch.utils.data import DataLoader, Dataset, DistributedSampler
+
+
+class Rows(Dataset):
+    def __init__(self, path, accelerator=None):
+        self.rank, self.world = 0, 1
+        if accelerator is not None:
+            self.rank, self.world = accelerator.process_index, accelerator.num_processes
+        self.rows = {rows}
+
+    def __getitem__(self, index):
+        return self.rows[index]
+
+
+def train(model, optimizer, path):
+    accelerator = Accelerator()
+    data = Rows(path, accelerator)
+    loader = {loader}
+    {prepare}
+    for batch in loader:
+        accelerator.backward(model(batch).mean())
+        optimizer.step()
+"""
+PREPARE = "model, optimizer, loader = accelerator.prepare(model, optimizer, loader)"
+ALL = "list(open(path))"
+ONCE = "share the data out once"
+
+
+def accelerate(loader: str = "DataLoader(data, batch_size=4)", rows: str = ALL, prepare: str = PREPARE) -> str:
+    return ACCELERATE.format(loader=loader, rows=rows, prepare=prepare)
+
+
+def test_a_sampler_of_a_loader_that_is_prepared() -> None:
+    found = check_told(SharedOutTwice, accelerate("DataLoader(data, 4, sampler=DistributedSampler(data))"), reason=ONCE)
+    assert "`accelerator.prepare` in line 20 deals its batches out again" in found.message
+    assert found.evidence[0].text == "a DistributedSampler gives each rank its part"
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        "list(open(path))[self.rank :: self.world]",
+        "[row for i, row in enumerate(open(path)) if i % self.world == self.rank]",
+    ],
+)
+def test_a_data_set_that_takes_the_part_of_its_rank(rows: str) -> None:
+    found = check_told(SharedOutTwice, accelerate(rows=rows), reason=ONCE)
+    assert found.evidence[0].text == "the data set takes the part of its rank"
+
+
+RAW = """\
+import torch.distributed as dist
+from torch.utils.data import DataLoader, DistributedSampler
+
+
+def train(model, files, read):
+    dist.init_process_group("nccl")
+    rank, world_size = dist.get_rank(), dist.get_world_size()
+    own = {own}
+    loader = DataLoader(own, batch_size=4, sampler={sampler})
+    for batch in loader:
+        model(batch).mean().backward()
+"""
+
+
+def raw(own: str = "files[rank::world_size]", sampler: str = "DistributedSampler(own)") -> str:
+    return RAW.format(own=own, sampler=sampler)
+
+
+@pytest.mark.parametrize("sampler", ["DistributedSampler(own)", "DistributedSampler(own, num_replicas=world_size, rank=rank)"])
+def test_a_sampler_over_the_part_of_a_rank(sampler: str) -> None:
+    found = check_told(SharedOutTwice, raw(sampler=sampler), reason=ONCE)
+    assert "this sampler deals it out over the ranks again" in found.message
+
+
+def test_what_is_read_of_the_part_of_a_rank() -> None:
+    check_told(SharedOutTwice, raw("[read(name) for name in files[rank::world_size]]"), reason=ONCE)
+
+
+LIGHTNING = """\
+import lightning.pytorch as pl
+from torch.utils.data import DataLoader
+
+
+class Data(pl.LightningDataModule):
+    def train_dataloader(self):
+        rows = {rows}
+        return DataLoader(rows, batch_size=4)
+
+
+def main(model):
+    pl.Trainer(devices={devices}{more}).fit(model, datamodule=Data())
+"""
+
+
+OWN_ROWS = "self.rows[self.trainer.global_rank :: self.trainer.world_size]"
+
+
+def lightning(rows: str = OWN_ROWS, devices: str = "4", more: str = "") -> str:
+    return LIGHTNING.format(rows=rows, devices=devices, more=more)
+
+
+def test_a_part_that_lightning_shares_out() -> None:
+    found = check_told(SharedOutTwice, lightning(), reason=ONCE)
+    assert "Lightning puts a sampler in" in found.message
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        accelerate(),
+        accelerate("DataLoader(data, 4, sampler=DistributedSampler(data))", prepare="model = accelerator.prepare(model)"),
+        accelerate(rows="list(open(path))[self.rank]"),
+        accelerate(rows="list(open(path))[:: self.world]"),
+        accelerate(rows="[row for i, row in enumerate(open(path)) if i % 10 == 0]"),
+        accelerate("DataLoader(data, 4, sampler=sampler_of(data))"),
+        raw("files"),
+        raw("files[:1000]"),
+        raw(sampler="DistributedSampler(files)"),
+        raw(sampler="None"),
+        raw(sampler="DistributedSampler(own, num_replicas=local_size, rank=local_rank)"),
+        lightning("self.rows"),
+        lightning(devices="1"),
+        lightning(more=", use_distributed_sampler=False"),
+        lightning().replace("train_dataloader", "val_dataloader"),
+    ],
+)
+def test_what_is_shared_out_once(source: str) -> None:
+    check_nothing(SharedOutTwice, source)
+
+
+def test_tests_of_a_repository() -> None:
+    check_nothing(SharedOutTwice, raw(), path="tests/test_data.py")
