@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import sys
+import tempfile
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -29,6 +30,7 @@ from ddpfix.discovery import Tree
 from ddpfix.prove.compare import weights_that_differ
 from ddpfix.prove.ranks import Ended, Start, run_ranks, spawned
 from ddpfix.settings import Settings
+from tests.proofs import warm_command
 from tests.proofs.expectation import FileCheck, Proof, Run
 from tests.proofs.warm import Warm
 
@@ -68,7 +70,8 @@ _IMPORTS = {
                      "transformers.models.gpt2.modeling_gpt2"],
     "accelerate": ["accelerate"],
 }  # fmt: skip
-_warm: dict[tuple[str, ...], Warm] = {}
+_warm: dict[tuple[str, ...], Warm] = {}  # by what watches the ranks, and the modules that are imported
+_commands: dict[tuple[str, ...], str] = {}
 _lock = threading.Lock()
 
 
@@ -83,13 +86,32 @@ def starter(proof: Proof) -> Start:
 
 def forked(*modules: str) -> Start:
     """Ranks as forks of a process that has these modules imported; there is one for all tests that ask for the same."""
-    if os.environ.get("DDPFIX_PROOFS_COLD"):
-        return spawned
+    return spawned if os.environ.get("DDPFIX_PROOFS_COLD") else warm("_ddpfix_tracer", *modules).start
+
+
+def warm(injected: str, *modules: str) -> Warm:
+    """The process that has these modules imported, watched by `injected` (`warm.INJECTED`)."""
+    key = (injected, *modules)
     with _lock:
-        if modules not in _warm:
-            _warm[modules] = Warm(modules, base_env())
-            atexit.register(_warm[modules].close)
-        return _warm[modules].start
+        if key not in _warm:
+            _warm[key] = Warm(modules, base_env(), injected)
+            atexit.register(_warm[key].close)
+        return _warm[key]
+
+
+def warm_python(injected: str, *modules: str) -> str:
+    """A command to give where a test would give `sys.executable`: its processes have those of these modules that there are."""
+    if os.environ.get("DDPFIX_PROOFS_COLD"):
+        return sys.executable
+    there = tuple(m for m in modules if importlib.util.find_spec(m.partition(".")[0]))
+    key = (injected, *there)
+    ready = warm(*key)
+    with _lock:
+        if key not in _commands:
+            folder = tempfile.TemporaryDirectory(prefix="ddpfix-python-")
+            atexit.register(folder.cleanup)
+            _commands[key] = warm_command.made(Path(folder.name), ready)
+        return _commands[key]
 
 
 def missing(proof: Proof) -> list[str]:

@@ -1,7 +1,7 @@
 """A process that has imported the frameworks once and forks the ranks of many runs: an import costs five seconds of CPU.
 
 Each rank is a process of its own, in its own session, that runs the real script as `__main__` from its first line, under the
-real tracer; only the modules that it imports are there already. `DDPFIX_PROOFS_COLD=1` starts every rank afresh instead.
+real tracer (or the probe, or neither); only the modules that it imports are there already. `DDPFIX_PROOFS_COLD=1` starts every rank afresh instead.
 
     warm = Warm(python, ["torch", "lightning.pytorch"]); run_ranks(..., start=warm.start)
 """
@@ -9,6 +9,7 @@ real tracer; only the modules that it imports are there already. `DDPFIX_PROOFS_
 from __future__ import annotations
 
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -17,26 +18,29 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from ddpfix.diagnosis.probe import INJECTED as PROBE
 from ddpfix.prove.ranks import TRACER, Launch, Process, spawned
 
 FORKING = Path(__file__).with_name("forking.py")
+INJECTED = {"_ddpfix_tracer": (TRACER,), "_ddpfix_probe": (TRACER, PROBE), "": ()}  # what watches a rank -> its folders
 
 
 class Warm:
     """The forking process, seen from the tests."""
 
-    def __init__(self, modules: Sequence[str], env: dict[str, str]) -> None:
+    def __init__(self, modules: Sequence[str], env: dict[str, str], injected: str = "_ddpfix_tracer") -> None:
         mine, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._socket = mine
         self._lock = threading.Lock()
         self._ended: dict[int, int] = {}
-        command = [sys.executable, str(FORKING), str(TRACER), str(theirs.fileno()), *modules]
+        folders = os.pathsep.join(map(str, INJECTED[injected]))
+        command = [sys.executable, str(FORKING), injected, folders, str(theirs.fileno()), *modules]
         self._process = subprocess.Popen(command, pass_fds=[theirs.fileno()], env=env, stdin=subprocess.DEVNULL)
         theirs.close()
 
     def start(self, launch: Launch, stdout: int, stderr: int) -> Process:
-        """Start a rank: `python script arguments` by a fork, any other command in the ordinary way."""
-        if launch.command[0] != sys.executable or launch.command[1].startswith("-"):
+        """Start a rank: `python script arguments` or `python -m …` by a fork, any other command in the ordinary way."""
+        if launch.command[0] != sys.executable or (launch.command[1].startswith("-") and launch.command[1] != "-m"):
             return spawned(launch, stdout, stderr)
         words = {"command": launch.command[1:], "cwd": str(launch.cwd), "env": dict(launch.env)}
         with self._lock:
