@@ -77,6 +77,8 @@ def become(words: dict[str, Any], fds: Sequence[int], injected: str) -> None:
     if path is not None:
         os.environ["PYTHONPATH"] = path
     os.environ.pop("DDPFIX_INJECTED", None)
+    if "torch.distributed" in sys.modules:  # what it read of the environment when it was imported
+        sys.modules["torch.distributed"].set_debug_level_from_env()
     if injected:
         sys.modules[injected].begin()
     random.seed()

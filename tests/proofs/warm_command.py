@@ -26,6 +26,8 @@ COMMAND = """\
 #!{python} -IS
 import json, os, signal, socket, sys
 words = sys.argv[1:]
+if words[:1] == ["-u"]:  # torchrun gives it; the forks have PYTHONUNBUFFERED
+    del words[0]
 if not words or (words[0].startswith("-") and words[0] != "-m"):
     os.execv({python!r}, [{python!r}, *words])
 link = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
