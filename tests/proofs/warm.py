@@ -1,7 +1,8 @@
 """A process that has imported the frameworks once and forks the ranks of many runs: an import costs five seconds of CPU.
 
 Each rank is a process of its own, in its own session, that runs the real script as `__main__` from its first line, under the
-real tracer (or the probe, or neither); only the modules that it imports are there already. `DDPFIX_PROOFS_COLD=1` starts every rank afresh instead.
+real tracer, the probe or neither; only the modules that it imports are there already. `DDPFIX_PROOFS_COLD=1` starts every rank
+afresh instead.
 
     warm = Warm(python, ["torch", "lightning.pytorch"]); run_ranks(..., start=warm.start)
 """
