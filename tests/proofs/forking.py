@@ -10,6 +10,7 @@ import gc
 import importlib
 import json
 import os
+import random
 import runpy
 import socket
 import sys
@@ -19,19 +20,23 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 
-def serve(injected: str, folders: Sequence[str], link: socket.socket, modules: Sequence[str]) -> None:
-    """Import, then fork a rank for each request until the other end closes. injected: the package that watches, or ""."""
+def watched(injected: str, folders: Sequence[str]) -> None:
+    """Let the package `injected` watch all that is imported from now on; "" for none."""
     if injected:
         sys.path[:0] = folders
         importlib.import_module(injected).start()
         sys.path[:] = [p for p in sys.path if p not in folders]
+
+
+def serve(injected: str, link: socket.socket, modules: Sequence[str]) -> NoReturn:
+    """Import, then fork for each request until the other end closes: a rank, or a process that imports more and serves, too."""
     for name in modules:
         __import__(name)
     gc.freeze()  # no collection in a rank goes through what was imported here, which would also unshare its memory
     while True:
         data, fds, _, _ = socket.recv_fds(link, 1 << 20, 2)
         if not data:
-            return
+            os._exit(0)
         words = json.loads(data)
         if "ask" in words:
             link.send(json.dumps({"asked": 1, "ended": _reaped()}).encode())
@@ -39,8 +44,9 @@ def serve(injected: str, folders: Sequence[str], link: socket.socket, modules: S
         pid = os.fork()
         if pid == 0:
             link.close()
+            if "import" in words:
+                serve(injected, socket.socket(fileno=fds[0]), words["import"])
             become(words, fds, injected)
-            return
         for fd in fds:
             os.close(fd)
         link.send(json.dumps({"started": pid, "ended": _reaped()}).encode())
@@ -58,13 +64,11 @@ def _reaped() -> dict[int, int]:
         out[pid] = os.waitstatus_to_exitcode(status)
 
 
-def become(words: dict[str, Any], fds: Sequence[int], injected: str) -> None:
+def become(words: dict[str, Any], fds: Sequence[int], injected: str) -> NoReturn:
     """Turn this fork into `python script arguments`: session, streams, folder, environment, path, `__main__`.
 
     Or into `python -m module arguments`.
     """
-    import random
-
     os.setsid()
     os.dup2(fds[0], 1)
     os.dup2(fds[1], 2)
@@ -81,7 +85,7 @@ def become(words: dict[str, Any], fds: Sequence[int], injected: str) -> None:
         sys.modules["torch.distributed"].set_debug_level_from_env()
     if injected:
         sys.modules[injected].begin()
-    random.seed()
+    reseed()
     script, *arguments = words["command"]
     main = types.ModuleType("__main__")
     sys.modules["__main__"] = main
@@ -95,6 +99,15 @@ def become(words: dict[str, Any], fds: Sequence[int], injected: str) -> None:
     with open(script, "rb") as file:
         code = compile(file.read(), script, "exec")
     _end(_ran(lambda: exec(code, main.__dict__)))
+
+
+def reseed() -> None:
+    """Give this fork random numbers of its own, as a process that imports these modules has; they import nothing here."""
+    random.seed()
+    if "numpy.random" in sys.modules:
+        sys.modules["numpy.random"].seed()
+    if "torch" in sys.modules:
+        sys.modules["torch"].default_generator.seed()
 
 
 def _ran(program: Callable[[], object]) -> int:
@@ -128,4 +141,5 @@ def _end(status: int) -> NoReturn:
 
 
 if __name__ == "__main__":
-    serve(sys.argv[1], sys.argv[2].split(os.pathsep), socket.socket(fileno=int(sys.argv[3])), sys.argv[4:])
+    watched(sys.argv[1], sys.argv[2].split(os.pathsep))
+    serve(sys.argv[1], socket.socket(fileno=int(sys.argv[3])), sys.argv[4:])

@@ -75,28 +75,41 @@ _commands: dict[tuple[str, ...], str] = {}
 _lock = threading.Lock()
 
 
+TORCH = ("torch", "torch._dynamo")  # DistributedDataParallel imports the second: 1.3 s of CPU a rank with torch 2.13
+
+
 def starter(proof: Proof) -> Start:
-    """How the ranks of a proof are started: forked from a process that has its frameworks imported, or afresh."""
-    if proof.cold:
-        return spawned
-    # DistributedDataParallel imports torch._dynamo when it is made: 1.3 s of CPU a rank with torch 2.13
+    """How the ranks of a proof are started: forked from a process that has its frameworks imported."""
     beforehand = sorted(set(proof.needs) - set(proof.imports_itself))
-    return forked("torch", "torch._dynamo", *(m for need in beforehand for m in _IMPORTS.get(need, ())))
+    modules = (*TORCH, *(m for need in beforehand for m in _IMPORTS.get(need, ())))
+    if not proof.own_hashes:
+        return forked(*modules)
+    return lambda launch, out, err: forked(*modules, copy=int(launch.env.get("RANK", "0")))(launch, out, err)
 
 
-def forked(*modules: str) -> Start:
-    """Ranks as forks of a process that has these modules imported; there is one for all tests that ask for the same."""
-    return spawned if os.environ.get("DDPFIX_PROOFS_COLD") else warm("_ddpfix_tracer", *modules).start
+def forked(*modules: str, copy: int = 0) -> Start:
+    """Ranks as forks of a process that has these modules imported; there is one for all tests that ask for the same.
+
+    copy: those of another one hash texts with another seed.
+    """
+    return spawned if os.environ.get("DDPFIX_PROOFS_COLD") else warm("_ddpfix_tracer", *modules, copy=copy).start
 
 
-def warm(injected: str, *modules: str) -> Warm:
+def warm(injected: str, *modules: str, copy: int = 0) -> Warm:
     """The process that has these modules imported, watched by `injected` (`warm.INJECTED`)."""
-    key = (injected, *modules)
     with _lock:
-        if key not in _warm:
-            _warm[key] = Warm(modules, base_env(), injected)
-            atexit.register(_warm[key].close)
-        return _warm[key]
+        return _ready(injected, modules, copy)
+
+
+def _ready(injected: str, modules: tuple[str, ...], copy: int) -> Warm:
+    key = (injected, *modules, str(copy))
+    if key not in _warm:
+        more = modules[len(TORCH) :] if modules[: len(TORCH)] == TORCH else ()
+        _warm[key] = (
+            _ready(injected, TORCH, copy).with_more(more) if more else Warm.begun(modules, base_env(), injected)
+        )  # fmt: skip
+        atexit.register(_warm[key].close)
+    return _warm[key]
 
 
 def warm_python(injected: str, *modules: str) -> str:
