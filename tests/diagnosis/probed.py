@@ -8,7 +8,7 @@ from pathlib import Path
 
 from codemods.evidence import EvidenceFile, from_json
 from tests.programs import ddpfix
-from tests.proofs.harness import warm_python
+from tests.proofs.harness import TORCH, warm_python
 
 QUIET = {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "CUDA_VISIBLE_DEVICES": "", "TOKENIZERS_PARALLELISM": "false"}
 
@@ -162,7 +162,7 @@ def with_branch(source: str) -> str:
 
 # what the programs import, beyond the first module of each framework
 MODULES = (
-    "torch", "torch._dynamo", "lightning.pytorch", "transformers", "transformers.trainer",
+    *TORCH, "lightning.pytorch", "transformers", "transformers.trainer",
     "transformers.models.bert.modeling_bert", "accelerate",
 )  # fmt: skip
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.gitrepos import make, own_settings, sh
 from tests.programs import ddpfix
-from tests.proofs.harness import warm_python
+from tests.proofs.harness import TORCH, warm_python
 from tests.prove.programs import needs_torch
 
 LOGS = Path(__file__).parent / "logs"
@@ -210,7 +210,7 @@ def test_a_run_fails_is_diagnosed_repaired_and_runs(tmp_path: Path) -> None:
 
 def torchrun(repo: Path) -> str:
     """What the program prints as two ranks. PYTHON_EXEC: the Python that torchrun starts them with."""
-    python = warm_python("", "torch", "torch._dynamo")
+    python = warm_python("", *TORCH)
     names = {"OMP_NUM_THREADS": "1", "TORCH_DISTRIBUTED_DEBUG": "INFO", "PYTHONDONTWRITEBYTECODE": "1", "PYTHON_EXEC": python}
     launcher = [python, "-m", "torch.distributed.run", "--standalone", "--local-addr", "127.0.0.1"]
     command = [*launcher, "--nproc_per_node=2", "train.py"]
