@@ -67,7 +67,7 @@ def _reaped() -> dict[int, int]:
 def become(words: dict[str, Any], fds: Sequence[int], injected: str) -> NoReturn:
     """Turn this fork into `python script arguments`: session, streams, folder, environment, path, `__main__`.
 
-    Or into `python -m module arguments`.
+    Or into `python -m module arguments`, with `-P` before it or without.
     """
     os.setsid()
     os.dup2(fds[0], 1)
@@ -89,9 +89,13 @@ def become(words: dict[str, Any], fds: Sequence[int], injected: str) -> NoReturn
     script, *arguments = words["command"]
     main = types.ModuleType("__main__")
     sys.modules["__main__"] = main
+    if script == "-P":  # no folder of the program on the path
+        script, *arguments = arguments
+        del sys.path[0]
+    elif script == "-m":
+        sys.path[0] = os.getcwd()
     if script == "-m":
         sys.argv = arguments
-        sys.path[0] = os.getcwd()
         _end(_ran(lambda: runpy.run_module(arguments[0], run_name="__main__", alter_sys=True)))
     sys.argv = [script, *arguments]
     sys.path[0] = os.path.dirname(os.path.abspath(script))

@@ -52,7 +52,7 @@ class Warm:
 
     def start(self, launch: Launch, stdout: int, stderr: int) -> Process:
         """Start a rank: `python script arguments` or `python -m …` by a fork, any other command in the ordinary way."""
-        if launch.command[0] != sys.executable or (launch.command[1].startswith("-") and launch.command[1] != "-m"):
+        if launch.command[0] != sys.executable or (launch.command[1].startswith("-") and launch.command[1] not in ("-m", "-P")):
             return spawned(launch, stdout, stderr)
         words = {"command": launch.command[1:], "cwd": str(launch.cwd), "env": dict(launch.env)}
         return Forked(self, self._fork(words, stdout, stderr))

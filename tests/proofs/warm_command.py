@@ -28,7 +28,7 @@ import json, os, signal, socket, sys
 words = sys.argv[1:]
 if words[:1] == ["-u"]:  # torchrun gives it; the forks have PYTHONUNBUFFERED
     del words[0]
-if not words or (words[0].startswith("-") and words[0] != "-m"):
+if not words or (words[0].startswith("-") and words[0] != "-m" and words[:2] != ["-P", "-m"]):
     os.execv({python!r}, [{python!r}, *words])
 link = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 link.connect({place!r})
