@@ -9,7 +9,7 @@ WORKERS ?= 2
 SPREAD = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 PIP = -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test lint types tests faults mutations proofs proofs-all install install-torch docs bench soak clean
+.PHONY: demo test quick lint types tests faults mutations proofs proofs-all install install-torch docs bench soak clean
 
 demo: $(DEMO)/done
 	fixtures/demo.sh $(abspath $(DEMO))/bin/ddpfix
@@ -17,6 +17,10 @@ demo: $(DEMO)/done
 # mypy runs beside the tests: it takes one core for a minute, and they wait for their ranks now and then
 test: install install-torch lint
 	$(MAKE) --no-print-directory --jobs=2 types tests
+
+# lint, types and the tests of what changed since the branch left main, in under a minute; BASE=<commit>: since then
+quick: install
+	BASE=$(BASE) $(BIN)/python -m tests.quick
 
 install: $(VENV)/dev
 install-torch: $(VENV)/torch

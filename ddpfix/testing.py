@@ -17,6 +17,7 @@ import sys
 import tempfile
 import textwrap
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 from codemods.codemod import DdpCodemod
@@ -50,7 +51,13 @@ def plugged_in(path: Path) -> list[type[DdpCodemod]]:
 
 def gate_open(codemod: DdpCodemod, module: SourceModule) -> bool:
     """True if the byte gate lets this file through to the codemod."""
-    return bool(Gate([codemod]).open_for(module.data, module.path if isinstance(module, TextFile) else ""))
+    return bool(_gate(type(codemod)).open_for(module.data, module.path if isinstance(module, TextFile) else ""))
+
+
+@cache
+def _gate(codemod: type[DdpCodemod]) -> Gate:
+    """Made once: with hundreds of words it takes longer than a small test."""
+    return Gate([codemod()])
 
 
 def findings_of(

@@ -32,7 +32,7 @@ def subjects(repo: Path) -> list[str]:
 
 def test_apply_commits_a_codemod_a_commit_then_the_summary_and_switches(tmp_path: Path) -> None:
     repo = make(tmp_path, FILES)
-    done = ddpfix(repo, "apply", ".")
+    done = ddpfix(repo, "apply", ".", afresh=True)
     assert done.returncode == 0, done.stderr
     assert sh(repo, "branch", "--show-current") == BRANCH
     made = subjects(repo)

@@ -13,13 +13,19 @@ from pathlib import Path
 
 import pytest
 
+from tests import programs
 from tests.gitrepos import make, own_settings, put, sh
-from tests.programs import FIXED, MODULE, PLAIN, ddpfix
+from tests.programs import FIXED, MODULE, PLAIN
 
 
 @pytest.fixture(autouse=True)
 def _own_git(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     own_settings(monkeypatch, tmp_path)
+
+
+def ddpfix(folder: Path, *arguments: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[bytes]:
+    """Here each command imports all that it needs for itself."""
+    return programs.ddpfix(folder, *arguments, env=env, afresh=True)
 
 
 def text(data: bytes) -> str:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 from codemods.evidence import EvidenceFile, from_json
 from tests.programs import ddpfix
+from tests.proofs.harness import TORCH, warm_python
 
 QUIET = {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "CUDA_VISIBLE_DEVICES": "", "TOKENIZERS_PARALLELISM": "false"}
 
@@ -160,19 +160,31 @@ def with_branch(source: str) -> str:
     return source.replace("# aux: ", "")
 
 
+# what the programs import, beyond the first module of each framework
+MODULES = (
+    *TORCH, "lightning.pytorch", "transformers", "transformers.trainer",
+    "transformers.models.bert.modeling_bert", "accelerate",
+)  # fmt: skip
+
+
 def plain(folder: Path, source: str) -> subprocess.CompletedProcess[bytes]:
-    """The program as its author runs it."""
+    """The program as its author runs it: nothing of ddpfix is in its process."""
     (folder / "train.py").write_text(source)
-    return subprocess.run(
-        [sys.executable, "train.py"], cwd=folder, capture_output=True, check=False, env={**os.environ, **QUIET}
-    )  # fmt: skip
+    command = [warm_python("", *MODULES), "train.py"]
+    return subprocess.run(command, cwd=folder, capture_output=True, check=False, env={**os.environ, **QUIET})
+
+
+def watched_python() -> str:
+    """A Python that has imported the frameworks, with the probe's hook there first."""
+    return warm_python("_ddpfix_probe", *MODULES)
 
 
 def probe(
-    folder: Path, source: str, *words: str, command: tuple[str, ...] = (sys.executable, "train.py")
+    folder: Path, source: str, *words: str, command: tuple[str, ...] = ()
 ) -> tuple[subprocess.CompletedProcess[bytes], EvidenceFile | None]:
     """`ddpfix probe` as a user runs it, and what it wrote."""
     (folder / "train.py").write_text(source)
+    command = command or (watched_python(), "train.py")
     done = ddpfix(folder, "probe", *words, "--out", "seen.json", "--", *command, env=QUIET)
     seen = folder / "seen.json"
     return done, from_json(seen.read_text(), file="seen.json") if seen.exists() else None

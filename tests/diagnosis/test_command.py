@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.gitrepos import make, own_settings, sh
 from tests.programs import ddpfix
+from tests.proofs.harness import TORCH, warm_python
 from tests.prove.programs import needs_torch
 
 LOGS = Path(__file__).parent / "logs"
@@ -209,9 +209,10 @@ def test_a_run_fails_is_diagnosed_repaired_and_runs(tmp_path: Path) -> None:
 
 
 def torchrun(repo: Path) -> str:
-    """What the program prints as two ranks."""
-    names = {"OMP_NUM_THREADS": "1", "TORCH_DISTRIBUTED_DEBUG": "INFO", "PYTHONDONTWRITEBYTECODE": "1"}
-    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--local-addr", "127.0.0.1"]
+    """What the program prints as two ranks. PYTHON_EXEC: the Python that torchrun starts them with."""
+    python = warm_python("", *TORCH)
+    names = {"OMP_NUM_THREADS": "1", "TORCH_DISTRIBUTED_DEBUG": "INFO", "PYTHONDONTWRITEBYTECODE": "1", "PYTHON_EXEC": python}
+    launcher = [python, "-m", "torch.distributed.run", "--standalone", "--local-addr", "127.0.0.1"]
     command = [*launcher, "--nproc_per_node=2", "train.py"]
     done = subprocess.run(
         command, cwd=repo, env={**os.environ, **names}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=180, check=False

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from codemods.evidence import from_json
-from tests.diagnosis.probed import ACCELERATE, HF, LIGHTNING, QUIET, RAW, last_line, plain, probe, with_branch
+from tests.diagnosis.probed import ACCELERATE, HF, LIGHTNING, QUIET, RAW, last_line, plain, probe, watched_python, with_branch
 from tests.gitrepos import make, own_settings, put, sh
 from tests.programs import ddpfix
 from tests.prove.programs import needs_torch
@@ -49,7 +49,8 @@ def test_the_branch_is_named(
     tmp_path: Path, source: str, framework: str, model: str, never: tuple[str, ...], sometimes: tuple[str, ...], made: str
 ) -> None:
     text = with_branch(source)
-    done, evidence = probe(tmp_path, text, "--steps", "20")
+    # a Python of its own, which imports the framework under the hook: the other tests fork one that has done so
+    done, evidence = probe(tmp_path, text, "--steps", "20", command=(sys.executable, "train.py"))
     assert done.returncode == 0, done.stderr.decode()
     assert evidence is not None
     (row,) = evidence.observed
@@ -193,7 +194,7 @@ def test_torchrun_spawn_and_nccl_become_one_process(tmp_path: Path) -> None:
     own = with_branch(RAW).replace(
         'os.environ.update(RANK="0", WORLD_SIZE="1", MASTER_ADDR="127.0.0.1", MASTER_PORT="0")\n', ""
     ).replace('"gloo"', '"nccl"')  # fmt: skip
-    command = (sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "4", "train.py")
+    command = (watched_python(), "-m", "torch.distributed.run", "--nproc_per_node", "4", "train.py")
     done, evidence = probe(tmp_path, "import os\nassert os.environ['LOCAL_RANK'] == '0'\n" + own, "--steps", "5", command=command)
     assert done.returncode == 0, done.stderr.decode()
     assert evidence is not None and evidence.observed[0].never == ("aux.weight", "aux.bias")

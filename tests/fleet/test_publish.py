@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ from tests.bot.conftest import FILES, IDENTITY, TOKEN, clock, forge
 from tests.bot.github_forge import GitHubForge
 from tests.fleet.conftest import Fleet
 from tests.fleet.test_run import rows
+from tests.gitrepos import own_settings
 
 __all__ = ["clock", "forge"]
 SLUGS = [f"team/model-{number}" for number in range(5)]
@@ -41,16 +43,31 @@ class Campaign:
         return [slug for slug in SLUGS if any(pull["state"] == "open" for pull in self.forge.repos[slug].pulls.values())]
 
 
-@pytest.fixture
-def campaign(fleet: Fleet, forge: GitHubForge, tmp_path: Path, request: pytest.FixtureRequest) -> Campaign:
-    made = Campaign(fleet, forge)
-    done = made("plan", "repos.txt", "--server", forge.url, "--select", "DDP101", "--name", "metrics")
-    assert done.returncode == 0, done.stderr
-    done = made("run")
+@pytest.fixture(scope="module")
+def ran(forge: GitHubForge, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a campaign that has looked at its repositories, and the state of that."""
+    folder = tmp_path_factory.mktemp("ran")
+    (folder / "fleet").mkdir()
+    with pytest.MonkeyPatch.context() as patch:
+        own_settings(patch, folder / "home")
+        patch.setenv("DDPFIX_STATE", str(folder / "state"))
+        made = Campaign(Fleet(folder / "fleet"), forge)
+        done = made("plan", "repos.txt", "--server", forge.url, "--select", "DDP101", "--name", "metrics")
+        assert done.returncode == 0, done.stderr
+        done = made("run")
     assert {name: row["safe"] for name, row in rows(done.stdout).items()} == {
         slug.partition("/")[2]: int(slug != SLUGS[1]) for slug in SLUGS
     }, done.stdout
-    return made
+    return folder
+
+
+@pytest.fixture
+def campaign(fleet: Fleet, forge: GitHubForge, tmp_path: Path, ran: Path) -> Campaign:
+    """The same in folders of its own; the repositories on the forge are made again, with the same commits."""
+    for name in ("fleet", "state"):
+        if (ran / name).exists():
+            shutil.copytree(ran / name, tmp_path / name, dirs_exist_ok=True)
+    return Campaign(fleet, forge)
 
 
 def test_waves_hold_what_they_say_and_stop_where_people_refuse(campaign: Campaign) -> None:

@@ -113,7 +113,7 @@ class Proof:
     versions: Mapping[str, str] = field(default_factory=dict)  # distribution -> what of it the outcome holds for: ">=2"
     launch_timeout: float = 300
     env: Mapping[str, str] = field(default_factory=dict)
-    cold: bool = False
+    own_hashes: bool = False  # the ranks hash texts with seeds of their own, as processes do that are started one by one
     imports_itself: tuple[str, ...] = ()  # of needs: what reads the rank when it is imported, so each rank imports it afresh
     probe: int = 0  # steps that `ddpfix probe` watches before the fix, which then weighs what it saw
     before: Run | None = None

@@ -1,36 +1,42 @@
 """The process that imports the frameworks once and turns its forks into ranks; the other end is in warm.py.
 
-It imports nothing of ddpfix but the tracer, as a rank does that is started afresh.
+It imports nothing of ddpfix but what is put into a rank that is started afresh: the tracer, the probe, or nothing.
 """
 
 from __future__ import annotations
 
 import atexit
 import gc
+import importlib
 import json
 import os
+import random
+import runpy
 import socket
 import sys
 import threading
 import types
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 
-def serve(tracer: str, link: socket.socket, modules: Sequence[str]) -> None:
-    """Import, then fork a rank for each request until the other end closes."""
-    sys.path.insert(0, tracer)
-    import _ddpfix_tracer
+def watched(injected: str, folders: Sequence[str]) -> None:
+    """Let the package `injected` watch all that is imported from now on; "" for none."""
+    if injected:
+        sys.path[:0] = folders
+        importlib.import_module(injected).start()
+        sys.path[:] = [p for p in sys.path if p not in folders]
 
-    _ddpfix_tracer.start()
-    sys.path.remove(tracer)
+
+def serve(injected: str, link: socket.socket, modules: Sequence[str]) -> NoReturn:
+    """Import, then fork for each request until the other end closes: a rank, or a process that imports more and serves, too."""
     for name in modules:
         __import__(name)
     gc.freeze()  # no collection in a rank goes through what was imported here, which would also unshare its memory
     while True:
         data, fds, _, _ = socket.recv_fds(link, 1 << 20, 2)
         if not data:
-            return
+            os._exit(0)
         words = json.loads(data)
         if "ask" in words:
             link.send(json.dumps({"asked": 1, "ended": _reaped()}).encode())
@@ -38,8 +44,9 @@ def serve(tracer: str, link: socket.socket, modules: Sequence[str]) -> None:
         pid = os.fork()
         if pid == 0:
             link.close()
-            become(words, fds)
-            return
+            if "import" in words:
+                serve(injected, socket.socket(fileno=fds[0]), words["import"])
+            become(words, fds, injected)
         for fd in fds:
             os.close(fd)
         link.send(json.dumps({"started": pid, "ended": _reaped()}).encode())
@@ -57,12 +64,11 @@ def _reaped() -> dict[int, int]:
         out[pid] = os.waitstatus_to_exitcode(status)
 
 
-def become(words: dict[str, Any], fds: Sequence[int]) -> None:
-    """Turn this fork into `python script arguments`: session, streams, folder, environment, path, `__main__`."""
-    import random
+def become(words: dict[str, Any], fds: Sequence[int], injected: str) -> NoReturn:
+    """Turn this fork into `python script arguments`: session, streams, folder, environment, path, `__main__`.
 
-    import _ddpfix_tracer
-
+    Or into `python -m module arguments`, with `-P` before it or without.
+    """
     os.setsid()
     os.dup2(fds[0], 1)
     os.dup2(fds[1], 2)
@@ -71,33 +77,55 @@ def become(words: dict[str, Any], fds: Sequence[int]) -> None:
     os.chdir(words["cwd"])
     os.environ.clear()
     os.environ.update(words["env"])
-    path = os.environ.pop("DDPFIX_TRACE_PYTHONPATH")
-    os.environ["PYTHONPATH"] = path
-    _ddpfix_tracer.begin()
-    random.seed()
+    path = os.environ.pop("DDPFIX_TRACE_PYTHONPATH", None)
+    if path is not None:
+        os.environ["PYTHONPATH"] = path
+    os.environ.pop("DDPFIX_INJECTED", None)
+    if "torch.distributed" in sys.modules:  # what it read of the environment when it was imported
+        sys.modules["torch.distributed"].set_debug_level_from_env()
+    if injected:
+        sys.modules[injected].begin()
+    reseed()
     script, *arguments = words["command"]
+    main = types.ModuleType("__main__")
+    sys.modules["__main__"] = main
+    if script == "-P":  # no folder of the program on the path
+        script, *arguments = arguments
+        del sys.path[0]
+    elif script == "-m":
+        sys.path[0] = os.getcwd()
+    if script == "-m":
+        sys.argv = arguments
+        _end(_ran(lambda: runpy.run_module(arguments[0], run_name="__main__", alter_sys=True)))
     sys.argv = [script, *arguments]
     sys.path[0] = os.path.dirname(os.path.abspath(script))
-    main = types.ModuleType("__main__")
     main.__dict__.update(__file__=os.path.abspath(script), __builtins__=__builtins__)
-    sys.modules["__main__"] = main
     with open(script, "rb") as file:
         code = compile(file.read(), script, "exec")
-    _end(_ran(code, main.__dict__))
+    _end(_ran(lambda: exec(code, main.__dict__)))
 
 
-def _ran(code: types.CodeType, scope: dict[str, Any]) -> int:
+def reseed() -> None:
+    """Give this fork random numbers of its own, as a process that imports these modules has; they import nothing here."""
+    random.seed()
+    if "numpy.random" in sys.modules:
+        sys.modules["numpy.random"].seed()
+    if "torch" in sys.modules:
+        sys.modules["torch"].default_generator.seed()
+
+
+def _ran(program: Callable[[], object]) -> int:
     """Run the script; its exit status, as the interpreter works it out."""
     try:
-        exec(code, scope)
+        program()
     except SystemExit as asked:
         if asked.code is None or isinstance(asked.code, int):
             return (asked.code or 0) & 0xFF
         print(asked.code, file=sys.stderr)
         return 1
     except BaseException as error:
-        frames = error.__traceback__
-        sys.excepthook(type(error), error, frames.tb_next if frames else None)
+        frames = error.__traceback__  # of this function and of what it calls, then the program's
+        sys.excepthook(type(error), error, frames.tb_next.tb_next if frames and frames.tb_next else None)
         return 1
     return 0
 
@@ -117,4 +145,5 @@ def _end(status: int) -> NoReturn:
 
 
 if __name__ == "__main__":
-    serve(sys.argv[1], socket.socket(fileno=int(sys.argv[2])), sys.argv[3:])
+    watched(sys.argv[1], sys.argv[2].split(os.pathsep))
+    serve(sys.argv[1], socket.socket(fileno=int(sys.argv[3])), sys.argv[4:])

@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import sys
+import tempfile
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -29,6 +30,7 @@ from ddpfix.discovery import Tree
 from ddpfix.prove.compare import weights_that_differ
 from ddpfix.prove.ranks import Ended, Start, run_ranks, spawned
 from ddpfix.settings import Settings
+from tests.proofs import warm_command
 from tests.proofs.expectation import FileCheck, Proof, Run
 from tests.proofs.warm import Warm
 
@@ -68,28 +70,61 @@ _IMPORTS = {
                      "transformers.models.gpt2.modeling_gpt2"],
     "accelerate": ["accelerate"],
 }  # fmt: skip
-_warm: dict[tuple[str, ...], Warm] = {}
+_warm: dict[tuple[str, ...], Warm] = {}  # by what watches the ranks, and the modules that are imported
+_commands: dict[tuple[str, ...], str] = {}
 _lock = threading.Lock()
 
 
+TORCH = ("torch", "torch._dynamo")  # DistributedDataParallel imports the second: 1.3 s of CPU a rank with torch 2.13
+
+
 def starter(proof: Proof) -> Start:
-    """How the ranks of a proof are started: forked from a process that has its frameworks imported, or afresh."""
-    if proof.cold:
-        return spawned
-    # DistributedDataParallel imports torch._dynamo when it is made: 1.3 s of CPU a rank with torch 2.13
+    """How the ranks of a proof are started: forked from a process that has its frameworks imported."""
     beforehand = sorted(set(proof.needs) - set(proof.imports_itself))
-    return forked("torch", "torch._dynamo", *(m for need in beforehand for m in _IMPORTS.get(need, ())))
+    modules = (*TORCH, *(m for need in beforehand for m in _IMPORTS.get(need, ())))
+    if not proof.own_hashes:
+        return forked(*modules)
+    return lambda launch, out, err: forked(*modules, copy=int(launch.env.get("RANK", "0")))(launch, out, err)
 
 
-def forked(*modules: str) -> Start:
-    """Ranks as forks of a process that has these modules imported; there is one for all tests that ask for the same."""
-    if os.environ.get("DDPFIX_PROOFS_COLD"):
-        return spawned
+def forked(*modules: str, copy: int = 0) -> Start:
+    """Ranks as forks of a process that has these modules imported; there is one for all tests that ask for the same.
+
+    copy: those of another one hash texts with another seed.
+    """
+    return spawned if os.environ.get("DDPFIX_PROOFS_COLD") else warm("_ddpfix_tracer", *modules, copy=copy).start
+
+
+def warm(injected: str, *modules: str, copy: int = 0) -> Warm:
+    """The process that has these modules imported, watched by `injected` (`warm.INJECTED`)."""
     with _lock:
-        if modules not in _warm:
-            _warm[modules] = Warm(modules, base_env())
-            atexit.register(_warm[modules].close)
-        return _warm[modules].start
+        return _ready(injected, modules, copy)
+
+
+def _ready(injected: str, modules: tuple[str, ...], copy: int) -> Warm:
+    key = (injected, *modules, str(copy))
+    if key not in _warm:
+        more = modules[len(TORCH) :] if modules[: len(TORCH)] == TORCH else ()
+        _warm[key] = (
+            _ready(injected, TORCH, copy).with_more(more) if more else Warm.begun(modules, base_env(), injected)
+        )  # fmt: skip
+        atexit.register(_warm[key].close)
+    return _warm[key]
+
+
+def warm_python(injected: str, *modules: str) -> str:
+    """A command to give where a test would give `sys.executable`: its processes have those of these modules that there are."""
+    if os.environ.get("DDPFIX_PROOFS_COLD"):
+        return sys.executable
+    there = tuple(m for m in modules if importlib.util.find_spec(m.partition(".")[0]))
+    key = (injected, *there)
+    ready = warm(*key)
+    with _lock:
+        if key not in _commands:
+            folder = tempfile.TemporaryDirectory(prefix="ddpfix-python-")
+            atexit.register(folder.cleanup)
+            _commands[key] = warm_command.made(Path(folder.name), ready)
+        return _commands[key]
 
 
 def missing(proof: Proof) -> list[str]:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import os
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from ddpfix.prove.ranks import Ended, Start, run_ranks, spawned
+from ddpfix.prove import proof
+from ddpfix.prove.ranks import Ended, Launch, Process, Start, run_ranks, spawned
+from ddpfix.tune import measure
+from tests.bot.shell import Shell
+from tests.proofs.harness import TORCH, forked
 
 needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs torch")
 
@@ -25,6 +31,26 @@ def run(folder: Path, source: str, *, world_size: int = 2, timeout: float = 300,
         [sys.executable, "train.py"], world_size=world_size, cwd=folder, env={**kept, **(env or {})}, timeout=timeout,
         steps=steps, swap=swap, memory_limit=memory_limit, start=start,
     )  # fmt: skip
+
+
+def forking_shell(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], folder: Path, *modules: str) -> Shell:
+    """`ddpfix` in the tester's process and in `folder`, where `prove` and `tune` fork the ranks of `python …`.
+
+    An import of a framework takes five seconds of CPU a rank. The command as a process of its own, with ranks that start afresh,
+    is what the tests of raw torch run.
+    """
+    ready = forked(*TORCH, *modules)
+
+    def start(launch: Launch, stdout: int, stderr: int) -> Process:
+        assert launch.command[0] == "python"
+        return ready(replace(launch, command=(sys.executable, *launch.command[1:])), stdout, stderr)
+
+    for module in (proof, measure):
+        monkeypatch.setattr(module, "run_ranks", functools.partial(run_ranks, start=start))
+    monkeypatch.setenv("PATH", os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
+    monkeypatch.setenv("COLUMNS", "160")
+    monkeypatch.chdir(folder)
+    return Shell(monkeypatch, capsys)
 
 
 NET = """\

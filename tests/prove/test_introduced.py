@@ -13,6 +13,7 @@ from ddpfix.prove.proof import Bounds, Proof
 from ddpfix.prove.ranks import Ended, Outcome
 from ddpfix.prove.report import verdict
 from ddpfix.prove.seen import Seen, look
+from tests.proofs.harness import TORCH, forked
 from tests.prove.programs import needs_torch, run
 
 WEIGHTS = "the ranks end with other weights"
@@ -112,6 +113,6 @@ trainer.fit(Regressor(), DataLoader(data, batch_size=2), DataLoader(data, batch_
 @needs_torch
 @pytest.mark.skipif(importlib.util.find_spec("lightning") is None, reason="needs lightning")
 def test_a_step_and_what_is_kept_for_each_rank_are_no_disagreement(tmp_path: Path) -> None:
-    done = run(tmp_path, LOGS)
+    done = run(tmp_path, LOGS, start=forked(*TORCH, "lightning.pytorch"))
     assert done.outcome == "completes", done.marked()
     assert look(done, tmp_path).wrong == ("logged metrics differ between the ranks: val/loss",)

@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-import os
 import re
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.gitrepos import make
-from tests.programs import ddpfix
-from tests.prove.programs import needs_torch
+from tests.prove.programs import forking_shell, needs_torch
 from tests.test_how_tos import commands
 
 pytestmark = [pytest.mark.proof, pytest.mark.torch, needs_torch]
 
+BERT = "transformers.models.bert.modeling_bert"
 PROGRAM = (Path(__file__).parents[2] / "fixtures/proofs/ddp901-logging-every-step/train.py").read_bytes()
 
 
-def test_the_command_of_the_page_measures(tmp_path: Path) -> None:
+def test_the_command_of_the_page_measures(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     root = make(tmp_path, {"train.py": PROGRAM})
     measure = commands("tune.md")[3][1:]
-    env = {"PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]), "HF_HUB_OFFLINE": "1"}
-    seen = ddpfix(root, *measure, "--cores", "1", "--apply", env=env)
-    assert seen.returncode == 0, seen.stderr
-    rows = {row.split("  ")[1].strip(): row for row in seen.stdout.decode().splitlines() if row.startswith("python train.py")}
+    shell = forking_shell(monkeypatch, capsys, root, "accelerate", "transformers", "transformers.trainer", BERT)
+    seen = shell.ddpfix(*measure, "--cores", "1", "--apply", HF_HUB_OFFLINE="1")
+    assert seen.status == 0, seen.err
+    rows = {row.split("  ")[1].strip(): row for row in seen.out.splitlines() if row.startswith("python train.py")}
     assert set(rows) == {"as it is", "standard", "fast"}
     assert "2 x 1 x 2 processes = 4" in rows["as it is"]
     collectives = {name: float(row.split()[-1]) for name, row in rows.items()}

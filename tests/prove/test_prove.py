@@ -13,7 +13,7 @@ import pytest
 
 from tests.gitrepos import everything, make, own_settings, put, sh
 from tests.programs import ddpfix as run_ddpfix
-from tests.prove.programs import NET, needs_torch
+from tests.prove.programs import NET, forking_shell, needs_torch
 
 pytestmark = [pytest.mark.proof, pytest.mark.torch, needs_torch]
 needs_lightning = pytest.mark.skipif(importlib.util.find_spec("lightning") is None, reason="needs lightning")
@@ -71,14 +71,17 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @needs_lightning
-def test_a_metric_that_differs_is_named_and_agrees_after(home: Path) -> None:
+def test_a_metric_that_differs_is_named_and_agrees_after(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     repo = make(home, {"train.py": LIGHTNING, "notes.md": b"hi\n"})
     put(repo, {"notes.md": b"not committed\n", "new.txt": b"not known to git\n"})
     state, reflog, trees = everything(repo), sh(repo, "reflog"), sh(repo, "worktree", "list")
-    done = ddpfix(repo, "prove", "--steps", "0", "--output-format", "json", "--", "python", "train.py")
-    said = done.stderr.decode()
-    assert done.returncode == 0, said
-    (home / "proof.json").write_bytes(done.stdout)
+    shell = forking_shell(monkeypatch, capsys, repo, "lightning.pytorch")
+    done = shell.ddpfix("prove", "--steps", "0", "--output-format", "json", "--", "python", "train.py")
+    said = done.err
+    assert done.status == 0, said
+    (home / "proof.json").write_text(done.out)
     assert "val/loss differs: rank 0 " in said
     assert "agree: val/loss" in said
     assert "a GPU was asked for; run on the CPU" in said

@@ -9,7 +9,7 @@ import pytest
 from ddpfix.prove import compare
 from ddpfix.prove.ranks import Ended
 from ddpfix.prove.seen import look
-from tests.proofs.harness import forked
+from tests.proofs.harness import TORCH, forked
 from tests.prove.programs import NET, needs_torch, run
 
 pytestmark = [pytest.mark.proof, pytest.mark.torch, needs_torch]
@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.proof, pytest.mark.torch, needs_torch]
 
 def forked_run(folder: Path, source: str, *, steps: int = 0, swap: bool = False) -> Ended:
     """The ranks as forks of a process that has torch: the hangs, which end ranks by signals, start theirs afresh."""
-    return run(folder, source, steps=steps, swap=swap, start=forked("torch", "torch._dynamo"))
+    return run(folder, source, steps=steps, swap=swap, start=forked(*TORCH))
 
 
 def line_of(folder: Path, text: str) -> int:

@@ -13,7 +13,13 @@ from _ddpfix_probe import crash, one_process, steps, wraps
 
 
 def start() -> None:
-    """Open the file of what is seen, and watch the imports."""
+    """Watch the imports, and open the file of what is seen."""
+    importing.watch({**one_process.PATCHES, **wraps.PATCHES})
+    begin()
+
+
+def begin() -> None:
+    """Open this run's file; what the environment said of it is taken out of it."""
     folder = os.environ.pop("DDPFIX_PROBE_FOLDER", "")
     most = int(os.environ.pop("DDPFIX_PROBE_STEPS", "50"))
     if not folder:
@@ -22,4 +28,3 @@ def start() -> None:
     recorder.open_in(folder, 0)
     crash.keep_to_the_users()
     steps.begin(most)
-    importing.watch({**one_process.PATCHES, **wraps.PATCHES})
