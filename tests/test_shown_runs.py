@@ -91,7 +91,8 @@ def test_a_copy_of_the_script_has_a_class_of_its_own() -> None:
 def test_nothing_is_told_in_a_function_that_nobody_calls() -> None:
     bare = (
         "import torch.distributed as dist\n\n\ndef old(model, optimizer, loader):\n    for x in loader:\n"
-        "        if dist.get_rank() == 0:\n            dist.barrier()\n        model(x).sum().backward()\n        optimizer.step()\n"
+        "        if dist.get_rank() == 0:\n            dist.barrier()\n"
+        "        model(x).sum().backward()\n        optimizer.step()\n"
     )
     start = '\n\nif __name__ == "__main__":\n    dist.init_process_group()\n    {}\n'
     assert findings_of(CollectiveUnderRankGuard, bare + start.format("old(*parts())"))

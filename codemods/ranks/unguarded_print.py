@@ -18,10 +18,10 @@ from codemods.analysis.output.beside_files import stands_beside_files
 from codemods.analysis.output.debug_lines import of_debugging, shows_nothing
 from codemods.analysis.output.effects import Kind, effects_of, effects_of_function, names_rank, phrases
 from codemods.analysis.output.guard_spelling import guard_for, has_guard
+from codemods.analysis.output.left_lines import most_lines_stay
 from codemods.analysis.output.levels_by_rank import has_levels_by_rank
 from codemods.analysis.output.muted_print import is_muted
 from codemods.analysis.output.natures import values_of
-from codemods.analysis.output.left_lines import most_lines_stay
 from codemods.analysis.output.observers import is_left_to_rank_zero
 from codemods.analysis.output.output_runs import Run, is_guarded_at_its_calls, makes_folder, output_runs
 from codemods.analysis.output.own_lines import Own, own_line

@@ -10,7 +10,7 @@ from codemods.source import FunctionNode, SourceModule
 
 
 def most_lines_stay(project: Project, module: SourceModule, function: FunctionNode | None) -> bool:
-    """True where no test for rank 0 is known at most of the prints that every rank makes in a function, or in the script itself."""
+    """True where no test for rank 0 is known at most of the prints of every rank, in a function or in the script itself."""
     key = ("most lines stay", module.path, 0 if function is None else function.lineno)
     return project.keep(key, lambda: _most_stay(project, module, function))
 

@@ -127,7 +127,8 @@ def _is_one(project: Project, module: SourceModule, devices: ast.expr, depth: in
     if isinstance(devices, (ast.List, ast.Tuple)):
         return len(devices.elts) == 1
     if isinstance(devices, ast.IfExp) and "is_available" in module.text_of(devices.test):
-        with_gpu, without = (devices.orelse, devices.body) if isinstance(devices.test, ast.UnaryOp) else (devices.body, devices.orelse)
+        arms = (devices.body, devices.orelse)
+        with_gpu, without = reversed(arms) if isinstance(devices.test, ast.UnaryOp) else arms
         return _is_one(project, module, with_gpu, depth) and (_is_none(without) or _is_one(project, module, without, depth))
     if pinned := _setting_in(devices):
         return _is_pinned(project, module, pinned)

@@ -270,7 +270,7 @@ class Search:
         return False
 
     def _is_spelled(self, module: SourceModule, node: FunctionNode | ast.ClassDef, path: str, *, bare: bool) -> bool:
-        """True where a string of the file may be what a class or a function is looked up by: no annotation, nothing of `__all__`."""
+        """True where a string of the file may be what a class or a function is looked up by."""
         other = self._project.module(path)
         if other is None:
             return True
