@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _HEADER = late(r"[|>](?:[+-]?(\d)?|(\d)?[+-]?)[ \t]*(?:#[^\r\n]*)?(?=[\r\n]|$)")
 
-_INSTRUCTION = late(r"^[ \t]*(?:CMD|ENTRYPOINT|RUN)[ \t]+(?P<list>\[[^\r\n]*\])[ \t]*$", re.M | re.I)
+_INSTRUCTION = late(r"^[ \t]*(?:CMD|ENTRYPOINT|RUN)[ \t]+(?P<list>\[[^\r\n]*\])[ \t]*(?=\r?$)", re.M | re.I)
 
 
 @record

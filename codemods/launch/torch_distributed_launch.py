@@ -34,10 +34,10 @@ class TorchDistributedLaunch(DdpCodemod):
     """A command that starts ranks by `python -m torch.distributed.launch`, which is deprecated.
 
     ## What it does
-    Finds commands of `torch.distributed.launch` in shell scripts, Slurm files, Makefiles, Dockerfiles, YAML, fenced shell blocks of
-    Markdown, and in lists of arguments of a program. Writes `torchrun` for it (`-m torch.distributed.run` where the interpreter is
-    a chosen one or has options), takes out `--use_env`, which torchrun refuses, and in the same fix makes the script that is
-    started ready: its option `--local_rank` takes `LOCAL_RANK` for its default and is required no longer.
+    Finds commands of `torch.distributed.launch` in shell scripts, Slurm files, Makefiles, Dockerfiles, YAML, fenced shell blocks
+    of Markdown, and in lists of arguments of a program. Writes `torchrun` for it (`-m torch.distributed.run` where the
+    interpreter is a chosen one or has options), takes out `--use_env`, which torchrun refuses, and in the same fix makes the
+    script that is started ready: its option `--local_rank` takes `LOCAL_RANK` for its default and is required no longer.
 
     ## Why it matters
     torch warns at each start that the module "is deprecated and will be removed in future". Written over by hand, the command
@@ -102,7 +102,7 @@ class TorchDistributedLaunch(DdpCodemod):
             if command.file.path.endswith(DOCUMENT_KINDS):
                 return None
             named = command.script.raw if command.script is not None else "the script"
-            return self._told(command, f"{named} is not found in the repository: take LOCAL_RANK there, then start it by torchrun")
+            return self._told(command, f"{named} is not found in the repository: let it take LOCAL_RANK, then write torchrun")
         ready = [readiness(project, path) for path in scripts]
         not_ready = next((r.why for r in ready if r.why), "")
         return self._told(command, not_ready, key=not_ready) if not_ready else self._fixed(command, edits, torch, ready)

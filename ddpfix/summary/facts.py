@@ -348,6 +348,11 @@ FACTS: Mapping[str, Facts] = {
         "Under torchrun each process takes another GPU; `--local_rank` and `--local-rank` are both accepted.",
         ("unrecognized arguments: --local-rank", "Duplicate GPU detected"),
     ),
+    "DDP702": Facts(
+        "Start ranks by torchrun",
+        "The job starts as many ranks as before, without the warning; each takes another GPU.",
+        ("torch.distributed.launch is deprecated", "unrecognized arguments: --use_env", "arguments are required: --local_rank"),
+    ),
     "DDP703": Facts(
         "Give each spawned rank its GPU",
         "`nvidia-smi` shows a process on each GPU, and none of them twice on the first.",

@@ -45,7 +45,8 @@ def test_the_example_of_the_documentation() -> None:
         ("$PYTHON -m torch.distributed.launch --use-env --nproc_per_node 2 train.py",
          "$PYTHON -m torch.distributed.run --nproc_per_node 2 train.py"),
         ("/opt/bin/python -m torch.distributed.launch train.py", "/opt/bin/python -m torch.distributed.run train.py"),
-        (f"{LAUNCH} \\\n    --use_env \\\n    train.py \\\n    --lr 1", "torchrun --nproc_per_node=2 \\\n    train.py \\\n    --lr 1"),
+        (f"{LAUNCH} \\\n    --use_env \\\n    train.py \\\n    --lr 1",
+         "torchrun --nproc_per_node=2 \\\n    train.py \\\n    --lr 1"),
         ("python -m torch.distributed.launch \\\n    --use_env --nproc_per_node=2 train.py",
          "torchrun --nproc_per_node=2 train.py"),
         (f"{LAUNCH} ./train.py \"$@\"", 'torchrun --nproc_per_node=2 ./train.py "$@"'),
@@ -76,7 +77,8 @@ def test_in_other_files() -> None:
     image = f'FROM a\nRUN {LAUNCH} train.py\nCMD ["python", "-m", "torch.distributed.launch", "--use_env", "train.py"]\n'
     new = 'FROM a\nRUN torchrun --nproc_per_node=2 train.py\nCMD ["torchrun", "train.py"]\n'
     check_transformed(RULE, image, new, path="docker/Dockerfile", files=FILES)
-    job = f"run:\n  command: >-\n    {LAUNCH}\n    --use_env\n    train.py\n  args: [python, -m, torch.distributed.launch, train.py]\n"
+    job = f"run:\n  command: >-\n    {LAUNCH}\n    --use_env\n    train.py\n"
+    job += "  args: [python, -m, torch.distributed.launch, train.py]\n"
     new = "run:\n  command: >-\n    torchrun --nproc_per_node=2\n    train.py\n  args: [torchrun, train.py]\n"
     check_transformed(RULE, job, new, path="job.yaml", files=FILES)
 
@@ -108,7 +110,10 @@ def test_the_script_is_made_ready_in_the_same_fix() -> None:
         "import os\n\nimport torch\n\ntorch.cuda.set_device(int(os.environ['LOCAL_RANK']))\n",
         "import torch\nimport torch.distributed as dist\n\ndist.init_process_group('nccl')\n"
         "torch.cuda.set_device(dist.get_rank() % torch.cuda.device_count())\n",
-        "from transformers import HfArgumentParser, TrainingArguments\n\nHfArgumentParser(TrainingArguments).parse_args_into_dataclasses()\n",
+        "from transformers import HfArgumentParser, TrainingArguments\n\n"
+        "HfArgumentParser(TrainingArguments).parse_args_into_dataclasses()\n",
+        "import os\nimport sys\n\nif len(sys.argv) == 2 and sys.argv[1].endswith('.json'):\n    print(sys.argv[1])\n"
+        "local = os.environ['LOCAL_RANK']\n",
     ],
 )
 def test_scripts_that_are_ready(script: str) -> None:
@@ -123,7 +128,8 @@ def test_scripts_that_are_ready(script: str) -> None:
         (OLD.replace("type=int, ", ""), "os.environ"),
         (READY.replace("type=int, ", "required=True, "), "os.environ"),
         ("import sys\n\nlocal = next(a for a in sys.argv if a == '--local_rank')\n", "in another way"),
-        ("import click\n\n\n@click.command()\n@click.option('--local_rank', type=int)\ndef main(local_rank):\n    pass\n", "in another way"),
+        ("import click\n\n\n@click.command()\n@click.option('--local_rank', type=int)\ndef main(local_rank):\n    pass\n",
+         "in another way"),
         ("import fire\n\n\ndef main(local_rank: int = 0):\n    pass\n\n\nfire.Fire(main)\n", "a field makes"),
         ("import sys\n\nname = sys.argv[1]\n", "by their place"),
         ("print('rank 0')\n", "not seen to take LOCAL_RANK"),
@@ -162,7 +168,8 @@ def test_a_torch_without_torchrun(pin: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "files", [{"requirements.txt": "torch>=1.4\n"}, {"README.md": "Needs PyTorch 1.6.\n"}, {"README.md": "pip install torch==1.7.1\n"}]
+    "files",
+    [{"requirements.txt": "torch>=1.4\n"}, {"README.md": "Needs PyTorch 1.6.\n"}, {"README.md": "pip install torch==1.7.1\n"}],
 )
 def test_a_torch_that_may_be_without_torchrun(files: dict[str, str]) -> None:
     (found,) = check_transformed(RULE, f"{LAUNCH} train.py\n", "torchrun --nproc_per_node=2 train.py\n", path="run.sh",

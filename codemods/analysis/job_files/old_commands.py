@@ -1,4 +1,4 @@
-"""Commands that call `torch.distributed.launch`, word by word: its own options, the script that it starts, what torchrun refuses."""
+"""Commands that call `torch.distributed.launch`, word by word: its options, its script, what torchrun refuses."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _TAKEN_ELSEWHERE = late(r"use[_-]env")
 
 @record
 class OldCommand:
-    """python, module: the words of the interpreter and of the launcher's module, by number. script: the word that names the script,
-    None where it is not to be seen; by_module: it is a module. use_env: the words of that option. strange: why torchrun cannot be
-    given the same options, "" where it can.
+    """python, module: the words of the interpreter and of the launcher's module, by number. script: the word that names the
+    script, None where it is not to be seen; by_module: it is a module. use_env: the words of that option. strange: why torchrun
+    cannot be given the same options, "" where it can.
     """
 
     file: SourceModule
@@ -134,8 +134,10 @@ def _command(
             by_module = True
         elif name in VALUES_OF_TORCHRUN:
             at += 0 if equals else 1
-        elif name == "no_python" or name not in SWITCHES["torchrun"]:
-            strange = strange or f"torchrun has no option `{text.partition('=')[0]}`" if name != "no_python" else "it starts no Python"
+        elif name == "no_python":
+            strange = "it starts no Python"
+        elif name not in SWITCHES["torchrun"]:
+            strange = strange or f"torchrun has no option `{text.partition('=')[0]}`"
     return OldCommand(file, source, words, python, module, script, by_module, tuple(use_env), strange)
 
 

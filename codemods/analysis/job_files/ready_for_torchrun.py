@@ -1,4 +1,4 @@
-"""Is a script that `torch.distributed.launch` starts ready for torchrun, which hands over no `--local_rank` and sets `LOCAL_RANK`?
+"""Is a script of `torch.distributed.launch` ready for torchrun, which hands over no `--local_rank` and sets `LOCAL_RANK`?
 
 Every rank of one that is not would take the local rank that the option has by default.
 """
@@ -31,7 +31,9 @@ _OF_ALL_RANKS = late(rb"rank\w*(?:\(\))?[ \t]*%[ \t]*[^\n]{0,40}(?:device_count|
 
 # Parsers that make options of parameters and fields.
 _OF_FIELDS = late(rb"HfArgumentParser|\bfire\.Fire|\bclick\.|typer|tyro|simple_parsing|pyrallis|DEFINE_integer")
-_FIELD = late(rb"(?m)^[ \t]+(?:def \w+\([^)]*)?local_rank[ \t]*[:=][^=]|local_rank[ \t]*:[ \t]*(?:int|Optional)|DEFINE_\w+\([\"']local_rank")
+_FIELD = late(
+    rb"(?m)^[ \t]+(?:def \w+\([^)]*)?local_rank[ \t]*[:=][^=]|local_rank[ \t]*:[ \t]*(?:int|Optional)|DEFINE_\w+\([\"']local_rank"
+)
 
 
 @record
@@ -111,7 +113,7 @@ def _without_option(project: Project, script: str, paths: list[str]) -> Readines
     texts = [project.read(path) or b"" for path in paths]
     if any(_OF_FIELDS.search(t) for t in texts) and any(_FIELD.search(t) for t in texts):
         return Readiness(Applicability.DISPLAY, f"{script} may take its local rank from an option that a field makes")
-    if any(b"sys.argv[1" in t for t in texts):
+    if any(b"sys.argv[1" in t and _by_place(project, p) for p, t in zip(paths, texts, strict=True)):
         return Readiness(Applicability.DISPLAY, f"{script} reads its arguments by their place, and torchrun gives one less")
     for path in paths:
         data = project.read(path) or b""
@@ -128,6 +130,21 @@ def _without_option(project: Project, script: str, paths: list[str]) -> Readines
             assumes = "" if sure else "assumes a transformers of 4.2 or later, which takes LOCAL_RANK"
             return Readiness(Applicability.SAFE if sure else Applicability.UNSAFE, "", (shown,), (), assumes)
     return Readiness(Applicability.DISPLAY, f"{script} is not seen to take LOCAL_RANK, which torchrun sets")
+
+
+def _by_place(project: Project, path: str) -> bool:
+    """True where an argument is read by its place, unless it is the only one, as programs ask for a file of arguments."""
+    module = project.module(path)
+    for node in module.nodes(ast.Subscript) if module is not None else ():
+        assert module is not None
+        if module.text_of(node.value) == "sys.argv" and not any(_counts(module, up) for up in module.ancestors(node)):
+            return True
+    return False
+
+
+def _counts(module: SourceModule, node: ast.AST) -> bool:
+    test = node.test if isinstance(node, (ast.If, ast.IfExp)) else node if isinstance(node, ast.BoolOp) else None
+    return test is not None and "len(sys.argv)" in module.text_of(test)
 
 
 def _line(data: bytes) -> int:
