@@ -36,7 +36,8 @@ class NoSuchPath(Exception):
 
 @record
 class Tree:
-    """One project: its root, every file in it (relative, posix), and those the user asked about: Python, YAML, shell, JSON.
+    """One project: its root, every file in it (relative, posix), and those the user asked about: Python, YAML, shell, JSON,
+    Markdown, Dockerfiles.
 
     skipped: what was asked for and is left alone, with the reason. observed: what was seen of the project's runs.
     """

@@ -402,6 +402,11 @@ FACTS: Mapping[str, Facts] = {
             "has no attribute 'training_type_plugin'",
         ),
     ),
+    "DDP805": Facts(
+        "Let the command line decide over the Trainer",
+        "The run takes what its command gives: print the argument of the Trainer once.",
+        (),
+    ),
     "DDP804": Facts(
         "Keep the outputs of the steps in the module",
         "The training begins with the version of Lightning that is installed, and logs the same numbers.",
