@@ -10,7 +10,8 @@ from ddpfix.testing import check_nothing, check_told, check_transformed
 
 RULE = OptionOverridden
 HEAD = (
-    "from argparse import ArgumentParser\n\nimport pytorch_lightning as pl\nfrom pytorch_lightning.strategies import DDPStrategy\n\n"
+    "from argparse import ArgumentParser\n\nimport pytorch_lightning as pl\n"
+    "from pytorch_lightning.strategies import DDPStrategy\n\n"
     "args = pl.Trainer.add_argparse_args(ArgumentParser()).parse_args()\n"
 )
 RUN = {"run.sh": "python module.py --max_epochs 100 --gpus=4\n"}
