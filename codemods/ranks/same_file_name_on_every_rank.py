@@ -116,5 +116,5 @@ class SameFileNameOnEveryRank(DdpCodemod):
             level=Applicability.UNSAFE if made.edits else Applicability.DISPLAY,
             edits=made.edits,
             evidence=[*chain, one.found.way.shown],
-            reason=made.why or f"assumes that whoever reads the file reads each `{made.name}`; or gather the parts, and let rank 0 write",
+            reason=made.why or f"assumes that whoever reads the file reads each `{made.name}`",
         )  # fmt: skip

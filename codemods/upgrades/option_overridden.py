@@ -29,6 +29,7 @@ class OptionOverridden(DdpCodemod):
 
     ## Example
     ```python
+    # run.sh: python module.py --max_epochs 100
     from argparse import ArgumentParser
 
     import pytorch_lightning as pl
@@ -40,6 +41,7 @@ class OptionOverridden(DdpCodemod):
 
     ## Use instead
     ```python
+    # run.sh: python module.py --max_epochs 100
     from argparse import ArgumentParser
 
     import pytorch_lightning as pl

@@ -134,6 +134,11 @@ FACTS: Mapping[str, Facts] = {
         "Both processes get past the line.",
         ("object has no attribute", "UnboundLocalError", *WAITING),
     ),
+    "DDP211": Facts(
+        "Give each rank a file of its own",
+        "There is a file for each rank, and together they hold as many rows as the data.",
+        (),
+    ),
     "DDP213": Facts(
         "Count processes over all nodes",
         "On two nodes every process joins the group, and no two of them read the same rows.",
