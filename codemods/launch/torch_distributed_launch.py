@@ -9,7 +9,7 @@ from codemods.analysis.frameworks import torch_pin
 from codemods.analysis.job_files.job_pins import pin_of_job
 from codemods.analysis.job_files.lasting_commands import stated_torch
 from codemods.analysis.job_files.old_commands import LAUNCHER, OldCommand, old_commands
-from codemods.analysis.job_files.ready_for_torchrun import Readiness, readiness, scripts_of
+from codemods.analysis.job_files.ready_for_torchrun import Readiness, is_only_named_so, readiness, scripts_of
 from codemods.analysis.requirement_files import documents
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, Doubt, Edit, Evidence, Finding, lowest
@@ -98,13 +98,13 @@ class TorchDistributedLaunch(DdpCodemod):
         if command.use_env:
             at = Evidence("static", "`--use_env`: the script is handed nothing", command.file.path, command.span.line)
             return self._fixed(command, edits, torch, [Readiness(Applicability.SAFE, "", (at,))])
-        if not scripts:
+        ready = [readiness(project, path) for path in scripts]
+        not_ready = next((r.why for r in ready if r.why), "")
+        if not scripts or (not_ready and all(is_only_named_so(command, path) for path in scripts)):
             if command.file.path.endswith(DOCUMENT_KINDS):
                 return None
             named = command.script.raw if command.script is not None else "the script"
             return self._told(command, f"{named} is not found in the repository: let it take LOCAL_RANK, then write torchrun")
-        ready = [readiness(project, path) for path in scripts]
-        not_ready = next((r.why for r in ready if r.why), "")
         return self._told(command, not_ready, key=not_ready) if not_ready else self._fixed(command, edits, torch, ready)
 
     def _fixed(self, command: OldCommand, edits: list[Edit], torch: _Torch, ready: list[Readiness]) -> Finding:

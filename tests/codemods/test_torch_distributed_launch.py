@@ -154,6 +154,13 @@ def test_commands_that_are_told(command: str, reason: str) -> None:
     told(f"{command}\n", reason, FILES)
 
 
+def test_a_script_of_the_name_somewhere_else() -> None:
+    told(f"{LAUNCH} train.py\n", "train.py is not found", {"examples/a/train.py": "print('rank')\n"})
+    told(f"cd examples/a\n{LAUNCH} train.py\n", "not seen to take", {"examples/a/train.py": "print('rank')\n"})
+    check_transformed(RULE, f"{LAUNCH} train.py\n", "torchrun --nproc_per_node=2 train.py\n", path="run.sh",
+                      files={"examples/a/train.py": READY})  # fmt: skip
+
+
 def test_what_a_program_puts_in() -> None:
     check_told(RULE, "c = ['python', '-m', 'torch.distributed.launch', *more, 'train.py']\n", reason="not shown", files=FILES)
 

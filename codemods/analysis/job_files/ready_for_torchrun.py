@@ -47,6 +47,13 @@ class Readiness:
     assumes: str = ""
 
 
+def is_only_named_so(command: OldCommand, script: str) -> bool:
+    """True for a script that stands in a folder which the command does not speak of."""
+    folder = dirname(script)
+    near = folder in _folders(command.file.path) or command.by_module or command.file.path == script
+    return not near and re.search(rf"(?<![\w-]){re.escape(folder.rpartition('/')[2])}(?![\w-])", command.file.text) is None
+
+
 def scripts_of(project: Project, command: OldCommand) -> tuple[str, ...]:
     """The files that the command may mean by its script: the folder it is given in is not always shown."""
     word, path = command.script, command.file.path
