@@ -1,4 +1,5 @@
-"""The texts of a file that a shell may read: a whole script, or the scalars of a YAML or JSON file, folded as YAML folds them.
+"""The texts of a file that a shell may read: a whole script, the fenced blocks of a document, or the scalars of a YAML or JSON
+file, folded as YAML folds them.
 
 A `Passage` knows where each of its characters stands, so that a word in a `command: >-` text can be changed in its place.
 """
@@ -10,17 +11,19 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from codemods.findings import Span
-from codemods.json_values import JsonValue
+from codemods.json_values import JsonValue, read_json
 from codemods.late_pattern import late
 from codemods.record import record
 from codemods.shell_words import Word
 from codemods.text_entries import scalar_place
-from codemods.text_file import JSON_KINDS, SHELL_KINDS, TextFile
+from codemods.text_file import DOCUMENT_KINDS, IMAGE_KINDS, JSON_KINDS, SHELL_KINDS, TextFile
 
 if TYPE_CHECKING:
     import yaml
 
 _HEADER = late(r"[|>](?:[+-]?(\d)?|(\d)?[+-]?)[ \t]*(?:#[^\r\n]*)?(?=[\r\n]|$)")
+
+_INSTRUCTION = late(r"^[ \t]*(?:CMD|ENTRYPOINT|RUN)[ \t]+(?P<list>\[[^\r\n]*\])[ \t]*(?=\r?$)", re.M | re.I)
 
 
 @record
@@ -58,12 +61,18 @@ def passages(file: TextFile) -> tuple[Passage, ...]:
         return (Passage(file, file.text, range(len(file.text))),)
     if file.path.endswith(JSON_KINDS):
         return tuple(_in_json(file, file.json)) if file.json else ()
+    if file.path.endswith(DOCUMENT_KINDS):
+        return tuple(Passage(file, file.text[start:end], range(start, end), "|") for start, end in file.fenced if start < end)
+    if file.path.endswith(IMAGE_KINDS):
+        return (Passage(file, file.text, range(len(file.text)), "|"),)
     found = (_in_yaml(file, scalar) for scalar in _scalars(file))
     return tuple(p for p in found if p is not None)
 
 
 def word_lists(file: TextFile) -> tuple[WordList, ...]:
-    """The lists of a YAML file whose elements are all scalars of one line."""
+    """The lists of a YAML file whose elements are all scalars of one line, and those of a Dockerfile's instructions."""
+    if file.path.endswith(IMAGE_KINDS):
+        return tuple(_of_instructions(file))
     found = []
     for node in _nodes(file):
         if node.id == "sequence" and node.value and all(n.id == "scalar" and n.style not in ("|", ">") for n in node.value):
@@ -73,6 +82,16 @@ def word_lists(file: TextFile) -> tuple[WordList, ...]:
             if inside and all(file.text.find("\n", w.start, w.end) < 0 for w in words):
                 found.append(WordList(file, words))
     return tuple(found)
+
+
+def _of_instructions(file: TextFile) -> Iterator[WordList]:
+    """`CMD ["python", "train.py"]`."""
+    for match in _INSTRUCTION.finditer(file.text):
+        value = read_json(match["list"])
+        if value is None or value.kind != "list" or not all(item.kind == "text" for item in value.items):
+            continue
+        at = match.start("list")
+        yield WordList(file, tuple(Word(str(i.value), str(i.value), at + i.start, at + i.end) for i in value.items))
 
 
 def _nodes(file: TextFile) -> Iterator[yaml.Node]:

@@ -14,7 +14,7 @@ from codemods.evidence import Observed
 from codemods.late_pattern import late
 from codemods.record import record
 from codemods.source import SourceModule, Unreadable
-from codemods.text_file import NOTEBOOK, PYTHON_KINDS, TEXT_KINDS, TextFile
+from codemods.text_file import NOTEBOOK, PYTHON_KINDS, READ_KINDS, TextFile
 
 T = TypeVar("T")
 # A header as far as its colon; a longer one than this is no list of bases.
@@ -365,7 +365,7 @@ def _kind_of(path: str) -> type[SourceModule]:
         from codemods.notebook import NotebookModule
 
         return NotebookModule
-    return TextFile if path.endswith(TEXT_KINDS) else SourceModule
+    return TextFile if path.endswith(READ_KINDS) else SourceModule
 
 
 def _program(path: str, data: bytes) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from codemods.findings import Span
 from codemods.json_values import JsonValue, read_json
+from codemods.late_pattern import late
 from codemods.source import SourceModule, Suppression, suppression_in
 
 if TYPE_CHECKING:
@@ -22,12 +24,20 @@ NOTEBOOK = ".ipynb"
 UNREADABLE = b"#= unreadable notebook =#"  # how a notebook begins, as it is read, in which nothing can be
 PYTHON_KINDS = (".py", NOTEBOOK)  # a notebook is a program (notebook.py)
 TEXT_KINDS = (*YAML_KINDS, *SHELL_KINDS, *JSON_KINDS)
+DOCUMENT_KINDS = (".md",)  # of which the fenced blocks that a shell may read are looked at
+IMAGE_KINDS = ("Dockerfile",)
+READ_KINDS = (*TEXT_KINDS, *DOCUMENT_KINDS, *IMAGE_KINDS)
 # Files in which a word cannot refer to anything; reading them costs time.
 BINARY_KINDS = (
     ".png", ".jpg", ".jpeg", ".gif", ".webp", ".ico", ".svg", ".pdf", ".mp3", ".mp4", ".wav", ".flac", ".ogg", ".zip", ".gz",
     ".bz2", ".xz", ".tar", ".npy", ".npz", ".pt", ".pth", ".bin", ".onnx", ".safetensors", ".parquet", ".arrow", ".so", ".pkl",
     ".ttf", ".woff", ".woff2", ".pyc", ".mo", ".db", ".sqlite", ".h5", ".ckpt", ".model",
 )  # fmt: skip
+
+
+# A fence, and what it says of its block: nothing, or a shell. A block ends with a fence of the same marks, or the file.
+_FENCE = late(r"^[ \t]{0,12}(?:>[ \t]?)?(?P<marks>`{3,}|~{3,})[ \t]*(?P<of>[^\s`]*)[^\r\n`]*(?=\r?$)", re.M)
+_SHELLS = frozenset({"", "bash", "sh", "shell", "zsh", "console", "shell-session", "terminal", "text", "none", "{bash}"})
 
 
 class TextFile(SourceModule):
@@ -55,6 +65,20 @@ class TextFile(SourceModule):
         return read_json(self.text) if self.path.endswith(JSON_KINDS) else None
 
     @cached_property
+    def fenced(self) -> Sequence[tuple[int, int]]:
+        """Where the fenced blocks of a document that a shell may read begin and end."""
+        found: list[tuple[int, int]] = []
+        opened: re.Match[str] | None = None
+        for fence in _FENCE.finditer(self.text) if self.path.endswith(DOCUMENT_KINDS) else ():
+            if opened is None:
+                opened = fence
+            elif fence["marks"].startswith(opened["marks"]) and not fence["of"]:
+                if opened["of"].lower() in _SHELLS:
+                    found.append((opened.end(), fence.start()))
+                opened = None
+        return tuple(found)
+
+    @cached_property
     def _starts(self) -> list[int]:
         out = [0]
         for line in self.lines:
@@ -77,9 +101,14 @@ class TextFile(SourceModule):
             return ()
         found = []
         for number, line in enumerate(self.lines, 1):
-            if "ddpfix:" in line and (at := line.rfind("#", 0, line.index("ddpfix:"))) >= 0:
+            if "ddpfix:" in line and (at := line.rfind("#", 0, line.index("ddpfix:"))) >= 0 and self._may_comment(number):
                 found.append(suppression_in(line[at:].rstrip(), number, at))
         return tuple(s for s in found if s is not None)
+
+    def _may_comment(self, number: int) -> bool:
+        """False for a line of a document outside of its commands: it only speaks of the comment."""
+        at = self._starts[number - 1]
+        return not self.path.endswith(DOCUMENT_KINDS) or any(start <= at < end for start, end in self.fenced)
 
     def reach(self, span: Span) -> tuple[int, int]:
         """First and last line of what cannot be parted by a comment: a continued shell command, the text of a YAML scalar."""

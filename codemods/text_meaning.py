@@ -12,7 +12,7 @@ from codemods.record import field, record
 from codemods.runs import RewriteError
 from codemods.shell_words import commands
 from codemods.text_entries import PROPERTIES
-from codemods.text_file import JSON_KINDS, SHELL_KINDS, YAML_KINDS, TextFile
+from codemods.text_file import IMAGE_KINDS, JSON_KINDS, SHELL_KINDS, YAML_KINDS, TextFile
 
 _ANY = "\0any"
 _FOLD = late(r"(?<!\\)\r?\n[ \t]*")
@@ -157,7 +157,8 @@ def _same_words(before: TextFile, after: TextFile, meant: Meant, splices: Sequen
         return
     new = passages(after)
     for passage in passages(before):
-        inner = sorted(s for s in (splices if before.path.endswith(SHELL_KINDS) else meant.texts) if _is_in(passage, s))
+        whole = before.path.endswith((*SHELL_KINDS, *IMAGE_KINDS))  # one text, in which lists stand as well
+        inner = sorted(s for s in (splices if whole else meant.texts) if _is_in(passage, s))
         if not inner:
             continue
         text, made = _with_splices(passage, inner)

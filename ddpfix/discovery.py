@@ -11,7 +11,7 @@ from pathlib import Path
 
 from codemods.evidence import Observed
 from codemods.record import record
-from codemods.text_file import JSON_KINDS, PYTHON_KINDS, TEXT_KINDS
+from codemods.text_file import JSON_KINDS, PYTHON_KINDS, READ_KINDS
 from ddpfix import ignore_rules
 from ddpfix.results import Failure
 
@@ -36,7 +36,8 @@ class NoSuchPath(Exception):
 
 @record
 class Tree:
-    """One project: its root, every file in it (relative, posix), and those the user asked about: Python, YAML, shell, JSON.
+    """One project: its root, every file in it (relative, posix), and those the user asked about: Python, YAML, shell, JSON,
+    Markdown, Dockerfiles.
 
     skipped: what was asked for and is left alone, with the reason. observed: what was seen of the project's runs.
     """
@@ -120,7 +121,7 @@ def _chosen(
     chosen = []
     for name in sorted(known):
         below = [p for p in prefixes if not p or name == p or name.startswith(p + "/")]
-        if name.endswith((*PYTHON_KINDS, *TEXT_KINDS)) and below and not is_data(name):
+        if name.endswith((*PYTHON_KINDS, *READ_KINDS)) and below and not is_data(name):
             named = name in below and not force
             if named or not (_is_vendored(name, [""] if force else below) or any(_excluded(p, name) for p in patterns)):
                 chosen.append(name)
@@ -179,7 +180,7 @@ def _mode(path: str) -> int:
 def _is_read(name: str) -> bool:
     from codemods.analysis.requirement_files import reader_of
 
-    return name.endswith((".py", ".gitignore", *ROOT_MARKS, *TEXT_KINDS)) or reader_of(name) is not None
+    return name.endswith((".py", ".gitignore", *ROOT_MARKS, *READ_KINDS)) or reader_of(name) is not None
 
 
 def _submodules(root: Path, files: set[str]) -> list[str]:

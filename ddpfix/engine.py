@@ -22,7 +22,7 @@ from codemods.fix_source import Accept, Chosen, fix_project, joined
 from codemods.project import Project
 from codemods.record import record
 from codemods.source import SourceModule
-from codemods.text_file import NOTEBOOK, TEXT_KINDS, UNREADABLE
+from codemods.text_file import NOTEBOOK, READ_KINDS, UNREADABLE
 from codemods.told_once import told_once
 from ddpfix import cache, catalog, plugins, workers
 from ddpfix.discovery import NO_FILE, Tree
@@ -177,7 +177,7 @@ def _check(
         found = workers.judged(shares, lambda paths: with_deep_stack(lambda: judge(paths)))
     findings = tuple(told_once([f for part in found for f in part.findings]))
     failed = (*tree.skipped, *not_read(tree.root, unread), *(f for part in found for f in part.broken))
-    scanned = _python_files(tree) - sum(not path.endswith(TEXT_KINDS) for path in unread)
+    scanned = _python_files(tree) - sum(not path.endswith(READ_KINDS) for path in unread)
     parsed = sum(part.parsed for part in found)
     return Report(tree.root, findings, scanned, parsed, failed, time.perf_counter() - started)
 
@@ -221,7 +221,7 @@ def gated(
     unread: list[str] = []
 
     def look(path: str, data: bytes) -> None:
-        text = path.endswith(TEXT_KINDS)
+        text = path.endswith(READ_KINDS)
         # which codemods have nothing to say matters to a suppression comment, too
         whole = (b"ddpfix:" in data and not text) or data.startswith(UNREADABLE)
         hits = codemods if whole else gate.open_for(data, path)
@@ -243,7 +243,7 @@ def gated(
 
 
 def _python_files(tree: Tree) -> int:
-    return sum(not path.endswith(TEXT_KINDS) for path in tree.chosen)
+    return sum(not path.endswith(READ_KINDS) for path in tree.chosen)
 
 
 def not_read(root: Path, paths: Iterable[str]) -> list[Failure]:
@@ -254,11 +254,11 @@ def not_read(root: Path, paths: Iterable[str]) -> list[Failure]:
         try:
             about = full.lstat()
             # a job file that is a link, or too long, is nothing to tell; one without an end is
-            if path.endswith(TEXT_KINDS) and (stat.S_ISREG((end := full.stat()).st_mode) or stat.S_ISDIR(end.st_mode)):
+            if path.endswith(READ_KINDS) and (stat.S_ISREG((end := full.stat()).st_mode) or stat.S_ISDIR(end.st_mode)):
                 continue
         except OSError:
             continue
-        if stat.S_ISLNK(about.st_mode) and not path.endswith(TEXT_KINDS):
+        if stat.S_ISLNK(about.st_mode) and not path.endswith(READ_KINDS):
             out.append(Failure(path, "a symbolic link, left alone: the file it points to is what counts", left_alone=True))
         elif not stat.S_ISREG(about.st_mode):
             out.append(Failure(path, NO_FILE))

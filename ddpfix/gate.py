@@ -13,7 +13,7 @@ from codemods.codemod import DdpCodemod
 from codemods.sites import Site
 from codemods.spelling import own_names
 from codemods.spoken import without_words
-from codemods.text_file import TEXT_KINDS
+from codemods.text_file import READ_KINDS
 
 HEAD = 4096  # bytes; where a common word occurs, it mostly does so early
 
@@ -69,7 +69,7 @@ class Gate:
 
     def open_for(self, data: bytes, path: str = "") -> tuple[DdpCodemod, ...]:
         """The codemods whose every group of words has one in `data`, whose site is there, and which read such a file."""
-        if path.endswith(TEXT_KINDS):
+        if path.endswith(READ_KINDS):
             tests = is_test_file(path)
             return tuple(
                 c for c, words in self._text

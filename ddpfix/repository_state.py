@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from codemods.text_file import TEXT_KINDS
+from codemods.text_file import READ_KINDS
 from ddpfix import engine, summary
 from ddpfix.decided import Decided
 from ddpfix.discovery import find_root
@@ -100,7 +100,7 @@ def committed_reader(state: Snapshot, root: Path, paths: Sequence[str]) -> Read:
 def notes(state: Snapshot, touched: Sequence[str]) -> tuple[str, ...]:
     """What the reader of the summary should know of the repository's state."""
     out = []
-    kinds = (".py", ".toml", ".txt", ".cfg", *TEXT_KINDS)
+    kinds = (".py", ".toml", ".txt", ".cfg", *READ_KINDS)
     if dirty := sorted(p for p in state.dirty if p.endswith(kinds) and p not in touched):
         out.append(f"uncommitted changes were read as facts, and are in no commit: {', '.join(dirty[:5])}")
     if links := [p for p in state.symlinks if p.endswith(".py")]:

@@ -35,10 +35,10 @@ def name_of(codemod: DdpCodemod) -> str:
 
 
 def repaired(source: str, codemod: DdpCodemod, accept: Accept) -> FixResult:
-    """The example fixed; its first line may say what the requirements pin."""
+    """The example fixed; its first line may say what the requirements pin, or how a job file starts it."""
     files = {name_of(codemod): source.encode()}
-    if pinned := re.match(r"# requirements\.txt: (.+)\n", source):
-        files["requirements.txt"] = pinned.group(1).encode()
+    if beside := re.match(r"# (requirements\.txt|run\.sh): (.+)\n", source):
+        files[beside.group(1)] = beside.group(2).encode()
     return fix_project(Project.of(files), lambda _p, paths: {p: [codemod] for p in paths}, [name_of(codemod)], accept)
 
 

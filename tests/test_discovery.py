@@ -99,7 +99,7 @@ def test_what_is_named_is_looked_at_even_where_git_ignores_it(tmp_path: Path) ->
 def test_two_repositories_are_two_trees(tmp_path: Path) -> None:
     first, second = make(tmp_path, name="first"), make(tmp_path, name="second")
     trees = discover([first, second / "pkg", first / "a.py"])
-    assert [(t.root.name, t.chosen) for t in trees] == [("first", ("a.py", "pkg/b.py")), ("second", ("pkg/b.py",))]
+    assert [(t.root.name, t.chosen) for t in trees] == [("first", ("README.md", "a.py", "pkg/b.py")), ("second", ("pkg/b.py",))]
 
 
 def test_a_path_that_is_not_there(tmp_path: Path) -> None:

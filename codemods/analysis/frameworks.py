@@ -16,6 +16,7 @@ __all__ = [
 LIGHTNING_PACKAGES = ("pytorch-lightning", "lightning")
 # A folder from which an image is built: its pins speak for the folder above where that has none.
 _IMAGES = ("docker", "docker-context", "docker_context", "container", "environment")
+_PARTS = 3  # of a version that names one release
 # A pin for building the documentation says nothing of how the code is run.
 _NOT_RUN = ("docs", "doc", ".github", "third_party", "node_modules", "site-packages")
 
@@ -26,7 +27,9 @@ def pins(project: Project, package: str) -> tuple[Pin, ...]:
 
 
 def lightning_pin(project: Project, *, near: str = "") -> Pin | None:
-    """The pin of pytorch-lightning or lightning, whichever the project pins."""
+    """The pin of pytorch-lightning or lightning, whichever the project pins; what `target-lightning` asks for goes before it."""
+    if target := project.targets.get("lightning", ""):
+        return Pin("target-lightning", f"=={target}{'.*' if target.count('.') < _PARTS - 1 else ''}", "", 0)
     return pin_of(project, *LIGHTNING_PACKAGES, near=near)
 
 

@@ -7,18 +7,23 @@ from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_file, is_test_module
 from codemods.analysis.frameworks import torch_pin
+from codemods.analysis.job_files.local_rank_option import (
+    PASSED,
+    SPELLINGS,
+    from_environment,
+    local_rank_options,
+    options_of,
+    quoted,
+)
 from codemods.analysis.job_files.old_launcher import STARTS_IN, started_with_launcher, states_an_old_torch
 from codemods.analysis.ranks.option_devices import device_by_option
 from codemods.analysis.requirement_files import documents
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression
-from codemods.imports import plan_plain
 from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.source import SourceModule
 
-_PASSED = "--local-rank"  # by torch.distributed.launch, since torch 2.0
-_SPELLINGS = ("--local_rank", _PASSED)
 _UNHEARD = "torchrun does not pass `--local-rank`, and every rank takes the GPU of the default: read LOCAL_RANK"
 _REFUSED = (
     "torch.distributed.launch of torch 2 passes `--local-rank`, and argparse then refuses `--local_rank`; torchrun passes "
@@ -113,8 +118,8 @@ class LocalRankArgument(DdpCodemod):
 
     def _by_command(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         """The option of a file that is started by the launcher, which no longer passes it in this spelling."""
-        calls = [c for c in module.calls_named("add_argument") if _options(c) & set(_SPELLINGS)]
-        if len(calls) != 1 or _PASSED in _options(calls[0]) or _passes_over(module):
+        calls = local_rank_options(module)
+        if len(calls) != 1 or PASSED in options_of(calls[0]) or _passes_over(module):
             return
         start = started_with_launcher(project, module)
         if start is None or _is_old(project, module) or states_an_old_torch(project):
@@ -130,14 +135,14 @@ class LocalRankArgument(DdpCodemod):
 
     def _by_device(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         for call in module.calls_named("add_argument"):
-            option = next((a for a in call.args if isinstance(a, ast.Constant) and a.value in _SPELLINGS), None)
+            option = next((a for a in call.args if isinstance(a, ast.Constant) and a.value in SPELLINGS), None)
             if option is None:
                 continue
             place = device_by_option(project, module)
-            passed = any(isinstance(a, ast.Constant) and a.value == _PASSED for a in call.args)
+            passed = any(isinstance(a, ast.Constant) and a.value == PASSED for a in call.args)
             if place is None or _is_settled(project, module) or (passed and _is_launched_with_it(project)):
                 return
-            edits, reason = _repair(module, call)
+            edits, reason = from_environment(module, call)
             yield self.finding(
                 module, call,
                 _UNHEARD if passed or _passes_over(module) else _REFUSED,
@@ -158,34 +163,13 @@ def _passes_over(module: SourceModule) -> bool:
     return bool(module.calls_named("parse_known_args")) and not module.calls_named("parse_args")
 
 
-def _options(call: ast.Call) -> set[str]:
-    return {a.value for a in call.args if isinstance(a, ast.Constant) and isinstance(a.value, str)}
-
-
 def _both_spellings(module: SourceModule, call: ast.Call) -> list[Edit]:
     """The call, which takes the new spelling as well; the name in the result stays, for the old one stands first."""
     text, first = module.text_of(call), next(a for a in call.args if isinstance(a, ast.Constant) and a.value == "--local_rank")
     written = module.text_of(first)
     if "#" in text or text.count(written) != 1 or call.args[0] is not first:
         return []
-    return [ReplaceExpression(module.path, module.span(call), text.replace(written, f"{written}, {_quoted(written, _PASSED)}"))]
-
-
-def _spliced(module: SourceModule, call: ast.Call, parts: list[tuple[ast.expr, str]]) -> str:
-    """The text of the call with other text in the place of some of its parts."""
-    whole, text = module.span(call), module.text_of(call)
-    lines = text.splitlines(keepends=True)
-    for part, new in sorted(parts, key=lambda p: (p[0].lineno, p[0].col_offset), reverse=True):
-        span = module.span(part)
-        row = span.line - whole.line
-        start = span.column - (whole.column if row == 0 else 0)
-        lines[row] = lines[row][:start] + new + lines[row][start + len(module.text_of(part)) :]
-    return "".join(lines)
-
-
-def _quoted(beside: str, option: str) -> str:
-    """The option in the quotes of the one beside it."""
-    return f"'{option}'" if beside.endswith("'") else f'"{option}"'
+    return [ReplaceExpression(module.path, module.span(call), text.replace(written, f"{written}, {quoted(written, PASSED)}"))]
 
 
 def _is_old(project: Project, module: SourceModule) -> bool:
@@ -206,35 +190,3 @@ def _is_launched_with_it(project: Project) -> bool:
     """True where the repository's own scripts and texts name the launcher that passes it, and never torchrun."""
     named = project.files_containing(b"torch.distributed.launch", kinds=STARTS_IN)
     return bool(named) and not project.files_containing(b"torchrun", kinds=STARTS_IN)
-
-
-def _repair(module: SourceModule, call: ast.Call) -> tuple[list[Edit], str]:
-    """The call with both spellings, and with the default from the environment."""
-    given = {k.arg: k.value for k in call.keywords}
-    kind, default = given.get("type"), given.get("default")
-    old = default.operand if isinstance(default, ast.UnaryOp) else default
-    plain = default is None or (isinstance(old, ast.Constant) and isinstance(old.value, (int, type(None))))
-    if not isinstance(kind, ast.Name) or kind.id != "int" or not plain or None in given or "#" in module.text_of(call):
-        return [], "take the default from `os.environ`, and give the option both spellings"
-    planned = plan_plain(module, "os")
-    if planned is None:
-        return [], "`os` has another meaning in this file: import it under another name first"
-    written = module.text_of(default) if default is not None else "None"
-    name = planned.name
-    code = f'int({name}.environ.get("LOCAL_RANK", {written}))'
-    if written == "None":
-        code = f'{name}.environ.get("LOCAL_RANK")'
-    first = next(a for a in call.args if isinstance(a, ast.Constant) and a.value in _SPELLINGS)
-    missing = [s for s in _SPELLINGS if s not in _options(call)]
-    spelled = ", ".join([module.text_of(first), *(_quoted(module.text_of(first), s) for s in missing)])
-    if "required" not in given:  # piece by piece: the rest of the call stays as it is laid out
-        new = _spliced(module, call, [(first, spelled), *([(default, code)] if default is not None else [])])
-        if default is None:
-            new = f"{new.removesuffix(')').rstrip().removesuffix(',')}, default={code})"
-        return [*planned.edits, ReplaceExpression(module.path, module.span(call), new)], ""
-    options = [spelled if a is first else module.text_of(a) for a in call.args]
-    keywords = [f"{k.arg}={module.text_of(k.value)}" for k in call.keywords if k.arg not in ("default", "required")]
-    at = next((i for i, k in enumerate(call.keywords) if k.arg == "default"), len(keywords))
-    keywords.insert(at, f"default={code}")
-    new = f"{module.text_of(call.func)}({', '.join([*options, *keywords])})"
-    return [*planned.edits, ReplaceExpression(module.path, module.span(call), new)], ""

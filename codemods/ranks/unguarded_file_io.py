@@ -21,6 +21,7 @@ from codemods.analysis.files.files_of_all import FileOfAll, files_of_all
 from codemods.analysis.files.filled_on_demand import filled_on_demand, is_asked_for, is_left_to_the_first
 from codemods.analysis.files.never_true import is_never_asked_for
 from codemods.analysis.files.open_files import goes_into_open_files
+from codemods.analysis.files.own_contents import holds_own
 from codemods.analysis.files.own_paths import given_to, is_named_by_rank, is_own_path
 from codemods.analysis.files.own_results import filled_by_batches
 from codemods.analysis.files.paths_given_out import given_out
@@ -229,6 +230,8 @@ class UnguardedFileIo(DdpCodemod):
         lines = self._told_lines(module, project)
         seen: set[tuple[str, int]] = set()
         for found in files_of_all(project, module):
+            if holds_own(project, found.home, iter([found.file.call])):
+                continue  # DDP211 tells of it
             if self._is_of_a_hook(project, found):
                 continue  # looked at above, with the whole of its class
             place = found.module.path, found.at.lineno
@@ -318,6 +321,8 @@ class UnguardedFileIo(DdpCodemod):
                 continue  # a test that asks the group is true on all ranks there: told below
             if over_a_share(module, run.statements) or runs_alone(module, module.function_of(run.first)):
                 continue
+            if holds_own(project, module, (n for s in run.statements for n in walk(s) if isinstance(n, ast.Call))):
+                continue  # DDP211 tells of it
             paths = [p for s in run.statements for p in paths_in(s)]
             if not _are_of_each_rank(project, module, run, paths):
                 yield from self._judged(module, project, function, run, files, paths, spelled, in_class=in_class)

@@ -144,6 +144,11 @@ FACTS: Mapping[str, Facts] = {
         "Both processes get past the line.",
         ("object has no attribute", "UnboundLocalError", *WAITING),
     ),
+    "DDP211": Facts(
+        "Give each rank a file of its own",
+        "There is a file for each rank, and together they hold as many rows as the data.",
+        (),
+    ),
     "DDP213": Facts(
         "Count processes over all nodes",
         "On two nodes every process joins the group, and no two of them read the same rows.",
@@ -368,6 +373,11 @@ FACTS: Mapping[str, Facts] = {
         "Under torchrun each process takes another GPU; `--local_rank` and `--local-rank` are both accepted.",
         ("unrecognized arguments: --local-rank", "Duplicate GPU detected"),
     ),
+    "DDP702": Facts(
+        "Start ranks by torchrun",
+        "The job starts as many ranks as before, without the warning; each takes another GPU.",
+        ("torch.distributed.launch is deprecated", "unrecognized arguments: --use_env", "arguments are required: --local_rank"),
+    ),
     "DDP703": Facts(
         "Give each spawned rank its GPU",
         "`nvidia-smi` shows a process on each GPU, and none of them twice on the first.",
@@ -416,6 +426,11 @@ FACTS: Mapping[str, Facts] = {
             "ImportError: cannot import name",
             "has no attribute 'training_type_plugin'",
         ),
+    ),
+    "DDP805": Facts(
+        "Let the command line decide over the Trainer",
+        "The run takes what its command gives: print the argument of the Trainer once.",
+        (),
     ),
     "DDP804": Facts(
         "Keep the outputs of the steps in the module",

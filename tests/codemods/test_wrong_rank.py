@@ -117,6 +117,18 @@ def test_files_by_the_local_rank() -> None:
     check_transformed(WrongRank, script(*above, "if local_rank == 0:", *body), after, unsafe=True)
 
 
+def test_a_rank_of_the_environment() -> None:
+    before = (
+        "import os\n\nimport torch\nfrom torch.distributed import init_process_group\n\nddp = \"LOCAL_RANK\" in os.environ\n"
+        "if ddp:\n    init_process_group()\n    gpu = int(os.environ[\"LOCAL_RANK\"])\nelse:\n    gpu = 0\n"
+        "if gpu == 0:\n    torch.save({}, \"state.pt\")\n"
+    )
+    files = {"run.sh": "torchrun --nnodes 2 --nproc_per_node 8 module.py\n"}
+    after = before.replace("if gpu == 0", "if int(os.environ.get(\"RANK\", gpu)) == 0")
+    check_transformed(WrongRank, before, after, files=files, unsafe=True)
+    check_nothing(WrongRank, before.replace('int(os.environ["LOCAL_RANK"])', "chosen()"), files=files)
+
+
 @pytest.mark.parametrize(
     "body",
     [

@@ -12,6 +12,7 @@ from codemods.analysis.names import dotted, family, qualified
 from codemods.analysis.output.natures import values_of
 from codemods.analysis.output.run_before import bound_above
 from codemods.analysis.output.script_guards import is_text, rank_of_settings
+from codemods.imports import in_scope
 from codemods.project import Project
 from codemods.source import SourceModule, walk
 
@@ -33,12 +34,23 @@ def global_test(
         return asked, other
     name = group_name(module, node)
     if not name or not _asks_group(module, name):
-        return None
+        return _of_environment(module, asked)
     equal = "==" if holds else "!="
     if starts_always(project):
         return (asked, f"{name}.get_rank()") if _is_beside_zero(operand) else (operand, f"{name}.get_rank() {equal} 0")
     word = f"not {name}.is_initialized() or" if holds else f"{name}.is_initialized() and"
     return operand, f"{word} {name}.get_rank() {equal} 0"
+
+
+def _of_environment(module: SourceModule, asked: ast.expr) -> tuple[ast.expr, str] | None:
+    """RANK beside a local rank that is LOCAL_RANK: who sets one sets both."""
+    name = in_scope(module, lambda dotted_name: dotted_name == "os")
+    if name is None or not isinstance(asked, ast.Name):
+        return None
+    values = [v for v in values_of(module, asked) if not (isinstance(v, ast.Constant) and v.value == 0)]
+    if not values or not all(f"{name}.environ" in module.text_of(v) and "LOCAL_RANK" in module.text_of(v) for v in values):
+        return None
+    return asked, f'int({name}.environ.get("RANK", {asked.id}))'
 
 
 def _is_beside_zero(operand: ast.expr) -> bool:

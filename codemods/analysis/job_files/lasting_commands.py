@@ -118,12 +118,16 @@ def _old_torch(project: Project, script: str) -> str | None:
     pin = torch_pin(project, near=script)
     if pin is not None and pin.spec:
         return re.sub(r"^[=~]+\s*", "", pin.spec).partition("=")[0] if pin.surely_below(_POLLS_SINCE) else None
-    stated = project.keep("stated torch", lambda: _stated(project))
+    stated = stated_torch(project)
     return stated[0] if len(set(stated)) == 1 and _version(stated[0]) < _POLLS_SINCE else None
 
 
-def _stated(project: Project) -> tuple[str, ...]:
+def stated_torch(project: Project) -> tuple[str, ...]:
     """The versions of torch that the texts name."""
+    return project.keep("stated torch", lambda: _stated(project))
+
+
+def _stated(project: Project) -> tuple[str, ...]:
     paths = project.files_containing(b"orch", kinds=(".md", ".rst"))
     texts = ((project.read(p) or b"").decode("utf-8", "replace") for p in paths)
     return tuple(m["version"] for text in texts for m in _STATED.finditer(text))

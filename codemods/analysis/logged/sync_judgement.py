@@ -36,7 +36,6 @@ from codemods.analysis.names import dotted
 from codemods.analysis.ranks.exit_places import short
 from codemods.analysis.ranks.rank_guards import ranks_at
 from codemods.analysis.ranks.uniform import Condition, Place, conditions
-from codemods.analysis.version_pins import padded, parse_version
 from codemods.findings import Applicability
 
 SAFE, UNSAFE, DISPLAY = Applicability.SAFE, Applicability.UNSAFE, Applicability.DISPLAY
@@ -137,12 +136,7 @@ def watched_key(log: LogCall) -> WatchedPlace | None:
 
 
 def _reduced_anyway(log: LogCall) -> bool:
-    """Lightning 1.4 to 1.6 reduced epoch values without being asked (measured on 1.6.5; removed by PR #13364).
-
-    Code that is brought to a newer one loses that in silence.
-    """
-    if padded(parse_version(log.project.targets.get("lightning", ""))) >= (1, 7):
-        return False
+    """Lightning 1.4 to 1.6 reduced epoch values without being asked (measured on 1.6.5; removed by PR #13364)."""
     pin = lightning_pin(log.project, near=log.module.path)
     return pin is not None and pin.surely_below((1, 7)) and pin.surely_at_least((1, 4))
 

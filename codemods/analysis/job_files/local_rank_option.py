@@ -1,0 +1,70 @@
+"""The option `--local_rank` of a script: which spellings it has, and how its default comes from the environment."""
+
+from __future__ import annotations
+
+import ast
+
+from codemods.findings import Edit, ReplaceExpression
+from codemods.imports import plan_plain
+from codemods.source import SourceModule
+
+PASSED = "--local-rank"  # by torch.distributed.launch, since torch 2.0
+SPELLINGS = ("--local_rank", PASSED)
+
+
+def options_of(call: ast.Call) -> set[str]:
+    return {a.value for a in call.args if isinstance(a, ast.Constant) and isinstance(a.value, str)}
+
+
+def local_rank_options(module: SourceModule) -> list[ast.Call]:
+    """The calls of the file that give a parser the option."""
+    return [c for c in module.calls_named("add_argument") if options_of(c) & set(SPELLINGS)]
+
+
+def quoted(beside: str, option: str) -> str:
+    """The option in the quotes of the one beside it."""
+    return f"'{option}'" if beside.endswith("'") else f'"{option}"'
+
+
+def from_environment(module: SourceModule, call: ast.Call) -> tuple[list[Edit], str]:
+    """The option with both spellings, and with the default from the environment; or why it is not written so."""
+    given = {k.arg: k.value for k in call.keywords}
+    kind, default = given.get("type"), given.get("default")
+    old = default.operand if isinstance(default, ast.UnaryOp) else default
+    plain = default is None or (isinstance(old, ast.Constant) and isinstance(old.value, (int, type(None))))
+    if not isinstance(kind, ast.Name) or kind.id != "int" or not plain or None in given or "#" in module.text_of(call):
+        return [], "take the default from `os.environ`, and give the option both spellings"
+    planned = plan_plain(module, "os")
+    if planned is None:
+        return [], "`os` has another meaning in this file: import it under another name first"
+    written = module.text_of(default) if default is not None else "None"
+    name = planned.name
+    code = f'int({name}.environ.get("LOCAL_RANK", {written}))'
+    if written == "None":
+        code = f'{name}.environ.get("LOCAL_RANK")'
+    first = next(a for a in call.args if isinstance(a, ast.Constant) and a.value in SPELLINGS)
+    missing = [s for s in SPELLINGS if s not in options_of(call)]
+    spelled = ", ".join([module.text_of(first), *(quoted(module.text_of(first), s) for s in missing)])
+    if "required" not in given:  # piece by piece: the rest of the call stays as it is laid out
+        new = _spliced(module, call, [(first, spelled), *([(default, code)] if default is not None else [])])
+        if default is None:
+            new = f"{new.removesuffix(')').rstrip().removesuffix(',')}, default={code})"
+        return [*planned.edits, ReplaceExpression(module.path, module.span(call), new)], ""
+    options = [spelled if a is first else module.text_of(a) for a in call.args]
+    keywords = [f"{k.arg}={module.text_of(k.value)}" for k in call.keywords if k.arg not in ("default", "required")]
+    at = next((i for i, k in enumerate(call.keywords) if k.arg == "default"), len(keywords))
+    keywords.insert(at, f"default={code}")
+    new = f"{module.text_of(call.func)}({', '.join([*options, *keywords])})"
+    return [*planned.edits, ReplaceExpression(module.path, module.span(call), new)], ""
+
+
+def _spliced(module: SourceModule, call: ast.Call, parts: list[tuple[ast.expr, str]]) -> str:
+    """The text of the call with other text in the place of some of its parts."""
+    whole, text = module.span(call), module.text_of(call)
+    lines = text.splitlines(keepends=True)
+    for part, new in sorted(parts, key=lambda p: (p[0].lineno, p[0].col_offset), reverse=True):
+        span = module.span(part)
+        row = span.line - whole.line
+        start = span.column - (whole.column if row == 0 else 0)
+        lines[row] = lines[row][:start] + new + lines[row][start + len(module.text_of(part)) :]
+    return "".join(lines)

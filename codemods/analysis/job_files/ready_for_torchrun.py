@@ -1,0 +1,235 @@
+"""Is a script of `torch.distributed.launch` ready for torchrun, which hands over no `--local_rank` and sets `LOCAL_RANK`?
+
+Every rank of one that is not would take the local rank that the option has by default.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from posixpath import dirname, join, normpath
+
+from codemods.analysis.distribution import is_test_file
+from codemods.analysis.frameworks import transformers_pin
+from codemods.analysis.job_files.local_rank_option import PASSED, SPELLINGS, from_environment, local_rank_options
+from codemods.analysis.job_files.old_commands import OldCommand
+from codemods.analysis.loading.same_program import whole_program
+from codemods.findings import Applicability, Edit, Evidence, lowest
+from codemods.late_pattern import late
+from codemods.project import Project
+from codemods.record import record
+from codemods.source import SourceModule
+
+_OWN_FOLDER = late(r"[\"']?(?:\$\(dirname [^)]*\)|`dirname [^`]*`)[\"']?/")
+_ANY_FOLDER = late(r"^(?:[\"']?\$\{?\w+\}?[\"']?/)+")
+_CHANGES_FOLDER = late(r"(?m)(?:^|[;&|])[ \t]*(?:cd|pushd)[ \t]")
+_ENVIRONMENT = (b"LOCAL_RANK",)
+_HANDLED_SINCE = (4, 2)  # transformers: TrainingArguments takes LOCAL_RANK
+_OF_ALL_RANKS = late(rb"rank\w*(?:\(\))?[ \t]*%[ \t]*[^\n]{0,40}(?:device_count|gpu)")
+
+
+# Parsers that make options of parameters and fields.
+_OF_FIELDS = late(rb"HfArgumentParser|\bfire\.Fire|\bclick\.|typer|tyro|simple_parsing|pyrallis|DEFINE_integer")
+_FIELD = late(
+    rb"(?m)^[ \t]+(?:def \w+\([^)]*)?local_rank[ \t]*[:=][^=]|local_rank[ \t]*:[ \t]*(?:int|Optional)|DEFINE_\w+\([\"']local_rank"
+)
+
+
+@record
+class Readiness:
+    """edits: what makes the script ready, none where it is. why: the reason that it is not, and cannot be made so."""
+
+    level: Applicability
+    why: str = ""
+    evidence: tuple[Evidence, ...] = ()
+    edits: tuple[Edit, ...] = ()
+    assumes: str = ""
+
+
+def is_only_named_so(command: OldCommand, script: str) -> bool:
+    """True for a script that stands in a folder which the command does not speak of."""
+    folder = dirname(script)
+    near = folder in _folders(command.file.path) or command.by_module or command.file.path == script
+    return not near and re.search(rf"(?<![\w-]){re.escape(folder.rpartition('/')[2])}(?![\w-])", command.file.text) is None
+
+
+def scripts_of(project: Project, command: OldCommand) -> tuple[str, ...]:
+    """The files that the command may mean by its script: the folder it is given in is not always shown."""
+    word, path = command.script, command.file.path
+    if word is None:
+        return ()
+    if word.raw in ("__file__", "sys.argv[0]"):
+        return (path,)
+    if command.by_module:
+        resolved = project.resolve(word.value or "", "run.py") or project.resolve(word.value or "", path)
+        return (resolved.path,) if resolved is not None and not resolved.rest else ()
+    written = word.raw.strip("\"'") if word.value is None else word.value
+    if own := _OWN_FOLDER.match(word.raw):
+        beside = normpath(join(dirname(path), word.raw[own.end() :].strip("\"'")))
+        return (beside,) if beside in project.files else ()
+    plain = _ANY_FOLDER.sub("", written).removeprefix("./")
+    if not plain.endswith(".py") or "$" in plain:
+        return ()
+    moved = plain != written.removeprefix("./") or _CHANGES_FOLDER.search(command.file.text) is not None
+    here = [] if moved else [p for p in (normpath(join(folder, plain)) for folder in _folders(path)) if p in project.files]
+    end = "/" + normpath(plain).lstrip("./")
+    return tuple(dict.fromkeys(here)) or tuple(p for p in project.python_files if f"/{p}".endswith(end))
+
+
+def _folders(path: str) -> Iterator[str]:
+    """The file's own folder, and those around it."""
+    folder = dirname(path)
+    while folder:
+        yield folder
+        folder = dirname(folder)
+    yield ""
+
+
+def readiness(project: Project, script: str) -> Readiness:
+    """What is known of one script."""
+    return project.keep(("ready for torchrun", script), lambda: _find(project, script))
+
+
+def _find(project: Project, script: str) -> Readiness:
+    paths = [p for p in sorted(whole_program(project, script)) if not is_test_file(p)]
+    modules = [m for p in paths if b"rank" in (project.read(p) or b"").lower() and (m := project.module(p)) is not None]
+    options = [(m, call) for m in modules for call in local_rank_options(m)]
+    if (m := next((m for m in modules if _reads_it_itself(m)), None)) is not None:
+        return Readiness(Applicability.DISPLAY, f"{m.path} looks for the option in another way than by argparse")
+    if not options:
+        return _without_option(project, script, paths)
+    found = [_of_option(modules, m, call) for m, call in options]
+    if (not_ready := next((f for f in found if f.why), None)) is not None:
+        return not_ready
+    evidence = tuple(e for f in found for e in f.evidence)
+    return Readiness(lowest(*(f.level for f in found)), "", evidence[:1], tuple(e for f in found for e in f.edits))
+
+
+def _reads_it_itself(module: SourceModule) -> bool:
+    """True where a text names the option outside of argparse's call, and of what the file only says."""
+    if not any(module.holds(s.encode()) for s in SPELLINGS):
+        return False
+    given = {id(a) for call in local_rank_options(module) for a in call.args}
+    named = (n for n in module.nodes(ast.Constant) if isinstance(n.value, str) and id(n) not in given)
+    return any(n.value.partition("=")[0] in SPELLINGS for n in named if isinstance(n.value, str))
+
+
+def _without_option(project: Project, script: str, paths: list[str]) -> Readiness:
+    """A program that no option tells its local rank."""
+    texts = [project.read(path) or b"" for path in paths]
+    if any(_OF_FIELDS.search(t) for t in texts) and any(_FIELD.search(t) for t in texts):
+        return Readiness(Applicability.DISPLAY, f"{script} may take its local rank from an option that a field makes")
+    if any(b"sys.argv[1" in t and _by_place(project, p) for p, t in zip(paths, texts, strict=True)):
+        return Readiness(Applicability.DISPLAY, f"{script} reads its arguments by their place, and torchrun gives one less")
+    for path in paths:
+        data = project.read(path) or b""
+        if any(word in data for word in _ENVIRONMENT):
+            return Readiness(Applicability.SAFE, "", (_shown(project, path, b"LOCAL_RANK", "takes LOCAL_RANK"),))
+        if _OF_ALL_RANKS.search(data):
+            return Readiness(Applicability.SAFE, "", (Evidence("static", "works its GPU out of the rank", path, _line(data)),))
+    for path in paths:
+        data = project.read(path) or b""
+        if b"TrainingArguments" in data and b"transformers" in data:
+            pin = transformers_pin(project, near=script)
+            sure = pin is None or pin.surely_at_least(_HANDLED_SINCE)
+            shown = _shown(project, path, b"TrainingArguments", "transformers takes LOCAL_RANK for its arguments")
+            assumes = "" if sure else "assumes a transformers of 4.2 or later, which takes LOCAL_RANK"
+            return Readiness(Applicability.SAFE if sure else Applicability.UNSAFE, "", (shown,), (), assumes)
+    return Readiness(Applicability.DISPLAY, f"{script} is not seen to take LOCAL_RANK, which torchrun sets")
+
+
+def _by_place(project: Project, path: str) -> bool:
+    """True where an argument is read by its place, unless it is the only one, as programs ask for a file of arguments."""
+    module = project.module(path)
+    for node in module.nodes(ast.Subscript) if module is not None else ():
+        assert module is not None
+        if module.text_of(node.value) == "sys.argv" and not any(_counts(module, up) for up in module.ancestors(node)):
+            return True
+    return False
+
+
+def _counts(module: SourceModule, node: ast.AST) -> bool:
+    test = node.test if isinstance(node, (ast.If, ast.IfExp)) else node if isinstance(node, ast.BoolOp) else None
+    return test is not None and "len(sys.argv)" in module.text_of(test)
+
+
+def _line(data: bytes) -> int:
+    found = _OF_ALL_RANKS.search(data)
+    return data[: found.start()].count(b"\n") + 1 if found else 1
+
+
+def _shown(project: Project, path: str, word: bytes, what: str) -> Evidence:
+    data = project.read(path) or b""
+    return Evidence("static", what, path, data[: data.index(word)].count(b"\n") + 1)
+
+
+def _of_option(modules: list[SourceModule], module: SourceModule, call: ast.Call) -> Readiness:
+    """A script whose parser has the option."""
+    given = {k.arg: k.value for k in call.keywords}
+    required = given.get("required")
+    strict = required is not None and not (isinstance(required, ast.Constant) and not required.value)
+    default = given.get("default")
+    if not strict and default is not None and "LOCAL_RANK" in module.text_of(default):
+        return Readiness(Applicability.SAFE, "", (Evidence("static", "the option's default is LOCAL_RANK", *_at(module, call)),))
+    if not strict and (place := _taken(modules)) is not None:
+        return Readiness(Applicability.SAFE, "", (Evidence("static", "LOCAL_RANK counts for the option", *_at(*place)),))
+    if not strict and not _is_read(modules):
+        return Readiness(Applicability.SAFE, "", (Evidence("static", "the option is not read", *_at(module, call)),))
+    edits, why = from_environment(module, call)
+    if not edits:
+        place_of = f"{module.path}:{call.lineno}"
+        return Readiness(Applicability.DISPLAY, f"the option {PASSED} of {place_of} is read, which torchrun does not give: {why}")
+    shown = Evidence("static", "the option takes LOCAL_RANK for its default by this fix", *_at(module, call))
+    return Readiness(Applicability.SAFE, "", (shown,), tuple(edits))
+
+
+def _at(module: SourceModule, node: ast.expr | ast.stmt) -> tuple[str, int]:
+    return module.path, node.lineno
+
+
+def _taken(modules: list[SourceModule]) -> tuple[SourceModule, ast.stmt] | None:
+    """The statement that puts LOCAL_RANK in the place of the option, on every process that a launcher starts."""
+    for module in modules:
+        for assign in module.nodes(ast.Assign) if module.holds(b"LOCAL_RANK") else ():
+            targets = [t for t in assign.targets if isinstance(t, ast.Attribute) and t.attr == "local_rank"]
+            value = module.text_of(assign.value)
+            if targets and "LOCAL_RANK" in value and _under_the_launcher(module, assign):
+                return module, assign
+    return None
+
+
+def _under_the_launcher(module: SourceModule, statement: ast.stmt) -> bool:
+    """True where only tests of what the launcher sets stand above."""
+    inner: ast.AST = statement
+    for up in module.ancestors(statement):
+        if isinstance(up, (ast.For, ast.While, ast.Try, ast.ExceptHandler)):
+            return False
+        if isinstance(up, ast.If):
+            words = re.findall(r"[\"'](\w+)[\"']", module.text_of(up.test))
+            if inner not in up.body or not words or not set(words) <= {"LOCAL_RANK", "RANK", "WORLD_SIZE"}:
+                return False
+        inner = up
+    return True
+
+
+def _is_read(modules: list[SourceModule]) -> bool:
+    """False where the field goes into the environment alone, and there only where the launcher has put nothing."""
+    for module in modules:
+        if module.holds(b"vars(") or any(n.value == "local_rank" for n in module.nodes(ast.Constant)):
+            return True
+        for read in module.reads_of("local_rank"):
+            if isinstance(read, ast.Attribute) and isinstance(read.ctx, ast.Load) and not _fills_a_gap(module, read):
+                return True
+    return False
+
+
+def _fills_a_gap(module: SourceModule, read: ast.Attribute) -> bool:
+    """`if "LOCAL_RANK" not in os.environ: os.environ["LOCAL_RANK"] = str(args.local_rank)`."""
+    statement = module.statement_of(read)
+    up = module.parent(statement)
+    if not isinstance(up, ast.If) or statement not in up.body or not isinstance(statement, ast.Assign):
+        return False
+    test = up.test
+    missing = isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.NotIn) and "LOCAL_RANK" in module.text_of(test.left)
+    return missing and "environ" in module.text_of(statement.targets[0])

@@ -1,0 +1,120 @@
+"""DDP211: each rank writes its own part of the data to a file of one name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from codemods.analysis.distribution import is_test_module, may_be_run_by_ranks, runs_trials
+from codemods.analysis.files.named_by_rank import named_by_rank
+from codemods.analysis.files.own_contents import OwnContent, own_contents
+from codemods.codemod import DdpCodemod
+from codemods.findings import Applicability, Evidence, Finding
+from codemods.project import Project
+from codemods.source import SourceModule
+
+_SHOWN = 40  # characters of the value in a message
+
+
+class SameFileNameOnEveryRank(DdpCodemod):
+    """A file of one name to which each rank writes what it has made of its own share of the data.
+
+    ## What it does
+    Finds files that every rank writes under one name with what is its own: predictions of the batches that a
+    `DistributedSampler` dealt out to it, lines of `rows[rank::world]`. Puts the rank into the name.
+
+    ## Why it matters
+    The ranks overwrite each other's file, and what is left is the part of the rank that wrote last, or lines of several: of four
+    ranks three quarters of the predictions are missing. Under a test for rank 0 they would be missing as well.
+
+    ## Example
+    ```python
+    import json
+
+    import torch
+    import torch.distributed as dist
+    from torch.utils.data import DataLoader, DistributedSampler
+
+
+    def predict(model, data):
+        loader = DataLoader(data, batch_size=8, sampler=DistributedSampler(data, shuffle=False))
+        found = []
+        with torch.no_grad():
+            for x in loader:
+                found.extend(model(x).argmax(1).tolist())
+        with open("predictions.json", "w") as f:
+            json.dump(found, f)
+
+
+    def main(data):
+        dist.init_process_group("nccl")
+        predict(torch.nn.Linear(4, 2).cuda(), data)
+    ```
+
+    ## Use instead
+    ```python
+    import json
+
+    import torch
+    import torch.distributed as dist
+    from torch.utils.data import DataLoader, DistributedSampler
+
+
+    def predict(model, data):
+        loader = DataLoader(data, batch_size=8, sampler=DistributedSampler(data, shuffle=False))
+        found = []
+        with torch.no_grad():
+            for x in loader:
+                found.extend(model(x).argmax(1).tolist())
+        with open(f"predictions-rank{dist.get_rank()}.json", "w") as f:
+            json.dump(found, f)
+
+
+    def main(data):
+        dist.init_process_group("nccl")
+        predict(torch.nn.Linear(4, 2).cuda(), data)
+    ```
+
+    ## Safety
+    Unsafe: whoever reads the file has to read one for each rank.
+
+    ## Refuses
+    - Says nothing where the path holds the rank, an item of the rank's own share, a clock or a temporary folder.
+    - Says nothing of what is gathered or reduced first, of what is the same on every rank, and of lines that are added (`"a"`).
+    - Says nothing of `torch.save` (DDP501), and under a test of the rank.
+    - Tells a name that the repository says elsewhere: whoever reads it has to read all of them.
+    - Tells a name that is not written out, and a place where the rank cannot be asked for.
+    - Hooks of Lightning and transformers (DDP201, DDP202); a repository's own tests.
+
+    ## References
+    `torch.utils.data.DistributedSampler`: each process gets a subset of the data; runs on two processes.
+    """
+
+    code = "DDP211"
+    TRIGGERS = (
+        (b"Sampler", b"rank", b"RANK", b"ccelerat"),
+        (b"open(", b"save", b"to_csv", b"to_json", b"to_p", b"write_"),
+    )
+    READS_TESTS = False
+
+    def is_worth_parsing(self, path: str, project: Project) -> bool:
+        return may_be_run_by_ranks(project, path)
+
+    def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
+        if is_test_module(module) or runs_trials(module):
+            return
+        for one in own_contents(project, module):
+            yield self._tell(module, project, one)
+
+    def _tell(self, module: SourceModule, project: Project, one: OwnContent) -> Finding:
+        statement = module.statement_of(one.found.file.call)
+        made = named_by_rank(project, module, one.found.file.path, statement)
+        text = one.text if len(one.text) <= _SHOWN else one.text[: _SHOWN - 3] + "..."
+        chain = [Evidence("static", link.text, link.path, link.line) for link in one.value.chain]
+        return self.finding(
+            module, one.found.file.call,
+            f"each rank writes its own `{text}` to the same file: only the part of the rank that writes last is left",
+            level=Applicability.UNSAFE if made.edits else Applicability.DISPLAY,
+            edits=made.edits,
+            evidence=[*chain, one.found.way.shown],
+            reason=made.why or f"assumes that whoever reads the file reads each `{made.name}`",
+        )  # fmt: skip

@@ -1,0 +1,101 @@
+"""DDP211: files of one name to which each rank writes its own part of the data."""
+
+from __future__ import annotations
+
+import pytest
+
+from codemods.ranks.same_file_name_on_every_rank import SameFileNameOnEveryRank
+from codemods.ranks.unguarded_file_io import UnguardedFileIo
+from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of
+
+RULE = SameFileNameOnEveryRank
+HEAD = (
+    "import json\nimport os\nimport time\n\nimport numpy as np\nimport torch\nimport torch.distributed as dist\n"
+    "from torch.utils.data import DataLoader, DistributedSampler\n\n\n"
+)
+OWN = "    loader = DataLoader(data, batch_size=8, sampler=DistributedSampler(data))\n    found = []\n    for x in loader:\n"
+FILL = f"{OWN}        found.extend(net(x).tolist())\n"
+MAIN = (
+    "\n\ndef main(data):\n    dist.init_process_group('nccl')\n    predict(torch.nn.Linear(4, 2).cuda(), data, 'out')\n\n\n"
+    "if __name__ == '__main__':\n    main(torch.randn(64, 4))\n"
+)
+
+
+def script(*lines: str, fill: str = FILL, main: str = MAIN) -> str:
+    return f"{HEAD}def predict(net, data, out):\n{fill}{''.join(f'    {line}' + chr(10) for line in lines)}{main}"
+
+
+def test_the_example_of_the_documentation() -> None:
+    sections = RULE.sections()
+    before, after = (sections[s].removeprefix("```python\n").removesuffix("```") for s in ("Example", "Use instead"))
+    check_transformed(RULE, before, after, unsafe=True)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (("with open(os.path.join(out, 'found.json'), 'w') as f:", "    json.dump(found, f)"),
+         ("with open(os.path.join(out, f'found-rank{dist.get_rank()}.json'), 'w') as f:", "    json.dump(found, f)")),
+        (("np.save(out + '/' + 'found.npy', found)",), ()),
+        (("np.save(f'{out}/found.npy', np.asarray(found))",),
+         ("np.save(f'{out}/found-rank{dist.get_rank()}.npy', np.asarray(found))",)),
+        (("path = os.path.join(out, 'found.npy')", "np.save(path, found)"),
+         ("path = os.path.join(out, f'found-rank{dist.get_rank()}.npy')", "np.save(path, found)")),
+        (("rank = dist.get_rank()", "np.save(os.path.join(out, 'found.npy'), found)"),
+         ("rank = dist.get_rank()", "np.save(os.path.join(out, f'found-rank{rank}.npy'), found)")),
+        (("with open('found.txt', 'w') as f:", "    for row in found:", "        f.write(str(row))"),
+         ("with open(f'found-rank{dist.get_rank()}.txt', 'w') as f:", "    for row in found:", "        f.write(str(row))")),
+    ],
+)  # fmt: skip
+def test_the_rank_in_the_name(before: tuple[str, ...], after: tuple[str, ...]) -> None:
+    if not after:
+        check_told(RULE, script(*before), reason="put the rank into the name")
+        return
+    (found,) = check_transformed(RULE, script(*before), script(*after), unsafe=True)
+    assert "only the part of the rank that writes last is left" in found.message
+
+
+def test_one_fault_is_told_once() -> None:
+    source = script("with open('found.json', 'w') as f:", "    json.dump(found, f)")
+    assert not findings_of(UnguardedFileIo, source)
+
+
+def test_a_group_that_is_not_always_there() -> None:
+    main = MAIN.replace("    dist.init", "    if len(data) > 1:\n        dist.init")
+    spelled = "dist.get_rank() if dist.is_initialized() else 0"
+    check_transformed(RULE, script("np.save('found.npy', found)", main=main),
+                      script(f"np.save(f'found-rank{{{spelled}}}.npy', found)", main=main), unsafe=True)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("lines", "files", "reason"),
+    [
+        (("np.save('found.npy', found)",), {"read.py": "import numpy\n\nrows = numpy.load('found.npy')\n"}, "read.py:3"),
+        (("np.save(target(out), found)",), {}, "put the rank into the name"),
+        (("np.save('found{}.npy', found)",), {}, "put the rank into the name"),
+    ],
+)
+def test_what_is_told(lines: tuple[str, ...], files: dict[str, str], reason: str) -> None:
+    check_told(RULE, script(*lines) + "\n\ndef target(out):\n    return out + '/found'\n", reason=reason, files=files)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        script("np.save(f'found-{dist.get_rank()}.npy', found)"),
+        script("if dist.get_rank() == 0:", "    np.save('found.npy', found)"),
+        script("whole = [None] * dist.get_world_size()", "dist.all_gather_object(whole, found)", "np.save('found.npy', whole)"),
+        script("with open('found.txt', 'a') as f:", "    f.write(str(found))"),
+        script("np.save(f'found-{time.time()}.npy', found)"),
+        script("np.save('found.npy', len(data))"),
+        script("np.save('found.npy', found)", fill=FILL.replace(", sampler=DistributedSampler(data)", "")),
+        script("np.save('found.npy', found)", main="\n\npredict(None, [], '')\n"),
+        script("torch.save(found, 'found.pt')"),
+    ],
+)
+def test_nothing_is_said(source: str) -> None:
+    check_nothing(RULE, source)
+
+
+def test_tests_of_the_repository() -> None:
+    check_nothing(RULE, script("np.save('found.npy', found)"), path="tests/test_predict.py")

@@ -1,0 +1,202 @@
+"""DDP702: commands of torch.distributed.launch, written for torchrun together with what makes the script ready."""
+
+from __future__ import annotations
+
+import pytest
+
+from codemods.findings import Applicability
+from codemods.launch.torch_distributed_launch import TorchDistributedLaunch
+from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of
+
+RULE = TorchDistributedLaunch
+HEAD = "import argparse\nimport os\n\nimport torch\n\nparser = argparse.ArgumentParser()\n"
+TAIL = "args = parser.parse_args()\ntorch.cuda.set_device(args.local_rank)\n"
+READY = f"{HEAD}parser.add_argument('--local_rank', type=int, default=int(os.environ.get('LOCAL_RANK', 0)))\n{TAIL}"
+OPTION = "parser.add_argument('--local_rank', type=int, default=0)\n"
+OLD = f"{HEAD}{OPTION}{TAIL}"
+NEW = OLD.replace("'--local_rank'", "'--local_rank', '--local-rank'").replace(
+    "default=0", 'default=int(os.environ.get("LOCAL_RANK", 0))'
+)
+FILES = {"train.py": READY}
+LAUNCH = "python -m torch.distributed.launch --nproc_per_node=2"
+
+
+def told(source: str, reason: str, files: dict[str, str], *, path: str = "run.sh") -> None:
+    (found,) = findings_of(RULE, source, files, path=path)
+    assert found.applicability is Applicability.DISPLAY
+    assert reason in found.reason
+
+
+def test_the_example_of_the_documentation() -> None:
+    sections = RULE.sections()
+    before, after = (sections[s].removeprefix("```bash\n").removesuffix("```") for s in ("Example", "Use instead"))
+    check_transformed(RULE, before, after, path="run.sh")
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (f"{LAUNCH} train.py --lr 1", "torchrun --nproc_per_node=2 train.py --lr 1"),
+        (f"CUDA_VISIBLE_DEVICES=0,1 nohup {LAUNCH} train.py > log 2>&1 &",
+         "CUDA_VISIBLE_DEVICES=0,1 nohup torchrun --nproc_per_node=2 train.py > log 2>&1 &"),
+        ("srun python3 -m torch.distributed.launch --nnodes $N --node_rank=$R --master_addr a --master-port 1 train.py",
+         "srun torchrun --nnodes $N --node_rank=$R --master_addr a --master-port 1 train.py"),
+        ("python -u -m torch.distributed.launch --use_env train.py", "python -u -m torch.distributed.run train.py"),
+        ("$PYTHON -m torch.distributed.launch --use-env --nproc_per_node 2 train.py",
+         "$PYTHON -m torch.distributed.run --nproc_per_node 2 train.py"),
+        ("/opt/bin/python -m torch.distributed.launch train.py", "/opt/bin/python -m torch.distributed.run train.py"),
+        (f"{LAUNCH} \\\n    --use_env \\\n    train.py \\\n    --lr 1",
+         "torchrun --nproc_per_node=2 \\\n    train.py \\\n    --lr 1"),
+        ("python -m torch.distributed.launch \\\n    --use_env --nproc_per_node=2 train.py",
+         "torchrun --nproc_per_node=2 train.py"),
+        (f"{LAUNCH} ./train.py \"$@\"", 'torchrun --nproc_per_node=2 ./train.py "$@"'),
+        (f"{LAUNCH} $CODE/train.py", "torchrun --nproc_per_node=2 $CODE/train.py"),
+        ("ARGS=\"--nproc_per_node 2\"\npython -m torch.distributed.launch $ARGS train.py",
+         "ARGS=\"--nproc_per_node 2\"\ntorchrun $ARGS train.py"),
+        (f"{LAUNCH} --use_env $SCRIPT --lr 1", "torchrun --nproc_per_node=2 $SCRIPT --lr 1"),
+    ],
+)  # fmt: skip
+def test_commands_of_a_shell(before: str, after: str) -> None:
+    check_transformed(RULE, f"set -e\n{before}\n", f"set -e\n{after}\n", path="run.sh", files=FILES)
+
+
+def test_a_module_and_a_script_beside_the_file() -> None:
+    check_transformed(RULE, f"{LAUNCH} -m pack.main\n", "torchrun --nproc_per_node=2 -m pack.main\n", path="run.sh",
+                      files={"pack/__init__.py": "", "pack/main.py": READY})  # fmt: skip
+    before = f"{LAUNCH} $(dirname \"$0\")/train.py $1 ${{@:3}}\n"
+    check_transformed(RULE, before, before.replace("python -m torch.distributed.launch", "torchrun"), path="tools/dist.sh",
+                      files={"tools/train.py": READY, "train.py": OLD})  # fmt: skip
+
+
+def test_in_other_files() -> None:
+    check_transformed(RULE, f"train:\n\t@{LAUNCH} train.py\n", "train:\n\t@torchrun --nproc_per_node=2 train.py\n",
+                      path="Makefile", files=FILES)  # fmt: skip
+    document = f"Say `{LAUNCH} train.py`, or:\n\n1. so\n\n   ```bash\n   $ {LAUNCH} --use_env train.py\n   ```\n"
+    check_transformed(RULE, document, document.replace(f"$ {LAUNCH} --use_env", "$ torchrun --nproc_per_node=2"),
+                      path="README.md", files=FILES)  # fmt: skip
+    image = f'FROM a\nRUN {LAUNCH} train.py\nCMD ["python", "-m", "torch.distributed.launch", "--use_env", "train.py"]\n'
+    new = 'FROM a\nRUN torchrun --nproc_per_node=2 train.py\nCMD ["torchrun", "train.py"]\n'
+    check_transformed(RULE, image, new, path="docker/Dockerfile", files=FILES)
+    job = f"run:\n  command: >-\n    {LAUNCH}\n    --use_env\n    train.py\n"
+    job += "  args: [python, -m, torch.distributed.launch, train.py]\n"
+    new = "run:\n  command: >-\n    torchrun --nproc_per_node=2\n    train.py\n  args: [torchrun, train.py]\n"
+    check_transformed(RULE, job, new, path="job.yaml", files=FILES)
+
+
+def test_lists_of_a_program() -> None:
+    before = "import sys\nc = [sys.executable, '-m', 'torch.distributed.launch', f'--nproc_per_node={n}', 'train.py']\n"
+    check_transformed(RULE, before, before.replace("distributed.launch", "distributed.run"), files=FILES)
+    before = 'c = ["python", "-m", "torch.distributed.launch", "--use_env", script]\n'
+    check_transformed(RULE, before, 'c = ["python", "-m", "torch.distributed.run", script]\n')
+
+
+def test_the_script_is_made_ready_in_the_same_fix() -> None:
+    new = {"train.py": NEW}
+    check_transformed(RULE, f"{LAUNCH} train.py\n", "torchrun --nproc_per_node=2 train.py\n", path="run.sh",
+                      files={"train.py": OLD}, changed=new)  # fmt: skip
+    needed = OLD.replace("default=0", "required=True")
+    new = {"train.py": NEW.replace('int(os.environ.get("LOCAL_RANK", 0))', 'os.environ.get("LOCAL_RANK")')}
+    check_transformed(RULE, f"{LAUNCH} train.py\n", "torchrun --nproc_per_node=2 train.py\n", path="run.sh",
+                      files={"train.py": needed}, changed=new)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        f"{HEAD}{OPTION}args = parser.parse_args()\nif 'LOCAL_RANK' in os.environ:\n"
+        "    args.local_rank = int(os.environ['LOCAL_RANK'])\n",
+        f"{HEAD}{OPTION}args = parser.parse_args()\nif 'LOCAL_RANK' not in os.environ:\n"
+        "    os.environ['LOCAL_RANK'] = str(args.local_rank)\n",
+        "import os\n\nimport torch\n\ntorch.cuda.set_device(int(os.environ['LOCAL_RANK']))\n",
+        "import torch\nimport torch.distributed as dist\n\ndist.init_process_group('nccl')\n"
+        "torch.cuda.set_device(dist.get_rank() % torch.cuda.device_count())\n",
+        "from transformers import HfArgumentParser, TrainingArguments\n\n"
+        "HfArgumentParser(TrainingArguments).parse_args_into_dataclasses()\n",
+        "import os\nimport sys\n\nif len(sys.argv) == 2 and sys.argv[1].endswith('.json'):\n    print(sys.argv[1])\n"
+        "local = os.environ['LOCAL_RANK']\n",
+    ],
+)
+def test_scripts_that_are_ready(script: str) -> None:
+    check_transformed(RULE, f"{LAUNCH} train.py\n", "torchrun --nproc_per_node=2 train.py\n", path="run.sh",
+                      files={"train.py": script})  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        (OLD.replace("default=0", "default=first()"), "os.environ"),
+        (OLD.replace("type=int, ", ""), "os.environ"),
+        (READY.replace("type=int, ", "required=True, "), "os.environ"),
+        ("import sys\n\nlocal = next(a for a in sys.argv if a == '--local_rank')\n", "in another way"),
+        ("import click\n\n\n@click.command()\n@click.option('--local_rank', type=int)\ndef main(local_rank):\n    pass\n",
+         "in another way"),
+        ("import fire\n\n\ndef main(local_rank: int = 0):\n    pass\n\n\nfire.Fire(main)\n", "a field makes"),
+        ("import sys\n\nname = sys.argv[1]\n", "by their place"),
+        ("print('rank 0')\n", "not seen to take LOCAL_RANK"),
+    ],
+)  # fmt: skip
+def test_scripts_that_cannot_be_made_ready(script: str, reason: str) -> None:
+    told(f"{LAUNCH} train.py\n", reason, {"train.py": script})
+
+
+@pytest.mark.parametrize(
+    ("command", "reason"),
+    [
+        (f"{LAUNCH} other.py", "other.py is not found"),
+        (f"{LAUNCH} $SCRIPT --config a.py", "not found"),
+        (f"{LAUNCH} --logdir out train.py", "no option `--logdir`"),
+        (f'{LAUNCH} "$@"', "not shown"),
+        ("ARGS='--use_env --nproc_per_node 2'\npython -m torch.distributed.launch $ARGS train.py", "may stand in $ARGS"),
+        (f"{LAUNCH} --no_python --use_env train.py", "no Python"),
+    ],
+)
+def test_commands_that_are_told(command: str, reason: str) -> None:
+    told(f"{command}\n", reason, FILES)
+
+
+def test_a_script_of_the_name_somewhere_else() -> None:
+    told(f"{LAUNCH} train.py\n", "train.py is not found", {"examples/a/train.py": "print('rank')\n"})
+    told(f"cd examples/a\n{LAUNCH} train.py\n", "not seen to take", {"examples/a/train.py": "print('rank')\n"})
+    check_transformed(RULE, f"{LAUNCH} train.py\n", "torchrun --nproc_per_node=2 train.py\n", path="run.sh",
+                      files={"examples/a/train.py": READY})  # fmt: skip
+
+
+def test_what_a_program_puts_in() -> None:
+    check_told(RULE, "c = ['python', '-m', 'torch.distributed.launch', *more, 'train.py']\n", reason="not shown", files=FILES)
+
+
+def test_every_place_that_the_command_may_mean_must_be_ready() -> None:
+    told(f"cd sub\n{LAUNCH} train.py\n", "not seen to take", {"train.py": READY, "sub/train.py": "print('rank')\n"})
+
+
+@pytest.mark.parametrize("pin", ["torch==1.7.1\n", "torch<1.10\n"])
+def test_a_torch_without_torchrun(pin: str) -> None:
+    check_nothing(RULE, f"{LAUNCH} train.py\n", path="run.sh", files={**FILES, "requirements.txt": pin})
+
+
+@pytest.mark.parametrize(
+    "files",
+    [{"requirements.txt": "torch>=1.4\n"}, {"README.md": "Needs PyTorch 1.6.\n"}, {"README.md": "pip install torch==1.7.1\n"}],
+)
+def test_a_torch_that_may_be_without_torchrun(files: dict[str, str]) -> None:
+    (found,) = check_transformed(RULE, f"{LAUNCH} train.py\n", "torchrun --nproc_per_node=2 train.py\n", path="run.sh",
+                                 files={**FILES, **files}, unsafe=True)  # fmt: skip
+    assert "1.10" in found.reason
+
+
+@pytest.mark.parametrize(
+    ("source", "path"),
+    [
+        (f"# {LAUNCH} train.py\n", "run.sh"),
+        (f"echo {LAUNCH} train.py\n", "run.sh"),
+        ("python -m torch.distributed.run train.py\n", "run.sh"),
+        ("python tool.py -m torch.distributed.launch train.py\n", "run.sh"),
+        (f"{LAUNCH} train.py\n", "README.md"),
+        (f"```python\n{LAUNCH} train.py\n```\n", "README.md"),
+        (f"```bash\n{LAUNCH} YOUR_SCRIPT.py\n```\n", "README.md"),
+        (f"{LAUNCH} train.py\n", "tests/run.sh"),
+        ("import torch.distributed.launch\n\nm = 'torch.distributed.launch'\n", "a.py"),
+    ],
+)
+def test_nothing_is_said(source: str, path: str) -> None:
+    check_nothing(RULE, source, path=path, files=FILES)
