@@ -1,4 +1,4 @@
-"""DDP712: processes that are started with arguments that they cannot take, or as many as all nodes have."""
+"""DDP713: processes that are started with arguments that they cannot take, or as many as all nodes have."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class WrongStart(DdpCodemod):
     Runs of each of them.
     """
 
-    code = "DDP712"
+    code = "DDP713"
     TRIGGERS = ((b"spawn", b"start_processes", b"Process("), (b"args", b"nprocs"), (b"torch",))
     SITES = (Site(rb"\bspawn\(|start_processes\(|\bProcess\(", b"spawn", b"start_processes", b"Process("),)
     READS_TESTS = False

@@ -1,4 +1,4 @@
-"""DDP712: processes that are started with what they cannot take."""
+"""DDP713: processes that are started with what they cannot take."""
 
 from __future__ import annotations
 
