@@ -131,7 +131,7 @@ class WorkersOfOneSeed(DdpCodemod):
         loader = found.deal.loader
         return self.finding(
             module, found.seed,
-            f"`{short(module, found.seed)}` gives {who} the same numbers{again}: `{what}` makes the same of other samples",
+            f"`{short(module, found.seed)}` gives {who} the same numbers{again}: `{what}` draws alike for their samples",
             evidence=[
                 Evidence("static", f"`{what}` draws for each sample", found.draw_in.path, found.draw.lineno),
                 Evidence("static", "the ranks share the samples of this loader", loader.module.path, loader.call.lineno),
