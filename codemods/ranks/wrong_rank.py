@@ -127,7 +127,7 @@ class WrongRank(DdpCodemod):
         rb"is_local_(?:main_process|process_zero)|rank[ \t]*%[^\n]{1,30}[=!]=[ \t]*0|"
         rb"rank[^\n]{0,10} (?:== 0|is None)|set_device\([^\n]{0,30}rank|"
         rb"cuda[^\n]{0,24}rank|device_map[^\n]{0,40}(?:rank|process_index)|device_ids[^\n]{0,12}rank|\.to\([ \t]*\w*rank|"
-        rb"[ \t](?!rank\b)\w+[ \t]*=[^\n=]{0,20}get_rank\(|"
+        rb"[ \t](?!rank\b)\w+[ \t]*=[^\n=]{0,20}get_rank\(|\w[ \t]*=[ \t]*[\w.()]+\.process_index\b|"
         rb"(?<![\w.])(?!\w*rank\b)\w+[ \t]*=[^\n=]{0,24}env(?:iron)?\b[^\n=]{0,6}[\"']RANK[\"']",
         b"rank", b"RANK", b"_local_", b"process_index",
     ),)  # fmt: skip

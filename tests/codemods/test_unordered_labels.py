@@ -181,6 +181,27 @@ def test_a_shuffle_of_what_is_kept(old: str, new: str) -> None:
     check_transformed(UnorderedLabels, source, SHUFFLED.replace(old, after).replace("SHUFFLE", "pass"), unsafe=True)
 
 
+@pytest.mark.parametrize(
+    ("seed", "told"),
+    [("np.random.seed(0)\ntorch.manual_seed(0)", True), ("random.seed(0)", False), ("set_seed(0)", False)],
+)
+def test_a_seed_of_another_library_elsewhere(seed: str, told: bool) -> None:
+    """A seed of numpy and torch in another program leaves Python's own numbers to each rank."""
+    head = "import random\nimport numpy as np\nimport torch\nfrom transformers import set_seed\n"
+    files = {"other.py": f"{head}{seed}\n"}
+    source = SHUFFLED.replace("SHUFFLE", "random.shuffle(self.order)")
+    if told:
+        after = source.replace("random.shuffle(", "random.Random(0).shuffle(")
+        check_transformed(UnorderedLabels, source, after, files=files, unsafe=True)
+    else:
+        check_nothing(UnorderedLabels, source, files=files)
+
+
+def test_a_seed_by_a_helper_that_is_imported_and_not_seen() -> None:
+    files = {"other.py": "from toolkit import fix_seeds\nfix_seeds(0)\n"}
+    check_nothing(UnorderedLabels, SHUFFLED.replace("SHUFFLE", "random.shuffle(self.order)"), files=files)
+
+
 def test_a_shuffle_by_an_imported_name_is_told() -> None:
     source = SHUFFLED.replace("SHUFFLE", "shuffle(self.order)").replace("import random\n", "from random import shuffle\n")
     check_told(UnorderedLabels, source, reason="leave it to the sampler")
@@ -191,7 +212,7 @@ def test_a_shuffle_by_an_imported_name_is_told() -> None:
     [
         ("SHUFFLE", "random.Random(3).shuffle(self.order)"),
         ("SHUFFLE", "random.shuffle(self.colors)"),
-        ("    data = Rows(rows)", "    random.seed(0)\n    data = Rows(rows)"),
+        ("    data = Rows(rows)", "    np.random.seed(0)\n    data = Rows(rows)"),
         ("sampler=DistributedSampler(data)", "shuffle=True"),
         ("self.rows[self.order[index]]", "self.rows[index]"),
         ("    data = Rows(rows)", "    random.seed(dist.get_rank())\n    np.random.seed(0)\n    data = Rows(rows)"),

@@ -453,11 +453,45 @@ def test_a_global_rank_that_is_called_local() -> None:
     check_transformed(WrongRank, before, script(*(line.format(ASKED.format("local_rank")) for line in body)))
 
 
+ACCELERATED = "import torch\nfrom accelerate import Accelerator\n"
+
+
 def test_the_index_that_accelerate_gives() -> None:
     head = "from accelerate import Accelerator\n"
     place = "m = load(device_map={{'': Accelerator().{}}})"
     after = script(place.format("local_process_index"), head=head)
     check_transformed(WrongRank, script(place.format("process_index"), head=head), after)
+
+
+def test_a_name_for_the_index_that_accelerate_gives() -> None:
+    """The name chooses devices alone: it gets the index of the node where it is bound."""
+    above, places = "index = Accelerator().{}", ("m = load(device_map={'': index})", "x = torch.zeros(3, device=index)")
+    after = script(above.format("local_process_index"), *places, head=ACCELERATED)
+    check_transformed(WrongRank, script(above.format("process_index"), *places, head=ACCELERATED), after)
+
+
+def test_a_name_for_the_index_that_other_lines_read() -> None:
+    """What else reads the name goes on by the global rank: the devices alone get the other index."""
+    above = ("accelerator = Accelerator()", "rank = accelerator.process_index")
+    below = "rows = rows[rank::2]"
+    after = script(*above, "torch.cuda.set_device(accelerator.local_process_index)", below, head=ACCELERATED, arguments="rows")
+    check_transformed(
+        WrongRank, script(*above, "torch.cuda.set_device(rank)", below, head=ACCELERATED, arguments="rows"), after
+    )
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("index = Accelerator().process_index", "m = load(device_map={'': index})", "rows = rows[index::2]"),  # two accelerators
+        ("index = Accelerator().local_process_index", "m = load(device_map={'': index})"),
+        ("index = state.process_index", "m = load(device_map={'': index})"),
+        ("index = Accelerator().process_index", "m = load(device_map={'layer': index})"),
+        ("index = Accelerator().process_index", "m = load(index)"),
+    ],
+)
+def test_names_for_the_index_that_stay(lines: tuple[str, ...]) -> None:
+    check_nothing(WrongRank, script(*lines, head=ACCELERATED, arguments="rows, state"))
 
 
 @pytest.mark.parametrize(

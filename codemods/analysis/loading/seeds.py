@@ -107,9 +107,22 @@ def is_unused(project: Project, seed: Seed) -> bool:
     return not loops and not callers(project, seed.module, function)
 
 
-def is_seeded(project: Project) -> bool:
-    """True where anything outside of tests fixes the numbers that everything draws from."""
-    return project.keep("is seeded", lambda: any(not s.own for m in _files(project) for s in seeds_in(m)))
+def is_seeded(project: Project, stream: str = "") -> bool:
+    """True where anything outside of tests fixes the numbers that everything draws from. stream: those of this library alone.
+
+    A helper of a framework fixes those of all libraries, and so may one that is imported and says "seed".
+    """
+    if not stream:
+        return project.keep("is seeded", lambda: any(not s.own for m in _files(project) for s in seeds_in(m)))
+    return project.keep(("is seeded", stream), lambda: any(_fixes(project, m, stream) for m in _files(project)))
+
+
+def _fixes(project: Project, module: SourceModule, stream: str) -> bool:
+    if any(not s.own and stream_of(_seeder(s)) in ("", stream) for s in seeds_in(module)):
+        return True
+    named = (c for c in module.nodes(ast.Call) if "seed" in last(dotted(c.func)).lower())
+    others = [c for c in named if last(dotted(c.func)) not in SEEDERS]
+    return any(dotted(c.func).partition(".")[0] in module.imports and called_function(project, module, c) is None for c in others)
 
 
 def stream_of(name: str) -> str:

@@ -59,7 +59,7 @@ def _differs(project: Project, module: SourceModule, call: ast.Call) -> bool:
             return False
         near = [s for s in seeds if s.module is module and module.function_of(s.call) is function]
         seeds = tuple(s for s in near if s.call.lineno < call.lineno) or seeds
-    return all(is_of_rank(project, s) for s in seeds) if seeds else not is_seeded(project)
+    return all(is_of_rank(project, s) for s in seeds) if seeds else not is_seeded(project, stream_of(qualified(module, call.func)))
 
 
 def _is_off(project: Project, site: ClassSite, call: ast.Call, loader: Loader) -> bool:

@@ -17,6 +17,7 @@ from codemods.analysis.ranks.misnamed_ranks import (
     DEVICE_KEYWORDS,
     LOCAL,
     bound_as_local,
+    chooses_a_device,
     is_handed_on,
     read_otherwise,
 )
@@ -206,7 +207,10 @@ def _is_global(project: Project, module: SourceModule, node: ast.expr) -> bool:
 
 
 def _process_index(module: SourceModule, node: ast.expr) -> ast.Attribute | None:
-    """`accelerator.process_index` of an object of Accelerate."""
+    """`accelerator.process_index` of an object of Accelerate, and a name whose one value it is."""
+    if isinstance(node, ast.Name):
+        values = values_of(module, node)
+        return _process_index(module, values[0]) if len(values) == 1 and isinstance(values[0], ast.Attribute) else None
     if not isinstance(node, ast.Attribute) or node.attr != "process_index":
         return None
     made = [node.value] if isinstance(node.value, ast.Call) else values_of(module, node.value)
@@ -218,7 +222,7 @@ def _repair(project: Project, module: SourceModule, rank: ast.expr) -> tuple[Edi
     """What writes the local rank in the place of the global one; nothing where the processes are those of one node."""
     span = module.span(rank)
     if (index := _process_index(module, rank)) is not None:
-        return (ReplaceExpression(module.path, span, f"{module.text_of(index.value)}.local_process_index"),)
+        return _index_of_the_node(module, rank, index)
     written = module.text_of(rank)
     if (name := _at_hand(module, rank)) is not None:
         return (ReplaceExpression(module.path, span, name),) if name != written else ()
@@ -232,6 +236,21 @@ def _repair(project: Project, module: SourceModule, rank: ast.expr) -> tuple[Edi
         return ()
     text = f'int({planned.name}.environ.get("LOCAL_RANK", {written}))'
     return ReplaceExpression(module.path, span, _quoted(module, rank, text)), *planned.edits
+
+
+def _index_of_the_node(module: SourceModule, rank: ast.expr, index: ast.Attribute) -> tuple[Edit, ...]:
+    """`local_process_index` where the name is bound if it chooses devices alone, else at the place."""
+    written = f"{module.text_of(index.value)}.local_process_index"
+    if isinstance(rank, ast.Name):
+        home = module.function_of(rank)
+        if module.function_of(index) is not home:
+            return ()
+        reads = (n for n in module.reads_of(rank.id) if module.function_of(n) is home)
+        if all(chooses_a_device(module, n) for n in reads):
+            return (ReplaceExpression(module.path, module.span(index), written),)
+        if not dotted(index.value):
+            return ()
+    return (ReplaceExpression(module.path, module.span(rank), written),)
 
 
 def _quoted(module: SourceModule, rank: ast.expr, text: str) -> str:

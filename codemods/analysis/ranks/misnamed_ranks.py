@@ -52,7 +52,7 @@ def read_otherwise(project: Project, name: str, source: ast.AST | None) -> tuple
         if module is None:
             continue
         for node in module.reads_of(name):
-            if is_handed_on(module, node) or _chooses_a_device(module, node):
+            if is_handed_on(module, node) or chooses_a_device(module, node):
                 continue
             if module.function_of(node) is source or not _has_its_own(module, node, name):
                 return path, node.lineno
@@ -64,7 +64,7 @@ def _has_its_own(module: SourceModule, node: ast.expr, name: str) -> bool:
     return bool(values) and not any(last(dotted(value)) == name for value in values)
 
 
-def _chooses_a_device(module: SourceModule, node: ast.expr) -> bool:
+def chooses_a_device(module: SourceModule, node: ast.expr) -> bool:
     up = module.parent(node)
     while isinstance(up, (ast.List, ast.Tuple, ast.FormattedValue, ast.JoinedStr, ast.Dict)):
         node, up = up, module.parent(up)
