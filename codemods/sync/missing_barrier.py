@@ -199,7 +199,8 @@ def _evidence(found: Handover) -> Iterator[Evidence]:
         yield Evidence("static", f"{_called(way.module, way.call)} leads there", way.module.path, way.call.lineno)
     if found.through is not None:
         module, statement = found.through
-        yield Evidence("static", f"`{_short(module.text_of(statement).splitlines()[0])}` leads there", module.path, statement.lineno)
+        head = _short(module.text_of(statement).splitlines()[0])
+        yield Evidence("static", f"`{head}` leads there", module.path, statement.lineno)
     yield Evidence("static", f"{_called(use.module, use.call)} on every rank", use.module.path, line_of(use.call))
 
 

@@ -405,14 +405,17 @@ def test_nothing_where_rank_0_is_let_in_first_to_what_a_table_makes() -> None:
 
 
 TABLE = {
-    "sets/build.py": "from registry import Registry\n\nDATASETS = Registry('dataset')\n\n\ndef build_dataset(cfg):\n    return DATASETS.build(cfg)\n",
+    "sets/build.py": "from registry import Registry\n\nDATASETS = Registry('dataset')\n\n\ndef build_dataset(cfg):\n"
+    "    return DATASETS.build(cfg)\n",
     "sets/__init__.py": "from .build import build_dataset\nimport sets.rows\n",
-    "main.py": "import torch.distributed as dist\nfrom sets import build_dataset\n\n\ndef main():\n    dist.init_process_group('nccl')\n"
+    "main.py": "import torch.distributed as dist\nfrom sets import build_dataset\n\n\ndef main():\n"
+    "    dist.init_process_group('nccl')\n"
     "    print(dist.get_rank(), build_dataset({'NAME': 'Rows'}))\n\n\nif __name__ == '__main__':\n    main()\n",
     "run.sh": "torchrun --nproc_per_node=4 main.py\n",
 }
 REGISTERED = (
-    "import os\nimport pickle\nfrom .build import DATASETS\n\n\n@DATASETS.register_module()\nclass Rows:\n    def __init__(self, path):\n"
+    "import os\nimport pickle\nfrom .build import DATASETS\n\n\n@DATASETS.register_module()\nclass Rows:\n"
+    "    def __init__(self, path):\n"
     "        if not os.path.exists(path):\n            self.rows = made()\n            with open(path, 'wb') as f:\n"
     "                pickle.dump(self.rows, f)\n        else:\n            with open(path, 'rb') as f:\n"
     "                self.rows = pickle.load(f)\n"

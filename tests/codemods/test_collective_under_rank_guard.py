@@ -1140,7 +1140,8 @@ MPI = (
     "    return torch.load(io.BytesIO(data))\n\n\ndef resume(model, path):\n    dist.init_process_group('nccl')\n{use}"
 )
 WHOLE = (
-    "    comm = MPI.COMM_WORLD\n    data = open(path, 'rb').read() if comm.Get_rank() == 0 else None\n    data = comm.bcast(data)\n"
+    "    comm = MPI.COMM_WORLD\n    data = open(path, 'rb').read() if comm.Get_rank() == 0 else None\n"
+    "    data = comm.bcast(data)\n"
 )
 CHUNKS = (
     "    if MPI.COMM_WORLD.Get_rank() == 0:\n        data = open(path, 'rb').read()\n        parts = cut(data)\n"

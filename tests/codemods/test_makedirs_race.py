@@ -749,7 +749,8 @@ OF_ITEMS = (
     "import os\nimport torch\nimport torch.distributed as dist\nfrom torch.utils.data import DataLoader, DistributedSampler\n\n\n"
     "def judge(model, data, out):\n    dist.init_process_group('nccl')\n"
     "    for names, x in DataLoader(data, sampler=DistributedSampler(data)):\n        path = os.path.join(out, names[0])\n"
-    "        {folder}\n        if not os.path.exists(folder):\n            os.makedirs(folder)\n        torch.save(model(x), path)\n"
+    "        {folder}\n        if not os.path.exists(folder):\n            os.makedirs(folder)\n"
+    "        torch.save(model(x), path)\n"
 )
 
 
@@ -770,7 +771,8 @@ MPI = {
     "    os.environ['RANK'] = str(MPI.COMM_WORLD.rank)\n    dist.init_process_group('nccl')\n"
 }
 OF_MPI = (
-    "import os\nimport dist_util\n\n\ndef main(args):\n    if not os.path.exists(args.out):\n        os.makedirs(args.out)\n{start}\n"
+    "import os\nimport dist_util\n\n\ndef main(args):\n    if not os.path.exists(args.out):\n"
+    "        os.makedirs(args.out)\n{start}\n"
     "\n\nif __name__ == '__main__':\n    main(parse())\n"
 )
 

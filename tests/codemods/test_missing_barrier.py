@@ -652,7 +652,8 @@ def test_who_asks_for_a_folder_only_to_make_it_reads_nothing(made: str) -> None:
 
 MASTER = (
     f"{DIST}def save_on_master(*args, **kwargs):\n    if dist.get_rank() == 0:\n        torch.save(*args, **kwargs)\n\n\n"
-    "def judge(model, path, folder):\n    {save}\n    {use}\n\n\nif __name__ == '__main__':\n    dist.init_process_group('nccl')\n"
+    "def judge(model, path, folder):\n    {save}\n    {use}\n\n\nif __name__ == '__main__':\n"
+    "    dist.init_process_group('nccl')\n"
     "    judge(make(), 'a.pt', 'out')\n"
 )
 

@@ -9,7 +9,10 @@ from ddpfix.testing import check_nothing, check_told, check_transformed
 
 RULE = NumberOfOneLauncher
 HEAD = "import os\nimport sys\nimport torch\nimport torch.distributed as dist\n\n\ndef begin(args):\n"
-TORCHRUN = "    if 'RANK' in os.environ:\n        args.rank = int(os.environ['RANK'])\n        args.world_size = int(os.environ['WORLD_SIZE'])\n"
+TORCHRUN = (
+    "    if 'RANK' in os.environ:\n        args.rank = int(os.environ['RANK'])\n"
+    "        args.world_size = int(os.environ['WORLD_SIZE'])\n"
+)
 SLURM = "    elif 'SLURM_PROCID' in os.environ:\n        args.rank = int(os.environ['SLURM_PROCID'])\n"
 START = "    dist.init_process_group('nccl', world_size=args.world_size, rank=args.rank)\n"
 TASKS = '        args.world_size = int(os.environ["SLURM_NTASKS"])\n'
@@ -23,7 +26,11 @@ def test_the_example_of_the_documentation() -> None:
 
 @pytest.mark.parametrize(
     "behind",
-    ["", "    else:\n        sys.exit('start this with srun')\n", "    elif torch.cuda.is_available():\n        args.rank, args.world_size = 0, 1\n"],
+    [
+        "",
+        "    else:\n        sys.exit('start this with srun')\n",
+        "    elif torch.cuda.is_available():\n        args.rank, args.world_size = 0, 1\n",
+    ],
 )
 def test_the_tasks_of_slurm(behind: str) -> None:
     before = HEAD + TORCHRUN + SLURM + behind + START

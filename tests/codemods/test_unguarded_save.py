@@ -552,7 +552,10 @@ def test_the_others_wait_for_what_they_copy() -> None:
     assert any("barrier" in str(e) for e in found.edits)
 
 
-RECIPE = "class Recipe:\n    def __init__(self, args):\n        self.args = args\n\n    def save(self, model, trainer):\n        {save}\n"
+RECIPE = (
+    "class Recipe:\n    def __init__(self, args):\n        self.args = args\n\n"
+    "    def save(self, model, trainer):\n        {save}\n"
+)
 MAIN = (
     "from transformers import Trainer, TrainingArguments\nfrom factory import recipe_of\n\n\ndef train(args, model, data):\n"
     "    recipe = recipe_of(args.kind)(args)\n    trainer = Trainer(model=model, args=args, train_dataset=data)\n"
@@ -586,4 +589,5 @@ def test_a_recipe_that_nobody_hands_the_trainer_on_every_rank(call: str) -> None
 
 def test_a_recipe_that_saves_on_rank_0() -> None:
     save = "if trainer.is_world_process_zero():\n            model.save_pretrained(self.args.output_dir)"
-    check_nothing(UnguardedSave, RECIPE.format(save=save), files={"main.py": MAIN.format(call="recipe.save(model, trainer)"), **JOB})
+    files = {"main.py": MAIN.format(call="recipe.save(model, trainer)"), **JOB}
+    check_nothing(UnguardedSave, RECIPE.format(save=save), files=files)

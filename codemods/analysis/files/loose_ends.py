@@ -73,11 +73,9 @@ def _by_a_registry(
     table = next((n.rpartition(".")[0] for n in names if n.endswith(_REGISTERS)), "")
     if not table or not project.files_containing(f"{last(table)}.".encode()):
         return None
-    built = any(f"{last(table)}.{b}".encode() in (project.read(p) or b"") for b in _BUILDS for p in importers_of(project, module.path))
-    homes = (project.resolve(f"{i.dotted}", module.path) for i in module.imports.get(table.partition(".")[0], ()))
-    built = built or any(
-        f"{last(table)}.{b}".encode() in (project.read(h.path) or b"") for h in homes if h is not None for b in _BUILDS
-    )
+    homes = (project.resolve(i.dotted, module.path) for i in module.imports.get(table.partition(".")[0], ()))
+    near = [*importers_of(project, module.path), *(h.path for h in homes if h is not None)]
+    built = any(f"{last(table)}.{b}".encode() in (project.read(path) or b"") for path in near for b in _BUILDS)
     shown = script_above(project, module) if built else None
     return ((module, owner), shown) if shown is not None else None
 

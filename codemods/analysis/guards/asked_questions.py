@@ -157,7 +157,8 @@ def _asks_for_numbers(module: SourceModule, call: ast.Call, function: FunctionNo
         if up is function:
             return False
         if isinstance(up, ast.If):
-            return any(isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr in _NUMBERS for n in walk(up.test))
+            called = (n.func for n in walk(up.test) if isinstance(n, ast.Call))
+            return any(isinstance(f, ast.Attribute) and f.attr in _NUMBERS for f in called)
     return False
 
 

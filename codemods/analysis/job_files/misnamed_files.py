@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from posixpath import basename, dirname, splitext
 
 from codemods.analysis.job_files.launches import Launch
@@ -39,7 +40,7 @@ def misnamed_files(project: Project, launch: Launch) -> Iterator[Misnamed]:
     if words and not launch.has("no_python", "m", "module", "run_path") and _text(words[0]).endswith(".py"):
         if near := _near(project, launch.file.path, _text(words[0])):
             yield Misnamed(words[0], near)
-    for option, value in zip(words, words[1:], strict=False):
+    for option, value in pairwise(words):
         if _OPTIONS.match(_text(option)) and _text(value).endswith(_KINDS):
             if near := _near(project, launch.file.path, _text(value)):
                 yield Misnamed(value, near)

@@ -24,6 +24,7 @@ from codemods.source import FunctionNode, SourceModule, walk
 _FIELDS = late(r"(?:global_|local_)?rank$|world_size$|gpu$|local_rank$|dist_url$|dist_backend$|device_id$|current_device$")
 # What tells launchers apart: their variables, or an option that one of them hands over.
 _OF_LAUNCHERS = late(r"environ|getenv|local_rank|launcher|cluster|slurm|SLURM", 2)
+_ENDS = frozenset({"setattr", "exit", "_exit"})
 _STARTS = frozenset({"init_process_group", "set_device"})
 
 
@@ -107,7 +108,7 @@ def _goes_on(body: Sequence[ast.stmt], holder: str) -> bool:
         return False
     for call in (n for s in body for n in walk(s) if isinstance(n, ast.Call)):
         given = [*call.args, *(k.value for k in call.keywords)]
-        if any(isinstance(a, ast.Name) and a.id == holder for a in given) or last(dotted(call.func)) in ("setattr", "exit", "_exit"):
+        if any(isinstance(a, ast.Name) and a.id == holder for a in given) or last(dotted(call.func)) in _ENDS:
             return False
     return True
 
@@ -132,6 +133,4 @@ def _is_set_elsewhere(
     near = [module, *callers.values()]
     if any(key.search(m.data) or re.search(rb"[\"']" + word + rb"[\"']", m.data) for m in near):
         return True
-    return any(
-        n.attr == name and isinstance(n.ctx, ast.Store) for m in near if m is not module for n in m.nodes(ast.Attribute)
-    )
+    return any(n.attr == name and isinstance(n.ctx, ast.Store) for m in near[1:] for n in m.nodes(ast.Attribute))
