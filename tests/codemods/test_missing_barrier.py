@@ -677,3 +677,27 @@ def test_a_helper_that_hands_its_arguments_on() -> None:
 )
 def test_helpers_whose_file_nobody_needs_at_once(save: str, use: str) -> None:
     check_nothing(RULE, MASTER.format(save=save, use=use))
+
+
+NAP = (
+    f"import time\n{DIST}def main(path, rank):\n    dist.init_process_group('gloo')\n    if rank == 0:\n"
+    "        torch.save(made(), path)\n    {wait}\n    return torch.load(path)\n"
+)
+
+
+def test_a_pause_is_no_wait() -> None:
+    (found,) = findings_of(RULE, NAP.replace("{wait}", "time.sleep(5)"))
+    assert any("waits for no rank" in e.text for e in found.evidence)
+
+
+@pytest.mark.parametrize(
+    "wait",
+    [
+        "dist.barrier()",
+        "while not os.path.exists(path):\n        time.sleep(5)",
+        "for _ in range(60):\n        time.sleep(1)",
+        "time.sleep(seconds_for(path))",
+    ],
+)
+def test_what_waits_for_the_file(wait: str) -> None:
+    check_nothing(RULE, NAP.replace("{wait}", wait))
