@@ -20,11 +20,14 @@ _NAMES = {
     "accelerate": frozenset({"Accelerator", "PartialState", "AcceleratorState", "DistributedDataParallelKwargs", "get_logger"}),
     "transformers": frozenset({"Trainer", "Seq2SeqTrainer", "TrainingArguments", "Seq2SeqTrainingArguments", "TrainerCallback"}),
 }
-_PACKAGES = frozenset({"lightning", "deepspeed", "horovod", "trl"})
+_PACKAGES = frozenset({"lightning", "deepspeed", "horovod", "mpi4py", "trl"})
 _HANDED_ON = frozenset({"lightning", *_NAMES})  # what a function is handed is one of theirs: `def save(fabric, model)`
 _FOR_ONE_TOO = frozenset({"seed_everything"})  # what a script of one process imports of such a package as well
 _VARIABLES = frozenset({"RANK", "LOCAL_RANK", "WORLD_SIZE", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK"})
-_WORDS = late(rb"rank|RANK|WORLD_SIZE|lightning|distributed|Distributed|ccelerat|Train(?:er|ingArg)|deepspeed|horovod|trl")
+_WORDS = late(
+    rb"rank|RANK|WORLD_SIZE|lightning|distributed|Distributed|ccelerat|Train(?:er|ingArg)|deepspeed|horovod|mpi4py|trl|dist_util"
+    rb"|(?:init|setup)_dist"
+)
 _USES = late(rb"torch\s*\.\s*distributed|DistributedDataParallel|accelerate\.Accelerator\(")
 _TESTS = late(r"(^|/)(tests?|testing)/|(^|/)(test_[^/]*|[^/]*_test|conftest|testing(_\w+)?)\.py$")
 

@@ -8,6 +8,7 @@ from posixpath import basename
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.job_files.command_lines import CommandLine, command_lines, is_python
 from codemods.analysis.job_files.launches import Launch, launches
+from codemods.analysis.job_files.misnamed_files import Misnamed, misnamed_files
 from codemods.analysis.job_files.missing_files import is_missing, only_configuration
 from codemods.analysis.job_files.unknown_options import UnknownOption, unknown_options
 from codemods.codemod import DdpCodemod
@@ -34,7 +35,8 @@ class CommandThatCannotStart(DdpCodemod):
     Reads the commands of `torchrun`, `python -m torch.distributed.launch`, `accelerate launch` and `deepspeed` in shell scripts,
     Slurm files, Makefiles and YAML. Finds `torchrun python train.py`, which looks for a script of the name `python`; a blank
     behind the `=` of an option, by which the option is empty and its value stands alone; a command that gives the launcher the
-    options of a script and names none; an option of the script that its program has nowhere; a configuration file of
+    options of a script and names none; a script, or a configuration of one, of a name that no folder of the repository has, while
+    one file has nearly the same name; an option of the script that its program has nowhere; a configuration file of
     `accelerate launch`, or of DeepSpeed in one, that the repository does not have.
 
     ## Why it matters
@@ -81,6 +83,7 @@ class CommandThatCannotStart(DdpCodemod):
             yield from self._script(launch)
             yield from self._blanks(launch)
             yield from self._configuration(project, launch)
+            yield from (self._misnamed(launch, found) for found in misnamed_files(project, launch))
         for command in command_lines(module):
             if command.launcher:
                 yield from (self._option(command, found) for found in unknown_options(project, command))
@@ -124,6 +127,18 @@ class CommandThatCannotStart(DdpCodemod):
                 f"`{launch.launcher}` takes `{name}` for the training script, and ends because there is no such file",
                 reason=f"let `{name}` call the launcher, or give the launcher the script (`-m` for a module)",
             )
+
+    def _misnamed(self, launch: Launch, found: Misnamed) -> Finding:
+        word = found.word
+        written = word.raw.strip("\"'")
+        what = "can't open file" if written.endswith(".py") else "FileNotFoundError"
+        return self.finding(
+            launch.file,
+            launch.span(word, word),
+            f"no folder of the repository has `{written}`: each rank ends at once ({what})",
+            evidence=[Evidence("static", "this file is there, and has nearly the same name", found.near, 1)],
+            reason=f"is {found.near} meant?",
+        )
 
     def _program(self, launch: Launch, first: Word, rest: list[Word]) -> Finding:
         script = rest[0].value or rest[0].raw

@@ -19,7 +19,8 @@ class InputOnEveryRank(DdpCodemod):
     ## What it does
     Finds `input()`, `getpass()`, `click.confirm()` and `click.prompt()`, `breakpoint()` and `set_trace()` under no test of the
     rank, in code that one process of several runs: it starts the process group, or is called by what does, or is what
-    `mp.spawn` starts.
+    `mp.spawn` starts. Finds a debugger as well that a test of numbers (`if torch.isnan(h).any():`) leads to in the `forward` of a
+    network, or in a step of a LightningModule, that several processes run.
 
     ## Why it matters
     The processes of a node share one terminal, or have none. Children of `mp.spawn` and of a job on a cluster read the end of
@@ -85,14 +86,22 @@ class InputOnEveryRank(DdpCodemod):
         for found in questions(project, module):
             what = f"`{module.text_of(found.call.func)}()`"
             does = "stops every rank in a debugger" if found.stops else "is asked on every rank"
-            yield self.finding(
-                module, found.call,
+            told = (
                 f"{what} {does}: the ranks share one terminal or have none, so all but one wait for an answer, or end with "
-                "EOFError",
+                "EOFError"
+            )
+            if found.by_data:
+                told = (
+                    f"{what} stops the rank whose numbers lead here: it waits for an answer on a terminal that all ranks share, "
+                    "and the others wait for it in their next collective until the time-out"
+                )
+            yield self.finding(
+                module, found.call, told,
                 evidence=[Evidence("static", found.why, *found.place)],
-                reason=_REMOVE if found.stops else _ASK,
+                reason=_RAISE if found.by_data else _REMOVE if found.stops else _ASK,
             )  # fmt: skip
 
 
 _ASK = "ask on rank 0 and hand the answer on (`broadcast_object_list`), or make it an option of the command line"
+_RAISE = "take it out, or raise an error there: the launcher then ends all ranks, and the traceback says where"
 _REMOVE = "take it out, or let one rank stop: `torch.distributed.breakpoint(rank=0)` waits for the others"

@@ -33,6 +33,7 @@ from codemods.sites import Site
 from codemods.source import SourceModule, walk
 
 _CAUGHT = frozenset({"FileExistsError", "OSError", "IOError", "EnvironmentError", "Exception", "BaseException"})
+_ROUND_FILES = re.compile(r"\b(?:dirname|os\.path\.split)\(|\.parent\b")
 _OWN_PATH = late(r"rank|getpid|uuid|mkdtemp|TemporaryDirectory|tmp_path|tempfile|process_index|worker_id", re.I)
 _CLOCK = late(r"\b(?:datetime\.)?(?:now|today|utcnow)\(|\bstrftime\(|\btime\.(?:time|localtime|ctime)\(|\basctime\(")
 # Without one of these a file names no folder after what is there, be it by a function of another file.
@@ -198,21 +199,25 @@ class MakedirsRace(DdpCodemod):
 
     def _judge(self, module: SourceModule, project: Project, call: ast.Call, spelling: str) -> Finding | None:
         evidence = ranks_in_file(project, module)
-        borrowed = None if evidence else ranks_in_importers(project, module)
-        if evidence is None and borrowed is None:
-            borrowed = _shown_by_callers(project, module, call)
+        imported = None if evidence else ranks_in_importers(project, module)
+        borrowed = imported or (None if evidence else _shown_by_callers(project, module, call))
         shown = evidence or borrowed
         if shown is None or ranks_reaching(project, module, call).some or is_of_the_starter(project, module, call):
             return None
         if is_for_some(project, module, call):
             return None
-        if borrowed and (_asks_for_rank(module, call) or not _is_asked_for(project, module, call)):
+        if borrowed and (_asks_for_rank(module, call) or (imported and not _is_asked_for(project, module, call))):
             return None
         path = folder_of(call, spelling)
         if path is None or _OWN_PATH.search(origin_text(module, path)):
             return None
         what = module.text_of(path)
         message = f"every rank creates {what}: all but the first fail with FileExistsError, and rank 0 waits for them"
+        if call.args and variance(project).argument(module, call, 0).cause is Cause.DATA:
+            message = (
+                f"{what} is the folder of samples that several ranks have: of two ranks that come to it at once one fails with "
+                "FileExistsError, and the others wait for it"
+            )
         handler = _handler(module, project, call)
         if (handler is not None and not _goes_on(handler)) or is_run_by_nobody(project, module, call):
             return None
@@ -369,8 +374,12 @@ def _is_in_hook(project: Project, module: SourceModule, call: ast.Call) -> bool:
 
 
 def _is_of_own_data(project: Project, module: SourceModule, call: ast.Call) -> bool:
-    """True for a folder that is named after what this rank alone has: a sample of its batch, its rank."""
-    return bool(call.args) and variance(project).argument(module, call, 0).cause in (Cause.RANK, Cause.DATA)
+    """True for a folder that is named after what this rank alone has: a sample of its batch, its rank.
+
+    The folder round such a file (`os.path.dirname(out)`) is not: samples of several ranks lie in it.
+    """
+    cause = variance(project).argument(module, call, 0).cause if call.args else Cause.SAME
+    return cause is Cause.RANK or (cause is Cause.DATA and not _ROUND_FILES.search(origin_text(module, call.args[0])))
 
 
 def _fetches(project: Project, module: SourceModule, call: ast.Call) -> bool:

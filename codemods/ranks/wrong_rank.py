@@ -124,7 +124,7 @@ class WrongRank(DdpCodemod):
     )
     SITES = (Site(
         rb"(?:local_rank|LOCAL_RANK|local_process_index)\b[^\n]{0,12}(?:[=!]=|in|[<>])|(?:if|not|and)[ \t]+[\w.]*local_rank\b|"
-        rb"is_local_(?:main_process|process_zero)|rank[ \t]*%[^\n]{1,30}[=!]=[ \t]*0|"
+        rb"is_local_(?:main|process_zero|master|rank|leader)|rank[ \t]*%[^\n]{1,30}[=!]=[ \t]*0|"
         rb"rank[^\n]{0,10} (?:== 0|is None)|set_device\([^\n]{0,30}rank|"
         rb"cuda[^\n]{0,24}rank|device_map[^\n]{0,40}(?:rank|process_index)|device_ids[^\n]{0,12}rank|\.to\([ \t]*\w*rank|"
         rb"[ \t](?!rank\b)\w+[ \t]*=[^\n=]{0,20}get_rank\(|\w[ \t]*=[ \t]*[\w.()]+\.process_index\b|"

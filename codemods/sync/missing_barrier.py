@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_module
 from codemods.analysis.files.file_calls import Act
+from codemods.analysis.files.file_flow import is_pause
 from codemods.analysis.files.filled_on_demand import filled_on_demand
 from codemods.analysis.guards.barrier_spelling import barrier_for
 from codemods.analysis.guards.before_group import group_comes_later
@@ -75,6 +76,7 @@ class MissingBarrier(DdpCodemod):
     - Says nothing in `prepare_data`: only one process of a node is there, and a barrier would hang.
     - Says nothing where a collective stands between the two, also one that a project function reaches; a backward pass, the DDP
       wrapper, `prepare`, a file lock, a loop that sleeps, and calls whose names say that they wait or train count as one.
+      A `time.sleep(5)` outside of a loop counts as none: it is no measure of how long rank 0 takes.
     - Says nothing where the path holds the rank, has got another value in between, or is used under a rank test too.
     - Says nothing where every rank makes the same folder, or writes the same file, for itself before it is used.
     - Says nothing inside `main_process_first()` and the like, whose end is a barrier.
@@ -192,12 +194,25 @@ def _called(module: SourceModule, call: ast.AST) -> str:
 
 def _evidence(found: Handover) -> Iterator[Evidence]:
     write, use = found.write, found.use
+    yield from _pauses(found)
     yield Evidence(
         "static", f"{_called(write.module, write.call)} {_BY[found.ranks is Ranks.ALL]}", write.module.path, line_of(write.call)
     )
     for way in found.ways:
         yield Evidence("static", f"{_called(way.module, way.call)} leads there", way.module.path, way.call.lineno)
+    if found.through is not None:
+        module, statement = found.through
+        head = _short(module.text_of(statement).splitlines()[0])
+        yield Evidence("static", f"`{head}` leads there", module.path, statement.lineno)
     yield Evidence("static", f"{_called(use.module, use.call)} on every rank", use.module.path, line_of(use.call))
+
+
+def _pauses(found: Handover) -> Iterator[Evidence]:
+    """`time.sleep(5)` behind the write, in its function."""
+    module, end = found.module, found.through[1].lineno if found.through is not None else line_of(found.use.call)
+    for call in module.calls_named("sleep"):
+        if found.anchor.lineno < call.lineno < end and module.function_of(call) is found.function and is_pause(module, call):
+            yield Evidence("static", f"`{_short(module.text_of(call))}` waits for no rank", module.path, call.lineno)
 
 
 _BY = {False: "on rank 0 alone", True: "on each rank, for its own share"}

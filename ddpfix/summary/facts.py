@@ -408,6 +408,11 @@ FACTS: Mapping[str, Facts] = {
         "torchrun within one Slurm task gives each process a rank of its own; srun alone gives the same ranks as before.",
         ("Duplicate GPU detected", *WAITING),
     ),
+    "DDP712": Facts(
+        "Set the number of processes for each launcher",
+        "The tasks of srun, or the processes of torchrun, start their group; the other launcher's branch is as before.",
+        ("object has no attribute 'world_size'", "object has no attribute 'rank'"),
+    ),
     "DDP801": Facts(
         "Call the Trainer's arguments as Lightning calls them now",
         "The program makes its Trainer with the version of Lightning that is installed.",

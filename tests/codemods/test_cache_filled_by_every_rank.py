@@ -402,3 +402,43 @@ def test_nothing_where_rank_0_is_let_in_first_to_what_a_table_makes() -> None:
     main = "import torch.distributed as dist\nfrom sets import build\n\n\ndef main(args):\n    dist.init_process_group('gloo')\n"
     end = "    return build('rows', args.path)\n\n\nif __name__ == '__main__':\n    main(parse())\n"
     check_nothing(RULE, REGISTRY["sets.py"], files={"train.py": main + FIRST + end}, path="sets.py")
+
+
+TABLE = {
+    "sets/build.py": "from registry import Registry\n\nDATASETS = Registry('dataset')\n\n\ndef build_dataset(cfg):\n"
+    "    return DATASETS.build(cfg)\n",
+    "sets/__init__.py": "from .build import build_dataset\nimport sets.rows\n",
+    "main.py": "import torch.distributed as dist\nfrom sets import build_dataset\n\n\ndef main():\n"
+    "    dist.init_process_group('nccl')\n"
+    "    print(dist.get_rank(), build_dataset({'NAME': 'Rows'}))\n\n\nif __name__ == '__main__':\n    main()\n",
+    "run.sh": "torchrun --nproc_per_node=4 main.py\n",
+}
+REGISTERED = (
+    "import os\nimport pickle\nfrom .build import DATASETS\n\n\n@DATASETS.register_module()\nclass Rows:\n"
+    "    def __init__(self, path):\n"
+    "        if not os.path.exists(path):\n            self.rows = made()\n            with open(path, 'wb') as f:\n"
+    "                pickle.dump(self.rows, f)\n        else:\n            with open(path, 'rb') as f:\n"
+    "                self.rows = pickle.load(f)\n"
+)
+
+
+def test_a_class_that_a_registry_makes() -> None:
+    check_offered(REGISTERED, files=TABLE, path="sets/rows.py")
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "new"),
+    [
+        ("sets/build.py", "DATASETS.build(cfg)", "cfg"),  # nobody makes one
+        ("main.py", "    dist.init_process_group('nccl')\n    print(dist.get_rank(), ", "    print(0, "),
+        ("main.py", "'__main__'", "'main'"),
+        ("sets/__init__.py", "import sets.rows\n", "# with main_process_first():\nimport sets.rows\n"),
+        ("main.py", "    print(", "    with zero_first():\n        print("),
+    ],
+)
+def test_a_class_of_a_registry_that_no_rank_makes(path: str, old: str, new: str) -> None:
+    files = {**TABLE, path: TABLE[path].replace(old, new)}
+    if path == "main.py" and "dist." in old:
+        files[path] = files[path].replace("import torch.distributed as dist\n", "")
+    assert files[path] != TABLE[path]
+    check_nothing(RULE, REGISTERED, files=files, path="sets/rows.py")

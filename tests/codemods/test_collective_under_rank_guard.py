@@ -1133,3 +1133,49 @@ def test_a_metric_that_the_function_is_handed_waits_as_well() -> None:
     waits = findings_of(CollectiveUnderRankGuard, EVALUATED.replace("COUNTED", "metric.compute()"))
     assert any(f.edits for f in alone)
     assert waits and not any(f.edits for f in waits) and any("metric.compute() waits" in f.reason for f in waits)
+
+
+MPI = (
+    "import io\nimport torch\nimport torch.distributed as dist\nfrom mpi4py import MPI\n\n\ndef load(path):\n{body}"
+    "    return torch.load(io.BytesIO(data))\n\n\ndef resume(model, path):\n    dist.init_process_group('nccl')\n{use}"
+)
+WHOLE = (
+    "    comm = MPI.COMM_WORLD\n    data = open(path, 'rb').read() if comm.Get_rank() == 0 else None\n"
+    "    data = comm.bcast(data)\n"
+)
+CHUNKS = (
+    "    if MPI.COMM_WORLD.Get_rank() == 0:\n        data = open(path, 'rb').read()\n        parts = cut(data)\n"
+    "        MPI.COMM_WORLD.bcast(len(parts))\n        for part in parts:\n            MPI.COMM_WORLD.bcast(part)\n"
+    "    else:\n        count = MPI.COMM_WORLD.bcast(None)\n        data = b''\n        for _ in range(count):\n"
+    "            data += MPI.COMM_WORLD.bcast(None)\n"
+)
+GUARDED = "    if dist.get_rank() == 0:\n        model.load_state_dict(load(path))\n    dist.broadcast(model.weight, 0)\n"
+
+
+@pytest.mark.parametrize("body", [WHOLE, WHOLE.replace("comm.bcast", "MPI.COMM_WORLD.bcast"), CHUNKS])
+def test_a_broadcast_of_mpi_in_a_helper(body: str) -> None:
+    check_told(RULE, MPI.format(body=body, use=GUARDED), reason="")
+
+
+@pytest.mark.parametrize(
+    ("body", "use"),
+    [
+        (WHOLE, "    model.load_state_dict(load(path))\n"),
+        (CHUNKS, "    model.load_state_dict(load(path))\n"),  # two halves, as often: how many there are is sent first
+        ("    data = open(path, 'rb').read()\n", GUARDED),
+        (WHOLE.replace("MPI.COMM_WORLD", "own.comm()"), GUARDED),
+    ],
+)
+def test_broadcasts_of_mpi_that_all_make(body: str, use: str) -> None:
+    check_nothing(RULE, MPI.format(body=body, use=use))
+
+
+def test_loops_of_two_sides_without_a_number_that_is_sent() -> None:
+    source = (
+        f"{DIST}def send(rows, rank):\n    dist.init_process_group('gloo')\n    if rank == 0:\n        for row in rows:\n"
+        "            dist.broadcast(row, 0)\n    else:\n        for row in range(8):\n"
+        "            dist.broadcast(torch.zeros(2), 0)\n"
+    )
+    check_told(RULE, source, reason="make the same collectives in the same order")
+    sent = source.replace("        for row", "        dist.broadcast(count, 0)\n        for row")
+    check_nothing(RULE, sent)

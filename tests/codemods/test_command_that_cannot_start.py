@@ -172,3 +172,42 @@ def test_options_that_argparse_takes(given: str) -> None:
 def test_a_program_whose_options_are_not_all_seen(old: str, new: str) -> None:
     assert old in OPTIONS
     check_nothing(RULE, START.format("--momentum 0.9"), path="run.sh", files=with_options(OPTIONS.replace(old, new)))
+
+
+TREE = {"train_semi.py": "import torch\n", "tools/run.py": "import torch\n", "config/ds_zero2.json": "{}\n"}
+LAUNCH = "torchrun --nproc_per_node=2"
+
+
+@pytest.mark.parametrize(
+    ("command", "near"),
+    [
+        ("ROOT=../..\npython -m torch.distributed.launch --nproc_per_node=2 $ROOT/train_semi_city.py --lr 1", "train_semi.py"),
+        (f"{LAUNCH} train_semi_city.py", "train_semi.py"),
+        (f"{LAUNCH} train_semi.py --deepspeed ./configs/ds_zero2.json", "config/ds_zero2.json"),
+        (f"{LAUNCH} train_semi.py --ds-config 'configs/ds_zero2.json'", "config/ds_zero2.json"),
+    ],
+)
+def test_a_name_that_no_folder_has_and_one_that_is_there(command: str, near: str) -> None:
+    found = check_told(RULE, f"{command}\n", reason=f"is {near} meant?", path="jobs/a/run.sh", files=TREE)
+    assert "no folder of the repository has" in found.message
+
+
+@pytest.mark.parametrize(
+    ("command", "files"),
+    [
+        (f"{LAUNCH} ../../train_semi.py", {}),
+        (f"{LAUNCH} run.py", {}),  # in some folder
+        (f"{LAUNCH} train_other.py", {}),  # no name is near
+        (f"{LAUNCH} /data/train_semi_city.py", {}),
+        (f"{LAUNCH} fairseq/train_semi_city.py", {}),  # a folder of somebody else
+        (f"{LAUNCH} train_semi_city.py", {"README.md": "wget https://a.b/train_semi_city.py\n"}),
+        (f"{LAUNCH} train_semi_city.py", {".gitignore": "train_semi_city.py\n"}),
+        (f"{LAUNCH} train_semi_city.py", {".gitmodules": "[submodule]\n"}),
+        (f"{LAUNCH} train_semi_city.py", {"train_semi_city_2.py": "\n", "train_semi_ci.py": "\n", "train.py": "\n"}),
+        (f"{LAUNCH} train_semi.py --output config/ds_zero2s.json", {}),
+        (f"{LAUNCH} train_semi.py --config $CONFIGS/ds_zero2.json", {}),
+        (f"{LAUNCH} train_semi.py --config configs/own.json", {}),
+    ],
+)
+def test_a_name_that_is_there_or_may_come_from_elsewhere(command: str, files: dict[str, str]) -> None:
+    check_nothing(RULE, f"{command}\n", path="jobs/run.sh", files={**TREE, **files})

@@ -102,3 +102,37 @@ def test_a_debugger_behind_a_setting(lines: tuple[str, ...]) -> None:
 
 def test_a_question_behind_a_setting() -> None:
     check_told(InputOnEveryRank, script("if run.resume:", "    input('from which step? ')"), reason="ask on rank 0")
+
+
+NET = (
+    "import pdb\nimport torch\nimport torch.distributed as dist\nfrom torch import nn\n\n\nclass Net(nn.Module):\n"
+    "    def forward(self, x):\n        h = self.layer(x)\n{lines}        return h\n\n\n"
+    "def size():\n    return dist.get_world_size()\n"
+)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [("if torch.isnan(h).any():", "    breakpoint()"), ("if h.max() > 1e4:", "    print(h)", "    pdb.set_trace()")],
+)
+def test_a_debugger_for_bad_numbers_in_a_network(lines: tuple[str, ...]) -> None:
+    check_told(InputOnEveryRank, NET.format(lines="".join(f"        {x}\n" for x in lines)), reason="raise an error there")
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("if torch.isnan(h).any():", "    raise ValueError('nan')"),
+        ("if self.check:", "    breakpoint()"),
+        ("if self.debug and torch.isnan(h).any():", "    breakpoint()"),
+        ("if torch.isnan(h).any() and dist.get_rank() == 0:", "    breakpoint()"),
+    ],
+)
+def test_networks_that_stop_nobody(lines: tuple[str, ...]) -> None:
+    check_nothing(InputOnEveryRank, NET.format(lines="".join(f"        {x}\n" for x in lines)))
+
+
+def test_a_network_of_one_process() -> None:
+    lines = "        if torch.isnan(h).any():\n            breakpoint()\n"
+    alone = NET.format(lines=lines).replace("import torch.distributed as dist\n", "").partition("\n\n\ndef size")[0]
+    check_nothing(InputOnEveryRank, alone)

@@ -743,3 +743,47 @@ def test_a_size_of_that_name_is_no_rank(sets: str) -> None:
     module = project.module("flagged.py")
     assert module is not None
     assert split_of(module, module.nodes(ast.If)[0].test, project) is None
+
+
+OF_ITEMS = (
+    "import os\nimport torch\nimport torch.distributed as dist\nfrom torch.utils.data import DataLoader, DistributedSampler\n\n\n"
+    "def judge(model, data, out):\n    dist.init_process_group('nccl')\n"
+    "    for names, x in DataLoader(data, sampler=DistributedSampler(data)):\n        path = os.path.join(out, names[0])\n"
+    "        {folder}\n        if not os.path.exists(folder):\n            os.makedirs(folder)\n"
+    "        torch.save(model(x), path)\n"
+)
+
+
+@pytest.mark.parametrize("folder", ["folder = os.path.dirname(path)", "folder, _ = os.path.split(path)"])
+def test_the_folder_round_the_files_of_a_share(folder: str) -> None:
+    before = OF_ITEMS.format(folder=folder)
+    check_transformed(MakedirsRace, before, before.replace("makedirs(folder)", "makedirs(folder, exist_ok=True)"))
+    assert "of two ranks that come to it at once" in findings_of(MakedirsRace, before)[0].message
+
+
+@pytest.mark.parametrize("folder", ["folder = path + '.parts'", "folder = os.path.join(out, names[0])"])
+def test_a_folder_for_each_item_of_a_share(folder: str) -> None:
+    check_nothing(MakedirsRace, OF_ITEMS.format(folder=folder))
+
+
+MPI = {
+    "dist_util.py": "import os\nimport torch.distributed as dist\nfrom mpi4py import MPI\n\n\ndef setup_dist():\n"
+    "    os.environ['RANK'] = str(MPI.COMM_WORLD.rank)\n    dist.init_process_group('nccl')\n"
+}
+OF_MPI = (
+    "import os\nimport dist_util\n\n\ndef main(args):\n    if not os.path.exists(args.out):\n"
+    "        os.makedirs(args.out)\n{start}\n"
+    "\n\nif __name__ == '__main__':\n    main(parse())\n"
+)
+
+
+def test_a_program_that_joins_by_a_helper_below() -> None:
+    before = OF_MPI.format(start="    dist_util.setup_dist()")
+    after = before.replace("makedirs(args.out)", "makedirs(args.out, exist_ok=True)")
+    check_transformed(MakedirsRace, before, after, files={**MPI, "run.sh": "mpiexec -n 8 python module.py\n"})
+
+
+def test_a_program_that_joins_nobody() -> None:
+    check_nothing(MakedirsRace, OF_MPI.format(start="    print(args)"), files=MPI)
+    alone = OF_MPI.format(start="    if args.join:\n        return\n    print(dist_util.__doc__)")
+    check_nothing(MakedirsRace, alone, files=MPI)

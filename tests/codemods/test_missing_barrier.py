@@ -648,3 +648,56 @@ def test_who_asks_for_a_folder_only_to_make_it_reads_nothing(made: str) -> None:
     check_nothing(RULE, source.format("os.makedirs(out, exist_ok=True)"))
     assert findings_of(RULE, source.format("raise FileNotFoundError(out)"))  # here the answer matters
     assert findings_of(RULE, source.format("os.makedirs(out)\n    else:\n        net.load(out)"))
+
+
+MASTER = (
+    f"{DIST}def save_on_master(*args, **kwargs):\n    if dist.get_rank() == 0:\n        torch.save(*args, **kwargs)\n\n\n"
+    "def judge(model, path, folder):\n    {save}\n    {use}\n\n\nif __name__ == '__main__':\n"
+    "    dist.init_process_group('nccl')\n"
+    "    judge(make(), 'a.pt', 'out')\n"
+)
+
+
+def test_a_helper_that_hands_its_arguments_on() -> None:
+    save, use = "save_on_master(model.state_dict(), path)", "model.load_state_dict(torch.load(path))"
+    before = MASTER.format(save=save, use=use)
+    after = before.replace(f"{save}\n", f"{save}\n    if dist.is_initialized():\n        dist.barrier()\n")
+    check_transformed(RULE, before, after, unsafe=True)
+
+
+@pytest.mark.parametrize(
+    ("save", "use"),
+    [
+        ("save_on_master(model.state_dict(), path)", "torch.load(os.path.join(folder, 'b.pt'))"),
+        ("save_on_master(model.state_dict(), path); dist.barrier()", "torch.load(path)"),
+        ("save_on_master(model.state_dict(), f'{path}.{dist.get_rank()}')", "torch.load(path)"),
+        ("save_on_master(*made(model))", "torch.load(path)"),
+        ("save_on_master(model.state_dict(), path)", "torch.load(path) if dist.get_rank() == 0 else None"),
+    ],
+)
+def test_helpers_whose_file_nobody_needs_at_once(save: str, use: str) -> None:
+    check_nothing(RULE, MASTER.format(save=save, use=use))
+
+
+NAP = (
+    f"import time\n{DIST}def main(path, rank):\n    dist.init_process_group('gloo')\n    if rank == 0:\n"
+    "        torch.save(made(), path)\n    {wait}\n    return torch.load(path)\n"
+)
+
+
+def test_a_pause_is_no_wait() -> None:
+    (found,) = findings_of(RULE, NAP.replace("{wait}", "time.sleep(5)"))
+    assert any("waits for no rank" in e.text for e in found.evidence)
+
+
+@pytest.mark.parametrize(
+    "wait",
+    [
+        "dist.barrier()",
+        "while not os.path.exists(path):\n        time.sleep(5)",
+        "for _ in range(60):\n        time.sleep(1)",
+        "time.sleep(seconds_for(path))",
+    ],
+)
+def test_what_waits_for_the_file(wait: str) -> None:
+    check_nothing(RULE, NAP.replace("{wait}", wait))

@@ -733,3 +733,84 @@ def test_a_method_is_equal_to_no_number() -> None:
     source = loop(body, head=names + DIST).replace("    for batch in", f"{wrap}    for batch in")
     check_nothing(RULE, source.replace("TEST", "batch.__len__"))
     assert findings_of(RULE, source.replace("TEST", "batch.sum()"))
+
+
+FULL = (
+    f"{DIST}\n\ndef train(model, batches):\n    for batch in batches:\n        try:\n            loss = model(batch).mean()\n"
+    "            loss.backward()\n        except RuntimeError as e:\n{handler}            torch.cuda.empty_cache()\n"
+)
+
+
+def full(*handler: str) -> str:
+    return FULL.replace("{handler}", "".join(f"            {line}\n" for line in handler))
+
+
+@pytest.mark.parametrize(
+    "handler",
+    [
+        ("if 'out of memory' in str(e):", "    print('left out')", "    continue", "raise"),
+        ("if 'out of memory' not in str(e):", "    raise e"),
+        ("if 'CUDA' in str(e):", "    print(e)", "else:", "    raise"),
+        ("if len(batch) > 3:", "    raise", "print(e)"),
+    ],
+)
+def test_a_batch_that_is_left_out_where_the_memory_is_full(handler: tuple[str, ...]) -> None:
+    check_told(RULE, full(*handler), reason="let the exception end the process")
+
+
+@pytest.mark.parametrize(
+    "handler",
+    [
+        ("raise",),
+        ("if 'out of memory' in str(e):", "    print(torch.cuda.memory_summary())", "raise e"),
+        ("if 'out of memory' in str(e):", "    raise MemoryError from e", "else:", "    raise"),
+        ("if 'size mismatch' in str(e):", "    continue", "raise"),  # an error of all ranks
+        ("if 'out of memory' in str(e):", "    os._exit(1)", "raise"),
+    ],
+)
+def test_an_error_that_ends_the_rank(handler: tuple[str, ...]) -> None:
+    check_nothing(RULE, full(*handler))
+
+
+def test_the_way_out_is_shown() -> None:
+    found = findings_of(RULE, full("if 'out of memory' in str(e):", "    continue", "raise"))
+    assert any(e.text == "goes on by `continue`" for e in found[0].evidence)
+
+
+HELPER = (
+    f"{DIST}\n\ndef loss_of(model, batch):\n    try:\n        return model(batch).mean()\n    except RuntimeError as e:\n"
+    "        print(e)\n        return None\n\n\ndef train(model, data):\n"
+    "    for batch in torch.utils.data.DataLoader(data, sampler=torch.utils.data.DistributedSampler(data)):\n"
+    "        loss = loss_of(model, batch)\n        if loss is None:\n            continue\n        loss.backward()\n"
+)
+
+
+def test_a_loss_that_a_helper_gives_up() -> None:
+    check_told(RULE, HELPER, reason="reduce the deciding number over the ranks first")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("except RuntimeError", "except ImportError"),  # of all ranks
+        ("        return None\n", "        raise\n"),
+        ("model(batch).mean()", "torch.zeros(1)"),  # of nothing that is the rank's own
+        (
+            "        if loss is None:\n",
+            "        bad = torch.tensor(float(loss is None))\n        dist.all_reduce(bad)\n        if bad.item() > 0:\n",
+        ),
+    ],
+)
+def test_a_helper_that_gives_nothing_up(old: str, new: str) -> None:
+    assert old in HELPER
+    check_nothing(RULE, HELPER.replace(old, new))
+
+
+def test_an_error_in_a_loop_over_a_share_is_told_beside_the_loop() -> None:
+    source = (
+        f"{DIST}\n\ndef train(model, files, rank, world_size):\n    for name in files[rank::world_size]:\n        try:\n"
+        "            rows = torch.load(name)\n        except Exception as e:\n            print(e)\n            continue\n"
+        "        model(rows).backward()\n"
+    )
+    check_told(RULE, source, reason="let the exception end the process")
+    check_nothing(RULE, source.replace("            continue\n", "            raise\n"))

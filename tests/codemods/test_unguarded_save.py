@@ -550,3 +550,44 @@ def test_the_others_wait_for_what_they_copy() -> None:
     source = f"import shutil\n{main('keep(model.state_dict(), True, args.out)', above=above)}"
     found = next(f for f in findings_of(UnguardedSave, source) if f.edits)
     assert any("barrier" in str(e) for e in found.edits)
+
+
+RECIPE = (
+    "class Recipe:\n    def __init__(self, args):\n        self.args = args\n\n"
+    "    def save(self, model, trainer):\n        {save}\n"
+)
+MAIN = (
+    "from transformers import Trainer, TrainingArguments\nfrom factory import recipe_of\n\n\ndef train(args, model, data):\n"
+    "    recipe = recipe_of(args.kind)(args)\n    trainer = Trainer(model=model, args=args, train_dataset=data)\n"
+    "    trainer.train()\n    {call}\n\n\nif __name__ == '__main__':\n    train(*parsed())\n"
+)
+KEPT = "model.tokenizer.save_pretrained(self.args.output_dir)"
+JOB = {
+    "run.sh": "torchrun --nproc_per_node=2 main.py\n",
+    "factory.py": "from module import Recipe\n\nKINDS = {'full': Recipe}\n\n\ndef recipe_of(kind):\n    return KINDS[kind]\n",
+}
+
+
+def test_a_recipe_that_is_handed_the_trainer() -> None:
+    files = {"main.py": MAIN.format(call="recipe.save(model, trainer)"), **JOB}
+    (found,) = findings_of(UnguardedSave, RECIPE.format(save=KEPT), files)
+    assert "every rank comes here" in found.message
+    assert any("is handed the Trainer" in e.text for e in found.evidence)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "recipe.load(model, trainer)",
+        "recipe.save(model, trainer) if trainer.is_world_process_zero() else None",
+        "if args.local_rank == 0:\n        recipe.save(model, trainer)",
+    ],
+)
+def test_a_recipe_that_nobody_hands_the_trainer_on_every_rank(call: str) -> None:
+    check_nothing(UnguardedSave, RECIPE.format(save=KEPT), files={"main.py": MAIN.format(call=call), **JOB})
+
+
+def test_a_recipe_that_saves_on_rank_0() -> None:
+    save = "if trainer.is_world_process_zero():\n            model.save_pretrained(self.args.output_dir)"
+    files = {"main.py": MAIN.format(call="recipe.save(model, trainer)"), **JOB}
+    check_nothing(UnguardedSave, RECIPE.format(save=save), files=files)

@@ -809,3 +809,35 @@ def test_a_local_rank_that_is_the_rank_of_the_group() -> None:
     rank = "    args.rank = dist.get_rank()\n"
     joined = start.replace("rank=args.local_rank, world_size=args.count", "")
     assert findings_of(WrongRank, head + joined + rank + save + "\n\nrun(int(os.environ['LOCAL_RANK']), args)\n")
+
+
+RANKS = {
+    "dist.py": "import os\nimport torch.distributed as tdist\n\n_rank, _local_rank = 0, 0\n\n\ndef begin():\n"
+    "    global _rank, _local_rank\n    tdist.init_process_group('nccl')\n    _rank = tdist.get_rank()\n"
+    "    _local_rank = int(os.environ['LOCAL_RANK'])\n\n\ndef is_master():\n    return _rank == 0\n\n\n"
+    "def is_local_master():\n    return _local_rank == 0\n"
+}
+OWN = "import torch  # torchrun --nnodes=2 train.py\nimport dist\n\n\ndef main(args, model):\n    dist.begin()\n"
+
+
+def test_a_helper_with_a_twin_for_the_global_rank() -> None:
+    before = f"{OWN}    if dist.is_local_master():\n        torch.save(model, args.out + '/last.pt')\n"
+    check_transformed(WrongRank, before, before.replace("is_local_master", "is_master"), unsafe=True, files=RANKS)
+    before = f"{OWN}    if not dist.is_local_master():\n        return\n    torch.save(model, args.out + '/last.pt')\n"
+    check_transformed(WrongRank, before, before.replace("is_local_master", "is_master"), unsafe=True, files=RANKS)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("dist.is_local_master()", "dist.is_master()"),
+        ("args.out + '/last.pt'", "args.cache + '/last.pt'"),
+        ("--nnodes=2", "--nnodes=1"),
+        ("def is_master", "def is_first"),  # no twin
+        ("return _rank == 0", "return _local_rank == 0"),  # it asks for the same rank
+    ],
+)
+def test_helpers_of_a_node_that_stay(old: str, new: str) -> None:
+    source = f"{OWN}    if dist.is_local_master():\n        torch.save(model, args.out + '/last.pt')\n"
+    files = {path: text.replace(old, new) for path, text in RANKS.items()}
+    check_nothing(WrongRank, source.replace(old, new), files=files)

@@ -10,6 +10,7 @@ from codemods.analysis.call_graph import FunctionSite, called_function
 from codemods.analysis.class_index import class_facts
 from codemods.analysis.distribution import is_test_file, is_test_module
 from codemods.analysis.files.configured_trainers import behind_fit
+from codemods.analysis.files.handed_trainers import handed_a_trainer
 from codemods.analysis.files.loose_ends import made_elsewhere
 from codemods.analysis.files.main_only_values import asks_for_main_only
 from codemods.analysis.files.own_paths import are_sure, callers_of
@@ -95,6 +96,8 @@ def way_of_every_rank(
         joined = joins_below(project, module, function, node)
         if joined is not None:
             return Way(((module, node),), joined)
+    if (handed_to := handed_a_trainer(project, module, function)) is not None:
+        return Way(((module, node),), handed_to)
     if function is None or id(function) in seen or len(seen) >= (_LONG if loose else _DEPTH):
         return None
     for site in callers_of(project, module, function):

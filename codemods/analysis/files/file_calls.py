@@ -176,7 +176,22 @@ def _argument(call: ast.Call, position: int) -> ast.expr | None:
         return call.func.value if isinstance(call.func, ast.Attribute) else None
     if len(call.args) > position and not any(isinstance(a, ast.Starred) for a in call.args[: position + 1]):
         return call.args[position]
+    if len(call.args) <= position and _hands_on(call):  # `torch.save(*args)` of a helper
+        return call.args[-1]
     return next((k.value for k in call.keywords if k.arg in _KEYWORDS), None)
+
+
+def _hands_on(call: ast.Call) -> bool:
+    """True where the last argument is `*args` and no other is taken apart."""
+    starred = [a for a in call.args if isinstance(a, ast.Starred)]
+    return len(starred) == 1 and starred[0] is call.args[-1] and isinstance(starred[0].value, ast.Name)
+
+
+def handed_on(module: SourceModule, starred: ast.Starred) -> int | None:
+    """Which of the arguments that `*args` stands for is the path of the call that it is handed on to."""
+    call = module.parent(starred)
+    known = _FUNCTIONS.get(qualified(module, call.func)) if isinstance(call, ast.Call) else None
+    return known[1] - (len(call.args) - 1) if known is not None and isinstance(call, ast.Call) else None
 
 
 def _fetched(call: ast.Call) -> FileCall | None:

@@ -99,10 +99,22 @@ def _of_call(project: Project, module: SourceModule, call: ast.Call, depth: int)
     site = callee(project, module, call)
     if site is None:
         end = last(dotted(call.func)) or (call.func.attr if isinstance(call.func, ast.Attribute) else "")
-        if _WAITING.search(end) and end not in _NOT_WAITING and not _of_the_device(module, call):
+        if _WAITING.search(end) and end not in _NOT_WAITING and not _of_the_device(module, call) and not is_pause(module, call):
             yield Step(None, frozenset(), module, call, ranks_in_function(project, module, call))
         return
     yield from brought_out(project, site, module, call, None, depth)
+
+
+def is_pause(module: SourceModule, call: ast.Call) -> bool:
+    """`time.sleep(5)` outside of a loop: a slow disk takes longer, and no rank asks whether another is through."""
+    if qualified(module, call.func) != "time.sleep" or not call.args or not isinstance(call.args[0], ast.Constant):
+        return False
+    for up in module.ancestors(call):
+        if isinstance(up, (ast.While, ast.For, ast.AsyncFor)):
+            return False
+        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            break
+    return True
 
 
 def _of_the_device(module: SourceModule, call: ast.Call) -> bool:

@@ -11,6 +11,7 @@ import ast
 import re
 
 from codemods.analysis.bindings import Binding, attribute_bindings, bindings_at_top, bindings_in
+from codemods.analysis.files.file_calls import handed_on
 from codemods.analysis.names import qualified
 from codemods.late_pattern import late
 from codemods.source import FunctionNode, SourceModule, line_of, walk
@@ -77,6 +78,10 @@ def _text(module: SourceModule, node: ast.expr, depth: int) -> str:
         return _called(module, node, depth)
     if isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)):
         return _named(module, node, depth)
+    if isinstance(node, ast.Starred) and isinstance(node.value, ast.Name) and (at := handed_on(module, node)) is not None:
+        function = module.function_of(node)
+        if function is not None and function.args.vararg is not None and function.args.vararg.arg == node.value.id:
+            return f"<P:{node.value.id}.{at}>"
     raise Unknown
 
 
@@ -234,6 +239,10 @@ def outside(
 def _argument(word: str, function: FunctionNode, here: SourceModule, caller: SourceModule, call: ast.Call) -> frozenset[str]:
     """What a parameter (`args`, or `args.out`) is given by a call; a default counts where it is a text."""
     name, dot, rest = word.partition(".")
+    if rest.isdigit() and function.args.vararg is not None and function.args.vararg.arg == name:
+        at = len(function.args.posonlyargs) + len(function.args.args) + int(rest)
+        plain = not any(isinstance(a, ast.Starred) for a in call.args[: at + 1])
+        return forms(caller, call.args[at]) if plain and at < len(call.args) else frozenset()
     argument = arguments_of(function, call).get(name)
     if argument is None:
         default = _default(function, name)

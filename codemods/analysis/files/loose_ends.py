@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.distribution import imports_of, is_test_file, ranks_in_file
+from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.uses import constructions
 from codemods.findings import Evidence
 from codemods.late_pattern import late
@@ -21,6 +22,8 @@ from codemods.source import FunctionNode, SourceModule, line_of
 _SETTINGS = (".yaml", ".yml")
 _MAKES = late(rb"\binstantiate(?:_from_config)?\(|\bLightningCLI\(")
 BROUGHT_IN = "brings it in and runs on several processes"
+_REGISTERS = (".register_module", ".register", ".register_class")
+_BUILDS = ("build(", "get(")
 _HOPS = 6
 _FILES = 60
 # What a project that lets one process in first says about it, anywhere on the way.
@@ -57,7 +60,24 @@ def made_elsewhere(
             return (place.module, place.node), shown
     if made.handed_on:
         return None
-    return _by_another_name(project, module, owner) or by_a_setting(project, module, owner)
+    return (
+        _by_another_name(project, module, owner) or by_a_setting(project, module, owner) or _by_a_registry(project, module, owner)
+    )
+
+
+def _by_a_registry(
+    project: Project, module: SourceModule, owner: ast.ClassDef
+) -> tuple[tuple[SourceModule, ast.AST], Evidence] | None:
+    """`@DATASETS.register_module()`: a script that brings the class in makes it by its name."""
+    names = (dotted(d.func if isinstance(d, ast.Call) else d) for d in owner.decorator_list)
+    table = next((n.rpartition(".")[0] for n in names if n.endswith(_REGISTERS)), "")
+    if not table or not project.files_containing(f"{last(table)}.".encode()):
+        return None
+    homes = (project.resolve(i.dotted, module.path) for i in module.imports.get(table.partition(".")[0], ()))
+    near = [*importers_of(project, module.path), *(h.path for h in homes if h is not None)]
+    built = any(f"{last(table)}.{b}".encode() in (project.read(path) or b"") for path in near for b in _BUILDS)
+    shown = script_above(project, module) if built else None
+    return ((module, owner), shown) if shown is not None else None
 
 
 def _by_another_name(

@@ -7,13 +7,16 @@ import re
 from collections.abc import Iterator
 
 from codemods.analysis.call_graph import called_function
-from codemods.analysis.distribution import is_test_file
+from codemods.analysis.class_index import Role, class_facts
+from codemods.analysis.distribution import is_test_file, ranks_in_file, ranks_in_importers
 from codemods.analysis.guards.entry_points import starts_group
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.rank_guards import Ranks
 from codemods.analysis.ranks.rank_members import end_of, is_spawned
 from codemods.analysis.ranks.reach import ranks_reaching, to_a_launcher
+from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
 from codemods.analysis.ranks.uses import uses_of
+from codemods.data.rank_variance import NOT_A_NUMBER
 from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.record import record
@@ -30,12 +33,16 @@ _JOINS = frozenset({"DistributedDataParallel", "FullyShardedDataParallel", "Acce
 
 @record
 class Question:
-    """call: what asks. stops: it is a debugger. why: what shows that several processes come here, and where."""
+    """call: what asks. stops: it is a debugger. why: what shows that several processes come here, and where.
+
+    by_data: a test of what a model works on leads here, so that one rank may come alone.
+    """
 
     call: ast.Call
     stops: bool
     why: str
     place: tuple[str, int]
+    by_data: bool = False
 
 
 def questions(project: Project, module: SourceModule) -> Iterator[Question]:
@@ -48,6 +55,8 @@ def questions(project: Project, module: SourceModule) -> Iterator[Question]:
             continue
         if (shown := _in_a_rank(project, module, module.function_of(call), ())) is not None:
             yield Question(call, name in _STOPS, *shown)
+        elif name in _STOPS and (shown := _in_a_network(project, module, call)) is not None:
+            yield Question(call, True, *shown, by_data=True)
 
 
 def _is_own(project: Project, module: SourceModule, call: ast.Call) -> bool:
@@ -122,6 +131,35 @@ def _in_a_rank(
         if found := _in_a_rank(project, site.module, outer, (*above, id(function))):
             return found
     return None
+
+
+def _in_a_network(project: Project, module: SourceModule, call: ast.Call) -> Shown | None:
+    """What shows that several processes run the `forward` or the step in which a test of its numbers leads to a debugger."""
+    function, owner = module.function_of(call), module.class_of(call)
+    if function is None or owner is None or function.name not in _OF_NETWORKS or not _asks_for_numbers(module, call, function):
+        return None
+    facts = class_facts(project, module, owner)
+    shown = ranks_in_file(project, module) or ranks_in_importers(project, module)
+    if shown is None or not (facts.is_a(Role.NN_MODULE) or facts.is_a(Role.LIGHTNING_MODULE)):
+        return None
+    if is_run_by_nobody(project, module, call):
+        return None
+    return shown.text, (shown.path, shown.line)
+
+
+_OF_NETWORKS = frozenset({"forward", "training_step", "validation_step", "test_step", "predict_step"})
+_NUMBERS = NOT_A_NUMBER | {"any", "all", "max", "min", "sum", "mean", "item"}
+
+
+def _asks_for_numbers(module: SourceModule, call: ast.Call, function: FunctionNode) -> bool:
+    """True under a test that calls for numbers of a tensor: `if torch.isnan(h).any():`."""
+    for up in module.ancestors(call):
+        if up is function:
+            return False
+        if isinstance(up, ast.If):
+            called = (n.func for n in walk(up.test) if isinstance(n, ast.Call))
+            return any(isinstance(f, ast.Attribute) and f.attr in _NUMBERS for f in called)
+    return False
 
 
 def _joins(project: Project, module: SourceModule, body: ast.AST, above: tuple[tuple[str, int, int], ...]) -> Shown | None:

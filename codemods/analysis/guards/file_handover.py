@@ -57,7 +57,8 @@ class Handover:
     """anchor: the statement behind which somebody should wait, in `module`; a guard, or a call whose function is guarded inside.
 
     ranks: who writes. ways: the calls that lead from the anchor's function to the one where the use is seen, innermost first.
-    in_branch: the use stands in the other branch of the guard itself.
+    in_branch: the use stands in the other branch of the guard itself. through: the statement whose calls lead to the use, where
+    it stands in another function.
     """
 
     module: SourceModule
@@ -67,6 +68,7 @@ class Handover:
     use: Use
     ways: tuple[CallSite, ...] = ()
     in_branch: bool = False
+    through: tuple[SourceModule, ast.stmt] | None = None
 
     @property
     def function(self) -> FunctionNode | None:
@@ -107,10 +109,17 @@ def _places(project: Project, module: SourceModule) -> _Places:
         if guard is None or not (writes := _writes(project, module, call)):
             continue
         statement = _anchor(module, guard)
-        whole = function if guard.kind in ("exit", "decorator") else None
+        whole = function if guard.kind in ("exit", "decorator") or _is_all_of(function, statement) else None
         if statement is not None:
             found.setdefault((statement, whole), (guard.ranks, []))[1].extend(writes)
     return found
+
+
+def _is_all_of(function: FunctionNode | None, statement: ast.stmt | None) -> bool:
+    """True for `def save_on_master(*args): if is_main(): torch.save(*args)`: who calls it has to wait."""
+    body = function.body if function is not None else []
+    said = isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant) if body else False
+    return body[1 if said else 0 :] == [statement] and not getattr(statement, "orelse", None)
 
 
 def _outermost(project: Project, module: SourceModule, call: ast.Call) -> Guard | None:
@@ -143,7 +152,8 @@ def _writes(project: Project, module: SourceModule, call: ast.Call) -> list[Writ
         if names_the_rank(found.path):
             return []
         known = forms(module, found.path)
-        return [Write(found.act, known, module, call, module.text_of(found.path))] if known else []
+        written = "" if isinstance(found.path, ast.Starred) else module.text_of(found.path)
+        return [Write(found.act, known, module, call, written)] if known else []
     site = callee(project, module, call)
     if site is None:
         return []
@@ -271,7 +281,10 @@ def _follow(
         if outcome is _WAITED:
             return None
         if isinstance(outcome, tuple):
-            return Handover(module, anchor, Ranks.ZERO, outcome[0], outcome[1], ways)
+            inside = any(n is outcome[1].call for n in walk(statement))
+            return Handover(
+                module, anchor, Ranks.ZERO, *outcome, ways, through=None if inside else (module, statement)
+            )
         if isinstance(statement, ast.Return):
             returned = statement.value
         stored = {n.id for n in walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, (ast.Store, ast.Del))}

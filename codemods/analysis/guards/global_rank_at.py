@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from codemods.analysis.bindings import attribute_bindings
+from codemods.analysis.call_graph import called_function
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.guards.entry_points import group_name, starts_group
@@ -12,6 +13,7 @@ from codemods.analysis.names import dotted, family, qualified
 from codemods.analysis.output.natures import values_of
 from codemods.analysis.output.run_before import bound_above
 from codemods.analysis.output.script_guards import is_text, rank_of_settings
+from codemods.analysis.ranks.rank_guards import Ranks, ranks_of_test
 from codemods.imports import in_scope
 from codemods.project import Project
 from codemods.source import SourceModule, walk
@@ -27,6 +29,8 @@ def global_test(
     """(a part of the operand, what stands for it there) so that it asks for the global rank; None where nothing tells that."""
     if (asked := _local(operand)) is None:
         return None
+    if (twin := _twin(project, module, operand)) is not None:
+        return twin
     other = _counterpart(project, module, asked) or _at_hand(module, node)
     if isinstance(asked, ast.BinOp):  # `rank % gpus_per_node`
         other = module.text_of(asked.left)
@@ -51,6 +55,23 @@ def _of_environment(module: SourceModule, asked: ast.expr) -> tuple[ast.expr, st
     if not values or not all(f"{name}.environ" in module.text_of(v) and "LOCAL_RANK" in module.text_of(v) for v in values):
         return None
     return asked, f'int({name}.environ.get("RANK", {asked.id}))'
+
+
+def _twin(project: Project, module: SourceModule, operand: ast.expr) -> tuple[ast.expr, str] | None:
+    """`is_master` beside `is_local_master` of the project, where that asks for the global rank."""
+    call = operand.operand if isinstance(operand, ast.UnaryOp) else operand
+    site = called_function(project, module, call) if isinstance(call, ast.Call) and not call.args else None
+    if site is None or not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+        return None
+    wanted = call.func.attr.replace("local_", "", 1)
+    other = next((f for f in site.module.functions if f.name == wanted and site.module.class_of(f) is None), None)
+    if wanted == call.func.attr or other is None:
+        return None
+    end = other.body[-1]
+    value = end.value if isinstance(end, ast.Return) else None
+    if value is None or ranks_of_test(site.module, value, project=project) is not Ranks.ZERO:
+        return None
+    return call.func, f"{module.text_of(call.func.value)}.{wanted}"
 
 
 def _is_beside_zero(operand: ast.expr) -> bool:

@@ -34,6 +34,9 @@ PACKAGES = {
                           "broadcast_optimizer_state", "barrier"}),
     "detectron2": frozenset({"synchronize", "all_gather", "gather", "reduce_dict", "shared_random_seed"}),
     "deepspeed": TORCH,
+    "mpi4py": frozenset({"Barrier", "barrier", "Bcast", "bcast", "Gather", "Gatherv", "gather", "Scatter", "Scatterv", "scatter",
+                         "Allgather", "Allgatherv", "allgather", "Reduce", "reduce", "Allreduce", "allreduce", "Alltoall",
+                         "alltoall"}),
     "torch_xla": frozenset({"rendezvous", "mesh_reduce", "all_reduce", "all_gather", "mark_step_sync"}),
 }  # fmt: skip
 STRATEGY = frozenset({"barrier", "broadcast", "all_gather", "reduce", "all_reduce", "reduce_boolean_decision"})
@@ -54,7 +57,7 @@ AFTER_EVALUATION = frozenset(
     {f"on_{stage}_{edge}" for stage in ("validation", "test") for edge in ("epoch_end", "end")} | {"on_sanity_check_end"}
 )
 # Calls that only wait: they carry no value and can stand anywhere.
-WAITS = frozenset({"barrier", "wait_for_everyone", "monitored_barrier", "synchronize", "rendezvous"})
+WAITS = frozenset({"barrier", "Barrier", "wait_for_everyone", "monitored_barrier", "synchronize", "rendezvous"})
 _NAMES = frozenset(
     {"setup_data", "save_checkpoint", "all_gather", "log", "log_dict", "compute", "sync", "DistributedDataParallel"}
 ).union(TORCH, *PACKAGES.values(), STRATEGY, FABRIC, ACCELERATOR, LIGHTNING_TRAINER, HF_TRAINER, _CHECKPOINTS, SHARDED)
@@ -172,6 +175,8 @@ def _method(module: SourceModule, call: ast.Call, end: str, project: Project | N
         return Collective(call, text, end, "lightning")
     if end == "save_checkpoint" and holder in ("model_engine", "engine", "ds_engine", "deepspeed_engine"):
         return Collective(call, text, end, "deepspeed") if module.holds(b"deepspeed") else None
+    if end in PACKAGES["mpi4py"] and module.holds(b"mpi4py") and _is_communicator(module, call.func.value):
+        return Collective(call, text, end, "mpi4py")
     if synced_on_step(module, call, project):
         return Collective(call, text, "forward", "torchmetrics")
     if receiver in _MODULES and in_lightning(module, call, project):
@@ -181,6 +186,15 @@ def _method(module: SourceModule, call: ast.Call, end: str, project: Project | N
     if end in ("compute", "sync") and _is_metric(module, call.func.value, project):
         return Collective(call, text, end, "torchmetrics")
     return None
+
+
+def _is_communicator(module: SourceModule, receiver: ast.expr) -> bool:
+    """True for `comm` of `comm = MPI.COMM_WORLD`: all processes."""
+    if isinstance(receiver, ast.Name):
+        given = bindings_of(module, receiver)
+    else:
+        given = attribute_bindings(module, receiver) if isinstance(receiver, ast.Attribute) else []
+    return bool(given) and all(b.value is not None and qualified(module, b.value) == "mpi4py.MPI.COMM_WORLD" for b in given)
 
 
 def _of_trainer(module: SourceModule, call: ast.Call, end: str, project: Project | None) -> Collective | None:

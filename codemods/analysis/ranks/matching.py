@@ -181,15 +181,24 @@ def _certain(items: Items) -> Iterator[Meeting]:
             yield from _certain(item.arms[0].items)
 
 
-def _weight(x: Item, y: Item) -> int:
-    """How much is won by pairing two items, 0 where they are no pair."""
+_SENDS = frozenset({"broadcast", "bcast", "Bcast", "broadcast_object_list", "broadcast_object", "scatter", "all_reduce"})
+
+
+def _handed_over(items: Items) -> int:
+    """Where one rank first sends something to the others: behind it, how often a loop runs may be what it sent."""
+    sent = (i for i, item in enumerate(items) if isinstance(item, Meeting) and item.name in _SENDS)
+    return next(sent, len(items))
+
+
+def _weight(x: Item, y: Item, *, counted: bool = False) -> int:
+    """How much is won by pairing two items, 0 where they are no pair. counted: the rounds of loops may be the same number."""
     if isinstance(x, Meeting) and isinstance(y, Meeting):
         return 0 if x.name != y.name else _HEAVY + (1 if x.key == y.key else 0)
     if isinstance(x, Unknown) and isinstance(y, Unknown):
         return 1 if x.key == y.key else 0
     if isinstance(x, Choice) and isinstance(y, Choice) and x.key == y.key:
         return 2 + _HEAVY * min(len(list(meetings((x,)))), len(list(meetings((y,)))))
-    if isinstance(x, Choice) and isinstance(y, Choice) and x.over & y.over:
+    if isinstance(x, Choice) and isinstance(y, Choice) and (x.over & y.over or (counted and x.loop and y.loop)):
         met, there = ([m.name for m in meetings((choice,))] for choice in (x, y))
         return 1 + _HEAVY * len(met) if met == there else 0
     return 0
@@ -212,15 +221,16 @@ def _pairs(a: Items, b: Items) -> list[tuple[int, int]]:
 
 def _heaviest(a: Items, b: Items) -> list[tuple[int, int]]:
     best = [[0] * (len(b) + 1) for _ in range(len(a) + 1)]
+    handed = _handed_over(a), _handed_over(b)
     for i in range(len(a) - 1, -1, -1):
         for j in range(len(b) - 1, -1, -1):
-            weight = _weight(a[i], b[j])
+            weight = _weight(a[i], b[j], counted=i > handed[0] and j > handed[1])
             paired = best[i + 1][j + 1] + weight if weight else 0
             best[i][j] = max(paired, best[i + 1][j], best[i][j + 1])
     out = []
     i = j = 0
     while i < len(a) and j < len(b):
-        weight = _weight(a[i], b[j])
+        weight = _weight(a[i], b[j], counted=i > handed[0] and j > handed[1])
         if weight and best[i][j] == best[i + 1][j + 1] + weight:
             out.append((i, j))
             i, j = i + 1, j + 1

@@ -9,6 +9,7 @@ from codemods.analysis.call_graph import called_function
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.names import dotted, last
 from codemods.analysis.variance.exits import calls_in, is_exit, leaving_of
+from codemods.analysis.variance.handler_ways import ways_on
 from codemods.analysis.variance.partings import Form, Mismatch
 from codemods.analysis.variance.values import Cause, Proof, differing
 from codemods.analysis.variance.ways import Statements, Ways, missed_of
@@ -35,21 +36,22 @@ def caught(ways: Ways, node: Attempt, rest: Statements, loop: Statements | None)
             link = ways.state.link(handler, "an exception on one rank leads here")
             yield Mismatch(Form.ENDS, ending, differing(Cause.PLACE, Proof.LIKELY, link), None, ending)
             continue
-        if _raises(handler) or _only_asks(node) or _is_of_the_parent(node):
+        arms = ways_on(handler)
+        if not arms or _only_asks(node) or _is_of_the_parent(node):
             continue
         if not names & _BROAD and not (loop and any(m.name == "backward" for m in ways.meets(node.body))):
             continue  # one kind of error, round something else than a step of the training
-        way = ways.way([*handler.body, *node.finalbody], rest, loop)
-        if way is None or other is None or not _is_risky(ways, node) or _starts_the_group(ways, node):
+        led = [(arm, w) for arm in arms if (w := ways.way([*arm, *node.finalbody], rest, loop)) is not None]
+        if not led or other is None or not _is_risky(ways, node) or _starts_the_group(ways, node):
             continue
-        form, met = Form.RAISES, missed_of(other, way)
+        form, (arm, met) = Form.RAISES, next(((a, m) for a, way in led if (m := missed_of(other, way))), (handler.body, None))
         if met is None:
             form, met = Form.WAITS, missed_of(ways.meets(handler.body), ways.meets([*node.body, *node.orelse]))
-            if met is None or missed_of(way, other) is None:
+            if met is None or all(missed_of(way, other) is None for _, way in led):
                 continue
         text = f"an exception on one rank is caught here: `except {' '.join(sorted(names))}`"
         value = differing(Cause.PLACE, Proof.LIKELY, ways.state.link(handler, text))
-        yield Mismatch(form, handler, value, met, handler.body[0])
+        yield Mismatch(form, handler, value, met, leaving_of(arm) or handler.body[0])
         return
 
 
@@ -137,7 +139,3 @@ def _ends_as_success(handler: ast.ExceptHandler) -> ast.stmt | None:
             if status is None or (isinstance(status, ast.Constant) and status.value in (0, None)):
                 return statement
     return None
-
-
-def _raises(handler: ast.ExceptHandler) -> bool:
-    return any(isinstance(n, ast.Raise) or (isinstance(n, ast.stmt) and is_exit(n)) for s in handler.body for n in walk(s))

@@ -11,6 +11,7 @@ from codemods.analysis.ranks.several_processes import several_processes
 from codemods.analysis.variance.assignments import annotated_assign, assign, augmented, returned
 from codemods.analysis.variance.binding import bind, bind_counter, bind_elements
 from codemods.analysis.variance.deciding import test_value
+from codemods.analysis.variance.given_up import given_up
 from codemods.analysis.variance.meetings import make_same
 from codemods.analysis.variance.paths import as_many_rounds, goes_through_entries, is_none, parameters, path_of, unpacked
 from codemods.analysis.variance.state import State
@@ -326,9 +327,11 @@ def _try(state: State, node: ast.Try | ast.TryStar) -> bool:
     for handler in node.handlers:
         state.env = _joined([dict(before), dict(state.env)])
         state.in_place += 1
+        state.control.append(given_up(state, node, handler))
         if not _block(state, handler.body):
             _decided_by_error(state, node, handler)
             ends.append(state.env)
+        state.control.pop()
         state.in_place -= 1
     state.env = _joined(ends) if ends else before
     return _block(state, node.finalbody) or not ends

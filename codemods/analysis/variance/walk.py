@@ -177,6 +177,9 @@ class Walk(Ways):
             found = [*self.in_expression(node.test), *found]
         if found:
             yield Mismatch(Form.ROUNDS, node, value, found[0])
+            for i, statement in enumerate(node.body):  # an error that is caught in a round parts the ranks in any case
+                if isinstance(statement, (ast.Try, ast.TryStar)):
+                    yield from caught(self, statement, (*node.body[i + 1 :], *rest), [*node.body])
             return
         mark = ast.Pass()  # where the loop ends among what comes behind
         yield from self.block(node.body, (mark, *node.orelse, *rest), [*node.body])

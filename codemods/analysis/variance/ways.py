@@ -14,7 +14,7 @@ from codemods.analysis.variance.state import Meeting, State
 from codemods.analysis.variance.values import SAME, Cause, Kind, Value
 from codemods.source import child_nodes, walk, walk_scope
 
-_WAITS = frozenset({"barrier", "wait_for_everyone", "monitored_barrier", "synchronize"})
+_WAITS = frozenset({"barrier", "Barrier", "wait_for_everyone", "monitored_barrier", "synchronize"})
 Statements = Sequence[ast.stmt]
 
 

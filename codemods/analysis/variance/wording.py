@@ -12,6 +12,7 @@ from codemods.analysis.variance.values import Cause, Proof, Value
 from codemods.findings import Evidence
 from codemods.source import SourceModule
 
+_WORD: dict[type[ast.stmt], str] = {ast.Continue: "continue", ast.Break: "break", ast.Return: "return"}
 _OWN = {
     Cause.DATA: "each rank's own data decide",
     Cause.PLACE: "each process decides on its own",
@@ -127,5 +128,7 @@ def chain(found: Mismatch) -> Iterator[Evidence]:
     strength = "strong" if found.value.proof is Proof.PROVEN else "weak"
     for link in found.value.chain:
         yield Evidence("way", link.text, link.path, link.line, strength)
+    if found.form is Form.RAISES and isinstance(found.leaving, (ast.Continue, ast.Break, ast.Return)):
+        yield Evidence("static", f"goes on by `{_WORD[type(found.leaving)]}`", found.value.chain[0].path, found.leaving.lineno)
     for step in found.meeting.steps if found.meeting is not None else ():
         yield Evidence("static", step.text, step.path, step.line)
