@@ -174,7 +174,8 @@ save(1)
     ],
 )
 def test_the_files_own_helper_stands_for_the_environment(helper: str, asked: str, test: str) -> None:
-    (found,) = findings_of(UnguardedPrint, GROUP.format(helper, asked))
+    launched = {"run.sh": "torchrun --nproc_per_node=8 module.py\n"}
+    (found,) = findings_of(UnguardedPrint, GROUP.format(helper, asked), files=launched)
     assert f"`{test}`" in found.evidence[0].text
 
 

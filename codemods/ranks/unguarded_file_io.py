@@ -152,7 +152,8 @@ class UnguardedFileIo(DdpCodemod):
     that suffix on every rank, which may be this one; in a cache or a temporary folder, which each node may have for itself.
 
     ## Refuses
-    - Paths that name the rank or the process, and what stands in a loop over the rank's own share: each rank's own file.
+    - Paths that name the rank or the process, and what stands in a loop over the rank's own share: each rank's own file; paths
+      below the `log_dir` of a logger of Lightning that numbers its folders: each process may have a number of its own.
       So are paths made of what a `DistributedSampler` draws, or of an item of a loader that has one.
     - Paths with the GPU's number in them, and what is only called under a test of it (`if self.device == 0:`): silent.
     - What is only taken away for each batch or item, and the trials of Ray Tune, which have no ranks: silent.

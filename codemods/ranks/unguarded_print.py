@@ -14,6 +14,7 @@ from codemods.analysis.files.never_true import is_never_asked_for
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS, ONE_PROCESS_HOOKS
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.output.bad_numbers import by_own_data, of_bad_numbers, reports_bad_numbers
+from codemods.analysis.output.beside_files import stands_beside_files
 from codemods.analysis.output.debug_lines import of_debugging, shows_nothing
 from codemods.analysis.output.effects import Kind, effects_of, effects_of_function, names_rank, phrases
 from codemods.analysis.output.guard_spelling import guard_for, has_guard
@@ -24,7 +25,9 @@ from codemods.analysis.output.observers import is_left_to_rank_zero
 from codemods.analysis.output.output_runs import Run, is_guarded_at_its_calls, makes_folder, output_runs
 from codemods.analysis.output.own_lines import Own, own_line
 from codemods.analysis.output.rank_share import over_a_share
+from codemods.analysis.output.script_guards import BY_LAUNCHER
 from codemods.analysis.ranks.cannot_run import cannot_be_imported
+from codemods.analysis.ranks.launched_files import is_launched
 from codemods.analysis.ranks.rank_guards import Ranks, decorated_ranks, ranks_at
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
@@ -115,6 +118,10 @@ class UnguardedPrint(DdpCodemod):
       processes runs.
     - Blank lines (`print()`), lines right above an exit, and lines under an argument that every call leaves off
       (`verbose=False`).
+    - Values that a rank has for itself: drawn at random where no common seed is certain, counted over the parameters of its stage
+      of a pipeline; lines under a test of its device or environment; numbers of an evaluation step, and of an evaluation loop of
+      a Trainer that gathers nothing; numbers in a function that prints other lines for each rank.
+    - Lines beside a file that every rank writes: one test belongs round both, and a guarded line alone would hide it.
     - Lines about a batch that is short in `predict_step`: Lightning does not pad what the ranks predict.
     - A parameter called `rank` that every caller hands a number, as a low-rank adapter's: it tells no processes apart.
     - Prints whose argument calls something unknown or a collective: told in hooks, for the call must stay on every rank.
@@ -142,7 +149,8 @@ class UnguardedPrint(DdpCodemod):
     - Modules of Lightning that are held in a `ModuleList`: they have no Trainer.
     - `load_state_dict` of a LightningModule where the project calls `load_from_checkpoint`: without a Trainer its rank is 0.
     - A name for the rank that is -1 without a process group.
-    - The launcher's `RANK` in a file whose processes `torch.multiprocessing.spawn` starts: nothing sets it there.
+    - The launcher's `RANK` where no command of the repository launches the program, and in a file whose processes
+      `torch.multiprocessing.spawn` starts: nothing sets it there.
 
     ## References
     Two-process runs on Lightning 2.6.6: which tests work without a Trainer, what `rank_zero_info` does to a print's
@@ -206,6 +214,8 @@ class UnguardedPrint(DdpCodemod):
             assumes = _assumes(project, module, function, run)
             if assumes is None or (spelled := guard_for(project, module, run.first, lines=True)) is None:
                 continue
+            if spelled.assumes == BY_LAUNCHER and not is_launched(project, module.path):
+                continue
             if _stands_beside_one_for_each(module, run) or over_a_share(module, run.statements):
                 continue
             if of_debugging(run.statements) or shows_nothing(run.statements):
@@ -220,6 +230,8 @@ class UnguardedPrint(DdpCodemod):
             if own.own is Own.RESULT:
                 continue  # no repetition: what a guard takes from the other ranks is shown nowhere else
             assumes = assumes or own.assumes
+            if stands_beside_files(project, module, run):
+                continue  # the file is the error: one test belongs round both
             guard = WrapInGuard(module.path, module.span(run.first), spelled.test, module.span(run.last))
             edits: list[Edit] = [guard, *spelled.edits]
             verb = "prints" if run.makes(Kind.PRINT) else "logs"

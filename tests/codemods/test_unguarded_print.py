@@ -250,11 +250,19 @@ def test_a_rank_that_is_named_with_others_gives_the_functions_own_test() -> None
 LAUNCHED = "import os\n\nworld_size = int(os.environ.get('WORLD_SIZE', 1))\nmodel.train()\n"
 
 
+COMMAND = {"run.sh": "torchrun --nproc_per_node=8 module.py\n"}
+
+
 def test_the_environment_is_the_last_resort() -> None:
     after = script('if int(os.environ.get("RANK", 0)) == 0:', "    print(args)", head=LAUNCHED)
-    check_transformed(UnguardedPrint, script("print(args)", head=LAUNCHED), after, unsafe=True)
-    (finding,) = findings_of(UnguardedPrint, script("print(args)", head=LAUNCHED))
+    check_transformed(UnguardedPrint, script("print(args)", head=LAUNCHED), after, unsafe=True, files=COMMAND)
+    (finding,) = findings_of(UnguardedPrint, script("print(args)", head=LAUNCHED), files=COMMAND)
     assert finding.reason == "assumes that a launcher sets RANK for each process, as torchrun does"
+
+
+@pytest.mark.parametrize("text", ["", "torchrun --nproc_per_node=8 other.py\n", "python module.py\n"])
+def test_no_environment_where_no_command_launches_the_program(text: str) -> None:
+    check_nothing(UnguardedPrint, script("print(args)", head=LAUNCHED), files={"run.sh": text})
 
 
 def test_a_method_that_no_hook_reaches_may_serve_one_process() -> None:
@@ -446,7 +454,7 @@ def test_workers_that_another_file_spawns() -> None:
     starts = "import torch.multiprocessing as mp\nfrom train import main\n\nif __name__ == '__main__':\n    {}\n"
     files = {"start.py": starts.format("mp.spawn(main, nprocs=2)")}
     check_nothing(UnguardedPrint, script("print(args)", head=head), files=files, path="train.py")
-    alone = {"start.py": starts.format("main(0)")}
+    alone = {"start.py": starts.format("main(0)"), "run.sh": "torchrun --nproc_per_node=8 start.py\n"}
     assert findings_of(UnguardedPrint, script("print(args)", head=head), alone, path="train.py")
 
 
@@ -594,7 +602,7 @@ def test_a_class_of_nobody_stays() -> None:
 def test_a_rank_that_is_still_text_is_never_zero(above: tuple[str, ...]) -> None:
     head = "import os\nimport torch.distributed as dist\nmodel.train()\n"
     after = script(*above, 'if int(os.environ.get("RANK", 0)) == 0:', "    print(args)", head=head)
-    check_transformed(UnguardedPrint, script(*above, "print(args)", head=head), after, unsafe=True)
+    check_transformed(UnguardedPrint, script(*above, "print(args)", head=head), after, unsafe=True, files=COMMAND)
 
 
 def test_a_rank_that_is_compared_as_text() -> None:

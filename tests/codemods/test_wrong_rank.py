@@ -232,7 +232,11 @@ def main(args, rows):
 )
 def test_the_main_process_of_a_node(body: str) -> None:
     given, wanted = "accelerator.is_local_main_process", "accelerator.is_main_process"
-    check_transformed(WrongRank, ACCELERATE.format(given, body), ACCELERATE.format(wanted, body), unsafe=True)
+    nodes = {"README.md": "accelerate launch --num_machines 2 module.py\n"}
+    check_transformed(WrongRank, ACCELERATE.format(given, body), ACCELERATE.format(wanted, body), unsafe=True, files=nodes)
+    dialogue = "How many different machines will you use (use more than 1 for multi-node training)? [1]: 1\n"
+    for text in ("", dialogue, "Run it on one GPU.\n"):
+        check_nothing(WrongRank, ACCELERATE.format(given, body), files={"README.md": text})
 
 
 @pytest.mark.parametrize("body", ["print(rows)", "shutil.rmtree(args.cache_dir)", "rows.show()"])
@@ -257,8 +261,9 @@ class Writer(pl.Callback):
 def test_the_local_rank_of_a_trainer() -> None:
     path = "self.folder + '/a.json'"
     check_transformed(
-        WrongRank, LIGHTNING.format("local_rank", path), LIGHTNING.format("global_rank", path), unsafe=True
-    )
+        WrongRank, LIGHTNING.format("local_rank", path), LIGHTNING.format("global_rank", path), unsafe=True,
+        files={"job.sh": "#SBATCH --nodes=2\nsrun python train.py\n"},
+    )  # fmt: skip
     check_nothing(WrongRank, LIGHTNING.format("local_rank", 'f"{self.folder}/node{trainer.node_rank}.json"'))
 
 
@@ -269,6 +274,8 @@ def test_a_project_that_speaks_of_no_other_node() -> None:
         check_nothing(WrongRank, script(*body, head=head))
     jobs = {"job.sh": "#SBATCH --nodes=4\nsrun python train.py\n"}
     assert findings_of(WrongRank, script(*body, head=HEAD.replace("--nnodes=2 ", "")), files=jobs)
+    one = {"job.sh": "export nnodes=1\nexport node_rank=0\ntorchrun --nnodes $nnodes --node_rank $node_rank train.py\n"}
+    check_nothing(WrongRank, script(*body, head=HEAD.replace("--nnodes=2 ", "")), files=one)
 
 
 @pytest.mark.parametrize("ranks", ["local_rank == dist.get_rank()", "torch.distributed.get_rank() == self.local_rank"])

@@ -10,6 +10,7 @@ from codemods.analysis.bound_values import assigned
 from codemods.analysis.call_graph import FunctionSite, called_function
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.files.file_paths import arguments_of
+from codemods.analysis.files.versioned_folders import is_in_numbered_folder
 from codemods.analysis.names import dotted, is_parameter
 from codemods.analysis.output.effect_kinds import names_rank
 from codemods.analysis.output.own_lines import names_own_items
@@ -43,6 +44,8 @@ def is_own_path(
 def _is_own_path(project: Project, module: SourceModule, path: ast.expr, depth: int, whole: bool) -> bool:
     text = origin_text(module, path)
     if names_rank(text) or _TEMPORARY.search(text) or is_of_own_item(module, path):
+        return True
+    if is_in_numbered_folder(project, module, path):
         return True
     if names_own_items(project, module, path) or names_a_device(module, path) or works_in_own_folders(project):
         return True

@@ -12,8 +12,9 @@ _ONE_TASK_A_NODE = late(r"(?m)^[ \t]*#SBATCH\b[^\n]*\s--ntasks-per-node[ =]*1\b"
 _ONE_NODE = late(r"(?m)^[ \t]*#SBATCH\b[^\n]*\s(?:-N|--nodes)[ =]*1\b")
 # A launcher that is told to start one process: so on one node, or with one device left to it.
 _ONE = late(
-    r"--(?:nproc[_-]per[_-]node|num[_-]processes|num[_-]gpus|ntasks)[ =]1(?!\d)|\b(?:horovodrun|mpirun|mpiexec|srun)(?:\s+-\S+)*?\s-np?[ =]1(?!\d)|"
-    r"--include[ =][\"']?localhost:\d(?![,\d])|(?<!\w)CUDA_VISIBLE_DEVICES=[\"']?\d[\"']?(?=\s)(?!.*\b(?:srun|mpirun|mpiexec)\b)"
+    r"--(?:nproc[_-]per[_-]node|num[_-]processes|num[_-]gpus|ntasks)[ =]1(?!\d)|"
+    r"\b(?:horovodrun|mpirun|mpiexec|srun)(?:\s+-\S+)*?\s-np?[ =]1(?!\d)|--include[ =][\"']?localhost:\d(?![,\d])|"
+    r"(?<!\w)CUDA_VISIBLE_DEVICES=[\"']?\d[\"']?(?=\s)(?!.*\b(?:srun|mpirun|mpiexec)\b)"
 )
 _MORE_NODES = late(r"--(?:nnodes|num[_-]nodes|num[_-]machines)[ =](?!1(?!\d))")
 _SET_BY = late(r"--config[_-]file[ =](\S+)")

@@ -12,6 +12,7 @@ from enum import IntEnum
 
 from codemods.analysis.names import dotted, last
 from codemods.analysis.output.own_batches import is_of_own_batch
+from codemods.analysis.output.own_words import asks_the_process, is_own_word, speaks_for_each
 from codemods.analysis.ranks.exit_places import short
 from codemods.analysis.variance.analysis import Analysis, variance
 from codemods.analysis.variance.paths import unpacked
@@ -23,6 +24,7 @@ from codemods.source import FunctionNode, SourceModule, walk
 _TRAINS = frozenset({"backward", "manual_backward", "training_step"})
 _MAKE_TEXT = frozenset({"join", "str", "repr", "format", "sorted", "list", "tuple", "dumps", "pformat"})
 _OF_GENERATORS = frozenset({"initial_seed", "get_rng_state", "getstate", "get_state", "seed"})
+_OF_THE_CLOCK = "is each process's own"
 _OVER_BATCHES = frozenset({Kind.LOADER, Kind.ENUMERATED, Kind.ZIPPED})
 
 
@@ -62,14 +64,25 @@ def own_line(
             if any(isinstance(n, ast.Call) and last(dotted(n.func)) in _OF_GENERATORS for n in walk(node.value)):
                 found.append(OwnLine(Own.RESULT))  # seeds are given by rank as often as not
             for part in shown:
+                if is_own_word(project, module, part):
+                    found.append(OwnLine(Own.RESULT))
                 value = analysis.value(module, part)
                 if value.cause is Cause.UNKNOWN and is_of_own_batch(project, module, part):
                     value = Value(Cause.DATA, Proof.LIKELY)
                     in_batches = in_batches or _is_in_batches(project, module, loops)
                 found.append(_of_value(module, part, value, in_batches=in_batches))
     tests = [n.test for n in (*inside, *above) if isinstance(n, (ast.If, ast.While, ast.IfExp))]
-    found += [_of_test(analysis, module, test) for test in tests]
-    return max(found, key=lambda line: line.own, default=OwnLine())
+    found += [OwnLine(Own.RESULT) if asks_the_process(module, test) else _of_test(analysis, module, test) for test in tests]
+    most = max(found, key=lambda line: line.own, default=OwnLine())
+    if most.own is Own.NUMBER and (_is_of_a_step(function, most) or speaks_for_each(module, function, statements)):
+        return OwnLine(Own.RESULT)
+    return most
+
+
+def _is_of_a_step(function: FunctionNode | ast.Module, line: OwnLine) -> bool:
+    """True in a step of an evaluation, whose samples no other rank has, and for the time that any step takes."""
+    name = "" if isinstance(function, ast.Module) else function.name
+    return name in _EVALUATING_STEPS or (name.endswith("_step") and line.assumes.endswith(_OF_THE_CLOCK))
 
 
 def _above(module: SourceModule, function: FunctionNode | ast.Module, statement: ast.stmt) -> list[ast.AST]:
@@ -157,7 +170,7 @@ def _of_value(module: SourceModule, node: ast.expr, value: Value, *, in_batches:
         return OwnLine()
     if value.cause is Cause.RANK or value.sized or value.listed or in_batches or _counts(node):
         return OwnLine(Own.RESULT)
-    by = "is each process's own" if value.cause is Cause.PLACE else "comes from each rank's own batches"
+    by = _OF_THE_CLOCK if value.cause is Cause.PLACE else "comes from each rank's own batches"
     return OwnLine(Own.NUMBER, f"assumes that rank 0 speaks for all: `{short(module, node)}` {by}")
 
 

@@ -37,6 +37,7 @@ _TRAINERS = frozenset({"lightning.pytorch.Trainer", "pytorch_lightning.Trainer",
 _TRAINS = late(rb"\.backward\(|Trainer\(|\.fit\(|DistributedDataParallel|\.train\(\)")
 _COUNTED = late(r"gpu|device|world_size|num_proc|n_?proc", re.IGNORECASE)
 _ENDS = frozenset({"destroy_process_group", "end_training", "cleanup"})
+BY_LAUNCHER = "assumes that a launcher sets RANK for each process, as torchrun does"  # a test by `RANK`, written out
 _VARIABLES = frozenset({"RANK", "LOCAL_RANK", "WORLD_SIZE"})
 _FLAG = "accelerator.is_main_process"
 _ACCELERATOR = "accelerate.Accelerator"
@@ -346,8 +347,7 @@ def _of_environment(module: SourceModule) -> Spelling | None:
     system = module.imports.get("os", ())
     if not any(i.dotted == "os" and runs_at_import(module, i.node) for i in system):
         return None
-    assumes = "assumes that a launcher sets RANK for each process, as torchrun does"
-    return Spelling('int(os.environ.get("RANK", 0)) == 0', assumes=assumes)
+    return Spelling('int(os.environ.get("RANK", 0)) == 0', assumes=BY_LAUNCHER)
 
 
 @once_a_module

@@ -25,6 +25,8 @@ _SEVERAL_NODES = late(
     rb"\bSLURM_NNODES\b|\bSLURM_JOB_NUM_NODES\b|\bSLURM_NODEID\b|multi[- ]?node|#SBATCH[^\n]*(?:-N|--nodes)[ =]+[2-9]|"
     rb"\btwo (?:nodes|machines)\b"
 )
+_ONE_NODE = late(rb"(?im)^[ \t]*(?:export[ ]+)?(?:nnodes|num_nodes|n_nodes|num_machines)=[\"']?1\b")
+_ASKED = late(rb"How many different machines[^\n]*")  # the dialogue of `accelerate config`
 _TEXTS = (".py", ".sh", ".md", ".rst", ".txt", ".yaml", ".yml", ".json", ".slurm", ".sbatch", ".toml", "Makefile")
 _DEPTH = 2  # functions that hand the devices on
 
@@ -80,9 +82,15 @@ def names_nodes(project: Project) -> bool:
 
     def build() -> bool:
         paths = (p for p in project.files if p.endswith(_TEXTS) and not is_test_file(p))
-        return any(_SEVERAL_NODES.search(project.read(p) or b"") for p in paths)
+        return any(_names_nodes(p, project.read(p) or b"") for p in paths)
 
     return project.keep("several nodes", build)
+
+
+def _names_nodes(path: str, data: bytes) -> bool:
+    if path.endswith((".sh", ".slurm", ".sbatch")) and _ONE_NODE.search(data):
+        return False  # what it hands to the launcher is one
+    return _SEVERAL_NODES.search(_ASKED.sub(b"", data) if b"How many" in data else data) is not None
 
 
 def _is_lightning(module: SourceModule, call: ast.Call) -> bool:

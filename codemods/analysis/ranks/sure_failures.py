@@ -1,9 +1,10 @@
-"""Places that nobody comes to, for what runs right before them raises in every run: a name that nothing binds, a lost option."""
+"""Places that nobody comes to, for what runs right before them raises in every run: a lost option, a forgotten import."""
 
 from __future__ import annotations
 
 import ast
 import builtins
+import sys
 from collections.abc import Iterator
 
 from codemods.analysis.ranks.lost_options import is_lost_option
@@ -17,6 +18,11 @@ _OF_MODULES = frozenset({"__file__", "__path__", "__builtins__", "__annotations_
 _OF_SITE = frozenset({"exit", "quit", "copyright", "credits", "license", "_", "profile", "display", "get_ipython", "reveal_type"})
 _OF_PYTHON_2 = frozenset({"unicode", "xrange", "raw_input", "basestring", "long", "reduce", "unichr", "file", "cmp", "reload",
                           "execfile", "WindowsError"})  # fmt: skip
+# What a file can only have by an import. Any other name that it does not bind may be a sketch, or be set from outside.
+_IMPORTED = frozenset(sys.stdlib_module_names) | {
+    "np", "pd", "plt", "nn", "torch", "torchvision", "numpy", "pandas", "tqdm", "cv2", "wandb", "yaml", "einops", "transformers",
+    "timedelta", "defaultdict", "OrderedDict", "namedtuple", "deepcopy", "partial", "Path", "Counter", "deque", "dataclass",
+}  # fmt: skip
 _KNOWN = frozenset(dir(builtins)) | _OF_MODULES | _OF_SITE | _OF_PYTHON_2
 
 
@@ -45,7 +51,7 @@ def is_behind_a_failure(project: Project, module: SourceModule, node: ast.AST) -
 
 def _fails(project: Project, module: SourceModule, node: ast.expr) -> bool:
     if isinstance(node, ast.Name):
-        return node.id in _unbound(module)
+        return node.id in _unbound(module) and (node.id in _IMPORTED or bool(project.files_defining(node.id)))
     return isinstance(node, ast.Attribute) and is_lost_option(project, module, node)
 
 
