@@ -101,8 +101,8 @@ class CollectiveUnderRankGuard(DdpCodemod):
     - Says nothing of metrics that are read under a guard behind the evaluation, where no collective follows.
     - Says nothing of metrics that are read below `trainer.fit(...)`, also by a function that is only called there.
     - Tells a project function that reaches a collective: the rest of the function would run on every rank too.
-    - Tells `accelerator.save_state` where Accelerate may be older than 0.23 and the project has it name its checkpoints: a call on
-      every rank removes checkpoints twice, or raises.
+    - Tells `accelerator.save_state` where Accelerate may be older than 0.23 and the project has it name its checkpoints: a call
+      on every rank removes checkpoints twice, or raises.
     - Says nothing of `accelerator.save_state` on rank 0 alone where only the random state of the others is lost: Accelerate is
       older than 0.23, or all processes of DeepSpeed and FSDP have a call of their own.
     - Tells `trainer.fit`, `test`, `evaluate` and the like: whether all ranks should run them is a decision.

@@ -1,4 +1,4 @@
-"""Metrics whose value is on the CPU: an object that a function makes for itself and never moves, and torchmetrics' functions on texts.
+"""Metrics whose value is on the CPU: an object that a function makes and never moves, and torchmetrics' functions on texts.
 
 A module moves the metrics that it holds as attributes; nobody moves one that a local name holds.
 """
@@ -42,5 +42,5 @@ def host_metric(scope: Scope, call: ast.Call, name: str) -> Value | None:
 
 
 def _is_moved(scope: Scope, name: str) -> bool:
-    moves = (*scope.module.calls_named("to", "cuda"),)
-    return any(isinstance(c.func, ast.Attribute) and isinstance(c.func.value, ast.Name) and c.func.value.id == name for c in moves)
+    receivers = (c.func.value for c in scope.module.calls_named("to", "cuda") if isinstance(c.func, ast.Attribute))
+    return any(isinstance(r, ast.Name) and r.id == name for r in receivers)
