@@ -1,7 +1,7 @@
 """What is found in one call of the Trainer, or in one mapping for it, as few reports: an edit that cures nothing alone is none.
 
-Where another argument, that only a person can replace, is an error on every version on which this one is, the call fails after the
-edit as before it.
+Where another argument, that only a person can replace, is an error on every version on which this one is, the call fails after
+the edit as before it.
 """
 
 from __future__ import annotations
