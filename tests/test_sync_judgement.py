@@ -49,6 +49,36 @@ def test_a_rank_may_not_come_here_or_log_another_key(lines: tuple[str, ...], rea
     told(*lines, reason=reason)
 
 
+@pytest.mark.parametrize(
+    ("lines", "reason"),
+    [
+        (("cer = torchmetrics.text.CharErrorRate()", 'self.log("val/cer", cer(texts, words))'), "never moved to the device: NCCL"),
+        (('self.log("val/cer", torchmetrics.text.CharErrorRate()(texts, words))',), "never moved to the device: NCCL"),
+        (('self.log("val/wer", torchmetrics.functional.text.word_error_rate(texts, words))',), "of texts, on the CPU: NCCL"),
+    ],
+)
+def test_a_metric_that_nobody_moves(lines: tuple[str, ...], reason: str) -> None:
+    told("texts, words = x.texts, y.texts", *lines, reason=reason)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("cer = torchmetrics.text.CharErrorRate()", 'self.log("val/cer", float(cer(x.texts, y.texts)))'),
+        ("cer = torchmetrics.text.CharErrorRate()", 'self.log("val/cer", cer(x.texts, y.texts).to(self.device))'),
+        ("cer = torchmetrics.text.CharErrorRate()", "value = cer(x.texts, y.texts)", 'self.log("val/cer", value.item())'),
+        ('self.log("val/acc", torchmetrics.functional.accuracy(self(x), y, task="binary"))',),
+    ],
+)
+def test_the_value_of_a_local_metric_on_the_device(lines: tuple[str, ...]) -> None:
+    fixed(*lines)
+
+
+def test_a_local_metric_that_is_moved() -> None:
+    lines = ("cer = torchmetrics.text.CharErrorRate()", "cer.to(self.device)", 'self.log("val/cer", cer(x.texts, y.texts))')
+    offered(step(*lines), "a tensor on the module's device")
+
+
 def test_a_coroutine() -> None:
     source = step('self.log("val/loss", loss)').replace("    def val", "    async def val")
     check_told(UnsyncedMetric, source, reason="the coroutine validation_step")

@@ -111,7 +111,7 @@ def _is_whole(project: Project, module: SourceModule, node: ast.expr) -> bool:
     """True where the number comes from `len` of a plain loader, and the processes are no factor of it."""
     read = Reading(project)
     read.follow(module, node, 0)
-    if read.scaled or read.lost or not read.measured or _DEVICES.search(module.text_of(node)):
+    if read.scaled or read.divided or read.lost or not read.measured or _DEVICES.search(module.text_of(node)):
         return False
     return all(_is_plain_loader(project, there, call) for there, call in read.measured)
 

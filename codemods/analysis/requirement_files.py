@@ -73,12 +73,15 @@ def documented_pins(path: str, data: bytes) -> Iterator[Pin]:
     """The versions that the install commands of a text name, `conda install pytorch==2.0.1 -c pytorch`, and its lists of exact
     ones: `* torch==1.7.0`.
     """
+    goes_on = False
     for number, line in enumerate(data.decode("utf-8", "replace").split("\n"), 1):
         if (listed := _LISTED.match(line)) is not None and (named := requirement(listed[1], path, number)) is not None:
             yield Pin(_CONDA_NAMES.get(named.package, named.package), named.spec, path, number)
             continue
         command = _INSTALLS.search(line)
-        for word in command[1].split() if command is not None else ():
+        words = command[1] if command is not None else line if goes_on else ""
+        goes_on = bool(words) and line.rstrip().endswith("\\")
+        for word in words.split():
             pin = requirement(word.strip("`'\"\\"), path, number) or _of_conda(word, path, number)
             if pin is not None and pin.spec and re.search(r"\d", pin.spec):
                 yield Pin(_CONDA_NAMES.get(pin.package, pin.package), pin.spec, path, number)

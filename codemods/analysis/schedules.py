@@ -18,7 +18,7 @@ from codemods.analysis.model.signatures import defaults
 from codemods.analysis.names import dotted, last, qualified
 from codemods.project import Project
 from codemods.record import record
-from codemods.source import SourceModule, child_nodes, once_a_module
+from codemods.source import SourceModule, child_nodes, once_a_module, walk
 
 # Scheduler -> its lengths with their places among the arguments: first what the whole takes, then what the warm-up takes.
 _HALVES = {"num_training_steps": 2, "num_warmup_steps": 1}
@@ -122,7 +122,7 @@ def speaks_of_processes(project: Project, schedule: Schedule) -> bool:
     read = Reading(project)
     for node in (*schedule.made.args, *(k.value for k in schedule.made.keywords)):
         read.follow(schedule.module, node, 0)
-    return read.scaled
+    return read.scaled or read.divided
 
 
 def _text(module: SourceModule, node: ast.expr) -> str:
@@ -155,7 +155,7 @@ class Reading:
 
     def __init__(self, project: Project) -> None:
         self.project = project
-        self.scaled = self.unsharded = self.sharded = self.given = self.lost = False
+        self.scaled = self.divided = self.unsharded = self.sharded = self.given = self.lost = False
         self.seen: set[int] = set()
         self.measured: list[tuple[SourceModule, ast.Call]] = []  # each `len(...)`
 
@@ -182,6 +182,8 @@ class Reading:
         elif isinstance(node, ast.IfExp):
             self.follow(module, node.body, depth)
             self.follow(module, node.orelse, depth)
+        elif isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Div, ast.FloorDiv)) and _speaks(node.right):
+            self._share(module, node, depth)
         elif isinstance(node, (ast.BinOp, ast.UnaryOp, ast.BoolOp)):
             for child in child_nodes(node):
                 self.follow(module, child, depth)
@@ -189,6 +191,17 @@ class Reading:
             self.lost = self.lost or not _is_setting(dotted(node.value))
         elif not isinstance(node, ast.Constant):
             self.lost = True
+
+    def _share(self, module: SourceModule, node: ast.BinOp, depth: int) -> None:
+        """The length of the whole loader, divided by the processes, is that of one rank's share; other quotients are not read."""
+        self.divided = True
+        whole = Reading(self.project)
+        whole.seen = self.seen
+        whole.follow(module, node.left, depth)
+        self.measured += whole.measured
+        self.sharded = self.sharded or whole.unsharded
+        self.given = self.given or whole.given
+        self.lost = self.lost or whole.lost or whole.scaled or not whole.unsharded
 
     def _call(self, module: SourceModule, call: ast.Call, depth: int) -> None:
         name = last(dotted(call.func))
@@ -239,6 +252,11 @@ def _is_given_setting(module: SourceModule, node: ast.Name | ast.Attribute, text
         return False
     calls = [c for c in module.calls_named(function.name) if dotted(c.func) == function.name]
     return bool(calls) and all(not c.args and c.keywords and all(k.arg is None for k in c.keywords) for c in calls)
+
+
+def _speaks(node: ast.expr) -> bool:
+    """True where the number of processes is a part of it by its name."""
+    return any(_PROCESSES.search(last(dotted(n))) for n in walk(node) if isinstance(n, (ast.Name, ast.Attribute)))
 
 
 def _is_setting(text: str) -> bool:

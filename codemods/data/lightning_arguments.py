@@ -65,6 +65,13 @@ _ROWS = (
 )  # fmt: skip
 OLD: Mapping[str, Argument] = {row.name: row for row in _ROWS}
 
+# Arguments that none of these wheels has: of Lightning 0 and 1.0, and one that never was. A call with one fails first by it.
+UNHEARD_OF = frozenset(
+    {"early_stop_callback", "tpus", "nb_gpu_nodes", "nb_sanity_val_steps", "max_nb_epochs", "min_nb_epochs", "show_progress_bar",
+     "row_log_interval", "log_save_interval", "add_row_log_interval", "use_amp", "proc_rank", "overfit_pct",
+     "train_percent_check", "val_percent_check", "test_percent_check", "default_save_path", "gradient_clip"}
+)  # fmt: skip
+
 # Which devices, and how the processes work together: these decide over each other (analysis/trainer/device_arguments.py).
 DEVICES_SINCE: Minor = (1, 5)  # accelerator="gpu", devices= and strategy=
 GPUS_GONE = V2  # gpus, num_processes, tpu_cores

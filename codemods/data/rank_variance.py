@@ -110,6 +110,13 @@ DATA_NAMES = frozenset(
      "batch_loss", "running_loss"}
 )  # fmt: skip
 LOSS_NAME = late(r"(^|_)loss(es)?(_|$)", re.I)
+# Whether, which and how: no number of a batch.
+SETTING_OF_LOSS = late(
+    r"^(use|using|is|has|have|with|do|enable|disable|should|need|no|only|add|show|log|plot|apply|compute|return|want)s?_"
+    r"|loss(es)?_(fn|func|function|type|name|names|mode|kind|weights?|coef\w*|lambda|scale|scaler|config|cfg|args|kwargs|every|freq\w*|"
+    r"interval|start|cls|class|module)$",
+    re.I,
+)
 LOADER_NAMES = late(
     r"((data_?)?loader(_\w+)?|_dl|^dl|train_iter|data_iter|train_batches|train_data_iterator|epoch_iterator)$", re.I
 )

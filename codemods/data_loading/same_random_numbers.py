@@ -17,7 +17,7 @@ from codemods.analysis.loading.programs import wrap_in, wraps
 from codemods.analysis.loading.same_program import callers, comes_to_training, reached
 from codemods.analysis.loading.samplers import loader_of, short
 from codemods.analysis.loading.seeds import Seed, depends_on_rank, handed_seeds, is_in_helper, is_unused, seeded_by_rank, seeds_in
-from codemods.analysis.loading.worker_seeds import is_never_set, leaves_workers
+from codemods.analysis.loading.worker_seeds import is_never_set, leaves_workers, option_of
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.codemod import DdpCodemod
@@ -142,7 +142,8 @@ class SameRandomNumbers(DdpCodemod):
             if near and function not in told and not seeded_by_rank(project, module.path, of_process=True):
                 told.add(function)
                 edits, reason = _second_seed(module, project, seed)
-                yield self._tell(module, seed.call, near, edits, reason)
+                option = option_of(project, seed)
+                yield self._tell(module, seed.call, near, edits, reason, given=f"with `{option}` " if option else "")
 
     def _of_items(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         """Data sets that draw which sample they give, from numbers that are the same on every rank."""
@@ -206,10 +207,14 @@ class SameRandomNumbers(DdpCodemod):
                         message = f"`{what}` has the same seed on every rank: all ranks draw alike for their samples"
                         yield self.finding(module, part.node, message, evidence=shown, reason="put the rank into its seed")
 
-    def _tell(self, module: SourceModule, at: ast.AST, draws: list[Draw], edits: list[Edit], reason: str) -> Finding:
+    def _tell(
+        self, module: SourceModule, at: ast.AST, draws: list[Draw], edits: list[Edit], reason: str, *, given: str = ""
+    ) -> Finding:
         first = draws[0]
         what = short(first.module, first.call)
-        message = f"the seed is the same on every rank, so `{what}` gives the samples of all ranks the same numbers"
+        message = f"{given}the seed is the same on every rank, so `{what}` gives the samples of all ranks the same numbers"
+        if given:
+            message += "; without it each rank draws its own"
         evidence = [
             Evidence("static", f"`{short(d.module, d.call)}` in the training step", d.module.path, d.call.lineno)
             for d in draws[:3]

@@ -70,8 +70,10 @@ class ScheduleLength(DdpCodemod):
     but where the accumulation steps go.
 
     ## Refuses
-    - Says nothing of a length that is counted from the loader before it is prepared: the processes cancel out.
-    - Says nothing where the number of processes is a factor of a number of steps, in whatever file, or a length is not seen.
+    - Says nothing of a length that is counted from the loader before it is prepared: the processes cancel out. One that is
+      divided by the processes is that of a rank's share.
+    - Says nothing where the number of processes is a factor of a number of steps, in whatever file, or where the whole or the
+      warm-up is not seen: multiplied alone, the other is in another unit.
     - Says nothing where the Accelerator is given `split_batches`, `step_scheduler_with_optimizer`, or options that may hold them.
     - Says nothing of a scheduler that is not prepared, but for one that is stepped with every micro batch of an accumulation and
       whose length is divided by their number, which is told.
@@ -161,8 +163,8 @@ class ScheduleLength(DdpCodemod):
     def _lengths(self, project: Project, module: SourceModule, schedule: Schedule, known: list[Length]) -> Iterator[Finding]:
         short = [n for n in known if not n.scaled and n.counted in _SHORT]
         long = [n for n in known if n.scaled and n.counted in _LONG]
-        if not short and not long:
-            return
+        if (not short and not long) or any(n.counted is Counted.UNKNOWN and not n.scaled for n in known):
+            return  # a warm-up and a whole in different units are worse than both of one
         shown = [Evidence("static", "the scheduler is prepared", module.path, schedule.prepared.lineno)]
         shown += [Evidence("static", f"`{n.name}` is {n.counted.value}", module.path, n.node.lineno) for n in short or long]
         if short and (micro := [n for n in short if _counts_micro_batches(module, n)]):

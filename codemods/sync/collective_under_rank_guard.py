@@ -96,12 +96,15 @@ class CollectiveUnderRankGuard(DdpCodemod):
     - Says nothing of a sharded or a local `state_dict()` of FSDP, nor of one outside of `FSDP.state_dict_type(...)`.
     - Says nothing of `torch.save`, `state_dict()`, `save_pretrained`, `accelerator.save`: no collectives under plain DDP.
     - Says nothing of `trainer.save_checkpoint` where every allowed Lightning is older than 2.1.0.
-    - Says nothing of the forward of a wrapper round a model that is seen to have no buffers, or that was told not to send them.
+    - Says nothing of the forward of a wrapper round a model that is seen to have no buffers, that was told not to send
+      them, or that is apex's: it sends none.
     - Says nothing of metrics that are read under a guard behind the evaluation, where no collective follows.
     - Says nothing of metrics that are read below `trainer.fit(...)`, also by a function that is only called there.
     - Tells a project function that reaches a collective: the rest of the function would run on every rank too.
-    - Tells `accelerator.save_state` where Accelerate is older than 0.23, or may be and the project has it name its checkpoints: a
-      call on every rank removes checkpoints twice, or raises.
+    - Tells `accelerator.save_state` where Accelerate may be older than 0.23 and the project has it name its checkpoints: a call
+      on every rank removes checkpoints twice, or raises.
+    - Says nothing of `accelerator.save_state` on rank 0 alone where only the random state of the others is lost: Accelerate is
+      older than 0.23, or all processes of DeepSpeed and FSDP have a call of their own.
     - Tells `trainer.fit`, `test`, `evaluate` and the like: whether all ranks should run them is a decision.
     - Tells a collective in the middle of the guarded block, and one that needs a name or an attribute made inside.
     - Tells a read of a Trainer property in a function that is no hook, and whatever stands in `prepare_data`.

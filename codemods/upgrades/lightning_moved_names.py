@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from codemods.analysis.names import LIGHTNING, dotted, last, qualified
+from codemods.analysis.trainer.gone_names import gone_row, module_gone, root_is_package, split
 from codemods.analysis.trainer.lightning_upgrade import Standing, is_tried, standing
 from codemods.analysis.trainer.moved_imports import Old, moved_edits
 from codemods.codemod import DdpCodemod
@@ -14,7 +15,6 @@ from codemods.findings import Applicability, Finding, RenameName
 from codemods.project import Project
 from codemods.source import SourceModule
 
-_PACKAGES = ("pytorch_lightning", "lightning.pytorch")
 _WORDS = tuple(dict.fromkeys(n.encode() for n in (*(m.name for m in MOVED.values()), *(g.name for g in GONE if g.name))))
 _MODULES = tuple(dict.fromkeys(last(g.module).encode() for g in GONE if not g.name))
 
@@ -100,15 +100,15 @@ class LightningMovedNames(DdpCodemod):
     # Imports
 
     def _import(self, module: SourceModule, project: Project, node: ast.ImportFrom) -> Iterator[Finding]:
-        package, inner = _split("" if node.level else node.module or "")
+        package, inner = split("" if node.level else node.module or "")
         if not package or is_tried(module, node, "ImportError", "ModuleNotFoundError", "Exception"):
             return
         old = [Old(a, MOVED[inner, a.name]) for a in node.names if (inner, a.name) in MOVED]
         judged = [(o, s) for o in old if (s := standing(project, module.path, node, since=o.moved.since, gone=o.moved.gone))]
         if judged:
             yield self._moved(project, module, node, package, judged)
-        for gone in dict.fromkeys(g for a in node.names if (inner, a.name) not in MOVED and (g := _gone(inner, a.name))):
-            names = [a.name for a in node.names if (inner, a.name) not in MOVED and _gone(inner, a.name) is gone]
+        for gone in dict.fromkeys(g for a in node.names if (inner, a.name) not in MOVED and (g := gone_row(inner, a.name))):
+            names = [a.name for a in node.names if (inner, a.name) not in MOVED and gone_row(inner, a.name) is gone]
             if known := standing(project, module.path, node, since=gone.since, gone=gone.since):
                 message = f"{', '.join(names)}: {_is_gone(package, gone)}"
                 yield self.finding(module, node, message, evidence=known.evidence, reason=gone.instead)
@@ -134,8 +134,8 @@ class LightningMovedNames(DdpCodemod):
 
     def _module(self, module: SourceModule, project: Project, node: ast.Import) -> Iterator[Finding]:
         for alias in node.names:
-            package, inner = _split(alias.name)
-            gone = _module_gone(inner) if package else None
+            package, inner = split(alias.name)
+            gone = module_gone(inner) if package else None
             if gone is None or is_tried(module, node, "ImportError", "ModuleNotFoundError", "Exception"):
                 continue
             if known := standing(project, module.path, node, since=gone.since, gone=gone.since):
@@ -149,7 +149,7 @@ class LightningMovedNames(DdpCodemod):
             yield from self._strategy(module, project, node)
             return
         name = qualified(module, node)
-        package, inner = _split(name)
+        package, inner = split(name)
         if not package or is_tried(module, node, "AttributeError", "ImportError"):
             return
         at, _, own = inner.rpartition(".")
@@ -165,7 +165,7 @@ class LightningMovedNames(DdpCodemod):
                     module, node, message, level=known.level, edits=[edit], evidence=known.evidence, reason=known.assumes
                 )
             return
-        gone = next((g for g in GONE if g.name == own and g.module == at), None) or _module_gone(inner, exact=True)
+        gone = next((g for g in GONE if g.name == own and g.module == at), None) or module_gone(inner, exact=True)
         if gone is None or not root_is_package(module, node):
             return
         if known := standing(project, module.path, node, since=gone.since, gone=gone.since):
@@ -198,36 +198,10 @@ class LightningMovedNames(DdpCodemod):
         )
 
 
-def root_is_package(module: SourceModule, node: ast.Attribute) -> bool:
-    """True where a dotted name begins with the package itself, not with what an import statement took out of it."""
-    found = module.imports.get(dotted(node).partition(".")[0], ())
-    return any(f"{f.dotted}" in ("lightning", *_PACKAGES) for f in found)
-
-
 def _asks(module: SourceModule, node: ast.AST) -> bool:
     """True where the program first asks which of the attributes there is."""
     tests = [u.test for u in module.ancestors(node) if isinstance(u, (ast.If, ast.IfExp))]
     return any("hasattr" in module.text_of(test) for test in tests)
-
-
-def _split(name: str) -> tuple[str, str]:
-    """(package, what is behind it) of a dotted name; ("", "") for another package. `lightning` alone is that of Lightning 2."""
-    for package in (*_PACKAGES, "lightning"):
-        if name == package or name.startswith(f"{package}."):
-            return package, name[len(package) + 1 :]
-    return "", ""
-
-
-def _module_gone(inner: str, *, exact: bool = False) -> Gone | None:
-    """The row of the whole module that the name leads to, or into."""
-    return next(
-        (g for g in GONE if not g.name and (inner == g.module or (not exact and inner.startswith(f"{g.module}.")))), None
-    )
-
-
-def _gone(inner: str, name: str) -> Gone | None:
-    row = next((g for g in GONE if g.name == name and (g.module == inner or inner.startswith(f"{g.module}."))), None)
-    return row or _module_gone(inner) or _module_gone(f"{inner}.{name}".lstrip("."), exact=True)
 
 
 def _is_gone(package: str, gone: Gone) -> str:

@@ -13,7 +13,8 @@ from codemods.analysis.trainer.fit_calls import only_fit
 from codemods.analysis.trainer.lightning_trainers import Change, is_trainer, keywords, literal_text, more_of, trainer_calls
 from codemods.analysis.trainer.lightning_upgrade import Standing, is_tried, standing
 from codemods.analysis.trainer.none_values import none_values
-from codemods.analysis.trainer.trainer_entries import entry_changes, new_name, why_not_in_code
+from codemods.analysis.trainer.told_together import Told, together
+from codemods.analysis.trainer.trainer_entries import EntryChange, entry_changes, new_name, why_not_in_code
 from codemods.analysis.trainer.trainer_keys import key_places, keys_named
 from codemods.analysis.trainer.trainer_tables import is_trainer_key, tables_of, trainer_tables
 from codemods.codemod import DdpCodemod
@@ -26,6 +27,7 @@ from codemods.data.lightning_arguments import (
     KEPT_STRATEGIES,
     NONE_GONE,
     OLD,
+    UNHEARD_OF,
     Argument,
 )
 from codemods.data.lightning_names import ALWAYS
@@ -97,6 +99,9 @@ class LightningTrainerArguments(DdpCodemod):
     - a key of a file that code names as well, unless each place can get the new name, and a value that other keys take as well
     - `Trainer.from_argparse_args` and `Trainer.add_argparse_args`, which are gone
     - heirs of the Trainer: nothing is said
+    - a call or mapping with an argument that no Lightning from 1.2 on has (`early_stop_callback`, `tpus`): nothing is said
+    - an argument beside one that only a person can replace, and that is an error as early: that one names it
+    - a program that takes a name which is gone earlier, by an import: it does not come to the call (DDP803 tells the import)
 
     ## References
     The parameters of the Trainer in ten wheels of pytorch-lightning, 1.2.10 to 2.6.6, and how their device parsers read them.
@@ -129,24 +134,28 @@ class LightningTrainerArguments(DdpCodemod):
             yield from self._in_file(module, project)
             return
         for call in trainer_calls(project, module):
-            if last(dotted(call.func)) != _ARGPARSE[0]:  # that it is gone is told below
-                yield from self._devices(module, project, call)
-            for name, keyword in keywords(call).items():
-                if name in OLD:
-                    yield from self._argument(module, project, call, keyword)
-            yield from self._none(module, project, call)
-            for keyword in call.keywords:
-                if keyword.arg is None:
-                    yield from self._spread(module, project, call, keyword.value)
+            if not UNHEARD_OF & keywords(call).keys():
+                yield from together(self._of_call(module, project, call))
         yield from self._in_code(module, project)
         for call in module.calls_named("from_argparse_args") or module.calls_named("add_argparse_args"):
             yield from self._argparse(module, project, call)
 
-    def _devices(self, module: SourceModule, project: Project, call: ast.Call) -> Iterator[Finding]:
+    def _of_call(self, module: SourceModule, project: Project, call: ast.Call) -> Iterator[Told]:
+        if last(dotted(call.func)) != _ARGPARSE[0]:  # that it is gone is told below
+            yield from self._devices(module, project, call)
+        for name, keyword in keywords(call).items():
+            if name in OLD:
+                yield from self._argument(module, project, call, keyword)
+        yield from self._none(module, project, call)
+        for keyword in call.keywords:
+            if keyword.arg is None:
+                yield from self._spread(module, project, call, keyword.value)
+
+    def _devices(self, module: SourceModule, project: Project, call: ast.Call) -> Iterator[Told]:
         found = device_change(project, module, call)
         if found is None:
             return
-        yield self.finding(
+        told = self.finding(
             module,
             found.node,
             f"{module.text_of(call.func)}({found.old}) is an error from Lightning {_v(found.gone)} on",
@@ -155,8 +164,9 @@ class LightningTrainerArguments(DdpCodemod):
             evidence=found.evidence,
             reason=found.change.reason,
         )
+        yield Told(found.old.partition("=")[0], found.gone, told)
 
-    def _argument(self, module: SourceModule, project: Project, call: ast.Call, keyword: ast.keyword) -> Iterator[Finding]:
+    def _argument(self, module: SourceModule, project: Project, call: ast.Call, keyword: ast.keyword) -> Iterator[Told]:
         assert keyword.arg is not None
         row = OLD[keyword.arg]
         change, needs_new = _changed(module, call, keyword, row)
@@ -166,23 +176,29 @@ class LightningTrainerArguments(DdpCodemod):
         if row.name == "resume_from_checkpoint" and not change.edits:
             known = standing(project, module.path, keyword, since=DEVICES_SINCE, gone=row.gone) or known
             change = _to_fit(project, module, call, keyword, row)
-        yield self._judged(module, keyword, _message(module.text_of(call.func), row, change), change, known)
+        found = self._judged(module, keyword, _message(module.text_of(call.func), row, change), change, known)
+        yield Told(row.name, row.gone, found)
 
-    def _none(self, module: SourceModule, project: Project, call: ast.Call) -> Iterator[Finding]:
+    def _none(self, module: SourceModule, project: Project, call: ast.Call) -> Iterator[Told]:
         for found in none_values(module, call):
             if known := standing(project, module.path, found.node, since=found.since, gone=NONE_GONE):
                 shown = f"{module.text_of(call.func)}({found.argument}=None)"
                 message = f'{shown} is an error from Lightning {_v(NONE_GONE)} on, whose default is "auto"'
-                yield self._judged(module, found.node, message, found.change, known)
+                yield Told(found.argument, NONE_GONE, self._judged(module, found.node, message, found.change, known))
 
     def _in_file(self, file: TextFile, project: Project) -> Iterator[Finding]:
         for table, key in trainer_tables(project, file):
-            for found in entry_changes(project, table, key):
-                entry = found.entry
-                shown = f"{key}.{entry.key}: {entry.value}" if entry.value else f"{key}.{entry.key}"
-                now = f": it is {found.became}" if found.became else ""
-                message = f"{shown} is an error from Lightning {_v(found.gone)} on{now}"
-                yield self._judged(file, entry.key_span, message, found.change, found.standing, found.group)
+            if not UNHEARD_OF & table.keys:
+                yield from together(self._of_table(file, entry_changes(project, table, key), key))
+
+    def _of_table(self, file: TextFile, changes: Iterator[EntryChange], key: str) -> Iterator[Told]:
+        for found in changes:
+            entry = found.entry
+            shown = f"{key}.{entry.key}: {entry.value}" if entry.value else f"{key}.{entry.key}"
+            now = f": it is {found.became}" if found.became else ""
+            message = f"{shown} is an error from Lightning {_v(found.gone)} on{now}"
+            told = self._judged(file, entry.key_span, message, found.change, found.standing, found.group)
+            yield Told(entry.key, found.gone, told)
 
     def _in_code(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         """What code names of the mapping: `config.trainer.gpus`, `config.trainer.accelerator = "ddp"`."""
@@ -228,7 +244,7 @@ class LightningTrainerArguments(DdpCodemod):
             module, at, message, level=level, edits=change.edits, evidence=known.evidence, reason=reason, group=group
         )
 
-    def _spread(self, module: SourceModule, project: Project, call: ast.Call, value: ast.expr) -> Iterator[Finding]:
+    def _spread(self, module: SourceModule, project: Project, call: ast.Call, value: ast.expr) -> Iterator[Told]:
         """The keys of a dictionary that is made in this file."""
         shown = module.text_of(call.func)
         beside = frozenset(keywords(call))
@@ -249,7 +265,7 @@ class LightningTrainerArguments(DdpCodemod):
                 why = given.fixed or row.instead or f"{row.new} is given as well"
                 change = Change(edits, refusals=() if fits else (why,))
                 message = _message(shown, row, change)
-            yield self._judged(module, given.node, message, change, known)
+            yield Told(given.name, gone, self._judged(module, given.node, message, change, known))
 
     def _argparse(self, module: SourceModule, project: Project, call: ast.Call) -> Iterator[Finding]:
         func = call.func

@@ -227,13 +227,35 @@ def test_save_state_of_all_processes_where_the_engine_asks_for_it(first: str) ->
     check_nothing(RULE, source)
 
 
+ENGINE = """
+import accelerate
+from accelerate.utils import DistributedType
+
+
+def f(accelerator, p):
+    if accelerator.distributed_type == DistributedType.DEEPSPEED:
+        accelerator.save_state(p)
+    elif accelerator.is_main_process:
+        accelerator.save_state(p)
+"""
+
+
+def test_save_state_of_rank_0_beside_that_of_the_engine() -> None:
+    check_nothing(RULE, ENGINE)
+    check_nothing(RULE, ENGINE.replace("    elif", "    if accelerator.distributed_type != DistributedType.DEEPSPEED and"))
+    other = ENGINE.replace("== DistributedType.DEEPSPEED", "== DistributedType.MULTI_GPU")
+    check_told(RULE, other, reason="elif")
+    assert findings_of(RULE, ENGINE.replace("        accelerator.save_state(p)\n    elif", "        prepare(p)\n    elif"))
+
+
 def test_save_state_that_every_process_cannot_call() -> None:
     naming = "config = accelerate.utils.ProjectConfiguration(automatic_checkpoint_naming={})\n"
     source = "import accelerate\n{}def f(accelerator):\n    if accelerator.is_main_process:\n        accelerator.save_state()\n"
     old, new = {"requirements.txt": "accelerate==0.17\n"}, {"requirements.txt": "accelerate>=0.23\n"}
-    for text, files in ((source.format(""), old), (source.format(naming.format("True")), None), (source.format(naming), old)):
-        told = check_told(RULE, text, reason="require accelerate>=0.23", files=files)
-        assert "hang" not in told.message and "random state" in told.message
+    told = check_told(RULE, source.format(naming.format("True")), reason="require accelerate>=0.23")
+    assert "hang" not in told.message and "random state" in told.message
+    for text in ("", naming.format("True")):
+        check_nothing(RULE, source.format(text), files=old)  # the random state of the others is all that is lost
     after = "import accelerate\n{}def f(accelerator):\n    accelerator.save_state()\n"
     for setting, files in (("True", new), ("False", None)):
         named = naming.format(setting)
@@ -863,6 +885,15 @@ def main(loader):
         evaluate(model, loader)
 """
     check_told(RULE, source, reason=reason)
+
+
+def test_the_wrapper_of_apex_sends_no_buffers() -> None:
+    head = f"{EVALUATE}\ndef main(loader):\n    model = DDP(Net())\n    if dist.get_rank() == 0:\n"
+    main = f"{head}        evaluate(model, loader)\n"
+    apex = DDP.replace("torch.nn.parallel", "apex.parallel")
+    check_nothing(RULE, apex + main)
+    other = "except ImportError:\n    from torch.nn.parallel import DistributedDataParallel as DDP\n"
+    assert findings_of(RULE, apex.replace("from apex", "try:\n    from apex") + other + main)
 
 
 def test_every_rank_may_run_the_wrapper() -> None:

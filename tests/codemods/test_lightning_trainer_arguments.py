@@ -7,6 +7,7 @@ import inspect
 import pytest
 
 from codemods.data.lightning_arguments import DEVICE_ARGUMENTS, OLD
+from codemods.findings import Applicability
 from codemods.upgrades.lightning_trainer_arguments import LightningTrainerArguments
 from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of
 
@@ -242,3 +243,73 @@ def test_the_installed_trainer_has_the_new_names_and_not_the_old() -> None:
     assert not there & {*OLD, *DEVICE_ARGUMENTS}
     assert {row.new for row in OLD.values() if row.new} | {"accelerator", "devices", "strategy"} <= there
     assert not hasattr(pl.Trainer, "from_argparse_args")
+
+
+OLD_IMPORT = "from pytorch_lightning.metrics.functional import accuracy\n"
+MAIN = "\n\ndef main():\n    trainer = pl.Trainer(gpus=1)\n    trainer.fit(net.Net())\n"
+FITS = "import pytorch_lightning as pl\nimport net\n{}" + MAIN
+NET = "import pytorch_lightning as pl\n{}\n\nclass Net(pl.LightningModule):\n    pass\n"
+
+
+def test_nothing_where_the_program_takes_a_name_that_went_before() -> None:
+    check_nothing(LightningTrainerArguments, FITS.format(""), files={"net.py": NET.format(OLD_IMPORT)})
+    anything = {"net.py": NET.format(OLD_IMPORT), "requirements.txt": "pytorch-lightning\n"}
+    check_nothing(LightningTrainerArguments, FITS.format(""), files=anything)
+    check_nothing(LightningTrainerArguments, FITS.format(OLD_IMPORT), files={"net.py": NET.format("")})
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"net.py": NET.format("")},
+        {"net.py": NET.format(f"try:\n    {OLD_IMPORT}except ImportError:\n    accuracy = None\n")},
+        {"net.py": NET.format(f"def score():\n    {OLD_IMPORT}")},
+        {"net.py": NET.format(""), "another.py": OLD_IMPORT},
+        {"net.py": NET.format(OLD_IMPORT), **PINNED},  # what is pinned decides
+    ],
+)
+def test_names_that_may_be_there(files: dict[str, str]) -> None:
+    assert findings_of(LightningTrainerArguments, FITS.format(""), files)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "pip install pytorch-lightning==1.6.0\n",
+        "```\n!pip install \\\n  gym==0.23 \\\n  pytorch-lightning==1.6.0 \\\n  tqdm\n```\n",
+    ],
+)
+def test_nothing_where_the_read_me_installs_an_older_one(text: str) -> None:
+    check_nothing(LightningTrainerArguments, made("gpus=1"), files={"README.md": text})
+    other = text.replace("pip install ", "we used ")
+    assert findings_of(LightningTrainerArguments, made("gpus=1"), {"README.md": other})
+
+
+def test_one_report_of_a_call_that_an_edit_alone_does_not_cure() -> None:
+    source = made("gpus=2, terminate_on_nan=True, max_epochs=3")
+    found = check_told(LightningTrainerArguments, source, reason="detect_anomaly=True looks for NaN")
+    assert "pl.Trainer(terminate_on_nan=…) is an error from Lightning 1.7 on, and so is gpus from 2.0 on" in found.message
+    assert len(findings_of(LightningTrainerArguments, source)) == 1
+    files = {"requirements.txt": "pytorch-lightning>=1.7,<2\n"}  # gpus= is taken there
+    told = check_told(LightningTrainerArguments, source, reason="detect_anomaly", files=files)
+    assert "gpus" not in told.message
+
+
+def test_edits_that_cure_some_versions_are_offered_each() -> None:
+    found = findings_of(LightningTrainerArguments, made("weights_summary=None, auto_lr_find=True"))
+    assert {f.applicability for f in found} == {Applicability.DISPLAY, Applicability.UNSAFE}  # 1.7 to 1.9
+
+
+@pytest.mark.parametrize("old", ["early_stop_callback=None", "tpus=-1", "row_log_interval=5"])
+def test_nothing_of_a_call_that_no_lightning_takes(old: str) -> None:
+    check_nothing(LightningTrainerArguments, made(f"{old}, gpus=2, progress_bar_refresh_rate=1"))
+    config = f"trainer:\n  _target_: pytorch_lightning.Trainer\n  {old.replace('=', ': ')}\n  progress_bar_refresh_rate: 1\n"
+    made_of = "import hydra\nimport pytorch_lightning\n\n\ndef main(cfg):\n    return hydra.utils.instantiate(cfg.trainer)\n"
+    check_nothing(LightningTrainerArguments, config, path="conf/run.yaml", files={"main.py": made_of})
+
+
+def test_one_report_of_a_mapping_that_an_edit_alone_does_not_cure() -> None:
+    config = "trainer:\n  _target_: pytorch_lightning.Trainer\n  terminate_on_nan: true\n  replace_sampler_ddp: false\n"
+    made_of = "import hydra\nimport pytorch_lightning\n\n\ndef main(cfg):\n    return hydra.utils.instantiate(cfg.trainer)\n"
+    found = findings_of(LightningTrainerArguments, config, {"main.py": made_of}, path="conf/run.yaml")
+    assert len(found) == 1 and "so is replace_sampler_ddp from 2.0 on" in found[0].message

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from codemods.sync.one_rank_decision import OneRankDecision
+from codemods.sync.rank_local_training_state import RankLocalTrainingState
 from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of
 
 RULE = OneRankDecision
@@ -814,3 +815,50 @@ def test_an_error_in_a_loop_over_a_share_is_told_beside_the_loop() -> None:
     )
     check_told(RULE, source, reason="let the exception end the process")
     check_nothing(RULE, source.replace("            continue\n", "            raise\n"))
+
+
+@pytest.mark.parametrize("name", ["use_render_loss", "log_losses", "loss_weight", "loss_type"])
+def test_nothing_of_a_setting_that_is_named_after_a_loss(name: str) -> None:
+    lines = f"{name} = np.random.rand() < args.share\nloss.backward()\nif {name}:\n    dist.all_reduce(args.seen)"
+    check_nothing(RULE, loop(lines, head=f"import numpy as np\n{DIST}"))
+
+
+def test_told_of_a_loss_that_only_its_name_shows() -> None:
+    lines = "aux_loss = args.aux(batch)\nloss.backward()\nif aux_loss > 3:\n    dist.all_reduce(args.seen)"
+    check_told(RULE, loop(lines), reason="reduce the deciding number")
+
+
+PLATEAU = """
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel as DDP
+from torch.optim.lr_scheduler import ReduceLROnPlateau
+from torch.utils.data import DataLoader, DistributedSampler
+
+
+def train(rank, model, data, optimizer):
+    dist.init_process_group("nccl", rank=rank)
+    model, scheduler = DDP(model), ReduceLROnPlateau(optimizer)
+    loader = DataLoader(data, sampler=DistributedSampler(data))
+    for epoch in range(9):
+        total = 0.0
+        for batch in loader:
+            loss = model(batch).mean()
+            loss.backward()
+            optimizer.step()
+            total += loss.item()
+        if rank == 0:
+            scheduler.step(total)
+
+
+if __name__ == "__main__":
+    torch.multiprocessing.spawn(train, args=(1, 2, 3), nprocs=2)
+"""
+
+
+def test_a_schedule_that_rank_0_alone_steps_is_told_as_that() -> None:
+    check_nothing(RULE, PLATEAU)
+    found = check_told(RankLocalTrainingState, PLATEAU, reason="let every rank do it")
+    assert "rank 0 alone changes the schedule" in found.message
+    everybody = PLATEAU.replace("        if rank == 0:\n            scheduler", "        scheduler")
+    check_told(RULE, everybody, reason="reduce the deciding number")

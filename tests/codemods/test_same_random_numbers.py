@@ -454,3 +454,29 @@ def test_nothing_where_the_function_puts_the_numbers_back() -> None:
     check_nothing(SameRandomNumbers, program(seed="masks(3, 4)", head=HEAD + helper))
     left = helper.replace("    torch.set_rng_state(kept)\n", "")
     assert findings_of(SameRandomNumbers, program(seed="masks(3, 4)", head=HEAD + left))
+
+
+OPTION = '''
+
+def options():
+    import argparse
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--seed", type=int, default={})
+    return parser.parse_args()
+'''
+
+
+@pytest.mark.parametrize("test", ["if args.seed is not None:", "if args.seed:"])
+def test_a_seed_that_has_to_be_asked_for(test: str) -> None:
+    source = program(test, seed="    torch.manual_seed(args.seed)")
+    found = check_told(SameRandomNumbers, source + OPTION.format("None"), reason="seed again behind the wrap")
+    assert found.message.startswith("with `--seed` the seed is the same") and "without it each rank" in found.message
+
+
+@pytest.mark.parametrize(
+    ("default", "files"), [("7", {}), ("None", {"run.sh": "torchrun --nproc_per_node=2 module.py --seed 1\n"})]
+)
+def test_a_seed_that_is_given(default: str, files: dict[str, str]) -> None:
+    source = program("if args.seed is not None:", seed="    torch.manual_seed(args.seed)") + OPTION.format(default)
+    found = check_told(SameRandomNumbers, source, reason="seed again behind the wrap", files=files)
+    assert found.message.startswith("the seed is the same")

@@ -58,6 +58,16 @@ def test_the_length_of_the_prepared_loader_is_multiplied() -> None:
     check_transformed(ScheduleLength, program(*lines, prepare=prepare), program(*after, prepare=prepare), unsafe=True)
 
 
+WARMED = "sched = get_linear_schedule_with_warmup(optimizer, args.warm, total)"
+
+
+def test_the_share_of_a_rank_is_multiplied_with_the_warm_up() -> None:
+    lines = ("total = len(loader) * args.epochs // args.every // accelerator.num_processes", WARMED)
+    by = " * accelerator.num_processes"
+    after = (lines[0], f"sched = get_linear_schedule_with_warmup(optimizer, args.warm{by}, total{by})")
+    check_transformed(ScheduleLength, program(*lines), program(*after), unsafe=True)
+
+
 def test_told_where_the_steps_are_given_or_counted() -> None:
     lines = (
         "if args.max_steps is None:",
@@ -104,6 +114,21 @@ def test_told_where_a_prepared_schedule_is_stepped_once_an_epoch(made: str, step
         ("args.max_steps *= accelerator.num_processes", COSINE),
         ("sched = CosineAnnealingLR(optimizer, T_max=steps_of(args))",),
         ("sched = CosineAnnealingLR(optimizer, **args.options)",),
+        (
+            "share = math.ceil(len(loader) / accelerator.num_processes)",
+            "total = args.epochs * math.ceil(share / args.every) * accelerator.num_processes",
+            "sched = CosineAnnealingLR(optimizer, T_max=total)",
+        ),
+        (
+            "if args.max_steps is None:",
+            "    share = math.ceil(len(loader) / accelerator.num_processes)",
+            "    total = args.epochs * share * accelerator.num_processes",
+            "else:",
+            "    total = args.max_steps * accelerator.num_processes",
+            "sched = CosineAnnealingLR(optimizer, T_max=total)",
+        ),
+        ("total = args.max_steps // accelerator.num_processes", WARMED),
+        ("total = steps_of(args)", WARMED),
         ("sched = CosineAnnealingLR(optimizer, T_max=20)",),
         ("sched = LambdaLR(optimizer, lambda step: min(step / 100, 1))",),
         ("sched = make(optimizer, args.max_steps)",),

@@ -10,10 +10,13 @@ from __future__ import annotations
 import ast
 
 from codemods.analysis.frameworks import accelerate_pin
+from codemods.analysis.names import dotted, last
+from codemods.analysis.ranks.rank_guards import ranks_at
 from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.source import FunctionNode, SourceModule
 
 _SETTLED = (0, 23)
+_ENGINES = frozenset({"DEEPSPEED", "FSDP", "MEGATRON_LM"})
 _NAMING = "automatic_checkpoint_naming"
 
 
@@ -31,6 +34,28 @@ def harm_of_all(project: Project, module: SourceModule) -> str:
         "removes old checkpoints, and raises where another one has made the new folder; require accelerate>=0.23, then call it "
         "on every rank"
     )
+
+
+def loses_little(project: Project, module: SourceModule, function: FunctionNode | None) -> bool:
+    """True where `save_state` on rank 0 alone loses the random state of the others and nothing else.
+
+    The processes of an old version cannot all call it; or DeepSpeed and FSDP, which would hang, come to a call of their own.
+    """
+    pin = accelerate_pin(project, near=module.path)
+    if pin is not None and pin.surely_below(_SETTLED):
+        return True
+    tests = [n for n in module.nodes(ast.If) if module.function_of(n) is function and _asks_for_engine(n.test)]
+    inside = (n for test in tests if not ranks_at(module, test, project=project).some for s in test.body for n in ast.walk(s))
+    return any(isinstance(n, ast.Call) and last(dotted(n.func)) == "save_state" for n in inside)
+
+
+def _asks_for_engine(test: ast.expr) -> bool:
+    """True for a test that lets every process of DeepSpeed or FSDP through: `accelerator.distributed_type == DEEPSPEED`."""
+    if isinstance(test, ast.BoolOp):
+        return isinstance(test.op, ast.Or) and any(map(_asks_for_engine, test.values))
+    if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], (ast.Eq, ast.In, ast.Is)):
+        return False
+    return any(last(dotted(n)) in _ENGINES or getattr(n, "value", None) in _ENGINES for n in ast.walk(test.comparators[0]))
 
 
 def _names_checkpoints(project: Project) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from codemods.analysis.guards.guard_place import Repair
 from codemods.analysis.guards.guarded_collectives import Guarded, guarded_collectives, later_collective
-from codemods.analysis.guards.old_save_state import harm_of_all
+from codemods.analysis.guards.old_save_state import harm_of_all, loses_little
 from codemods.analysis.guards.unmatched_collectives import Unmatched, is_paired, other_way, steps_shown
 from codemods.analysis.ranks.collectives import AFTER_EVALUATION, PENDING
 from codemods.analysis.ranks.matching import Mismatch, mismatches
@@ -24,8 +24,9 @@ _WHO = {
 
 
 def guarded_here(project: Project, module: SourceModule) -> list[Guarded]:
-    """The guarded collectives of a file, without those that every rank has a partner for."""
-    return [site for site in guarded_collectives(project, module) if not is_paired(project, module, site)]
+    """The guarded collectives of a file, without those that every rank has a partner for, and without what is lost for little."""
+    found = (site for site in guarded_collectives(project, module) if not is_paired(project, module, site))
+    return [s for s in found if not (s.collective.writes_its_part and loses_little(project, module, s.function))]
 
 
 def grouped(found: Sequence[Guarded]) -> list[list[Guarded]]:

@@ -7,6 +7,7 @@ import ast
 from codemods.analysis.call_graph import find_function
 from codemods.analysis.class_index import ClassFacts, ClassSite, Role, class_facts, external_role, find_class
 from codemods.analysis.class_values import class_values
+from codemods.analysis.logged.host_metrics import host_metric
 from codemods.analysis.logged.local_values import Path
 from codemods.analysis.logged.logged_values import Scope, attribute_by_pattern, classify, part_of_module, short, unknown
 from codemods.analysis.logged.value_kinds import (
@@ -60,6 +61,8 @@ def call_value(scope: Scope, node: ast.Call, path: Path, depth: int) -> Value:
         if not hidden and _shows_a_gauge(judged):
             return join(judged)
         return join(hidden) if hidden else Value(Kind.NUMBER, f"{short(scope, node)} is a number", traced)
+    if (found := host_metric(scope, node, name)) is not None:
+        return found
     if family(name) in TENSOR_FAMILIES and "." in name and (not end[:1].isupper() or end in NEW_TENSORS):
         return _tensor_call(scope, node, name, arguments, depth)
     return _project_call(scope, node, name, end, path, depth)

@@ -21,7 +21,7 @@ from codemods.analysis.wrapped.arms import is_bare
 from codemods.analysis.wrapped.holders import Wrapped
 from codemods.analysis.wrapped.made_models import classes_of
 from codemods.analysis.wrapped.may_hold import sends_buffers
-from codemods.analysis.wrapped.wraps import without_moves
+from codemods.analysis.wrapped.wraps import without_moves, wraps_by_apex
 from codemods.findings import ReplaceExpression
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule, walk, walk_scope
@@ -80,7 +80,9 @@ def _metric_in(project: Project, site: FunctionSite | None) -> str:
 
 
 def _waits_for_nobody(project: Project, module: SourceModule, wrap: ast.Assign) -> bool:
-    """True for a wrapper round a model whose class is seen to have no buffers: its forward broadcasts nothing (measured)."""
+    """True for a wrapper round a model whose class is seen to have no buffers (measured), and for apex's: no broadcast."""
+    if wraps_by_apex(module):
+        return True
     thing = variance(project).value(module, wrap.value).thing
     if thing is not None and thing.site is not None and not thing.waits:
         return True

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from codemods.analysis.frameworks import Pin, lightning_pin
+from codemods.analysis.trainer.gone_names import cannot_start_from
 from codemods.analysis.version_pins import Version, padded, parse_version
 from codemods.findings import Applicability, Evidence
 from codemods.project import Project
@@ -27,7 +28,8 @@ def standing(project: Project, path: str, at: object, *, since: Version, gone: V
     """None where every Lightning that the project allows takes the old spelling; else how far the new one may be trusted.
 
     at: what it is asked of, for whoever watches the questions. The new spelling is there from `since` on, the old one up to
-    `gone`; None also where `target-lightning` asks for a version below that.
+    `gone`; None also where `target-lightning` asks for a version below that, and where the program runs on versions below it
+    alone, for it takes a name that is gone earlier.
     """
     target = parse_version(project.targets.get("lightning", ""))
     if target:
@@ -38,7 +40,13 @@ def standing(project: Project, path: str, at: object, *, since: Version, gone: V
     pin = lightning_pin(project, near=path)
     if pin is not None and pin.surely_below(gone):
         return None
+    ends = cannot_start_from(project, path)
+    if ends is not None and padded(ends) < padded(gone) and not (pin is not None and pin.surely_at_least(ends)):
+        return None
     shown = (Evidence("version", pin.text, pin.path, pin.line),) if pin is not None else ()
+    if ends is not None and padded(since) >= padded(ends):
+        why = f"{_text(ends)} lacks other names that this program takes: change them together"
+        return Standing(Applicability.DISPLAY, why, shown)
     if since <= (1, 2) or (pin is not None and pin.surely_at_least(since)):
         return Standing(Applicability.SAFE, evidence=shown)
     if pin is not None and "||" in pin.spec:

@@ -29,7 +29,7 @@ from codemods.analysis.variance.values import (
     plain,
 )
 from codemods.data.rank_names import MEMBER_WORD, speaks_of_rank
-from codemods.data.rank_variance import DESCRIPTIONS, LOSS_NAME
+from codemods.data.rank_variance import DESCRIPTIONS, LOSS_NAME, SETTING_OF_LOSS
 from codemods.record import replace
 from codemods.source import FunctionNode, SourceModule, once_a_module, walk
 
@@ -43,7 +43,7 @@ def name_value(state: State, node: ast.Name) -> Value:
     if known.cause.differs:
         return known
     unseen = known.cause is Cause.UNKNOWN and not known.params and known.thing is None
-    if unseen and LOSS_NAME.search(node.id) and state.is_parallel:
+    if unseen and LOSS_NAME.search(node.id) and not SETTING_OF_LOSS.search(node.id) and state.is_parallel:
         link = state.link(node, f"`{node.id}` is this rank's own (by its name)", by_name=True)
         return differing(Cause.DATA, Proof.LIKELY, link)
     rank = as_rank(state, node)

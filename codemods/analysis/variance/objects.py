@@ -12,6 +12,7 @@ from codemods.analysis.variance.call_parts import CallParts
 from codemods.analysis.variance.paths import is_none, path_of
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.values import SAME, Cause, Kind, Link, Proof, Thing, Value, differing, plain
+from codemods.analysis.wrapped.wraps import wraps_by_apex
 from codemods.data.rank_variance import (
     LOADER_NAMES,
     PREPARES,
@@ -95,6 +96,7 @@ def wrapped(state: State, node: ast.Call, end: str, args: list[Value]) -> Value:
     quiet = any(k.arg == "broadcast_buffers" and isinstance(k.value, ast.Constant) and not k.value.value for k in node.keywords)
     if end == "fully_shard" and node.args and (path := path_of(node.args[0])):  # it changes the model that it is given
         state.env[path] = Value(thing=Thing(Kind.WRAPPED, model.site if model else None, waits=True))
+    quiet = quiet or wraps_by_apex(state.module)
     waits = True if end in SHARDED_WRAPPERS else False if quiet else _buffers_of(model)
     return Value(thing=Thing(Kind.WRAPPED, model.site if model else None, waits))
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from codemods.analysis.class_index import ClassSite, Role, class_facts
 from codemods.analysis.names import dotted
 from codemods.analysis.ranks.rank_sets import Ranks
-from codemods.analysis.ranks.reach import ranks_entering
+from codemods.analysis.ranks.reach import ranks_entering, ranks_reaching
 from codemods.analysis.variance.analysis import Analysis
 from codemods.analysis.variance.exits import calls_in, leaving_of
 from codemods.analysis.variance.given_back import makes_the_loss
@@ -94,11 +94,13 @@ def _ends_well(analysis: Analysis, state: State) -> Iterator[Mismatch]:
 
 
 def _told(analysis: Analysis, state: State) -> Iterator[Mismatch]:
-    """`scheduler.step(val_loss)` of a rank's own loss: the learning rates part."""
+    """`scheduler.step(val_loss)` of a rank's own loss: the learning rates part. What rank 0 alone steps is DDP308's."""
     if not state.is_parallel:
         return
     for told in {id(t.call): t for t in state.told}.values():
         value = analysis.resolved(state.site, told.value)
         name = dotted(told.call.func).lower()
-        if value.differs and value.cause is not Cause.RANK and ("sched" in name or "plateau" in name):
+        if not value.differs or value.cause is Cause.RANK or not ("sched" in name or "plateau" in name):
+            continue
+        if not ranks_reaching(analysis.project, state.module, told.call).some:
             yield Mismatch(Form.PLATEAU, state.module.statement_of(told.call), value, None)

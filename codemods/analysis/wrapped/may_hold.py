@@ -23,7 +23,7 @@ from codemods.analysis.wrapped.bound_places import bound_by, leaves, place_in, r
 from codemods.analysis.wrapped.holders import Wrapped, wrapper_in
 from codemods.analysis.wrapped.made_models import classes_of, is_wrapped_by_prepare
 from codemods.analysis.wrapped.wrap_files import wrapping
-from codemods.analysis.wrapped.wraps import is_prepare, is_wrap, without_moves
+from codemods.analysis.wrapped.wraps import is_prepare, is_wrap, without_moves, wraps_by_apex
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule, walk_scope
 
@@ -41,7 +41,9 @@ def may_hold(project: Project, module: SourceModule, node: ast.expr, handed: Han
 
 
 def sends_buffers(project: Project, found: Wrapped) -> bool:
-    """False where the wrapper sends no buffers, and where the classes of the model are seen to have none."""
+    """False where the wrapper sends no buffers, as apex's, and where the classes of the model are seen to have none."""
+    if wraps_by_apex(found.module):
+        return False
     for keyword in found.wrap.keywords:
         if keyword.arg == "broadcast_buffers" and not (isinstance(keyword.value, ast.Constant) and keyword.value.value is True):
             return False

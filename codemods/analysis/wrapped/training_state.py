@@ -17,7 +17,7 @@ from codemods.analysis.wrapped.wraps import Held, held
 from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.record import record
-from codemods.source import SourceModule, walk
+from codemods.source import FunctionNode, SourceModule, walk
 
 ONE = (Ranks.ZERO, Ranks.LOCAL_ZERO)
 _NAMED = (
@@ -213,17 +213,25 @@ def _asks_a_number_of_its_own(project: Project, module: SourceModule, test: ast.
     function = module.function_of(test)
     if function is None or not isinstance(test, ast.If):
         return False
-    given = {a.arg for a in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)}
-    asked = {n.id for n in walk(test.test) if isinstance(n, ast.Name)} & given
+    own = {a.arg for a in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)}
+    asked = {n.id for n in walk(test.test) if isinstance(n, ast.Name)} & own
     asked = {name for name in asked if "rank" in name or "gpu" in name or "main" in name}
     if not asked:
         return False
     method = isinstance(module.parent(function), ast.ClassDef)
-    for site in uses_of(project, module, function).calls:
-        bound = bind(function, site.call, bound=method)
-        if bound is None or any(name in bound and not _is_number(bound[name]) for name in asked):
-            return False
-    return True
+    needed = asked & _without_default(function)
+    given = [bind(function, site.call, bound=method) for site in uses_of(project, module, function).calls]
+    given = [bound for bound in given if bound is None or needed <= bound.keys()]  # no call of another `train`
+    if not given and needed:
+        return False  # `mp.spawn(train)`: what starts it gives each process its own
+    return all(bound is not None and all(_is_number(bound[n]) for n in asked if n in bound) for bound in given)
+
+
+def _without_default(function: FunctionNode) -> set[str]:
+    arguments = function.args
+    plain = [*arguments.posonlyargs, *arguments.args]
+    bare = plain[: len(plain) - len(arguments.defaults)]
+    return {a.arg for a in bare} | {a.arg for a, d in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if d is None}
 
 
 def _is_number(node: ast.expr) -> bool:

@@ -60,6 +60,15 @@ def is_prepare(module: SourceModule, node: ast.AST | None) -> bool:
 
 
 @once_a_module
+def wraps_by_apex(module: SourceModule) -> bool:
+    """True where each wrapper of a file is apex's: its forward broadcasts no buffers."""
+    made = [dotted(call.func).partition(".")[0] for call in wraps_in(module)]
+    return bool(made) and all(
+        root in module.imports and all(i.dotted.partition(".")[0] == "apex" for i in module.imports[root]) for root in made
+    )
+
+
+@once_a_module
 def wraps_in(module: SourceModule) -> tuple[ast.Call, ...]:
     """The calls of a file that make a wrapper."""
     return tuple(c for c in module.nodes(ast.Call) if is_wrap(module, c))
