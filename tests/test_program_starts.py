@@ -229,3 +229,23 @@ def test_devices_that_an_imported_file_leaves() -> None:
 def test_a_program_that_makes_its_parts_by_name(inner: str, text: str, expected: Start) -> None:
     source = f"import importlib\n\ndef main():\n    importlib.import_module(name).run()\n{MAIN}"
     assert start(source, {"nets/run.py": inner, "README.md": text}) is expected
+
+
+AUTO = (
+    "from transformers import AutoModelForCausalLM, Trainer\n\n\ndef main():\n    {load}\n"
+    f"    Trainer(model, args, train_dataset=data).train()\n\n{MAIN}"
+)
+
+
+@pytest.mark.parametrize(
+    ("load", "found"),
+    [
+        ('model = AutoModelForCausalLM.from_pretrained("gpt2", device_map="auto")', Start.ONE),
+        ('model = AutoModelForCausalLM.from_pretrained("gpt2")', Start.OPEN),
+        ('model = AutoModelForCausalLM.from_pretrained("gpt2", device_map="auto" if alone else None)', Start.OPEN),
+        ('if alone:\n        model = AutoModelForCausalLM.from_pretrained("gpt2", device_map="auto")', Start.OPEN),
+    ],
+)
+def test_a_model_over_all_gpus_is_trained_by_one_process(load: str, found: Start) -> None:
+    assert start(AUTO.format(load=load)) is found
+    assert start(AUTO.format(load=load), {"run.sh": "torchrun --nproc_per_node 4 train.py\n"}) is Start.SEVERAL

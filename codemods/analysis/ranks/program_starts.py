@@ -78,10 +78,14 @@ def _start_of(project: Project, program: SourceModule) -> Start:
     if any(s.several for s in own) or any(other_starts(project, n) for n in names):
         return Start.SEVERAL
     best = Start.ONE
+    spread = False
     for number, (module, scope) in enumerate(_reached(project, program), 1):
         best = max(best, _start_in(project, module, scope), Start.ONE if number < _MOST else Start.OPEN)
         if best is Start.SEVERAL:
             return best
+        spread = spread or _spreads_a_model(module, scope)
+    if spread and best is Start.OPEN:
+        return Start.ONE  # DDP705 tells it where a command launches several
     if "" in launched and best is not Start.ONE:  # a command whose script is a variable
         return Start.SEVERAL
     if best is Start.JOINS:  # where the texts start it by Python alone, nobody is there to be joined
@@ -119,6 +123,17 @@ def _start_in(project: Project, module: SourceModule, scope: ast.AST) -> Start:
         if best is Start.SEVERAL:
             break
     return best
+
+
+def _spreads_a_model(module: SourceModule, scope: ast.AST) -> bool:
+    """True where one process puts the layers of a model on all GPUs in every run: Accelerate refuses to train it on several."""
+    if not module.holds(b"device_map"):
+        return False
+    for node in _inside(scope):
+        if isinstance(node, ast.keyword) and node.arg == "device_map" and isinstance(node.value, ast.Constant):
+            if node.value.value == "auto" and not any(isinstance(up, (ast.If, ast.IfExp)) for up in module.ancestors(node)):
+                return True
+    return False
 
 
 def _is_in_a_group(module: SourceModule, call: ast.Call) -> bool:
