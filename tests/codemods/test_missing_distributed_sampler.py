@@ -279,6 +279,7 @@ def test_a_stream_that_fabric_gets() -> None:
         lightning(made='load_dataset("c4", streaming=True).shard(4, index)'),
         lightning(more="from datasets.distributed import split_dataset_by_node\n", made='load_dataset("c4", streaming=True)'),
         lightning("while True:", "    yield random.choice(self.more)"),
+        lightning("states = self.memory.sample(200)", "for state in states:", "    yield state"),
         lightning("for _ in range(1000):", "    yield torch.randn(3)"),
         lightning(*LONE, given="num_workers=4"),
         lightning(*LONE, given="num_workers=workers_of(self)"),

@@ -226,6 +226,8 @@ def _called_code(project: Project, facts: ClassFacts) -> Iterator[str]:
 def _is_drawn(facts: ClassFacts, reads: tuple[ClassSite, FunctionNode]) -> bool:
     """True for a stream of samples that are drawn: without an end at random, or from nothing that is gone through."""
     drawn = [n for s in facts.lineage for n in walk(s.node) if isinstance(n, ast.Call) and _draws(s.module, n)]
+    if any(isinstance(n, ast.Call) and _samples(n) for n in walk(reads[1])):
+        return True
     if not drawn:
         return False
     inside = [n for s in facts.lineage for n in walk(s.node)]
@@ -237,6 +239,11 @@ def _is_drawn(facts: ClassFacts, reads: tuple[ClassSite, FunctionNode]) -> bool:
         return False
     loops = [n for n in walk(reads[1]) if isinstance(n, ast.For)]
     return not any(dotted(n.iter) for n in loops)
+
+
+def _samples(call: ast.Call) -> bool:
+    """`self.buffer.sample(n)`: what a memory of experiences gives out is drawn from what this rank has played."""
+    return isinstance(call.func, ast.Attribute) and call.func.attr in ("sample", "choice", "choices")
 
 
 def _draws(module: SourceModule, call: ast.Call) -> bool:
