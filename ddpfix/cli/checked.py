@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from codemods.record import replace
-from codemods.text_file import PYTHON_KINDS, YAML_KINDS
+from codemods.text_file import PYTHON_KINDS, READ_KINDS
 from ddpfix.cli.asking import asked, formatter, with_evidence
 from ddpfix.cli.ends import CLEAN, ERROR, FINDINGS, CommandError
 from ddpfix.cli.showing import clear_progress, note, progress, wants_color
@@ -181,8 +181,8 @@ def _why_not(
         raise CommandError(f"--why-not takes FILE:LINE, not {given!r}", todo="Give `--why-not train.py:42`, say.") from None
     ((tree, settings),) = asked([path], select, ignore, extend, False, None, config=config, isolated=isolated, plugins=plugins)
     name = path.resolve().relative_to(tree.root).as_posix()
-    if not name.endswith((*PYTHON_KINDS, *YAML_KINDS)):
-        raise CommandError(f"--why-not reads Python and YAML files, not {path}")
+    if not name.endswith((*PYTHON_KINDS, *READ_KINDS)):
+        raise CommandError(f"--why-not reads programs, YAML, JSON, shell, Markdown and Dockerfiles, not {path}")
     sys.stdout.write(asking.page(asking.why_not(tree, settings, name, line)))
     return CLEAN
 

@@ -216,7 +216,8 @@ def _under_the_launcher(module: SourceModule, statement: ast.stmt) -> bool:
 def _is_read(modules: list[SourceModule]) -> bool:
     """False where the field goes into the environment alone, and there only where the launcher has put nothing."""
     for module in modules:
-        if module.holds(b"vars(") or any(n.value == "local_rank" for n in module.nodes(ast.Constant)):
+        whole = module.holds(b"vars(") or module.holds(b".__dict__")
+        if whole or any(n.value == "local_rank" for n in module.nodes(ast.Constant)):
             return True
         for read in module.reads_of("local_rank"):
             if isinstance(read, ast.Attribute) and isinstance(read.ctx, ast.Load) and not _fills_a_gap(module, read):
