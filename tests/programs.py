@@ -55,9 +55,13 @@ def ddpfix(
     """
     own = {"DDPFIX_CACHE_DIR": str(folder / ".git" / "no-cache"), "COLUMNS": "80", **(env or {})}
     full = {**os.environ, **own}
-    python = sys.executable if afresh or os.environ.get("DDPFIX_TESTS_AFRESH") else _python(_read_at_start(full))
-    command = [python, "-P", "-m", "ddpfix.cli", *arguments]
+    command = [sys.executable if afresh else forked_python(full), "-P", "-m", "ddpfix.cli", *arguments]
     return subprocess.run(command, cwd=folder, capture_output=True, check=False, env=full)
+
+
+def forked_python(env: Mapping[str, str]) -> str:
+    """A Python for commands with this environment, which has the libraries and the codemods imported."""
+    return sys.executable if os.environ.get("DDPFIX_TESTS_AFRESH") else _python(_read_at_start(env))
 
 
 def _read_at_start(env: Mapping[str, str]) -> tuple[tuple[str, str], ...]:

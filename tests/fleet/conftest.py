@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ import pytest
 from tests.bot.githost import git
 from tests.bot.test_strangers import tree_of_a_billion_paths
 from tests.gitrepos import own_settings, sh
+from tests.programs import forked_python
 
 MODULE = """\
 import torch.distributed as dist
@@ -73,9 +75,8 @@ class Fleet:
         return [sys.executable, "-P", "-m", "ddpfix.cli", "fleet", *arguments]
 
     def __call__(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            self.command(*arguments), cwd=self.folder, capture_output=True, text=True, timeout=300, check=False
-        )  # fmt: skip
+        command = [forked_python(os.environ), *self.command(*arguments)[1:]]
+        return subprocess.run(command, cwd=self.folder, capture_output=True, text=True, timeout=300, check=False)
 
     def status(self) -> dict[str, Any]:
         found: dict[str, Any] = json.loads(self("status", "--output-format", "json").stdout)

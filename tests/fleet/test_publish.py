@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from tests.bot.github_forge import GitHubForge
 from tests.fleet.conftest import Fleet
 from tests.fleet.test_run import rows
 from tests.gitrepos import own_settings
+from tests.programs import forked_python
 
 __all__ = ["clock", "forge"]
 SLUGS = [f"team/model-{number}" for number in range(5)]
@@ -32,7 +32,7 @@ class Campaign:
 
     def __call__(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         env = {**os.environ, "DDPFIX_TOKEN": TOKEN, "DDPFIX_READ_TOKEN_127_0_0_1": TOKEN}
-        command = [sys.executable, "-P", "-m", "ddpfix.cli", "fleet", *arguments]
+        command = [forked_python(env), "-P", "-m", "ddpfix.cli", "fleet", *arguments]
         return subprocess.run(command, cwd=self.fleet.folder, capture_output=True, text=True, timeout=300, env=env, check=False)
 
     def publish(self, *options: str) -> subprocess.CompletedProcess[str]:
