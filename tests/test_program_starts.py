@@ -211,6 +211,8 @@ def test_devices_that_an_imported_file_leaves() -> None:
     pin = "import os\nos.environ['CUDA_VISIBLE_DEVICES'] = '{}'\n"
     assert start(joins, {"misc.py": pin.format("0") + GROUP}) is Start.ONE
     assert start(joins, {"misc.py": pin.format("0,1") + GROUP}) is Start.SEVERAL
+    command = {"misc.py": pin.format("0") + GROUP, "run.sh": "torchrun --nproc_per_node=2 train.py\n"}
+    assert start(joins, command) is Start.SEVERAL  # the devices may have been asked for above
     clock = {"misc.py": f"import time\n{GROUP}", "time.py": pin.format("0")}
     assert start(joins, clock) is Start.SEVERAL  # Python has a module of that name
     inside = GROUP.replace("    dist", "    os.environ['CUDA_VISIBLE_DEVICES'] = '0'\n    dist")

@@ -71,12 +71,14 @@ def start_of(project: Project, program: SourceModule) -> Start:
 
 def _start_of(project: Project, program: SourceModule) -> Start:
     names = script_names(program.path)
-    if _is_on_one_device(program) or any(_is_on_one_device(m) for m in _imported(project, program)):
+    if _is_on_one_device(program):
         return Start.ONE
     own = [s for s in starts(project) if s.script in names and s.path in ("", program.path)]
     launched = [s.script for s in starts(project) if s.several]
     if any(s.several for s in own) or any(other_starts(project, n) for n in names):
         return Start.SEVERAL
+    if any(_is_on_one_device(m) for m in _imported(project, program)):
+        return Start.ONE
     best = Start.ONE
     spread = False
     for number, (module, scope) in enumerate(_reached(project, program), 1):
