@@ -10,6 +10,7 @@ from codemods.analysis.distribution import is_test_module
 from codemods.analysis.ranks.unset_fields import Unset, unset_fields
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, Edit, Evidence, Finding, InsertAfter
+from codemods.imports import plan_plain
 from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.source import SourceModule
@@ -107,12 +108,11 @@ class NumberOfOneLauncher(DdpCodemod):
 def _repair(module: SourceModule, found: Unset) -> tuple[list[Edit], str]:
     given = _variable(module, found)
     end = found.arm[-1]
-    if not given or not module.is_whole(end) or "os" not in module.imports:
+    planned = plan_plain(module, "os") if given and module.is_whole(end) else None
+    if planned is None:
         return [], f"set `{found.field}` in every branch, or leave it to the environment (`env://` reads RANK and WORLD_SIZE)"
-    return (
-        [InsertAfter(module.path, module.span(end), f'{found.field} = int(os.environ["{given}"])')],
-        f"assumes that the launcher of this branch sets {given} for each process",
-    )
+    set_here = InsertAfter(module.path, module.span(end), f'{found.field} = int({planned.name}.environ["{given}"])')
+    return [*planned.edits, set_here], f"assumes that the launcher of this branch sets {given} for each process"
 
 
 def _variable(module: SourceModule, found: Unset) -> str:

@@ -201,15 +201,14 @@ def _evidence(found: Handover) -> Iterator[Evidence]:
     for way in found.ways:
         yield Evidence("static", f"{_called(way.module, way.call)} leads there", way.module.path, way.call.lineno)
     if found.through is not None:
-        module, statement = found.through
-        head = _short(module.text_of(statement).splitlines()[0])
-        yield Evidence("static", f"`{head}` leads there", module.path, statement.lineno)
+        module, call = found.through
+        yield Evidence("static", f"{_called(module, call)} leads there", module.path, line_of(call))
     yield Evidence("static", f"{_called(use.module, use.call)} on every rank", use.module.path, line_of(use.call))
 
 
 def _pauses(found: Handover) -> Iterator[Evidence]:
     """`time.sleep(5)` behind the write, in its function."""
-    module, end = found.module, found.through[1].lineno if found.through is not None else line_of(found.use.call)
+    module, end = found.module, line_of(found.through[1] if found.through is not None else found.use.call)
     for call in module.calls_named("sleep"):
         if found.anchor.lineno < call.lineno < end and module.function_of(call) is found.function and is_pause(module, call):
             yield Evidence("static", f"`{_short(module.text_of(call))}` waits for no rank", module.path, call.lineno)

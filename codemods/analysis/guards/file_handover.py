@@ -19,6 +19,7 @@ from codemods.analysis.files.file_flow import (
     steps_in,
 )
 from codemods.analysis.files.file_paths import forms, names_in, outside
+from codemods.analysis.guards.leading_calls import is_all_of, leading_to
 from codemods.analysis.ranks.collectives import trainer_of
 from codemods.analysis.ranks.in_turn import in_turn
 from codemods.analysis.ranks.rank_guards import Guard, Ranks, guards_over, ranks_at, speaks_of_ranks, split_of
@@ -57,8 +58,8 @@ class Handover:
     """anchor: the statement behind which somebody should wait, in `module`; a guard, or a call whose function is guarded inside.
 
     ranks: who writes. ways: the calls that lead from the anchor's function to the one where the use is seen, innermost first.
-    in_branch: the use stands in the other branch of the guard itself. through: the statement whose calls lead to the use, where
-    it stands in another function.
+    in_branch: the use stands in the other branch of the guard itself. through: the call that leads to the use, where it stands in
+    another function.
     """
 
     module: SourceModule
@@ -68,7 +69,7 @@ class Handover:
     use: Use
     ways: tuple[CallSite, ...] = ()
     in_branch: bool = False
-    through: tuple[SourceModule, ast.stmt] | None = None
+    through: tuple[SourceModule, ast.expr] | None = None
 
     @property
     def function(self) -> FunctionNode | None:
@@ -109,17 +110,10 @@ def _places(project: Project, module: SourceModule) -> _Places:
         if guard is None or not (writes := _writes(project, module, call)):
             continue
         statement = _anchor(module, guard)
-        whole = function if guard.kind in ("exit", "decorator") or _is_all_of(function, statement) else None
+        whole = function if guard.kind in ("exit", "decorator") or is_all_of(function, statement) else None
         if statement is not None:
             found.setdefault((statement, whole), (guard.ranks, []))[1].extend(writes)
     return found
-
-
-def _is_all_of(function: FunctionNode | None, statement: ast.stmt | None) -> bool:
-    """True for `def save_on_master(*args): if is_main(): torch.save(*args)`: who calls it has to wait."""
-    body = function.body if function is not None else []
-    said = isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant) if body else False
-    return body[1 if said else 0 :] == [statement] and not getattr(statement, "orelse", None)
 
 
 def _outermost(project: Project, module: SourceModule, call: ast.Call) -> Guard | None:
@@ -281,10 +275,8 @@ def _follow(
         if outcome is _WAITED:
             return None
         if isinstance(outcome, tuple):
-            inside = any(n is outcome[1].call for n in walk(statement))
-            return Handover(
-                module, anchor, Ranks.ZERO, *outcome, ways, through=None if inside else (module, statement)
-            )
+            leading = leading_to(project, module, statement, outcome[1].call)
+            return Handover(module, anchor, Ranks.ZERO, *outcome, ways, through=leading)
         if isinstance(statement, ast.Return):
             returned = statement.value
         stored = {n.id for n in walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, (ast.Store, ast.Del))}
