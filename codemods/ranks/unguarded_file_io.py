@@ -485,9 +485,18 @@ def _for_some(project: Project, effect: Effect) -> bool:
 
 
 def _handle_of(module: SourceModule, call: ast.Call) -> list[ast.Call]:
-    """What opened the handle that a line is printed to."""
-    given = (k.value for k in call.keywords if k.arg == "file" and isinstance(k.value, ast.Name))
-    return [v for handle in given for v in assigned(module, handle, dotted(handle)) if isinstance(v, ast.Call)]
+    """What opened the handle that a line is printed to, that is written to, or that a `dump` is handed."""
+    own = [call.func.value] if isinstance(call.func, ast.Attribute) else []
+    given = (*own, *call.args, *(k.value for k in call.keywords if k.arg == "file"))
+    return [opened for handle in given if isinstance(handle, ast.Name) for opened in _opening(module, handle)]
+
+
+def _opening(module: SourceModule, handle: ast.Name) -> Iterator[ast.Call]:
+    yield from (v for v in assigned(module, handle, handle.id) if isinstance(v, ast.Call))
+    for up in module.ancestors(handle):
+        for item in up.items if isinstance(up, (ast.With, ast.AsyncWith)) else ():
+            if dotted(item.optional_vars) == handle.id and isinstance(item.context_expr, ast.Call):
+                yield item.context_expr
 
 
 def _is_of_a_rank(project: Project, module: SourceModule, path: ast.expr) -> bool:
