@@ -1092,7 +1092,7 @@ class Recorder:
     def __init__(self, folder, rank):
         self.file = folder + "/loss_" + str(NAMED) + ".txt"
 
-    def record(self, loss):
+    def write_loss(self, loss):
         with open(self.file, "a") as out:
             out.write(str(loss))
 """
@@ -1105,7 +1105,7 @@ from recorder import Recorder
 def main(rank, folder):
     dist.init_process_group("nccl", rank=rank, world_size=2)
     recorder = Recorder(folder, rank)
-    recorder.record(dist.get_world_size())
+    recorder.write_loss(dist.get_world_size())
     if rank == 0:
         print("done")
 
