@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_module
 from codemods.analysis.files.file_calls import Act
+from codemods.analysis.files.built_by_others import built_by_others
 from codemods.analysis.files.filled_on_demand import filled_on_demand
 from codemods.analysis.guards.barrier_spelling import barrier_for
 from codemods.analysis.guards.before_group import group_comes_later
@@ -77,6 +78,7 @@ class MissingBarrier(DdpCodemod):
       wrapper, `prepare`, a file lock, a loop that sleeps, and calls whose names say that they wait or train count as one.
     - Says nothing where the path holds the rank, has got another value in between, or is used under a rank test too.
     - Says nothing where every rank makes the same folder, or writes the same file, for itself before it is used.
+    - Says nothing of a cache that the other ranks ask for, and make for themselves where it is not there.
     - Says nothing inside `main_process_first()` and the like, whose end is a barrier.
     - Says nothing where the guard's function is itself called under a rank test.
     - Says nothing of what a hook writes and another hook reads: what Lightning does in between is not in the project.
@@ -114,6 +116,8 @@ class MissingBarrier(DdpCodemod):
                 continue
             if any(cache.write.call is found.write.call for cache in filled_on_demand(project, found.write.module)):
                 continue  # whoever asks for it may make it for itself: DDP307 tells of these
+            if found.use.module is found.write.module and built_by_others(found.use.module, found.use.call, found.write.call):
+                continue
             yield self._told(project, found)
         for found in filled_by_all(project, module):
             yield self._told(project, found)
