@@ -36,8 +36,9 @@ def answer(source: str) -> bool:
 
 def test_the_other_arm_builds_it() -> None:
     assert answer(CACHED)
-    turned = CACHED.replace("    if args.cached and os.path.isfile(cache):\n        rows = torch.load(cache)\n    else:", "    if not ISFILE:")
-    turned = turned.replace("ISFILE", "os.path.isfile(cache)").replace("    return", "    else:\n        rows = torch.load(cache)\n    return")
+    read, arm = "        rows = torch.load(cache)\n", "    if args.cached and os.path.isfile(cache):\n"
+    turned = CACHED.replace(arm + read + "    else:", "    if not os.path.isfile(cache):")
+    turned = turned.replace("    return", f"    else:\n{read}    return")
     assert answer(turned)
 
 

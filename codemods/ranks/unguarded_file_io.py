@@ -26,6 +26,7 @@ from codemods.analysis.files.paths_given_out import given_out
 from codemods.analysis.files.save_judgement import Judgement
 from codemods.analysis.files.save_repairs import holds_save
 from codemods.analysis.files.scratch_files import OF_ONE_PROCESS, is_scratch
+from codemods.analysis.files.source_copies import copies_source
 from codemods.analysis.files.told_files import advice_for, is_above_the_start, message_of, short
 from codemods.analysis.files.written_saves import is_of_saves
 from codemods.analysis.guards.before_group import group_comes_later, is_of_group
@@ -152,6 +153,7 @@ class UnguardedFileIo(DdpCodemod):
     that suffix on every rank, which may be this one; in a cache or a temporary folder, which each node may have for itself.
 
     ## Refuses
+    - Copies of the program's own source (`shutil.copy(__file__, folder)`): the same bytes, which no run reads. Silent.
     - Paths that name the rank or the process, and what stands in a loop over the rank's own share: each rank's own file; paths
       below the `log_dir` of a logger of Lightning that numbers its folders: each process may have a number of its own.
       So are paths made of what a `DistributedSampler` draws, or of an item of a loader that has one.
@@ -228,7 +230,7 @@ class UnguardedFileIo(DdpCodemod):
         lines = self._told_lines(module, project)
         seen: set[tuple[str, int]] = set()
         for found in files_of_all(project, module):
-            if self._is_of_a_hook(project, found):
+            if self._is_of_a_hook(project, found) or copies_source(found.home, found.file.call):
                 continue  # looked at above, with the whole of its class
             place = found.module.path, found.at.lineno
             if found.file.call.lineno in lines or place in seen or self._is_told_with_a_caller(project, found):
@@ -473,12 +475,17 @@ def _files(project: Project, module: SourceModule, output: tuple[Effect, ...]) -
 
 
 def _for_some(project: Project, effect: Effect) -> bool:
-    """True for what a test in its own function keeps from most ranks, a handle that is None there, and for a rank's own path."""
+    """True for what a test in its own function keeps from most ranks, a handle that is None there, and for a rank's own path.
+
+    Also for a copy of the program's source, which nobody misses and no rank reads.
+    """
     home = project.module(effect.path)
     calls = [c for c in home.nodes(ast.Call) if c.lineno == effect.line] if home is not None else []
     if home is None or not calls:
         return False
     if is_for_some(project, home, calls[0]) or is_never_asked_for(project, home, calls[0]):
+        return True
+    if any(copies_source(home, c) for c in calls):
         return True
     paths = [f.path for c in calls for opened in (c, *_handle_of(home, c)) if (f := file_call(home, opened)) is not None]
     return any(_is_of_a_rank(project, home, p) or _is_given_own(project, home, p) for p in paths)

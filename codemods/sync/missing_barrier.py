@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_module
-from codemods.analysis.files.file_calls import Act
 from codemods.analysis.files.built_by_others import built_by_others
+from codemods.analysis.files.file_calls import Act
 from codemods.analysis.files.filled_on_demand import filled_on_demand
 from codemods.analysis.guards.barrier_spelling import barrier_for
 from codemods.analysis.guards.before_group import group_comes_later
