@@ -251,8 +251,9 @@ LOCAL = (
 
 
 def test_a_state_that_local_rank_zero_saves_after_it_was_loaded() -> None:
-    check_transformed(WrongRank, LOCAL, LOCAL.replace("local_process_index", "process_index"), unsafe=True)
-    check_nothing(WrongRank, LOCAL + "    state.load(args.out)\n")
+    nodes = {"README.md": "accelerate launch --num_machines 2 train.py\n"}
+    check_transformed(WrongRank, LOCAL, LOCAL.replace("local_process_index", "process_index"), unsafe=True, files=nodes)
+    check_nothing(WrongRank, LOCAL + "    state.load(args.out)\n", files=nodes)
 
 
 @pytest.mark.parametrize("hook", ["validation_step", "test_step", "predict_step"])

@@ -172,10 +172,12 @@ def test_the_time_that_a_step_takes(name: str, shown: str, found: int) -> None:
     ("body", "found"),
     [
         ("print('the settings are kept')\njson.dump(args.all, open('all.json', 'w'))", 0),
-        ("path = args.out + '/all.pt'\nargs.more()\ntorch.save(args.all, path)\nprint('saved')", 0),
+        ("path = args.out + '/all.pt'\nargs.more()\ntorch.save(args.all, path)\nprint('saved to', path)", 0),
         ("print('the settings are kept')\nif rank == 0:\n    json.dump(args.all, open('all.json', 'w'))", 1),
-        ("print('the folder is made')\nos.makedirs(args.out, exist_ok=True)\nargs.more()", 1),
-        ("print('it begins')\nargs.a()\nargs.b()\nargs.c()\nargs.d()\ntorch.save(args.all, 'all.pt')", 1),
+        ("print('the files are kept')\nos.makedirs(args.out, exist_ok=True)\nargs.more()", 1),
+        ("print('saving')\nos.makedirs(args.out)\nnet = args.net.module if hasattr(args.net, 'module') else args.net\n"
+         "net.save_pretrained(args.out)", 0),
+        ("print('saving')\nargs.more()\ntorch.save(args.all, 'all.pt')", 1),
         ("print('kept')\ntorch.save(args.all, f'all{rank}.pt')", 1),
     ],
 )
@@ -191,4 +193,4 @@ def test_a_line_beside_a_call_that_writes() -> None:
 def test_a_line_beside_a_whole_training() -> None:
     steps = "    path.step()\n" * 70
     tools = {"tools.py": f"import torch\n\n\ndef train(path):\n{steps}    torch.save(path.state, 'a.pt')\n"}
-    assert lines("from tools import train\nprint('it begins')\ntrain(args.path)", tools) == 1
+    assert lines("from tools import train\nprint('it is built')\ntrain(args.path)", tools) == 1

@@ -204,3 +204,30 @@ def test_scripts_of_one_name_are_told_apart_by_where_their_commands_stand() -> N
     other = {"big/train.py": joins, "big/run.sh": "torchrun --nproc_per_node=8 train.py\n", "misc.py": GROUP}
     assert start(joins, {**other, "run.sh": "torchrun --nproc_per_node=1 train.py\n"}) is Start.OPEN
     assert start(joins, {**other, "run.sh": "cd small\ntorchrun --nproc_per_node=8 train.py\n"}) is Start.SEVERAL
+
+
+def test_devices_that_an_imported_file_leaves() -> None:
+    joins = f"from misc import init_distributed_mode\n\ndef main():\n    init_distributed_mode(1)\n{MAIN}"
+    pin = "import os\nos.environ['CUDA_VISIBLE_DEVICES'] = '{}'\n"
+    assert start(joins, {"misc.py": pin.format("0") + GROUP}) is Start.ONE
+    assert start(joins, {"misc.py": pin.format("0,1") + GROUP}) is Start.SEVERAL
+    command = {"misc.py": pin.format("0") + GROUP, "run.sh": "torchrun --nproc_per_node=2 train.py\n"}
+    assert start(joins, command) is Start.SEVERAL  # the devices may have been asked for above
+    clock = {"misc.py": f"import time\n{GROUP}", "time.py": pin.format("0")}
+    assert start(joins, clock) is Start.SEVERAL  # Python has a module of that name
+    inside = GROUP.replace("    dist", "    os.environ['CUDA_VISIBLE_DEVICES'] = '0'\n    dist")
+    assert start(joins, {"misc.py": "import os\n" + inside}) is Start.SEVERAL
+
+
+@pytest.mark.parametrize(
+    ("inner", "text", "expected"),
+    [
+        (GROUP, "python train.py", Start.OPEN),
+        (GROUP, "", Start.SEVERAL),
+        (GROUP + "\ndef go():\n    mp.spawn(init_distributed_mode)\n", "python train.py", Start.SEVERAL),
+        ("def go():\n    pass\n", "", Start.OPEN),
+    ],
+)
+def test_a_program_that_makes_its_parts_by_name(inner: str, text: str, expected: Start) -> None:
+    source = f"import importlib\n\ndef main():\n    importlib.import_module(name).run()\n{MAIN}"
+    assert start(source, {"nets/run.py": inner, "README.md": text}) is expected

@@ -1,11 +1,12 @@
-"""DDP202 leaves files below a folder that Lightning numbers for each process."""
+"""DDP202 leaves files below a folder that Lightning numbers, and says that what each rank has of its own is gathered first."""
 
 from __future__ import annotations
 
 import pytest
 
+from codemods.analysis.output.rank_data import rank_local
 from codemods.ranks.unguarded_file_io import UnguardedFileIo
-from ddpfix.testing import check_nothing, findings_of
+from ddpfix.testing import check_nothing, findings_of, project_of
 
 SCRIPT = """\
 import json
@@ -85,3 +86,68 @@ class Run(pl.LightningModule):
 """
     check_nothing(UnguardedFileIo, source.format("self.board.log_dir"))
     assert findings_of(UnguardedFileIo, source.format("self.best.folder"))
+
+
+EVALUATION = """\
+import numpy as np
+import torch.distributed as dist
+
+
+def evaluate(net, loader, args):
+    rank = dist.get_rank()
+    rows = []
+    for batch in {over}:
+        rows.append(net(batch).score)
+    {more}
+    np.savetxt("rows.txt", rows)
+    if rank == 0:
+        args.note()
+
+
+def main(args):
+    dist.init_process_group("nccl")
+    evaluate(make(), loader_of(args), args)
+
+
+if __name__ == "__main__":
+    main(read())
+"""
+
+
+def test_rows_of_the_batches_of_each_rank_are_gathered_first() -> None:
+    (found,) = findings_of(UnguardedFileIo, EVALUATION.format(over="loader", more="pass"))
+    assert "the loop in line 8 fills `rows` batch by batch" in found.reason
+    assert found.fix is None
+    for over, more in (("args.names", "pass"), ("loader", "rows = gather(rows)")):
+        (found,) = findings_of(UnguardedFileIo, EVALUATION.format(over=over, more=more))
+        assert "batch by batch" not in (found.reason or "")
+
+
+NET = """\
+import json
+
+import lightning.pytorch as pl
+
+
+class Net(pl.LightningModule):
+    def test_step(self, batch, i):
+        self.{called}(self(batch), batch)
+
+    def count(self, made, wanted):
+        self.losses.append((made - wanted).mean())
+
+    def on_test_end(self):
+        self.losses = sorted(self.losses)
+        mean = sum(self.losses) / len(self.losses)
+        with open("mean.json", "w") as f:
+            json.dump(mean, f)
+"""
+
+
+def test_what_a_method_of_a_step_fills() -> None:
+    for called, own in (("count", "`self.losses` is filled in Net.count with what this rank has seen"), ("show", "")):
+        project = project_of(NET.format(called=called))
+        module = project.module("module.py")
+        assert module is not None
+        (hook,) = (f for f in module.functions if f.name == "on_test_end")
+        assert rank_local(project, module, hook, hook.body) == own

@@ -22,12 +22,13 @@ from codemods.analysis.files.filled_on_demand import filled_on_demand, is_asked_
 from codemods.analysis.files.never_true import is_never_asked_for
 from codemods.analysis.files.open_files import goes_into_open_files
 from codemods.analysis.files.own_paths import given_to, is_named_by_rank, is_own_path
+from codemods.analysis.files.own_results import filled_by_batches
 from codemods.analysis.files.paths_given_out import given_out
 from codemods.analysis.files.save_judgement import Judgement
 from codemods.analysis.files.save_repairs import holds_save
 from codemods.analysis.files.scratch_files import OF_ONE_PROCESS, is_scratch
 from codemods.analysis.files.source_copies import copies_source
-from codemods.analysis.files.told_files import advice_for, is_above_the_start, message_of, short
+from codemods.analysis.files.told_files import advice_for, gathered_first, is_above_the_start, message_of, short
 from codemods.analysis.files.written_saves import is_of_saves
 from codemods.analysis.guards.before_group import group_comes_later, is_of_group
 from codemods.analysis.guards.file_handover import Write, first_use
@@ -384,6 +385,8 @@ class UnguardedFileIo(DdpCodemod):
             body = function.body if function.name in _HOOKS else list(run.statements)
             if own := rank_local(project, module, function, body):
                 return f"{own}: rank 0 alone would lose the other ranks' part; gather it on every rank, then write"
+            if filled := filled_by_batches(((module, run.first),)):
+                return gathered_first(filled)
             if out := given_out(function, paths):
                 return f"whoever gets `{out}` may read the file, on every rank: let rank 0 write it, with a barrier behind it"
         if opened := emptied_above(module, run.statements):

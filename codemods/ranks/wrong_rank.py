@@ -10,7 +10,8 @@ from codemods.analysis.frameworks import transformers_pin
 from codemods.analysis.guards.before_group import group_comes_later, is_of_group
 from codemods.analysis.guards.global_rank_at import global_test
 from codemods.analysis.guards.local_guards import local_guard
-from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.job_files.documented_starts import starts
+from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.output.early_ranks import is_asked_too_early
 from codemods.analysis.output.file_readers import reader_on_every_rank, suffixes
 from codemods.analysis.output.natures import values_of
@@ -103,7 +104,8 @@ class WrongRank(DdpCodemod):
     - Files where no global rank is at hand, and the file does not use torch.distributed.
     - Devices and files of a project that joins its processes at its own machine, starts them there itself by the launcher, or
       numbers all of them by their place on it (`init_process_group(rank=local_rank)` beside no size of all machines).
-    - Files of a project that asserts both ranks to be the same, or that nowhere speaks of more than one node.
+    - Files of a project that asserts both ranks to be the same, or whose commands are of one node; where there are no
+      commands, of one that has no global rank at hand beside the local one (Accelerate, Lightning and transformers have both).
     - Places that no program of the project comes to.
     - The global rank that goes on under the name `local_rank` (`args.local_rank = local_rank`), where something else than a
       device reads that name: told, for the name has to be bound to the local rank, and the other place asks for the global one.
@@ -191,8 +193,8 @@ class WrongRank(DdpCodemod):
         whole = global_test(project, module, node, found.operand, holds=found.holds)
         if whole is None or is_run_by_nobody(project, module, node):
             return None
-        if not names_nodes(project):
-            return None
+        if not names_nodes(project) and (starts(project) or not _has_both_ranks(module, whole[1])):
+            return None  # its commands are of one node
         what = " ".join(found.step.module.text_of(found.step.call).split())
         message = f"local rank 0 of every node comes here, and `{_short(what)}` {found.does} what the nodes share"
         edits: list[Edit] = [ReplaceExpression(module.path, module.span(whole[0]), whole[1])]
@@ -226,6 +228,18 @@ class WrongRank(DdpCodemod):
         reason = f"assumes that the other ranks do not read what is written: {reader} reads such a file" if reader else ""
         evidence = [Evidence("static", "no file of the project makes a process group", module.path, node.lineno)]
         return self.finding(module, node, message, level=level, edits=edits, reason=reason, evidence=evidence)
+
+
+def _has_both_ranks(module: SourceModule, test: str) -> bool:
+    """True where the place has both ranks: whoever tells them apart may run it on several nodes.
+
+    By a member of an object that tells both itself, or by a name for the global rank beside that for the local one.
+    """
+    if last(test) in ("rank", "global_rank", "world_rank") and test.removeprefix("self.").isidentifier():
+        return True
+    if test.endswith((".is_main_process", ".is_world_process_zero", ".process_index")):
+        return True
+    return test.endswith(".global_rank") and any(family(name) == "lightning" for name in module.imported_modules)
 
 
 def _local_test(test: ast.expr) -> ast.expr | None:

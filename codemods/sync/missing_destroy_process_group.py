@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from codemods.analysis.distribution import is_test_file, is_test_module
 from codemods.analysis.frameworks import torch_pin
 from codemods.analysis.guards.entry_points import EXITS, Entry, entries, group_name, main_block, starts_group
+from codemods.analysis.loading.endless_streams import trains_for_ever
 from codemods.analysis.names import dotted, family, last
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, Edit, Evidence, Finding, InsertAfter, InsertBefore
@@ -76,6 +77,7 @@ class MissingDestroyProcessGroup(DdpCodemod):
     - Says nothing where the pins, or a README's list of versions, allow no torch that warns (2.4), and of ways to the start whose
       calls do not fit the functions.
     - Says nothing where somebody in the repository destroys a group.
+    - Says nothing of a training over a stream that begins anew for ever (`WebDataset(…, resampled=True)`) and is bounded nowhere.
     - Says nothing of a group whose backend is written down and is not NCCL (`"gloo"`, `"mpi"`).
     - Says nothing where no script is seen to run it: a library leaves the group to whoever started it.
     - Says nothing in files that use Lightning, Accelerate, DeepSpeed or Ray, which own the group.
@@ -98,6 +100,8 @@ class MissingDestroyProcessGroup(DdpCodemod):
         if _is_older(project, module):
             return
         for start, entry in project.memo("group entries", lambda: _starts(project)):
+            if trains_for_ever(project, entry.module.path):
+                continue  # it is ended from outside
             if start[0].path == module.path and not _is_owned(entry.module):
                 yield self._told(project, *start, entry)
 

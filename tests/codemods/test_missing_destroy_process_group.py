@@ -256,3 +256,32 @@ def test_a_torch_that_the_readme_lists() -> None:
     assert findings_of(RULE, source, {"README.md": listed.format("2.5.1")})
     assert findings_of(RULE, source, {"README.md": listed.format("1.7.0"), "requirements.txt": "torch>=2.4\n"})
     assert findings_of(RULE, source, {"README.md": "It ran with torch==1.7.0 once.\n"})
+
+
+STREAM = """\
+import torch.distributed as dist
+import webdataset as wds
+
+
+def main():
+    dist.init_process_group("nccl")
+    data = wds.WebDataset(urls, {given}).decode("pil"){more}
+    for batch in data:
+        train(batch)
+        {step}
+
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+def test_a_stream_that_never_ends() -> None:
+    check_nothing(RULE, STREAM.format(given="resampled=True", more="", step="pass"))
+    for given, more, step in (
+        ("shardshuffle=True", "", "pass"),
+        ("resampled=True", ".with_epoch(1000)", "pass"),
+        ("resampled=True", "", "if done(batch):\n            break"),
+        ("resampled=True", "", "count(max_steps)"),
+    ):
+        assert findings_of(RULE, STREAM.format(given=given, more=more, step=step))

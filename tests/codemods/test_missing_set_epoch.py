@@ -171,7 +171,7 @@ def test_somebody_else_calls_it() -> None:
 
 def test_another_script_with_a_sampler_of_its_own_counts_for_itself() -> None:
     other = {"other.py": 'def main(s):\n    s.set_epoch(1)\n\nif __name__ == "__main__":\n    main(1)\n'}
-    started = '\n\nif __name__ == "__main__":\n    torch.distributed.init_process_group("nccl")\n    train(*parts())\n'
+    started = '\n\nif __name__ == "__main__":\n    import torch\n    torch.distributed.init_process_group()\n    train(*made())\n'
     after = script(*loop("for epoch in range(3):", "sampler.set_epoch(epoch)")) + started
     check_transformed(MissingSetEpoch, script(*loop()) + started, after, files=other)
 
@@ -458,7 +458,7 @@ def test_a_bar_over_a_parameter_and_a_method_of_that_name() -> None:
 
 
 def test_a_bar_has_no_sampler() -> None:
-    made = ("loader = DataLoader(data, sampler=DistributedSampler(data))", "loader = tqdm(loader)")
+    made = ("loader = DataLoader(data, sampler=DistributedSampler(data))", "from tqdm import tqdm", "loader = tqdm(loader)")
     check_told(MissingSetEpoch, script(*loop(), made=made), reason="the loader has no name at this loop")
 
 

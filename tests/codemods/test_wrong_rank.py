@@ -232,11 +232,12 @@ def main(args, rows):
 )
 def test_the_main_process_of_a_node(body: str) -> None:
     given, wanted = "accelerator.is_local_main_process", "accelerator.is_main_process"
-    nodes = {"README.md": "accelerate launch --num_machines 2 module.py\n"}
-    check_transformed(WrongRank, ACCELERATE.format(given, body), ACCELERATE.format(wanted, body), unsafe=True, files=nodes)
+    for text in ("", "accelerate launch --num_machines 2 module.py\n"):
+        files = {"README.md": text}
+        check_transformed(WrongRank, ACCELERATE.format(given, body), ACCELERATE.format(wanted, body), unsafe=True, files=files)
     dialogue = "How many different machines will you use (use more than 1 for multi-node training)? [1]: 1\n"
-    for text in ("", dialogue, "Run it on one GPU.\n"):
-        check_nothing(WrongRank, ACCELERATE.format(given, body), files={"README.md": text})
+    for text in ("", dialogue):
+        check_nothing(WrongRank, ACCELERATE.format(given, body), files={"README.md": f"accelerate launch module.py\n{text}"})
 
 
 @pytest.mark.parametrize("body", ["print(rows)", "shutil.rmtree(args.cache_dir)", "rows.show()"])

@@ -7,7 +7,7 @@ import ast
 from codemods.analysis.files.file_calls import Act
 from codemods.analysis.files.files_of_all import FileOfAll
 from codemods.analysis.files.filled_on_demand import is_asked_for
-from codemods.analysis.files.own_results import filled_by_batches
+from codemods.analysis.files.own_results import Filled, filled_by_batches
 from codemods.analysis.files.scratch_files import OF_ONE_PROCESS, is_scratch
 from codemods.analysis.files.taken_away import puts_up_with_it
 from codemods.analysis.files.tests_at_hand import test_at_hand
@@ -37,15 +37,19 @@ def message_of(found: FileOfAll) -> str:
     return f"{who} writes `{what}`: the ranks overwrite each other's output"
 
 
+def gathered_first(own: Filled) -> str:
+    return (
+        f"the loop in line {own.line} fills `{own.name}` batch by batch, which may be this rank's share alone: gather the "
+        "parts first (`all_gather_object`) and let rank 0 write them, or put the rank into the name"
+    )
+
+
 def advice_for(project: Project, found: FileOfAll) -> str:
     """What to write, for no test is sure at the place itself."""
     if is_scratch(found.home, found.file.call, found.file.path):
         return OF_ONE_PROCESS
     if not found.removes and (own := filled_by_batches(found.way.frames)) is not None:
-        return (
-            f"the loop in line {own.line} fills `{own.name}` batch by batch, which may be this rank's share alone: gather the "
-            "parts first (`all_gather_object`) and let rank 0 write them, or put the rank into the name"
-        )
+        return gathered_first(own)
     read = "and put a barrier behind it" if found.removes else "with a barrier behind it if another rank reads the file"
     if over := group_is_over(project, found.way.frames):
         return f"{over} has destroyed the process group above: keep the rank in a name before that, and write on rank 0 alone"

@@ -1,31 +1,54 @@
-"""Lines beside a file that every rank writes: the file is the error there, and a guard round the line alone would hide it."""
+"""Lines that speak of a file which every rank writes beside them: the file is the error, a guard round the line would hide it."""
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from codemods.analysis.call_graph import called_function
+from codemods.analysis.names import dotted
 from codemods.analysis.output.effects import Effect, Kind, effects_of
 from codemods.analysis.output.output_runs import Run, makes_folder
 from codemods.analysis.ranks.rank_guards import ranks_at
+from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.source import SourceModule, walk
 
-_NEAR = 3  # statements between the line and what it speaks of
+_SPOKEN = late(
+    r"\b(?:sav(?:e|es|ed|ing)|writ(?:e|es|ing|ten)|wrote|stor(?:e|es|ed|ing)|dump\w*|buil[dt]\w*|export\w*|creat(?:e|ed|ing)|"
+    r"generat(?:e|ed|ing)|checkpoints?|files?|keeps?|kept|convert(?:ed|ing)?)\b", re.IGNORECASE,
+)  # fmt: skip
 _LONGEST = 60  # lines of a function that does nothing but write: a whole training writes somewhere, too
 
 
 def stands_beside_files(project: Project, module: SourceModule, run: Run) -> bool:
-    """True where a statement near by, in the same block, writes a file on every rank."""
+    """True where the lines speak of a file, and the statement above or below them writes one on every rank.
+
+    Folders, names and other lines may stand in between.
+    """
+    if not any(_SPOKEN.search(text) for s in run.statements for text in _texts(s)):
+        return False
     block = module.block_of(run.first)
     places = [i for i, s in enumerate(block) if s is run.first or s is run.last]
-    beside = block[max(places[0] - _NEAR, 0) : places[0]] + block[places[-1] + 1 : places[-1] + 1 + _NEAR]
-    return any(_writes(project, module, statement) for statement in beside)
+    above = next((s for s in reversed(block[: places[0]]) if not _is_passed(module, s)), None)
+    below = next((s for s in block[places[-1] + 1 :] if not _is_passed(module, s)), None)
+    return any(s is not None and _writes(project, module, s) for s in (above, below))
+
+
+def _texts(statement: ast.stmt) -> Iterator[str]:
+    return (n.value for n in walk(statement) if isinstance(n, ast.Constant) and isinstance(n.value, str))
+
+
+def _is_passed(module: SourceModule, statement: ast.stmt) -> bool:
+    if isinstance(statement, ast.Assign):
+        return not any(isinstance(n, ast.Call) and dotted(n.func) not in ("hasattr", "getattr") for n in walk(statement.value))
+    said = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) and dotted(statement.value.func) == "print"
+    return said or makes_folder(module, statement)
 
 
 def _writes(project: Project, module: SourceModule, statement: ast.stmt) -> bool:
-    if makes_folder(module, statement) or ranks_at(module, statement, project=project).some:
+    if ranks_at(module, statement, project=project).some:
         return False
     written = [e for e in effects_of(project, module, [statement]).of(Kind.FILE) if not e.guarded and not e.own]
     if not written:

@@ -74,15 +74,21 @@ def _lightning_modules(project: Project, attribute: str) -> list[tuple[SourceMod
 
 
 def _filled(attribute: str, homes: Iterable[tuple[SourceModule, ast.ClassDef]], name: str) -> str:
-    """Where `self.attribute` is filled or set by a function that sees batches."""
+    """Where `self.attribute` is filled or set by a function that sees batches, or by a method that it calls."""
     for module, home in homes:
-        for function in home.body:
-            if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)) or not sees_batches(function):
-                continue
+        methods = [f for f in home.body if isinstance(f, (ast.FunctionDef, ast.AsyncFunctionDef))]
+        seeing = [f for f in methods if sees_batches(f)]
+        called = {last(dotted(n.func)) for f in seeing for n in walk(f) if isinstance(n, ast.Call) and _is_of_self(n)}
+        for function in (*seeing, *(f for f in methods if f.name in called and not sees_batches(f))):
             for node in walk(function):
                 if _changes(node, f"self.{attribute}") and not _counts_alike(module, node):
                     return f"`{name}` is filled in {home.name}.{function.name} with what this rank has seen"
     return ""
+
+
+def _is_of_self(call: ast.Call) -> bool:
+    name = dotted(call.func)
+    return name == f"self.{last(name)}"
 
 
 def _counts_alike(module: SourceModule, node: ast.AST) -> bool:

@@ -6,13 +6,16 @@ Mention is no start: a script that imports `init_distributed` and never calls it
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Iterator
 from enum import IntEnum
+from posixpath import basename
 
 from codemods.analysis.call_graph import find_function
 from codemods.analysis.class_index import class_facts, find_class, local_class
 from codemods.analysis.functions import functions_by_name
 from codemods.analysis.job_files.documented_starts import other_starts, script_names, starts
+from codemods.analysis.loading.same_program import whole_program
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.ranks.one_device import has_one_device
 from codemods.late_pattern import late
@@ -32,6 +35,7 @@ _NAME = late(rf"(?:{_CALLED})$")
 _START = late(
     rf"\b(?:{_CALLED}|Accelerator|PartialState|hvd\.init|idist\.\w+|deepspeed\.initialize|MPI\.COMM_WORLD)\b".encode()
 )
+_SPAWNS = late(rb"\b(?:spawn|start_processes|\w+_launcher|elastic_launch|LightningLite|Fabric|Torch(?:Trainer|Distributor))\(")
 _STARTS = late(r"spawn|start_processes|launch|LightningCLI|LightningLite|Fabric|TorchTrainer|TorchDistributor")  # by itself
 _DOTTED = late(r"(?:hvd\.init|horovod\.\w+\.init|idist\.\w+|ignite\.distributed\.\w+|deepspeed\.\w+|.*MPI\.COMM_WORLD.*)$")
 _VARIABLES = frozenset({"RANK", "LOCAL_RANK", "WORLD_SIZE", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK"})
@@ -73,6 +77,8 @@ def _start_of(project: Project, program: SourceModule) -> Start:
     launched = [s.script for s in starts(project) if s.several]
     if any(s.several for s in own) or any(other_starts(project, n) for n in names):
         return Start.SEVERAL
+    if any(_is_on_one_device(m) for m in _imported(project, program)):
+        return Start.ONE
     best = Start.ONE
     for number, (module, scope) in enumerate(_reached(project, program), 1):
         best = max(best, _start_in(project, module, scope), Start.ONE if number < _MOST else Start.OPEN)
@@ -88,6 +94,17 @@ def _start_of(project: Project, program: SourceModule) -> Start:
 def _is_on_one_device(program: SourceModule) -> bool:
     """True where the file leaves its process one GPU, whatever the launcher says: ranks would share it, and NCCL refuses."""
     return program.holds(b"CUDA_VISIBLE_DEVICES") and _ONE_DEVICE.search(program.data) is not None
+
+
+def _imported(project: Project, program: SourceModule) -> Iterator[SourceModule]:
+    """The files that the program imports, as far as they say which devices there are."""
+    for path in sorted(whole_program(project, program.path) - {program.path}):
+        if basename(path).removesuffix(".py") in sys.stdlib_module_names:
+            continue  # `import time` means another one
+        if b"CUDA_VISIBLE_DEVICES" in (project.read(path) or b""):
+            module = project.module(path)
+            if module is not None:
+                yield module
 
 
 def _start_in(project: Project, module: SourceModule, scope: ast.AST) -> Start:
@@ -168,8 +185,10 @@ def _start_by_text(project: Project) -> Start:
         named = project.files_containing(b"Trainer", kinds=(".yaml", ".yml"))
         if any(b"lightning" in (project.read(p) or b"") for p in named):
             return Start.SEVERAL
-        inner = (p for p in project.python_files if b"__main__" not in (project.read(p) or b""))
-        return Start.SEVERAL if any(_START.search(project.read(p) or b"") for p in inner) else Start.OPEN
+        inner = [project.read(p) or b"" for p in project.python_files if b"__main__" not in (project.read(p) or b"")]
+        if any(_SPAWNS.search(data) for data in inner):
+            return Start.SEVERAL
+        return Start.JOINS if any(_START.search(data) for data in inner) else Start.OPEN
 
     return project.keep("start by text", build)
 
