@@ -52,8 +52,8 @@ def test_a_rank_may_not_come_here_or_log_another_key(lines: tuple[str, ...], rea
 @pytest.mark.parametrize(
     ("lines", "reason"),
     [
-        (("cer = torchmetrics.text.CharErrorRate()", 'self.log("val/cer", cer(texts, words))'), "never moved to the device: NCCL"),
-        (('self.log("val/cer", torchmetrics.text.CharErrorRate()(texts, words))',), "never moved to the device: NCCL"),
+        (("cer = torchmetrics.text.CharErrorRate()", 'self.log("val/cer", cer(texts, words))'), "never moved to the device"),
+        (('self.log("val/cer", torchmetrics.text.CharErrorRate()(texts, words))',), "never moved to the device"),
         (('self.log("val/wer", torchmetrics.functional.text.word_error_rate(texts, words))',), "of texts, on the CPU: NCCL"),
     ],
 )

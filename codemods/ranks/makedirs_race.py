@@ -22,7 +22,7 @@ from codemods.analysis.ranks.one_device import names_nodes
 from codemods.analysis.ranks.rank_guards import Ranks
 from codemods.analysis.ranks.reach import called_by_framework, ranks_reaching
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
-from codemods.analysis.ranks.uses import CallSite, calls_of, uses_of
+from codemods.analysis.ranks.uses import CallSite, calls_of, constructions, uses_of
 from codemods.analysis.variance.analysis import variance
 from codemods.analysis.variance.values import Cause
 from codemods.codemod import DdpCodemod
@@ -204,7 +204,7 @@ class MakedirsRace(DdpCodemod):
         shown = evidence or borrowed
         if shown is None or ranks_reaching(project, module, call).some or is_of_the_starter(project, module, call):
             return None
-        if is_for_some(project, module, call):
+        if is_for_some(project, module, call) or _is_made_by_one(project, module, call):
             return None
         if borrowed and (_asks_for_rank(module, call) or (imported and not _is_asked_for(project, module, call))):
             return None
@@ -252,6 +252,18 @@ class MakedirsRace(DdpCodemod):
         assumes = "os.mkdir has no exist_ok; os.makedirs also creates missing parents, which is assumed to be welcome"
         unsafe = Applicability.UNSAFE
         return self.finding(module, call, message, level=unsafe, edits=edits, evidence=[shown], reason=assumes)
+
+
+def _is_made_by_one(project: Project, module: SourceModule, call: ast.Call) -> bool:
+    """True in the constructor of an object that only one rank makes, or a program of one process."""
+    function, owner = module.function_of(call), module.class_of(call)
+    if function is None or owner is None or function.name != "__init__":
+        return False
+    made = constructions(project, module, owner)
+    sites = made.outside_tests().calls if made is not None else ()
+    return bool(sites) and all(
+        ranks_reaching(project, s.module, s.call).some or is_run_by_nobody(project, s.module, s.call) for s in sites
+    )
 
 
 def _is_handed_round(project: Project, module: SourceModule, call: ast.Call) -> bool:

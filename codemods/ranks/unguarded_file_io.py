@@ -28,6 +28,7 @@ from codemods.analysis.files.paths_given_out import given_out
 from codemods.analysis.files.save_judgement import Judgement
 from codemods.analysis.files.save_repairs import holds_save
 from codemods.analysis.files.scratch_files import OF_ONE_PROCESS, is_scratch
+from codemods.analysis.files.source_copies import copies_source
 from codemods.analysis.files.told_files import advice_for, gathered_first, is_above_the_start, message_of, short
 from codemods.analysis.files.written_saves import is_of_saves
 from codemods.analysis.guards.before_group import group_comes_later, is_of_group
@@ -154,6 +155,7 @@ class UnguardedFileIo(DdpCodemod):
     that suffix on every rank, which may be this one; in a cache or a temporary folder, which each node may have for itself.
 
     ## Refuses
+    - Copies of the program's own source (`shutil.copy(__file__, folder)`): the same bytes, which no run reads. Silent.
     - Paths that name the rank or the process, and what stands in a loop over the rank's own share: each rank's own file; paths
       below the `log_dir` of a logger of Lightning that numbers its folders: each process may have a number of its own.
       So are paths made of what a `DistributedSampler` draws, or of an item of a loader that has one.
@@ -232,7 +234,7 @@ class UnguardedFileIo(DdpCodemod):
         for found in files_of_all(project, module):
             if holds_own(project, found.home, iter([found.file.call])):
                 continue  # DDP211 tells of it
-            if self._is_of_a_hook(project, found):
+            if self._is_of_a_hook(project, found) or copies_source(found.home, found.file.call):
                 continue  # looked at above, with the whole of its class
             place = found.module.path, found.at.lineno
             if found.file.call.lineno in lines or place in seen or self._is_told_with_a_caller(project, found):
@@ -481,21 +483,35 @@ def _files(project: Project, module: SourceModule, output: tuple[Effect, ...]) -
 
 
 def _for_some(project: Project, effect: Effect) -> bool:
-    """True for what a test in its own function keeps from most ranks, a handle that is None there, and for a rank's own path."""
+    """True for what a test in its own function keeps from most ranks, a handle that is None there, and for a rank's own path.
+
+    Also for a copy of the program's source, which nobody misses and no rank reads.
+    """
     home = project.module(effect.path)
     calls = [c for c in home.nodes(ast.Call) if c.lineno == effect.line] if home is not None else []
     if home is None or not calls:
         return False
     if is_for_some(project, home, calls[0]) or is_never_asked_for(project, home, calls[0]):
         return True
+    if any(copies_source(home, c) for c in calls):
+        return True
     paths = [f.path for c in calls for opened in (c, *_handle_of(home, c)) if (f := file_call(home, opened)) is not None]
     return any(_is_of_a_rank(project, home, p) or _is_given_own(project, home, p) for p in paths)
 
 
 def _handle_of(module: SourceModule, call: ast.Call) -> list[ast.Call]:
-    """What opened the handle that a line is printed to."""
-    given = (k.value for k in call.keywords if k.arg == "file" and isinstance(k.value, ast.Name))
-    return [v for handle in given for v in assigned(module, handle, dotted(handle)) if isinstance(v, ast.Call)]
+    """What opened the handle that a line is printed to, that is written to, or that a `dump` is handed."""
+    own = [call.func.value] if isinstance(call.func, ast.Attribute) else []
+    given = (*own, *call.args, *(k.value for k in call.keywords if k.arg == "file"))
+    return [opened for handle in given if isinstance(handle, ast.Name) for opened in _opening(module, handle)]
+
+
+def _opening(module: SourceModule, handle: ast.Name) -> Iterator[ast.Call]:
+    yield from (v for v in assigned(module, handle, handle.id) if isinstance(v, ast.Call))
+    for up in module.ancestors(handle):
+        for item in up.items if isinstance(up, (ast.With, ast.AsyncWith)) else ():
+            if dotted(item.optional_vars) == handle.id and isinstance(item.context_expr, ast.Call):
+                yield item.context_expr
 
 
 def _is_of_a_rank(project: Project, module: SourceModule, path: ast.expr) -> bool:

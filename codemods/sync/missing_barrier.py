@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_module
+from codemods.analysis.files.built_by_others import built_by_others
 from codemods.analysis.files.file_calls import Act
 from codemods.analysis.files.file_flow import is_pause
 from codemods.analysis.files.filled_on_demand import filled_on_demand
@@ -79,6 +80,7 @@ class MissingBarrier(DdpCodemod):
       A `time.sleep(5)` outside of a loop counts as none: it is no measure of how long rank 0 takes.
     - Says nothing where the path holds the rank, has got another value in between, or is used under a rank test too.
     - Says nothing where every rank makes the same folder, or writes the same file, for itself before it is used.
+    - Says nothing of a cache that the other ranks ask for, and make for themselves where it is not there.
     - Says nothing inside `main_process_first()` and the like, whose end is a barrier.
     - Says nothing where the guard's function is itself called under a rank test.
     - Says nothing of what a hook writes and another hook reads: what Lightning does in between is not in the project.
@@ -116,6 +118,8 @@ class MissingBarrier(DdpCodemod):
                 continue
             if any(cache.write.call is found.write.call for cache in filled_on_demand(project, found.write.module)):
                 continue  # whoever asks for it may make it for itself: DDP307 tells of these
+            if found.use.module is found.write.module and built_by_others(found.use.module, found.use.call, found.write.call):
+                continue
             yield self._told(project, found)
         for found in filled_by_all(project, module):
             yield self._told(project, found)

@@ -787,3 +787,38 @@ def test_a_program_that_joins_nobody() -> None:
     check_nothing(MakedirsRace, OF_MPI.format(start="    print(args)"), files=MPI)
     alone = OF_MPI.format(start="    if args.join:\n        return\n    print(dist_util.__doc__)")
     check_nothing(MakedirsRace, alone, files=MPI)
+LOGGER = """
+import os
+
+
+class Logger:
+    def __init__(self, folder):
+        if not os.path.exists(folder):
+            os.mkdir(folder)
+        self.folder = folder
+"""
+STARTED = """
+import torch.distributed as dist
+import torch.multiprocessing as mp
+from module import Logger
+
+
+def main(rank, world):
+    dist.init_process_group("nccl", rank=rank, world_size=world)
+    is_main = rank == 0
+    if is_main:
+        log = Logger("out")
+
+
+if __name__ == "__main__":
+    mp.spawn(main, args=(2,), nprocs=2)
+"""
+
+
+def test_a_folder_of_an_object_that_one_rank_makes() -> None:
+    alone = "from module import Logger\n\n\ndef main():\n    Logger('tests')\n\n\nif __name__ == '__main__':\n    main()\n"
+    check_nothing(MakedirsRace, LOGGER, files={"train.py": STARTED})
+    check_nothing(MakedirsRace, LOGGER, files={"train.py": STARTED, "report.py": alone})
+    every = STARTED.replace("    if is_main:\n        log", "    log")
+    assert findings_of(MakedirsRace, LOGGER, {"train.py": every})
+    assert findings_of(MakedirsRace, LOGGER, {"train.py": STARTED, "again.py": every})

@@ -1085,3 +1085,70 @@ def test_files_that_the_ranks_share_out_by_what_is_there(skip: str) -> None:
 )
 def test_files_that_every_rank_writes_are_told(skip: str) -> None:
     assert findings_of(UnguardedFileIo, SHARED_OUT.replace("SKIP", skip))
+
+
+RECORDER = """
+class Recorder:
+    def __init__(self, folder, rank):
+        self.file = folder + "/loss_" + str(NAMED) + ".txt"
+
+    def write_loss(self, loss):
+        with open(self.file, "a") as out:
+            out.write(str(loss))
+"""
+RECORDED = """
+import torch.distributed as dist
+import torch.multiprocessing as mp
+from recorder import Recorder
+
+
+def main(rank, folder):
+    dist.init_process_group("nccl", rank=rank, world_size=2)
+    recorder = Recorder(folder, rank)
+    recorder.write_loss(dist.get_world_size())
+    if rank == 0:
+        print("done")
+
+
+if __name__ == "__main__":
+    mp.spawn(main, args=("out",), nprocs=2)
+"""
+
+
+def test_the_handle_of_a_file_of_the_rank_that_another_file_opens() -> None:
+    check_nothing(UnguardedFileIo, RECORDED, files={"recorder.py": RECORDER.replace("NAMED", "rank")})
+    assert findings_of(UnguardedFileIo, RECORDED, {"recorder.py": RECORDER.replace("NAMED", "len(folder)")})
+
+
+COPIES = """
+import inspect
+import os
+import shutil
+import sys
+
+import torch.distributed as dist
+import torch.multiprocessing as mp
+from net import Net
+
+
+def main(rank, folder):
+    dist.init_process_group("nccl", rank=rank, world_size=2)
+    shutil.copy(SOURCE, folder)
+
+
+if __name__ == "__main__":
+    mp.spawn(main, args=("out",), nprocs=2)
+"""
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["__file__", "os.path.abspath(__file__)", "inspect.getfile(Net)", "'./a.py'", "sys.argv[0]", "os.path.join('a', 'net.py')"],
+)
+def test_copies_of_the_source_beside_the_results(source: str) -> None:
+    check_nothing(UnguardedFileIo, COPIES.replace("SOURCE", source))
+
+
+@pytest.mark.parametrize("source", ["'rows.csv'", "os.path.join(folder, 'last.pt')", "sys.argv[1]"])
+def test_copies_of_other_files_are_told(source: str) -> None:
+    assert findings_of(UnguardedFileIo, COPIES.replace("SOURCE", source))
