@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from codemods.metrics.running_sum_reduced_again import RunningSumReducedAgain
-from ddpfix.testing import check_nothing, check_told
+from ddpfix.testing import check_nothing, check_told, findings_of
 
 RULE = RunningSumReducedAgain
 HEAD = "import torch\nimport torch.distributed as dist\nfrom torch.nn.parallel import DistributedDataParallel\n\n\n"
@@ -44,7 +44,9 @@ def test_a_sum_that_is_reduced_in_each_round(lines: tuple[str, ...]) -> None:
 
 def test_two_sums_at_once() -> None:
     lines = ("hits += model(x)", "seen += len(x)", "hits, seen = reduce_sum(hits), reduce_sum(seen)", "print(hits / seen)")
-    check_told(RULE, program(*lines, above="hits, seen = torch.zeros(1), torch.zeros(1)"), reason=WHY)
+    source = program(*lines, above="hits, seen = torch.zeros(1), torch.zeros(1)")
+    assert "`hits` and `seen`" in check_told(RULE, source, reason=WHY).message
+    assert len(findings_of(RULE, source)) == 1, "one statement is one thing to tell"
 
 
 def test_the_accelerator_sums_by_itself() -> None:
