@@ -85,14 +85,13 @@ class RunningSumReducedAgain(DdpCodemod):
             if is_run_by_nobody(project, module, found.reduction):
                 continue
             names = " and ".join(f"`{s.name}`" for s in sums)
-            one = len(sums) == 1
+            makes, them = ("becomes the sum", "it") if len(sums) == 1 else ("become sums", "them")
             yield self.finding(
                 module, found.reduction,
-                f"{names} {'becomes the sum' if one else 'become sums'} of all ranks here, and the loop adds to {'it' if one else 'them'} "
-                f"and sums {'it' if one else 'them'} over the ranks again: what is in {'it' if one else 'them'} is multiplied by the "
-                "number of processes in each round",
+                f"{names} {makes} of all ranks here, and the loop adds to {them} and sums {them} over the ranks again: what is "
+                f"in {them} is multiplied by the number of processes in each round",
                 evidence=[Evidence("static", f"the loop adds to `{s.name}` here", module.path, s.added.lineno) for s in sums],
-                reason=f"reduce a copy (`{found.name}.clone()`) and go on with the own sum, or set it to zero behind each reduction",
+                reason=f"reduce a copy (`{found.name}.clone()`) and go on with the own sum, or set it to zero each time",
             )  # fmt: skip
 
 

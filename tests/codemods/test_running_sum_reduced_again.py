@@ -10,7 +10,8 @@ from ddpfix.testing import check_nothing, check_told, findings_of
 RULE = RunningSumReducedAgain
 HEAD = "import torch\nimport torch.distributed as dist\nfrom torch.nn.parallel import DistributedDataParallel\n\n\n"
 HELPERS = (
-    "def reduce_sum(x):\n    if not dist.is_initialized():\n        return x\n    x = x.clone()\n    dist.all_reduce(x)\n    return x\n\n\n"
+    "def reduce_sum(x):\n    if not dist.is_initialized():\n        return x\n"
+    "    x = x.clone()\n    dist.all_reduce(x)\n    return x\n\n\n"
     "def reduce_mean(x):\n    x = x.clone()\n    dist.all_reduce(x)\n    return x / dist.get_world_size()\n\n\n"
 )
 WHY = "go on with the own sum"
@@ -18,7 +19,8 @@ WHY = "go on with the own sum"
 
 def program(*lines: str, above: str = "total = torch.zeros(1)", head: str = HEAD) -> str:
     body = "".join(f"        {line}\n" for line in lines)
-    return f"{head}{HELPERS}def train(model, loader, args):\n    dist.init_process_group('nccl')\n    {above}\n    for x in loader:\n{body}"
+    start = "def train(model, loader, args):\n    dist.init_process_group('nccl')\n"
+    return f"{head}{HELPERS}{start}    {above}\n    for x in loader:\n{body}"
 
 
 def test_the_example_of_the_documentation() -> None:
@@ -86,7 +88,8 @@ def test_a_sum_that_is_reduced_behind_the_loop() -> None:
 
 def test_a_sum_of_each_epoch() -> None:
     source = (
-        f"{HEAD}def train(model, loader):\n    dist.init_process_group('nccl')\n    for epoch in range(3):\n        total = torch.zeros(1)\n"
+        f"{HEAD}def train(model, loader):\n    dist.init_process_group('nccl')\n    for epoch in range(3):\n"
+        "        total = torch.zeros(1)\n"
         "        for x in loader:\n            total += model(x)\n        dist.all_reduce(total)\n"
     )
     check_nothing(RULE, source)

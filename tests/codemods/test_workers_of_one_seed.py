@@ -87,15 +87,15 @@ def test_a_data_set_that_seeds_its_worker() -> None:
 
 
 def test_a_transform_of_another_file() -> None:
-    files = {"crops.py": "import numpy as np\n\n\nclass Crop:\n    def __call__(self, x):\n        return x[np.random.randint(3):]\n"}
+    crop = "class Crop:\n    def __call__(self, x):\n        return x[np.random.randint(3):]\n"
+    files = {"crops.py": f"import numpy as np\n\n\n{crop}"}
     source = program("np.random.seed(worker_id)", "0").replace("import numpy", "from crops import Crop\nimport numpy")
     check_told(RULE, source, reason=WHY, files=files)
 
 
 def test_a_function_that_gives_the_function() -> None:
-    source = program("pass").replace(
-        "def main(", "def seeding(seed):\n    def init(worker_id):\n        np.random.seed(seed)\n\n    return init\n\n\ndef main("
-    )
+    seeding = "def seeding(seed):\n    def init(worker_id):\n        np.random.seed(seed)\n\n    return init\n\n\n"
+    source = program("pass").replace("def main(", f"{seeding}def main(")
     check_told(RULE, source.replace("worker_init_fn=seed_worker", "worker_init_fn=seeding(3)"), reason=WHY)
 
 

@@ -18,7 +18,7 @@ from codemods.source import FunctionNode, SourceModule, walk
 
 _SEEDS = frozenset({"random.seed", "numpy.random.seed", "torch.manual_seed", "torch.random.manual_seed"})
 # What stands for the numbers that torch gives each worker, for those of the process, or for a clock.
-_OWN = frozenset({"initial_seed", "seed", "get_state", "getstate", "get_rng_state", "time", "time_ns", "now", "urandom", "getpid"})
+_OWN = frozenset({"initial_seed", "seed", "get_state", "getstate", "get_rng_state", "time", "now", "urandom", "getpid"})
 _INFO = "get_worker_info"
 _DRAWS = (b"random.", b"torch.rand")
 _NO_DRAW = frozenset({"seed", "manual_seed", "initial_seed", "get_state", "set_state", "getstate", "setstate", "get_rng_state"})
@@ -117,13 +117,18 @@ def _is_own(project: Project, site: FunctionSite, value: ast.expr, seen: set[str
     for node in walk(value):
         if isinstance(node, ast.Call) and last(dotted(node.func)) in _OWN:
             return True
-        if isinstance(node, ast.Attribute) and ("rank" in node.attr.lower() or node.attr == "seed" and _INFO in site.module.text_of(site.node)):
+        if isinstance(node, ast.Attribute) and ("rank" in node.attr.lower() or _is_seed_of_info(site, node)):
             return True
         if isinstance(node, ast.Name) and node.id not in seen:
             seen.add(node.id)
             if "rank" in node.id.lower() or any(_is_own(project, site, v, seen) for v in _given(site, node)):
                 return True
     return False
+
+
+def _is_seed_of_info(site: FunctionSite, node: ast.Attribute) -> bool:
+    """True for `get_worker_info().seed`, which torch has drawn."""
+    return node.attr == "seed" and _INFO in site.module.text_of(site.node)
 
 
 def _names(site: FunctionSite, value: ast.expr, number: str) -> bool:
