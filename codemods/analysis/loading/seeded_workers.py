@@ -72,9 +72,15 @@ def _of_loader(project: Project, deal: Deal) -> Iterator[tuple[FunctionSite, str
 
 def _of_items(project: Project, deal: Deal) -> Iterator[tuple[FunctionSite, str]]:
     """`__getitem__` that seeds a worker once by its number: `seed(torch.utils.data.get_worker_info().id)`."""
-    found = class_facts(project, deal.site.module, deal.site.node).method("__getitem__")
-    if found is not None and found[0].module.holds(_INFO.encode()):
-        yield FunctionSite(found[0].module, found[1]), ""
+    facts = class_facts(project, deal.site.module, deal.site.node)
+    found = facts.method("__getitem__")
+    if found is None or not found[0].module.holds(_INFO.encode()):
+        return
+    yield FunctionSite(found[0].module, found[1]), ""
+    called = {dotted(c.func) for c in walk(found[1]) if isinstance(c, ast.Call)}
+    for name in sorted(c.removeprefix("self.") for c in called if c.startswith("self.") and c.count(".") == 1):
+        if (own := facts.method(name)) is not None:
+            yield FunctionSite(own[0].module, own[1]), ""
 
 
 def _first(function: FunctionNode) -> str:
