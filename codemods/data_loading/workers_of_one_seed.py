@@ -95,12 +95,12 @@ class WorkersOfOneSeed(DdpCodemod):
     ```
 
     ## Safety
-    There is no fix: where every rank seeds torch alike, `torch.initial_seed()` is the same on all of them as well, and the rank has
-    to be added.
+    There is no fix: where every rank seeds torch alike, `torch.initial_seed()` is the same on all of them as well, and the rank
+    has to be added.
 
     ## Refuses
-    - Says nothing of a seed that takes torch's own (`torch.initial_seed()`, `get_worker_info().seed`), the state of the process, a
-      clock, or the rank by any name.
+    - Says nothing of a seed that takes torch's own (`torch.initial_seed()`, `get_worker_info().seed`), the state of the process,
+      a clock, or the rank by any name.
     - Says nothing where no draw of a data set or of a transform in the files that it imports is seen.
     - Says nothing of a loader of Lightning, which may seed the workers itself, and of one that no training goes through.
     - Says nothing of a function that is put together (`partial(seed_worker, rank=rank)`).
@@ -136,8 +136,8 @@ class WorkersOfOneSeed(DdpCodemod):
                 Evidence("static", f"`{what}` draws for each sample", found.draw_in.path, found.draw.lineno),
                 Evidence("static", "the ranks share the samples of this loader", loader.module.path, loader.call.lineno),
             ],
-            reason="seed by `torch.initial_seed() % 2**32`, which torch draws for each worker, and add the rank where all ranks seed torch "
-            "alike",
+            reason="seed by `torch.initial_seed() % 2**32`, which torch draws for each worker, and add the rank where all "
+            "ranks seed torch alike",
         )  # fmt: skip
 
 

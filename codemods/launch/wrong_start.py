@@ -20,8 +20,8 @@ class WrongStart(DdpCodemod):
 
     ## What it does
     Finds `mp.spawn(worker, args=(count))` and `Process(target=worker, args=(count))` of a rank, where the brackets make no tuple
-    and `count` is a number or what `parse_args()` gives, and writes `(count,)`. Finds a tuple that holds more or fewer arguments than
-    the worker takes. Finds `nprocs=` that is a product with the number of nodes.
+    and `count` is a number or what `parse_args()` gives, and writes `(count,)`. Finds a tuple that holds more or fewer arguments
+    than the worker takes. Finds `nprocs=` that is a product with the number of nodes.
 
     ## Why it matters
     The first two end every start with a TypeError; they stand for months in the branch for several GPUs, which nobody has run.
@@ -119,8 +119,8 @@ class WrongStart(DdpCodemod):
         text = module.text_of(start.given)
         return self.finding(
             module, start.given,
-            f"`{text}` counts the processes of all nodes, and `spawn` starts them all on this one: on two nodes each has twice as many "
-            "processes as GPUs",
+            f"`{text}` counts the processes of all nodes, and `spawn` starts them all on this one: on two nodes each has twice "
+            "as many processes as GPUs",
             evidence=[Evidence("static", "`nprocs` is the number of processes to start here", module.path, start.given.lineno)],
             reason="start the processes of one node, and give each the rank `node_rank * processes_per_node + index`",
         )  # fmt: skip

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from codemods.analysis.averages.again import sums_reduced_again
+from codemods.analysis.averages.again import ReducedAgain, sums_reduced_again
 from codemods.analysis.distribution import is_test_module
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
 from codemods.codemod import DdpCodemod
@@ -80,13 +80,24 @@ class RunningSumReducedAgain(DdpCodemod):
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_module(module):
             return
-        for found in sums_reduced_again(project, module):
+        for sums in _by_statement(module, sums_reduced_again(project, module)):
+            found = sums[0]
             if is_run_by_nobody(project, module, found.reduction):
                 continue
+            names = " and ".join(f"`{s.name}`" for s in sums)
+            makes, them = ("becomes the sum", "it") if len(sums) == 1 else ("become sums", "them")
             yield self.finding(
                 module, found.reduction,
-                f"`{found.name}` becomes the sum of all ranks here, and the loop adds to it and sums it over the ranks again: what "
-                "is in it is multiplied by the number of processes in each round",
-                evidence=[Evidence("static", "the loop adds to it here", module.path, found.added.lineno)],
-                reason=f"reduce a copy (`{found.name}.clone()`) and go on with the own sum, or set it to zero behind each reduction",
+                f"{names} {makes} of all ranks here, and the loop adds to {them} and sums {them} over the ranks again: what is "
+                f"in {them} is multiplied by the number of processes in each round",
+                evidence=[Evidence("static", f"the loop adds to `{s.name}` here", module.path, s.added.lineno) for s in sums],
+                reason=f"reduce a copy (`{found.name}.clone()`) and go on with the own sum, or set it to zero each time",
             )  # fmt: skip
+
+
+def _by_statement(module: SourceModule, found: Iterable[ReducedAgain]) -> list[list[ReducedAgain]]:
+    """Sums that one statement reduces are one thing to tell."""
+    by: dict[int, list[ReducedAgain]] = {}
+    for one in found:
+        by.setdefault(id(module.statement_of(one.reduction)), []).append(one)
+    return list(by.values())

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_module, may_show_ranks, ranks_in_file, ranks_in_importers
+from codemods.analysis.ranks.asked_by_callers import asked_by_callers
 from codemods.analysis.wrapped.behind_training import is_behind_training
 from codemods.analysis.wrapped.left_modes import LeftMode, left_modes
 from codemods.analysis.wrapped.own_files import restored_from_own_files
@@ -166,6 +167,8 @@ class RankLocalTrainingState(DdpCodemod):
         shown = [Evidence("static", f"`{_short(module, c.node)}`", module.path, c.node.lineno) for c in found]
         if first.guard is not None:
             shown.insert(0, Evidence("static", "only rank 0 passes the test", module.path, first.guard.line))
+        elif (there := asked_by_callers(project, module, first.node)) is not None:
+            shown.insert(0, Evidence("static", "only rank 0 passes the test in front of this call", *there))
         return self.finding(
             module,
             first.node,

@@ -77,7 +77,8 @@ def test_a_test_in_a_caller_is_told() -> None:
         "def restore(optimizer, state):\n    optimizer.load_state_dict(state)\n\n"
         "def main(optimizer, path):\n    if dist.get_rank() == 0:\n        restore(optimizer, torch.load(path))\n"
     )
-    check_told(RankLocalTrainingState, source, reason="off the way that leads here")
+    found = check_told(RankLocalTrainingState, source, reason="off the way that leads here")
+    assert [e.text for e in found.evidence if "in front of this call" in e.text], "the place of the test is shown"
 
 
 @pytest.mark.parametrize(

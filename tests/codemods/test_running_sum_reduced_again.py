@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 
 from codemods.metrics.running_sum_reduced_again import RunningSumReducedAgain
-from ddpfix.testing import check_nothing, check_told
+from ddpfix.testing import check_nothing, check_told, findings_of
 
 RULE = RunningSumReducedAgain
 HEAD = "import torch\nimport torch.distributed as dist\nfrom torch.nn.parallel import DistributedDataParallel\n\n\n"
 HELPERS = (
-    "def reduce_sum(x):\n    if not dist.is_initialized():\n        return x\n    x = x.clone()\n    dist.all_reduce(x)\n    return x\n\n\n"
+    "def reduce_sum(x):\n    if not dist.is_initialized():\n        return x\n"
+    "    x = x.clone()\n    dist.all_reduce(x)\n    return x\n\n\n"
     "def reduce_mean(x):\n    x = x.clone()\n    dist.all_reduce(x)\n    return x / dist.get_world_size()\n\n\n"
 )
 WHY = "go on with the own sum"
@@ -18,7 +19,8 @@ WHY = "go on with the own sum"
 
 def program(*lines: str, above: str = "total = torch.zeros(1)", head: str = HEAD) -> str:
     body = "".join(f"        {line}\n" for line in lines)
-    return f"{head}{HELPERS}def train(model, loader, args):\n    dist.init_process_group('nccl')\n    {above}\n    for x in loader:\n{body}"
+    start = "def train(model, loader, args):\n    dist.init_process_group('nccl')\n"
+    return f"{head}{HELPERS}{start}    {above}\n    for x in loader:\n{body}"
 
 
 def test_the_example_of_the_documentation() -> None:
@@ -44,7 +46,9 @@ def test_a_sum_that_is_reduced_in_each_round(lines: tuple[str, ...]) -> None:
 
 def test_two_sums_at_once() -> None:
     lines = ("hits += model(x)", "seen += len(x)", "hits, seen = reduce_sum(hits), reduce_sum(seen)", "print(hits / seen)")
-    check_told(RULE, program(*lines, above="hits, seen = torch.zeros(1), torch.zeros(1)"), reason=WHY)
+    source = program(*lines, above="hits, seen = torch.zeros(1), torch.zeros(1)")
+    assert "`hits` and `seen`" in check_told(RULE, source, reason=WHY).message
+    assert len(findings_of(RULE, source)) == 1, "one statement is one thing to tell"
 
 
 def test_the_accelerator_sums_by_itself() -> None:
@@ -84,7 +88,8 @@ def test_a_sum_that_is_reduced_behind_the_loop() -> None:
 
 def test_a_sum_of_each_epoch() -> None:
     source = (
-        f"{HEAD}def train(model, loader):\n    dist.init_process_group('nccl')\n    for epoch in range(3):\n        total = torch.zeros(1)\n"
+        f"{HEAD}def train(model, loader):\n    dist.init_process_group('nccl')\n    for epoch in range(3):\n"
+        "        total = torch.zeros(1)\n"
         "        for x in loader:\n            total += model(x)\n        dist.all_reduce(total)\n"
     )
     check_nothing(RULE, source)

@@ -86,16 +86,27 @@ def test_a_data_set_that_seeds_its_worker() -> None:
     check_nothing(RULE, source.replace("info.id", "info.seed % 2**32"))
 
 
+def test_a_data_set_that_seeds_in_a_method_that_it_calls() -> None:
+    method = (
+        "def read(self, index):\n        info = get_worker_info()\n        if info is not None:\n"
+        "            np.random.seed(info.id)\n        return self.rows[index] + np.random.normal()\n\n"
+        "    def __getitem__(self, index):\n        return self.read(index)"
+    )
+    old = "def __getitem__(self, index):\n        return self.rows[index] + np.random.normal()"
+    source = program("pass").replace(old, method)
+    check_told(RULE, source.replace(", worker_init_fn=seed_worker", ""), reason=WHY)
+
+
 def test_a_transform_of_another_file() -> None:
-    files = {"crops.py": "import numpy as np\n\n\nclass Crop:\n    def __call__(self, x):\n        return x[np.random.randint(3):]\n"}
+    crop = "class Crop:\n    def __call__(self, x):\n        return x[np.random.randint(3):]\n"
+    files = {"crops.py": f"import numpy as np\n\n\n{crop}"}
     source = program("np.random.seed(worker_id)", "0").replace("import numpy", "from crops import Crop\nimport numpy")
     check_told(RULE, source, reason=WHY, files=files)
 
 
 def test_a_function_that_gives_the_function() -> None:
-    source = program("pass").replace(
-        "def main(", "def seeding(seed):\n    def init(worker_id):\n        np.random.seed(seed)\n\n    return init\n\n\ndef main("
-    )
+    seeding = "def seeding(seed):\n    def init(worker_id):\n        np.random.seed(seed)\n\n    return init\n\n\n"
+    source = program("pass").replace("def main(", f"{seeding}def main(")
     check_told(RULE, source.replace("worker_init_fn=seed_worker", "worker_init_fn=seeding(3)"), reason=WHY)
 
 

@@ -30,9 +30,7 @@ def test_the_example_of_the_documentation() -> None:
 )  # fmt: skip
 def test_a_count_in_brackets(start: str) -> None:
     lines = ("count = torch.cuda.device_count()", start)
-    check_transformed(
-        RULE, program(*(x.format("(count)") for x in lines)), program(*(x.format("(count,)") for x in lines))
-    )
+    check_transformed(RULE, program(*(x.format("(count)") for x in lines)), program(*(x.format("(count,)") for x in lines)))
 
 
 @pytest.mark.parametrize(
@@ -133,7 +131,7 @@ def test_the_processes_of_all_nodes(size: str) -> None:
 
 @pytest.mark.parametrize(
     "lines",
-    [("count = torch.cuda.device_count()", "world_size = count * args.nodes", "mp.spawn(worker, nprocs=count, args=(world_size,))"),
+    [("count = len(args.gpus)", "world_size = count * args.nodes", "mp.spawn(worker, nprocs=count, args=(world_size,))"),
      ("world_size = args.gpus * 2", "mp.spawn(worker, nprocs=world_size, args=(world_size,))"),
      ("world_size = args.gpus * args.workers", "mp.spawn(worker, nprocs=world_size, args=(world_size,))")],
 )  # fmt: skip

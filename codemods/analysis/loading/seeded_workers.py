@@ -18,7 +18,7 @@ from codemods.source import FunctionNode, SourceModule, walk
 
 _SEEDS = frozenset({"random.seed", "numpy.random.seed", "torch.manual_seed", "torch.random.manual_seed"})
 # What stands for the numbers that torch gives each worker, for those of the process, or for a clock.
-_OWN = frozenset({"initial_seed", "seed", "get_state", "getstate", "get_rng_state", "time", "time_ns", "now", "urandom", "getpid"})
+_OWN = frozenset({"initial_seed", "seed", "get_state", "getstate", "get_rng_state", "time", "now", "urandom", "getpid"})
 _INFO = "get_worker_info"
 _DRAWS = (b"random.", b"torch.rand")
 _NO_DRAW = frozenset({"seed", "manual_seed", "initial_seed", "get_state", "set_state", "getstate", "setstate", "get_rng_state"})
@@ -72,9 +72,15 @@ def _of_loader(project: Project, deal: Deal) -> Iterator[tuple[FunctionSite, str
 
 def _of_items(project: Project, deal: Deal) -> Iterator[tuple[FunctionSite, str]]:
     """`__getitem__` that seeds a worker once by its number: `seed(torch.utils.data.get_worker_info().id)`."""
-    found = class_facts(project, deal.site.module, deal.site.node).method("__getitem__")
-    if found is not None and found[0].module.holds(_INFO.encode()):
-        yield FunctionSite(found[0].module, found[1]), ""
+    facts = class_facts(project, deal.site.module, deal.site.node)
+    found = facts.method("__getitem__")
+    if found is None or not found[0].module.holds(_INFO.encode()):
+        return
+    yield FunctionSite(found[0].module, found[1]), ""
+    called = {dotted(c.func) for c in walk(found[1]) if isinstance(c, ast.Call)}
+    for name in sorted(c.removeprefix("self.") for c in called if c.startswith("self.") and c.count(".") == 1):
+        if (own := facts.method(name)) is not None:
+            yield FunctionSite(own[0].module, own[1]), ""
 
 
 def _first(function: FunctionNode) -> str:
@@ -117,13 +123,18 @@ def _is_own(project: Project, site: FunctionSite, value: ast.expr, seen: set[str
     for node in walk(value):
         if isinstance(node, ast.Call) and last(dotted(node.func)) in _OWN:
             return True
-        if isinstance(node, ast.Attribute) and ("rank" in node.attr.lower() or node.attr == "seed" and _INFO in site.module.text_of(site.node)):
+        if isinstance(node, ast.Attribute) and ("rank" in node.attr.lower() or _is_seed_of_info(site, node)):
             return True
         if isinstance(node, ast.Name) and node.id not in seen:
             seen.add(node.id)
             if "rank" in node.id.lower() or any(_is_own(project, site, v, seen) for v in _given(site, node)):
                 return True
     return False
+
+
+def _is_seed_of_info(site: FunctionSite, node: ast.Attribute) -> bool:
+    """True for `get_worker_info().seed`, which torch has drawn."""
+    return node.attr == "seed" and _INFO in site.module.text_of(site.node)
 
 
 def _names(site: FunctionSite, value: ast.expr, number: str) -> bool:

@@ -53,13 +53,14 @@ def _differs(project: Project, module: SourceModule, call: ast.Call) -> bool:
     What the function broadcasts below, or seeds itself above the call, is the same on all ranks.
     """
     function = module.function_of(call)
-    seeds = seeds_of_stream(project, module.path, stream_of(qualified(module, call.func)))
+    stream = stream_of(qualified(module, call.func))
+    seeds = seeds_of_stream(project, module.path, stream)
     if function is not None:
         if any("broadcast" in dotted(c.func) for c in walk(function) if isinstance(c, ast.Call)):
             return False
         near = [s for s in seeds if s.module is module and module.function_of(s.call) is function]
         seeds = tuple(s for s in near if s.call.lineno < call.lineno) or seeds
-    return all(is_of_rank(project, s) for s in seeds) if seeds else not is_seeded(project, stream_of(qualified(module, call.func)))
+    return all(is_of_rank(project, s) for s in seeds) if seeds else not is_seeded(project, stream)
 
 
 def _is_off(project: Project, site: ClassSite, call: ast.Call, loader: Loader) -> bool:

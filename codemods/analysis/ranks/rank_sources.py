@@ -144,7 +144,7 @@ def _item(module: SourceModule, node: ast.Subscript) -> Ranks | None:
     if holder == "environ" and node.slice.value == "RANK":
         return Ranks.ZERO
     if holder not in HOLDERS and holder != "environ":
-        return None
+        return _strong(node.slice.value) if isinstance(node.slice.value, str) else None  # `params["world_rank"]`
     return _environment(module, node, node.slice)
 
 

@@ -7,6 +7,7 @@ import ast
 from codemods.analysis.bindings import Binding, attribute_bindings, bindings_of
 from codemods.analysis.call_graph import FunctionSite, may_speak_of_ranks
 from codemods.analysis.ranks.rank_comparisons import comparison, is_text
+from codemods.analysis.ranks.rank_keys import item_values
 from codemods.analysis.ranks.rank_members import called_sites, end_of, field_bindings, properties, record_values
 from codemods.analysis.ranks.rank_sets import Ranks, Split, both, negated
 from codemods.analysis.ranks.rank_sources import DEPTH, imported_value, low_rank_place, rank_source, shows_processes
@@ -150,6 +151,8 @@ def _conditional(module: SourceModule, test: ast.IfExp, project: Project | None,
 def _flag(module: SourceModule, node: ast.AST, project: Project | None, depth: int) -> Split | None:
     if isinstance(node, ast.Call):
         return _called_flag(module, node, project, depth)
+    if isinstance(node, ast.Subscript):
+        return _item(node, project, depth)
     if not isinstance(node, (ast.Name, ast.Attribute)):
         return None
     if isinstance(node, ast.Name):
@@ -165,6 +168,13 @@ def _flag(module: SourceModule, node: ast.AST, project: Project | None, depth: i
     if any(b.value is None and not b.parameter for b in bound):
         return None
     return _flag_by_name(module, node)
+
+
+def _item(node: ast.Subscript, project: Project | None, depth: int) -> Split | None:
+    """`params["verbose"]`, which the project gives a test of the rank wherever it gives it anything but a constant."""
+    given = [(m, v) for m, v in item_values(project, node) if not isinstance(v, ast.Constant)]
+    found = {split_of(m, v, project, depth + 1) for m, v in given}
+    return found.pop() if len(found) == 1 else None
 
 
 def _member(module: SourceModule, node: ast.Attribute, project: Project | None, depth: int) -> Split | None:

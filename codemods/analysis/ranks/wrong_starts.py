@@ -68,9 +68,7 @@ def _handed(call: ast.Call, name: str, at: int) -> ast.expr | None:
     return named if named is not None else call.args[at] if len(call.args) > at else None
 
 
-def _arguments(
-    project: Project, module: SourceModule, call: ast.Call, given: ast.expr, numbered: bool
-) -> BadStart | None:
+def _arguments(project: Project, module: SourceModule, call: ast.Call, given: ast.expr, numbered: bool) -> BadStart | None:
     target = _handed(call, "fn", 0) if numbered else _handed(call, "target", 1)
     worker = _worker(project, module, target) if target is not None else None
     least, most = _room(worker, numbered) if worker is not None else (0, None)
