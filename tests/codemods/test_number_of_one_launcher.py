@@ -90,3 +90,8 @@ def test_a_number_from_elsewhere() -> None:
     main = "from module import begin\n\n\ndef main(args):\n    args.world_size = 1\n    begin(args)\n"
     check_nothing(RULE, source, files={"main.py": main})
     check_nothing(RULE, source, path="tests/test_run.py")
+
+
+def test_the_caller_in_the_same_file() -> None:
+    before = HEAD + TORCHRUN + SLURM + START + "\n\ndef main(args):\n    begin(args)\n"
+    check_transformed(RULE, before, before.replace(SLURM, SLURM + TASKS), unsafe=True)

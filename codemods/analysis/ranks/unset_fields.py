@@ -130,6 +130,7 @@ def _is_set_elsewhere(
             data = project.read(path) or b""
             if option.search(data) if path.endswith(".py") else key.search(data):
                 return True
+    callers.pop(module.path, None)
     near = [module, *callers.values()]
     if any(key.search(m.data) or re.search(rb"[\"']" + word + rb"[\"']", m.data) for m in near):
         return True
