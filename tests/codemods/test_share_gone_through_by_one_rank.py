@@ -182,3 +182,39 @@ def test_a_number_that_another_finding_tells() -> None:
 
 def test_the_tests_of_a_repository() -> None:
     check_nothing(ShareGoneThroughByOneRank, TRAIN, path="tests/test_train.py")
+
+
+HELPED = """\
+import torch.distributed as dist
+from torch.utils.data import DataLoader, DistributedSampler, RandomSampler, SequentialSampler
+
+
+def data_sampler(data, shuffle, distributed):
+    if distributed:
+        return DistributedSampler(data, shuffle=shuffle)
+    if shuffle:
+        return RandomSampler(data)
+    return SequentialSampler(data)
+
+
+def embed(data, net, write, args):
+    dist.init_process_group("nccl")
+    loader = DataLoader(data, batch_size=4, sampler=data_sampler(data, shuffle=True, distributed=args.distributed))
+    if dist.get_rank() == 0:
+        for batch in loader:
+            write(net(batch))
+"""
+
+
+def test_a_helper_that_is_told_of_the_other_processes() -> None:
+    check_told(ShareGoneThroughByOneRank, HELPED, reason="whole set")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("distributed=args.distributed", "distributed=False"), ("distributed=args.distributed", "distributed=args.shared"),
+     ("if distributed:", "if not distributed:"), ("    if distributed:", "    data = list(data)\n    if distributed:"),
+     ("return DistributedSampler(data, shuffle=shuffle)", "return SequentialSampler(data)")],
+)  # fmt: skip
+def test_a_helper_that_may_give_the_whole_set(old: str, new: str) -> None:
+    check_nothing(ShareGoneThroughByOneRank, HELPED.replace(old, new))

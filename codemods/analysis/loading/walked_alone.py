@@ -15,6 +15,7 @@ from codemods.analysis.accelerators import is_accelerator, made_by
 from codemods.analysis.bindings import Binding, attribute_bindings, bindings_of
 from codemods.analysis.call_graph import FunctionSite, called_function
 from codemods.analysis.loading.origins import origins
+from codemods.analysis.loading.sampler_helpers import is_of_one_process
 from codemods.analysis.loading.samplers import is_distributed_sampler, loader_of, samplers_of
 from codemods.analysis.model.signatures import bind
 from codemods.analysis.names import dotted, last
@@ -258,8 +259,11 @@ def _surely_shared(project: Project, module: SourceModule, loader: ast.expr) -> 
     loaders = [made for o in found if (made := loader_of(o)) is not None]
     if not loaders or len(loaders) != len(found):
         return False
-    samplers = [samplers_of(project, made) for made in loaders]
-    return all(some and all(is_distributed_sampler(project, s) for s in some) for some in samplers)
+    samplers = [(made, samplers_of(project, made)) for made in loaders]
+    return all(
+        some and all(is_distributed_sampler(project, s) or is_of_one_process(project, made, s) for s in some)
+        for made, some in samplers
+    )
 
 
 def _shuffling(module: SourceModule, prepare: ast.Call, loader: ast.expr) -> int:
