@@ -7,7 +7,9 @@ import re
 from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_module
+from codemods.analysis.ranks.run_by_programs import has_programs, is_run_by_nobody
 from codemods.analysis.ranks.unset_fields import Unset, unset_fields
+from codemods.analysis.ranks.uses import uses_of
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, Edit, Evidence, Finding, InsertAfter
 from codemods.imports import plan_plain
@@ -69,6 +71,7 @@ class NumberOfOneLauncher(DdpCodemod):
     repository puts the number into the options. The other branches are left as they are.
 
     ## Refuses
+    - Says nothing of a function that no program of the project calls.
     - Says nothing where an option (`--world-size`), a setting, `setattr`, the caller or any place outside of the branches may
       give the number.
     - Says nothing of a branch that raises, returns or ends, or hands the options to a function.
@@ -89,6 +92,8 @@ class NumberOfOneLauncher(DdpCodemod):
         if is_test_module(module):
             return
         for found in unset_fields(project, module):
+            if is_run_by_nobody(project, module, found.read) or _is_called_by_nobody(project, module, found.read):
+                continue
             edits, reason = _repair(module, found)
             yield self.finding(
                 module,
@@ -103,6 +108,15 @@ class NumberOfOneLauncher(DdpCodemod):
                 ],
                 reason=reason,
             )
+
+
+def _is_called_by_nobody(project: Project, module: SourceModule, node: ast.AST) -> bool:
+    """True in a helper that was brought along with others, and that no program calls."""
+    function = module.function_of(node)
+    if function is None or not has_programs(project):
+        return False
+    used = uses_of(project, module, function).outside_tests()
+    return not used.calls and not used.handed_on and not used.more
 
 
 def _repair(module: SourceModule, found: Unset) -> tuple[list[Edit], str]:

@@ -95,3 +95,18 @@ def test_a_number_from_elsewhere() -> None:
 def test_the_caller_in_the_same_file() -> None:
     before = HEAD + TORCHRUN + SLURM + START + "\n\ndef main(args):\n    begin(args)\n"
     check_transformed(RULE, before, before.replace(SLURM, SLURM + TASKS), unsafe=True)
+
+
+def test_a_setting_of_another_file_and_a_copy_of_the_helper() -> None:
+    source = HEAD + TORCHRUN + SLURM + START
+    check_nothing(RULE, source, files={"config.py": "from yacs.config import CfgNode\n\n_C = CfgNode()\n_C.world_size = 1\n"})
+    copy = {"other.py": source.replace("def begin", "def start")}
+    check_transformed(RULE, source, source.replace(SLURM, SLURM + TASKS), unsafe=True, files=copy)
+
+
+def test_a_helper_that_no_program_calls() -> None:
+    source = HEAD + TORCHRUN + SLURM + START
+    main = "from {} import {}\n\n\nif __name__ == '__main__':\n    {}(parsed())\n"
+    check_nothing(RULE, source, files={"main.py": main.format("other", "run", "run")})
+    called = {"main.py": main.format("module", "begin", "begin")}
+    check_transformed(RULE, source, source.replace(SLURM, SLURM + TASKS), unsafe=True, files=called)

@@ -124,11 +124,15 @@ def _is_set_elsewhere(
         return True
     callers = {s.module.path: s.module for s in calls_of(project, module, function) or ()} if function is not None else {}
     word = re.escape(name.encode()).replace(b"_", b"[-_]")
+    stored_there = re.compile(rb"(?<!self)\." + word + rb"[ \t]*(?::[^=\n]+)?=(?!=)")
     option, key = re.compile(rb"--?" + word + rb"\b"), re.compile(rb"^[ \t]*[\"']?" + word + rb"[\"']?[ \t]*:", re.M)
     for spelled in {name, name.replace("_", "-")}:
         for path in project.files_containing(spelled.encode(), kinds=(".py", ".yaml", ".yml", ".json", ".toml", ".cfg")):
             data = project.read(path) or b""
             if option.search(data) if path.endswith(".py") else key.search(data):
+                return True
+            given = path.endswith(".py") and path != module.path and b"init_process_group(" not in data  # else a copy of this
+            if given and stored_there.search(data):
                 return True
     callers.pop(module.path, None)
     near = [module, *callers.values()]
