@@ -1152,3 +1152,25 @@ def test_copies_of_the_source_beside_the_results(source: str) -> None:
 @pytest.mark.parametrize("source", ["'rows.csv'", "os.path.join(folder, 'last.pt')", "sys.argv[1]"])
 def test_copies_of_other_files_are_told(source: str) -> None:
     assert findings_of(UnguardedFileIo, COPIES.replace("SOURCE", source))
+
+
+METER = """
+class Meter:
+    def __init__(self, names, file=None):
+        self.names = names
+        self.file = file
+
+    def write_line(self, step):
+        if self.file is not None:
+            self.file.write(str(step))
+"""
+
+
+def test_a_handle_that_no_object_is_given() -> None:
+    source = RECORDED.replace("from recorder import Recorder", "from meter import Meter")
+    source = source.replace("Recorder(folder, rank)", "Meter([1]GIVEN)").replace("write_loss(", "write_line(")
+    check_nothing(UnguardedFileIo, source.replace("GIVEN", ""), files={"meter.py": METER})
+    for given in (", open(folder, 'a')", ", file=open(folder, 'a')"):
+        assert findings_of(UnguardedFileIo, source.replace("GIVEN", given), {"meter.py": METER})
+    other = {"meter.py": METER, "more.py": "def put(meter, path):\n    meter.file = open(path)\n"}
+    assert findings_of(UnguardedFileIo, source.replace("GIVEN", ""), other)
