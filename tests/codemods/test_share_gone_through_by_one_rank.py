@@ -213,7 +213,8 @@ def test_a_helper_that_is_told_of_the_other_processes() -> None:
 @pytest.mark.parametrize(
     ("old", "new"),
     [("distributed=args.distributed", "distributed=False"), ("distributed=args.distributed", "distributed=args.shared"),
-     ("if distributed:", "if not distributed:"), ("    if distributed:", "    data = list(data)\n    if distributed:"),
+     ("if distributed:", "if not distributed:"),
+     ("    if distributed:", "    if not shuffle:\n        return SequentialSampler(data)\n    if distributed:"),
      ("return DistributedSampler(data, shuffle=shuffle)", "return SequentialSampler(data)")],
 )  # fmt: skip
 def test_a_helper_that_may_give_the_whole_set(old: str, new: str) -> None:

@@ -22,21 +22,33 @@ def is_of_one_process(project: Project, loader: Loader, sampler: Origin) -> bool
     site = called_function(project, loader.module, asked) if isinstance(asked, ast.Call) else None
     if site is None or not isinstance(asked, ast.Call) or site.module is not sampler.module:
         return False
-    if not any(n is sampler.node for n in walk(site.node)) or (test := _test_of_several(project, site)) is None:
+    if not any(n is sampler.node for n in walk(site.node)) or (found := _arm_of_several(project, site)) is None:
         return False
-    if any(n is sampler.node for s in test.body for n in walk(s)):
+    name, arm = found
+    if any(n is sampler.node for s in arm for n in walk(s)):
         return False
-    given = (bind(site.node, asked, bound=False) or {}).get(test.test.id) if isinstance(test.test, ast.Name) else None
+    given = (bind(site.node, asked, bound=False) or {}).get(name)
     return given is not None and several_processes(loader.module, given) is True
 
 
-def _test_of_several(project: Project, site: FunctionSite) -> ast.If | None:
-    """The first statement of the helper, where it asks a parameter and gives a DistributedSampler."""
-    body = [s for s in site.node.body if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))]
-    first = body[0] if body else None
-    if not isinstance(first, ast.If) or not isinstance(first.test, ast.Name) or len(first.body) != 1:
-        return None
-    end = first.body[0]
-    if not isinstance(end, ast.Return) or end.value is None:
-        return None
-    return first if is_distributed_sampler(project, Origin(site.module, end.value)) else None
+def _arm_of_several(project: Project, site: FunctionSite) -> tuple[str, list[ast.stmt]] | None:
+    """(a parameter, what the helper does where it is true), where it asks for it first and gives a DistributedSampler then."""
+    module = site.module
+    ends = [n for n in walk(site.node) if isinstance(n, ast.Return) and n.value is not None]
+    first = min(ends, key=lambda r: r.lineno, default=None)
+    for end in ends:
+        if end.value is None or not is_distributed_sampler(project, Origin(module, end.value)):
+            continue
+        test = next((up for up in module.ancestors(end) if isinstance(up, (ast.If, ast.For, ast.While, ast.Match))), None)
+        if not isinstance(test, ast.If) or first is None or first.lineno < test.lineno:
+            return None
+        beside = {id(n) for s in module.block_of(test) for n in walk(s)}
+        if any(id(other) not in beside for other in ends):
+            return None  # something round the test gives another sampler
+        asked, turned = test.test, False
+        while isinstance(asked, ast.UnaryOp) and isinstance(asked.op, ast.Not):
+            asked, turned = asked.operand, not turned
+        arm = test.orelse if turned else test.body
+        inside = any(n is end for s in arm for n in walk(s))
+        return (asked.id, arm) if inside and isinstance(asked, ast.Name) else None
+    return None
