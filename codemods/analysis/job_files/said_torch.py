@@ -19,7 +19,7 @@ from codemods.text_file import IMAGE_KINDS, SHELL_KINDS, YAML_KINDS, TextFile
 _LONGEST = 400_000
 _STATED = late(
     r"(?i)(?<![\w.])(?:py)?torch(?:\]\([^)\s]*\))?[\"'`*]*(?:[ \t]+version)?[ \t]*(?P<operator>>=|<=|~=|={1,2}|[><≥≤:(|-])?[ \t]*"
-    r"[\"'`*v]*(?P<version>[012]\.\d+(?:\.\d+)?)(?P<behind>[^\n]{0,24})"
+    r"[\"'`*v]*(?P<version>(?:0\.[1-4]|1\.1?\d|2\.\d\d?)(?!\d)(?:\.\d+)?)(?![\d%x])(?=(?P<behind>[^\n]{0,24}))"
 )
 _OR_LATER = late(r"(?i)[\"'`*)]*\s*(?:\+(?!cu|cpu)|(?:and|or)\s+(?:above|higher|newer|later|up|greater)|(?:to|-|–|~)\s*\d)")
 _AT_LEAST = late(r"(?i)(?:at least|minimum|newer than|later than|above|since|≥|>=?)[^\n]{0,12}$")
