@@ -6,7 +6,6 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_file, is_test_module
-from codemods.analysis.frameworks import torch_pin
 from codemods.analysis.job_files.local_rank_option import (
     PASSED,
     SPELLINGS,
@@ -15,9 +14,9 @@ from codemods.analysis.job_files.local_rank_option import (
     options_of,
     quoted,
 )
-from codemods.analysis.job_files.old_launcher import STARTS_IN, started_with_launcher, states_an_old_torch
+from codemods.analysis.job_files.old_launcher import STARTS_IN, started_with_launcher
+from codemods.analysis.job_files.said_torch import said_torch
 from codemods.analysis.ranks.option_devices import device_by_option
-from codemods.analysis.requirement_files import documents
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression
 from codemods.late_pattern import late
@@ -31,9 +30,9 @@ _REFUSED = (
 )
 _STARTED = (
     "{} (line {}) starts this script with torch.distributed.launch, which passes `--local-rank` since torch 2.0: argparse "
-    "refuses it, and every process ends with \"unrecognized arguments\""
+    'refuses it, and every process ends with "unrecognized arguments"'
 )
-_ASSUMED = "assumes that torch 2 or torchrun starts it: the texts of the repository speak of an older one"
+_PASSES_DASHES = (2, 0)  # torch: the launcher passes `--local-rank`
 _TAKEN_FROM_ENVIRONMENT = late(rb"local_rank[\"'\])]*\s*=[^=\n]*LOCAL_RANK")
 
 
@@ -90,12 +89,13 @@ class LocalRankArgument(DdpCodemod):
     - Says nothing where a file of the repository reads `LOCAL_RANK` into the argument, and in a file that reads it at all, unless
       a command starts it with `torch.distributed.launch` without `--use_env`.
     - Says nothing of `--local-rank` where the repository is started with `torch.distributed.launch`, and never with torchrun.
-    - Says nothing where torch is pinned below 2.0, and in a file of DeepSpeed, whose launcher passes `--local_rank`.
+    - Says nothing where the pins, the texts, the images and the install scripts name no torch from 2.0 on, whose launcher passes
+      `--local_rank` (`PyTorch 1.7.1`, `cudatoolkit=10.1`), and in a file of DeepSpeed, whose launcher passes `--local_rank`.
     - Says nothing where a file beside the parser's starts the group, or the argument is followed, and the project gives the field
       another value (`args.local_rank = gpu`), or spawns its processes.
     - Says nothing of an argument that chooses no device, and of a script that starts no process group, where no command of the
       repository starts it. Says nothing there of a script that passes over unknown arguments.
-    - Takes for unsafe what a text of the repository says to install torch below 2.0 for, and says nothing of a command there.
+    - Takes for unsafe where a torch below 2.0 is named beside one that is, or may be, newer.
     - Tells a call with comments inside, without `type=int`, or whose default is worked out.
 
     ## References
@@ -122,15 +122,16 @@ class LocalRankArgument(DdpCodemod):
         if len(calls) != 1 or PASSED in options_of(calls[0]) or _passes_over(module):
             return
         start = started_with_launcher(project, module)
-        if start is None or _is_old(project, module) or states_an_old_torch(project):
+        if start is None or _is_old(project, module):
             return
+        older = said_torch(project, module).names_below(_PASSES_DASHES)
         edits = _both_spellings(module, calls[0])
         yield self.finding(
             module, calls[0], _STARTED.format(start.path, start.line),
-            level=Applicability.SAFE if edits else Applicability.DISPLAY,
+            level=_level(older) if edits else Applicability.DISPLAY,
             edits=edits,
             evidence=[Evidence("static", f"starts {start.script} with torch.distributed.launch", start.path, start.line)],
-            reason="" if edits else "give the option both spellings, `--local_rank` and `--local-rank`",
+            reason=_assumed(older) if edits else "give the option both spellings, `--local_rank` and `--local-rank`",
         )  # fmt: skip
 
     def _by_device(self, module: SourceModule, project: Project) -> Iterator[Finding]:
@@ -143,19 +144,24 @@ class LocalRankArgument(DdpCodemod):
             if place is None or _is_settled(project, module) or (passed and _is_launched_with_it(project)):
                 return
             edits, reason = from_environment(module, call)
+            older = said_torch(project, module).names_below(_PASSES_DASHES)
             yield self.finding(
                 module, call,
                 _UNHEARD if passed or _passes_over(module) else _REFUSED,
-                level=_level(project) if edits else Applicability.DISPLAY,
+                level=_level(older) if edits else Applicability.DISPLAY,
                 edits=edits,
                 evidence=[Evidence("static", "the GPU is chosen by it", place.module.path, place.node.lineno)],
-                reason=reason or (_ASSUMED if states_an_old_torch(project) else ""),
+                reason=reason or _assumed(older),
             )  # fmt: skip
             return
 
 
-def _level(project: Project) -> Applicability:
-    return Applicability.UNSAFE if states_an_old_torch(project) else Applicability.SAFE
+def _level(older: str) -> Applicability:
+    return Applicability.UNSAFE if older else Applicability.SAFE
+
+
+def _assumed(older: str) -> str:
+    return f"assumes that torch 2 or torchrun starts it: {older} names an older one, beside others" if older else ""
 
 
 def _passes_over(module: SourceModule) -> bool:
@@ -173,9 +179,8 @@ def _both_spellings(module: SourceModule, call: ast.Call) -> list[Edit]:
 
 
 def _is_old(project: Project, module: SourceModule) -> bool:
-    """True where the launcher of the torch that is pinned still passes `--local_rank`; people outgrow what a README names."""
-    pin = torch_pin(project, near=module.path)
-    return pin is not None and pin.surely_below((2, 0)) and not documents(pin.path)
+    """True where the launcher of every torch that the repository names still passes `--local_rank`."""
+    return said_torch(project, module).surely_below(_PASSES_DASHES)
 
 
 def _is_settled(project: Project, module: SourceModule) -> bool:

@@ -5,29 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_file
-from codemods.analysis.frameworks import torch_pin
-from codemods.analysis.job_files.job_pins import pin_of_job
-from codemods.analysis.job_files.lasting_commands import stated_torch
 from codemods.analysis.job_files.old_commands import LAUNCHER, OldCommand, old_commands
 from codemods.analysis.job_files.ready_for_torchrun import Readiness, is_only_named_so, readiness, scripts_of
-from codemods.analysis.requirement_files import documents
+from codemods.analysis.job_files.said_torch import SaidTorch, said_torch
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, Doubt, Edit, Evidence, Finding, lowest
 from codemods.project import Project
-from codemods.record import record, replace
+from codemods.record import replace
 from codemods.source import SourceModule
-from codemods.text_file import DOCUMENT_KINDS, IMAGE_KINDS, SHELL_KINDS, YAML_KINDS, TextFile
+from codemods.text_file import DOCUMENT_KINDS, IMAGE_KINDS, SHELL_KINDS, YAML_KINDS
 
 _SINCE = (1, 10)  # torch: torchrun
+_PASSES_DASHES = (2, 0)  # torch: the launcher passes `--local-rank`
 _OLD = f"{LAUNCHER} is deprecated, and warns at each start"
-
-
-@record
-class _Torch:
-    """What the installed torch allows. assumes: what a fix rests on, "" where torchrun is surely there."""
-
-    level: Applicability
-    assumes: str = ""
+_REFUSED = (
+    f"{LAUNCHER} passes `--local-rank` since torch 2.0, and the parser at {{}} takes `--local_rank` alone: "
+    'every process ends with "unrecognized arguments"'
+)
 
 
 class TorchDistributedLaunch(DdpCodemod):
@@ -56,16 +50,17 @@ class TorchDistributedLaunch(DdpCodemod):
 
     ## Safety
     Safe with `--use_env`, by which both launchers do the same, and where the script is in the repository and takes its local rank
-    from `LOCAL_RANK`, or does by this fix. Unsafe where the repository allows a torch below 1.10, which has no `torchrun`.
+    from `LOCAL_RANK`, or does by this fix. Unsafe where a pin or a text of the repository names or allows a torch below 1.10,
+    which has no `torchrun`, and the script's parser refuses what the launcher of torch 2 passes.
 
     ## Refuses
-    - Says nothing where torch is pinned below 1.10.
-    - Says nothing in Markdown of a script that the repository does not have, and in a repository's own tests.
-    - Tells a script that is not in the repository or stands behind a variable, one that reads the option in another way than by
-      argparse, and one that takes `LOCAL_RANK` nowhere.
-    - Tells a default that is worked out, for which the option cannot be given another.
-    - Tells options that torchrun does not know, and variables in which `--use_env` or an unknown option may stand.
-    - Tells `--use_env` with a comment before it.
+    - Says nothing where the pins, the texts, the images and the install scripts name no torch from 2.0 on (`PyTorch 1.7.1`,
+      `cudatoolkit=10.1`): that launcher passes what the script takes, and below 1.10 there is no torchrun.
+    - Says nothing where one of them names or allows a torch below 1.10 and the start ends in no error: only the warning would go.
+    - Says nothing of a script that the repository does not have or that stands behind a variable, and in its own tests.
+    - Says nothing of a script that cannot be made ready (another parser, a default that is worked out, no `LOCAL_RANK`), and of
+      options that torchrun does not know or that a variable may hold, where the start ends in no error.
+    - Tells those where argparse takes `--local_rank` alone, and torch 2 is not ruled out: the launcher passes `--local-rank`.
 
     ## References
     The page of `torchrun`: "Transitioning from torch.distributed.launch to torchrun"; the warning of the module in torch 2.13;
@@ -81,56 +76,45 @@ class TorchDistributedLaunch(DdpCodemod):
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_file(module.path):
             return
-        torch: _Torch | None = None
+        torch: SaidTorch | None = None
         for command in old_commands(module):
-            torch = torch or _torch(project, module)
-            if torch.level is Applicability.DISPLAY:
-                return
+            torch = torch or said_torch(project, module)
+            if torch.surely_below(_PASSES_DASHES):
+                return  # the launcher is there, and passes what the script takes
             if (found := self._judged(project, command, torch)) is not None:
                 yield found
 
-    def _judged(self, project: Project, command: OldCommand, torch: _Torch) -> Finding | None:
+    def _judged(self, project: Project, command: OldCommand, torch: SaidTorch) -> Finding | None:
         edits = command.edits()
-        scripts = scripts_of(project, command)
-        if command.strange or not edits:
-            why = command.strange or "a comment stands before `--use_env`: take the option out by hand"
-            return self._told(command, why, key=why)
+        older = torch.allows_below(_SINCE)
         if command.use_env:
+            if older or command.strange or not edits:
+                return None
             at = Evidence("static", "`--use_env`: the script is handed nothing", command.file.path, command.span.line)
-            return self._fixed(command, edits, torch, [Readiness(Applicability.SAFE, "", (at,))])
+            return self._fixed(command, edits, "", [Readiness(Applicability.SAFE, "", (at,))])
+        scripts = scripts_of(project, command)
         ready = [readiness(project, path) for path in scripts]
         not_ready = next((r.why for r in ready if r.why), "")
         if not scripts or (not_ready and all(is_only_named_so(command, path) for path in scripts)):
-            if command.file.path.endswith(DOCUMENT_KINDS):
-                return None
-            named = command.script.raw if command.script is not None else "the script"
-            return self._told(command, f"{named} is not found in the repository: let it take LOCAL_RANK, then write torchrun")
-        return self._told(command, not_ready, key=not_ready) if not_ready else self._fixed(command, edits, torch, ready)
+            return None
+        refused = next((r.refused for r in ready if r.refused), "")
+        why = command.strange or not_ready
+        if why or not edits:
+            return self._told(command, refused, why) if refused else None
+        return self._fixed(command, edits, older, ready) if refused or not older else None
 
-    def _fixed(self, command: OldCommand, edits: list[Edit], torch: _Torch, ready: list[Readiness]) -> Finding:
+    def _fixed(self, command: OldCommand, edits: list[Edit], older: str, ready: list[Readiness]) -> Finding:
         beside = [e for r in ready for e in r.edits]
         instead = "" if command.use_env else ", and sets LOCAL_RANK instead of handing over `--local-rank`"
+        assumes = f"assumes torch 1.10 or later, which has torchrun: {older} names or allows an older one" if older else ""
         return self.finding(
             command.file, command.span, f"{_OLD}: {command.becomes} starts the same ranks{instead}",
-            level=lowest(torch.level, *(r.level for r in ready)),
+            level=lowest(Applicability.UNSAFE if older else Applicability.SAFE, *(r.level for r in ready)),
             edits=[*edits, *dict.fromkeys(beside)],
             evidence=[e for r in ready for e in r.evidence],
-            reason="; ".join(dict.fromkeys(a for a in (torch.assumes, *(r.assumes for r in ready)) if a)),
+            reason="; ".join(dict.fromkeys(a for a in (assumes, *(r.assumes for r in ready)) if a)),
         )  # fmt: skip
 
-    def _told(self, command: OldCommand, why: str, *, key: str = "") -> Finding:
-        found = self.finding(command.file, command.span, _OLD, reason=why)
-        return replace(found, doubt=Doubt(key or why, ()))
-
-
-def _torch(project: Project, file: SourceModule) -> _Torch:
-    """DISPLAY where the installed torch has no torchrun."""
-    pin = pin_of_job(project, file, "torch") if isinstance(file, TextFile) else torch_pin(project, near=file.path)
-    if pin is not None and pin.surely_below(_SINCE) and not documents(pin.path):
-        return _Torch(Applicability.DISPLAY)
-    if pin is not None and pin.minimum is not None and pin.minimum < _SINCE:
-        return _Torch(Applicability.UNSAFE, f"assumes torch 1.10 or later, which has torchrun: {pin.path} allows an older one")
-    stated = [v for v in stated_torch(project) if tuple(int(n) for n in v.split(".")[:2]) < _SINCE]
-    if stated and (pin is None or not pin.surely_at_least(_SINCE)):
-        return _Torch(Applicability.UNSAFE, f"assumes torch 1.10 or later, which has torchrun: a text names torch {stated[0]}")
-    return _Torch(Applicability.SAFE)
+    def _told(self, command: OldCommand, refused: str, why: str) -> Finding:
+        found = self.finding(command.file, command.span, _REFUSED.format(refused), reason=why)
+        return replace(found, doubt=Doubt(refused, ()))

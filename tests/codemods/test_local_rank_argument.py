@@ -151,7 +151,13 @@ def test_an_old_torch_that_the_texts_speak_of() -> None:
     source = script("parser.add_argument('--local_rank', type=int, default=0)")
     options = "'--local_rank', '--local-rank', type=int, default=int(os.environ.get(\"LOCAL_RANK\", 0))"
     after = script(f"parser.add_argument({options})")
-    check_transformed(RULE, source, after, files={"README.md": "pip install torch==1.9.0\n"}, unsafe=True)
+    for said in ("pip install torch==1.9.0\n", "Python 3.7, PyTorch 1.7.1\n", "conda install pytorch cudatoolkit=10.1\n"):
+        check_nothing(RULE, source, files={"README.md": said})
+        files = {"README.md": said, "docs/new.md": "PyTorch 2.1 works, too.\n"}
+        (found,) = check_transformed(RULE, source, after, files=files, unsafe=True)
+        assert "README.md names an older one" in found.reason
+    check_transformed(RULE, source, after, files={"README.md": "PyTorch 1.7 or newer\n"})
+    check_transformed(RULE, source, after, files={"requirements.txt": "torch>=2.1\n", "README.md": "PyTorch 1.7\n"})
 
 
 def test_options_beside_those_of_the_started_script() -> None:

@@ -121,67 +121,144 @@ def test_scripts_that_are_ready(script: str) -> None:
                       files={"train.py": script})  # fmt: skip
 
 
+REFUSED = "passes `--local-rank` since torch 2.0, and the parser at train.py:7 takes `--local_rank` alone"
+WORKED_OUT = OLD.replace("default=0", "default=first()")
+LENIENT = OLD.replace("parser.parse_args()", "parser.parse_known_args()[0]")
+FALLS_BACK = (
+    f"{HEAD}parser.add_argument('--local_rank', type=int)\nargs = parser.parse_args()\nif args.local_rank is None:\n"
+    "    args.local_rank = int(os.environ.get('LOCAL_RANK', '0'))\ntorch.cuda.set_device(args.local_rank)\n"
+)
+
+
 @pytest.mark.parametrize(
     ("script", "reason"),
     [
-        (OLD.replace("default=0", "default=first()"), "os.environ"),
+        (WORKED_OUT, "os.environ"),
         (OLD.replace("type=int, ", ""), "os.environ"),
         (READY.replace("type=int, ", "required=True, "), "os.environ"),
-        ("import sys\n\nlocal = next(a for a in sys.argv if a == '--local_rank')\n", "in another way"),
-        ("import click\n\n\n@click.command()\n@click.option('--local_rank', type=int)\ndef main(local_rank):\n    pass\n",
-         "in another way"),
-        ("import fire\n\n\ndef main(local_rank: int = 0):\n    pass\n\n\nfire.Fire(main)\n", "a field makes"),
-        ("import sys\n\nname = sys.argv[1]\n", "by their place"),
-        ("print('rank 0')\n", "not seen to take LOCAL_RANK"),
     ],
-)  # fmt: skip
-def test_scripts_that_cannot_be_made_ready(script: str, reason: str) -> None:
-    told(f"{LAUNCH} train.py\n", reason, {"train.py": script})
+)
+def test_scripts_that_end_with_torch_2_and_cannot_be_made_ready(script: str, reason: str) -> None:
+    (found,) = findings_of(RULE, f"{LAUNCH} train.py\n", {"train.py": script}, path="run.sh")
+    assert found.applicability is Applicability.DISPLAY
+    assert REFUSED in found.message and reason in found.reason
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        WORKED_OUT.replace("'--local_rank'", "'--local_rank', '--local-rank'"),
+        WORKED_OUT.replace("parser.parse_args()", "parser.parse_known_args()[0]"),
+        "import sys\n\nlocal = next(a for a in sys.argv if a == '--local_rank')\n",
+        "import click\n\n\n@click.command()\n@click.option('--local_rank', type=int)\ndef main(local_rank):\n    pass\n",
+        "import fire\n\n\ndef main(local_rank: int = 0):\n    pass\n\n\nfire.Fire(main)\n",
+        "import sys\n\nname = sys.argv[1]\n",
+        "print('rank 0')\n",
+        "import os\nimport torch.multiprocessing as mp\n\nos.environ['LOCAL_RANK'] = '0'\nmp.spawn(print, nprocs=2)\n",
+    ],
+)
+def test_no_error_today_and_no_way_to_make_it_ready(script: str) -> None:
+    check_nothing(RULE, f"{LAUNCH} train.py\n", path="run.sh", files={"train.py": script})
 
 
 @pytest.mark.parametrize(
     ("command", "reason"),
     [
-        (f"{LAUNCH} other.py", "other.py is not found"),
-        (f"{LAUNCH} $SCRIPT --config a.py", "not found"),
-        (f"{LAUNCH} --logdir out train.py", "no option `--logdir`"),
-        (f'{LAUNCH} "$@"', "not shown"),
+        (f"{LAUNCH} --logdir=out train.py", "no option `--logdir`"),
         ("ARGS='--use_env --nproc_per_node 2'\npython -m torch.distributed.launch $ARGS train.py", "may stand in $ARGS"),
-        (f"{LAUNCH} --no_python --use_env train.py", "no Python"),
     ],
 )
 def test_commands_that_are_told(command: str, reason: str) -> None:
     told(f"{command}\n", reason, FILES)
 
 
+@pytest.mark.parametrize(
+    "command",
+    [f"{LAUNCH} other.py", f"{LAUNCH} $SCRIPT --config a.py", f'{LAUNCH} "$@"', f"{LAUNCH} --no_python --use_env train.py"],
+)
+def test_commands_of_which_nothing_is_known(command: str) -> None:
+    check_nothing(RULE, f"{command}\n", path="run.sh", files=FILES)
+
+
+def test_a_script_that_falls_back_to_the_environment_is_left() -> None:
+    check_transformed(RULE, f"{LAUNCH} train.py\n", "torchrun --nproc_per_node=2 train.py\n", path="run.sh",
+                      files={"train.py": FALLS_BACK})  # fmt: skip
+
+
 def test_a_script_of_the_name_somewhere_else() -> None:
-    told(f"{LAUNCH} train.py\n", "train.py is not found", {"examples/a/train.py": "print('rank')\n"})
-    told(f"cd examples/a\n{LAUNCH} train.py\n", "not seen to take", {"examples/a/train.py": "print('rank')\n"})
+    check_nothing(RULE, f"{LAUNCH} train.py\n", path="run.sh", files={"examples/a/train.py": "print('rank')\n"})
+    check_nothing(RULE, f"cd examples/a\n{LAUNCH} train.py\n", path="run.sh", files={"examples/a/train.py": "print('rank')\n"})
     check_transformed(RULE, f"{LAUNCH} train.py\n", "torchrun --nproc_per_node=2 train.py\n", path="run.sh",
                       files={"examples/a/train.py": READY})  # fmt: skip
 
 
 def test_what_a_program_puts_in() -> None:
-    check_told(RULE, "c = ['python', '-m', 'torch.distributed.launch', *more, 'train.py']\n", reason="not shown", files=FILES)
+    source = "c = ['python', '-m', 'torch.distributed.launch', *more, 'train.py']\n"
+    check_told(RULE, source, reason="not shown", files=FILES)
 
 
 def test_every_place_that_the_command_may_mean_must_be_ready() -> None:
-    told(f"cd sub\n{LAUNCH} train.py\n", "not seen to take", {"train.py": READY, "sub/train.py": "print('rank')\n"})
+    files = {"train.py": READY, "sub/train.py": "print('rank')\n"}
+    told(f"cd sub\n{LAUNCH} train.py\n", "not seen to take", files)
 
 
-@pytest.mark.parametrize("pin", ["torch==1.7.1\n", "torch<1.10\n"])
-def test_a_torch_without_torchrun(pin: str) -> None:
-    check_nothing(RULE, f"{LAUNCH} train.py\n", path="run.sh", files={**FILES, "requirements.txt": pin})
+OLD_TORCH: list[dict[str, str]] = [
+    {"requirements.txt": "torch==1.7.1\n"},
+    {"requirements.txt": "torch<1.10\n"},
+    {"requirements.txt": "torch==1.7.1\n", "README.md": "Needs PyTorch >= 1.6.\n"},
+    {"requirements.txt": "torch==1.12.1\n"},
+    {"README.md": "Needs PyTorch 1.6.\n"},
+    {"README.md": "We use python 3.7, pytorch: 1.7.1, torchvision: 0.8.2\n"},
+    {"README.md": "pip install torch==1.8.1+cu102\n"},
+    {"INSTALL.md": "conda install pytorch torchvision cudatoolkit=10.1 -c pytorch\n"},
+    {"docs/install.rst": "conda install pytorch=1.8 cudatoolkit=11.1\n"},
+    {"README.md": "pip install torch -f https://download.pytorch.org/whl/cu101/torch_stable.html\n"},
+    {"Dockerfile": "FROM pytorch/pytorch:1.6.0-cuda10.1-cudnn7-runtime\n"},
+    {"environment.yml": "dependencies:\n  - pytorch\n  - cudatoolkit=10.0\n"},
+]
+
+
+@pytest.mark.parametrize("files", OLD_TORCH)
+def test_no_torch_that_refuses_it_is_named(files: dict[str, str]) -> None:
+    check_nothing(RULE, f"{LAUNCH} train.py\n", path="run.sh", files={"train.py": OLD, **files})
+
+
+MIXED: list[dict[str, str]] = [
+    {"requirements.txt": "torch>=1.4\n"},
+    {"README.md": "Needs PyTorch 1.6+.\n"},
+    {"README.md": "Needs at least PyTorch 1.6.\n"},
+    {"README.md": "Tested with PyTorch 1.7.1 and PyTorch 2.1.\n"},
+    {"README.md": "PyTorch>=1.6\n", "INSTALL.md": "conda install pytorch cudatoolkit=10.1\n"},
+]
+
+
+@pytest.mark.parametrize("files", MIXED)
+def test_a_torch_that_may_be_without_torchrun(files: dict[str, str]) -> None:
+    (found,) = check_transformed(RULE, f"{LAUNCH} train.py\n", "torchrun --nproc_per_node=2 train.py\n", path="run.sh",
+                                 files={"train.py": OLD, **files}, changed={"train.py": NEW}, unsafe=True)  # fmt: skip
+    assert "1.10" in found.reason and any(path in found.reason for path in files)
+
+
+@pytest.mark.parametrize("files", MIXED)
+def test_a_warning_is_left_where_torchrun_may_be_missing(files: dict[str, str]) -> None:
+    check_nothing(RULE, f"{LAUNCH} --use_env train.py\n", path="run.sh", files={**FILES, **files})
+    check_nothing(RULE, f"{LAUNCH} train.py\n", path="run.sh", files={"train.py": LENIENT, **files})
 
 
 @pytest.mark.parametrize(
     "files",
-    [{"requirements.txt": "torch>=1.4\n"}, {"README.md": "Needs PyTorch 1.6.\n"}, {"README.md": "pip install torch==1.7.1\n"}],
+    [
+        {"requirements.txt": "torch>=1.12\n"},
+        {"requirements.txt": "torch==2.1.0\n", "README.md": "Written with PyTorch 1.7.\n"},
+        {"requirements.txt": "torch>=2.0\n", "README.md": "pytorch 1.7\n"},
+        {"CHANGELOG.md": "Support PyTorch 1.7.\n"},
+        {"third/README.md": "pytorch 1.7\n", "README.md": "pytorch 2.2\n"},
+        {"README.md": "torchvision 0.8, pytorch-lightning 1.5\n| torch | 0.73 |\nCUDA 10.1\nPyTorch 1.5x faster\n"},
+    ],
 )
-def test_a_torch_that_may_be_without_torchrun(files: dict[str, str]) -> None:
-    (found,) = check_transformed(RULE, f"{LAUNCH} train.py\n", "torchrun --nproc_per_node=2 train.py\n", path="run.sh",
-                                 files={**FILES, **files}, unsafe=True)  # fmt: skip
-    assert "1.10" in found.reason
+def test_what_speaks_for_no_older_torch(files: dict[str, str]) -> None:
+    check_transformed(RULE, f"{LAUNCH} --use_env train.py\n", "torchrun --nproc_per_node=2 train.py\n", path="run.sh",
+                      files={**FILES, **files})  # fmt: skip
 
 
 @pytest.mark.parametrize(

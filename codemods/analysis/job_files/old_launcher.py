@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import posixpath
-import re
 from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_file
@@ -16,7 +15,6 @@ STARTS_IN = (".sh", ".bash", ".slurm", ".sbatch", ".md", ".rst", ".txt", ".yaml"
 _LAUNCHER = b"torch.distributed.launch"
 # `$ROOT/train.py`: a folder that is not shown
 _SCRIPT = late(r"(?<![\w=/.-])(?:\./|(\$\{?\w+\}?/))?([\w.-]+(?:/[\w.-]+)*\.py)\b")
-_OLD = late(rb"\b(?:py)?torch={1,2}[ \t]*[\"']?v?[01]\.\d", re.I)
 
 
 @record
@@ -49,11 +47,6 @@ def started_with_launcher(project: Project, module: SourceModule) -> Start | Non
 def _is_the_only_one(project: Project, script: str) -> bool:
     """True where one file of the repository has the name."""
     return sum(p == script or p.endswith(f"/{script}") for p in project.python_files) == 1
-
-
-def states_an_old_torch(project: Project) -> bool:
-    """True where a text of the repository says to install a torch below 2, whose launcher passes `--local_rank`."""
-    return any(_OLD.search(project.read(p) or b"") for p in project.files_containing(b"torch=", kinds=(".md", ".rst")))
 
 
 def _starts(project: Project) -> tuple[Start, ...]:

@@ -12,19 +12,20 @@ from posixpath import dirname, join, normpath
 
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.frameworks import transformers_pin
-from codemods.analysis.job_files.local_rank_option import PASSED, SPELLINGS, from_environment, local_rank_options
+from codemods.analysis.job_files.local_rank_option import PASSED, SPELLINGS, from_environment, local_rank_options, options_of
 from codemods.analysis.job_files.old_commands import OldCommand
 from codemods.analysis.loading.same_program import whole_program
 from codemods.findings import Applicability, Edit, Evidence, lowest
 from codemods.late_pattern import late
 from codemods.project import Project
-from codemods.record import record
+from codemods.record import record, replace
 from codemods.source import SourceModule
 
 _OWN_FOLDER = late(r"[\"']?(?:\$\(dirname [^)]*\)|`dirname [^`]*`)[\"']?/")
 _ANY_FOLDER = late(r"^(?:[\"']?\$\{?\w+\}?[\"']?/)+")
 _CHANGES_FOLDER = late(r"(?m)(?:^|[;&|])[ \t]*(?:cd|pushd)[ \t]")
 _ENVIRONMENT = (b"LOCAL_RANK",)
+_SPAWNS = late(rb"\b(?:mp|multiprocessing)\.spawn\(")
 _HANDLED_SINCE = (4, 2)  # transformers: TrainingArguments takes LOCAL_RANK
 _OF_ALL_RANKS = late(rb"rank\w*(?:\(\))?[ \t]*%[ \t]*[^\n]{0,40}(?:device_count|gpu)")
 
@@ -38,13 +39,16 @@ _FIELD = late(
 
 @record
 class Readiness:
-    """edits: what makes the script ready, none where it is. why: the reason that it is not, and cannot be made so."""
+    """edits: what makes the script ready, none where it is. why: the reason that it is not, and cannot be made so.
+    refused: the parser, as a sentence names it, that refuses the option which the launcher of torch 2 passes; "" where none does.
+    """
 
     level: Applicability
     why: str = ""
     evidence: tuple[Evidence, ...] = ()
     edits: tuple[Edit, ...] = ()
     assumes: str = ""
+    refused: str = ""
 
 
 def is_only_named_so(command: OldCommand, script: str) -> bool:
@@ -99,11 +103,21 @@ def _find(project: Project, script: str) -> Readiness:
         return Readiness(Applicability.DISPLAY, f"{m.path} looks for the option in another way than by argparse")
     if not options:
         return _without_option(project, script, paths)
-    found = [_of_option(modules, m, call) for m, call in options]
+    refused = next((f"{m.path}:{call.lineno}" for m, call in options if _refuses(m, call)), "")
+    found = [replace(_of_option(modules, m, call), refused=refused) for m, call in options]
     if (not_ready := next((f for f in found if f.why), None)) is not None:
         return not_ready
     evidence = tuple(e for f in found for e in f.evidence)
-    return Readiness(lowest(*(f.level for f in found)), "", evidence[:1], tuple(e for f in found for e in f.edits))
+    return Readiness(
+        lowest(*(f.level for f in found)), "", evidence[:1], tuple(e for f in found for e in f.edits), refused=refused
+    )
+
+
+def _refuses(module: SourceModule, call: ast.Call) -> bool:
+    """True where the parser takes the old spelling alone, and ends the program at what it does not know."""
+    return PASSED not in options_of(call) and (
+        bool(module.calls_named("parse_args")) or not module.calls_named("parse_known_args")
+    )
 
 
 def _reads_it_itself(module: SourceModule) -> bool:
@@ -122,6 +136,8 @@ def _without_option(project: Project, script: str, paths: list[str]) -> Readines
         return Readiness(Applicability.DISPLAY, f"{script} may take its local rank from an option that a field makes")
     if any(b"sys.argv[1" in t and _by_place(project, p) for p, t in zip(paths, texts, strict=True)):
         return Readiness(Applicability.DISPLAY, f"{script} reads its arguments by their place, and torchrun gives one less")
+    if any(_SPAWNS.search(t) for t in texts):
+        return Readiness(Applicability.DISPLAY, f"{script} starts its ranks itself, and needs no launcher")
     for path in paths:
         data = project.read(path) or b""
         if any(word in data for word in _ENVIRONMENT):
@@ -172,7 +188,7 @@ def _of_option(modules: list[SourceModule], module: SourceModule, call: ast.Call
     default = given.get("default")
     if not strict and default is not None and "LOCAL_RANK" in module.text_of(default):
         return Readiness(Applicability.SAFE, "", (Evidence("static", "the option's default is LOCAL_RANK", *_at(module, call)),))
-    if not strict and (place := _taken(modules)) is not None:
+    if not strict and (place := _taken(modules, default)) is not None:
         return Readiness(Applicability.SAFE, "", (Evidence("static", "LOCAL_RANK counts for the option", *_at(*place)),))
     if not strict and not _is_read(modules):
         return Readiness(Applicability.SAFE, "", (Evidence("static", "the option is not read", *_at(module, call)),))
@@ -188,29 +204,37 @@ def _at(module: SourceModule, node: ast.expr | ast.stmt) -> tuple[str, int]:
     return module.path, node.lineno
 
 
-def _taken(modules: list[SourceModule]) -> tuple[SourceModule, ast.stmt] | None:
+def _taken(modules: list[SourceModule], default: ast.expr | None) -> tuple[SourceModule, ast.stmt] | None:
     """The statement that puts LOCAL_RANK in the place of the option, on every process that a launcher starts."""
     for module in modules:
         for assign in module.nodes(ast.Assign) if module.holds(b"LOCAL_RANK") else ():
             targets = [t for t in assign.targets if isinstance(t, ast.Attribute) and t.attr == "local_rank"]
             value = module.text_of(assign.value)
-            if targets and "LOCAL_RANK" in value and _under_the_launcher(module, assign):
+            if targets and "LOCAL_RANK" in value and _under_the_launcher(module, assign, default):
                 return module, assign
     return None
 
 
-def _under_the_launcher(module: SourceModule, statement: ast.stmt) -> bool:
-    """True where only tests of what the launcher sets stand above."""
+def _under_the_launcher(module: SourceModule, statement: ast.stmt, default: ast.expr | None) -> bool:
+    """True where only tests of what the launcher sets stand above, or of the default that holds where nothing is handed over."""
     inner: ast.AST = statement
     for up in module.ancestors(statement):
         if isinstance(up, (ast.For, ast.While, ast.Try, ast.ExceptHandler)):
             return False
-        if isinstance(up, ast.If):
+        if isinstance(up, ast.If) and not (inner in up.body and _is_the_default(module, up.test, default)):
             words = re.findall(r"[\"'](\w+)[\"']", module.text_of(up.test))
             if inner not in up.body or not words or not set(words) <= {"LOCAL_RANK", "RANK", "WORLD_SIZE"}:
                 return False
         inner = up
     return True
+
+
+def _is_the_default(module: SourceModule, test: ast.expr, default: ast.expr | None) -> bool:
+    """`args.local_rank is None`, `args.local_rank == -1` where that is the option's default."""
+    if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.ops[0], (ast.Is, ast.Eq)):
+        return False
+    asked = isinstance(test.left, ast.Attribute) and test.left.attr == "local_rank"
+    return asked and module.text_of(test.comparators[0]) == (module.text_of(default) if default is not None else "None")
 
 
 def _is_read(modules: list[SourceModule]) -> bool:

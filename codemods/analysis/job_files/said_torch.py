@@ -1,0 +1,129 @@
+"""Which torch a repository is for: its pins, and what its texts, images and install scripts say where the pins leave it open."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from posixpath import basename, dirname
+
+from codemods.analysis.frameworks import is_run, torch_pin
+from codemods.analysis.job_files.job_pins import pin_of_job
+from codemods.analysis.requirement_files import documents
+from codemods.analysis.version_pins import Range, Version, padded, parse_version
+from codemods.late_pattern import late
+from codemods.project import Project
+from codemods.record import record
+from codemods.source import SourceModule
+from codemods.text_file import IMAGE_KINDS, SHELL_KINDS, YAML_KINDS, TextFile
+
+_LONGEST = 400_000
+_STATED = late(
+    r"(?i)(?<![\w.])(?:py)?torch(?:\]\([^)\s]*\))?[\"'`*]*(?:[ \t]+version)?[ \t]*(?P<operator>>=|<=|~=|={1,2}|[><≥≤:(|-])?[ \t]*"
+    r"[\"'`*v]*(?P<version>(?:0\.[1-4]|1\.1?\d|2\.\d\d?)(?!\d)(?:\.\d+)?)(?![\d%x])(?=(?P<behind>[^\n]{0,24}))"
+)
+_OR_LATER = late(r"(?i)[\"'`*)]*\s*(?:\+(?!cu|cpu)|(?:and|or)\s+(?:above|higher|newer|later|up|greater)|(?:to|-|–|~)\s*\d)")
+_AT_LEAST = late(r"(?i)(?:at least|minimum|newer than|later than|above|since|≥|>=?)[^\n]{0,12}$")
+# `cudatoolkit=10.1`, `torch==1.7.1+cu101`, `https://download.pytorch.org/whl/cu101`
+_CUDA = late(r"(?i)cudatoolkit[\"'` \t]*[=: ]{1,2}[\"' \t]*(?P<toolkit>\d+\.\d)|[+/]cu(?P<wheel>\d{2,3})(?!\d)")
+# The first torch that was no longer built for it; "9" stands for every CUDA 9.
+_ENDED: dict[str, Version] = {
+    "9": (1, 8, 0), "10.0": (1, 5, 0), "10.1": (1, 9, 0), "10.2": (1, 13, 0), "11.0": (1, 8, 0), "11.1": (1, 11, 0),
+    "11.3": (1, 13, 0), "11.6": (2, 0, 0),
+}  # fmt: skip
+_TEXTS = (".md", ".rst", ".txt", *SHELL_KINDS, *YAML_KINDS, *IMAGE_KINDS)
+_DOCUMENTS = ("docs", "doc", "documents", "documentation", "docker", "install", "env", "envs", "environment", "requirements")
+_HISTORY = ("change", "history", "release", "news")
+
+
+@record
+class SaidTorch:
+    """The versions that are named, each as a range with the file that names it; none where nothing is said."""
+
+    ranges: tuple[tuple[Range, str], ...]
+
+    def surely_below(self, version: Version) -> bool:
+        """True where an older one is named, and no newer one is or may be: an upper bound alone speaks for none."""
+        return bool(self.names_below(version)) and all(r[0] is None or _is_below(r, version) for r, _ in self.ranges)
+
+    def names_below(self, version: Version) -> str:
+        """The file that names an older one and nothing else, "" where none does."""
+        return next((path for r, path in self.ranges if _is_below(r, version)), "")
+
+    def allows_below(self, version: Version) -> str:
+        """The file that names or allows an older one, "" where none does."""
+        wanted = padded(version)
+        allows = (path for (low, _), path in self.ranges if low is not None and low < wanted)
+        return self.names_below(version) or next(allows, "")
+
+
+def said_torch(project: Project, file: SourceModule) -> SaidTorch:
+    """What counts for a program or a job file. A pinned range says more than the texts where one version is left of it."""
+    pin = pin_of_job(project, file, "torch") if isinstance(file, TextFile) else torch_pin(project, near=file.path)
+    pinned: tuple[tuple[Range, str], ...] = ()
+    if pin is not None and (pin.minimum or pin.below) and not documents(pin.path):
+        pinned = (((pin.minimum, pin.below), pin.path),)
+        if pin.below is not None and pin.minimum is not None:
+            return SaidTorch(pinned)
+    texts = project.keep(("said torch", dirname(file.path)), lambda: _of_texts(project, file.path))
+    return SaidTorch((*pinned, *(t for t in texts if not any(_are_apart(t[0], r) for r, _ in pinned))))
+
+
+def _are_apart(one: Range, other: Range) -> bool:
+    return (other[0] is not None and _is_below(one, other[0])) or (one[0] is not None and _is_below(other, one[0]))
+
+
+def _is_below(allowed: Range, version: Version) -> bool:
+    return allowed[1] is not None and allowed[1] <= padded(version)
+
+
+def _of_texts(project: Project, near: str) -> tuple[tuple[Range, str], ...]:
+    """What the texts of the folders around a file say; of all texts where those say nothing."""
+    said = project.keep("texts that name a torch", lambda: tuple(_all(project)))
+    around = tuple((r, path) for r, path in said if _is_around(path, near))
+    return around or said
+
+
+def _is_around(path: str, near: str) -> bool:
+    folder = dirname(path)
+    while basename(folder).lower() in _DOCUMENTS:
+        folder = dirname(folder)
+    return not folder or near.startswith(f"{folder}/")
+
+
+def _all(project: Project) -> Iterator[tuple[Range, str]]:
+    named = {p for word in (b"orch", b"cudatoolkit") for p in project.files_containing(word, kinds=_TEXTS)}
+    for path in sorted(named):
+        data = project.read(path) or b""
+        if not _says_what_is_installed(path) or len(data) > _LONGEST:
+            continue
+        text = data.decode("utf-8", "replace")
+        for found in _STATED.finditer(text):
+            yield _range(found, text[max(0, found.start() - 30) : found.start()]), path
+        for found in _CUDA.finditer(text):
+            wheel = found["wheel"] or ""
+            cuda = found["toolkit"] or f"{wheel[:-1]}.{wheel[-1]}"
+            ended = _ENDED.get("9" if cuda.startswith("9.") else cuda)
+            if ended is not None:
+                yield (None, ended), path
+
+
+def _says_what_is_installed(path: str) -> bool:
+    name = basename(path).lower()
+    if name.startswith(_HISTORY) or not (is_run(path) or path.startswith(("docs/", "doc/"))):
+        return False
+    if name.endswith((".md", ".rst")) or "dockerfile" in name:
+        return True
+    if name.endswith(".txt"):
+        return documents(path)
+    return any(word in name for word in ("install", "setup", "env", "conda"))
+
+
+def _range(found: re.Match[str], before: str) -> Range:
+    version = parse_version(found["version"])
+    exact, operator = padded(version), found["operator"] or ""
+    above = padded((*version[:-1], version[-1] + 1))
+    if operator in ("<", "<=", "≤"):
+        return None, exact if operator == "<" else above
+    if operator in (">=", ">", "≥", "~=") or _OR_LATER.match(found["behind"]) or _AT_LEAST.search(before):
+        return exact, None
+    return exact, above
