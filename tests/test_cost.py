@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import time
 
+from codemods.analysis.output.own_batches import is_of_own_batch
 from codemods.analysis.output.rank_share import is_of_own_item
 from codemods.find import find_in
 from codemods.project import Project
@@ -139,3 +140,22 @@ def test_names_that_are_made_of_each_other_are_followed_once() -> None:
     assert not is_of_own_item(module, written)
     # 4 was measured, and 4,000 where each place of a name asked on by itself
     assert time.process_time() - began - parsed < 100 * parsed
+
+
+def test_values_that_are_bound_again_and_again() -> None:
+    """A long evaluation that binds each name some ten times: each binding is followed once, not once for each way to it."""
+    names = ["points", "faces", "errors", "means"]
+    lines = [f"        {names[i % 4]} = work({', '.join(names)}, {i})" for i in range(40)]
+    source = (
+        "import numpy as np\nimport torch.distributed as dist\n\n\ndef evaluate(model, loader, out):\n    rank = dist.get_rank()\n"
+        "    points, faces, errors, means = model.parts()\n    for batch in loader:\n"
+        + "\n".join(lines)
+        + "\n        np.save(out, errors)\n    return means\n"
+    )
+    project = Project.of({"evaluate.py": source.encode()})
+    module = project.module("evaluate.py")
+    assert module is not None
+    (call,) = module.calls_named("save")
+    began = time.process_time()
+    assert not is_of_own_batch(project, module, call.args[1])
+    assert time.process_time() - began < 5

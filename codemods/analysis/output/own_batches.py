@@ -43,9 +43,14 @@ def is_of_own_batch(project: Project, module: SourceModule, node: ast.expr, dept
 
 
 def _is_own(project: Project, module: SourceModule, name: ast.Name, depth: int) -> bool:
-    function = module.function_of(name)
-    if function is None or name.id in ("self", "cls"):
+    """Kept for each name: what a long function makes of its batches is bound many times, and each binding reads many others."""
+    if module.function_of(name) is None or name.id in ("self", "cls"):
         return False
+    key = ("own batch", module.path, name.lineno, name.col_offset, depth)
+    return project.keep(key, lambda: _is_bound_to_own(project, module, name, depth))
+
+
+def _is_bound_to_own(project: Project, module: SourceModule, name: ast.Name, depth: int) -> bool:
     for binding in bindings_of(module, name):
         if binding.parameter:
             if _BATCHES.search(name.id) or _is_handed(project, module, name, depth):
