@@ -147,7 +147,8 @@ def test_values_that_are_bound_again_and_again() -> None:
     names = ["points", "faces", "errors", "means"]
     lines = [f"        {names[i % 4]} = work({', '.join(names)}, {i})" for i in range(40)]
     source = (
-        "import numpy as np\nimport torch.distributed as dist\n\n\ndef evaluate(model, loader, out):\n    rank = dist.get_rank()\n"
+        "import numpy as np\nimport torch.distributed as dist\n\n\ndef evaluate(model, loader, out):\n"
+        "    rank = dist.get_rank()\n"
         "    points, faces, errors, means = model.parts()\n    for batch in loader:\n"
         + "\n".join(lines)
         + "\n        np.save(out, errors)\n    return means\n"
