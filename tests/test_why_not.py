@@ -86,6 +86,7 @@ def test_a_place_that_is_none(folder: Path, given: str) -> None:
 def test_a_file_that_is_no_python(folder: Path) -> None:
     (folder / "notes.txt").write_text("torchrun train.py\n")
     assert ddpfix(folder, "check", "--why-not", "notes.txt:1").returncode == 2
+    (folder / "other.py").write_text("import os\n\nprint(os.environ[\"LOCAL_RANK\"])\n")
     (folder / "run.sh").write_text("python -m torch.distributed.launch other.py\n")
     said = ddpfix(folder, "check", "--why-not", "run.sh:1")
     assert b"DDP702 torch-distributed-launch reports it" in said.stdout
