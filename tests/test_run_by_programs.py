@@ -197,6 +197,8 @@ ONE = "_target_: lightning.pytorch.Trainer\naccelerator: gpu\ndevices: 1\n"
         ({"conf/trainer.yaml": ONE, "conf/many.yaml": ONE.replace("1", "4")}, False),
         ({"conf/trainer.yaml": ONE, "conf/open.yaml": ONE.replace("devices: 1\n", "")}, False),
         ({"conf/trainer.yaml": ONE, "run.sh": "python train.py trainer.devices=4\n"}, False),
+        ({"conf/trainer.yaml": ONE, "run.sh": "python train.py trainer.devices=[3]\n"}, True),
+        ({"conf/trainer.yaml": ONE, "run.sh": "python train.py trainer.devices=[0,3]\n"}, False),
     ],
 )
 def test_trainers_of_settings_and_of_demonstrations(more: dict[str, str], alone: bool) -> None:

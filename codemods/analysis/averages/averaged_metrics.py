@@ -49,9 +49,14 @@ class Averaged:
 def averaged_metrics(project: Project, module: SourceModule) -> Iterator[Averaged]:
     """Those of a file, one for each metric and function."""
     seen: set[tuple[int, int]] = set()
+    passed_over: dict[int, bool] = {}  # function, by id: asked once, however many numbers it logs
     for call, given, logged in (*_reductions(project, module), *_synced(project, module)):
         function = module.function_of(call)
-        if function is None or gathers(function) or _trains(function):
+        if function is None:
+            continue
+        if id(function) not in passed_over:
+            passed_over[id(function)] = gathers(function) or _trains(function)
+        if passed_over[id(function)]:
             continue
         metric = _behind(project, module, given, _Search(function))
         if metric is None or (id(metric.outer), id(function)) in seen:

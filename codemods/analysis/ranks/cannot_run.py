@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from posixpath import basename, dirname, join, normpath, splitext
 
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.job_files.documented_starts import is_named_once, script_names, starts
+from codemods.analysis.ranks.positions import position
 from codemods.analysis.ranks.rank_exits import leaves
 from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.source import SourceModule, once_a_module, walk_scope
 
-_BLOCKS = ("body", "orelse", "finalbody")
 _SETTINGS = late(r"(?:^|[._])(?:configs?|cfg|settings|secrets?|credentials|local)(?:$|[._])")  # each user writes their own
 _BUILT = late(r"^_|_pb2(?:_grpc)?$|^version$|^build$|^generated|_ext(?:ension)?s?$|_cuda$|_cpp$|_lib$|^ops$")  # made on the spot
 
@@ -23,19 +23,26 @@ def is_behind_an_end(module: SourceModule, node: ast.AST) -> bool:
     """True where a `return`, `raise`, `break` or exit above, in a block round the place, lets nobody come; and in `if False:`."""
     below: ast.AST = node
     for up in module.ancestors(node):
-        for name in _BLOCKS:
-            block = getattr(up, name, None)
-            if not isinstance(block, list) or not any(s is below for s in block):
-                continue
-            above = block[: next(i for i, s in enumerate(block) if s is below)]
-            if any(leaves([s]) for s in above):
+        if (place := position(module, below)) is not None:
+            if place.index > _ends(module).get(id(place.block), place.index):
                 return True
-            if name == "body" and isinstance(up, (ast.If, ast.While)) and _is_never(up.test):
+            if place.name == "body" and isinstance(up, (ast.If, ast.While)) and _is_never(up.test):
                 return True
         if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
             return False
         below = up
     return False
+
+
+@once_a_module
+def _ends(module: SourceModule) -> Mapping[int, int]:
+    """Block, by id -> the first of its statements that nobody comes out of."""
+    found: dict[int, int] = {}
+    for block in (module.tree.body, *(b for _, b in module.blocks())):
+        first = next((i for i, s in enumerate(block) if leaves([s])), None)
+        if first is not None:
+            found[id(block)] = first
+    return found
 
 
 def _is_never(test: ast.expr) -> bool:

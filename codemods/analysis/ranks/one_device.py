@@ -17,7 +17,8 @@ _DEVICES = late(rb"(?m)^[ ]*(?:devices|gpus|num_nodes)[ ]*:[ ]*([^\s#]+)")
 _MADE_BY_SETTINGS = late(rb"_target_[ ]*:[ ]*[\"']?(?:pytorch_lightning|lightning(?:\.pytorch)?)\.Trainer\b")
 # Commands that start, or have Lightning start, several processes.
 _SPREADS = late(
-    rb"--(?:trainer\.)?(?:devices|gpus)[ =]+(?!1\b)|trainer\.(?:devices|gpus)=(?!1\b)|torchrun|\bsrun\b|--nproc|"
+    rb"--(?:trainer\.)?(?:devices|gpus)[ =]+(?!1\b|[\"']?\[[\w ]+\])|trainer\.(?:devices|gpus)=(?!1\b|[\"']?\[[\w ]+\])|"
+    rb"torchrun|\bsrun\b|--nproc|"
     rb"distributed\.launch"
 )
 _COMMANDS = (".sh", ".md", ".rst", ".slurm", ".sbatch", "Makefile")

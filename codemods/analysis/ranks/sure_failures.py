@@ -8,11 +8,11 @@ import sys
 from collections.abc import Iterator
 
 from codemods.analysis.ranks.lost_options import is_lost_option
+from codemods.analysis.ranks.positions import position
 from codemods.project import Project
 from codemods.source import SourceModule, child_nodes, once_a_module, walk
 from codemods.text_file import NOTEBOOK
 
-_BLOCKS = ("body", "orelse", "finalbody")
 _OF_MODULES = frozenset({"__file__", "__path__", "__builtins__", "__annotations__", "__class__", "__spec__", "__loader__",
                          "__package__", "__doc__", "__name__", "__debug__"})  # fmt: skip
 _OF_SITE = frozenset({"exit", "quit", "copyright", "credits", "license", "_", "profile", "display", "get_ipython", "reveal_type"})
@@ -32,21 +32,26 @@ def is_behind_a_failure(project: Project, module: SourceModule, node: ast.AST) -
         return False
     below: ast.AST = node
     for up in module.ancestors(node):
-        if isinstance(up, (ast.If, ast.While)) and below is not up.test:
-            inside = any(s is below for s in up.body)
-            if any(_fails(project, module, part) for part in _asked(up.test, whole=inside)):
+        place = position(module, below)
+        if isinstance(up, (ast.If, ast.While)) and place is not None:
+            if any(_fails(project, module, part) for part in _asked(up.test, whole=place.name == "body")):
                 return True
-        for name in _BLOCKS:
-            block = getattr(up, name, None)
-            if not isinstance(block, list) or not any(s is below for s in block):
-                continue
-            above = block[: next(i for i, s in enumerate(block) if s is below)]
-            if any(_fails(project, module, part) for s in above for part in _evaluated(s)):
-                return True
+        if place is not None and place.index > _first_failure(project, module, place.block):
+            return True
         if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
             return False
         below = up
     return False
+
+
+def _first_failure(project: Project, module: SourceModule, block: list[ast.stmt]) -> int:
+    """The first statement of a block that fails in every run; their number where none does."""
+
+    def build() -> int:
+        failing = (i for i, s in enumerate(block) if any(_fails(project, module, part) for part in _evaluated(s)))
+        return next(failing, len(block))
+
+    return project.memo(("first failure", module.path, block[0].lineno, block[0].col_offset), build)
 
 
 def _fails(project: Project, module: SourceModule, node: ast.expr) -> bool:

@@ -1,0 +1,32 @@
+"""Where a statement stands in its block, worked out once for a file: what lies above it is asked for each finding."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+
+from codemods.record import record
+from codemods.source import SourceModule, once_a_module
+
+
+@record
+class Position:
+    """block: the statements, as its owner holds them under `name` ("body", "orelse", "finalbody"). index: the place in them."""
+
+    block: list[ast.stmt]
+    name: str
+    index: int
+
+
+def position(module: SourceModule, node: ast.AST) -> Position | None:
+    """The place of a statement; None for any other node."""
+    return _positions(module).get(id(node))
+
+
+@once_a_module
+def _positions(module: SourceModule) -> Mapping[int, Position]:
+    found: dict[int, Position] = {}
+    for owner, block in ((module.tree, module.tree.body), *module.blocks()):
+        name = next(n for n in ("body", "orelse", "finalbody") if getattr(owner, n, None) is block)
+        found.update((id(s), Position(block, name, i)) for i, s in enumerate(block))
+    return found
