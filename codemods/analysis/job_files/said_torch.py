@@ -19,8 +19,9 @@ from codemods.text_file import IMAGE_KINDS, SHELL_KINDS, YAML_KINDS, TextFile
 _LONGEST = 400_000
 _STATED = late(
     r"(?i)(?<![\w.])(?:py)?torch(?:\]\([^)\s]*\))?[\"'`*]*(?:[ \t]+version)?[ \t]*(?P<operator>>=|<=|~=|={1,2}|[><≥≤:(|-])?[ \t]*"
-    r"[\"'`*v]*(?P<version>(?:0\.[1-4]|1\.1?\d|2\.\d\d?)(?!\d)(?:\.\d+)?)(?![\d%x])(?=(?P<behind>[^\n]{0,24}))"
+    r"[\"'`*v]*(?P<version>(?:0\.[1-4]|1\.[2-9][0-2]|1\.1?\d|2\.\d\d?)(?!\d)(?:\.\d+)?)(?![\d%x])(?=(?P<behind>[^\n]{0,24}))"
 )
+_RUN_TOGETHER = late(r"^1\.([2-9])([0-2])$")  # "1.80", "1.71": no torch has such a number
 _OR_LATER = late(r"(?i)[\"'`*)]*\s*(?:\+(?!cu|cpu)|(?:and|or)\s+(?:above|higher|newer|later|up|greater)|(?:to|-|–|~)\s*\d)")
 _AT_LEAST = late(r"(?i)(?:at least|minimum|newer than|later than|above|since|≥|>=?)[^\n]{0,12}$")
 # `cudatoolkit=10.1`, `torch==1.7.1+cu101`, `https://download.pytorch.org/whl/cu101`
@@ -119,7 +120,7 @@ def _says_what_is_installed(path: str) -> bool:
 
 
 def _range(found: re.Match[str], before: str) -> Range:
-    version = parse_version(found["version"])
+    version = parse_version(_RUN_TOGETHER.sub(r"1.\1.\2", found["version"]))
     exact, operator = padded(version), found["operator"] or ""
     above = padded((*version[:-1], version[-1] + 1))
     if operator in ("<", "<=", "≤"):
