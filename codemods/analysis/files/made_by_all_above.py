@@ -1,4 +1,4 @@
-"""Folders that each rank has surely made above a place, without an error: a test that they are missing never comes out true there.
+"""Folders that each rank has surely made above a place, without an error: a test that they are missing is never true there.
 
 `SummaryWriter(path)` and `os.makedirs(path, exist_ok=True)`, by themselves or in both branches of an `if`.
 """
@@ -36,7 +36,7 @@ class _State:
         self._made.add(self._value(name))
 
     def bind(self, name: str, given: str = "") -> None:
-        """`name` has another value, that of `given` where there is one; what begins with it (`args.out`) is not known any more."""
+        """`name` has another value, that of `given` if any; what begins with it (`args.out`) is not known any more."""
         value = self._value(given) if given else _fresh()
         for other in [n for n in self._values if n.startswith((f"{name}.", f"{name}["))]:
             self._values[other] = _fresh()

@@ -11,7 +11,9 @@ from codemods.source import SourceModule
 _WORDS = ("is_initialized", "is_available", "distributed", "ddp", "multi_gpu", "is_dist", "use_dist", "is_parallel")
 _MODES = ("dist", "ddp", "distributed", "launcher")  # a setting that says how the program is started
 _OFF = frozenset({"off", "none", "no", "false", "single"})
-_JOINS = (b"torch.distributed", b"LOCAL_RANK", b"local_rank", b"init_process_group", b"ccelerat", b"ightning", b"Trainer(", b"hvd")
+_JOINS = (
+    b"torch.distributed", b"LOCAL_RANK", b"local_rank", b"init_process_group", b"ccelerat", b"ightning", b"Trainer(", b"hvd"
+)
 _SIZES = ("world_size", "num_processes", "get_world_size", "num_gpus", "n_gpu")
 
 
