@@ -8,6 +8,7 @@ import pytest
 
 from codemods.analysis.ranks.rank_guards import Ranks
 from codemods.analysis.ranks.reach import ranks_reaching
+from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
 from codemods.project import Project
 
 SOURCE = """
@@ -62,3 +63,53 @@ def test_a_parameter_that_is_bound_again() -> None:
     assert module is not None and isinstance(module.tree, ast.Module)
     (makes,) = module.calls_named("makedirs")
     assert ranks_reaching(project, module, makes) is Ranks.ALL
+
+
+DATASET = """
+import os
+import torch.distributed as dist
+from torchvision.datasets import ImageFolder
+
+
+class Images(ImageFolder):
+    def __init__(self, root, download=False):
+        if download:
+            self.download(root)
+
+    def download(self, root):
+        sort_into_folders(root)
+
+
+def sort_into_folders(root):
+    os.mkdir(root)
+
+
+def main(args):
+    dist.init_process_group("nccl")
+    Images(args.data)
+    CALL
+
+
+if __name__ == "__main__":
+    main(read())
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "alone"),
+    [
+        ("pass", True),
+        ("Images(args.data, download=False)", True),
+        ("Images(args.data, download=True)", False),
+        ("Images(args.data, args.fresh)", False),
+        ("Images(args.data, **args.more)", False),
+        ("make(Images)", False),
+        ("Images(args.data).download(args.data)", False),
+    ],
+)
+def test_a_branch_that_no_call_asks_for(call: str, alone: bool) -> None:
+    project = Project.of({"train.py": DATASET.replace("CALL", call).encode()})
+    module = project.module("train.py")
+    assert module is not None
+    (made,) = module.calls_named("mkdir")
+    assert is_run_by_nobody(project, module, made) is alone

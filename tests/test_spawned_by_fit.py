@@ -86,3 +86,30 @@ ON = OFF.replace("plan:  # ddp", "plan: ddp")
 def test_a_strategy_that_settings_leave_off(files: dict[str, str], answer: bool) -> None:
     assert spawns(SET, {**OLD, **files}) is answer
     assert not spawns(SET, {**NEW, **files})
+
+
+@pytest.mark.parametrize(
+    ("table", "spawned"),
+    [
+        ("{'gpus': -1, 'precision': 16} if args.gpu else {}", False),
+        ("{'gpus': -1, 'precision': 16}", True),
+        ("{'gpus': None, 'precision': 32}", True),
+        ("{'gpus': -1, 'accelerator': 'ddp'}", False),
+        ("{**args.more, 'gpus': 2}", False),
+    ],
+)
+def test_a_dict_of_arguments(table: str, spawned: bool) -> None:
+    text = SCRIPT.format("max_epochs=3, **more").replace("    trainer = ", f"    more = {table}\n    trainer = ")
+    project = project_of(text, OLD)
+    module = project.module("module.py")
+    assert module is not None
+    (shown,) = module.calls_named("print")
+    assert is_run_by_nobody(project, module, shown) is spawned
+
+
+def test_a_dict_of_arguments_that_is_changed() -> None:
+    given = "    more = {'gpus': 2}\n    more['accelerator'] = 'ddp'\n    trainer = "
+    project = project_of(SCRIPT.format("**more").replace("    trainer = ", given), OLD)
+    module = project.module("module.py")
+    assert module is not None
+    assert not starts_ranks_in_fit(project, module, module.function_of(module.calls_named("print")[0]))

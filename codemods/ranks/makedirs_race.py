@@ -13,6 +13,7 @@ from codemods.analysis.files.counted_names import counted_in
 from codemods.analysis.files.dead_ways import is_dead
 from codemods.analysis.files.every_rank import Way, is_for_some, is_of_the_starter, way_of_every_rank
 from codemods.analysis.files.folders_made_before import is_made_above
+from codemods.analysis.files.made_by_all_above import is_made_by_all_above
 from codemods.analysis.files.state_folders import state_folders
 from codemods.analysis.model.signatures import bind, defaults
 from codemods.analysis.names import dotted, last, qualified
@@ -104,7 +105,8 @@ class MakedirsRace(DdpCodemod):
     - Where no program of the project comes with several processes, and where the Trainer has one device.
     - Where no way is shown on which every rank comes; a folder named after a sample of the rank's own batch.
     - Where the folder is there before the ranks ask: made above the start of the processes, by the program's entry, or above
-      Lightning's `fit`, which starts the others (not under torchrun or Slurm, nor on several nodes).
+      Lightning's `fit`, which starts the others (not under torchrun or Slurm, nor on several nodes); by a `SummaryWriter(p)` or
+      `makedirs(p, exist_ok=True)` above, so that the test for it is never true.
     - Where every rank goes on to fetch a file into the folder: DDP307 tells that race.
     - Where the path is the rank's own (rank, process id, temporary folder).
     - Where nothing in the file, or in a file that imports it, shows several processes; in a repository's own tests.
@@ -225,6 +227,8 @@ class MakedirsRace(DdpCodemod):
         if reason:
             return self.finding(module, call, message, evidence=[shown], reason=reason) if evidence else None
         tested = _is_tested(module, call, path)
+        if tested and is_made_by_all_above(module, call, path):
+            return None  # the test is never true
         way = way_of_every_rank(project, module, call)
         if way is None and not _is_in_hook(project, module, call):
             return None

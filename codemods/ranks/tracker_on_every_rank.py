@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.class_index import Role, class_facts
-from codemods.analysis.distribution import is_own_test, is_test_module, ranks_in_file
-from codemods.analysis.files.every_rank import is_for_some, way_of_every_rank
+from codemods.analysis.distribution import is_test_module, ranks_in_file
+from codemods.analysis.files.every_rank import is_for_some
 from codemods.analysis.files.file_calls import CHANGES, Act
 from codemods.analysis.files.file_flow import steps_in
 from codemods.analysis.names import qualified
@@ -15,27 +15,22 @@ from codemods.analysis.output.effects import Effect, Kind, effects_of, names_ran
 from codemods.analysis.output.guard_spelling import guard_for
 from codemods.analysis.output.observers import is_left_to_rank_zero, plain_body
 from codemods.analysis.output.output_runs import Run, output_runs
-from codemods.analysis.ranks.rank_guards import Ranks, decorated_ranks
+from codemods.analysis.output.tracker_starts import asks_for_run, runs_of
+from codemods.analysis.ranks.rank_guards import decorated_ranks
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
-from codemods.analysis.ranks.uses import calls_of
 from codemods.analysis.trainer.wandb_callbacks import reports_of_heirs
 from codemods.codemod import DdpCodemod
-from codemods.corpus import calls
 from codemods.data.host_only import TRACKER_FUNCTIONS, TRACKER_METHODS
 from codemods.data.process_words import SHOWS_PROCESSES
 from codemods.findings import Applicability, Edit, Evidence, Finding, SetKeyword, WrapInGuard
-from codemods.late_pattern import late
 from codemods.project import Project
-from codemods.record import record
 from codemods.sites import Site
 from codemods.source import FunctionNode, SourceModule, walk
 
 _CLASSES = (Role.LIGHTNING_CALLBACK, Role.LIGHTNING_MODULE, Role.HF_CALLBACK, Role.HF_TRAINER)
 _WRITERS = frozenset({"torch.utils.tensorboard.SummaryWriter", "tensorboardX.SummaryWriter"})
 _HARMLESS = frozenset({"finish"})  # does nothing without a run
-# What asks whether this process has a run: the same as a test of the rank, where only rank 0 starts one.
-_ASKS_FOR_RUN = late(r"wandb\.run\b|^(?:not )?wandb\b(?!\.)|\bis_main|\bis_master|_logger\b|\bdisabled\b")
 
 
 class TrackerOnEveryRank(DdpCodemod):
@@ -86,7 +81,8 @@ class TrackerOnEveryRank(DdpCodemod):
     ## Refuses
     - One run for each rank on purpose: `group=`, or anything that names the rank, in a `wandb.init` that is not rank 0's alone.
     - `wandb.init` whose `mode` depends on something already, told where keywords come from `**options`.
-    - `wandb.log` where each rank has its run: it is `wandb.init` that has to change.
+    - `wandb.log` where each rank has its run, be it one that is switched off (`mode=None if main else "disabled"`, WANDB_MODE
+      set by rank): it is `wandb.init` that has to change, if anything.
     - `wandb.log` where no `wandb.init` of the project is seen under a test of the rank: each rank may have its run.
     - `wandb.finish()`, which does nothing without a run.
     - Calls under `if wandb.run is not None`, a test of the rank, a decorator, or called only from such a place.
@@ -112,12 +108,12 @@ class TrackerOnEveryRank(DdpCodemod):
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_module(module) or _has_runs_on_purpose(project):
             return
-        kept = all(start.guarded and not start.everywhere for start in _runs_of(project))
+        kept = all(start.guarded and not start.everywhere for start in runs_of(project))
         for call, state in reports_of_heirs(project, module) if kept and module.holds(b"WandbCallback") else ():
             yield self._of_heir(module, project, call, state)
         yield from self._starts(module, project)
         yield from self._writers(module, project)
-        if _starts_everywhere(project) or _starts_without_a_test(project):
+        if _each_rank_has_one(project) or _starts_without_a_test(project):
             return
         homes: dict[FunctionNode | ast.Module, None] = {}
         for call in _reports(module):
@@ -164,7 +160,7 @@ class TrackerOnEveryRank(DdpCodemod):
     def _guard(
         self, module: SourceModule, project: Project, run: Run, sent: list[Effect], ends: tuple[ast.stmt, ast.stmt]
     ) -> Finding | None:
-        if ranks_reaching(project, module, run.first).some or _asks_for_run(module, run.first):
+        if ranks_reaching(project, module, run.first).some or asks_for_run(module, run.first):
             return None
         first, last = ends
         if (spelled := guard_for(project, module, first)) is None:
@@ -184,13 +180,13 @@ class TrackerOnEveryRank(DdpCodemod):
         statement = module.statement_of(call)
         waits = [e for e in effects_of(project, module, [statement]).of(Kind.COLLECTIVE, Kind.METRICS) if not e.guarded]
         simple = isinstance(statement, ast.Expr)
-        if simple and waits and not ranks_reaching(project, module, call).some and not _asks_for_run(module, statement):
+        if simple and waits and not ranks_reaching(project, module, call).some and not asks_for_run(module, statement):
             message = f"every rank comes here, and {module.text_of(call.func)}(…) reports to a tracker: only rank 0 has a run"
             reason = f"the value is worked out together ({phrases(waits)}): give it a name above a guard for rank 0"
             yield self.finding(module, statement, message, reason=reason)
 
     def _starts(self, module: SourceModule, project: Project) -> Iterator[Finding]:
-        for start in _runs_of(project):
+        for start in runs_of(project):
             if start.module is not module or not start.everywhere or is_run_by_nobody(project, module, start.call):
                 continue
             call = start.call
@@ -221,7 +217,7 @@ class TrackerOnEveryRank(DdpCodemod):
             uses = [c for c in module.calls_named(*TRACKER_METHODS) if not ranks_reaching(project, module, c).some]
             if is_run_by_nobody(project, module, call):
                 continue
-            if uses and not any(_asks_for_run(module, module.statement_of(c)) for c in uses):
+            if uses and not any(asks_for_run(module, module.statement_of(c)) for c in uses):
                 message = "every rank makes a SummaryWriter and writes to it: TensorBoard draws each curve once for each process"
                 reason = (
                     f"make it on rank 0 and None elsewhere, and put what writes to it (line {uses[0].lineno}) under a test "
@@ -248,77 +244,15 @@ def _report_alone(project: Project, module: SourceModule, run: Run) -> tuple[ast
     return (body[0], body[-1]) if reads else None
 
 
-_MAY_BE_RANK = late(r"main|master|chief|zero|primary|root|lead|_ref_|gpu|device")
 _STARTED_ON_RANK_ZERO = (b"WandbLogger", b"WandbCallback", b"TrainerCallback", b"TrainingArguments", b"report_to")
 
 
-@record
-class _Start:
-    """A `wandb.init(...)`, whether every rank comes there, whether it is one for each rank on purpose, and under a test."""
-
-    module: SourceModule
-    call: ast.Call
-    everywhere: bool
-    on_purpose: bool
-    guarded: bool
-
-
-def _runs_of(project: Project) -> list[_Start]:
-    """Every `wandb.init(...)` of the project's own code."""
-    return project.memo("wandb runs", lambda: _find_runs(project))
-
-
-def _find_runs(project: Project) -> list[_Start]:
-    found = []
-    for path in project.files_containing(b"wandb"):
-        data = project.read(path) or b""
-        if is_own_test(project, path) or not calls(data, b"init") or (module := project.module(path)) is None:
-            continue
-        for call in module.calls_named("init"):
-            if qualified(module, call.func) == "wandb.init":
-                found.append(_start(project, module, call))
-    return found
-
-
-def _start(project: Project, module: SourceModule, call: ast.Call) -> _Start:
-    text = module.text_of(call)
-    mode = next((k.value for k in call.keywords if k.arg == "mode"), None)
-    reaching = ranks_reaching(project, module, call)
-    grouped = any(k.arg == "group" and not _is_none(k.value) for k in call.keywords) or names_rank(text)
-    on_purpose = grouped and reaching is not Ranks.ZERO  # rank 0 alone starts one run, whatever group it is put in
-    decided = isinstance(mode, ast.IfExp) or (isinstance(mode, ast.Constant) and mode.value == "disabled")
-    home = module.function_of(call)
-    known = ranks_in_file(project, module) is not None or way_of_every_rank(project, module, call) is not None
-    reached = known and not reaching.some
-    if home is not None and _is_class_method(module, home):
-        reached = reached and not is_left_to_rank_zero(project, module, home)
-    asked = _asks_for_run(module, module.statement_of(call)) or (module.holds(b"WANDB_MODE") and names_rank(module.text))
-    kept = decided or asked or _is_kept_to_some(project, module, call)
-    return _Start(module, call, reached and not kept and not is_for_some(project, module, call), on_purpose, kept)
-
-
-def _is_kept_to_some(project: Project, module: SourceModule, call: ast.Call) -> bool:
-    """True under a test that may be of the rank, at the call or at a call of its function."""
-    home = module.function_of(call)
-    sites = calls_of(project, module, home) or () if home is not None else ()
-    places = [(module, call), *((s.module, s.call) for s in sites)]
-    if any(ranks_reaching(project, m, c).some for m, c in places):
-        return True
-    tests = ((m, up.test) for m, c in places for up in m.ancestors(c) if isinstance(up, (ast.If, ast.IfExp)))
-    texts = [m.text_of(test) for m, test in tests]
-    return any("__name__" not in text and (names_rank(text) or _MAY_BE_RANK.search(text)) for text in texts)
-
-
-def _is_none(value: ast.expr) -> bool:
-    return isinstance(value, ast.Constant) and value.value is None
-
-
 def _has_runs_on_purpose(project: Project) -> bool:
-    return any(start.on_purpose for start in _runs_of(project))
+    return any(start.on_purpose for start in runs_of(project))
 
 
-def _starts_everywhere(project: Project) -> bool:
-    return any(start.everywhere for start in _runs_of(project))
+def _each_rank_has_one(project: Project) -> bool:
+    return any(start.each_has_one for start in runs_of(project))
 
 
 def _starts_without_a_test(project: Project) -> bool:
@@ -326,14 +260,10 @@ def _starts_without_a_test(project: Project) -> bool:
 
     A logger of Lightning or a callback of transformers starts its run on rank 0, beside what else the project has.
     """
-    starts = _runs_of(project)
+    starts = runs_of(project)
     if not starts or any(start.guarded for start in starts):
         return False
     return not any(project.files_containing(word) for word in _STARTED_ON_RANK_ZERO)
-
-
-def _is_class_method(module: SourceModule, function: FunctionNode) -> bool:
-    return isinstance(module.parent(function), ast.ClassDef)
 
 
 def _comes_everywhere(project: Project, module: SourceModule, function: FunctionNode) -> bool:
@@ -350,11 +280,3 @@ def _reports(module: SourceModule) -> list[ast.Call]:
 
 def _is_report(effect: Effect) -> bool:
     return effect.kind is Kind.TRACKER and effect.text.startswith(("wandb.", "mlflow.")) and "finish" not in effect.text
-
-
-def _asks_for_run(module: SourceModule, statement: ast.stmt) -> bool:
-    """True under a test that asks for the run itself, or for a logger that only rank 0 has."""
-    tests = [up.test for up in module.ancestors(statement) if isinstance(up, ast.If)]
-    if isinstance(statement, ast.If):
-        tests.append(statement.test)
-    return any(_ASKS_FOR_RUN.search(module.text_of(test)) for test in tests)

@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_file, is_test_module
-from codemods.analysis.frameworks import torch_pin
 from codemods.analysis.guards.entry_points import EXITS, Entry, entries, group_name, main_block, starts_group
+from codemods.analysis.job_files.said_torch import said_torch
 from codemods.analysis.loading.endless_streams import trains_for_ever
 from codemods.analysis.names import dotted, family, last
 from codemods.codemod import DdpCodemod
@@ -74,8 +74,8 @@ class MissingDestroyProcessGroup(DdpCodemod):
 
     ## Refuses
     - Says nothing in a repository's own tests.
-    - Says nothing where the pins, or a README's list of versions, allow no torch that warns (2.4), and of ways to the start whose
-      calls do not fit the functions.
+    - Says nothing where the pins, or what a README, an image or an install script names, allow no torch that warns (2.4), and of
+      ways to the start whose calls do not fit the functions.
     - Says nothing where somebody in the repository destroys a group.
     - Says nothing of a training over a stream that begins anew for ever (`WebDataset(…, resampled=True)`) and is bounded nowhere.
     - Says nothing of a group whose backend is written down and is not NCCL (`"gloo"`, `"mpi"`).
@@ -97,7 +97,7 @@ class MissingDestroyProcessGroup(DdpCodemod):
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_module(module) or any(not is_test_file(p) for p in project.files_containing(_DESTROYS)):
             return
-        if _is_older(project, module):
+        if said_torch(project, module, elsewhere=False).surely_below(_WARNS):
             return
         for start, entry in project.memo("group entries", lambda: _starts(project)):
             if trains_for_ever(project, entry.module.path):
@@ -134,12 +134,6 @@ class MissingDestroyProcessGroup(DdpCodemod):
             ],
             reason=reason,
         )
-
-
-def _is_older(project: Project, module: SourceModule) -> bool:
-    """True where the pins allow no torch that warns."""
-    pin = torch_pin(project, near=module.path)
-    return pin is not None and pin.surely_below(_WARNS)
 
 
 _Start = tuple[SourceModule, ast.Call]

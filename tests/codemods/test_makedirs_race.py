@@ -5,8 +5,10 @@ import ast
 import pytest
 
 from codemods.analysis.ranks.rank_tests import split_of
+from codemods.analysis.ranks.several_processes import is_of_one_process
 from codemods.checkpoints.unguarded_save import UnguardedSave
 from codemods.ranks.makedirs_race import MakedirsRace
+from codemods.source import SourceModule
 from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of, project_of
 
 HOOK = """\
@@ -822,3 +824,60 @@ def test_a_folder_of_an_object_that_one_rank_makes() -> None:
     every = STARTED.replace("    if is_main:\n        log", "    log")
     assert findings_of(MakedirsRace, LOGGER, {"train.py": every})
     assert findings_of(MakedirsRace, LOGGER, {"train.py": STARTED, "again.py": every})
+
+
+MAKES_FOR_ALL = [
+    ("writer = SummaryWriter(args.out)",),
+    ("writer = SummaryWriter(log_dir=args.out)",),
+    ("os.makedirs(args.out, exist_ok=True)",),
+    ("Path(args.out).mkdir(parents=True, exist_ok=True)",),
+    ("path = './log'", "args.out = path", "writer = SummaryWriter(path)"),
+    ("if args.big:", "    path = 'a'", "    args.out = path", "    writer = SummaryWriter(path)",
+     "else:", "    args.out = 'b'", "    writer = SummaryWriter(args.out)"),
+]  # fmt: skip
+ASKS = ("if not os.path.exists(args.out):", "    os.makedirs(args.out)")
+
+
+@pytest.mark.parametrize("above", MAKES_FOR_ALL)
+def test_every_rank_has_made_the_folder_above(above: tuple[str, ...]) -> None:
+    check_nothing(MakedirsRace, script(*above, *ASKS))
+
+
+@pytest.mark.parametrize(
+    "above",
+    [
+        ("writer = SummaryWriter(args.logs)",),
+        ("if args.big:", "    writer = SummaryWriter(args.out)"),
+        ("writer = SummaryWriter(args.out)", "args.out = args.out + '/best'"),
+        ("if args.big:", "    writer = SummaryWriter(args.out)", "else:", "    args.note()"),
+        ("path = './log'", "args.out = path", "path = './more'", "writer = SummaryWriter(path)"),
+    ],
+)
+def test_the_folder_may_be_missing_below_a_writer(above: tuple[str, ...]) -> None:
+    after = (ASKS[0], "    os.makedirs(args.out, exist_ok=True)")
+    check_transformed(MakedirsRace, script(*above, *ASKS), script(*above, *after))
+
+
+BUILD = """\
+import torch
+from builder import Builder
+
+def main(args):
+    num_gpus = torch.cuda.device_count()
+{}    Builder(args.out).build()
+"""
+
+
+def _is_of_one(line: str) -> bool:
+    module = SourceModule("build.py", BUILD.format(line).encode())
+    (call,) = module.calls_named("Builder")
+    return is_of_one_process(module, call)
+
+
+def test_a_program_that_asserts_one_gpu() -> None:
+    assert _is_of_one("    assert num_gpus == 1, 'one only'\n")
+
+
+@pytest.mark.parametrize("line", ["    assert num_gpus >= 1\n", "", "    assert num_gpus == 1\n    import torch.distributed\n"])
+def test_a_program_that_asserts_no_one_gpu(line: str) -> None:
+    assert not _is_of_one(line)

@@ -255,7 +255,15 @@ def test_a_torch_that_the_readme_lists() -> None:
     check_nothing(RULE, source, files={"README.md": listed.format("1.7.0")})
     assert findings_of(RULE, source, {"README.md": listed.format("2.5.1")})
     assert findings_of(RULE, source, {"README.md": listed.format("1.7.0"), "requirements.txt": "torch>=2.4\n"})
-    assert findings_of(RULE, source, {"README.md": "It ran with torch==1.7.0 once.\n"})
+    check_nothing(RULE, source, files={"README.md": "## Environment\n\nPytorch=1.6.0\n"})
+    check_nothing(RULE, source, files={"README.md": "pip install torch==1.8.1+cu102\n"})
+    assert findings_of(RULE, source, {"README.md": "Needs PyTorch 1.7+.\n"})
+    assert findings_of(RULE, source, {"README.md": "PyTorch 1.12 and PyTorch 2.5 were tried.\n"})
+
+
+def test_a_torch_that_the_readme_of_a_carried_library_lists() -> None:
+    source = f"{HEAD}def main():\n    dist.init_process_group('nccl')\n{MAIN}"
+    assert findings_of(RULE, source, {"third/README.md": "conda install pytorch=1.6 cudatoolkit=10.2\n"})
 
 
 STREAM = """\

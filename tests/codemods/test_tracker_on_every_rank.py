@@ -229,3 +229,34 @@ def test_a_body_that_reads_no_file_keeps_the_guard_at_the_report() -> None:
     lines = ("size = trainer.current_epoch", "if self.both:", "    size += 1", "wandb.log({'a': size})")
     after = (*lines[:3], "if trainer.is_global_zero:", f"    {lines[3]}")
     check_transformed(TrackerOnEveryRank, hook(*lines), hook(*after))
+
+
+SWITCHED_OFF = [
+    ("wandb.init(project='a', mode=None if main_proc else 'disabled')",),
+    ("mode = 'online' if main_proc else 'disabled'", "wandb.init(project='a', mode=mode)"),
+    ("mode = 'online'", "if not main_proc:", "    mode = 'disabled'", "wandb.init(project='a', mode=mode)"),
+    ("kw = {'project': 'a'}", "if not main_proc:", "    kw['mode'] = 'disabled'", "wandb.init(**kw)"),
+    ("kw = dict(project='a', mode='online' if main_proc else 'disabled')", "wandb.init(**kw)"),
+    ("if not main_proc:", "    os.environ['WANDB_MODE'] = 'disabled'", "wandb.init(project='a')"),
+    ("os.environ['WANDB_MODE'] = 'online' if main_proc else 'disabled'", "wandb.init(project='a')"),
+    ("if main_proc:", "    wandb.init(project='a')", "else:", "    wandb.init(mode='disabled')"),
+]
+
+
+@pytest.mark.parametrize("start", SWITCHED_OFF)
+def test_other_ranks_hold_a_run_that_is_switched_off(start: tuple[str, ...]) -> None:
+    head = "import os\nimport torch.distributed as dist\nimport wandb\n"
+    lines = ("main_proc = dist.get_rank() == 0", *start, "for loss in train(args):", "    wandb.log({'loss': loss})")
+    check_nothing(TrackerOnEveryRank, script(*lines, head=head))
+
+
+def test_a_run_switched_off_for_debugging_is_no_run_of_the_other_ranks() -> None:
+    lines = (RANK, "if args.debug:", "    wandb.init(mode='disabled')", "elif rank == 0:", "    wandb.init(project='a')")
+    after = (*lines, "if rank == 0:", "    wandb.log({'a': 1})")
+    check_transformed(TrackerOnEveryRank, script(*lines, "wandb.log({'a': 1})"), script(*after))
+
+
+def test_a_mode_that_is_chosen_on_rank_zero_alone_gives_the_others_no_run() -> None:
+    lines = (RANK, "if rank == 0:", "    wandb.init(mode='disabled' if args.debug else None)")
+    after = (*lines, "if rank == 0:", "    wandb.log({'a': 1})")
+    check_transformed(TrackerOnEveryRank, script(*lines, "wandb.log({'a': 1})"), script(*after))

@@ -19,9 +19,11 @@ from codemods.text_file import IMAGE_KINDS, SHELL_KINDS, YAML_KINDS, TextFile
 _LONGEST = 400_000
 _STATED = late(
     r"(?i)(?<![\w.])(?:py)?torch(?:\]\([^)\s]*\))?[\"'`*]*(?:[ \t]+version)?[ \t]*(?P<operator>>=|<=|~=|={1,2}|[><≥≤:(|-])?[ \t]*"
-    r"[\"'`*v]*(?P<version>(?:0\.[1-4]|1\.1?\d|2\.\d\d?)(?!\d)(?:\.\d+)?)(?![\d%x])(?=(?P<behind>[^\n]{0,24}))"
+    r"[\"'`*v]*(?P<version>(?:0\.[1-4]|1\.[2-9][0-2]|1\.1?\d|2\.\d\d?)(?!\d)(?:\.\d+)?)(?![\d%x])(?=(?P<behind>[^\n]{0,24}))"
 )
+_RUN_TOGETHER = late(r"^1\.([2-9])([0-2])$")  # "1.80", "1.71": no torch has such a number
 _OR_LATER = late(r"(?i)[\"'`*)]*\s*(?:\+(?!cu|cpu)|(?:and|or)\s+(?:above|higher|newer|later|up|greater)|(?:to|-|–|~)\s*\d)")
+_AND_BELOW = late(r"[\"'`]?\s*(?:,|and)?\s*(?P<operator><=?|≤)\s*(?P<version>\d\.\d+(?:\.\d+)?)")
 _AT_LEAST = late(r"(?i)(?:at least|minimum|newer than|later than|above|since|≥|>=?)[^\n]{0,12}$")
 # `cudatoolkit=10.1`, `torch==1.7.1+cu101`, `https://download.pytorch.org/whl/cu101`
 _CUDA = late(r"(?i)cudatoolkit[\"'` \t]*[=: ]{1,2}[\"' \t]*(?P<toolkit>\d+\.\d)|[+/]cu(?P<wheel>\d{2,3})(?!\d)")
@@ -56,8 +58,11 @@ class SaidTorch:
         return self.names_below(version) or next(allows, "")
 
 
-def said_torch(project: Project, file: SourceModule) -> SaidTorch:
-    """What counts for a program or a job file. A pinned range says more than the texts where one version is left of it."""
+def said_torch(project: Project, file: SourceModule, *, elsewhere: bool = True) -> SaidTorch:
+    """What counts for a program or a job file. A pinned range says more than the texts where one version is left of it.
+
+    elsewhere: the texts of other folders (a library that is carried along) count where those around the file say nothing.
+    """
     pin = pin_of_job(project, file, "torch") if isinstance(file, TextFile) else torch_pin(project, near=file.path)
     pinned: tuple[tuple[Range, str], ...] = ()
     if pin is not None and (pin.minimum or pin.below) and not documents(pin.path):
@@ -65,6 +70,7 @@ def said_torch(project: Project, file: SourceModule) -> SaidTorch:
         if pin.below is not None and pin.minimum is not None:
             return SaidTorch(pinned)
     texts = project.keep(("said torch", dirname(file.path)), lambda: _of_texts(project, file.path))
+    texts = texts if elsewhere else tuple(t for t in texts if _is_around(t[1], file.path))
     return SaidTorch((*pinned, *(t for t in texts if not any(_are_apart(t[0], r) for r, _ in pinned))))
 
 
@@ -119,9 +125,12 @@ def _says_what_is_installed(path: str) -> bool:
 
 
 def _range(found: re.Match[str], before: str) -> Range:
-    version = parse_version(found["version"])
+    version = parse_version(_RUN_TOGETHER.sub(r"1.\1.\2", found["version"]))
     exact, operator = padded(version), found["operator"] or ""
     above = padded((*version[:-1], version[-1] + 1))
+    if operator in (">=", ">", "≥") and (limit := _AND_BELOW.match(found["behind"])):
+        last = parse_version(limit["version"])
+        return exact, padded(last if limit["operator"] == "<" else (*last[:-1], last[-1] + 1))
     if operator in ("<", "<=", "≤"):
         return None, exact if operator == "<" else above
     if operator in (">=", ">", "≥", "~=") or _OR_LATER.match(found["behind"]) or _AT_LEAST.search(before):

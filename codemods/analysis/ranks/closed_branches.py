@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 
 from codemods.analysis.bindings import bindings_in
+from codemods.analysis.class_index import ClassSite, subclasses
 from codemods.analysis.model.signatures import bind
-from codemods.analysis.ranks.uses import CallSite, Uses
+from codemods.analysis.ranks.uses import CallSite, Uses, constructions, uses_of
+from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule
 
 
@@ -17,6 +19,32 @@ def open_uses(module: SourceModule, function: FunctionNode, node: ast.AST, uses:
         return uses
     calls = tuple(site for site in uses.calls if not _is_past(module, function, site, asked))
     return uses if len(calls) == len(uses.calls) else Uses(calls, uses.handed_on, uses.more)
+
+
+def is_asked_for_by_none(project: Project, module: SourceModule, node: ast.AST) -> bool:
+    """True under a parameter (`if download:`) that all calls of the function, as many as the project has, leave or set off."""
+    function = module.function_of(node)
+    if function is None or not asks_a_parameter(module, function, node):
+        return False
+    owner = module.parent(function)
+    if not isinstance(owner, ast.ClassDef):
+        uses: Uses | None = uses_of(project, module, function)
+    elif function.name == "__init__" and not subclasses(project, ClassSite(module, owner)):
+        uses = constructions(project, module, owner)
+    else:
+        return False  # an heir or a framework may call it
+    if uses is None or uses.more or uses.handed_on or not uses.calls:
+        return False
+    return not open_uses(module, function, node, uses).calls
+
+
+def is_only_asked_for_by_none(project: Project, module: SourceModule, function: FunctionNode) -> bool:
+    """True for a method that has calls, and all of them under such a parameter."""
+    used = uses_of(project, module, function).outside_tests()
+    handed_on = [h for h in used.handed_on if not isinstance(h.node, ast.Name)]  # a plain name is no method
+    if used.more or handed_on or not used.calls:
+        return False
+    return all(is_asked_for_by_none(project, s.module, s.call) for s in used.calls)
 
 
 def asks_a_parameter(module: SourceModule, function: FunctionNode, node: ast.AST) -> bool:

@@ -17,6 +17,7 @@ from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS
 from codemods.analysis.logged.own_programs import nobody_fits
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.cannot_run import cannot_be_imported, is_behind_an_end
+from codemods.analysis.ranks.closed_branches import is_asked_for_by_none, is_only_asked_for_by_none
 from codemods.analysis.ranks.described_parts import is_only_a_part
 from codemods.analysis.ranks.failing_ranks import ranks_unless_one_fails
 from codemods.analysis.ranks.first_device import is_tied_to_first_device
@@ -120,7 +121,7 @@ class Search:
             return False
         if cannot_be_imported(self._project, module) or is_tied_to_first_device(self._project, module):
             return False
-        if is_behind_a_failure(self._project, module, node):
+        if is_behind_a_failure(self._project, module, node) or is_asked_for_by_none(self._project, module, node):
             return False
         function = module.function_of(node)
         if trains_on_one_device(self._project, module, function) or has_trainers_of_one_device(self._project, module):
@@ -185,6 +186,8 @@ class Search:
     def _is_method_run(self, module: SourceModule, owner: ast.ClassDef, function: FunctionNode, shown: bool) -> bool:
         facts = class_facts(self._project, module, owner)
         site = facts.lineage[0]
+        if not _is_hook(function.name) and is_only_asked_for_by_none(self._project, module, function):
+            return False
         if self._presumed and (facts.opaque or has_many_heirs(self._project, site)):
             return True
         reached = _is_called_from_outside(self._project, facts, function.name) or _finds_by_text(module)

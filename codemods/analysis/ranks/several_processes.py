@@ -11,6 +11,9 @@ from codemods.source import SourceModule
 _WORDS = ("is_initialized", "is_available", "distributed", "ddp", "multi_gpu", "is_dist", "use_dist", "is_parallel")
 _MODES = ("dist", "ddp", "distributed", "launcher")  # a setting that says how the program is started
 _OFF = frozenset({"off", "none", "no", "false", "single"})
+_JOINS = (
+    b"torch.distributed", b"LOCAL_RANK", b"local_rank", b"init_process_group", b"ccelerat", b"ightning", b"Trainer(", b"hvd"
+)
 _SIZES = ("world_size", "num_processes", "get_world_size", "num_gpus", "n_gpu")
 
 
@@ -43,6 +46,9 @@ def is_of_one_process(module: SourceModule, node: ast.AST) -> bool:
     below = node
     known: set[str] = set()  # tests that have been passed below
     for up in module.ancestors(node):
+        block = getattr(up, "body", None)
+        if isinstance(block, list) and any(s is below for s in block) and _stops_several(module, block, below):
+            return True
         if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
             return False
         if isinstance(up, ast.If) and below is not up.test:
@@ -54,6 +60,14 @@ def is_of_one_process(module: SourceModule, node: ast.AST) -> bool:
                 known.update(ast.unparse(part) for part in _parts(up.test))
         below = up
     return _starts_alone(module)
+
+
+def _stops_several(module: SourceModule, block: list[ast.stmt], below: ast.AST) -> bool:
+    """True behind `assert num_gpus == 1` in a file that joins no process to others (each may be left one GPU there)."""
+    if not module.holds(b"assert") or any(module.holds(word) for word in _JOINS):
+        return False
+    above = block[: next(i for i, s in enumerate(block) if s is below)]
+    return any(isinstance(s, ast.Assert) and several_processes(module, s.test) is False for s in above)
 
 
 def _starts_alone(module: SourceModule) -> bool:

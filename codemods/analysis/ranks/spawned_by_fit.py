@@ -61,10 +61,19 @@ def _is_left_off(project: Project, module: SourceModule, value: ast.expr) -> boo
 
 
 def _names_no_strategy(project: Project, module: SourceModule, value: ast.expr) -> bool:
-    """True for `**configs["debug"]` where the settings of the program have no strategy below that key."""
+    """True for `**configs["debug"]` where the settings have no strategy below that key, and for a dict that is written out."""
+    if isinstance(value, ast.Name):
+        made = assigned(module, value, value.id)
+        changed = [n for n in module.reads_of(value.id) if not isinstance(module.parent(n), ast.keyword)]
+        return bool(made) and not changed and all(_is_without_strategy(table) for table in made)
     key = _key(value)
     keys = keys_below(project, module.path, key) if key else None
     return keys is not None and not keys & set(_NAMING)
+
+
+def _is_without_strategy(table: ast.expr) -> bool:
+    keys = table.keys if isinstance(table, ast.Dict) else [None]
+    return all(isinstance(k, ast.Constant) and k.value not in _NAMING for k in keys)
 
 
 def _key(value: ast.expr) -> str:
