@@ -64,6 +64,12 @@ def test_a_reduced_metric_is_the_same_everywhere(shown: str) -> None:
     assert lines(TEST, shown, synced=REDUCED) == 1
 
 
+@pytest.mark.parametrize(("logged", "found"), [("self.score", 1), ("self.score(batch)", 0), ("self.score.compute()", 1)])
+def test_a_metric_object_is_reduced_and_what_its_call_gave_is_not(logged: str, found: int) -> None:
+    files = {"net.py": MODEL.format(synced="").replace('"score", self(batch).mean()', f'"score", {logged}')}
+    assert len(findings_of(UnguardedPrint, PROGRAM.format(answer=TEST, shown="print(value)"), files=files)) == found
+
+
 @pytest.mark.parametrize("shown", ["print('tested', len(rows))", "print('tested', names)"])
 def test_what_tells_nothing_of_the_answers(shown: str) -> None:
     assert lines(TEST, shown) == 1

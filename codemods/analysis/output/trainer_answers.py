@@ -100,7 +100,7 @@ def _is_logged_apart(project: Project, key: str, stage: str) -> bool:
 
     def ask() -> bool:
         logs = [(m, c) for m, c in _logs(project) if _is_meant(m, c, key, stage)]
-        return bool(logs) and not any(_reduces(project, m, c) for m, c in logs)
+        return bool(logs) and not any(_reduces(m, c) for m, c in logs)
 
     return project.keep(("logged apart", key, stage), ask)
 
@@ -121,8 +121,8 @@ def _is_meant(module: SourceModule, call: ast.Call, key: str, stage: str) -> boo
     return function is not None and stage in function.name
 
 
-def _reduces(project: Project, module: SourceModule, call: ast.Call) -> bool:
-    """True with `sync_dist`, and for what a metric object may have worked out."""
+def _reduces(module: SourceModule, call: ast.Call) -> bool:
+    """True with `sync_dist`, for a metric object, and for what one computes or the ranks have put together."""
     given = next((k.value for k in call.keywords if k.arg == "sync_dist"), None)
     if given is not None:
         return not (isinstance(given, ast.Constant) and not given.value)
@@ -131,8 +131,13 @@ def _reduces(project: Project, module: SourceModule, call: ast.Call) -> bool:
             return True
         if isinstance(node, ast.Attribute) and node.attr == "compute":
             return True
-    asked = [c for n in call.args for c in _with_values(module, n) if isinstance(c, ast.Attribute)]
-    return bool(project.files_containing(b"torchmetrics")) and any(dotted(a).startswith("self.") for a in asked)
+    logged = [v for a in call.args for v in (a.values if isinstance(a, ast.Dict) else [a])]
+    return any(_is_held(w) for v in logged for w in (v, *values_of(module, v)))
+
+
+def _is_held(value: ast.expr) -> bool:
+    """True for `self.accuracy`: Lightning computes a metric object over all ranks, but not what calling it gave."""
+    return isinstance(value, ast.Attribute) and dotted(value).startswith("self.")
 
 
 @once_a_module
