@@ -15,6 +15,7 @@ from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS, ONE_PROC
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.output.bad_numbers import by_own_data, of_bad_numbers, reports_bad_numbers
 from codemods.analysis.output.beside_files import stands_beside_files
+from codemods.analysis.output.debug_flags import is_under_a_debug_switch
 from codemods.analysis.output.debug_lines import of_debugging, shows_nothing
 from codemods.analysis.output.effects import Kind, effects_of, effects_of_function, names_rank, phrases
 from codemods.analysis.output.guard_spelling import guard_for, has_guard
@@ -146,6 +147,7 @@ class UnguardedPrint(DdpCodemod):
     - What stands outside `fit` in a program whose Trainer spawns its ranks there (`ddp_spawn`, several devices without a strategy
       below Lightning 2.0), where no launcher starts it: it is one process.
     - Lines that were left over from looking for an error: shapes and types of tensors alone, `print("HERE")`.
+    - Lines under a switch for debugging that the project leaves off.
     - The branch of a test that a run with several processes does not take (`args.dist == "OFF"`).
     - A test of the process group's rank above Lightning's Trainer, which starts the group: it lets every process in.
     - Modules of Lightning that are held in a `ModuleList`: they have no Trainer.
@@ -222,7 +224,7 @@ class UnguardedPrint(DdpCodemod):
                 continue
             if of_debugging(run.statements) or shows_nothing(run.statements):
                 continue
-            if is_never_asked_for(project, module, run.first):
+            if is_never_asked_for(project, module, run.first) or is_under_a_debug_switch(project, module, run.statements):
                 continue
             if of_bad_numbers(module, run.statements) or reports_bad_numbers(project, run):
                 continue
