@@ -21,9 +21,8 @@ _SETTINGS = (".yaml", ".yml", ".json", ".toml", ".cfg", ".ini", ".gin", ".sh")
 def is_local_off(module: SourceModule, name: ast.Name) -> bool:
     """True for a name that its function binds once, to something false: `run_validation = False`."""
     function = module.function_of(name)
-    if function is None or any(
-        name.id in n.names for n in (*module.nodes(ast.Nonlocal), *module.nodes(ast.Global))
-    ):
+    elsewhere = [*(n.names for n in module.nodes(ast.Nonlocal)), *(n.names for n in module.nodes(ast.Global))]
+    if function is None or any(name.id in names for names in elsewhere):
         return False
     bound = bindings_in(module, function, name.id)
     if len(bound) != 1 or bound[0].parameter:

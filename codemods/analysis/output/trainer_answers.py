@@ -150,10 +150,11 @@ def _given(module: SourceModule) -> dict[tuple[int, str], list[ast.AST]]:
             if name not in ("self", "cls"):
                 found.setdefault((scope, name), []).append(value)
 
-    for assign in (*module.nodes(ast.Assign), *module.nodes(ast.AugAssign)):
-        scope = id(module.function_of(assign))
-        for target in assign.targets if isinstance(assign, ast.Assign) else [assign.target]:
-            add(target, assign.value, scope)
+    for assign in module.nodes(ast.Assign):
+        for target in assign.targets:
+            add(target, assign.value, id(module.function_of(assign)))
+    for added in module.nodes(ast.AugAssign):
+        add(added.target, added.value, id(module.function_of(added)))
     for loop in module.nodes(ast.For):
         add(loop.target, loop.iter, id(module.function_of(loop)))
     for call in module.calls_named(*MUTATORS):
