@@ -896,7 +896,8 @@ def test_a_line_that_may_be_shown(test: str) -> None:
 
 def test_a_switch_that_a_function_sets() -> None:
     set_in = _SWITCHED.replace("    dist.init", "    global DEBUG\n    DEBUG = args.debug\n    dist.init")
-    assert findings_of(UnguardedPrint, set_in.format("DEBUG"))
+    assert findings_of(UnguardedPrint, set_in.format("DEBUG").replace("DEBUG", "LOUD").replace("debug", "loud"))
+    check_nothing(UnguardedPrint, set_in.format("DEBUG"))  # a switch for debugging
 
 
 # Views of what others hold
