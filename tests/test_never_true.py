@@ -196,3 +196,85 @@ def test_no_file_is_called_as_a_pattern() -> None:
     assert never(STAR.replace("PART", "*.png"), {})
     assert not never(STAR.replace("PART", "last.png"), {})
     assert not never(STAR.replace("PART", "*.png").replace("os.path.exists(pattern)", "glob.glob(pattern)"), {})
+
+
+LOCAL = """\
+def run(args):
+    {bound}
+    if args.epoch and run_validation:
+        print("x")
+"""
+
+
+@pytest.mark.parametrize(
+    ("bound", "is_never"),
+    [
+        ("run_validation = False", True),
+        ("run_validation = None", True),
+        ("run_validation = True", False),
+        ("run_validation = args.run", False),
+        ("run_validation = False\n    if args.all:\n        run_validation = True", False),
+        ("global run_validation\n    run_validation = False", False),
+        ("run_validation = False\n    def on():\n        nonlocal run_validation\n        run_validation = True", False),
+    ],
+)
+def test_a_name_of_a_function_that_is_off(bound: str, is_never: bool) -> None:
+    assert never(LOCAL.format(bound=bound), {}) is is_never
+
+
+HELD = """\
+class Work:
+    {field}
+
+    def __init__(self, judge=None, path=None):
+        self.judge = judge
+        {given}
+
+    def run(self):
+        if {test}:
+            print("x")
+"""
+MADE = "from module import Work\n\njudge = None\n\n\ndef main(args):\n    judge = {judge}\n    Work({given}).run()\n"
+
+
+@pytest.mark.parametrize(
+    ("field", "given", "files", "is_never"),
+    [
+        ("PLOTS = False", "pass", {}, True),
+        ("pass", "self.PLOTS = False", {}, True),
+        ("PLOTS: bool = False", "pass", {}, False),
+        ("PLOTS = True", "pass", {}, False),
+        ("PLOTS = False", "self.PLOTS = path", {}, False),
+        ("PLOTS = False", "pass", {"a.py": "work.PLOTS = True\n"}, False),
+        ("PLOTS = False", "pass", {"a.py": "Work.PLOTS, b = read()\n"}, False),
+        ("PLOTS = False", "pass", {"a.py": "setattr(work, 'PLOTS', True)\n"}, False),
+        ("PLOTS = False", "pass", {"a.yaml": "PLOTS: true\n"}, False),
+    ],
+)
+def test_an_attribute_that_is_off(field: str, given: str, files: dict[str, str], is_never: bool) -> None:
+    assert never(HELD.format(field=field, given=given, test="self.PLOTS"), files) is is_never
+
+
+@pytest.mark.parametrize(
+    ("judge", "given", "is_never"),
+    [
+        ("None", "judge=judge", True),
+        ("None", "judge", True),
+        ("None", "path='a'", True),
+        ("Judge()", "judge=judge", False),
+        ("None", "judge=args.judge", False),
+        ("None", "**vars(args)", False),
+        ("None", "*args.all", False),
+    ],
+)
+@pytest.mark.parametrize("test", ["self.judge", "self.judge is not None"])
+def test_an_attribute_that_the_only_program_leaves_none(judge: str, given: str, is_never: bool, test: str) -> None:
+    files = {"train.py": MADE.format(judge=judge, given=given)}
+    assert never(HELD.format(field="pass", given="pass", test=test), files) is is_never
+
+
+def test_an_attribute_that_a_setting_or_an_heir_may_give() -> None:
+    source, made = HELD.format(field="pass", given="pass", test="self.judge"), MADE.format(judge="None", given="")
+    assert never(source, {"train.py": made})
+    assert not never(source, {"train.py": made, "a.yaml": "_target_: module.Work\n"})
+    assert not never(source, {"train.py": made + "\n\nclass More(Work):\n    pass\n"})

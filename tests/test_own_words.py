@@ -190,6 +190,27 @@ def test_a_line_beside_a_call_that_writes() -> None:
     assert lines("from tools import build\nprint('it is built')\nbuild(args.path)", tools) == 0
 
 
+NETS = """\
+import torch
+
+
+class Nets:
+    def save_nets(self, rank, name):
+        {test}
+            torch.save(self.net.state_dict(), f"{{name}}.pt")
+"""
+
+
+@pytest.mark.parametrize(
+    ("test", "found"), [("for name in self.names:", 0), ("if rank == 0:", 1), ("if dist.get_rank() == 0:", 1)]
+)
+def test_a_line_beside_a_method_of_an_object_that_is_not_followed(test: str, found: int) -> None:
+    nets = {"nets.py": NETS.format(test=test)}
+    body = "for epoch in range(9):\n    if epoch % 2 == 0:\n        print('saving the model at', epoch)\n        {}\n"
+    assert lines(body.format("args.nets.save_nets(rank, epoch)"), nets) == found
+    assert lines(body.format("args.nets.train_nets(rank, epoch)"), nets) == 1
+
+
 def test_a_line_beside_a_whole_training() -> None:
     steps = "    path.step()\n" * 70
     tools = {"tools.py": f"import torch\n\n\ndef train(path):\n{steps}    torch.save(path.state, 'a.pt')\n"}

@@ -15,6 +15,7 @@ from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS, ONE_PROC
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.output.bad_numbers import by_own_data, of_bad_numbers, reports_bad_numbers
 from codemods.analysis.output.beside_files import stands_beside_files
+from codemods.analysis.output.debug_flags import is_under_a_debug_switch
 from codemods.analysis.output.debug_lines import of_debugging, shows_nothing
 from codemods.analysis.output.effects import Kind, effects_of, effects_of_function, names_rank, phrases
 from codemods.analysis.output.guard_spelling import guard_for, has_guard
@@ -27,11 +28,13 @@ from codemods.analysis.output.output_runs import Run, is_guarded_at_its_calls, m
 from codemods.analysis.output.own_lines import Own, own_line
 from codemods.analysis.output.rank_share import over_a_share
 from codemods.analysis.output.script_guards import BY_LAUNCHER
+from codemods.analysis.output.why_it_ends import says_why_it_ends
 from codemods.analysis.ranks.cannot_run import cannot_be_imported
 from codemods.analysis.ranks.launched_files import is_launched
 from codemods.analysis.ranks.rank_guards import Ranks, decorated_ranks, ranks_at
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
+from codemods.analysis.ranks.superseded import is_superseded
 from codemods.analysis.ranks.unused import is_never_run
 from codemods.analysis.ranks.uses import calls_of
 from codemods.codemod import DdpCodemod
@@ -53,7 +56,6 @@ _TROUBLE = late(
 )  # fmt: skip
 # A setting, the same everywhere, that is named after the device.
 _SETTING = late(r"batch[ _]size[ _-]per[ _-]\w+|per[ _-]\w+[ _-](?:train |eval )?batch", re.IGNORECASE)
-_EXITS = frozenset({"exit", "quit", "sys.exit", "os._exit"})
 _DEVICE = frozenset({"device", "root_device", "gpu", "gpu_id", "device_id", "hostname", "node"})
 _OF_THE_PROCESS = ("torch.cuda.", "psutil.", "os.getpid", "socket.", "platform.node")
 _NEAR = 2  # statements between the lines of a start and of its end
@@ -117,8 +119,8 @@ class UnguardedPrint(DdpCodemod):
       the answers for each batch of an evaluation.
     - Functions that one role alone runs, as the target of a `Process` under a test of the rank, and those that a pool of
       processes runs.
-    - Blank lines (`print()`), lines right above an exit, and lines under an argument that every call leaves off
-      (`verbose=False`).
+    - Blank lines (`print()`), lines right above an exit or an `assert` that can fail, and lines under an argument that every
+      call leaves off (`verbose=False`).
     - Values that a rank has for itself: drawn at random where no common seed is certain, counted over the parameters of its stage
       of a pipeline; lines under a test of its device or environment; numbers of an evaluation step, and of an evaluation loop of
       a Trainer that gathers nothing; numbers in a function that prints other lines for each rank.
@@ -146,6 +148,8 @@ class UnguardedPrint(DdpCodemod):
     - What stands outside `fit` in a program whose Trainer spawns its ranks there (`ddp_spawn`, several devices without a strategy
       below Lightning 2.0), where no launcher starts it: it is one process.
     - Lines that were left over from looking for an error: shapes and types of tensors alone, `print("HERE")`.
+    - Lines under a switch for debugging that the project leaves off.
+    - Copies that a newer file has taken the place of (`train_bak.py` beside `train.py`) and that no program or text names.
     - The branch of a test that a run with several processes does not take (`args.dist == "OFF"`).
     - A test of the process group's rank above Lightning's Trainer, which starts the group: it lets every process in.
     - Modules of Lightning that are held in a `ModuleList`: they have no Trainer.
@@ -173,6 +177,8 @@ class UnguardedPrint(DdpCodemod):
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_module(module) or module.holds(b"split_between_processes") or runs_trials(module):
+            return
+        if is_superseded(project, module.path):
             return
         for function in module.functions:
             yield from self._function(module, project, function)
@@ -222,7 +228,7 @@ class UnguardedPrint(DdpCodemod):
                 continue
             if of_debugging(run.statements) or shows_nothing(run.statements):
                 continue
-            if is_never_asked_for(project, module, run.first):
+            if is_never_asked_for(project, module, run.first) or is_under_a_debug_switch(project, module, run.statements):
                 continue
             if of_bad_numbers(module, run.statements) or reports_bad_numbers(project, run):
                 continue
@@ -368,7 +374,7 @@ def run_place(module: SourceModule, function: FunctionNode | ast.Module) -> str:
 
 def is_for_everybody(module: SourceModule, statement: ast.stmt) -> bool:
     """True for output that is the same from every rank: it names no rank, host or device, and speaks of no trouble."""
-    if names_rank(module.text_of(statement)) or _says_why_it_ends(module, statement):
+    if names_rank(module.text_of(statement)) or says_why_it_ends(module, statement):
         return False
     for node in walk(statement):
         if isinstance(node, (ast.Name, ast.Attribute)) and last(dotted(node)) in _DEVICE:
@@ -382,20 +388,6 @@ def is_for_everybody(module: SourceModule, statement: ast.stmt) -> bool:
         if isinstance(node, ast.Name) and any(_is_a_share(v) for v in values_of(module, node)):
             return False
     return True
-
-
-def _says_why_it_ends(module: SourceModule, statement: ast.stmt) -> bool:
-    """True right above an exit: a rank that ends alone would say nothing."""
-    block = module.block_of(statement)
-    behind = block[next((i for i, s in enumerate(block) if s is statement), len(block)) + 1 :]
-    ends = next((s for s in behind if not _is_said(s)), None)
-    if isinstance(ends, ast.Expr) and isinstance(ends.value, ast.Call):
-        return dotted(ends.value.func) in _EXITS
-    return isinstance(ends, ast.Raise)
-
-
-def _is_said(statement: ast.stmt) -> bool:
-    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) and dotted(statement.value.func) == "print"
 
 
 def _is_a_share(value: ast.expr) -> bool:

@@ -896,7 +896,8 @@ def test_a_line_that_may_be_shown(test: str) -> None:
 
 def test_a_switch_that_a_function_sets() -> None:
     set_in = _SWITCHED.replace("    dist.init", "    global DEBUG\n    DEBUG = args.debug\n    dist.init")
-    assert findings_of(UnguardedPrint, set_in.format("DEBUG"))
+    assert findings_of(UnguardedPrint, set_in.format("DEBUG").replace("DEBUG", "LOUD").replace("debug", "loud"))
+    check_nothing(UnguardedPrint, set_in.format("DEBUG"))  # a switch for debugging
 
 
 # Views of what others hold
@@ -1013,13 +1014,14 @@ def test_a_logger_that_is_not_told_of_the_rank_speaks_on_all(given: str) -> None
     assert findings_of(UnguardedPrint, source, {"log.py": LOG.format(_UNDER)})
 
 
-@pytest.mark.parametrize("end", ["sys.exit(0)", "exit()", "raise SystemExit(1)"])
+@pytest.mark.parametrize("end", ["sys.exit(0)", "exit()", "raise SystemExit(1)", "assert ()", "assert args.fallback"])
 def test_a_line_that_says_why_the_program_ends(end: str) -> None:
     head = "import sys\nimport torch\nimport torch.distributed as dist\n\ndef main(args):\n    rank = dist.get_rank()\n"
     ends = f"    if not args.known:\n        print('there is no such model')\n        {end}\n"
     source = f"{head}{ends}    if rank == 0:\n        args.save()\n"
     check_nothing(UnguardedPrint, source)
-    assert findings_of(UnguardedPrint, source.replace(end, "args.known = True"))
+    for goes_on in ("args.known = True", "assert True", "assert (args.known, 'known')"):
+        assert findings_of(UnguardedPrint, source.replace(end, goes_on))
 
 
 SCRIPT_OF_A_TRAINER = """

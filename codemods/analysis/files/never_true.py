@@ -15,6 +15,7 @@ from codemods.analysis.class_index import class_facts
 from codemods.analysis.class_values import class_values
 from codemods.analysis.files.file_paths import arguments_of, forms
 from codemods.analysis.files.left_at_default import default_of, is_made_a_command, left_at_default
+from codemods.analysis.files.left_off import is_attribute_left_off, is_local_off
 from codemods.analysis.files.own_paths import are_sure, callers_of
 from codemods.analysis.names import dotted, qualified
 from codemods.analysis.ranks.described_parts import is_configured_off
@@ -35,7 +36,9 @@ def is_never_asked_for(project: Project, module: SourceModule, node: ast.AST) ->
         return True
     if any(asks_for_what_nobody_sets(project, module, part) for part in tested):
         return True
-    if any(_is_attribute_off(project, module, part) for part in tested):
+    if any(isinstance(part, ast.Name) and is_local_off(module, part) for part in tested):
+        return True
+    if any(_is_attribute_off(project, module, part) or is_attribute_left_off(project, module, part) for part in tested):
         return True
     function = module.function_of(node)
     return function is not None and any(_is_false_for_all(project, module, function, part) for part in tested)

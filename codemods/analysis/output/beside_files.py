@@ -7,18 +7,21 @@ import re
 from collections.abc import Iterator
 
 from codemods.analysis.call_graph import called_function
+from codemods.analysis.functions import functions_by_name
 from codemods.analysis.names import dotted
-from codemods.analysis.output.effects import Effect, Kind, effects_of
+from codemods.analysis.output.effects import Effect, Kind, effects_of, effects_of_function
 from codemods.analysis.output.output_runs import Run, makes_folder
-from codemods.analysis.ranks.rank_guards import ranks_at
+from codemods.analysis.ranks.rank_guards import decorated_ranks, ranks_at
 from codemods.late_pattern import late
 from codemods.project import Project
-from codemods.source import SourceModule, walk
+from codemods.source import FunctionNode, SourceModule, walk
 
 _SPOKEN = late(
     r"\b(?:sav(?:e|es|ed|ing)|writ(?:e|es|ing|ten)|wrote|stor(?:e|es|ed|ing)|dump\w*|buil[dt]\w*|export\w*|creat(?:e|ed|ing)|"
     r"generat(?:e|ed|ing)|checkpoints?|files?|keeps?|kept|convert(?:ed|ing)?)\b", re.IGNORECASE,
 )  # fmt: skip
+_SAVES = late(r"(?:^|_)(?:save|dump|export|store|write)(?:_|$)")
+_MANY = 4  # files that define a method of one name
 _LONGEST = 60  # lines of a function that does nothing but write: a whole training writes somewhere, too
 
 
@@ -50,11 +53,38 @@ def _is_passed(module: SourceModule, statement: ast.stmt) -> bool:
 def _writes(project: Project, module: SourceModule, statement: ast.stmt) -> bool:
     if ranks_at(module, statement, project=project).some:
         return False
+    if any(_saves_by_name(project, module, n) for n in walk(statement) if isinstance(n, ast.Call)):
+        return True
     written = [e for e in effects_of(project, module, [statement]).of(Kind.FILE) if not e.guarded and not e.own]
     if not written:
         return False
     near = list(_near(project, module, statement))
     return any(_is_in(effect, *place) for effect in written for place in near)
+
+
+def _saves_by_name(project: Project, module: SourceModule, call: ast.Call) -> bool:
+    """True for `self.model.save_networks(epoch)` of an object that is not followed: every method of that name writes a file."""
+    func = call.func
+    if not isinstance(func, ast.Attribute) or not _SAVES.search(func.attr) or called_function(project, module, call) is not None:
+        return False
+    if ranks_at(module, call, project=project).some:
+        return False
+    return project.keep(("methods that write", func.attr), lambda: _all_write(project, func.attr))
+
+
+def _all_write(project: Project, name: str) -> bool:
+    files = project.files_containing(f"def {name}(".encode())
+    if not 0 < len(files) <= _MANY:
+        return False
+    homes = [m for p in files if (m := project.module(p)) is not None]
+    found = [(m, f) for m in homes for f in functions_by_name(m).get(name, ()) if (f.end_lineno or 0) - f.lineno <= _LONGEST]
+    return bool(found) and all(_writes_for_all(project, m, f) for m, f in found)
+
+
+def _writes_for_all(project: Project, module: SourceModule, function: FunctionNode) -> bool:
+    if decorated_ranks(module, function, project=project).some:
+        return False
+    return any(not e.guarded and not e.own for e in effects_of_function(project, module, function).of(Kind.FILE))
 
 
 def _near(project: Project, module: SourceModule, statement: ast.stmt) -> Iterator[tuple[str, ast.stmt]]:

@@ -13,6 +13,7 @@ from enum import IntEnum
 from codemods.analysis.names import dotted, last
 from codemods.analysis.output.own_batches import is_of_own_batch
 from codemods.analysis.output.own_words import asks_the_process, is_own_word, speaks_for_each
+from codemods.analysis.output.trainer_answers import is_of_own_answers
 from codemods.analysis.ranks.exit_places import short
 from codemods.analysis.variance.analysis import Analysis, variance
 from codemods.analysis.variance.paths import unpacked
@@ -25,6 +26,7 @@ _TRAINS = frozenset({"backward", "manual_backward", "training_step"})
 _MAKE_TEXT = frozenset({"join", "str", "repr", "format", "sorted", "list", "tuple", "dumps", "pformat"})
 _OF_GENERATORS = frozenset({"initial_seed", "get_rng_state", "getstate", "get_state", "seed"})
 _OF_THE_CLOCK = "is each process's own"
+_DECIDES = (ast.Assign, ast.AugAssign, ast.Return, ast.Break)
 _OVER_BATCHES = frozenset({Kind.LOADER, Kind.ENUMERATED, Kind.ZIPPED})
 
 
@@ -64,7 +66,7 @@ def own_line(
             if any(isinstance(n, ast.Call) and last(dotted(n.func)) in _OF_GENERATORS for n in walk(node.value)):
                 found.append(OwnLine(Own.RESULT))  # seeds are given by rank as often as not
             for part in shown:
-                if is_own_word(project, module, part):
+                if is_own_word(project, module, part) or is_of_own_answers(project, module, part):
                     found.append(OwnLine(Own.RESULT))
                 value = analysis.value(module, part)
                 if value.cause is Cause.UNKNOWN and is_of_own_batch(project, module, part):
@@ -72,7 +74,10 @@ def own_line(
                     in_batches = in_batches or _is_in_batches(project, module, loops)
                 found.append(_of_value(module, part, value, in_batches=in_batches))
     tests = [n.test for n in (*inside, *above) if isinstance(n, (ast.If, ast.While, ast.IfExp))]
-    found += [OwnLine(Own.RESULT) if asks_the_process(module, test) else _of_test(analysis, module, test) for test in tests]
+    for test in tests:
+        own = asks_the_process(module, test) or is_of_own_answers(project, module, test)
+        found.append(OwnLine(Own.RESULT) if own else _of_test(analysis, module, test))
+    found += [OwnLine(Own.RESULT) for up in above if _is_decided_by_own(analysis, module, up)]
     most = max(found, key=lambda line: line.own, default=OwnLine())
     if most.own is Own.NUMBER and (_is_of_a_step(function, most) or speaks_for_each(module, function, statements)):
         return OwnLine(Own.RESULT)
@@ -186,6 +191,14 @@ def _of_test(analysis: Analysis, module: SourceModule, test: ast.expr) -> OwnLin
     if value.cause is not Cause.DATA:
         return OwnLine(Own.RESULT)
     return OwnLine(Own.NUMBER, f"assumes that rank 0 speaks for all: `{short(module, test)}` goes by each rank's own batch")
+
+
+def _is_decided_by_own(analysis: Analysis, module: SourceModule, up: ast.AST) -> bool:
+    """True for an `if` by which this rank alone changes what it goes on with: the line tells of that rank's decision."""
+    if not isinstance(up, ast.If) or not any(isinstance(n, _DECIDES) for s in up.body for n in walk(s)):
+        return False
+    value = analysis.tested(module, up.test)
+    return value.differs and value.cause is Cause.DATA
 
 
 def _asked_for(test: ast.expr) -> ast.expr | None:

@@ -1,0 +1,107 @@
+"""Names and attributes that hold something false wherever the program reads them: nobody sets them to anything else."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from codemods.analysis.bindings import bindings_in
+from codemods.analysis.class_index import ClassSite, class_facts, subclasses
+from codemods.analysis.class_values import Given, class_values
+from codemods.analysis.files.file_paths import arguments_of
+from codemods.analysis.files.left_at_default import default_of, is_made_a_command
+from codemods.analysis.names import dotted
+from codemods.analysis.ranks.uses import constructions
+from codemods.project import Project
+from codemods.source import FunctionNode, SourceModule
+
+_SETTINGS = (".yaml", ".yml", ".json", ".toml", ".cfg", ".ini", ".gin", ".sh")
+
+
+def is_local_off(module: SourceModule, name: ast.Name) -> bool:
+    """True for a name that its function binds once, to something false: `run_validation = False`."""
+    function = module.function_of(name)
+    elsewhere = [*(n.names for n in module.nodes(ast.Nonlocal)), *(n.names for n in module.nodes(ast.Global))]
+    if function is None or any(name.id in names for names in elsewhere):
+        return False
+    bound = bindings_in(module, function, name.id)
+    if len(bound) != 1 or bound[0].parameter:
+        return False
+    return isinstance(bound[0].node, ast.Assign) and _is_false(bound[0].value)
+
+
+def is_attribute_left_off(project: Project, module: SourceModule, part: ast.expr) -> bool:
+    """True for `self.plots` that the class sets once, to something false or to an argument that every program leaves off."""
+    wants_none = isinstance(part, ast.Compare) and len(part.ops) == 1 and isinstance(part.ops[0], ast.IsNot)
+    if isinstance(part, ast.Compare):
+        if not wants_none or not _is_none(part.comparators[0]):
+            return False
+        part = part.left
+    owner = module.class_of(part) if isinstance(part, ast.Attribute) else None
+    if owner is None or not isinstance(part, ast.Attribute) or dotted(part) != f"self.{part.attr}":
+        return False
+    values = class_values(project, class_facts(project, module, owner))
+    given = values.given.get(part.attr, [])
+    if len(given) != 1 or not values.set_once(part.attr) or given[0].part is not None or values.loose:
+        return False
+    value = given[0].value
+    home = given[0].site.module
+    if not isinstance(home.parent(value), ast.Assign):
+        return False  # a field with a type is an argument of the constructor
+    if isinstance(value, ast.Constant):
+        off = _is_none(value) if wants_none else _is_false(value)
+        return off and project.keep(("set once", part.attr), lambda: _is_set_once(project, part.attr))
+    return _is_argument_left_off(project, given[0], wants_none)
+
+
+def _is_set_once(project: Project, name: str) -> bool:
+    """True where the files of the project hold one assignment of the name, and no setting or text of it."""
+    word = re.escape(name.encode())
+    if any(re.search(rb"\b" + word + rb"\b", project.read_text(p) or b"") for p in
+           project.files_containing(name.encode(), kinds=_SETTINGS)):  # fmt: skip
+        return False
+    files = [project.read(p) or b"" for p in project.files_containing(name.encode())]
+    if any(re.search(rb"""["'](?:--?)?""" + word + rb"""["']""", data) for data in files):
+        return False
+    if any(b"__dict__" in data or re.search(rb"\b(?:as|for)\s+[\w.]*\." + word + rb"\b", data) for data in files):
+        return False
+    sets = re.compile(rb"\b" + word + rb"\s*(?::[^=\n]*|,[^()\n]*)?[-+*/|&]?=(?!=)")
+    return sum(len(sets.findall(data)) for data in files) == 1
+
+
+def _is_argument_left_off(project: Project, given: Given, wants_none: bool) -> bool:
+    """True where each place that makes an object of the class leaves the argument off, or gives something false."""
+    site, function, value = given.site, given.function, given.value
+    if function is None or function.name != "__init__" or not isinstance(value, ast.Name) or subclasses(project, site):
+        return False
+    bound = bindings_in(site.module, function, value.id)
+    if len(bound) != 1 or not bound[0].parameter or is_made_a_command(project, function):
+        return False
+    if any(project.files_containing(site.node.name.encode(), kinds=_SETTINGS)):
+        return False  # a setting may make one
+    key = ("argument left off", site.module.path, function.lineno, value.id, wants_none)
+    return project.keep(key, lambda: _is_off_at_all(project, site, function, value.id, wants_none))
+
+
+def _is_off_at_all(project: Project, site: ClassSite, function: FunctionNode, name: str, wants_none: bool) -> bool:
+    made = constructions(project, site.module, site.node)
+    used = made.outside_tests() if made is not None else None
+    if used is None or used.more or used.handed_on or not used.calls:
+        return False
+    for place in used.calls:
+        if any(isinstance(a, ast.Starred) for a in place.call.args) or any(k.arg is None for k in place.call.keywords):
+            return False
+        value = arguments_of(function, place.call).get(name, default_of(function, name))
+        if isinstance(value, ast.Name) and is_local_off(place.module, value):
+            value = bindings_in(place.module, place.module.function_of(value), value.id)[0].value
+        if not (_is_none(value) if wants_none else _is_false(value)):
+            return False
+    return True
+
+
+def _is_none(value: ast.expr | None) -> bool:
+    return isinstance(value, ast.Constant) and value.value is None
+
+
+def _is_false(value: ast.expr | None) -> bool:
+    return isinstance(value, ast.Constant) and not value.value

@@ -1,0 +1,31 @@
+"""Lines right above what ends the rank: they say why, and a rank that ends alone would say nothing."""
+
+from __future__ import annotations
+
+import ast
+
+from codemods.analysis.names import dotted
+from codemods.source import SourceModule
+
+_EXITS = frozenset({"exit", "quit", "sys.exit", "os._exit"})
+
+
+def says_why_it_ends(module: SourceModule, statement: ast.stmt) -> bool:
+    """True right above an exit, a `raise`, and an `assert` that can fail; other lines may stand in between."""
+    block = module.block_of(statement)
+    behind = block[next((i for i, s in enumerate(block) if s is statement), len(block)) + 1 :]
+    ends = next((s for s in behind if not _is_said(s)), None)
+    if isinstance(ends, ast.Expr) and isinstance(ends.value, ast.Call):
+        return dotted(ends.value.func) in _EXITS
+    return isinstance(ends, ast.Raise) or (isinstance(ends, ast.Assert) and not _always_holds(ends.test))
+
+
+def _always_holds(test: ast.expr) -> bool:
+    """True for `assert True`, and for `assert (x, "text")`, where Python tests a tuple that is not empty."""
+    if isinstance(test, ast.Constant):
+        return bool(test.value)
+    return isinstance(test, ast.Tuple) and bool(test.elts)
+
+
+def _is_said(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) and dotted(statement.value.func) == "print"

@@ -1,0 +1,53 @@
+"""A copy that is kept beside the file that took its place says nothing to anybody."""
+
+from __future__ import annotations
+
+import pytest
+
+from codemods.ranks.progress_bar_on_every_rank import ProgressBarOnEveryRank
+from codemods.ranks.unguarded_print import UnguardedPrint
+from ddpfix.testing import findings_of
+
+SOURCE = """\
+import torch.distributed as dist
+from tqdm import tqdm
+
+
+def main(rows):
+    dist.init_process_group("nccl")
+    rank = dist.get_rank()
+    print("begin")
+    for row in tqdm(rows):
+        row.work(rank)
+    dist.barrier()
+
+
+main(read())
+"""
+
+
+def found(path: str, files: dict[str, str]) -> list[int]:
+    return [len(findings_of(c, SOURCE, files=files, path=path)) for c in (UnguardedPrint, ProgressBarOnEveryRank)]
+
+
+@pytest.mark.parametrize("name", ["train_bak", "train_old", "train-old2", "train copy", "train - copy (2)", "train_backup"])
+def test_a_copy_that_nobody_names(name: str) -> None:
+    assert found(f"tools/{name}.py", {"tools/train.py": SOURCE}) == [0, 0]
+    assert found(f"tools/{name}.py", {"tools/train.py": SOURCE, "README.md": "start tools/train.py\n"}) == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("path", "files"),
+    [
+        ("train_bak.py", {"run.py": SOURCE}),
+        ("train_bak.py", {"tools/train.py": SOURCE}),
+        ("train_bak.py", {"train.py": SOURCE, "run.sh": "torchrun train_bak.py\n"}),
+        ("train_bak.py", {"train.py": SOURCE, "README.md": "the first results: train_bak.py\n"}),
+        ("train_bak.py", {"train.py": "from train_bak import main\n"}),
+        ("train_bold.py", {"train.py": SOURCE}),
+        ("train_copying.py", {"train.py": SOURCE}),
+        ("train.py", {"train_bak.py": SOURCE}),
+    ],
+)
+def test_a_file_that_may_be_run(path: str, files: dict[str, str]) -> None:
+    assert found(path, files) == [1, 1]
