@@ -6,11 +6,13 @@ import ast
 
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.rank_sources import rank_source
+from codemods.late_pattern import late
 from codemods.source import SourceModule
 
-_WORDS = ("is_initialized", "is_available", "distributed", "ddp", "multi_gpu", "is_dist", "use_dist", "is_parallel")
+_WORDS = ("is_initialized", "is_available", "distributed", "ddp", "multi_gpu", "is_dist", "use_dist", "dist_train", "is_parallel")
 _MODES = ("dist", "ddp", "distributed", "launcher")  # a setting that says how the program is started
 _OFF = frozenset({"off", "none", "no", "false", "single"})
+_EARLY = late(r"initialized|available")
 _SIZES = ("world_size", "num_processes", "get_world_size", "num_gpus", "n_gpu")
 
 
@@ -39,10 +41,12 @@ def several_processes(module: SourceModule, test: ast.expr) -> bool | None:
 
 
 def is_of_one_process(module: SourceModule, node: ast.AST) -> bool:
-    """True in the branch of such a test that a run with several processes does not take."""
+    """True in the branch of such a test that a run with several processes does not take, and behind an assert that ends it."""
     below = node
     known: set[str] = set()  # tests that have been passed below
     for up in module.ancestors(node):
+        if _is_asserted(module, up, below):
+            return True
         if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
             return False
         if isinstance(up, ast.If) and below is not up.test:
@@ -54,6 +58,25 @@ def is_of_one_process(module: SourceModule, node: ast.AST) -> bool:
                 known.update(ast.unparse(part) for part in _parts(up.test))
         below = up
     return _starts_alone(module)
+
+
+def _is_asserted(module: SourceModule, up: ast.AST, below: ast.AST) -> bool:
+    """True where a block of `up` says above `below` that there is one process: `assert not args.distributed`, `if …: raise`.
+
+    Whether the process group is there yet is another question: it may be made below.
+    """
+    for name in ("body", "orelse", "finalbody"):
+        block = getattr(up, name, None)
+        if not isinstance(block, list) or not any(s is below for s in block):
+            continue
+        for statement in block[: next(i for i, s in enumerate(block) if s is below)]:
+            ends = isinstance(statement, ast.If) and isinstance(statement.body[-1], ast.Raise) and not statement.orelse
+            if not isinstance(statement, ast.Assert) and not ends:
+                continue
+            test = statement.test
+            if several_processes(module, test) is ends and _EARLY.search(ast.unparse(test)) is None:
+                return True
+    return False
 
 
 def _starts_alone(module: SourceModule) -> bool:
