@@ -117,7 +117,7 @@ def _parts(value: ast.expr) -> list[ast.expr]:
     if isinstance(value, ast.DictComp):
         return [value.value]
     if isinstance(value, ast.IfExp):
-        return [value.body, value.orelse]
+        return [side for side in (value.body, value.orelse) if not _is_empty(side)]
     return []
 
 

@@ -26,7 +26,27 @@ def reaching(module: SourceModule, name: ast.Name, bound: list[Binding]) -> list
     above_it = (b for b in bound if isinstance(b.node, (ast.Assign, ast.AnnAssign)) and _place(b.node) < line)
     sure = [b for b in above_it if id(b.node) in blocks and not _is_made_of(b, name.id)]
     first = max((_place(b.node) for b in sure), default=_NOWHERE)
-    return [b for b in bound if _holds(module, b, first, line, loops)]
+    return [b for b in bound if _holds(module, b, first, line, loops) and not _is_overwritten(module, b, bound, name)]
+
+
+def _is_overwritten(module: SourceModule, binding: Binding, bound: Sequence[Binding], name: ast.Name) -> bool:
+    """True where a later statement of the same block gives the name another value, and the name is not read in between.
+
+    What may leave the block before it comes there (`break`, an error that is caught) is left alone.
+    """
+    block = module.block_of(binding.node) if isinstance(binding.node, (ast.Assign, ast.AnnAssign)) else []
+    index = next((i for i, s in enumerate(block) if s is binding.node), None)
+    if index is None or any(isinstance(up, (ast.Try, ast.TryStar)) for up in module.ancestors(binding.node)):
+        return False
+    nodes = {id(b.node) for b in bound if isinstance(b.node, ast.Assign) and not _is_made_of(b, name.id)}
+    between: list[ast.stmt] = []
+    for statement in block[index + 1 :]:
+        if any(n is name for n in walk(statement)):
+            return False
+        if id(statement) in nodes:
+            return not any(isinstance(n, (ast.Break, ast.Continue)) for s in between for n in walk(s))
+        between.append(statement)
+    return False
 
 
 def _is_made_of(binding: Binding, name: str) -> bool:

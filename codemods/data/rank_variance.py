@@ -17,6 +17,8 @@ IN_PLACE = {
 }  # fmt: skip
 # Those that give it to one rank alone: what the others hold then is no number of anybody.
 TO_ONE_RANK = frozenset({"reduce"})
+# The argument by which transformers' generation goes on until all ranks are done: for weights that are shared out over them.
+SHARDED_GENERATION = "synced_gpus"
 # Calls of a project that nothing shows the inside of: by these words they give everyone the same.
 SAYS_REDUCED = late(
     r"(^|_)(all_?reduce\w*|reduce|reduced|reduce_\w+|all_?gather\w*|gather|gather_\w+|broadcast\w*|bcast|sync|synchronize\w*|sync_\w+|\w+_across_\w+"

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_file, is_test_module, ranks_in_file
 from codemods.analysis.guards.entry_points import group_name
+from codemods.analysis.job_files.documented_starts import is_pinned_to_one
 from codemods.analysis.loading.drawn_items import drawn_items, may_draw_items
 from codemods.analysis.loading.draws import Draw, draws_near, may_train
 from codemods.analysis.loading.origins import Origin, all_known, made_class, origins
@@ -93,7 +94,8 @@ class SameRandomNumbers(DdpCodemod):
     - Says nothing where the function puts the numbers back as they were (`set_rng_state`, `fork_rng`).
     - Says nothing of a seed that one rank alone sets, of one that a loader sets in each of its workers, and of a repository's
       own tests.
-    - Says nothing of Lightning where nothing shows several devices.
+    - Says nothing of Lightning where nothing shows several devices, and of a script that every command of the repository starts
+      as one process (`CUDA_VISIBLE_DEVICES=0 accelerate launch train.py`).
     - Tells seeds of Lightning, Accelerate and Fabric, each with its own way, and generators.
     - Tells a seed where the wrap stands elsewhere, or where a split or permutation is drawn behind the wrap.
 
@@ -117,7 +119,7 @@ class SameRandomNumbers(DdpCodemod):
         )
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
-        if is_test_module(module):
+        if is_test_module(module) or is_pinned_to_one(project, module.path):
             return
         yield from self._of_process(module, project)
         yield from self._of_items(module, project)

@@ -844,6 +844,11 @@ def test_the_guard_takes_an_import_and_leaves_the_rest_to_every_rank() -> None:
     [
         ("with open('a.txt', 'w') as f:\n        f.write('x')\n    p = load('a.txt')", "load('a.txt') names the file again"),
         ("f = open('a.txt', 'w')\n    f.write('x')", "every rank opens that file, and empties it, in line"),
+        (
+            "f = open('a.txt', 'w')\n    f.writelines(p)\n    f.close()\n"
+            "    f = open('b.txt', 'w')\n    f.writelines(p)\n    f.close()",
+            "every rank opens that file, and empties it, in line",
+        ),
         ("x = print(p) or 1", "guard this call by the global rank"),
     ],
 )

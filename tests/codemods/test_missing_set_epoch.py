@@ -631,3 +631,30 @@ def test_a_set_epoch_of_a_program_apart() -> None:
     check_nothing(
         MissingSetEpoch, f"from tools import loaders\n{source}", files={"tools/loaders.py": aside, "tools/__init__.py": ""}
     )
+
+
+# A sampler that another one takes the place of
+
+_SUBSET = "from torch.utils.data import DataLoader, DistributedSampler, SubsetRandomSampler\n\n"
+_SECOND = "    sampler = DistributedSampler(data)"
+
+
+def _chosen(*lines: str, before: str = "if args.part:") -> str:
+    made = (
+        before, "    sampler = SubsetRandomSampler(range(9))", *lines, "if args.distributed and not args.part:",
+        "    sampler = DistributedSampler(data)", "loader = DataLoader(data, batch_size=8, sampler=sampler)",
+    )  # fmt: skip
+    epochs = loop("for epoch in range(3):", "if args.distributed:", "    sampler.set_epoch(epoch)")
+    return script(*epochs, made=made, head=_SUBSET)
+
+
+def test_a_sampler_that_the_same_branch_replaces() -> None:
+    check_nothing(MissingSetEpoch, _chosen("    print(len(data))", _SECOND))
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [(), ("    print(len(data))",), ("    if args.again:", f"    {_SECOND}")],
+)
+def test_a_sampler_that_may_stay(lines: tuple[str, ...]) -> None:
+    check_told(MissingSetEpoch, _chosen(*lines), reason="")

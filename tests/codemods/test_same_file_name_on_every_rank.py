@@ -99,3 +99,44 @@ def test_nothing_is_said(source: str) -> None:
 
 def test_tests_of_the_repository() -> None:
     check_nothing(RULE, script("np.save('found.npy', found)"), path="tests/test_predict.py")
+
+
+# Modes of one process
+
+
+def _started(*lines: str) -> str:
+    body = "".join(f"    {line}\n" for line in lines)
+    return (
+        "\n\ndef main(args, data):\n    if args.distributed:\n        dist.init_process_group('nccl')\n"
+        f"{body}\n\nif __name__ == '__main__':\n    main(args, torch.randn(64, 4))\n"
+    )
+
+
+_CALL = "predict(torch.nn.Linear(4, 2).cuda(), data, 'out')"
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("assert not args.distributed", _CALL),
+        ("if args.mode == 'predict':", "    assert(not args.dist_train)", "    print('predict')", f"    {_CALL}"),
+        ("if args.distributed:", "    raise NotImplementedError('one process only')", _CALL),
+    ],
+)
+def test_a_mode_that_several_processes_do_not_get_to(lines: tuple[str, ...]) -> None:
+    source = script("with open('found.json', 'w') as f:", "    json.dump(found, f)", main=_started(*lines))
+    check_nothing(RULE, source)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("assert args.distributed", _CALL),
+        ("if args.mode == 'show':", "    assert not args.distributed", "    print('show')", _CALL),
+        ("assert not args.debug", _CALL),
+        ("if not args.distributed:", "    raise ValueError('start it with torchrun')", _CALL),
+    ],
+)
+def test_what_several_processes_get_to(lines: tuple[str, ...]) -> None:
+    source = script("with open('found.json', 'w') as f:", "    json.dump(found, f)", main=_started(*lines))
+    assert len(findings_of(RULE, source)) == 1

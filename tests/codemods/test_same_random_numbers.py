@@ -480,3 +480,33 @@ def test_a_seed_that_is_given(default: str, files: dict[str, str]) -> None:
     source = program("if args.seed is not None:", seed="    torch.manual_seed(args.seed)") + OPTION.format(default)
     found = check_told(SameRandomNumbers, source, reason="seed again behind the wrap", files=files)
     assert found.message.startswith("the seed is the same")
+
+
+# What the repository's commands start as one process
+
+ALONE = program() + "\n\nif __name__ == '__main__':\n    main(args)\n"
+
+
+@pytest.mark.parametrize(
+    "commands",
+    [
+        "CUDA_VISIBLE_DEVICES=0 accelerate launch train.py --seed 1\n",
+        "```\nCUDA_VISIBLE_DEVICES=3 \\\n  python train.py\n```\n\ntorchrun --nproc_per_node=1 train.py\n",
+        "accelerate launch --num_processes=1 train.py\n\ntorchrun --nproc_per_node=4 other.py\n",
+    ],
+)
+def test_a_script_that_every_command_starts_as_one_process(commands: str) -> None:
+    check_nothing(SameRandomNumbers, ALONE, files={"README.md": commands}, path="train.py")
+
+
+@pytest.mark.parametrize(
+    "commands",
+    [
+        "CUDA_VISIBLE_DEVICES=0 accelerate launch train.py\n\naccelerate launch train.py\n",
+        "CUDA_VISIBLE_DEVICES=0,1 torchrun --nproc_per_node=2 train.py\n",
+        "CUDA_VISIBLE_DEVICES=0 python other.py\n",
+        "torchrun --nproc_per_node=1 train.py\n\ntorchrun --nproc_per_node=8 $SCRIPT\n",
+    ],
+)
+def test_a_script_that_some_command_starts_on_several(commands: str) -> None:
+    assert len(findings_of(SameRandomNumbers, ALONE, files={"README.md": commands}, path="train.py")) == 1

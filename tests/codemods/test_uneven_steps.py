@@ -316,3 +316,27 @@ def test_kinds_of_items_are_those_of_every_share(key: str) -> None:
 @pytest.mark.parametrize("key", ["name", "words", "speaker"])
 def test_keys_by_what_the_items_hold(key: str) -> None:
     check_told(RULE, BY_KIND.replace("KEY", key), reason=WHY)
+
+
+_GENERATE = """\
+import torch.distributed as dist
+
+
+class Generation:
+    def go_on(self, done, {argument}):
+        if {argument}:
+            dist.all_reduce(done)
+        return done.item() > 0
+
+    def heal(self, ids, done, {argument}):
+        for one in ids[dist.get_rank()::dist.get_world_size()]:
+            self.go_on(done, {argument})
+"""
+
+
+def test_a_generation_for_weights_that_are_shared_out() -> None:
+    check_nothing(RULE, _GENERATE.format(argument="synced_gpus"))
+
+
+def test_a_collective_under_another_argument() -> None:
+    check_told(RULE, _GENERATE.format(argument="count_all"), reason=WHY)

@@ -523,3 +523,42 @@ def test_a_monitor_of_another_heir_of_the_same_base_is_no_reason() -> None:
     alone = {"base.py": base, "run.yaml": config.replace("b.Second", "module.Model")}
     assert "decides" in findings_of(UnsyncedMetric, source, alone)[0].message
     assert "decides" not in findings_of(UnsyncedMetric, source, {"base.py": base, "b.py": other, "run.yaml": config})[0].message
+
+
+# What can only be an object
+
+_CHOSEN = """
+    def __init__(self, task):
+        super().__init__()
+        self.f1 = torchmetrics.F1Score(task="multiclass", num_classes=3) if task == "classes" else None
+        self.error = None if task == "classes" else torchmetrics.MeanMetric()
+        self.made = built(task)
+        self.share = 0.5
+"""
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("self.f1(self(x), y)", 'self.log("val/f1", self.f1, on_step=False, on_epoch=True)'),
+        ("self.error.update(loss)", 'self.log("val/error", self.error)'),
+        ("self.made(self(x), y)", 'self.log("val/made", self.made)'),
+        ("self.gone.update(self(x), y)", 'self.log("val/gone", self.gone, on_epoch=True)'),
+        ("self.gone(self(x), y)", 'self.log_dict({"val/gone": self.gone, "val/made": self.gone})'),
+    ],
+)
+def test_an_object_that_reduces_itself_is_logged(lines: tuple[str, ...]) -> None:
+    check_nothing(UnsyncedMetric, step(*lines, more=_CHOSEN))
+
+
+def test_a_number_beside_such_objects() -> None:
+    fixed('self.log("val/loss", self.share * loss)', more=_CHOSEN)
+
+
+def test_a_field_that_other_code_sets_and_nobody_calls() -> None:
+    source = step('self.log("val/kept", self.kept)') + "\n\ndef start(model, x):\n    model.kept = x.mean()\n"
+    offered(source, "where self.kept comes from is not seen")
+
+
+def test_a_field_that_nobody_calls_and_a_function_makes() -> None:
+    offered(step('self.log("val/made", self.made)', more=_CHOSEN.replace("built(task)", "built(task).mean()")), "right if")

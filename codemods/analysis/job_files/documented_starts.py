@@ -37,7 +37,7 @@ class Start:
     """One command. script: the last part of the name, "" where it is a variable; several: a launcher starts several processes.
 
     flags: as Python has them; more: the command may hold others. launched: by a launcher, be it as one process. path: the file of
-    the project that is surely meant, "" where the name alone is known.
+    the project that is surely meant, "" where the name alone is known. pinned: the command leaves it one process, or one GPU.
     """
 
     script: str
@@ -46,6 +46,7 @@ class Start:
     more: bool
     launched: bool = False
     path: str = ""
+    pinned: bool = False
 
 
 def starts(project: Project) -> tuple[Start, ...]:
@@ -65,8 +66,9 @@ def _starts(project: Project) -> Iterator[Start]:
         lines = _JOINED.sub(" ", text).split("\n")
         for i, line in enumerate(lines):
             for start in _in_line(line, lines[i + 1 : i + 3], shared=shared):
-                one = start.several and start.launched and starts_one(project, line, alone=alone)
-                yield replace(start, several=start.several and not one, path=_file(project, path, start))
+                pinned = (start.launched or not start.several) and starts_one(project, line, alone=alone)
+                several = start.several and not pinned
+                yield replace(start, several=several, path=_file(project, path, start), pinned=pinned)
 
 
 def _file(project: Project, text: str, start: Start) -> str:
@@ -82,6 +84,14 @@ def starts_of(project: Project, path: str) -> list[Start] | None:
     names = script_names(path)
     every = [s for s in starts(project) if s.script in names and s.path in ("", path)]
     return every if all(s.path for s in every) or is_named_once(project, path) else None
+
+
+def is_pinned_to_one(project: Project, path: str) -> bool:
+    """True for a script that the texts start, and each time by a command that leaves it one process or one GPU."""
+    if any(s.several and not s.script for s in starts(project)) or any(other_starts(project, n) for n in script_names(path)):
+        return False
+    own = starts_of(project, path)
+    return bool(own) and all(s.pinned for s in own or ())
 
 
 def _in_line(line: str, following: list[str], *, shared: bool) -> Iterator[Start]:

@@ -7,6 +7,7 @@ import ast
 from codemods.analysis.callers import Entries, entries
 from codemods.analysis.class_index import ClassFacts, Role, class_facts, role_of_method
 from codemods.analysis.hooks import EVALUATION_HOOKS, TRAINING_EPOCH_HOOKS, TRAINING_HOOKS
+from codemods.analysis.logged.bare_objects import is_bare_object
 from codemods.analysis.logged.called_values import arguments_of
 from codemods.analysis.logged.held_entries import held_entries
 from codemods.analysis.logged.held_modules import Held, held_by
@@ -214,16 +215,23 @@ def _values(log: LogCall) -> list[tuple[str, Value]]:
     if node is None:
         return [("", unknown("the value is not given by position or name"))]
     if log.is_log:
-        return [(key_text(log), classify(scope, node))]
+        return [(key_text(log), _entry(log, scope, node))]
     mapping = literal_mapping(log)
     if mapping is not None:
         pairs = zip(mapping.keys, mapping.values, strict=True)
-        return [(_plain(k), classify(scope, v)) for k, v in pairs]
+        return [(_plain(k), _entry(log, scope, v)) for k, v in pairs]
     value = classify(scope, node)
     if value.kind in (Kind.METRIC_OBJECT, Kind.REDUCED, Kind.METRIC_RESULT, Kind.LIST):
         return [("", value)]
     text = " ".join(log.module.text_of(node).split())[:40]
     return [("", unknown(f"the keys of {text} are not written here"))]
+
+
+def _entry(log: LogCall, scope: Scope, node: ast.expr) -> Value:
+    value = classify(scope, node)
+    if value.kind in (Kind.UNKNOWN, Kind.LIST) and log.on_self and is_bare_object(log.project, log.facts, node):
+        return Value(Kind.METRIC_OBJECT, f"{log.module.text_of(node)} is an object, which reduces itself")
+    return value
 
 
 def _plain(key: ast.expr | None) -> str:

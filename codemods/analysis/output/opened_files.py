@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
+from codemods.analysis.bindings import bindings_of
 from codemods.analysis.names import dotted, last
-from codemods.analysis.output.natures import values_of
+from codemods.analysis.reaching import reaching
 from codemods.source import SourceModule, walk
 
 
@@ -27,9 +28,10 @@ def emptied_above(module: SourceModule, statements: Sequence[ast.stmt]) -> int:
             if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 break
         for name in (n for n in walk(statement) if isinstance(n, ast.Name) and n.id in taken):
-            values = values_of(module, name)
-            if len(values) == 1 and isinstance(value := values[0], ast.Call) and id(value) not in inside and _empties(value):
-                return value.lineno
+            for binding in reaching(module, name, bindings_of(module, name)):
+                value = binding.value
+                if isinstance(value, ast.Call) and id(value) not in inside and _empties(value):
+                    return value.lineno
     return 0
 
 

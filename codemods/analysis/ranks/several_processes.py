@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
 
 from codemods.analysis.names import dotted, last
+from codemods.analysis.ranks.positions import position
 from codemods.analysis.ranks.rank_sources import rank_source
-from codemods.source import SourceModule
+from codemods.late_pattern import late
+from codemods.source import SourceModule, once_a_module
 
-_WORDS = ("is_initialized", "is_available", "distributed", "ddp", "multi_gpu", "is_dist", "use_dist", "is_parallel")
+_WORDS = ("is_initialized", "is_available", "distributed", "ddp", "multi_gpu", "is_dist", "use_dist", "dist_train", "is_parallel")
 _MODES = ("dist", "ddp", "distributed", "launcher")  # a setting that says how the program is started
 _OFF = frozenset({"off", "none", "no", "false", "single"})
+# Each of several processes may be left one GPU.
 _JOINS = (
     b"torch.distributed", b"LOCAL_RANK", b"local_rank", b"init_process_group", b"ccelerat", b"ightning", b"Trainer(", b"hvd"
 )
+_EARLY = late(r"initialized|available")
 _SIZES = ("world_size", "num_processes", "get_world_size", "num_gpus", "n_gpu")
 
 
@@ -42,12 +47,11 @@ def several_processes(module: SourceModule, test: ast.expr) -> bool | None:
 
 
 def is_of_one_process(module: SourceModule, node: ast.AST) -> bool:
-    """True in the branch of such a test that a run with several processes does not take."""
+    """True in the branch of such a test that a run with several processes does not take, and behind an assert that ends it."""
     below = node
     known: set[str] = set()  # tests that have been passed below
     for up in module.ancestors(node):
-        block = getattr(up, "body", None)
-        if isinstance(block, list) and any(s is below for s in block) and _stops_several(module, block, below):
+        if _is_asserted(module, below):
             return True
         if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
             return False
@@ -62,12 +66,30 @@ def is_of_one_process(module: SourceModule, node: ast.AST) -> bool:
     return _starts_alone(module)
 
 
-def _stops_several(module: SourceModule, block: list[ast.stmt], below: ast.AST) -> bool:
-    """True behind `assert num_gpus == 1` in a file that joins no process to others (each may be left one GPU there)."""
-    if not module.holds(b"assert") or any(module.holds(word) for word in _JOINS):
-        return False
-    above = block[: next(i for i, s in enumerate(block) if s is below)]
-    return any(isinstance(s, ast.Assert) and several_processes(module, s.test) is False for s in above)
+def _is_asserted(module: SourceModule, below: ast.AST) -> bool:
+    """True where the block says above `below` that there is one process: `assert not args.distributed`, `if …: raise`.
+
+    Whether the process group is there yet is another question: it may be made below.
+    """
+    place = position(module, below)
+    for index, test, ends in _asserts(module).get(id(place.block), ()) if place is not None else ():
+        if place is not None and index < place.index and several_processes(module, test) is ends:
+            text = ast.unparse(test)
+            if _EARLY.search(text) is None and not ("gpu" in text and any(module.holds(word) for word in _JOINS)):
+                return True
+    return False
+
+
+@once_a_module
+def _asserts(module: SourceModule) -> Mapping[int, tuple[tuple[int, ast.expr, bool], ...]]:
+    """Block, by id -> (index, test, whether it raises where the test holds) of what ends the program in it."""
+    found: dict[int, list[tuple[int, ast.expr, bool]]] = {}
+    for block in (module.tree.body, *(b for _, b in module.blocks())):
+        for index, statement in enumerate(block):
+            ends = isinstance(statement, ast.If) and isinstance(statement.body[-1], ast.Raise) and not statement.orelse
+            if isinstance(statement, ast.Assert) or (isinstance(statement, ast.If) and ends):
+                found.setdefault(id(block), []).append((index, statement.test, ends))
+    return {block: tuple(rows) for block, rows in found.items()}
 
 
 def _starts_alone(module: SourceModule) -> bool:

@@ -7,7 +7,7 @@ import ast
 from codemods.analysis.call_graph import FunctionSite
 from codemods.analysis.class_index import ClassSite, Role, class_facts
 from codemods.analysis.class_values import class_values
-from codemods.analysis.names import dotted, family
+from codemods.analysis.names import dotted, family, last
 from codemods.analysis.ranks.collectives import OUT_OF_PLACE, Collective
 from codemods.analysis.ranks.trace_items import Step
 from codemods.analysis.variance.heirs import held_by_heirs
@@ -16,7 +16,7 @@ from codemods.analysis.variance.paths import own_field, path_of
 from codemods.analysis.variance.state import STEP, Meeting, State
 from codemods.analysis.variance.values import SAME, UNKNOWN, Cause, Kind, Proof, Thing, Value
 from codemods.analysis.wrapped.arms import is_bare
-from codemods.data.rank_variance import HOST_PACKAGES, IN_PLACE, SAME_CALLS, TO_ONE_RANK
+from codemods.data.rank_variance import HOST_PACKAGES, IN_PLACE, SAME_CALLS, SHARDED_GENERATION, TO_ONE_RANK
 
 MOST_MEETINGS = 6  # of one call; more of them say no more
 MOST_STEPS = 7  # calls on the way to a collective that a reader still follows
@@ -93,7 +93,8 @@ def collective_value(state: State, node: ast.Call, found: Collective, args: list
         return SAME
     if found.writes_its_part:  # each rank writes its own part, and waits for nobody under plain DDP
         return SAME
-    meet(state, node, Meeting(found.name, (step,), carries=not found.waits_only))
+    if not _is_of_shards(state, node):
+        meet(state, node, Meeting(found.name, (step,), carries=not found.waits_only))
     if found.text.startswith(OUT_OF_PLACE):
         return SAME
     if found.name in TO_ONE_RANK and found.framework == "torch":
@@ -103,6 +104,16 @@ def collective_value(state: State, node: ast.Call, found: Collective, args: list
         if (tensor := _given_at(node, position)) is not None:
             make_same(state, tensor)
     return SAME
+
+
+def _is_of_shards(state: State, node: ast.Call) -> bool:
+    """True under `if synced_gpus:` of transformers' generation, which is on where the weights are shared out over the ranks."""
+    for up in state.module.ancestors(node):
+        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            return False
+        if isinstance(up, ast.If) and last(dotted(up.test)) == SHARDED_GENERATION:
+            return True
+    return False
 
 
 def _given_at(node: ast.Call, position: int) -> ast.expr | None:
