@@ -8,9 +8,9 @@ from codemods.project import Project
 # What makes a backward wait, or may hand out a model that does: wrappers, frameworks and their helpers, hooks on gradients.
 _WORDS = (
     b"DDP", b"DataParallel", b"FSDP", b"FullyShard", b"fully_shard", b"ShardedData", b"replicate(", b"prepare(", b"_hook(",
-    b"ightning", b"ccelerat", b"Fabric", b"fabric", b"eepspeed", b"eepSpeed", b"orovod", b"hvd", b"auto_model", b"apex", b"Trainer(",
+    b"ightning", b"ccelerat", b"Fabric", b"fabric", b"eepspeed", b"eepSpeed", b"orovod", b"hvd", b"auto_model", b"apex",
     b"bagua", b"egatron", b"olossal", b"torch_xla", b"parallelize", b"DistributedOptimizer", b"mmcv", b"mmengine", b"detectron",
-    b"fairseq", b"composer", b"ddp(", b"wrap_model", b"model_wrap", b"wrapper", b"ddp_model", b"model_ddp",
+    b"Trainer(", b"fairseq", b"composer", b"ddp(", b"wrap_model", b"model_wrap", b"wrapper", b"ddp_model", b"model_ddp",
 )  # fmt: skip
 
 
