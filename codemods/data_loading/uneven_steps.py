@@ -89,6 +89,7 @@ class UnevenSteps(DdpCodemod):
 
     ## Refuses
     - Says nothing in a repository's own tests, and nothing of a loop that comes to no collective.
+    - Says nothing of a backward where the project starts its group itself and wraps no model: it waits for nobody.
     - Says nothing of `DistributedSampler` and loaders that Accelerate, Fabric or Lightning prepare: they pad, or even out.
     - Says nothing where the whole is cut to a multiple first (`//`, `%`), or made up to one (`rows += rows[:missing]`).
     - Says nothing where the number of steps is reduced over the ranks, or given by a setting.

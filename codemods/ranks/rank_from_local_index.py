@@ -5,8 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from codemods.analysis.distribution import is_test_module
-from codemods.analysis.guards.entry_points import group_name
+from codemods.analysis.distribution import is_test_file, is_test_module
+from codemods.analysis.guards.entry_points import group_name, starts_group
+from codemods.analysis.guards.global_rank_at import starts_always
+from codemods.analysis.guards.group_above import has_group_above
+from codemods.analysis.guards.group_may_be_missing import is_guarded
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.counted_among import Among, environment, is_lightning
 from codemods.analysis.ranks.local_shares import (
@@ -108,13 +111,13 @@ class RankFromLocalIndex(DdpCodemod):
         if is_test_module(module):
             return
         for found in local_shares(project, module):
-            yield self._share(module, found)
+            yield self._share(project, module, found)
         for product in worlds_as_nodes(project, module):
             yield self._product(module, product)
 
-    def _share(self, module: SourceModule, found: LocalShare) -> Finding:
+    def _share(self, project: Project, module: SourceModule, found: LocalShare) -> Finding:
         text = " ".join(module.text_of(found.index).split())
-        edits, reason = _repaired(module, found)
+        edits, reason = _repaired(project, module, found)
         level = Applicability.SAFE if found.use is Use.SLOT else Applicability.UNSAFE
         evidence = [Evidence("static", f"here {_TAKEN[found.use]}", *found.place)]
         if found.size is not None and found.among is not None:
@@ -154,7 +157,7 @@ def _shown(found: LocalShare) -> str:
     return "with a second node both take the same part, and nobody takes the rest"
 
 
-def _repaired(module: SourceModule, found: LocalShare) -> tuple[list[Edit], str]:
+def _repaired(project: Project, module: SourceModule, found: LocalShare) -> tuple[list[Edit], str]:
     span = module.span(found.index)
     if found.whole:
         return [ReplaceExpression(module.path, span, found.whole)], "assumes that the nodes read the same data"
@@ -179,10 +182,36 @@ def _repaired(module: SourceModule, found: LocalShare) -> tuple[list[Edit], str]
     name = group_name(module, found.index)
     if not name:
         return [], "give the global rank: `torch.distributed.get_rank()`"
-    edits: list[Edit] = [ReplaceExpression(module.path, span, f"{name}.get_rank()")]
+    alone = _may_be_alone(project, module, found)
+    edits: list[Edit] = [ReplaceExpression(module.path, span, _asked(module, found.index, name, "get_rank", 0, alone=alone))]
     if found.among is Among.NODE and found.size is not None and found.place[0] == module.path:
-        edits.append(ReplaceExpression(module.path, module.span(found.size), f"{name}.get_world_size()"))
+        size = _asked(module, found.size, name, "get_world_size", 1, alone=alone)
+        edits.append(ReplaceExpression(module.path, module.span(found.size), size))
     return edits, "assumes that the nodes read the same data, and that the process group has been started by then"
+
+
+def _may_be_alone(project: Project, module: SourceModule, found: LocalShare) -> bool:
+    """True where the project starts its group under a condition, and a run without one may come to the place.
+
+    What is given no number of processes asks the group for it, and raises without one as it stands.
+    """
+    if found.size is None or starts_always(project) or not any(_starts(project)):
+        return False
+    asked = found.index
+    return not has_group_above(project, module, asked) and not is_guarded(project, module, asked, set())
+
+
+def _starts(project: Project) -> Iterator[bool]:
+    paths = (p for p in project.files_containing(b"init_process_group") if not is_test_file(p))
+    for home in filter(None, map(project.module, paths)):
+        yield from (True for call in home.calls_named("init_process_group") if starts_group(home, call))
+
+
+def _asked(module: SourceModule, node: ast.expr, group: str, method: str, without: int, *, alone: bool) -> str:
+    if not alone:
+        return f"{group}.{method}()"
+    text = f"{group}.{method}() if {group}.is_initialized() else {without}"
+    return text if isinstance(module.parent(node), (ast.Call, ast.keyword, ast.Assign)) else f"({text})"
 
 
 def _environment_read(module: SourceModule, index: ast.expr) -> str | None:

@@ -77,6 +77,7 @@ _EXISTS = late(r"\b(?:exists|isdir|isfile|is_dir|is_file)\(")
 _GONE = late(r"(?:^|\.)(?:remove|unlink|rmtree|rmdir|removedirs)\(")
 _MOVED = late(r"^(?:os\.rename|os\.renames|os\.replace|shutil\.move)\(")
 _LISTINGS = frozenset({"listdir", "scandir", "iterdir", "glob", "iglob", "rglob", "walk"})
+_MODE = late(r"[rwaxbt+]{1,3}")
 _NUMBER = late(r"(?:^|_)(?:idx|index|nb|num|step|iter|iteration|epoch|count|batch|i|j|k|n)$")
 _ON_HANDLES = frozenset({"write", "writelines", "writerow", "writerows", "writeheader", "flush"})
 _PATH_KEYWORDS = frozenset({"f", "file", "filename", "fname", "fp", "path", "path_or_buf", "filepath", "path_or_buffer"})
@@ -702,13 +703,20 @@ def paths_in(statement: ast.stmt) -> list[ast.expr]:
         if not isinstance(node, ast.Call):
             continue
         name = last(dotted(node.func)) or getattr(node.func, "attr", "")
-        if name in _TAKES_PATH and node.args:
+        if isinstance(node.func, ast.Attribute) and name == "open" and node.args and _is_mode(node.args[0]):
+            out.append(node.func.value)
+        elif name in _TAKES_PATH and node.args:
             out += node.args[: 2 if name in _TAKES_TWO else 1]
         elif name in _TAKES_PATH or name == "save":
             out += [k.value for k in node.keywords if k.arg in _PATH_KEYWORDS]
         elif name in host_only.WRITING_METHODS - _ON_HANDLES and isinstance(node.func, ast.Attribute):
             out.append(node.func.value)
     return out
+
+
+def _is_mode(node: ast.expr) -> bool:
+    """True for the first argument of `path.open("w")`: there it is the mode."""
+    return isinstance(node, ast.Constant) and isinstance(node.value, str) and bool(_MODE.fullmatch(node.value))
 
 
 def _handles_in(statement: ast.stmt) -> list[ast.expr]:
@@ -775,6 +783,6 @@ def _are_of_each_rank(project: Project, module: SourceModule, run: Run, paths: l
         return True
     if _are_own_lines(module, run) or goes_into_open_files(module, run.statements):
         return True
-    return any(is_own_path(project, module, p) for p in paths) or (
+    return any(is_own_path(project, module, p) for p in (*paths, *handles)) or (
         _is_on_demand(project, module, run) or _is_left_to_the_first(module, run)
     )

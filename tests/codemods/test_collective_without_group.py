@@ -427,3 +427,32 @@ def test_an_earlier_wait_that_has_its_test_stands_in_no_way(call: str, wait: str
     before = ENTRY.format(call=call)
     after = before.replace("        dist.barrier()\n", "        if dist.is_initialized():\n            dist.barrier()\n")
     check_transformed(RULE, before, after, files={"store.py": GATHERS.format(wait=wait)})
+
+
+UNDER_TEST = (
+    f"{DIST}def main(several, done):\n    if several:\n        dist.init_process_group('gloo')\n    train()\n    {{end}}\n"
+)
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        "several and dist.destroy_process_group()",
+        "not several or dist.destroy_process_group()",
+        "started = dist.is_initialized()\n    if started:\n        dist.destroy_process_group()",
+        "started = dist.is_available() and dist.is_initialized()\n    started and dist.barrier()",
+    ],
+)
+def test_a_test_that_is_written_otherwise(end: str) -> None:
+    check_nothing(RULE, UNDER_TEST.format(end=end))
+
+
+@pytest.mark.parametrize("end", ["done and dist.barrier()", "dist.barrier() or several"])
+def test_another_operand_says_nothing_of_the_group(end: str) -> None:
+    check_told(RULE, UNDER_TEST.format(end=end), reason="it shares its line")
+
+
+def test_a_name_that_is_given_something_else_too() -> None:
+    source = UNDER_TEST.format(end="on = dist.is_initialized()\n    on = True\n    if on:\n        dist.barrier()")
+    inside = "        if dist.is_initialized():\n            dist.barrier()"
+    check_transformed(RULE, source, source.replace("        dist.barrier()", inside))

@@ -701,3 +701,69 @@ def test_a_pause_is_no_wait() -> None:
 )
 def test_what_waits_for_the_file(wait: str) -> None:
     check_nothing(RULE, NAP.replace("{wait}", wait))
+
+
+WRAPPED = """
+import functools
+import os
+
+import torch
+import torch.distributed as dist
+
+
+def on_first(fn):
+    @functools.wraps(fn)
+    def inner(*args, **kwargs):
+        if dist.get_rank() == 0:
+            return fn(*args, **kwargs)
+    return inner
+
+
+def together(fn):
+    @functools.wraps(fn)
+    def inner(*args, **kwargs):
+BODY
+    return inner
+
+
+@together
+@on_first
+def keep(state, path):
+    torch.save(state, path)
+
+
+@together
+def keep_here(state, path):
+    if dist.get_rank() == 0:
+        torch.save(state, path)
+
+
+def main(net):
+    dist.init_process_group("gloo")
+    WRITE(net.state_dict(), "half.pt")
+    net.load_state_dict(torch.load("half.pt"))
+
+
+if __name__ == "__main__":
+    main(torch.nn.Linear(2, 2))
+"""
+WAITS = "        given = fn(*args, **kwargs)\n        if dist.is_initialized():\n            dist.barrier()\n        return given"
+
+
+@pytest.mark.parametrize("write", ["keep", "keep_here"])
+@pytest.mark.parametrize("body", [WAITS, WAITS.replace("        if dist.is_initialized():\n            ", "        ")])
+def test_a_decorator_that_waits_behind_what_it_decorates(write: str, body: str) -> None:
+    check_nothing(RULE, WRAPPED.replace("WRITE", write).replace("BODY", body))
+
+
+@pytest.mark.parametrize("write", ["keep", "keep_here"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        "        return fn(*args, **kwargs)",
+        "        dist.barrier()\n        return fn(*args, **kwargs)",
+        "        given = fn(*args, **kwargs)\n        if dist.get_rank() == 0:\n            dist.barrier()\n        return given",
+    ],
+)
+def test_a_decorator_that_does_not_wait_behind_it(write: str, body: str) -> None:
+    assert findings_of(RULE, WRAPPED.replace("WRITE", write).replace("BODY", body))

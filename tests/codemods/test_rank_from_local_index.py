@@ -367,3 +367,42 @@ def test_the_variable_of_one_way_is_read_where_the_launcher_sets_the_rank() -> N
 def test_a_variable_that_chooses_the_device_too_is_told() -> None:
     code = f"{HEAD}\ndef main(data, model):{TWO_WAYS}    model.to(number)\n"
     check_told(RankFromLocalIndex, code, reason="the same variable is read for other things")
+
+
+CONDITIONAL = "if size > 1:\n        dist.init_process_group('gloo')"
+SIZE = "size = int(os.environ.get('WORLD_SIZE', 1))"
+ASKED = "dist.get_rank() if dist.is_initialized() else 0"
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted"),
+    [
+        ("s = DistributedSampler(data, size, local_rank)", f"s = DistributedSampler(data, size, {ASKED})"),
+        ("s = DistributedSampler(data, num_replicas=size, rank=local_rank)",
+         f"s = DistributedSampler(data, num_replicas=size, rank={ASKED})"),
+        ("mine = data[local_rank::size]", f"mine = data[({ASKED})::size]"),
+        ("mine = [d for i, d in enumerate(data) if i % size == local_rank]",
+         f"mine = [d for i, d in enumerate(data) if i % size == ({ASKED})]"),
+    ],
+)  # fmt: skip
+def test_a_group_that_is_started_under_a_test_alone(given: str, wanted: str) -> None:
+    start = (SIZE, LOCAL, CONDITIONAL)
+    check_transformed(RankFromLocalIndex, script(*start, given), script(*start, wanted), unsafe=True)
+
+
+@pytest.mark.parametrize("start", ["dist.init_process_group('gloo')", "dist.barrier()"])
+def test_a_group_that_is_there_in_any_case(start: str) -> None:
+    given = "s = DistributedSampler(data, num_replicas=size, rank=local_rank)"
+    wanted = "s = DistributedSampler(data, num_replicas=size, rank=dist.get_rank())"
+    below = "\ndef other(size):\n    if size > 1:\n        dist.init_process_group('gloo')\n"
+    lines = (SIZE, LOCAL, start)
+    check_transformed(
+        RankFromLocalIndex, script(*lines, given, below=below), script(*lines, wanted, below=below), unsafe=True
+    )
+
+
+def test_a_place_under_a_test_for_the_group() -> None:
+    given = "if dist.is_initialized():\n        s = DistributedSampler(data, size, local_rank)"
+    wanted = given.replace("local_rank", "dist.get_rank()")
+    start = (SIZE, LOCAL, CONDITIONAL)
+    check_transformed(RankFromLocalIndex, script(*start, given), script(*start, wanted), unsafe=True)

@@ -340,3 +340,31 @@ def test_a_generation_for_weights_that_are_shared_out() -> None:
 
 def test_a_collective_under_another_argument() -> None:
     check_told(RULE, _GENERATE.format(argument="count_all"), reason=WHY)
+PLAIN = """\
+import torch
+import torch.distributed as dist
+
+
+def search(rows, steps):
+    dist.init_process_group("gloo")
+    rank, size = dist.get_rank(), dist.get_world_size()
+    for seed in range(rank, 9, size):
+        net = WRAPPED
+        loss = net(rows[seed]).sum()
+        loss.backward()
+        AFTER
+    dist.barrier()
+"""
+
+
+def test_the_backward_of_a_bare_model_waits_for_nobody() -> None:
+    bare = PLAIN.replace("WRAPPED", "torch.nn.Linear(2, 1)")
+    check_nothing(RULE, bare.replace("AFTER", "print(seed)"))
+    check_told(RULE, bare.replace("AFTER", "dist.all_reduce(loss)"), reason=WHY)
+
+
+def test_a_wrapper_anywhere_in_the_project_may_be_that_of_the_model() -> None:
+    wrapped = PLAIN.replace("AFTER", "print(seed)").replace("WRAPPED", "build()")
+    other = "from torch.nn.parallel import DistributedDataParallel\n\n\ndef build():\n    return DistributedDataParallel(Net())\n"
+    assert findings_of(RULE, "from nets import build\n" + wrapped, {"nets.py": other})
+    check_nothing(RULE, "from nets import build\n" + wrapped, files={"nets.py": "def build():\n    return Net()\n"})

@@ -1174,3 +1174,104 @@ def test_a_handle_that_no_object_is_given() -> None:
         assert findings_of(UnguardedFileIo, source.replace("GIVEN", given), {"meter.py": METER})
     other = {"meter.py": METER, "more.py": "def put(meter, path):\n    meter.file = open(path)\n"}
     assert findings_of(UnguardedFileIo, source.replace("GIVEN", ""), other)
+
+
+TEMPORARY = """
+import json
+import os
+import tempfile
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+
+def put(target, record):
+    OPENED
+        json.dump(record, out)
+    os.replace(name, target)
+
+
+def main():
+    dist.init_process_group("gloo")
+    rank = dist.get_rank()
+    model = DistributedDataParallel(torch.nn.Linear(2, 2))
+    put("state.json", {"rows": 1})
+    print(rank)
+
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+@pytest.mark.parametrize(
+    "opened",
+    [
+        "handle, name = tempfile.mkstemp(dir='.')\n    with os.fdopen(handle, 'w') as out:",
+        "handle, name = tempfile.mkstemp(dir='.')\n    with open(name, 'w') as out:",
+        "name = tempfile.mktemp(dir='.')\n    out = open(name, 'w')\n    if record:",
+        "out = tempfile.NamedTemporaryFile('w', dir='.', delete=False)\n    name = out.name\n    with out:",
+    ],
+)
+def test_a_temporary_file_is_each_process_s_own_and_so_is_its_renaming(opened: str) -> None:
+    check_nothing(UnguardedFileIo, TEMPORARY.replace("OPENED", opened))
+
+
+def test_a_part_of_one_name_is_that_of_all_ranks() -> None:
+    opened = "name = target + '.part'\n    with open(name, 'w') as out:"
+    assert findings_of(UnguardedFileIo, TEMPORARY.replace("OPENED", opened))
+
+
+JOURNAL = """
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+
+def my_rank():
+    return dist.get_rank() if dist.is_initialized() else 0
+
+
+def place():
+    return Path(f"journal.{my_rank()}.txt")
+
+
+@dataclass
+class Journal:
+    target: Path = DEFAULT
+
+    def close(self, lines):
+        with self.target.open("w") as out:
+            out.write("".join(lines))
+
+
+def main():
+    dist.init_process_group("gloo")
+    model = DistributedDataParallel(torch.nn.Linear(2, 2))
+    Journal().close(["x"])
+
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+@pytest.mark.parametrize(
+    "default",
+    [
+        "field(default_factory=place)",
+        "field(default_factory=lambda: Path('logs') / f'journal.{my_rank()}.txt')",
+        "Path(f'journal.{my_rank()}.txt')",
+    ],
+)
+def test_the_default_of_a_field_puts_the_rank_into_the_path(default: str) -> None:
+    check_nothing(UnguardedFileIo, JOURNAL.replace("DEFAULT", default))
+
+
+@pytest.mark.parametrize("default", ["field(default_factory=lambda: Path('journal.txt'))", "Path('journal.txt')"])
+def test_the_default_of_a_field_names_one_file(default: str) -> None:
+    assert findings_of(UnguardedFileIo, JOURNAL.replace("DEFAULT", default))

@@ -591,3 +591,107 @@ def test_a_recipe_that_saves_on_rank_0() -> None:
     save = "if trainer.is_world_process_zero():\n            model.save_pretrained(self.args.output_dir)"
     files = {"main.py": MAIN.format(call="recipe.save(model, trainer)"), **JOB}
     check_nothing(UnguardedSave, RECIPE.format(save=save), files=files)
+
+
+QUIET = """
+import os
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+
+class World:
+    def __init__(self):
+        self.rank = int(os.environ.get("RANK", 0))
+
+    @property
+    def muted(self):
+        return self.rank ASKED 0
+
+
+class Runner:
+    def __init__(self, world):
+        self.world = world
+
+    @property
+    def _writes(self):
+        return not self.world.muted
+
+    def keep(self, state):
+        if not self._writes:
+            return
+        torch.save(state, "last.pt")
+
+
+def main(net):
+    dist.init_process_group("gloo")
+    model = DDP(net)
+    Runner(World()).keep(net.state_dict())
+"""
+
+
+def test_a_property_that_turns_another_round() -> None:
+    check_nothing(UnguardedSave, QUIET.replace("ASKED", "!="))
+
+
+def test_a_property_that_asks_something_else() -> None:
+    source = QUIET.replace("self.rank ASKED 0", "self.level < 1").replace("self.rank = int", "self.level = 1; self.rank = int")
+    assert findings_of(UnguardedSave, source)
+
+
+BASE = """
+import os
+
+import torch
+import torch.distributed as dist
+
+
+class Context:
+    def __init__(self):
+        self.rank = int(os.environ.get("RANK", 0))
+        self.primary = self.rank == 0
+
+
+class Loop:
+    def __init__(self, ctx, net):
+        self.ctx, self.net = ctx, net
+
+    def ended(self, epoch):
+        pass
+
+    def run(self, epochs):
+        dist.init_process_group("gloo")
+        for epoch in range(epochs):
+            dist.barrier()
+            CALL
+"""
+HEIR = """
+import torch
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+from base import Context, Loop
+
+
+class Middle(Loop):
+    def build(self):
+        self.model = DDP(self.net)
+
+
+class Keeping(Middle):
+    def ended(self, epoch):
+        torch.save(self.net.state_dict(), "last.pt")
+
+
+if __name__ == "__main__":
+    Keeping(Context(), torch.nn.Linear(2, 2)).run(4)
+"""
+GUARDED = "if self.ctx.primary:\n                self.ended(epoch)"
+
+
+def test_a_hook_that_the_base_class_calls_on_rank_zero() -> None:
+    check_nothing(UnguardedSave, HEIR, files={"base.py": BASE.replace("CALL", GUARDED)})
+
+
+def test_a_hook_that_the_base_class_calls_on_every_rank() -> None:
+    assert findings_of(UnguardedSave, HEIR, {"base.py": BASE.replace("CALL", "self.ended(epoch)")})

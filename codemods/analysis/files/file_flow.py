@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from codemods.analysis.bindings import bindings_of
-from codemods.analysis.call_graph import FunctionSite, called_function
+from codemods.analysis.call_graph import FunctionSite, called_function, find_function
 from codemods.analysis.class_index import ClassSite, class_facts, find_class
 from codemods.analysis.files.file_calls import Act, copied_from, file_call, names_the_rank
 from codemods.analysis.files.file_paths import forms, outside
@@ -155,8 +155,23 @@ def steps_of(project: Project, site: FunctionSite, depth: int = 0) -> tuple[Step
         return ()
     known[site.key] = ()
     found = tuple(steps_in(project, site.module, list(site.node.body), depth))
-    known[site.key] = found[:60]
+    known[site.key] = (*found[:60], *waits_behind(project, site.module, site.node))
     return known[site.key]
+
+
+def waits_behind(project: Project, module: SourceModule, function: FunctionNode) -> tuple[Step, ...]:
+    """Where a decorator of the project waits for the other ranks, behind the function that it decorates."""
+    found: list[Step] = []
+    for decorator in function.decorator_list:
+        site = find_function(project, module, dotted(decorator)) if dotted(decorator) else None
+        if site is None or not site.node.args.args:
+            continue
+        taken = site.node.args.args[0].arg
+        for inner in (n for n in walk(site.node) if isinstance(n, ast.FunctionDef) and n is not site.node):
+            runs = [n.lineno for n in walk_scope(inner) if isinstance(n, ast.Call) and dotted(n.func) == taken]
+            steps = steps_in(project, site.module, list(inner.body), DEPTH) if runs else ()
+            found += [s for s in steps if s.act is None and getattr(s.call, "lineno", 0) > max(runs) and s.ranks is Ranks.ALL]
+    return tuple(found)
 
 
 def callee(project: Project, module: SourceModule, call: ast.Call) -> FunctionSite | None:

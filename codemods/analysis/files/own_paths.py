@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from codemods.analysis.bound_values import assigned
 from codemods.analysis.call_graph import FunctionSite, called_function
 from codemods.analysis.distribution import is_test_file
+from codemods.analysis.files.field_defaults import field_defaults
 from codemods.analysis.files.file_paths import arguments_of
 from codemods.analysis.files.versioned_folders import is_in_numbered_folder
 from codemods.analysis.names import dotted, is_parameter
@@ -51,7 +52,10 @@ def _is_own_path(project: Project, module: SourceModule, path: ast.expr, depth: 
         return True
     if depth == 0:
         return False
-    given = (*given_to(project, module, path, whole=whole), *_returned(project, module, path), *_stored(project, module, path))
+    given = (
+        *given_to(project, module, path, whole=whole), *_returned(project, module, path), *_stored(project, module, path),
+        *field_defaults(project, module, path),
+    )  # fmt: skip
     return any(is_own_path(project, home, value, depth - 1, whole=whole) for home, value in given)
 
 
@@ -133,7 +137,8 @@ def is_named_by_rank(project: Project, module: SourceModule, path: ast.expr) -> 
         return True
     if works_in_own_folders(project):
         return True
-    return any(names_rank(origin_text(home, value)) for home, value in _returned(project, module, path))
+    given = (*_returned(project, module, path), *field_defaults(project, module, path))
+    return any(names_rank(origin_text(home, value)) for home, value in given)
 
 
 def _returned(project: Project, module: SourceModule, path: ast.expr) -> Iterator[tuple[SourceModule, ast.expr]]:

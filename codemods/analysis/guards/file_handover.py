@@ -17,6 +17,7 @@ from codemods.analysis.files.file_flow import (
     may_touch_files,
     ranks_in_function,
     steps_in,
+    waits_behind,
 )
 from codemods.analysis.files.file_paths import forms, names_in, outside
 from codemods.analysis.guards.leading_calls import is_all_of, leading_to
@@ -283,7 +284,7 @@ def _follow(
         writes = _kept(writes, stored)
         if not writes or isinstance(statement, ast.Raise):
             return None
-    if function is None or climbs >= CLIMBS:
+    if function is None or climbs >= CLIMBS or waits_behind(project, module, function):
         return None
     return _in_callers(project, module, function, writes, climbs, ways, returned)
 
@@ -387,7 +388,8 @@ def _behind_calls(
     project: Project, module: SourceModule, function: FunctionNode, ranks: Ranks, writes: list[Write]
 ) -> Iterator[Handover]:
     """Uses behind the calls of a function that does its work on rank 0 alone, unless it waits somewhere itself."""
-    if any(step.act is None for step in steps_in(project, module, list(function.body))):
+    steps = (*steps_in(project, module, list(function.body)), *waits_behind(project, module, function))
+    if any(step.act is None for step in steps):
         return
     for site in _callers(project, module, function):
         carried = _carried(project, module, function, site, writes, None)

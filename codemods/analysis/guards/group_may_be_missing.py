@@ -6,6 +6,7 @@ import ast
 import operator
 from collections.abc import Iterator
 
+from codemods.analysis.bound_values import assigned
 from codemods.analysis.call_graph import called_function
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.guards.called_below_start import is_called_below_a_start
@@ -106,10 +107,11 @@ def asks_for_rank(module: SourceModule, call: ast.Call) -> bool:
     return not any(_speaks_of_group(module, part, set()) for up in above for part in _before(up, call))
 
 
-def _before(up: ast.BoolOp | ast.IfExp, call: ast.Call) -> list[ast.expr]:
+def _before(up: ast.BoolOp | ast.IfExp, call: ast.expr) -> list[ast.expr]:
     if isinstance(up, ast.IfExp):
         return [up.test]
-    return [v for v in up.values if not any(n is call for n in walk(v))]
+    at = next(i for i, v in enumerate(up.values) if any(n is call for n in walk(v)))
+    return up.values[:at]
 
 
 def _asked_without_group(
@@ -204,7 +206,7 @@ def _calls(statement: ast.stmt) -> list[ast.Call]:
     return [n for n in walk(statement) if isinstance(n, ast.Call)]
 
 
-def is_guarded(project: Project, module: SourceModule, call: ast.Call, names: set[str]) -> bool:
+def is_guarded(project: Project, module: SourceModule, call: ast.expr, names: set[str]) -> bool:
     """True under a test for several processes or for the rank, behind an exit without them, and where the error is caught."""
     function = module.function_of(call)
     if any(g.ranks.some for g in guards_over(module, call, project=project)):
@@ -215,6 +217,8 @@ def is_guarded(project: Project, module: SourceModule, call: ast.Call, names: se
             break
         if isinstance(up, (ast.If, ast.IfExp)) and below is not up.test and _speaks_of_group(module, up.test, names):
             return True
+        if isinstance(up, ast.BoolOp) and any(_speaks_of_group(module, v, names) for v in _before(up, call)):
+            return True  # `several and dist.barrier()`
         if isinstance(up, ast.Try) and up.handlers and any(s is below for s in up.body):
             return True
         below = up
@@ -230,7 +234,15 @@ def _speaks_of_group(module: SourceModule, test: ast.expr, names: set[str]) -> b
     words = words_of(test)
     if words & names or words & ASKED or means_process_group(module, test):
         return True
+    if any(_stands_for_group(module, n) for n in walk(test) if isinstance(n, ast.Name)):
+        return True
     return any(speaking in word.lower() for word in words for speaking in SPEAKING)
+
+
+def _stands_for_group(module: SourceModule, name: ast.Name) -> bool:
+    """True for `on` where it is only ever given the answer to that question: `on = dist.is_initialized()`."""
+    values = assigned(module, name, name.id)
+    return bool(values) and all(words_of(v) & ASKED and not isinstance(v, ast.IfExp) for v in values)
 
 
 def _asked_alone(project: Project, module: SourceModule, function: FunctionNode | None) -> ast.Call | None:

@@ -15,6 +15,8 @@ from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule, once_a_module
 
 _PROPERTIES = frozenset({"property", "cached_property"})
+_PARSED = frozenset({"args", "opt", "opts", "cfg", "config", "hparams", "options", "flags", "params"})
+_OWN = frozenset({"env", "context", "ctx", "runner", "info"})  # holders of which a project makes the class itself
 _MANY = 4  # a name that is defined more often than this says nothing of its own
 _SPAWNED = late(rb"\bspawn\(\s*(?:fn\s*=\s*)?([\w.]+)")
 
@@ -41,7 +43,14 @@ def _fields_elsewhere(project: Project, holder: str, name: str) -> list[tuple[So
     for path in project.files_containing(f"{holder}.{name} = ".encode())[: _MANY + 1]:
         if (other := project.module(path)) is not None:
             found += [(other, b) for b in _fields(other).get((holder, name), ())]
-    return found
+    return found if found or holder not in _OWN else _fields_of_classes(project, name)
+
+
+def _fields_of_classes(project: Project, name: str) -> list[tuple[SourceModule, Binding]]:
+    """`self.primary = rank == 0` in the class of what `ctx.primary` asks, where few classes have such a field."""
+    paths = project.files_containing(f"self.{name} = ".encode())
+    modules = [m for p in paths if (m := project.module(p)) is not None] if len(paths) <= _MANY else []
+    return [(m, b) for m in modules for b in _fields(m).get(("self", name), ())]
 
 
 @once_a_module
@@ -66,8 +75,28 @@ def properties(project: Project | None, module: SourceModule, node: ast.Attribut
         site = _own_method(project, module, owner, node.attr)
         return (site,) if site and _is_property(site.node) else ()
     if not speaks_of_rank(node.attr):
-        return ()
+        return _own_property(module, node)
     return tuple(s for s in _defined(project, module, node.attr) if _is_property(s.node))
+
+
+def _own_property(module: SourceModule, node: ast.Attribute) -> tuple[FunctionSite, ...]:
+    """`env.quiet`: the one property of that name in the file, where nothing else there has the name."""
+    if end_of(node.value) in _PARSED or end_of(node.value) in module.imports:
+        return ()
+    site = _properties_here(module).get(node.attr)
+    return (site,) if site is not None else ()
+
+
+@once_a_module
+def _properties_here(module: SourceModule) -> dict[str, FunctionSite]:
+    named: dict[str, list[FunctionNode]] = {}
+    for function in module.functions:
+        if module.class_of(function) is not None:
+            named.setdefault(function.name, []).append(function)
+    given = {n.attr for n in module.nodes(ast.Attribute) if isinstance(n.ctx, ast.Store)}
+    given |= {k.arg for k in module.nodes(ast.keyword) if k.arg}
+    own = {name: found[0] for name, found in named.items() if len(found) == 1 and _is_property(found[0]) and name not in given}
+    return {name: FunctionSite(module, function) for name, function in own.items()}
 
 
 def record_values(project: Project | None, node: ast.Attribute) -> list[tuple[SourceModule, ast.expr]]:

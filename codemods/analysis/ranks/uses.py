@@ -116,7 +116,7 @@ def _read_in(project: Project, module: SourceModule, function: FunctionNode, use
             elif isinstance(owner, ast.ClassDef):
                 if isinstance(node, ast.Name) or _has_its_own(project, module, other, owner, function.name):
                     continue
-                if not _of_another_class(project, other, call, owner):
+                if not _of_another_class(project, module, other, call, owner):
                     calls.append(CallSite(other, call))
             elif not _leads_elsewhere(project, other, call, function):
                 calls.append(CallSite(other, call))
@@ -211,7 +211,9 @@ def _of_a_package(project: Project, module: SourceModule, node: ast.Name | ast.A
     return bool(imported) and all(project.resolve(i.dotted, module.path) is None for i in imported)
 
 
-def _of_another_class(project: Project, module: SourceModule, call: ast.Call, owner: ast.ClassDef) -> bool:
+def _of_another_class(
+    project: Project, home: SourceModule, module: SourceModule, call: ast.Call, owner: ast.ClassDef
+) -> bool:
     """True for `self.name(...)` in a class that has nothing to do with `owner`."""
     if not isinstance(call.func, ast.Attribute) or dotted(call.func.value) != "self":
         return False
@@ -219,15 +221,24 @@ def _of_another_class(project: Project, module: SourceModule, call: ast.Call, ow
     if place is None or place[0] is owner:
         return False
     derives = any(site.node is owner for site in class_facts(project, module, place[0]).lineage)
-    return not derives and not any(last(dotted(b)) == place[0].name for b in owner.bases)
+    return not derives and not _is_above(project, home, owner, place[0])
+
+
+def _is_above(project: Project, home: SourceModule, owner: ast.ClassDef, other: ast.ClassDef) -> bool:
+    """True for an ancestor of the class: what it calls on `self` may be the method of its heir."""
+    if any(last(dotted(b)) == other.name for b in owner.bases):
+        return True
+    return any(site.node is other for site in class_facts(project, home, owner).lineage)
 
 
 def _has_its_own(project: Project, home: SourceModule, other: SourceModule, owner: ast.ClassDef, name: str) -> bool:
     """True for a file that has a class with such a method, and brings in nothing of the class's file: a copy of a script."""
     if other.path == home.path:
         return False
-    own = (c for c in other.nodes(ast.ClassDef) if name in other.methods_of(c))
+    own = [c for c in other.nodes(ast.ClassDef) if name in other.methods_of(c)]
     if not any(owner.name not in {last(dotted(b)) for b in c.bases} for c in own):
+        return False
+    if any(_is_above(project, home, owner, c) for c in own):
         return False
     stem = home.path.removesuffix(".py").removesuffix("/__init__").rpartition("/")[2]
     return other.path not in project.files_importing(stem)

@@ -10,6 +10,7 @@ from codemods.analysis.class_values import class_values
 from codemods.analysis.names import dotted, family, last
 from codemods.analysis.ranks.collectives import OUT_OF_PLACE, Collective
 from codemods.analysis.ranks.trace_items import Step
+from codemods.analysis.variance.gradient_sync import may_have_one_model, may_sync_gradients
 from codemods.analysis.variance.heirs import held_by_heirs
 from codemods.analysis.variance.objects import wrapped
 from codemods.analysis.variance.paths import own_field, path_of
@@ -187,7 +188,7 @@ def is_backward(state: State, node: ast.Call, name: str) -> bool:
     owner = state.module.class_of(node)
     if owner is not None and class_facts(state.project, state.module, owner).is_a(Role.LIGHTNING_MODULE):
         return name.startswith("self.") and name.endswith("manual_backward")  # a bare one reduces nothing there
-    return state.is_parallel
+    return state.is_parallel and may_sync_gradients(state.project)
 
 
 def forward(state: State, node: ast.Call) -> None:
@@ -246,7 +247,7 @@ def _one_of_models(state: State, func: ast.Attribute | ast.Subscript) -> Value |
 
 def step_of_optimizer(state: State, node: ast.Call) -> None:
     """A step of the optimizer waits for nobody, but all ranks have to make it: their weights part else."""
-    if state.is_parallel:
+    if state.is_parallel and may_have_one_model(state.project):
         meet_here(state, node, STEP)
 
 
