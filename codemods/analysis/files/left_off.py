@@ -51,7 +51,18 @@ def is_attribute_left_off(project: Project, module: SourceModule, part: ast.expr
     if isinstance(value, ast.Constant):
         off = _is_none(value) if wants_none else _is_false(value)
         return off and project.keep(("set once", part.attr), lambda: _is_set_once(project, part.attr))
-    return _is_argument_left_off(project, given[0], wants_none)
+    return _is_argument_left_off(project, given[0], wants_none) and _is_stored_once(project, part.attr)
+
+
+def _is_stored_once(project: Project, name: str) -> bool:
+    """False where another file may put something into it from outside: `meter.file = open(path)`."""
+
+    def build() -> bool:
+        stores = re.compile(rb"\." + re.escape(name.encode()) + rb"\s*(?::[^=\n]*|,[^()\n]*)?[-+*/|&]?=(?!=)")
+        files = project.files_containing(f".{name}".encode())
+        return sum(len(stores.findall(project.read(p) or b"")) for p in files) == 1
+
+    return project.keep(("stored once", name), build)
 
 
 def _is_set_once(project: Project, name: str) -> bool:

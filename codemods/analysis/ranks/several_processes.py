@@ -66,6 +66,18 @@ def is_of_one_process(module: SourceModule, node: ast.AST) -> bool:
     return _starts_alone(module)
 
 
+def is_asserted_alone(module: SourceModule, node: ast.AST) -> bool:
+    """True behind a statement of the same function that ends every run of several processes."""
+    below = node
+    for up in module.ancestors(node):
+        if _is_asserted(module, below):
+            return True
+        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            return False
+        below = up
+    return False
+
+
 def _is_asserted(module: SourceModule, below: ast.AST) -> bool:
     """True where the block says above `below` that there is one process: `assert not args.distributed`, `if …: raise`.
 

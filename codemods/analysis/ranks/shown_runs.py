@@ -9,7 +9,7 @@ from codemods.analysis.ranks.notebook_cells import is_of_the_kernel, starts_no_r
 from codemods.analysis.ranks.program_starts import Start
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody, is_shown_to_run
 from codemods.analysis.ranks.seen_starts import started
-from codemods.analysis.ranks.several_processes import is_of_one_process
+from codemods.analysis.ranks.several_processes import is_asserted_alone
 from codemods.analysis.ranks.started_alone import is_started_alone
 from codemods.analysis.ranks.sure_failures import is_behind_a_failure
 from codemods.findings import Span
@@ -75,7 +75,7 @@ def nobody_comes(project: Project, module: SourceModule, span: Span) -> bool:
     function = module.function_of(statement) if statement is not None else None
     if statement is None or function is None:
         return False
-    if is_of_one_process(module, statement) or is_behind_an_end(module, statement):
+    if is_asserted_alone(module, statement) or is_behind_an_end(module, statement):
         return True
     key = ("nobody comes", module.path, function.lineno)
     return project.keep(key, lambda: is_run_by_nobody(project, module, function.body[0], shared=False))
