@@ -229,7 +229,8 @@ def test_no_codemod_fails_on_a_name_that_is_no_utf_8(tmp_path: Path) -> None:
         folder.mkdir()
         for section, name in (("Example", b"one\xfe"), ("Use instead", b"two\xfe")):
             for block in BLOCK.findall(codemod.sections()[section]):
-                kind = b".yaml" if "```yaml" in codemod.sections()[section] else b".py"
+                kinds = {"```yaml": b".yaml", "```sh": b".sh", "```bash": b".sh"}
+                kind = next((k for mark, k in kinds.items() if mark in codemod.sections()[section]), b".py")
                 Path(os.fsdecode(os.fsencode(folder) + b"/" + name + kind)).write_text(block)
     for path in EXAMPLES.glob("*/before/**/*.py"):
         odd = Path(os.fsdecode(os.fsencode(tmp_path / path.relative_to(EXAMPLES)).removesuffix(b".py") + b"\xfe.py"))

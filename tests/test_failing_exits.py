@@ -18,6 +18,7 @@ from torch.utils.data import DataLoader, DistributedSampler
 
 
 def train(model, data, optimizer):
+    model = torch.nn.parallel.DistributedDataParallel(model)
     for batch in DataLoader(data, sampler=DistributedSampler(data)):
         loss = model(batch).mean()
 """

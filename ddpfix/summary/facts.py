@@ -413,6 +413,11 @@ FACTS: Mapping[str, Facts] = {
         "The tasks of srun, or the processes of torchrun, start their group; the other launcher's branch is as before.",
         ("object has no attribute 'world_size'", "object has no attribute 'rank'"),
     ),
+    "DDP713": Facts(
+        "Hand the spawned ranks their arguments as a tuple",
+        "The ranks start; with one process nothing changes.",
+        ("argument after * must be an iterable", "cannot unpack non-iterable"),
+    ),
     "DDP801": Facts(
         "Call the Trainer's arguments as Lightning calls them now",
         "The program makes its Trainer with the version of Lightning that is installed.",

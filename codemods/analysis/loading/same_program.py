@@ -38,7 +38,7 @@ def _find_reached(project: Project, path: str, depth: int) -> frozenset[str]:
 
 
 def _imported(project: Project, path: str) -> frozenset[str]:
-    return project.keep(("imported files", path), lambda: _find_imported(project, path))
+    return project.keep(("imported by", path), lambda: _find_imported(project, path))
 
 
 def _find_imported(project: Project, path: str) -> frozenset[str]:

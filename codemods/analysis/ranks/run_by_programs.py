@@ -57,10 +57,13 @@ _ROLES = (Role.LIGHTNING_CALLBACK, Role.LIGHTNING_MODULE, Role.LIGHTNING_DATA_MO
           Role.DATASET)  # fmt: skip
 
 
-def is_run_by_nobody(project: Project, module: SourceModule, node: ast.AST, *, shared: bool = True) -> bool:
+def is_run_by_nobody(
+    project: Project, module: SourceModule, node: ast.AST, *, shared: bool = True, by_one: bool = False
+) -> bool:
     """True where the project has programs, and none of them comes to `node` in a run of several processes.
 
-    shared: a program that makes an Accelerator and shares nothing out counts as one of one process.
+    shared: a program that makes an Accelerator and shares nothing out counts as one of one process. by_one: what rank 0 alone does
+    in a run of several is run, too.
     Dear where a name stands in many files: to be asked of what would be reported.
     """
     function = module.function_of(node)
@@ -75,7 +78,7 @@ def is_run_by_nobody(project: Project, module: SourceModule, node: ast.AST, *, s
     unshared = shared and _shares_nothing(module)
     if function is None or unshared:
         return unshared
-    return not Search(project).comes_to(module, node, shown=False)
+    return not Search(project, by_one=by_one).comes_to(module, node, shown=False)
 
 
 def is_shown_to_run(project: Project, module: SourceModule, node: ast.AST) -> bool:
@@ -108,9 +111,10 @@ class Search:
     presumed: what stands for a use that is not seen: too many places of a name, a decorator, a base that nobody can look into.
     """
 
-    def __init__(self, project: Project, *, presumed: bool = True) -> None:
+    def __init__(self, project: Project, *, presumed: bool = True, by_one: bool = False) -> None:
         self._project = project
         self._presumed = presumed
+        self._by_one = by_one
         self._run: set[_Asked] = set()
         self._above: set[_Asked] = set()  # asked about, with no answer yet: a way round in a circle leads nowhere
         self._steps = 0
@@ -224,10 +228,13 @@ class Search:
         method = isinstance(module.parent(function), ast.ClassDef)
         places = [*((s.module, s.call, s.call.func) for s in used.calls), *((h.module, h.node, h.node) for h in used.handed_on)]
         for other, node, named in places:
-            if (method or _may_be_plain(other, named)) and not ranks_unless_one_fails(self._project, other, node).some:
+            if (method or _may_be_plain(other, named)) and (self._by_one or not self._is_for_some(other, node)):
                 if self.comes_to(other, node, shown=shown):
                     return True
         return self._presumed and self._is_fetched(module, function) and self._is_found_by_name(module)
+
+    def _is_for_some(self, module: SourceModule, node: ast.AST) -> bool:
+        return ranks_unless_one_fails(self._project, module, node).some
 
     def _is_made(self, site: ClassSite, shown: bool) -> bool:
         """True where a program makes objects of the class itself, or may find it by its name."""

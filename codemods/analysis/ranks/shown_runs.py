@@ -78,7 +78,7 @@ def nobody_comes(project: Project, module: SourceModule, span: Span) -> bool:
     if is_asserted_alone(module, statement) or is_behind_an_end(module, statement):
         return True
     key = ("nobody comes", module.path, function.lineno)
-    return project.keep(key, lambda: is_run_by_nobody(project, module, function.body[0], shared=False))
+    return project.keep(key, lambda: is_run_by_nobody(project, module, function.body[0], shared=False, by_one=True))
 
 
 def only_in_the_kernel(module: SourceModule, span: Span) -> bool:
