@@ -62,8 +62,8 @@ def is_run_by_nobody(
 ) -> bool:
     """True where the project has programs, and none of them comes to `node` in a run of several processes.
 
-    shared: a program that makes an Accelerator and shares nothing out counts as one of one process. by_one: what rank 0 alone does
-    in a run of several is run, too.
+    shared: a program that makes an Accelerator and shares nothing out counts as one of one process. by_one: what rank 0 alone
+    does in a run of several is run, too.
     Dear where a name stands in many files: to be asked of what would be reported.
     """
     function = module.function_of(node)
