@@ -135,21 +135,20 @@ class LightningTrainerArguments(DdpCodemod):
             return
         for call in trainer_calls(project, module):
             if not UNHEARD_OF & keywords(call).keys():
-                yield from together(self._of_call(module, project, call))
+                told: list[Told] = []
+                if last(dotted(call.func)) != _ARGPARSE[0]:  # that it is gone is told below
+                    told += self._devices(module, project, call)
+                for name, keyword in keywords(call).items():
+                    if name in OLD:
+                        told += self._argument(module, project, call, keyword)
+                told += self._none(module, project, call)
+                for keyword in call.keywords:
+                    if keyword.arg is None:
+                        told += self._spread(module, project, call, keyword.value)
+                yield from together(told)
         yield from self._in_code(module, project)
         for call in module.calls_named("from_argparse_args") or module.calls_named("add_argparse_args"):
             yield from self._argparse(module, project, call)
-
-    def _of_call(self, module: SourceModule, project: Project, call: ast.Call) -> Iterator[Told]:
-        if last(dotted(call.func)) != _ARGPARSE[0]:  # that it is gone is told below
-            yield from self._devices(module, project, call)
-        for name, keyword in keywords(call).items():
-            if name in OLD:
-                yield from self._argument(module, project, call, keyword)
-        yield from self._none(module, project, call)
-        for keyword in call.keywords:
-            if keyword.arg is None:
-                yield from self._spread(module, project, call, keyword.value)
 
     def _devices(self, module: SourceModule, project: Project, call: ast.Call) -> Iterator[Told]:
         found = device_change(project, module, call)
@@ -189,7 +188,7 @@ class LightningTrainerArguments(DdpCodemod):
     def _in_file(self, file: TextFile, project: Project) -> Iterator[Finding]:
         for table, key in trainer_tables(project, file):
             if not UNHEARD_OF & table.keys:
-                yield from together(self._of_table(file, entry_changes(project, table, key), key))
+                yield from together([*self._of_table(file, entry_changes(project, table, key), key)])
 
     def _of_table(self, file: TextFile, changes: Iterator[EntryChange], key: str) -> Iterator[Told]:
         for found in changes:
