@@ -13,8 +13,8 @@ from codemods import suppressions
 from codemods.analysis.files.generated import generated_from
 from codemods.analysis.ranks.program_starts import Start
 from codemods.analysis.ranks.shown_runs import (
+    is_never_reached,
     never_runs,
-    nobody_comes,
     only_in_the_kernel,
     runs_no_ranks,
     start_at,
@@ -133,7 +133,7 @@ def _is_for_one_process(codemod: DdpCodemod, finding: Finding, module: SourceMod
     place = module if finding.path == module.path else project.module(finding.path)
     if place is None or isinstance(place, TextFile):
         return False
-    if never_runs(project, place, finding.span) or nobody_comes(project, place, finding.span):
+    if never_runs(project, place, finding.span) or is_never_reached(project, place, finding.span):
         return True
     if not _is_of_ranks(codemod, finding.path):
         return False

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Sequence
 
 from codemods.analysis.bindings import Binding
+from codemods.analysis.positions import behind
 from codemods.source import SourceModule, walk
 
 Place = tuple[int, int]  # line and column
@@ -34,13 +35,13 @@ def _is_overwritten(module: SourceModule, binding: Binding, bound: Sequence[Bind
 
     What may leave the block before it comes there (`break`, an error that is caught) is left alone.
     """
-    block = module.block_of(binding.node) if isinstance(binding.node, (ast.Assign, ast.AnnAssign)) else []
-    index = next((i for i, s in enumerate(block) if s is binding.node), None)
-    if index is None or any(isinstance(up, (ast.Try, ast.TryStar)) for up in module.ancestors(binding.node)):
+    if not isinstance(binding.node, (ast.Assign, ast.AnnAssign)):
+        return False
+    if any(isinstance(up, (ast.Try, ast.TryStar)) for up in module.ancestors(binding.node)):
         return False
     nodes = {id(b.node) for b in bound if isinstance(b.node, ast.Assign) and not _is_made_of(b, name.id)}
     between: list[ast.stmt] = []
-    for statement in block[index + 1 :]:
+    for statement in behind(module, binding.node):
         if any(n is name for n in walk(statement)):
             return False
         if id(statement) in nodes:

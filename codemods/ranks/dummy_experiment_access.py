@@ -12,6 +12,7 @@ from codemods.analysis.output.early_ranks import under_such_a_test
 from codemods.analysis.output.effects import Kind, effects_of, phrases
 from codemods.analysis.output.guard_spelling import guard_for
 from codemods.analysis.output.natures import values_of
+from codemods.analysis.positions import behind
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, Edit, Evidence, Finding, WrapInGuard
@@ -204,10 +205,8 @@ def _is_part_read(module: SourceModule, node: ast.Attribute) -> bool:
 
 def _neighbours(module: SourceModule, statement: ast.stmt) -> list[ast.stmt]:
     """The statement and those right behind it that change the experiment too."""
-    block = module.block_of(statement)
-    start = next(i for i, s in enumerate(block) if s is statement)
     run = [statement]
-    for other in block[start + 1 :]:
+    for other in behind(module, statement):
         parts = [n for n in walk(other) if isinstance(n, ast.Attribute) and n.attr in _PARTS and _is_of_dummy(module, n)]
         if not parts or not _only_changes(module, parts[0], other):
             break

@@ -19,7 +19,6 @@ from codemods.analysis.files.file_locks import is_under_lock
 from codemods.analysis.files.file_paths import forms
 from codemods.analysis.files.files_of_all import FileOfAll, files_of_all
 from codemods.analysis.files.filled_on_demand import filled_on_demand, is_asked_for, is_left_to_the_first
-from codemods.analysis.files.never_given import is_never_given
 from codemods.analysis.files.never_true import is_never_asked_for
 from codemods.analysis.files.open_files import goes_into_open_files
 from codemods.analysis.files.own_contents import holds_own
@@ -495,7 +494,7 @@ def _for_some(project: Project, effect: Effect) -> bool:
         return False
     if is_for_some(project, home, calls[0]) or is_never_asked_for(project, home, calls[0]):
         return True
-    if any(copies_source(home, c) for c in calls) or is_never_given(project, home, calls[0]):
+    if any(copies_source(home, c) for c in calls):
         return True
     paths = [f.path for c in calls for opened in (c, *_handle_of(home, c)) if (f := file_call(home, opened)) is not None]
     return any(_is_of_a_rank(project, home, p) or _is_given_own(project, home, p) for p in paths)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_module
 from codemods.analysis.names import dotted
+from codemods.analysis.positions import above
 from codemods.analysis.wrapped.sync_switches import FLAG, Inverted, Late, inverted_switches, late_switches, opposite
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, Edit, Evidence, Finding, InsertBefore, RemoveStatement, ReplaceExpression
@@ -128,15 +129,14 @@ def _moved(module: SourceModule, found: Late) -> list[Edit]:
     up = module.parent(statement)
     if isinstance(up, ast.If) and up.body == [statement] and not up.orelse and "#" not in module.text_of(up):
         statement, code = up, f"if {module.text_of(up.test)}:\n    {code}"
-    block = module.block_of(statement)
-    above = block[: next(i for i, s in enumerate(block) if s is statement)]
-    first = next((i for i, s in enumerate(above) if any(n is found.forward for n in walk(s))), None)
-    if first is None or not all(module.is_whole(s) for s in (statement, above[first])) or "\n" in module.text_of(found.switch):
+    earlier = above(module, statement)
+    first = next((i for i, s in enumerate(earlier) if any(n is found.forward for n in walk(s))), None)
+    if first is None or not all(module.is_whole(s) for s in (statement, earlier[first])) or "\n" in module.text_of(found.switch):
         return []
     read = {dotted(n) for n in walk(statement) if isinstance(n, (ast.Name, ast.Attribute)) and isinstance(n.ctx, ast.Load)}
     given = {
         dotted(n)
-        for s in above[first:]
+        for s in earlier[first:]
         for n in walk(s)
         if isinstance(n, (ast.Name, ast.Attribute)) and isinstance(n.ctx, ast.Store)
     }
@@ -144,5 +144,5 @@ def _moved(module: SourceModule, found: Late) -> list[Edit]:
         return []
     return [
         RemoveStatement(module.path, module.span(statement)),
-        InsertBefore(module.path, module.span(above[first]), code),
+        InsertBefore(module.path, module.span(earlier[first]), code),
     ]

@@ -9,6 +9,7 @@ from codemods.analysis.accelerators import accumulating
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.guards.guard_place import comments_above
 from codemods.analysis.names import dotted, last
+from codemods.analysis.positions import above, behind
 from codemods.codemod import DdpCodemod
 from codemods.findings import AddComment, Applicability, Edit, Evidence, Finding, InsertAfter, InsertBefore, RemoveStatement
 from codemods.late_pattern import late
@@ -144,16 +145,14 @@ class AccumulationWiped(DdpCodemod):
         """A loop over the micro batches of one step, which is made behind it."""
         for wipe, holder in _wipes(loop.body) if _is_of_micro_batches(loop) else ():
             passes = [n for n in _below(loop) if isinstance(n, ast.Attribute) and n.attr == "backward"]
-            block = module.block_of(loop)
-            index = next(i for i, s in enumerate(block) if s is loop)
-            behind = [n for s in block[index + 1 :] for n in (s, *walk_scope(s)) if isinstance(n, ast.Call)]
             if _steps(module, loop, holder) or not any(stands_above(wipe, p) for p in passes):
                 continue
-            steps = [c for c in behind if _is_step_of(c, holder)]
+            later = (n for s in behind(module, loop) for n in (s, *walk_scope(s)) if isinstance(n, ast.Call))
+            steps = [c for c in later if _is_step_of(c, holder)]
             if not steps or any(stands_above(p, wipe) for p in passes):
                 continue
             edits = _taken_out(module, wipe) if module.is_whole(wipe) else []
-            if edits and not any(name == holder for _, name in (*_wipes(block[:index]), *_wipes(block[index + 1 :]))):
+            if edits and not any(name == holder for _, name in (*_wipes(above(module, loop)), *_wipes(behind(module, loop)))):
                 edits.append(InsertBefore(module.path, module.span(loop), module.text_of(wipe)))
             yield self.finding(
                 module,

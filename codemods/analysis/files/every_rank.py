@@ -24,6 +24,7 @@ from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.output.effect_kinds import names_rank
 from codemods.analysis.output.run_before import run_before
 from codemods.analysis.output.script_guards import claims_one_process
+from codemods.analysis.positions import above
 from codemods.analysis.ranks.cannot_run import is_behind_an_end
 from codemods.analysis.ranks.device_tests import asks_for_a_device
 from codemods.analysis.ranks.failing_ranks import ranks_unless_one_fails
@@ -212,11 +213,7 @@ def _tests_over(module: SourceModule, node: ast.AST) -> Iterator[tuple[ast.expr,
         if isinstance(up, (ast.If, ast.While, ast.IfExp)) and below is not up.test:
             body = up.body if isinstance(up.body, list) else [up.body]
             yield up.test, any(s is below for s in body)
-        for name in ("body", "orelse", "finalbody"):
-            block = getattr(up, name, None)
-            if isinstance(block, list) and any(s is below for s in block):
-                above = block[: next(i for i, s in enumerate(block) if s is below)]
-                yield from ((s.test, False) for s in above if isinstance(s, ast.If) and _leaves(s.body))
+        yield from ((s.test, False) for s in above(module, below) if isinstance(s, ast.If) and _leaves(s.body))
         if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
             return
         below = up

@@ -21,6 +21,7 @@ from codemods.analysis.files.let_in_first import may_be_let_in_first
 from codemods.analysis.files.own_paths import callers_of, is_own_path
 from codemods.analysis.files.waits_for_files import waits_for_it
 from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.positions import behind
 from codemods.analysis.ranks.rank_guards import Ranks
 from codemods.analysis.ranks.reach import to_a_launcher
 from codemods.analysis.ranks.uses import uses_of
@@ -124,8 +125,7 @@ def _where_missing(module: SourceModule, node: ast.If, call: ast.Call) -> list[a
         return node.body
     if not _may_return(node.body[-1]):
         return node.orelse
-    block = module.block_of(node)
-    return [*node.orelse, *block[next(i for i, s in enumerate(block) if s is node) + 1 :]]
+    return [*node.orelse, *behind(module, node)]
 
 
 def _may_return(end: ast.stmt) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from itertools import count
 
 from codemods.analysis.names import dotted, last
+from codemods.analysis.positions import above
 from codemods.source import SourceModule, walk
 
 _WRITERS = frozenset({"SummaryWriter", "FileWriter"})
@@ -51,16 +52,13 @@ def is_made_by_all_above(module: SourceModule, call: ast.Call, path: ast.expr) -
     blocks: list[_Block] = []
     below: ast.AST = call
     for up in module.ancestors(call):
-        for name in ("body", "orelse", "finalbody"):
-            block = getattr(up, name, None)
-            if isinstance(block, list) and any(s is below for s in block):
-                blocks.append(block[: next(i for i, s in enumerate(block) if s is below)])
+        blocks.append(above(module, below))
         if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             break
         below = up
     state, wanted = _State({}, set()), _text(module, path)
-    for above in reversed(blocks):
-        _go_through(module, above, state, wanted)
+    for block in reversed(blocks):
+        _go_through(module, block, state, wanted)
     return state.is_made(wanted)
 
 

@@ -9,6 +9,7 @@ from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.files.file_calls import Act, FileCall
 from codemods.analysis.files.files_of_all import FileOfAll, files_of_all
 from codemods.analysis.names import last, qualified
+from codemods.analysis.positions import behind
 from codemods.analysis.variance.analysis import Analysis, variance
 from codemods.analysis.variance.values import Cause, Value
 from codemods.project import Project
@@ -78,8 +79,7 @@ def _handle(module: SourceModule, call: ast.Call) -> tuple[str, list[ast.stmt]] 
     if isinstance(up, ast.withitem) and isinstance(up.optional_vars, ast.Name):
         return up.optional_vars.id, next((w.body for w in module.ancestors(up) if isinstance(w, ast.With)), [])
     if isinstance(up, ast.Assign) and len(up.targets) == 1 and isinstance(up.targets[0], ast.Name):
-        block = module.block_of(up)
-        return up.targets[0].id, block[next(i for i, s in enumerate(block) if s is up) + 1 :]
+        return up.targets[0].id, behind(module, up)
     return None
 
 

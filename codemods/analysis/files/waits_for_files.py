@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.files.file_flow import Step, steps_in
 from codemods.analysis.output.effect_kinds import names_rank
+from codemods.analysis.positions import above, behind
 from codemods.analysis.ranks.rank_guards import Ranks
 from codemods.late_pattern import late
 from codemods.project import Project
@@ -36,10 +37,7 @@ def _above(module: SourceModule, function: FunctionNode, test: ast.If) -> Iterat
     """The statements that have run when the test is made, as far as they stand in the blocks round it."""
     below: ast.AST = test
     for up in module.ancestors(test):
-        for name in ("body", "orelse", "finalbody"):
-            block = getattr(up, name, None)
-            if isinstance(block, list) and any(s is below for s in block):
-                yield from block[: next(i for i, s in enumerate(block) if s is below)]
+        yield from above(module, below)
         if up is function:
             return
         below = up
@@ -61,8 +59,7 @@ def _behind(module: SourceModule, function: FunctionNode, test: ast.If, read: St
     inside = read.module is module and function.lineno <= line <= end
     if inside and line <= first:
         return
-    block = module.block_of(test)
-    for statement in block[next(i for i, s in enumerate(block) if s is test) + 1 :]:
+    for statement in behind(module, test):
         yield statement
         if inside and line <= (statement.end_lineno or statement.lineno):
             return

@@ -7,6 +7,7 @@ import ast
 from codemods.analysis.call_graph import called_function
 from codemods.analysis.guards.entry_points import starts_group
 from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.positions import above
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule, walk
 
@@ -20,12 +21,8 @@ def has_group_above(project: Project, module: SourceModule, call: ast.expr) -> b
     """True where a statement above, in a block round `call`, starts the group in any case, or ends a run that has none."""
     below: ast.AST = call
     for up in module.ancestors(call):
-        for name in ("body", "orelse"):
-            block = getattr(up, name, None)
-            if isinstance(block, list) and any(s is below for s in block):
-                above = block[: next(i for i, s in enumerate(block) if s is below)]
-                if any(_needs(project, module, s, _DEPTH) for s in above):
-                    return True
+        if any(_needs(project, module, s, _DEPTH) for s in above(module, below)):
+            return True
         if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
             return False
         below = up

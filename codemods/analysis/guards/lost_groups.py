@@ -12,6 +12,7 @@ from codemods.analysis.guards.entry_points import starts_group
 from codemods.analysis.guards.group_may_be_missing import ASKED, holds_for_spawned, is_guarded
 from codemods.analysis.names import last, qualified
 from codemods.analysis.output.run_before import run_before
+from codemods.analysis.positions import above
 from codemods.analysis.ranks.uses import CallSite, calls_of
 from codemods.project import Project
 from codemods.record import record
@@ -71,18 +72,13 @@ def _second(project: Project, site: CallSite) -> _Why:
     statement = site.module.statement_of(site.call)
     if not isinstance(statement, ast.Expr):
         return _NOTHING
-    for earlier in reversed(_above(site.module.block_of(statement), statement)):
+    for earlier in reversed(above(site.module, statement)):
         calls = [n for n in (earlier, *walk_scope(earlier)) if isinstance(n, ast.Call)]
         if any(_starts(project, site.module, c) for c in calls):
             return _NOTHING
         if (first := _destroyed_by(project, site.module, earlier)) is not None:
             return f"line {first.lineno} has destroyed the process group already", first.lineno
     return _NOTHING
-
-
-def _above(block: list[ast.stmt], statement: ast.stmt) -> list[ast.stmt]:
-    at = next((i for i, s in enumerate(block) if s is statement), 0)
-    return block[:at]
 
 
 def _destroyed_by(project: Project, module: SourceModule, statement: ast.stmt) -> ast.Call | None:

@@ -8,10 +8,9 @@ the first end of a task by `--wait`. `torch.distributed.launch` waits for its ch
 from __future__ import annotations
 
 import posixpath
-import re
 from collections.abc import Iterator
 
-from codemods.analysis.frameworks import torch_pin
+from codemods.analysis.job_files.said_torch import said_torch
 from codemods.findings import Evidence
 from codemods.late_pattern import late
 from codemods.project import Project
@@ -35,11 +34,6 @@ _TASKS = late(r"(?<!\S)(?:-n[ \t]*|--ntasks[= ]\s*)(?P<tasks>[\w${}()*\"]+)")
 _PER_NODE = late(r"(?<!\S)--n?tasks-per-(?:node|gpu)[= ]\s*(?P<tasks>[\w${}()*\"]+)")
 _NODES = late(r"(?<!\S)(?:-N[ \t]*|--nodes[= ]\s*)(?P<nodes>[\w${}()*\"]+)")
 _SBATCH = late(r"(?m)^[ \t]*#SBATCH[ \t]+(.*)$")
-# `PyTorch 1.7.1`, `torch==1.7.1`; `>= 1.6`, `1.6+` and `1.6 or newer` say nothing of what is installed.
-_STATED = late(
-    r"(?i)\b(?:py)?torch(?:\s+version)?[ \t]*(?:={1,2}|[ \t])[ \t]*[\"'`*]?v?(?P<version>1\.\d+(?:\.\d+)?)(?![\d.]*[\w+*/-])"
-    r"(?![\"'`*)]*\s*(?:\+|and|or|to|-|–|~)\s*(?:above|higher|newer|later|up|greater|\d))"
-)
 
 
 @record
@@ -114,27 +108,12 @@ def _by_old_launcher(project: Project, path: str, at: int, rest: str) -> Iterato
 
 
 def _old_torch(project: Project, script: str) -> str | None:
-    """The version of torch that is installed for a script, where it is one whose launcher ends no process."""
-    pin = torch_pin(project, near=script)
-    if pin is not None and pin.spec:
-        return re.sub(r"^[=~]+\s*", "", pin.spec).partition("=")[0] if pin.surely_below(_POLLS_SINCE) else None
-    stated = stated_torch(project)
-    return stated[0] if len(set(stated)) == 1 and _version(stated[0]) < _POLLS_SINCE else None
-
-
-def stated_torch(project: Project) -> tuple[str, ...]:
-    """The versions of torch that the texts name."""
-    return project.keep("stated torch", lambda: _stated(project))
-
-
-def _stated(project: Project) -> tuple[str, ...]:
-    paths = project.files_containing(b"orch", kinds=(".md", ".rst"))
-    texts = ((project.read(p) or b"").decode("utf-8", "replace") for p in paths)
-    return tuple(m["version"] for text in texts for m in _STATED.finditer(text))
-
-
-def _version(text: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in text.split(".")[:2])
+    """The version of torch that a script is for, where it is one whose launcher ends no process."""
+    module = project.module(script)
+    said = said_torch(project, module) if module is not None else None
+    if said is None or not said.surely_below(_POLLS_SINCE):
+        return None
+    return next((".".join(map(str, low)) for (low, _), _ in said.ranges if low is not None), "below 1.8")
 
 
 def _found(project: Project, path: str, name: str, *, module: bool) -> str | None:

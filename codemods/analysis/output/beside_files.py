@@ -11,6 +11,7 @@ from codemods.analysis.functions import functions_by_name
 from codemods.analysis.names import dotted
 from codemods.analysis.output.effects import Effect, Kind, effects_of, effects_of_function
 from codemods.analysis.output.output_runs import Run, makes_folder
+from codemods.analysis.positions import above, behind
 from codemods.analysis.ranks.rank_guards import decorated_ranks, ranks_at
 from codemods.late_pattern import late
 from codemods.project import Project
@@ -32,11 +33,9 @@ def stands_beside_files(project: Project, module: SourceModule, run: Run) -> boo
     """
     if not any(_SPOKEN.search(text) for s in run.statements for text in _texts(s)):
         return False
-    block = module.block_of(run.first)
-    places = [i for i, s in enumerate(block) if s is run.first or s is run.last]
-    above = next((s for s in reversed(block[: places[0]]) if not _is_passed(module, s)), None)
-    below = next((s for s in block[places[-1] + 1 :] if not _is_passed(module, s)), None)
-    return any(s is not None and _writes(project, module, s) for s in (above, below))
+    before = next((s for s in reversed(above(module, run.first)) if not _is_passed(module, s)), None)
+    after = next((s for s in behind(module, run.last) if not _is_passed(module, s)), None)
+    return any(s is not None and _writes(project, module, s) for s in (before, after))
 
 
 def _texts(statement: ast.stmt) -> Iterator[str]:

@@ -12,6 +12,7 @@ from codemods.analysis.output.guard_spelling import asks_the_group, guard_for, h
 from codemods.analysis.output.natures import Nature, nature
 from codemods.analysis.output.observers import covered
 from codemods.analysis.output.rank_values import under_such_a_name
+from codemods.analysis.positions import above
 from codemods.analysis.ranks.rank_guards import early_exit, ranks_at
 from codemods.analysis.ranks.uses import calls_of
 from codemods.data.host_only import MUTATORS
@@ -212,9 +213,9 @@ def _bound_again(module: SourceModule, read: ast.Name, inside: set[int], *, belo
     """
     child: ast.AST = read
     for up in module.ancestors(read):
-        above = _above(child, up) if isinstance(child, ast.stmt) else []
+        earlier = above(module, child)
         child = up
-        given = [t for s in above if isinstance(s, ast.Assign) and s.lineno > below for t in s.targets]
+        given = [t for s in earlier if isinstance(s, ast.Assign) and s.lineno > below for t in s.targets]
         if any(isinstance(t, ast.Name) and t.id == read.id for t in given):
             return True
         if id(up) in inside or isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
@@ -229,15 +230,6 @@ def _bound_again(module: SourceModule, read: ast.Name, inside: set[int], *, belo
         if any(isinstance(n, ast.Name) and n.id == read.id for t in targets for n in walk(t)):
             return True
     return False
-
-
-def _above(child: ast.stmt, up: ast.AST) -> list[ast.stmt]:
-    """The statements above `child` in its block."""
-    for field in ("body", "orelse", "finalbody"):
-        block = getattr(up, field, None)
-        if isinstance(block, list) and any(s is child for s in block):
-            return block[: next(i for i, s in enumerate(block) if s is child)]
-    return []
 
 
 def _is_output(project: Project, module: SourceModule, statement: ast.stmt) -> bool:

@@ -29,7 +29,7 @@ def is_of_own_batch(project: Project, module: SourceModule, node: ast.expr, dept
     while stack:
         part = stack.pop()
         if isinstance(part, ast.Call):
-            if _TOGETHER.search(_end(part.func)) or dotted(part.func) == "len":
+            if joins_the_ranks(part) or dotted(part.func) == "len":
                 continue
             if isinstance(part.func, ast.Attribute):  # what a tensor is asked, not whose method is called
                 stack.append(part.func.value)
@@ -88,6 +88,11 @@ def _comes_of_batches(
         items = items.args[0]
     ended = last(dotted(items)) or (_end(items.func) if isinstance(items, ast.Call) else "")
     return _LOADERS.search(ended) is not None or is_of_own_batch(project, module, items, depth - 1)
+
+
+def joins_the_ranks(call: ast.Call) -> bool:
+    """True for a call after which every rank has the same, by its name: `all_reduce(loss)`, `self.all_gather(rows)`."""
+    return _TOGETHER.search(_end(call.func)) is not None
 
 
 def _end(func: ast.expr) -> str:

@@ -6,6 +6,7 @@ import ast
 
 from codemods.analysis.bindings import Binding, attribute_bindings, bindings_of
 from codemods.analysis.output.given_to_zero import gives_on_rank_zero
+from codemods.analysis.positions import above
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_at, split_of
 from codemods.analysis.ranks.several_processes import several_processes
 from codemods.project import Project
@@ -25,24 +26,15 @@ def under_such_a_name(project: Project, module: SourceModule, statement: ast.stm
     for up in module.ancestors(statement):
         if isinstance(up, (ast.If, ast.While)):
             tests.append(up.test)
-        if isinstance(below, ast.stmt):
-            tests += _exits_above(up, below)
+        tests += (
+            s.test for s in above(module, below) if isinstance(s, ast.If) and not s.orelse and isinstance(s.body[-1], _LEAVES)
+        )
         if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
             break
         below = up
     if isinstance(statement, ast.If):
         tests.append(statement.test)
     return any(_stands_for_rank(project, module, test) for test in tests)
-
-
-def _exits_above(up: ast.AST, below: ast.stmt) -> list[ast.expr]:
-    """The tests of `if ...: return` above a statement, in its block."""
-    for name in ("body", "orelse", "finalbody"):
-        block = getattr(up, name, None)
-        if isinstance(block, list) and any(s is below for s in block):
-            above = block[: next(i for i, s in enumerate(block) if s is below)]
-            return [s.test for s in above if isinstance(s, ast.If) and not s.orelse and isinstance(s.body[-1], _LEAVES)]
-    return []
 
 
 def _stands_for_rank(project: Project, module: SourceModule, test: ast.expr) -> bool:

@@ -12,12 +12,12 @@ from collections.abc import Iterator
 
 from codemods.analysis.names import dotted, last
 from codemods.analysis.output.natures import values_of
+from codemods.analysis.output.own_batches import joins_the_ranks
 from codemods.data.host_only import MUTATORS
 from codemods.project import Project
 from codemods.source import SourceModule, once_a_module, walk
 
 _RUNS = frozenset({"predict", "test", "validate"})
-_TOGETHER = re.compile(r"gather|reduce|broadcast|sync")  # a call after which every rank has the same
 _ENDS = re.compile(r"_(?:step|epoch)$")
 _LOGS = (b".log(", b".log_dict(")
 
@@ -53,7 +53,7 @@ def _told(value: ast.AST) -> Iterator[ast.AST]:
     stack = [value]
     while stack:
         node = stack.pop()
-        if isinstance(node, ast.Call) and (last(dotted(node.func)) == "len" or _TOGETHER.search(last(dotted(node.func)))):
+        if isinstance(node, ast.Call) and (last(dotted(node.func)) == "len" or joins_the_ranks(node)):
             continue
         yield node
         stack += ast.iter_child_nodes(node)
@@ -127,7 +127,7 @@ def _reduces(module: SourceModule, call: ast.Call) -> bool:
     if given is not None:
         return not (isinstance(given, ast.Constant) and not given.value)
     for node in (n for a in call.args for n in _with_values(module, a)):
-        if isinstance(node, ast.Call) and _TOGETHER.search(last(dotted(node.func))):
+        if isinstance(node, ast.Call) and joins_the_ranks(node):
             return True
         if isinstance(node, ast.Attribute) and node.attr == "compute":
             return True

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from codemods.analysis.names import dotted
+from codemods.analysis.positions import behind
 from codemods.source import SourceModule
 
 _EXITS = frozenset({"exit", "quit", "sys.exit", "os._exit"})
@@ -12,9 +13,7 @@ _EXITS = frozenset({"exit", "quit", "sys.exit", "os._exit"})
 
 def says_why_it_ends(module: SourceModule, statement: ast.stmt) -> bool:
     """True right above an exit, a `raise`, and an `assert` that can fail; other lines may stand in between."""
-    block = module.block_of(statement)
-    behind = block[next((i for i, s in enumerate(block) if s is statement), len(block)) + 1 :]
-    ends = next((s for s in behind if not _is_said(s)), None)
+    ends = next((s for s in behind(module, statement) if not _is_said(s)), None)
     if isinstance(ends, ast.Expr) and isinstance(ends.value, ast.Call):
         return dotted(ends.value.func) in _EXITS
     return isinstance(ends, ast.Raise) or (isinstance(ends, ast.Assert) and not _always_holds(ends.test))

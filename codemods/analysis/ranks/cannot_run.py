@@ -9,7 +9,7 @@ from posixpath import basename, dirname, join, normpath, splitext
 
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.job_files.documented_starts import is_named_once, script_names, starts
-from codemods.analysis.ranks.positions import position
+from codemods.analysis.positions import position
 from codemods.analysis.ranks.rank_exits import leaves
 from codemods.late_pattern import late
 from codemods.project import Project

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.call_graph import called_function
 from codemods.analysis.names import dotted, last
+from codemods.analysis.positions import above, behind
 from codemods.analysis.ranks.collectives import collective_at
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_of_test
 from codemods.analysis.ranks.reached_collectives import reached_by
@@ -28,7 +29,7 @@ def in_turn(project: Project, module: SourceModule, node: ast.AST) -> bool:
         if isinstance(up, (ast.With, ast.AsyncWith)) and not isinstance(below, ast.withitem):
             if any(_orders(project, module, item.context_expr) for item in up.items):
                 return True
-        if isinstance(below, ast.stmt) and _between_barriers(project, module, up, below):
+        if _between_barriers(project, module, below):
             return True
         if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
             return False
@@ -66,14 +67,8 @@ def _yields_by_rank(project: Project, module: SourceModule, yields: list[ast.Yie
     return bool(met & {*_FIRST}) and bool(met & {*_LATER})
 
 
-def _between_barriers(project: Project, module: SourceModule, up: ast.AST, below: ast.stmt) -> bool:
-    for field in ("body", "orelse", "finalbody"):
-        block = getattr(up, field, None)
-        if not isinstance(block, list) or not any(s is below for s in block):
-            continue
-        here = next(i for i, s in enumerate(block) if s is below)
-        return _waits(project, module, block[:here], _LATER) and _waits(project, module, block[here + 1 :], _FIRST)
-    return False
+def _between_barriers(project: Project, module: SourceModule, below: ast.AST) -> bool:
+    return _waits(project, module, above(module, below), _LATER) and _waits(project, module, behind(module, below), _FIRST)
 
 
 def _waits(project: Project, module: SourceModule, block: Iterable[ast.stmt], ranks: tuple[Ranks | None, ...]) -> bool:

@@ -9,6 +9,7 @@ from codemods.analysis.bindings import bindings_of
 from codemods.analysis.files.every_rank import is_for_some
 from codemods.analysis.files.file_flow import callee
 from codemods.analysis.names import dotted, qualified
+from codemods.analysis.positions import behind
 from codemods.analysis.ranks.cannot_run import is_behind_an_end
 from codemods.analysis.ranks.uses import uses_of
 from codemods.project import Project
@@ -19,7 +20,6 @@ _BUILTINS = frozenset({"builtins", "__builtin__"})
 _UP = 2  # callers of the function that puts it there
 _DOWN = 4
 _MOST = 80  # functions looked at for one replacement
-_BLOCKS = ("body", "orelse", "finalbody")
 
 
 @record
@@ -120,10 +120,7 @@ def _following(module: SourceModule, node: ast.AST) -> Iterator[ast.stmt]:
     """The statements behind a place in the blocks round it, to the end of its function; those of a loop come round again."""
     below: ast.AST = node if isinstance(node, ast.stmt) else module.statement_of(node)
     for up in module.ancestors(below):
-        for name in _BLOCKS:
-            block = getattr(up, name, None)
-            if isinstance(block, list) and any(s is below for s in block):
-                yield from block[next(i for i, s in enumerate(block) if s is below) + 1 :]
+        yield from behind(module, below)
         if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
             return
         below = up

@@ -52,7 +52,12 @@ def has_trainers_of_one_device(project: Project, module: SourceModule) -> bool:
 
 
 def _all_have_one(project: Project) -> bool:
-    """By the project's own programs and settings; by its tests and demonstrations where nothing else makes a Trainer."""
+    """By the project's own programs and settings; by its tests and demonstrations where nothing else makes a Trainer.
+
+    A project in which nothing trains (`trainer.test(…)` alone) leaves that to its users, on any number of devices.
+    """
+    if not project.files_containing(b".fit("):
+        return False
     if any(project.files_containing(word) for word in (b"LightningCLI(", b"torchrun", b"init_process_group(")):
         return False
     if any(_SPREADS.search(project.read(p) or b"") for p in project.files if p.endswith(_COMMANDS)):

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from codemods.analysis.call_graph import FunctionSite, find_function
 from codemods.analysis.class_index import find_class
 from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.positions import above, position
 from codemods.analysis.ranks.rank_branches import Branch, branches_of, known_split, ranks_of_test
 from codemods.analysis.ranks.rank_exits import early_exit, exits_of
 from codemods.analysis.ranks.rank_sets import Ranks, both, negated
@@ -78,7 +79,7 @@ def guards_over(
         if tested:
             yield from _branch(module, up, below, project)
         if beside := exits.get(id(up)):
-            yield from _exits_above(beside, up, below)
+            yield from _exits_above(module, beside, up, below)
         if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
             if not decorators or any(d is below for d in up.decorator_list):
                 return
@@ -162,17 +163,12 @@ def _operands_before(module: SourceModule, up: ast.BoolOp, below: ast.AST, proje
             yield Guard(split.true if isinstance(up.op, ast.And) else split.false, up, "if", split.alone)
 
 
-def _exits_above(exits: dict[int, Branch], up: ast.AST, below: ast.AST) -> Iterator[Guard]:
-    for name in ("body", "orelse", "finalbody"):
-        block = getattr(up, name, None)
-        if not isinstance(block, list) or not any(s is below for s in block):
-            continue
-        before = block[: next(i for i, s in enumerate(block) if s is below)]
-        if name == "orelse" and isinstance(up, (ast.Try, ast.TryStar)):
-            before = [*up.body, *before]
-        for statement in before:
-            if (passing := exits.get(id(statement))) is not None:
-                yield Guard(passing.ranks, passing.body[0], "exit", passing.alone)
+def _exits_above(module: SourceModule, exits: dict[int, Branch], up: ast.AST, below: ast.AST) -> Iterator[Guard]:
+    place = position(module, below)
+    tried = up.body if isinstance(up, (ast.Try, ast.TryStar)) and place is not None and place.name == "orelse" else []
+    for statement in (*tried, *above(module, below)):
+        if (passing := exits.get(id(statement))) is not None:
+            yield Guard(passing.ranks, passing.body[0], "exit", passing.alone)
 
 
 # Decorators

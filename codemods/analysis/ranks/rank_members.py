@@ -16,7 +16,6 @@ from codemods.source import FunctionNode, SourceModule, once_a_module
 
 _PROPERTIES = frozenset({"property", "cached_property"})
 _PARSED = frozenset({"args", "opt", "opts", "cfg", "config", "hparams", "options", "flags", "params"})
-_OWN = frozenset({"env", "context", "ctx", "runner", "info"})  # holders of which a project makes the class itself
 _MANY = 4  # a name that is defined more often than this says nothing of its own
 _SPAWNED = late(rb"\bspawn\(\s*(?:fn\s*=\s*)?([\w.]+)")
 
@@ -43,7 +42,7 @@ def _fields_elsewhere(project: Project, holder: str, name: str) -> list[tuple[So
     for path in project.files_containing(f"{holder}.{name} = ".encode())[: _MANY + 1]:
         if (other := project.module(path)) is not None:
             found += [(other, b) for b in _fields(other).get((holder, name), ())]
-    return found if found or holder not in _OWN else _fields_of_classes(project, name)
+    return found if found or holder in _PARSED else _fields_of_classes(project, name)
 
 
 def _fields_of_classes(project: Project, name: str) -> list[tuple[SourceModule, Binding]]:

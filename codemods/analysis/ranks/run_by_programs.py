@@ -7,8 +7,6 @@ the files that are run. What is called by a framework, named in a string or a se
 from __future__ import annotations
 
 import ast
-import os
-import re
 
 from codemods.analysis.call_graph import called_function
 from codemods.analysis.class_index import ClassFacts, ClassSite, Role, class_facts, has_many_heirs, subclasses
@@ -21,13 +19,14 @@ from codemods.analysis.ranks.closed_branches import is_asked_for_by_none, is_onl
 from codemods.analysis.ranks.described_parts import is_only_a_part
 from codemods.analysis.ranks.failing_ranks import ranks_unless_one_fails
 from codemods.analysis.ranks.first_device import is_tied_to_first_device
+from codemods.analysis.ranks.looked_up import is_looked_up
 from codemods.analysis.ranks.one_device import has_trainers_of_one_device, trains_on_one_device
 from codemods.analysis.ranks.pool_workers import is_of_a_pool
-from codemods.analysis.ranks.registered import is_by_unused_key, names_by_unused_keys
+from codemods.analysis.ranks.registered import is_by_unused_key
 from codemods.analysis.ranks.several_processes import is_of_one_process
 from codemods.analysis.ranks.spawned_by_fit import starts_ranks_in_fit
 from codemods.analysis.ranks.sure_failures import is_behind_a_failure
-from codemods.analysis.ranks.unused import ELSEWHERE, is_of_a_library, is_packaged, is_run_by_name
+from codemods.analysis.ranks.unused import is_of_a_library, is_packaged, is_run_by_name
 from codemods.analysis.ranks.uses import MANY_FILES, means, only_names, uses_of
 from codemods.corpus import uses
 from codemods.late_pattern import late
@@ -57,9 +56,7 @@ _ROLES = (Role.LIGHTNING_CALLBACK, Role.LIGHTNING_MODULE, Role.LIGHTNING_DATA_MO
           Role.DATASET)  # fmt: skip
 
 
-def is_run_by_nobody(
-    project: Project, module: SourceModule, node: ast.AST, *, shared: bool = True, by_one: bool = False
-) -> bool:
+def is_run_by_nobody(project: Project, module: SourceModule, node: ast.AST, *, shared: bool = True, by_one: bool = False) -> bool:
     """True where the project has programs, and none of them comes to `node` in a run of several processes.
 
     shared: a program that makes an Accelerator and shares nothing out counts as one of one process. by_one: what rank 0 alone
@@ -231,7 +228,7 @@ class Search:
             if (method or _may_be_plain(other, named)) and (self._by_one or not self._is_for_some(other, node)):
                 if self.comes_to(other, node, shown=shown):
                     return True
-        return self._presumed and self._is_fetched(module, function) and self._is_found_by_name(module)
+        return self._presumed and is_looked_up(self._project, module, function) and self._is_found_by_name(module)
 
     def _is_for_some(self, module: SourceModule, node: ast.AST) -> bool:
         return ranks_unless_one_fails(self._project, module, node).some
@@ -244,7 +241,7 @@ class Search:
             return True
         if self._presumed and self._is_public(module, node.name):
             return True
-        if self._is_fetched(module, node) and self._is_found_by_name(module):
+        if is_looked_up(self._project, module, node) and self._is_found_by_name(module):
             return True
         users = project.files_using(node.name, most=MANY_FILES)
         if users is None:
@@ -263,35 +260,6 @@ class Search:
                     return True
         return False
 
-    def _is_fetched(self, module: SourceModule, node: FunctionNode | ast.ClassDef) -> bool:
-        """True where a setting holds the name, or a string of the Python that may be what it is looked up by.
-
-        A short word stands for many things: a function's name counts where functions are looked up by text at all.
-        """
-        name = node.name.encode()
-        users = self._project.files_using(node.name, most=MANY_FILES)
-        if users is None or _is_set(self._project, module, name, word=isinstance(node, ast.ClassDef)):
-            return True
-        bare = isinstance(node, ast.ClassDef) or _is_looked_into(self._project, module)
-        quoted = re.compile((rb"""["'.:]""" if bare else rb"""[.:]""") + re.escape(name) + rb"""["']""")
-        for path in users:
-            if quoted.search(self._project.read(path) or b"") and self._is_spelled(module, node, path, bare=bare):
-                return True
-        return False
-
-    def _is_spelled(self, module: SourceModule, node: FunctionNode | ast.ClassDef, path: str, *, bare: bool) -> bool:
-        """True where a string of the file may be what a class or a function is looked up by."""
-        other = self._project.module(path)
-        if other is None:
-            return True
-        own = range(node.lineno, (node.end_lineno or node.lineno) + 1) if path == module.path else range(0)
-        ends = (f".{node.name}", f":{node.name}")
-        for text in other.nodes(ast.Constant):
-            value = text.value if isinstance(text.value, str) and text.lineno not in own else ""
-            if (value.endswith(ends) or (bare and value == node.name)) and not _is_for_readers(other, text):
-                return not (bare and names_by_unused_keys(self._project, path, node.name))
-        return False
-
     def _is_public(self, module: SourceModule, name: str) -> bool:
         """True for a name that an installed package hands out at its top."""
         if not is_packaged(self._project, module.path):
@@ -302,21 +270,6 @@ class Search:
         if not top:  # a folder without an `__init__.py` is no package: its files are scripts, but for one beside the set-up
             return f"{folder}/setup.py".lstrip("/") in self._project.files and is_of_a_library(self._project, module.path)
         return uses(self._project.read(top) or b"", name.encode())
-
-
-def _is_for_readers(module: SourceModule, text: ast.Constant) -> bool:
-    """True for a string in an annotation or in `__all__`: nothing is looked up by it."""
-    below: ast.AST = text
-    for up in module.ancestors(text):
-        if isinstance(up, (ast.Assign, ast.AugAssign)):
-            targets = up.targets if isinstance(up, ast.Assign) else [up.target]
-            return any(isinstance(t, ast.Name) and t.id == "__all__" for t in targets)
-        if isinstance(up, (ast.arg, ast.AnnAssign)) and below is up.annotation:
-            return True
-        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            return below is up.returns
-        below = up
-    return False
 
 
 def _is_found_by_its_base(project: Project, site: ClassSite) -> bool:
@@ -352,38 +305,6 @@ def _is_hook(name: str) -> bool:
 def _may_be_plain(module: SourceModule, named: ast.expr) -> bool:
     """False for an attribute of an object, `model.train`: a plain function is an attribute of what was imported alone."""
     return isinstance(named, ast.Name) or dotted(named).partition(".")[0] in module.imports
-
-
-def _is_set(project: Project, module: SourceModule, name: bytes, *, word: bool) -> bool:
-    """True where a setting, a notebook or a shell script speaks of it. word: the name alone is enough, as a class's is.
-
-    `nets.old.Net` in a setting is no `Net` of another file.
-    """
-    if word:
-        return any(_speaks_of(project.read_text(p) or b"", module, name) for p in project.files_containing(name, kinds=ELSEWHERE))
-    word_of = re.escape(name)
-    spoken = re.compile(rb"\w[.:]%b\b|\b%b\(|\bimport\b[^\n]*\b%b\b" % (word_of, word_of, word_of))
-    return any(spoken.search(project.read_text(path) or b"") for path in project.files_containing(name, kinds=ELSEWHERE))
-
-
-def _speaks_of(data: bytes, module: SourceModule, name: bytes) -> bool:
-    if not uses(data, name):
-        return False
-    home = "/" + module.path.removesuffix(".py").removesuffix("/__init__") + "/"
-    for found in re.finditer(rb"(?:target_?|class_path|_target_)[\"']?:[ \t]*[\"']?([\w.]+)\." + re.escape(name) + rb"\b", data):
-        if "/" + found[1].decode().strip(".").replace(".", "/") + "/" in home:  # a package may hand on what a file of it has
-            return True
-        data = data.replace(found[0], b"")
-    return uses(data, name)
-
-
-def _is_looked_into(project: Project, module: SourceModule) -> bool:
-    """True where functions of the file may be looked up by text: `globals()`, `import_module`, `getattr(module, name)`."""
-    if module.holds(b"globals()") or module.holds(b"__name__]") or project.files_containing(b"import_module("):
-        return True
-    stem = os.fsencode(module.path.removesuffix(".py").removesuffix("/__init__").rpartition("/")[2])
-    fetched = re.compile(rb"getattr\(\s*(?:\w+\.)*" + re.escape(stem) + rb"\s*,")
-    return any(fetched.search(project.read(path) or b"") for path in project.files_containing(b"getattr("))
 
 
 def _finds_by_text(module: SourceModule) -> bool:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Mapping
 
 from codemods.analysis.names import dotted, last
-from codemods.analysis.ranks.positions import position
+from codemods.analysis.positions import position
 from codemods.analysis.ranks.rank_sources import rank_source
 from codemods.late_pattern import late
 from codemods.source import SourceModule, once_a_module
@@ -16,7 +16,14 @@ _MODES = ("dist", "ddp", "distributed", "launcher")  # a setting that says how t
 _OFF = frozenset({"off", "none", "no", "false", "single"})
 # Each of several processes may be left one GPU.
 _JOINS = (
-    b"torch.distributed", b"LOCAL_RANK", b"local_rank", b"init_process_group", b"ccelerat", b"ightning", b"Trainer(", b"hvd"
+    b"torch.distributed",
+    b"LOCAL_RANK",
+    b"local_rank",
+    b"init_process_group",
+    b"ccelerat",
+    b"ightning",
+    b"Trainer(",
+    b"hvd",
 )
 _EARLY = late(r"initialized|available")
 _SIZES = ("world_size", "num_processes", "get_world_size", "num_gpus", "n_gpu")
@@ -48,22 +55,9 @@ def several_processes(module: SourceModule, test: ast.expr) -> bool | None:
 
 def is_of_one_process(module: SourceModule, node: ast.AST) -> bool:
     """True in the branch of such a test that a run with several processes does not take, and behind an assert that ends it."""
-    below = node
-    known: set[str] = set()  # tests that have been passed below
-    for up in module.ancestors(node):
-        if _is_asserted(module, below):
-            return True
-        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            return False
-        if isinstance(up, ast.If) and below is not up.test:
-            otherwise = any(s is below for s in up.orelse)
-            several = several_processes(module, up.test)
-            if (several is not None and several is otherwise) or (otherwise and _is_left_for_one(module, up.test, known)):
-                return True
-            if not otherwise:
-                known.update(ast.unparse(part) for part in _parts(up.test))
-        below = up
-    return _starts_alone(module)
+    if is_asserted_alone(module, node) or _is_in_a_branch_of_one(module, node):
+        return True
+    return module.function_of(node) is None and _starts_alone(module)
 
 
 def is_asserted_alone(module: SourceModule, node: ast.AST) -> bool:
@@ -74,6 +68,23 @@ def is_asserted_alone(module: SourceModule, node: ast.AST) -> bool:
             return True
         if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
             return False
+        below = up
+    return False
+
+
+def _is_in_a_branch_of_one(module: SourceModule, node: ast.AST) -> bool:
+    below = node
+    known: set[str] = set()  # tests that have been passed below
+    for up in module.ancestors(node):
+        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            return False
+        if isinstance(up, ast.If) and below is not up.test:
+            otherwise = any(s is below for s in up.orelse)
+            several = several_processes(module, up.test)
+            if (several is not None and several is otherwise) or (otherwise and _is_left_for_one(module, up.test, known)):
+                return True
+            if not otherwise:
+                known.update(ast.unparse(part) for part in _parts(up.test))
         below = up
     return False
 

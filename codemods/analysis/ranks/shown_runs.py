@@ -67,7 +67,7 @@ def never_runs(project: Project, module: SourceModule, span: Span) -> bool:
     return is_behind_a_failure(project, module, statement)
 
 
-def nobody_comes(project: Project, module: SourceModule, span: Span) -> bool:
+def is_never_reached(project: Project, module: SourceModule, span: Span) -> bool:
     """True for a place in a function or a class that no program of the project comes to in a run of several processes."""
     if isinstance(module, TextFile) or project.observed:
         return False
@@ -77,7 +77,7 @@ def nobody_comes(project: Project, module: SourceModule, span: Span) -> bool:
         return False
     if is_asserted_alone(module, statement) or is_behind_an_end(module, statement):
         return True
-    key = ("nobody comes", module.path, function.lineno)
+    key = ("never reached", module.path, function.lineno)
     return project.keep(key, lambda: is_run_by_nobody(project, module, function.body[0], shared=False, by_one=True))
 
 

@@ -7,8 +7,8 @@ import builtins
 import sys
 from collections.abc import Iterator
 
+from codemods.analysis.positions import position
 from codemods.analysis.ranks.lost_options import is_lost_option
-from codemods.analysis.ranks.positions import position
 from codemods.project import Project
 from codemods.source import SourceModule, child_nodes, once_a_module, walk
 from codemods.text_file import NOTEBOOK

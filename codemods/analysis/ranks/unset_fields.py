@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.positions import above, behind
 from codemods.analysis.ranks.uses import calls_of
 from codemods.analysis.variance.exits import leaving_of
 from codemods.late_pattern import late
@@ -46,22 +47,19 @@ def unset_fields(project: Project, module: SourceModule) -> Iterator[Unset]:
         if not qualified(module, call.func).startswith("torch.distributed."):
             continue
         function = module.function_of(call)
-        block = module.block_of(module.statement_of(call))
-        at = next((i for i, s in enumerate(block) if any(n is call for n in walk(s))), 0)
-        for chain in (s for s in block[:at] if isinstance(s, ast.If)):
-            yield from _of_chain(project, module, function, chain, block)
+        for chain in (s for s in above(module, module.statement_of(call)) if isinstance(s, ast.If)):
+            yield from _of_chain(project, module, function, chain)
 
 
 def _of_chain(
-    project: Project, module: SourceModule, function: FunctionNode | None, chain: ast.If, block: Sequence[ast.stmt]
+    project: Project, module: SourceModule, function: FunctionNode | None, chain: ast.If
 ) -> Iterator[Unset]:
     arms = list(_arms(chain))
     of_launchers = [test is not None and _OF_LAUNCHERS.search(module.text_of(test)) is not None for test, _ in arms]
     if sum(of_launchers) < 2:
         return
-    behind = block[next(i for i, s in enumerate(block) if s is chain) + 1 :]
     told: set[str] = set()
-    for read in _reads(module, behind):
+    for read in _reads(module, behind(module, chain)):
         field = dotted(read)
         if field in told or not _FIELDS.search(read.attr) or "." in dotted(read.value) or not dotted(read.value):
             continue

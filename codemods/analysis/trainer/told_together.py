@@ -23,7 +23,7 @@ class Told:
 
 
 def together(found: Iterable[Told]) -> Iterator[Finding]:
-    """The findings of one call: what would cure nothing alone is named by the one that has to be mended by hand."""
+    """The findings of one call: what would cure nothing alone is named by the one that has to be fixed by hand."""
     every = list(found)
     by_hand = [t for t in every if t.finding.applicability is Applicability.DISPLAY]
     first = min(by_hand, key=lambda t: t.gone, default=None)

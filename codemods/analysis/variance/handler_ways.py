@@ -61,7 +61,7 @@ def _raises(statement: ast.stmt) -> bool:
 
 
 def _asks_of_another(test: ast.expr, error: str) -> bool:
-    """True where the test asks the error for a text that speaks of no trouble of one rank."""
+    """True where the test asks the error for a text that speaks of no error of one rank."""
     if not error or not any(isinstance(n, ast.Name) and n.id == error for n in walk(test)):
         return False
     texts = [n.value for n in walk(test) if isinstance(n, ast.Constant) and isinstance(n.value, str)]

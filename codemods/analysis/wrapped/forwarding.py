@@ -1,7 +1,6 @@
 """Wrapper classes of the project's own that hand attributes on: `class Wrapper(DistributedDataParallel)` with a `__getattr__`.
 
-`wrapper.loss(batch)` then runs the method of the module inside. DDP's own `forward`
-never runs.
+`wrapper.loss(batch)` then runs the method of the module inside, and DDP's own `forward` never runs.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from enum import Enum
 
 from codemods.analysis.bindings import Binding, attribute_bindings, bindings_of
-from codemods.analysis.model.signatures import bind
+from codemods.analysis.model.signatures import bind, defaults
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.rank_guards import Guard, Ranks, guards_over, ranks_at
 from codemods.analysis.ranks.reach import ranks_reaching
@@ -17,7 +17,7 @@ from codemods.analysis.wrapped.wraps import Held, held
 from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, walk
+from codemods.source import SourceModule, walk
 
 ONE = (Ranks.ZERO, Ranks.LOCAL_ZERO)
 _NAMED = (
@@ -219,19 +219,12 @@ def _asks_a_number_of_its_own(project: Project, module: SourceModule, test: ast.
     if not asked:
         return False
     method = isinstance(module.parent(function), ast.ClassDef)
-    needed = asked & _without_default(function)
+    needed = asked - defaults(function).keys()
     given = [bind(function, site.call, bound=method) for site in uses_of(project, module, function).calls]
     given = [bound for bound in given if bound is None or needed <= bound.keys()]  # no call of another `train`
     if not given and needed:
         return False  # `mp.spawn(train)`: what starts it gives each process its own
     return all(bound is not None and all(_is_number(bound[n]) for n in asked if n in bound) for bound in given)
-
-
-def _without_default(function: FunctionNode) -> set[str]:
-    arguments = function.args
-    plain = [*arguments.posonlyargs, *arguments.args]
-    bare = plain[: len(plain) - len(arguments.defaults)]
-    return {a.arg for a in bare} | {a.arg for a, d in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if d is None}
 
 
 def _is_number(node: ast.expr) -> bool:

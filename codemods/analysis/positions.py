@@ -23,6 +23,18 @@ def position(module: SourceModule, node: ast.AST) -> Position | None:
     return _positions(module).get(id(node))
 
 
+def above(module: SourceModule, node: ast.AST) -> list[ast.stmt]:
+    """The statements above a statement in its block; none for any other node."""
+    place = position(module, node)
+    return place.block[: place.index] if place is not None else []
+
+
+def behind(module: SourceModule, node: ast.AST) -> list[ast.stmt]:
+    """The statements behind a statement in its block; none for any other node."""
+    place = position(module, node)
+    return place.block[place.index + 1 :] if place is not None else []
+
+
 @once_a_module
 def _positions(module: SourceModule) -> Mapping[int, Position]:
     found: dict[int, Position] = {}
