@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
-
-import pytest
 
 from codemods.codemod import TOPICS, built_in
 from ddpfix.catalog import topic_words
@@ -58,18 +57,24 @@ DDPFIX_ORDER = [
 ]  # fmt: skip
 
 
-def imported(path: Path, *, late: bool = True) -> set[str]:
+@cache
+def calls(path: Path) -> tuple[ast.Call, ...]:
+    return tuple(node for node in ast.walk(ast.parse(path.read_bytes())) if isinstance(node, ast.Call))
+
+
+@cache
+def imported(path: Path, *, late: bool = True) -> frozenset[str]:
     """Modules that a file imports; `late` takes those inside functions along."""
     found: set[str] = set()
-    nodes = ast.walk(ast.parse(path.read_bytes())) if late else _at_import(ast.parse(path.read_bytes()))
-    for node in nodes:
+    tree = ast.parse(path.read_bytes())
+    for node in ast.walk(tree) if late else _at_import(tree):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: relative import"
             found.add(node.module or "")
             found |= {f"{node.module}.{alias.name}" for alias in node.names if f"{node.module}.{alias.name}" in MODULES}
-    return found
+    return frozenset(found)
 
 
 def _at_import(tree: ast.Module) -> list[ast.AST]:
@@ -91,40 +96,45 @@ def step_of(module: str, order: list[set[str]]) -> int | None:
     return next((i for i, step in enumerate(order) for name in step if module == name or module.startswith(name + ".")), None)
 
 
-@pytest.mark.parametrize("name", [n for n in MODULES if n.startswith("codemods")])
-def test_codemods_never_import_the_application(name: str) -> None:
-    assert not [m for m in imported(MODULES[name]) if m.partition(".")[0] == "ddpfix"]
+def below(package: str) -> dict[str, Path]:
+    return {name: path for name, path in MODULES.items() if name.startswith(package)}
 
 
-@pytest.mark.parametrize("name", MODULES)
-def test_libcst_is_imported_where_source_is_written_only(name: str) -> None:
-    if name not in WRITES_SOURCE:
-        assert not [m for m in imported(MODULES[name]) if m.partition(".")[0] == "libcst"]
-        assert not {m for m in imported(MODULES[name], late=False) if m in WRITES_SOURCE}, "import it where it is used"
+def test_codemods_never_import_the_application() -> None:
+    assert [n for n, path in below("codemods").items() if any(m.partition(".")[0] == "ddpfix" for m in imported(path))] == []
 
 
-@pytest.mark.parametrize("name", MODULES)
-def test_yaml_is_imported_only_where_a_file_is_read(name: str) -> None:
-    assert "yaml" not in imported(MODULES[name], late=False), "PyYAML costs 20 ms: only where a file passed the gate"
+def test_libcst_is_imported_where_source_is_written_only() -> None:
+    others = {name: path for name, path in MODULES.items() if name not in WRITES_SOURCE}
+    assert [n for n, path in others.items() if any(m.partition(".")[0] == "libcst" for m in imported(path))] == []
+    at_import = {n: found for n, path in others.items() if (found := imported(path, late=False) & WRITES_SOURCE)}
+    assert at_import == {}, "import it where it is used"
 
 
-@pytest.mark.parametrize("name", [n for n in MODULES if n.startswith("codemods.") and n != "codemods.codemod"])
-def test_arrows_in_codemods_go_one_way(name: str) -> None:
-    # an analysis may need the planner of imports or the words of the gate, which stand on names alone
-    lent = {"codemods.imports", "codemods.codemod", "codemods.runs"} if name.startswith("codemods.analysis") else set()
-    own = step_of(name, CODEMODS_ORDER)
-    assert own is not None, "give it a step in CODEMODS_ORDER"
-    for module in imported(MODULES[name]):
-        step = step_of(module, CODEMODS_ORDER)
-        assert step is None or step <= own or module in lent or any(module.startswith(x + ".") for x in lent), module
+def test_yaml_is_imported_only_where_a_file_is_read() -> None:
+    at_import = [n for n, path in MODULES.items() if "yaml" in imported(path, late=False)]
+    assert at_import == [], "PyYAML costs 20 ms: only where a file passed the gate"
 
 
-@pytest.mark.parametrize("name", [n for n in MODULES if n.startswith("ddpfix.")])
-def test_arrows_in_the_application_go_one_way(name: str) -> None:
-    own = step_of(name, DDPFIX_ORDER)
-    if own is not None:
-        later = {m for m in imported(MODULES[name]) if (step_of(m, DDPFIX_ORDER) or 0) > own}
-        assert not later
+def test_arrows_in_codemods_go_one_way() -> None:
+    names = below("codemods.").keys() - {"codemods.codemod"}
+    assert [n for n in names if step_of(n, CODEMODS_ORDER) is None] == [], "give it a step in CODEMODS_ORDER"
+    assert [(n, later) for n in sorted(names) if (later := _later(n, CODEMODS_ORDER) - _lent(n))] == []
+
+
+def _lent(name: str) -> set[str]:
+    """An analysis may need the planner of imports or the words of the gate, which stand on names alone."""
+    lent = ("codemods.imports", "codemods.codemod", "codemods.runs") if name.startswith("codemods.analysis") else ()
+    return {m for m in imported(MODULES[name]) if any(m == x or m.startswith(x + ".") for x in lent)}
+
+
+def _later(name: str, order: list[set[str]]) -> set[str]:
+    own = step_of(name, order)
+    return set() if own is None else {m for m in imported(MODULES[name]) if (step_of(m, order) or 0) > own}
+
+
+def test_arrows_in_the_application_go_one_way() -> None:
+    assert [(n, later) for n in below("ddpfix.") if (later := _later(n, DDPFIX_ORDER))] == []
 
 
 def test_no_module_imports_in_a_circle() -> None:
@@ -143,10 +153,9 @@ def test_no_module_imports_in_a_circle() -> None:
         visit(name, ())
 
 
-@pytest.mark.parametrize("name", [n for n in MODULES if n.startswith("codemods.analysis")])
-def test_analyses_know_no_codemod(name: str) -> None:
+def test_analyses_know_no_codemod() -> None:
     topics = tuple(f"codemods.{topic}" for topic in TOPICS)
-    assert not [m for m in imported(MODULES[name]) if m.startswith(topics)]
+    assert [n for n, path in below("codemods.analysis").items() if any(m.startswith(topics) for m in imported(path))] == []
 
 
 # Who writes and who prints
@@ -164,9 +173,7 @@ FILE_OWNERS = {"os", "shutil", "tempfile", "Path", "path", "target", "place", "f
 def writes(path: Path) -> list[str]:
     """Calls that change the disk, told from those of the same name on texts and dataclasses by what they are called on."""
     out = []
-    for node in ast.walk(ast.parse(path.read_bytes())):
-        if not isinstance(node, ast.Call):
-            continue
+    for node in calls(path):
         if isinstance(node.func, ast.Name) and node.func.id == "open":
             mode = [*node.args[1:2], *(k.value for k in node.keywords if k.arg == "mode")]
             if any(isinstance(m, ast.Constant) and set(str(m.value)) & set("wax+") for m in mode):
@@ -180,20 +187,24 @@ def writes(path: Path) -> list[str]:
     return out
 
 
-@pytest.mark.parametrize("name", MODULES)
-def test_few_modules_write(name: str) -> None:
-    if name not in WRITERS and not name.startswith("ddpfix.git."):
-        assert writes(MODULES[name]) == []
+def test_few_modules_write() -> None:
+    others = {n: path for n, path in MODULES.items() if n not in WRITERS and not n.startswith("ddpfix.git.")}
+    assert [(n, found) for n, path in others.items() if (found := writes(path))] == []
 
 
 PRINTERS = ("ddpfix.cli", "ddpfix.__main__", "ddpfix.review")
 
 
-@pytest.mark.parametrize("name", [n for n in MODULES if not n.startswith(PRINTERS)])
-def test_only_the_command_line_prints(name: str) -> None:
-    for node in ast.walk(ast.parse(MODULES[name].read_bytes())):
-        if isinstance(node, ast.Call):
-            assert ast.unparse(node.func) not in ("print", "input", "sys.stdout.write", "sys.exit"), ast.unparse(node)
+PRINTS = {"print", "input", "sys.stdout.write", "sys.exit"}
+
+
+def test_only_the_command_line_prints() -> None:
+    others = {name: path for name, path in MODULES.items() if not name.startswith(PRINTERS)}
+    assert [(n, ast.unparse(c)) for n, path in others.items() for c in calls(path) if _word(c.func) in PRINTS] == []
+
+
+def _word(called: ast.expr) -> str:
+    return ast.unparse(called) if isinstance(called, (ast.Name, ast.Attribute)) else ""
 
 
 # Names that must agree

@@ -76,7 +76,8 @@ class InputOnEveryRank(DdpCodemod):
     )
     SITES = (Site(
         rb"(?<![.\w])(?:input|getpass|breakpoint|confirm|prompt)\(|(?:getpass\.getpass|set_trace|click\.\w+|typer\.\w+|\.embed|\.interact)\(",
-        b"input(", b"getpass", b"breakpoint(", b"set_trace(", b"confirm(", b"prompt(", b"click.", b"typer.", b".embed(", b".interact(",
+        b"input(", b"getpass", b"breakpoint(", b"set_trace(", b"confirm(", b"prompt(", b"click.", b"typer.", b".embed(",
+        b".interact(",
     ),)  # fmt: skip
     READS_TESTS = False
 

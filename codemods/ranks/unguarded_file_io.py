@@ -7,8 +7,6 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 
-from codemods.analysis.bindings import bindings_of
-from codemods.analysis.bound_values import assigned
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.distribution import is_test_module, may_be_run_by_ranks, ranks_in_file, runs_trials
 from codemods.analysis.files.before_fit import is_above_fit
@@ -18,13 +16,15 @@ from codemods.analysis.files.file_calls import CHANGES, file_call
 from codemods.analysis.files.file_locks import is_under_lock
 from codemods.analysis.files.file_paths import forms
 from codemods.analysis.files.files_of_all import FileOfAll, files_of_all
-from codemods.analysis.files.filled_on_demand import filled_on_demand, is_asked_for, is_left_to_the_first
+from codemods.analysis.files.files_of_each_rank import are_of_each_rank, is_given_own, is_of_a_rank
+from codemods.analysis.files.filled_on_demand import is_asked_for
+from codemods.analysis.files.items_of_a_loop import goes_over_a_listing, is_fetched, is_of_a_share
 from codemods.analysis.files.never_true import is_never_asked_for
-from codemods.analysis.files.open_files import goes_into_open_files
 from codemods.analysis.files.own_contents import holds_own
-from codemods.analysis.files.own_paths import given_to, is_named_by_rank, is_own_path
 from codemods.analysis.files.own_results import filled_by_batches
 from codemods.analysis.files.paths_given_out import given_out
+from codemods.analysis.files.paths_in_statements import opened_for, paths_in
+from codemods.analysis.files.reads_beside import reader_beside
 from codemods.analysis.files.save_judgement import Judgement
 from codemods.analysis.files.save_repairs import holds_save
 from codemods.analysis.files.scratch_files import OF_ONE_PROCESS, is_scratch
@@ -34,29 +34,23 @@ from codemods.analysis.files.written_saves import is_of_saves
 from codemods.analysis.guards.before_group import group_comes_later, is_of_group
 from codemods.analysis.guards.file_handover import Write, first_use
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, OBSERVERS
-from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.names import dotted, last
 from codemods.analysis.output.effects import Effect, Kind, effects_of, effects_of_function, names_rank, phrases
 from codemods.analysis.output.file_readers import reader_on_every_rank, suffixes
 from codemods.analysis.output.guard_spelling import Spelling, asks_the_group, guard_for, has_guard, written_out
 from codemods.analysis.output.observers import covered, is_taken_as_a_whole
 from codemods.analysis.output.opened_files import emptied_above
 from codemods.analysis.output.output_runs import Run, is_guarded_at_its_calls, makes_folder, output_runs
-from codemods.analysis.output.own_batches import is_of_own_batch
-from codemods.analysis.output.rank_data import rank_local, sees_batches
+from codemods.analysis.output.rank_data import rank_local
 from codemods.analysis.output.rank_share import over_a_share
-from codemods.analysis.output.receivers import mode_of
 from codemods.analysis.output.shared_values import is_shown_same, same_everywhere
 from codemods.analysis.output.taken_away import may_be_gone
 from codemods.analysis.paths import origin_text
-from codemods.analysis.ranks.rank_guards import decorated_ranks, ranks_at
+from codemods.analysis.ranks.rank_guards import decorated_ranks
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
 from codemods.analysis.ranks.unused import is_never_run
-from codemods.analysis.variance.analysis import variance
-from codemods.analysis.variance.values import Cause
-from codemods.analysis.wrapped.wrapper_tests import arms_exclude
 from codemods.codemod import DdpCodemod
-from codemods.data import host_only
 from codemods.data.process_words import OFFERS_A_GUARD, SHOWS_PROCESSES
 from codemods.findings import Applicability, Edit, Evidence, Finding, WrapInGuard
 from codemods.late_pattern import late
@@ -66,25 +60,10 @@ from codemods.source import FunctionNode, SourceModule, line_of, once_a_module, 
 
 _CLASSES = (Role.LIGHTNING_CALLBACK, Role.LIGHTNING_MODULE, Role.HF_CALLBACK)
 _HOOKS = OBSERVERS | HF_CALLBACK_HOOKS
-_READS = frozenset(
-    {"open", "load", "exists", "isfile", "is_file", "isdir", "is_dir", "listdir", "glob", "read_csv", "read_text", "imread",
-     "read_json", "safe_load", "iterdir", "stat", "getsize", "getmtime"}
-)  # fmt: skip
 _OF_A_NODE = late(r"cache|scratch|/tmp|tmpdir|temp_?dir|shm", re.IGNORECASE)  # each node may have its own
-_EPOCHS = late(r"epoch|round|stage", re.IGNORECASE)
 _EXISTS = late(r"\b(?:exists|isdir|isfile|is_dir|is_file)\(")
 _GONE = late(r"(?:^|\.)(?:remove|unlink|rmtree|rmdir|removedirs)\(")
 _MOVED = late(r"^(?:os\.rename|os\.renames|os\.replace|shutil\.move)\(")
-_LISTINGS = frozenset({"listdir", "scandir", "iterdir", "glob", "iglob", "rglob", "walk"})
-_MODE = late(r"[rwaxbt+]{1,3}")
-_NUMBER = late(r"(?:^|_)(?:idx|index|nb|num|step|iter|iteration|epoch|count|batch|i|j|k|n)$")
-_ON_HANDLES = frozenset({"write", "writelines", "writerow", "writerows", "writeheader", "flush"})
-_PATH_KEYWORDS = frozenset({"f", "file", "filename", "fname", "fp", "path", "path_or_buf", "filepath", "path_or_buffer"})
-_TAKES_TWO = frozenset({"rename", "renames", "replace", "move", "copy", "copy2", "copyfile", "copytree"})
-_TAKES_PATH = (
-    {"open", "to_csv", "to_json", "to_parquet", "to_pickle", "to_excel", "savefig"}
-    | {last(name) for name in host_only.WRITERS} - {"dump", "safe_dump", "dump_all", "writer", "DictWriter", "save_image"}
-)  # fmt: skip
 
 _OVERWRITE = "the ranks overwrite or repeat each other's output"
 
@@ -327,7 +306,7 @@ class UnguardedFileIo(DdpCodemod):
             if holds_own(project, module, (n for s in run.statements for n in walk(s) if isinstance(n, ast.Call))):
                 continue  # DDP211 tells of it
             paths = [p for s in run.statements for p in paths_in(s)]
-            if not _are_of_each_rank(project, module, run, paths):
+            if not are_of_each_rank(project, module, run, paths):
                 yield from self._judged(module, project, function, run, files, paths, spelled, in_class=in_class)
 
     def _judged(
@@ -359,13 +338,13 @@ class UnguardedFileIo(DdpCodemod):
             assumes = f"assumes that no other rank needs what {gone} takes away before that is done"
         if level is Applicability.SAFE:
             level, assumes = spelled.level(), spelled.assumes
-        if level is not Applicability.SAFE and not assumes.startswith(_NOT_READ) and _is_of_a_share(module, function, run):
+        if level is not Applicability.SAFE and not assumes.startswith(_NOT_READ) and is_of_a_share(module, function, run):
             if _only_takes_away(files):
                 return  # what is gone cannot be gathered
             reason = "each rank may have items of its own: put the rank into the name, or gather them and let rank 0 write"
-            if _goes_over_a_listing(module, run):
+            if goes_over_a_listing(module, run):
                 reason = "all ranks go through the same files: let rank 0 do it, and a barrier behind the loop"
-            if _is_fetched(module, run):
+            if is_fetched(module, run):
                 reason = "let rank 0 fetch it, and put a barrier behind the loop, before another rank reads it"
             yield self.finding(module, run.first, message, evidence=evidence, reason=reason)
             return
@@ -398,7 +377,7 @@ class UnguardedFileIo(DdpCodemod):
         if opened := emptied_above(module, run.statements):
             return f"every rank opens that file, and empties it, in line {opened}: put the test round the opening too"
         for path in paths:  # of those further down, the barrier is part of the fix
-            if reader := _reader(project, module, function, run, path):
+            if reader := reader_beside(project, module, function, run, path):
                 return f"{reader} on every rank: the guard needs a barrier behind it, or the others read too early"
         return ""
 
@@ -496,58 +475,8 @@ def _for_some(project: Project, effect: Effect) -> bool:
         return True
     if any(copies_source(home, c) for c in calls):
         return True
-    paths = [f.path for c in calls for opened in (c, *_handle_of(home, c)) if (f := file_call(home, opened)) is not None]
-    return any(_is_of_a_rank(project, home, p) or _is_given_own(project, home, p) for p in paths)
-
-
-def _handle_of(module: SourceModule, call: ast.Call) -> list[ast.Call]:
-    """What opened the handle that a line is printed to, that is written to, or that a `dump` is handed."""
-    own = [call.func.value] if isinstance(call.func, ast.Attribute) else []
-    given = (*own, *call.args, *(k.value for k in call.keywords if k.arg == "file"))
-    return [opened for handle in given if isinstance(handle, ast.Name) for opened in _opening(module, handle)]
-
-
-def _opening(module: SourceModule, handle: ast.Name) -> Iterator[ast.Call]:
-    yield from (v for v in assigned(module, handle, handle.id) if isinstance(v, ast.Call))
-    for up in module.ancestors(handle):
-        for item in up.items if isinstance(up, (ast.With, ast.AsyncWith)) else ():
-            if dotted(item.optional_vars) == handle.id and isinstance(item.context_expr, ast.Call):
-                yield item.context_expr
-
-
-def _is_of_a_rank(project: Project, module: SourceModule, path: ast.expr) -> bool:
-    """True where the path names the rank, or all that callers and constructors give for it does."""
-    if is_named_by_rank(project, module, path):
-        return True
-    given = list(given_to(project, module, path))
-    return bool(given) and all(is_own_path(project, home, value) for home, value in given)
-
-
-def _is_given_own(project: Project, module: SourceModule, path: ast.expr) -> bool:
-    """True where a caller names the file after what its rank alone has: the sample of a batch."""
-    analysis = variance(project)
-    given = given_to(project, module, path)
-    names = ((home, n) for home, value in given for n in walk(value) if isinstance(n, (ast.Name, ast.Attribute)))
-    return any((is_of_own_batch(project, home, n) or analysis.value(home, n).cause is Cause.DATA) and not _counts(home, n)
-               for home, n in names)  # fmt: skip
-
-
-def _counts(module: SourceModule, name: ast.expr) -> bool:
-    """True for the number of a batch, or of an item in it: every rank has a first one."""
-    if not isinstance(name, ast.Name) or isinstance(module.parent(name), (ast.Subscript, ast.Attribute)):
-        return False
-    if _NUMBER.search(name.id):
-        return True
-    bound = [b.node for b in bindings_of(module, name)]
-    loops = [n for n in bound if isinstance(n, (ast.For, ast.AsyncFor)) and isinstance(n.iter, ast.Call)]
-    return any(last(dotted(n.iter.func)) == "range" or _is_first_of(n, name) for n in loops if isinstance(n.iter, ast.Call))
-
-
-def _is_first_of(loop: ast.For | ast.AsyncFor, name: ast.Name) -> bool:
-    """`i` of `for i, x in enumerate(batch)`."""
-    counted = isinstance(loop.iter, ast.Call) and last(dotted(loop.iter.func)) == "enumerate"
-    first = loop.target.elts[0] if isinstance(loop.target, ast.Tuple) and loop.target.elts else None
-    return counted and isinstance(first, ast.Name) and first.id == name.id
+    paths = [f.path for c in calls for opened in (c, *opened_for(home, c)) if (f := file_call(home, opened)) is not None]
+    return any(is_of_a_rank(project, home, p) or is_given_own(project, home, p) for p in paths)
 
 
 def _is_made_sure_of(project: Project, effect: Effect) -> bool:
@@ -557,30 +486,6 @@ def _is_made_sure_of(project: Project, effect: Effect) -> bool:
     return any(home is not None and (f := file_call(home, c)) is not None and is_asked_for(home, c, f.path) for c in calls)
 
 
-def _are_own_lines(module: SourceModule, run: Run) -> bool:
-    """True for lines that each rank adds to one file, of the device that it has for itself."""
-    calls = [n for s in run.statements for n in walk(s) if isinstance(n, ast.Call) and last(dotted(n.func)) == "open"]
-    if not calls or not all("a" in mode_of(c, 1) for c in calls):
-        return False
-    names = (n for s in run.statements for n in walk(s) if isinstance(n, (ast.Name, ast.Attribute)) and "device" in dotted(n))
-    return any(_OF_ONE.search(origin_text(module, n)) for n in names)
-
-
-def _is_on_demand(project: Project, module: SourceModule, run: Run) -> bool:
-    """True for a cache that whoever does not find it writes: it is told with who reads it (DDP307)."""
-    inside = {id(n) for s in run.statements for n in walk(s)}
-    return any(id(found.write.call) in inside for found in filled_on_demand(project, module))
-
-
-def _is_left_to_the_first(module: SourceModule, run: Run) -> bool:
-    """True for files of items that the ranks share out by what is there already: rank 0 would have to do all of them."""
-    calls = (n for s in run.statements for n in walk(s) if isinstance(n, ast.Call))
-    changes = [f for c in calls if (f := file_call(module, c)) is not None and f.act in CHANGES]
-    return bool(changes) and all(is_left_to_the_first(module, f.call, f.path) for f in changes)
-
-
-_OF_ONE = late(r"accelerator\.device|current_device\(|rank")
-_FROM_THE_NET = late(r"requests\.|urllib|httpx\.|aiohttp\.")
 _NOT_READ = "assumes that the other ranks do not read it:"
 
 
@@ -621,46 +526,10 @@ def _may_move(module: SourceModule, statement: ast.stmt) -> bool:
     return not names_rank(module.text_of(statement)) and not makes_folder(module, statement)
 
 
-def _is_of_a_share(module: SourceModule, function: FunctionNode | ast.Module, run: Run) -> bool:
-    """True in a loop, and in a function that is handed batches."""
-    if not isinstance(function, ast.Module) and sees_batches(function):
-        return True
-    loops = [up for up in module.ancestors(run.first) if isinstance(up, (ast.For, ast.AsyncFor, ast.While))]
-    return any(not (isinstance(up, ast.For) and _is_counted(module, up)) for up in loops)
-
-
 def _decides(module: SourceModule, run: Run) -> bool:
     """True where names are given beside the run, in its block: who finds the file goes on in another way."""
     beside = (s for s in module.block_of(run.first) if s not in run.statements)
     return any(isinstance(s, (ast.Assign, ast.AugAssign)) for s in beside) and isinstance(module.parent(run.first), ast.If)
-
-
-def _goes_over_a_listing(module: SourceModule, run: Run) -> bool:
-    """True in a loop over what lies in a folder, or over what stands in the source: the same for all ranks."""
-    for up in module.ancestors(run.first):
-        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            return False
-        if isinstance(up, ast.For):
-            items = [up.iter, *(assigned(module, up.iter, up.iter.id) if isinstance(up.iter, ast.Name) else ())]
-            calls = (n for i in items for n in walk(i) if isinstance(n, ast.Call))
-            if any(isinstance(i, (ast.List, ast.Tuple)) for i in items) or any(last(dotted(c.func)) in _LISTINGS for c in calls):
-                return True
-    return False
-
-
-def _is_fetched(module: SourceModule, run: Run) -> bool:
-    """True for what the run writes of an answer from the net: `file.write(response.content)` of `requests.get(url)`."""
-    names = (n for s in run.statements for n in walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
-    values = (v for n in names for v in assigned(module, n, n.id))
-    return any(isinstance(v, ast.Call) and _FROM_THE_NET.match(qualified(module, v.func)) for v in values)
-
-
-def _is_counted(module: SourceModule, loop: ast.For) -> bool:
-    """True for `for epoch in range(args.epochs)`: every rank makes the same rounds."""
-    items = loop.iter
-    if not isinstance(items, ast.Call) or last(dotted(items.func)) != "range" or not isinstance(loop.target, ast.Name):
-        return False
-    return bool(_EPOCHS.search(loop.target.id) or _EPOCHS.search(module.text_of(items)))
 
 
 def _only_takes_away(files: list[Effect]) -> bool:
@@ -695,93 +564,3 @@ def _removes(
     return gone if any(module.text_of(n) in named for n in below) else ""
 
 
-def paths_in(statement: ast.stmt) -> list[ast.expr]:
-    """The expressions of the files that a statement opens, writes or deletes, as far as they are written there."""
-    out: list[ast.expr] = []
-    for node in walk(statement):
-        if not isinstance(node, ast.Call):
-            continue
-        name = last(dotted(node.func)) or getattr(node.func, "attr", "")
-        if isinstance(node.func, ast.Attribute) and name == "open" and node.args and _is_mode(node.args[0]):
-            out.append(node.func.value)
-        elif name in _TAKES_PATH and node.args:
-            out += node.args[: 2 if name in _TAKES_TWO else 1]
-        elif name in _TAKES_PATH or name == "save":
-            out += [k.value for k in node.keywords if k.arg in _PATH_KEYWORDS]
-        elif name in host_only.WRITING_METHODS - _ON_HANDLES and isinstance(node.func, ast.Attribute):
-            out.append(node.func.value)
-    return out
-
-
-def _is_mode(node: ast.expr) -> bool:
-    """True for the first argument of `path.open("w")`: there it is the mode."""
-    return isinstance(node, ast.Constant) and isinstance(node.value, str) and bool(_MODE.fullmatch(node.value))
-
-
-def _handles_in(statement: ast.stmt) -> list[ast.expr]:
-    """The open files that a statement writes to, but for those that it opens itself: their paths stand in it.
-
-    The same name may be another file elsewhere in the function, `with open(…) as f` again.
-    """
-    opened = {n.id for w in walk(statement) if isinstance(w, ast.withitem) and w.optional_vars is not None
-              for n in walk(w.optional_vars) if isinstance(n, ast.Name)}  # fmt: skip
-    calls = [n for n in walk(statement) if isinstance(n, ast.Call)]
-    handles = [c.func.value for c in calls if isinstance(c.func, ast.Attribute) and c.func.attr in _ON_HANDLES]
-    handles += [k.value for c in calls if dotted(c.func) == "print" for k in c.keywords if k.arg == "file"]
-    handles += [c.args[1] for c in calls if last(dotted(c.func)) == "dump" and len(c.args) > 1]
-    return [h for h in handles if not (isinstance(h, ast.Name) and h.id in opened)]
-
-
-def _reader(
-    project: Project, module: SourceModule, function: FunctionNode | ast.Module, run: Run, path: ast.expr
-) -> str:
-    """A call outside the run that reads, lists or tests the same path on every rank."""
-    text = "".join(module.text_of(path).split())
-    if isinstance(path, ast.Constant) and not isinstance(path.value, str):
-        return ""
-    inside = {id(n) for s in run.statements for n in walk(s)}
-    tests = {id(n) for up in module.ancestors(run.first) if isinstance(up, ast.If) for n in walk(up.test)}
-    owner = module.class_of(function) if not isinstance(function, ast.Module) else None
-    home: ast.AST = owner if owner is not None and text.startswith("self.") else function
-    for node in walk(home):
-        if not isinstance(node, ast.Call) or id(node) in inside or id(node) in tests:
-            continue
-        if home is function and node.lineno > run.last.lineno and not _loops(module, run):
-            continue
-        if arms_exclude(module, node, run.first) and _ends_there(module, run):
-            continue  # whoever reads it did not write it, and whoever wrote it is gone
-        name = last(dotted(node.func)) or getattr(node.func, "attr", "")
-        if name not in _READS or (name == "open" and _opens_to_write(node)):
-            continue
-        asked = [*node.args[:1], *([node.func.value] if isinstance(node.func, ast.Attribute) else [])]
-        if any("".join(module.text_of(a).split()) == text for a in asked) and not ranks_at(module, node, project=project).some:
-            return f"{module.text_of(node)[:60]} reads or tests it in line {node.lineno}"
-    return ""
-
-
-def _ends_there(module: SourceModule, run: Run) -> bool:
-    """True where the program, or the function, ends behind the run, in its block."""
-    end = module.block_of(run.last)[-1]
-    called = dotted(end.value.func) if isinstance(end, ast.Expr) and isinstance(end.value, ast.Call) else ""
-    return isinstance(end, (ast.Return, ast.Raise)) or last(called) in ("exit", "_exit", "quit")
-
-
-def _loops(module: SourceModule, run: Run) -> bool:
-    return any(isinstance(up, (ast.For, ast.AsyncFor, ast.While)) for up in module.ancestors(run.first))
-
-
-def _opens_to_write(call: ast.Call) -> bool:
-    mode = call.args[1] if len(call.args) > 1 else next((k.value for k in call.keywords if k.arg == "mode"), None)
-    return isinstance(mode, ast.Constant) and isinstance(mode.value, str) and bool(set(mode.value) & set("wax"))
-
-
-def _are_of_each_rank(project: Project, module: SourceModule, run: Run, paths: list[ast.expr]) -> bool:
-    """True for files that are the rank's own, by their names or by what goes into them, and those that are made on demand."""
-    handles = [h for s in run.statements for h in _handles_in(s)]
-    if any(names_rank(origin_text(module, p)) for p in (*paths, *handles)):
-        return True
-    if _are_own_lines(module, run) or goes_into_open_files(module, run.statements):
-        return True
-    return any(is_own_path(project, module, p) for p in (*paths, *handles)) or (
-        _is_on_demand(project, module, run) or _is_left_to_the_first(module, run)
-    )

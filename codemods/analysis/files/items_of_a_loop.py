@@ -1,0 +1,53 @@
+"""Are the items that a loop goes over the rank's own, or the same for all ranks?"""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from codemods.analysis.bound_values import assigned
+from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.output.output_runs import Run
+from codemods.analysis.output.rank_data import sees_batches
+from codemods.late_pattern import late
+from codemods.source import FunctionNode, SourceModule, walk
+
+_EPOCHS = late(r"epoch|round|stage", re.IGNORECASE)
+_LISTINGS = frozenset({"listdir", "scandir", "iterdir", "glob", "iglob", "rglob", "walk"})
+_FROM_THE_NET = late(r"requests\.|urllib|httpx\.|aiohttp\.")
+
+
+def is_of_a_share(module: SourceModule, function: FunctionNode | ast.Module, run: Run) -> bool:
+    """True in a loop, and in a function that is handed batches."""
+    if not isinstance(function, ast.Module) and sees_batches(function):
+        return True
+    loops = [up for up in module.ancestors(run.first) if isinstance(up, (ast.For, ast.AsyncFor, ast.While))]
+    return any(not (isinstance(up, ast.For) and _is_counted(module, up)) for up in loops)
+
+
+def goes_over_a_listing(module: SourceModule, run: Run) -> bool:
+    """True in a loop over what lies in a folder, or over what stands in the source: the same for all ranks."""
+    for up in module.ancestors(run.first):
+        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            return False
+        if isinstance(up, ast.For):
+            items = [up.iter, *(assigned(module, up.iter, up.iter.id) if isinstance(up.iter, ast.Name) else ())]
+            calls = (n for i in items for n in walk(i) if isinstance(n, ast.Call))
+            if any(isinstance(i, (ast.List, ast.Tuple)) for i in items) or any(last(dotted(c.func)) in _LISTINGS for c in calls):
+                return True
+    return False
+
+
+def is_fetched(module: SourceModule, run: Run) -> bool:
+    """True for what the run writes of an answer from the net: `file.write(response.content)` of `requests.get(url)`."""
+    names = (n for s in run.statements for n in walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
+    values = (v for n in names for v in assigned(module, n, n.id))
+    return any(isinstance(v, ast.Call) and _FROM_THE_NET.match(qualified(module, v.func)) for v in values)
+
+
+def _is_counted(module: SourceModule, loop: ast.For) -> bool:
+    """True for `for epoch in range(args.epochs)`: every rank makes the same rounds."""
+    items = loop.iter
+    if not isinstance(items, ast.Call) or last(dotted(items.func)) != "range" or not isinstance(loop.target, ast.Name):
+        return False
+    return bool(_EPOCHS.search(loop.target.id) or _EPOCHS.search(module.text_of(items)))

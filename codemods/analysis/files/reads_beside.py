@@ -1,0 +1,60 @@
+"""Does every rank read, list or test a file beside the statements that write it?"""
+
+from __future__ import annotations
+
+import ast
+
+from codemods.analysis.names import dotted, last
+from codemods.analysis.output.output_runs import Run
+from codemods.analysis.ranks.rank_guards import ranks_at
+from codemods.analysis.wrapped.wrapper_tests import arms_exclude
+from codemods.project import Project
+from codemods.source import FunctionNode, SourceModule, walk
+
+_READS = frozenset(
+    {"open", "load", "exists", "isfile", "is_file", "isdir", "is_dir", "listdir", "glob", "read_csv", "read_text", "imread",
+     "read_json", "safe_load", "iterdir", "stat", "getsize", "getmtime"}
+)  # fmt: skip
+
+
+def reader_beside(
+    project: Project, module: SourceModule, function: FunctionNode | ast.Module, run: Run, path: ast.expr
+) -> str:
+    """A call outside the run that reads, lists or tests the same path on every rank."""
+    text = "".join(module.text_of(path).split())
+    if isinstance(path, ast.Constant) and not isinstance(path.value, str):
+        return ""
+    inside = {id(n) for s in run.statements for n in walk(s)}
+    tests = {id(n) for up in module.ancestors(run.first) if isinstance(up, ast.If) for n in walk(up.test)}
+    owner = module.class_of(function) if not isinstance(function, ast.Module) else None
+    home: ast.AST = owner if owner is not None and text.startswith("self.") else function
+    for node in walk(home):
+        if not isinstance(node, ast.Call) or id(node) in inside or id(node) in tests:
+            continue
+        if home is function and node.lineno > run.last.lineno and not _loops(module, run):
+            continue
+        if arms_exclude(module, node, run.first) and _ends_there(module, run):
+            continue  # whoever reads it did not write it, and whoever wrote it is gone
+        name = last(dotted(node.func)) or getattr(node.func, "attr", "")
+        if name not in _READS or (name == "open" and _opens_to_write(node)):
+            continue
+        asked = [*node.args[:1], *([node.func.value] if isinstance(node.func, ast.Attribute) else [])]
+        if any("".join(module.text_of(a).split()) == text for a in asked) and not ranks_at(module, node, project=project).some:
+            return f"{module.text_of(node)[:60]} reads or tests it in line {node.lineno}"
+    return ""
+
+
+def _ends_there(module: SourceModule, run: Run) -> bool:
+    """True where the program, or the function, ends behind the run, in its block."""
+    end = module.block_of(run.last)[-1]
+    called = dotted(end.value.func) if isinstance(end, ast.Expr) and isinstance(end.value, ast.Call) else ""
+    return isinstance(end, (ast.Return, ast.Raise)) or last(called) in ("exit", "_exit", "quit")
+
+
+def _loops(module: SourceModule, run: Run) -> bool:
+    return any(isinstance(up, (ast.For, ast.AsyncFor, ast.While)) for up in module.ancestors(run.first))
+
+
+def _opens_to_write(call: ast.Call) -> bool:
+    mode = call.args[1] if len(call.args) > 1 else next((k.value for k in call.keywords if k.arg == "mode"), None)
+    return isinstance(mode, ast.Constant) and isinstance(mode.value, str) and bool(set(mode.value) & set("wax"))
