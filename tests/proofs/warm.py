@@ -71,6 +71,7 @@ class Warm:
         if not data:
             raise OSError("the process that forks the ranks has ended")
         answer: dict[str, Any] = json.loads(data)
+        self._ended.pop(answer.get("started", 0), None)  # the kernel gives a number again: that was an older process
         self._ended |= {int(pid): status for pid, status in answer.get("ended", {}).items()}
         return answer
 
