@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import re
 from bisect import insort
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -39,8 +39,18 @@ def as_written(text: str, own: str) -> str:
 # Bytes
 
 
-def own_names(data: bytes) -> bytes:
-    """The bytes with each name that a `from` import gives away put back: `f(` for `g(` of `from m import f as g`."""
+def own_names(data: bytes, ranks: Collection[bytes] = ()) -> bytes:
+    """The bytes with each name that a `from` import gives away put back: `f(` for `g(` of `from m import f as g`.
+
+    ranks: names that the project binds to the rank; each is read as `local_rank`.
+    """
+    data = _put_back(data)
+    if not any(name in data for name in ranks):
+        return data
+    return re.sub(rb"\b(?:" + b"|".join(map(re.escape, ranks)) + rb")\b", b"local_rank", data)
+
+
+def _put_back(data: bytes) -> bytes:
     if _FROM_TORCH in data:
         data = data.replace(_FROM_TORCH, b"import torch.distributed")
     at = data.find(b" as ")

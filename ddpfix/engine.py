@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from codemods import suppressions
+from codemods.analysis.ranks.bound_to_rank import bound_to_rank
 from codemods.codemod import DdpCodemod
 from codemods.deep_stack import with_deep_stack
 from codemods.find import find_in
@@ -215,7 +216,7 @@ def gated(
     project: Project, paths: Iterable[str], codemods: Sequence[DdpCodemod]
 ) -> tuple[dict[str, Sequence[DdpCodemod]], list[str]]:
     """(path -> codemods that can have something to say there, paths without bytes)."""
-    gate = Gate(codemods)
+    gate = Gate(codemods, bound_to_rank(project))
     wanted = dict.fromkeys(paths)
     work: dict[str, Sequence[DdpCodemod]] = {}
     unread: list[str] = []

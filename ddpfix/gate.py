@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import cache, cached_property
 
 from ahocorasick_rs import BytesAhoCorasick, MatchKind
@@ -32,8 +32,10 @@ class Gate:
 
     MOST_WORDS = 64  # above it an automaton leaves its fast mode: 1.4 GB/s become 0.5 (ahocorasick_rs 1.0.3, measured)
 
-    def __init__(self, codemods: Sequence[DdpCodemod]) -> None:
+    def __init__(self, codemods: Sequence[DdpCodemod], ranks: Collection[str] = ()) -> None:
+        """ranks: names that the project binds to the rank, read as words of it (analysis/ranks/bound_to_rank.py)."""
         self._codemods = codemods
+        self._ranks = tuple(name.encode() for name in ranks)
         self._words = tuple(dict.fromkeys(group for c in codemods for group in c.TRIGGERS))
         self._groups = [_AnyOf(group) for group in self._words]
         self._anchors = _AnyOf(dict.fromkeys(word for c in codemods for word in c.TRIGGERS[0]))
@@ -75,7 +77,7 @@ class Gate:
                 c for c, words in self._text
                 if path.endswith(c.TEXT_KINDS) and words.occurs_in(data) and (c.READS_TESTS or not tests)
             )  # fmt: skip
-        data = own_names(data)
+        data = own_names(data, self._ranks)
         seen = frozenset(self._anchors.seen_in(data))
         if not seen:
             return ()

@@ -20,6 +20,7 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
+from codemods.analysis.ranks.bound_to_rank import bound_to_rank
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, Finding
 from codemods.fix_source import Accept, FixResult, fix_project, safe, with_unsafe
@@ -49,15 +50,16 @@ def plugged_in(path: Path) -> list[type[DdpCodemod]]:
     return classes
 
 
-def gate_open(codemod: DdpCodemod, module: SourceModule) -> bool:
+def gate_open(codemod: DdpCodemod, module: SourceModule, project: Project) -> bool:
     """True if the byte gate lets this file through to the codemod."""
-    return bool(_gate(type(codemod)).open_for(module.data, module.path if isinstance(module, TextFile) else ""))
+    gate = _gate(type(codemod), bound_to_rank(project))
+    return bool(gate.open_for(module.data, module.path if isinstance(module, TextFile) else ""))
 
 
 @cache
-def _gate(codemod: type[DdpCodemod]) -> Gate:
+def _gate(codemod: type[DdpCodemod], ranks: frozenset[str]) -> Gate:
     """Made once: with hundreds of words it takes longer than a small test."""
-    return Gate([codemod()])
+    return Gate([codemod()], ranks)
 
 
 def findings_of(
@@ -70,7 +72,7 @@ def findings_of(
     module = project.module(path)
     assert module is not None
     instance = codemod()
-    return find_in(module, project, [instance]) if gate_open(instance, module) else []
+    return find_in(module, project, [instance]) if gate_open(instance, module, project) else []
 
 
 def fix(
@@ -84,7 +86,7 @@ def _fix(codemod: type[DdpCodemod], project: Project, path: str, accept: Accept)
     instance = codemod()
     module = project.module(path)
     assert module is not None
-    work = {path: [instance]} if gate_open(instance, module) else {}
+    work = {path: [instance]} if gate_open(instance, module, project) else {}
     return fix_project(project, lambda _p, _paths: work, [path], accept)
 
 

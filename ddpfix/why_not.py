@@ -14,6 +14,7 @@ from pathlib import Path
 from types import CodeType, FrameType
 
 import codemods
+from codemods.analysis.ranks.bound_to_rank import bound_to_rank
 from codemods.codemod import DdpCodemod
 from codemods.deep_stack import with_deep_stack
 from codemods.find import find_in
@@ -73,7 +74,8 @@ def why_not(tree: Tree, settings: Settings, path: str, line: int) -> WhyNot:
     read = engine.disk_reader(tree.root)
     project = engine.project_of(tree, settings, read).seen_from(path)
     data = project.read(path) or b""
-    opened = [c for c in chosen if Gate([c]).open_for(data, path)]
+    ranks = bound_to_rank(project)
+    opened = [c for c in chosen if Gate([c], ranks).open_for(data, path)]
     asking = [c for c in opened if c.is_worth_parsing(path, project)]
     closed = tuple(c for c in chosen if c not in opened)
     passed = tuple(c for c in opened if c not in asking)

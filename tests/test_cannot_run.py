@@ -64,6 +64,19 @@ def test_imports_that_lead_nowhere(line: str, gone: bool) -> None:
     assert cannot_be_imported(project, module) is gone
 
 
+@pytest.mark.parametrize(
+    ("lines", "gone"),
+    [
+        ("from parts import tools\nfrom parts.tools import helper\nfrom parts.nets import Net", True),
+        ("from parts.nets import Net", False),  # nothing shows that this is the folder, and no installed package
+    ],
+)
+def test_a_part_of_a_folder_without_init(lines: str, gone: bool) -> None:
+    project = project_of({"parts/tools.py": "def helper(): ...\n", "train.py": lines})
+    module = project.module("train.py")
+    assert module is not None and cannot_be_imported(project, module) is gone
+
+
 SCRIPT = """\
 import torch.distributed as dist
 {}

@@ -9,8 +9,10 @@ import pytest
 from codemods.findings import Applicability
 from codemods.ranks.makedirs_race import MakedirsRace
 from codemods.ranks.progress_bar_on_every_rank import ProgressBarOnEveryRank
+from codemods.ranks.tracker_on_every_rank import TrackerOnEveryRank
 from codemods.ranks.unguarded_file_io import UnguardedFileIo
 from codemods.ranks.unguarded_print import UnguardedPrint
+from codemods.sync.early_return_before_collective import EarlyReturnBeforeCollective
 from codemods.sync.missing_barrier import MissingBarrier
 from ddpfix.testing import check_nothing, findings_of
 
@@ -280,3 +282,82 @@ WAITS = """
 def test_a_repair_is_safe_under_tests_that_come_out_the_same(test: str, level: Applicability) -> None:
     (found,) = findings_of(MissingBarrier, program(textwrap.dedent(WAITS).format(test)))
     assert found.applicability is level
+
+
+STARTS = """
+    import os
+
+    import torch.distributed as dist
+
+    from loop import Loop
+
+    if "LOCAL_RANK" in os.environ:
+        device_id = int(os.environ["LOCAL_RANK"])
+    else:
+        device_id = -1
+    dist.init_process_group("nccl")
+    loop = Loop({given})
+    loop.evaluate(["test"])
+    dist.destroy_process_group()
+    """
+LOOP = """
+    from waits import synchronize
+
+    class Loop:
+        def __init__(self, device_id):
+            self.device_id = device_id
+
+        def evaluate(self, splits):
+            synchronize()
+            if self.device_id > 0:
+                return
+            for split in splits:
+                self.test(split)
+                synchronize()
+    """
+MEETS = """
+    import torch.distributed as dist
+
+    def synchronize():
+        if dist.is_initialized():
+            dist.barrier()
+    """
+
+
+def test_a_rank_of_another_name_is_followed_into_an_object() -> None:
+    files = {"train.py": STARTS.format(given="device_id"), "waits.py": MEETS}
+    (finding,) = findings_of(EarlyReturnBeforeCollective, LOOP, files, path="loop.py")
+    assert "behind the early exit in line 10 only local rank 0 of each node gets there" in finding.message
+
+
+def test_another_number_under_that_name_is_no_rank() -> None:
+    files = {"train.py": STARTS.format(given="3"), "waits.py": MEETS}
+    assert not findings_of(EarlyReturnBeforeCollective, LOOP, files, path="loop.py")
+    assert not findings_of(EarlyReturnBeforeCollective, LOOP, {"waits.py": MEETS}, path="loop.py")
+
+
+FLAG = """
+    import torch.distributed as dist
+    import wandb
+
+    def main(several, rows):
+        if several:
+            dist.init_process_group("nccl")
+            first = dist.get_rank() == 0
+        else:
+            first = True
+        if first:
+            wandb.init(project="p")
+        for row in rows:
+            if first {test} {number}:
+                wandb.log({{"row": row}})
+        dist.barrier()
+
+    main(read())
+    """
+
+
+@pytest.mark.parametrize(("test", "number"), [("==", "1"), ("!=", "0"), ("==", "0"), ("!=", "1")])
+def test_a_flag_beside_a_number_is_a_test_of_the_rank(test: str, number: str) -> None:
+    assert not findings_of(TrackerOnEveryRank, FLAG.format(test=test, number=number))
+    assert findings_of(TrackerOnEveryRank, FLAG.replace("first {test}", "row {test}").format(test=test, number=number))

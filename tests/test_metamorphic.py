@@ -126,7 +126,7 @@ def found(codemod: DdpCodemod, source: str) -> list[Finding]:
     project = Project.of({MAIN: source.encode()})
     module = project.module(MAIN)
     assert module is not None, f"the rewriting broke the program:\n{source}"
-    if not gate_open(codemod, module) or not codemod.is_worth_parsing(MAIN, project):
+    if not gate_open(codemod, module, project) or not codemod.is_worth_parsing(MAIN, project):
         return []
     return find_in(module, project, [codemod])
 

@@ -251,3 +251,33 @@ AUTO = (
 def test_a_model_over_all_gpus_is_trained_by_one_process(load: str, found: Start) -> None:
     assert start(AUTO.format(load=load)) is found
     assert start(AUTO.format(load=load), {"run.sh": "torchrun --nproc_per_node 4 train.py\n"}) is Start.SEVERAL
+
+
+FABRIC = """
+import lightning as L
+from jsonargparse import CLI
+
+devices = 1
+
+def main(path: str) -> None:
+    fabric = L.Fabric(accelerator="auto", devices={devices})
+    fabric.launch()
+    print("Loading ...")
+
+if __name__ == "__main__":
+    CLI(main)
+"""
+OTHER = FABRIC.format(devices=4)
+
+
+def test_a_fabric_of_one_device_is_one_process() -> None:
+    for devices, files in (("1", {}), ("devices", {}), ("1", {"big.py": OTHER})):
+        assert start(FABRIC.format(devices=devices), files) is Start.ONE
+        assert not findings_of(UnguardedPrint, FABRIC.format(devices=devices), files, path="train.py")
+    assert start(OTHER) is Start.SEVERAL and findings_of(UnguardedPrint, OTHER, path="train.py")
+
+
+def test_a_number_of_devices_that_a_text_tells_to_raise() -> None:
+    how_to = {"howto.md": "```python\ndevices = 8\n```\n"}
+    assert start(FABRIC.format(devices="devices"), how_to) is Start.SEVERAL
+    assert start(FABRIC.format(devices="1"), how_to) is Start.ONE

@@ -28,6 +28,8 @@ NEW = {"requirements.txt": "pytorch-lightning==2.1.0\n"}
 SPAWNED = [
     ("max_epochs=3, accelerator='gpu', devices=args.devices", OLD),
     ("max_epochs=3, gpus=4", OLD),
+    ("max_epochs=3, gpus=4", {}),  # an argument that 2.0 has no longer
+    ("devices=4, auto_lr_find=True", {}),
     ("strategy='ddp_spawn', devices=4", NEW),
     ("strategy=DDPSpawnStrategy(), devices=4", OLD),
 ]
@@ -37,7 +39,7 @@ STARTED_ANEW = [
     ("accelerator='ddp', gpus=4", OLD),
     ("strategy=args.strategy, devices=4", OLD),
     ("gpus=4, **args.more", OLD),
-    ("gpus=4", {}),
+    ("devices=4", {}),
     ("gpus=4", {**OLD, "run.sh": "srun python train.py\n"}),
     ("gpus=4", {**OLD, "README.md": "torchrun --nproc-per-node 4 train.py\n"}),
 ]

@@ -36,9 +36,17 @@ def test_a_copy_that_nobody_names(name: str) -> None:
     assert found(f"tools/{name}.py", {"tools/train.py": SOURCE, "README.md": "start tools/train.py\n"}) == [0, 0]
 
 
+@pytest.mark.parametrize("folder", ["legacy", "src/deprecated", "tools/old"])
+def test_what_was_put_aside(folder: str) -> None:
+    assert found(f"{folder}/run.py", {"main.py": SOURCE, f"{folder}/README.md": "run.py is not used any more\n"}) == [0, 0]
+
+
 @pytest.mark.parametrize(
     ("path", "files"),
     [
+        ("legacy/run.py", {"start.sh": "torchrun legacy/run.py\n"}),
+        ("legacy/run.py", {"main.py": "from legacy.run import main\n"}),
+        ("legacy/run.py", {"README.md": "```\ntorchrun --nproc_per_node 4 legacy/run.py\n```\n"}),
         ("train_bak.py", {"run.py": SOURCE}),
         ("train_bak.py", {"tools/train.py": SOURCE}),
         ("train_bak.py", {"train.py": SOURCE, "run.sh": "torchrun train_bak.py\n"}),

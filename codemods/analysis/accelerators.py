@@ -97,10 +97,15 @@ def is_fabric(project: Project, module: SourceModule, node: ast.expr) -> bool:
     """True for an object of Lightning's Fabric: by its name in a file that imports it, or by how it is made."""
     if not module.holds(b"abric"):
         return False
-    if any(_named(o, "Fabric") for o in origins(project, module, node)):
+    if made_as_fabric(project, module, node):
         return True
     imported = any("fabric" in m or family(m) == "lightning" for m in module.imported_modules)
     return imported and last(dotted(node)) == "fabric"
+
+
+def made_as_fabric(project: Project, module: SourceModule, node: ast.expr) -> bool:
+    """True where a call that makes the object is seen, and makes a Fabric."""
+    return any(_named(o, "Fabric") for o in origins(project, module, node))
 
 
 def accumulation(project: Project, made: Made) -> tuple[SourceModule, ast.expr] | None:

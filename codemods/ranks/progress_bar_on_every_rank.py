@@ -17,7 +17,6 @@ from codemods.analysis.output.guard_spelling import guard_for
 from codemods.analysis.output.natures import values_of
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
-from codemods.analysis.ranks.superseded import is_superseded
 from codemods.codemod import DdpCodemod
 from codemods.data.process_words import OFFERS_A_GUARD, SHOWS_PROCESSES
 from codemods.findings import Evidence, Finding, SetKeyword
@@ -88,7 +87,8 @@ class ProgressBarOnEveryRank(DdpCodemod):
     - Other bars: `accelerate.utils.tqdm` is quiet on other ranks by itself, Lightning's and transformers' are too.
     - Methods of a LightningModule that no hook is seen to reach: they may serve one process, at inference.
     - Bars under a test that nothing makes true (`RUN_VALIDATION = False`), or under a switch for debugging that is left off.
-    - Copies that a newer file has taken the place of (`train_bak.py` beside `train.py`) and that no program or text names.
+    - Copies that a newer file has taken the place of (`train_bak.py` beside `train.py`, files in a folder `legacy`) and that no
+      program or text names.
     - Places that no program of the project comes to with several processes, and those that the workers of a pool run.
     - Files without a sign of several processes, places where no test is sure to work, a repository's own tests.
 
@@ -109,7 +109,7 @@ class ProgressBarOnEveryRank(DdpCodemod):
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
-        if is_test_module(module) or module.holds(b"split_between_processes") or is_superseded(project, module.path):
+        if is_test_module(module) or module.holds(b"split_between_processes"):
             return
         for call in module.calls_named("tqdm", "trange"):
             if not _draws(module, call) or _is_read(module, call):

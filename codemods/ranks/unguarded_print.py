@@ -34,7 +34,6 @@ from codemods.analysis.ranks.launched_files import is_launched
 from codemods.analysis.ranks.rank_guards import Ranks, decorated_ranks, ranks_at
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
-from codemods.analysis.ranks.superseded import is_superseded
 from codemods.analysis.ranks.unused import is_never_run
 from codemods.analysis.ranks.uses import calls_of
 from codemods.codemod import DdpCodemod
@@ -149,7 +148,8 @@ class UnguardedPrint(DdpCodemod):
       below Lightning 2.0), where no launcher starts it: it is one process.
     - Lines that were left over from looking for an error: shapes and types of tensors alone, `print("HERE")`.
     - Lines under a switch for debugging that the project leaves off.
-    - Copies that a newer file has taken the place of (`train_bak.py` beside `train.py`) and that no program or text names.
+    - Copies that a newer file has taken the place of (`train_bak.py` beside `train.py`, files in a folder `legacy`) and that no
+      program or text names.
     - The branch of a test that a run with several processes does not take (`args.dist == "OFF"`).
     - A test of the process group's rank above Lightning's Trainer, which starts the group: it lets every process in.
     - Modules of Lightning that are held in a `ModuleList`: they have no Trainer.
@@ -177,8 +177,6 @@ class UnguardedPrint(DdpCodemod):
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_module(module) or module.holds(b"split_between_processes") or runs_trials(module):
-            return
-        if is_superseded(project, module.path):
             return
         for function in module.functions:
             yield from self._function(module, project, function)

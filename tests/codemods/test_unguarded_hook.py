@@ -4,6 +4,7 @@ import textwrap
 
 import pytest
 
+from codemods.findings import Applicability
 from codemods.ranks.unguarded_hook import UnguardedHook
 from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of
 
@@ -432,3 +433,32 @@ def test_a_count_that_all_ranks_have_is_no_part_of_one(step: str) -> None:
 @pytest.mark.parametrize("step", ["self.done = outputs['loss'].item()", "self.done += len(batch)", "self.done = batch.sum()"])
 def test_what_a_step_has_seen_is_still_told(step: str) -> None:
     check_told(UnguardedHook, COUNTED.format(step=step, extra="", decorator=""), reason="gather it on every rank")
+
+
+HANDED = """
+    import pickle
+
+    import lightning.pytorch as pl
+
+    class Model(pl.LightningModule):
+        def __init__(self):
+            super().__init__()
+            self.found, self.names = [], ["a", "b"]
+
+        def validation_step(self, batch, batch_idx):
+            self.found.extend(self(batch))
+
+        def on_validation_epoch_end(self):
+            self.keep(self.{handed})
+
+        def keep(self, rows):
+            with open("rows.pkl", "wb") as f:
+                pickle.dump(rows, f)
+    """
+
+
+def test_what_a_method_is_handed_of_the_own_share_is_gathered_first() -> None:
+    reasons = {f.symbol: f.reason for f in findings_of(UnguardedHook, HANDED.format(handed="found"))}
+    assert "`self.found` is filled in Model.validation_step" in reasons["Model.keep"]
+    handed = findings_of(UnguardedHook, HANDED.format(handed="names"))
+    assert [f.applicability for f in handed if f.symbol == "Model.keep"] == [Applicability.SAFE]

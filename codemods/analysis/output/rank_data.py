@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from codemods.analysis.class_index import ClassFacts, Role, class_facts
 from codemods.analysis.logged.value_kinds import EQUAL_ATTRIBUTES
+from codemods.analysis.model.signatures import bind, parameters
 from codemods.analysis.names import dotted, last
 from codemods.analysis.output.natures import MODEL_NAMES
 from codemods.data.host_only import MUTATORS
@@ -17,6 +18,7 @@ from codemods.source import FunctionNode, SourceModule, walk
 # What a step or batch hook is handed, and what people call the model's answers.
 _BATCH = frozenset({"batch", "outputs", "output", "preds", "predictions", "logits", "targets", "labels", "samples", "images"})
 _STEP = late(r"(^|_)step(_|$)|_batch_(start|end)$|^forward$|_epoch_end_outputs")
+_DEPTH = 2  # methods that hand a value on
 _COUNTERS = frozenset({"batch_idx", "dataloader_idx"})
 _GATHERS = ("all_gather", "gather_for_metrics", "gather_object", "all_gather_object", "all_reduce", "gather")
 
@@ -43,18 +45,35 @@ def rank_local(project: Project, module: SourceModule, function: FunctionNode, n
     return ""
 
 
-def _own(project: Project, module: SourceModule, facts: ClassFacts | None, node: ast.AST) -> str:
-    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in _BATCH:
+def _own(project: Project, module: SourceModule, facts: ClassFacts | None, node: ast.AST, depth: int = 0) -> str:
+    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
         function = module.function_of(node)
-        a = function.args if function else None
-        if a and any(arg.arg == node.id for arg in (*a.posonlyargs, *a.args, *a.kwonlyargs)):
+        if function is None or all(a.arg != node.id for a in parameters(function, bound=False)):
+            return ""
+        if node.id in _BATCH:
             return f"`{node.id}` is this rank's own"
+        return _given(project, facts, function, node.id, depth) if facts and depth < _DEPTH else ""
     if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
         name = dotted(node)
         if facts and name.startswith("self.") and name.count(".") == 1:
             return _filled(node.attr, [(s.module, s.node) for s in facts.lineage], name)
         if name.count(".") == 1 and name.partition(".")[0].lstrip("_") in MODEL_NAMES:
             return _filled(node.attr, _lightning_modules(project, node.attr), name)
+    return ""
+
+
+def _given(
+    project: Project, facts: ClassFacts, function: FunctionNode, name: str, depth: int
+) -> str:
+    """What a method of the class hands over for a parameter, where that is this rank's own."""
+    for site in facts.lineage:
+        for call in site.module.calls_named(function.name):
+            if not _is_of_self(call) or site.module.class_of(call) is not site.node:
+                continue
+            given = (bind(function, call, bound=True) or {}).get(name)
+            for part in walk(given) if given is not None else ():
+                if found := _own(project, site.module, facts, part, depth + 1):
+                    return found
     return ""
 
 

@@ -115,7 +115,8 @@ def _is_missing(project: Project, module: SourceModule, source: str, parts: list
         whole = stem if base == "." else f"{base}/{stem}"
         return not base.startswith("..") and not any(p.startswith((f"{whole}.", f"{whole}/")) for p in project.files)
     if not module.path.startswith((f"{parts[0]}/", f"src/{parts[0]}/")):
-        if join(dirname(module.path), parts[0], "__init__.py") not in project.files:
+        package = join(dirname(module.path), parts[0], "__init__.py") in project.files
+        if not (package or _has_others(project, module, parts[0])):
             return False  # an installed package may bear the name
     return not any(f"/{stem}." in f"/{p}" or f"/{stem}/" in f"/{p}" for p in project.files)
 
@@ -169,3 +170,10 @@ def _bound_at_top(module: SourceModule) -> frozenset[str]:
             found.update(alias.asname or alias.name.partition(".")[0] for alias in node.names)
     found.update(name for statement in module.nodes(ast.Global) for name in statement.names)
     return frozenset(found)
+
+
+def _has_others(project: Project, module: SourceModule, folder: str) -> bool:
+    """True where the file imports other parts of a folder of that name, which are there."""
+    sources = {source for source, _ in _brought_in(module) if source.startswith(f"{folder}.")}
+    found = (project.resolve(source, module.path) for source in sources)
+    return any(f is not None and not f.rest for f in found)

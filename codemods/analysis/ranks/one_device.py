@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from codemods.analysis.bindings import bindings_of
@@ -125,6 +126,15 @@ def has_one_device(project: Project, module: SourceModule, call: ast.Call) -> bo
     if devices is None or None in given or not (nodes is None or (isinstance(nodes, ast.Constant) and nodes.value == 1)):
         return False
     return _is_one(project, module, devices, _DEPTH)
+
+
+def says_more_devices(project: Project, call: ast.Call) -> bool:
+    """True where a text tells people to raise the variable that the call is given: `devices = 8` of a how-to."""
+    given = next((k.value for k in call.keywords if k.arg in ("devices", "gpus")), None)
+    if not isinstance(given, ast.Name):
+        return False
+    raised = re.compile(rb"(?m)^[ \t]*" + given.id.encode() + rb"[ ]*=[ ]*[2-9]")
+    return any(raised.search(project.read(p) or b"") for p in project.files if p.endswith((".md", ".rst")))
 
 
 def _is_one(project: Project, module: SourceModule, devices: ast.expr, depth: int) -> bool:

@@ -11,13 +11,14 @@ from collections.abc import Iterator
 from enum import IntEnum
 from posixpath import basename
 
+from codemods.analysis.accelerators import made_as_fabric
 from codemods.analysis.call_graph import find_function
 from codemods.analysis.class_index import class_facts, find_class, local_class
 from codemods.analysis.functions import functions_by_name
 from codemods.analysis.job_files.documented_starts import other_starts, script_names, starts
 from codemods.analysis.loading.same_program import whole_program
 from codemods.analysis.names import dotted, family, last, qualified
-from codemods.analysis.ranks.one_device import has_one_device
+from codemods.analysis.ranks.one_device import has_one_device, says_more_devices
 from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule, walk
@@ -80,14 +81,14 @@ def _start_of(project: Project, program: SourceModule) -> Start:
     if any(_is_on_one_device(m) for m in _imported(project, program)):
         return Start.ONE
     best = Start.ONE
-    spread = False
+    alone = False
     for number, (module, scope) in enumerate(_reached(project, program), 1):
         best = max(best, _start_in(project, module, scope), Start.ONE if number < _MOST else Start.OPEN)
         if best is Start.SEVERAL:
             return best
-        spread = spread or _spreads_a_model(module, scope)
-    if spread and best is Start.OPEN:
-        return Start.ONE  # DDP705 tells it where a command launches several
+        alone = alone or _spreads_a_model(module, scope) or _is_told_of_one(project, module, scope)
+    if alone and best is Start.OPEN:
+        return Start.ONE
     if "" in launched and best is not Start.ONE:  # a command whose script is a variable
         return Start.SEVERAL
     if best is Start.JOINS:  # where the texts start it by Python alone, nobody is there to be joined
@@ -127,8 +128,22 @@ def _start_in(project: Project, module: SourceModule, scope: ast.AST) -> Start:
     return best
 
 
+def _is_told_of_one(project: Project, module: SourceModule, scope: ast.AST) -> bool:
+    """True where the program makes its Trainer or Fabric for one device."""
+    calls = (n for n in _inside(scope) if isinstance(n, ast.Call) and last(dotted(n.func)) in ("Trainer", "Fabric"))
+    return any(family(qualified(module, c.func)) == "lightning" and _is_on_one(project, module, c) for c in calls)
+
+
+def _is_on_one(project: Project, module: SourceModule, call: ast.Call) -> bool:
+    """True for a call of Lightning that is given one device, which no text tells people to raise."""
+    return has_one_device(project, module, call) and not says_more_devices(project, call)
+
+
 def _spreads_a_model(module: SourceModule, scope: ast.AST) -> bool:
-    """True where one process puts the layers of a model on all GPUs in every run: Accelerate refuses to train it on several."""
+    """True where one process puts the layers of a model on all GPUs in every run: Accelerate refuses to train it on several.
+
+    DDP705 tells it where a command launches several.
+    """
     if not module.holds(b"device_map"):
         return False
     for node in _inside(scope):
@@ -160,6 +175,10 @@ def _start_by(project: Project, module: SourceModule, call: ast.Call) -> Start:
     if bare == "Trainer" or bare.endswith("Trainer") or name.endswith("Trainer.from_argparse_args"):
         return _start_of_trainer(project, module, call)
     full = qualified(module, call.func)
+    if bare == "Fabric" and family(full) == "lightning" and _is_on_one(project, module, call):
+        return Start.ONE
+    if bare == "launch" and isinstance(call.func, ast.Attribute) and made_as_fabric(project, module, call.func.value):
+        return Start.ONE  # the call that makes it says how many it starts
     if bare in _LAUNCHED:  # which of several programs is launched, a person may leave open
         return Start.JOINS if any(s.several for s in starts(project)) else Start.OPEN
     if _NAME.match(bare) or _DOTTED.match(name) or _DOTTED.match(full):
@@ -187,7 +206,7 @@ def _wraps(bare: str) -> bool:
 def _start_of_trainer(project: Project, module: SourceModule, call: ast.Call) -> Start:
     kind = family(qualified(module, call.func))
     if kind == "lightning":
-        return Start.ONE if has_one_device(project, module, call) else Start.SEVERAL
+        return Start.ONE if _is_on_one(project, module, call) else Start.SEVERAL
     if find_function(project, module, dotted(call.func)) is not None:
         return Start.ONE  # of the project: its class is looked into
     return Start.OPEN

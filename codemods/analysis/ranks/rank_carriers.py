@@ -13,6 +13,7 @@ from functools import cache
 
 from codemods.analysis.class_index import class_facts
 from codemods.analysis.names import dotted
+from codemods.analysis.ranks.bound_to_rank import bound_to_rank
 from codemods.analysis.ranks.rank_keys import rank_keys
 from codemods.analysis.ranks.rank_members import end_of, is_spawned
 from codemods.corpus import WORD
@@ -61,7 +62,7 @@ def _behind(module: SourceModule, name: str, project: Project | None) -> Iterato
     yield from ((module, found.name) for found in module.imports.get(name, ()) if found.name and found.name != name)
     if project is None:
         return
-    if name in rank_keys(project):
+    if name in rank_keys(project) or name in bound_to_rank(project):
         yield module, "rank"
     root, _, rest = name.partition(".")
     if root in ("self", "cls"):

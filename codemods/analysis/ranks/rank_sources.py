@@ -8,6 +8,7 @@ import re
 from codemods.analysis.bindings import Binding, attribute_bindings, bindings_at_top, bindings_of
 from codemods.analysis.call_graph import FunctionSite, may_speak_of_ranks
 from codemods.analysis.names import dotted, imported_as, is_from, last, qualified
+from codemods.analysis.ranks.bound_to_rank import bound_to_rank
 from codemods.analysis.ranks.given_numbers import is_an_option_with_a_number, is_given_a_number
 from codemods.analysis.ranks.handed_arguments import arguments
 from codemods.analysis.ranks.rank_members import called_sites, end_of, field_bindings, properties, spawned_parameter
@@ -52,6 +53,11 @@ def rank_source(module: SourceModule, node: ast.AST, project: Project | None = N
     if isinstance(node, ast.IfExp):
         return rank_source(module, node.body, project, depth + 1) or rank_source(module, node.orelse, project, depth + 1)
     return _computed(module, node, project, depth) if isinstance(node, ast.BinOp) else None
+
+
+def _is_a_literal(value: ast.expr | None) -> bool:
+    """True for what a run of one process has in place of a rank: `0`, `-1`, `None`."""
+    return isinstance(value.operand if isinstance(value, ast.UnaryOp) else value, ast.Constant)
 
 
 def _computed(module: SourceModule, node: ast.BinOp, project: Project | None, depth: int) -> Ranks | None:
@@ -120,7 +126,7 @@ def _returned_by(sites: tuple[FunctionSite, ...], project: Project | None, depth
         values = [r.value for r in walk_scope(site.node) if isinstance(r, ast.Return) and r.value is not None]
         if len(values) > 4:
             return None
-        found = [rank_source(site.module, v, project, depth + 2) for v in values if not isinstance(v, ast.Constant)]
+        found = [rank_source(site.module, v, project, depth + 2) for v in values if not _is_a_literal(v)]
         answers |= set(found) or {None}
     return answers.pop() if len(answers) == 1 else None
 
@@ -175,7 +181,7 @@ def _attribute(module: SourceModule, node: ast.Attribute, project: Project | Non
 
 def _of_field(module: SourceModule, node: ast.Attribute, project: Project | None, depth: int) -> Ranks | None:
     """`args.gpu = int(os.environ["LOCAL_RANK"])`, wherever that is done."""
-    values = [(m, b.value) for m, b in field_bindings(project, module, node) if not isinstance(b.value, ast.Constant)]
+    values = [(m, b.value) for m, b in field_bindings(project, module, node) if not _is_a_literal(b.value)]
     found = {rank_source(m, v, project, depth + 1) for m, v in values if v is not None and not _is_alias(v, node)}
     found = {f for f in found if f is not None} if len(values) > 1 else found
     return found.pop() if len(found) == 1 else None
@@ -201,14 +207,18 @@ def _name(module: SourceModule, node: ast.Name, project: Project | None, depth: 
         return Ranks.LOCAL_ZERO
     if not bound and (imported := imported_value(module, node, project)) is not None:
         return rank_source(imported[0], imported[1], project, depth + 2)
-    if bound and "rank" in name.lower() and (handed := _handed(module, node, bound, project, depth)) is not None:
+    if bound and _is_handed_on(name, project) and (handed := _handed(module, node, bound, project, depth)) is not None:
         return handed
     return _agreed(module, bound, project, depth)
 
 
+def _is_handed_on(name: str, project: Project | None) -> bool:
+    return "rank" in name.lower() or (project is not None and name in bound_to_rank(project))
+
+
 def _agreed(module: SourceModule, bound: list[Binding], project: Project | None, depth: int) -> Ranks | None:
     """The rank that a name of any other spelling stands for: every binding but constants (one process) is that rank."""
-    values = [b.value for b in bound if b.value is not None and not b.part and not isinstance(b.value, ast.Constant)]
+    values = [b.value for b in bound if b.value is not None and not b.part and not _is_a_literal(b.value)]
     if not values or len(values) > 4 or any(b.value is None or b.part for b in bound):
         return None
     found = {rank_source(module, v, project, depth + 1) for v in values}
@@ -252,7 +262,7 @@ def _handed(
     key = (function.lineno, node.id)
     if key not in known:
         known[key] = None  # a function that hands it to itself adds nothing
-        given = [(m, v) for m, v in arguments(project, module, function, node.id) if not isinstance(v, ast.Constant)]
+        given = [(m, v) for m, v in arguments(project, module, function, node.id) if not _is_a_literal(v)]
         found = {rank_source(m, v, project, depth + 2) for m, v in given[:_MOST_CALLS]}
         known[key] = found.pop() if len(found) == 1 else None
     return known[key]

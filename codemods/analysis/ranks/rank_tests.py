@@ -66,10 +66,18 @@ def _compared(module: SourceModule, test: ast.Compare, project: Project | None, 
         found = split_of(module, test.left, project, depth + 1)
         turned = right.value is isinstance(test.ops[0], (ast.NotEq, ast.IsNot))
         return found.turned if found and turned else found
+    if _is_zero_or_one(right) and isinstance(test.ops[0], _NONE_OPS) and not rank_source(module, test.left, project, depth + 1):
+        if (flag := split_of(module, test.left, project, depth + 1)) is not None:  # `first == 0`, of `first = rank == 0`
+            turned = bool(ast.literal_eval(right)) is isinstance(test.ops[0], (ast.NotEq, ast.IsNot))
+            return flag.turned if turned else flag
     if isinstance(right, ast.Constant) and right.value is None and isinstance(test.ops[0], _NONE_OPS):
         if (found := split_of_value(module, test.left, project)) is not None:
             return found if isinstance(test.ops[0], (ast.IsNot, ast.NotEq)) else found.turned
     return comparison(module, test.left, test.ops[0], right, project, depth + 1)
+
+
+def _is_zero_or_one(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and type(node.value) is int and node.value in (0, 1)
 
 
 def _asks_for_group(module: SourceModule, left: ast.expr, right: ast.expr) -> bool:

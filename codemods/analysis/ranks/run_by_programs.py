@@ -172,7 +172,7 @@ class Search:
             return self._is_method_run(module, owner, function, shown)
         if outer is not None:
             return self._is_run(module, outer, shown)
-        if is_run_by_name(module) and self._is_found_by_name(module):
+        if is_run_by_name(module) and self._is_found_by_name(module, of_the_file=True):
             return True
         if self._has_calls(module, function, shown):
             return True
@@ -180,8 +180,8 @@ class Search:
             return True
         return function.name == "main" and self._ends_at(module, shown)
 
-    def _is_found_by_name(self, module: SourceModule) -> bool:
-        """What the command line or a setting names may be run by whoever starts the program."""
+    def _is_found_by_name(self, module: SourceModule, *, of_the_file: bool = False) -> bool:
+        """What the command line or a setting names may be run by whoever starts the file, or any that looks it up."""
         return True
 
     def _is_method_run(self, module: SourceModule, owner: ast.ClassDef, function: FunctionNode, shown: bool) -> bool:

@@ -36,8 +36,8 @@ class _Starts(Search):
     def _ends_at(self, module: SourceModule, shown: bool) -> bool:
         return self._is_best(_start_above(self._project, module))
 
-    def _is_found_by_name(self, module: SourceModule) -> bool:
-        return self._is_best(_best_of_all(self._project))
+    def _is_found_by_name(self, module: SourceModule, *, of_the_file: bool = False) -> bool:
+        return self._is_best(start_of(self._project, module) if of_the_file else _best_of_all(self._project))
 
     def _is_best(self, start: Start | None) -> bool:
         if start is not None:

@@ -11,6 +11,7 @@ from codemods.analysis.ranks.run_by_programs import is_run_by_nobody, is_shown_t
 from codemods.analysis.ranks.seen_starts import started
 from codemods.analysis.ranks.several_processes import is_asserted_alone
 from codemods.analysis.ranks.started_alone import is_started_alone
+from codemods.analysis.ranks.superseded import is_superseded
 from codemods.analysis.ranks.sure_failures import is_behind_a_failure
 from codemods.findings import Span
 from codemods.project import Project
@@ -58,10 +59,12 @@ def started_alone(project: Project, module: SourceModule, span: Span) -> bool:
 
 
 def never_runs(project: Project, module: SourceModule, span: Span) -> bool:
-    """True for a place that no run gets to: its file cannot be imported, or what stands right above it fails in every run."""
+    """True for a place that no run gets to: what stands right above it fails in every run, its file cannot be imported, or is
+    one that a newer one has taken the place of.
+    """
     if isinstance(module, TextFile):
         return False
-    if cannot_be_imported(project, module):
+    if cannot_be_imported(project, module) or is_superseded(project, module.path):
         return True
     statement = _statements(module).get(span.line, module.tree)
     return is_behind_a_failure(project, module, statement)

@@ -12,12 +12,15 @@ from codemods.analysis.bound_values import assigned
 from codemods.analysis.frameworks import lightning_pin
 from codemods.analysis.job_files.given_settings import keys_below, set_values
 from codemods.analysis.names import dotted, family, qualified
+from codemods.data.lightning_arguments import OLD
+from codemods.data.lightning_names import V2
 from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule
 
 _LAUNCHED = late(rb"torchrun|torch\.distributed\.(?:run|launch)|\bsrun\b|#SBATCH|LIGHTNING_LAUNCH|LSB_")
 _COMMANDS = (".sh", ".md", ".rst", ".slurm", ".sbatch", ".job", ".yaml", ".yml", "Makefile")
+_GONE = frozenset({"gpus"} | {row.name for row in OLD.values() if row.gone <= V2})  # 2.0 and later raise a TypeError
 _NAMING = ("strategy", "accelerator", "distributed_backend", "plugins")
 
 
@@ -48,7 +51,7 @@ def _spawns(project: Project, module: SourceModule, call: ast.Call) -> bool:
     if set(given) - {"accelerator"} or texts not in ([], ["gpu"], ["auto"], ["cuda"]):
         return False
     pin = lightning_pin(project, near=module.path)
-    return pin is not None and pin.surely_below((2, 0))
+    return pin.surely_below(V2) if pin is not None else any(k.arg in _GONE for k in call.keywords)
 
 
 def _is_left_off(project: Project, module: SourceModule, value: ast.expr) -> bool:

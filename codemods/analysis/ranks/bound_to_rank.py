@@ -1,0 +1,32 @@
+"""Names that a file of the project binds to the rank, whatever they are called: `device_id = int(os.environ["LOCAL_RANK"])`.
+
+They are handed to functions and constructors of other files, in which no word speaks of ranks. Told from the bytes, before any
+file is parsed; whether such a name is the rank at its place is told by what its callers give (rank_sources.py).
+"""
+
+from __future__ import annotations
+
+from codemods.analysis.distribution import is_test_file
+from codemods.late_pattern import late
+from codemods.project import Project
+from codemods.sites import Site
+
+_SOURCE = (
+    rb"(?:(?:int|str)\([ \t]*)?(?:os\.)?(?:environ(?:\.get)?|getenv)[ \t]*[\[(][ \t]*[\"'](?:LOCAL_)?RANK[\"']|"
+    rb"[\w.]*\bget_(?:local_)?rank\(|[\w.]*\b(?:local|global)_rank[ \t]*(?:[\r\n#;]|$)"
+)
+_BOUND = Site(rb"(?m:^[ \t]*|;[ \t]*)\w+[ \t]*=[ \t]*(?:" + _SOURCE + rb")", b"RANK", b"rank")
+_NAMES = late(rb"(?m:^[ \t]*|;[ \t]*)(\w+)[ \t]*=[ \t]*(?:" + _SOURCE + rb")")
+_SHORT = 2  # letters: `r` and `i` are everything in other files
+
+
+def bound_to_rank(project: Project) -> frozenset[str]:
+    """The names without the word `rank` that a statement binds to it."""
+
+    def build() -> frozenset[str]:
+        paths = {*project.files_containing(b"RANK"), *project.files_containing(b"_rank")}
+        texts = (project.read(p) or b"" for p in paths if p.endswith(".py") and not is_test_file(p))
+        names = {m.decode() for data in texts if _BOUND.search(data) for m in _NAMES.findall(data)}
+        return frozenset(n for n in names if len(n) > _SHORT and "rank" not in n.lower())
+
+    return project.keep("names bound to the rank", build)
