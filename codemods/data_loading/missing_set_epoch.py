@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from codemods.analysis.bindings import bindings_in, bindings_of
 from codemods.analysis.distribution import is_test_module
 from codemods.analysis.loading.endless import Endless, endless_passes
+from codemods.analysis.loading.epoch_on_some_ranks import EpochOnSome, epochs_on_some
 from codemods.analysis.loading.epochs import (
     Counter,
     are_told_instead,
@@ -57,8 +58,9 @@ class MissingSetEpoch(DdpCodemod):
     sampler and read `self.epoch`. A generator that goes through such a loader without end (`while True: for x in loader: yield
     x`) counts its rounds and tells them. Where a training over steps begins the loader anew (`except StopIteration: batches =
     iter(loader)`), the number of the step is told. It tells `itertools.cycle(loader)`, too, which keeps the batches of the first
-    pass. A `set_epoch` inside of the loop over the batches, whose order is drawn by then, goes in front of it. It tells a
-    `set_epoch` of what has none: a sampler of another class, the one that a loader makes itself, the indices of a sampler.
+    pass. A `set_epoch` inside of the loop over the batches, whose order is drawn by then, goes in front of it. It reports a
+    `set_epoch` under a test of the rank, and one of what has none: a sampler of another class, the one that a loader makes
+    itself, the indices of a sampler.
 
     ## Why it matters
     The sampler makes its order from its seed and the number of the epoch. Nobody changes that number, so each epoch has the same
@@ -153,6 +155,8 @@ class MissingSetEpoch(DdpCodemod):
             yield self._of_late(module, late)
         for without in without_epoch(project, module) if module.holds(b"set_epoch") else ():
             yield self._of_without(module, without)
+        for part in epochs_on_some(project, module) if module.holds(b"set_epoch") else ():
+            yield self._of_some(module, part)
         for restart in restarts(module) if project.files_containing(b"backward(") else ():
             yield from self._of_restart(module, project, restart)
 
@@ -192,6 +196,16 @@ class MissingSetEpoch(DdpCodemod):
             RemoveStatement(module.path, module.span(found.over)),
         ]
         return self.finding(module, found.call, message, level=Applicability.SAFE, edits=edits, evidence=evidence)
+
+    def _of_some(self, module: SourceModule, found: EpochOnSome) -> Finding:
+        """A call that only some ranks make."""
+        message = (
+            f"`{module.text_of(found.test)}` lets only {found.ranks.value} set the epoch: the others deal the data out in the "
+            "order of the first epoch each time, so that from the second one on shares overlap, and samples are left out"
+        )
+        evidence = [Evidence("static", "the test of the rank", module.path, found.test.lineno)]
+        reason = "call it on every rank; where one process has no sampler, test the sampler: `if sampler is not None`"
+        return self.finding(module, found.call, message, evidence=evidence, reason=reason)
 
     def _of_restart(self, module: SourceModule, project: Project, restart: Restart) -> Iterator[Finding]:
         """A loader that is begun anew in the middle of a training, and whose sampler nobody tells the epoch."""

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from codemods.data_loading.missing_set_epoch import MissingSetEpoch
-from ddpfix.testing import check_nothing, check_told, check_transformed
+from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of
 
 HEAD = "from torch.utils.data import DataLoader, DistributedSampler\n\n"
 STEP = ("        optimizer.zero_grad()", "        model(x).mean().backward()", "        optimizer.step()")
@@ -658,3 +658,54 @@ def test_a_sampler_that_the_same_branch_replaces() -> None:
 )
 def test_a_sampler_that_may_stay(lines: tuple[str, ...]) -> None:
     check_told(MissingSetEpoch, _chosen(*lines), reason="")
+
+
+ON_SOME = """
+    import torch.distributed as dist
+    from torch.utils.data import DataLoader, DistributedSampler
+
+    def train(rows, model, rank):
+        sampler = DistributedSampler(rows)
+        loader = DataLoader(rows, sampler=sampler)
+        for epoch in range(3):
+            {}
+            for x in loader:
+                model(x).backward()
+    """
+
+
+@pytest.mark.parametrize("line", ["if rank > 0: sampler.set_epoch(epoch)", "sampler.set_epoch(epoch) if rank > 0 else None"])
+def test_an_epoch_that_some_ranks_are_told(line: str) -> None:
+    (finding,) = findings_of(MissingSetEpoch, ON_SOME.format(line))
+    assert "`rank > 0` lets only ranks other than 0 set the epoch" in finding.message and finding.fix is None
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "if rank > -1: sampler.set_epoch(epoch)",  # with one process there is no sampler
+        "if dist.is_initialized(): sampler.set_epoch(epoch)",
+        "sampler.set_epoch(epoch)",
+        "sampler.set_epoch(epoch) if rank else sampler.set_epoch(epoch)",
+    ],
+)
+def test_an_epoch_that_all_ranks_are_told(line: str) -> None:
+    assert not findings_of(MissingSetEpoch, ON_SOME.format(line))
+
+
+OF_ONE = """
+    from torch.utils.data import DataLoader, DistributedSampler
+
+    def train(rows, model, rank):
+        sampler = DistributedSampler(rows)
+        loader = DataLoader(rows, sampler=sampler)
+        if rank == 0:
+            for epoch in range(3):
+                sampler.set_epoch(epoch)
+                for x in loader:
+                    model(x)
+    """
+
+
+def test_a_pass_of_one_rank_is_told_its_epoch_by_that_rank() -> None:
+    assert not findings_of(MissingSetEpoch, OF_ONE)

@@ -1,0 +1,44 @@
+"""Is the epoch of a sampler set under a test of the rank? The ranks then deal the data out in different orders."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from codemods.analysis.names import dotted
+from codemods.analysis.ranks.rank_guards import ranks_at
+from codemods.analysis.ranks.rank_sets import Ranks
+from codemods.project import Project
+from codemods.record import record
+from codemods.source import SourceModule
+
+_PARTS = frozenset({Ranks.ZERO, Ranks.LOCAL_ZERO, Ranks.OTHERS, Ranks.LOCAL_OTHERS})
+
+
+@record
+class EpochOnSome:
+    """A call of `set_epoch` in a loop that every rank goes through, and the ranks that make it."""
+
+    call: ast.Call
+    ranks: Ranks
+    test: ast.expr
+
+
+def epochs_on_some(project: Project, module: SourceModule) -> Iterator[EpochOnSome]:
+    """The calls of a file that only some ranks make, where no call for the others stands in the same loop."""
+    for call in module.calls_named("set_epoch"):
+        loop = next((up for up in module.ancestors(call) if isinstance(up, (ast.For, ast.While))), None)
+        if loop is None or (ranks := ranks_at(module, call, project=project)) not in _PARTS:
+            continue
+        if ranks_at(module, loop, project=project).some or _is_set_elsewhere(module, loop, call):
+            continue
+        test = next((up.test for up in module.ancestors(call) if isinstance(up, (ast.If, ast.IfExp))), None)
+        if test is not None:
+            yield EpochOnSome(call, ranks, test)
+
+
+def _is_set_elsewhere(module: SourceModule, loop: ast.AST, call: ast.Call) -> bool:
+    """True where the loop sets the epoch of the same sampler elsewhere, on every rank or on others."""
+    receiver = dotted(getattr(call.func, "value", call))
+    same = (c for c in module.calls_named("set_epoch") if c is not call and dotted(getattr(c.func, "value", c)) == receiver)
+    return any(loop in module.ancestors(c) for c in same)
