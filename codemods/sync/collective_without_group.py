@@ -119,7 +119,7 @@ class CollectiveWithoutGroup(DdpCodemod):
             end = last(qualified(module, found.call.func))
             alone = alone and end not in _FILL
             span = module.span(statement)
-            before = earlier_wait(project, module, found.call) if alone and name and found.path else None
+            before = earlier_wait(project, module, found.call) if alone and name else None
             alone = alone and before is None
             yield self.finding(
                 module,

@@ -456,3 +456,27 @@ def test_a_name_that_is_given_something_else_too() -> None:
     source = UNDER_TEST.format(end="on = dist.is_initialized()\n    on = True\n    if on:\n        dist.barrier()")
     inside = "        if dist.is_initialized():\n            dist.barrier()"
     check_transformed(RULE, source, source.replace("        dist.barrier()", inside))
+
+
+ASKS_ABOVE = """
+    import os
+
+    import torch.distributed as dist
+
+    def say(text):
+        if {asked} == 0:
+            print(text)
+
+    def main(folder):
+        if "LOCAL_RANK" in os.environ:
+            dist.init_process_group("nccl")
+        say(folder)
+        dist.barrier()
+    """
+
+
+def test_a_helper_that_asks_for_the_rank_ends_the_program_before() -> None:
+    (found,) = [f for f in findings_of(CollectiveWithoutGroup, ASKS_ABOVE.format(asked="dist.get_rank()")) if f.span.line == 14]
+    assert found.fix is None and "the program ends before, in module.py:7" in found.reason
+    other = findings_of(CollectiveWithoutGroup, ASKS_ABOVE.format(asked='int(os.environ.get("RANK", 0))'))
+    assert [f.applicability for f in other if f.span.line == 14] == [Applicability.SAFE]

@@ -5,16 +5,16 @@ from __future__ import annotations
 import ast
 
 from codemods.analysis.call_graph import FunctionSite, called_function
-from codemods.analysis.guards.group_may_be_missing import is_guarded, needs_group
+from codemods.analysis.guards.group_may_be_missing import asks_for_rank, is_guarded, needs_group
 from codemods.project import Project
 from codemods.source import SourceModule, walk_scope
 
 _DEPTH = 2
-_WORDS = (b"barrier(", b"reduce(", b"gather", b"broadcast")
+_WORDS = (b"barrier(", b"reduce(", b"gather", b"broadcast", b"get_rank(", b"get_world_size(")
 
 
 def earlier_wait(project: Project, module: SourceModule, call: ast.Call) -> tuple[str, int] | None:
-    """A collective in a function that is called above: without a group the program ends there already."""
+    """A collective, or a question for the rank, in a function that is called above: without a group the program ends there."""
     scope: ast.AST = module.function_of(call) or module.tree
     for other in (n for n in walk_scope(scope) if isinstance(n, ast.Call) and n.lineno < call.lineno):
         if not is_guarded(project, module, other, set()):
@@ -32,7 +32,7 @@ def _waits_in(project: Project, site: FunctionSite, depth: int) -> tuple[str, in
     for node in walk_scope(site.node):
         if not isinstance(node, ast.Call) or is_guarded(project, module, node, set()):
             continue
-        if needs_group(module, node, project):
+        if needs_group(module, node, project) or asks_for_rank(module, node):
             return module.path, node.lineno
         inner = called_function(project, module, node) if depth < _DEPTH else None
         if inner is not None and inner.node is not site.node and (found := _waits_in(project, inner, depth + 1)) is not None:
