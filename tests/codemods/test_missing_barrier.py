@@ -809,8 +809,8 @@ def test_a_guard_that_lets_rank_zero_through_whatever_the_setting(guard: str) ->
 
 
 def test_an_exit_that_rank_zero_never_takes() -> None:
-    helper = "def folders(args, rank):\n    if not args.debug and rank != 0:\n        return\n    os.makedirs(args.out + '/codes')"
-    source = LET_IN.replace("def main(", f"{helper}\n\n\ndef main(").replace("GUARD", "    folders(args, rank)")
+    helper = "def make(args, rank):\n    if not args.debug and rank != 0:\n        return\n    os.makedirs(args.out + '/codes')"
+    source = LET_IN.replace("def main(", f"{helper}\n\n\ndef main(").replace("GUARD", "    make(args, rank)")
     (found,) = findings_of(RULE, source)
     assert "`args.debug` does not let the others in" not in found.message and "(in line " in found.message
 
