@@ -482,7 +482,9 @@ def test_the_place_that_reads_is_the_load_and_no_checksum() -> None:
     assert f"another reads it half written (line {load})" in found.message
 
 
-@pytest.mark.parametrize("folder", ["os.path.join(os.path.dirname(os.path.abspath(__file__)), 'cache')", "'net/cache'", "'cache'"])
+@pytest.mark.parametrize(
+    "folder", ["os.path.join(os.path.dirname(os.path.abspath(__file__)), 'cache')", "'net/cache'", "'cache'"]
+)
 def test_a_file_that_the_repository_has(folder: str) -> None:
     source = KEPT.replace('os.path.join(os.path.dirname(os.path.abspath(__file__)), "cache")', folder)
     assert source != KEPT or folder.startswith("os.")

@@ -31,7 +31,7 @@ def handed_on(module: SourceModule, function: FunctionNode, below: ast.If, wante
 
 
 def of_what_is_returned(project: Project, module: SourceModule, function: FunctionNode) -> Iterator[Step]:
-    """What the callers read by the path that the function gives back: `torch.load(weights)` below `weights = weights_of(name)`."""
+    """What the callers read by the path that the function gives back: `torch.load(path)` below `path = path_of(name)`."""
     for site in callers_of(project, module, function):
         outer, up = site.module.function_of(site.call), site.module.parent(site.call)
         if isinstance(up, ast.Call) and (read := file_call(site.module, up)) is not None and read.path is site.call:
