@@ -531,13 +531,14 @@ def test_a_line_beside_lines_that_are_kept_to_rank_zero() -> None:
 
 
 @pytest.mark.parametrize(
-    "set_up", ["basicConfig(level=logging.INFO)", "getLogger().addHandler(logging.StreamHandler())\n        logging.basicConfig()"]
+    "set_up", ["basicConfig(level=logging.INFO)", "getLogger().addHandler(HANDLER)\n        logging.basicConfig()"]
 )
 def test_a_logger_that_a_function_sets_up(set_up: str) -> None:
     functions = f"def create(folder):\n        logging.{set_up}\n\n\n    def start(rank, folder):\n        CALL\n"
     before = LOGGED.replace("logging.basicConfig(level=logging.INFO)\n", functions)
     assert findings_of(UnguardedPrint, before.replace("CALL", "create(folder)"))
-    check_nothing(UnguardedPrint, before.replace("CALL", "if rank == 0:\n            create(folder)"))  # the others have no handler
+    # the others have no handler
+    check_nothing(UnguardedPrint, before.replace("CALL", "if rank == 0:\n            create(folder)"))
 
 
 @pytest.mark.parametrize(

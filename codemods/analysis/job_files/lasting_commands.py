@@ -114,7 +114,7 @@ def _old_torch(project: Project, script: str) -> str | None:
     said = said_torch(project, module) if module is not None else None
     if said is None or not said.surely_below(_POLLS_SINCE):
         return None
-    return next((".".join(map(str, low)) for (low, _), _ in said.ranges if low is not None), "below 1.8")
+    return next((".".join(map(str, low)) for s in said.ranges if (low := s.range[0]) is not None), "below 1.8")
 
 
 def _found(project: Project, path: str, name: str, *, module: bool) -> str | None:
