@@ -104,7 +104,7 @@ def _watched(codemod: DdpCodemod, module: SourceModule, project: Project, line: 
 
 
 def _clear(questions: Sequence[Question]) -> tuple[Question, ...]:
-    """Each once, without those that were answered by yes and by no: they were asked of other things, too, that stand beside it."""
+    """Each once, without those that were answered by yes and by no: they were asked of what stands beside it, too."""
     answers: dict[str, set[str]] = {}
     for question in questions:
         asked, _, answer = question.text.rpartition(": ")
