@@ -97,7 +97,8 @@ TOOLBOX = "import torch.distributed as dist\n\n\ndef end():\n    dist.destroy_pr
     [
         f"{HEAD}def main():\n    dist.init_process_group('nccl')\n    dist.destroy_process_group()\n{MAIN}",
         f"{HEAD}from toolbox import end\n\ndef main():\n    dist.init_process_group('nccl')\n    end()\n{MAIN}",
-        f"{HEAD}import atexit, toolbox\n\ndef main():\n    dist.init_process_group('nccl')\n    atexit.register(toolbox.end)\n{MAIN}",
+        f"{HEAD}import atexit\nimport toolbox\n\natexit.register(toolbox.end)\n\ndef main():\n"
+        f"    dist.init_process_group('nccl')\n{MAIN}",
     ],
 )
 def test_the_program_destroys_its_group(source: str) -> None:
