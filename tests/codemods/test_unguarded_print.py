@@ -538,7 +538,10 @@ def test_a_logger_that_a_function_sets_up(set_up: str) -> None:
     before = LOGGED.replace("logging.basicConfig(level=logging.INFO)\n", functions)
     assert findings_of(UnguardedPrint, before.replace("CALL", "create(folder)"))
     # the others have no handler
-    check_nothing(UnguardedPrint, before.replace("CALL", "if rank == 0:\n            create(folder)"))
+    on_zero = "if rank == 0:\n            create(folder)"
+    check_nothing(UnguardedPrint, before.replace("CALL", on_zero))
+    quiet = "\n        else:\n            logging.getLogger().addHandler(logging.NullHandler())"
+    check_nothing(UnguardedPrint, before.replace("CALL", on_zero + quiet))
 
 
 @pytest.mark.parametrize(

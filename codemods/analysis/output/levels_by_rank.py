@@ -34,8 +34,13 @@ def has_handlers_on_zero_alone(project: Project) -> bool:
 def _all_on_zero(project: Project) -> bool:
     paths = {p for word in _SET_UPS for p in project.files_containing(f"{word}(".encode()) if not is_test_file(p)}
     modules = [m for p in sorted(paths) if (m := project.module(p)) is not None]
-    calls = [(m, call) for m in modules for call in m.calls_named(*_SET_UPS)]
+    calls = [(m, call) for m in modules for call in m.calls_named(*_SET_UPS) if not _adds_nothing(call)]
     return bool(calls) and all(ranks_reaching(project, m, call) in (Ranks.ZERO, Ranks.LOCAL_ZERO) for m, call in calls)
+
+
+def _adds_nothing(call: ast.Call) -> bool:
+    """True for `logger.addHandler(logging.NullHandler())`, which the other ranks get."""
+    return any(isinstance(a, ast.Call) and last(dotted(a.func)) == "NullHandler" for a in call.args)
 
 
 def _find(project: Project) -> bool:
