@@ -5,16 +5,19 @@ The rules are those of POSIX 2.2 and 2.3 (quoting, token recognition) as far as 
 
 from __future__ import annotations
 
+import contextlib
 import re
 
 from codemods.late_pattern import late
 from codemods.record import field, record
+from codemods.shell_variables import Variables
 
 _BLANK = " \t"
 _ENDS = ";&|()\n\r"
 _PLAIN = late(r"[^\s'\"\\$`;&|()<>#]+")
 _NUMBER = late(r"\d+")
 _HEREDOC = late(r"<<-?[ \t]*(['\"]?)([\w.-]+)\1")
+_SPLIT = late(r"[\s*?\[]|^$")  # a value without quotes: several words, a pattern, or none
 _CLOSING = {"(": ")", "{": "}"}
 # an unquoted word with one of these is a pattern, a list or a home folder that the shell replaces
 _EXPANDED = late(r"[*?\[]|\{[^{}]*(?:,|\.\.)[^{}]*\}|^~|\{\{")
@@ -22,12 +25,22 @@ _EXPANDED = late(r"[*?\[]|\{[^{}]*(?:,|\.\.)[^{}]*\}|^~|\{\{")
 
 @record
 class Word:
-    """One word. raw: as written; value: what the program is given, None where the shell decides; start, end: in the text."""
+    """One word. raw: as written; value: what the program is given, None where the shell decides; start, end: in the text.
+
+    settled: the same with the values of variables that the script gives itself, where they are known. It is for reading alone:
+    an edit would part the command from the line that gives the value.
+    """
 
     raw: str
     value: str | None
     start: int
     end: int
+    settled: str | None = None
+
+    @property
+    def text(self) -> str:
+        """What stands there, as far as it is known."""
+        return self.value if self.value is not None else self.settled if self.settled is not None else self.raw.strip("\"'")
 
 
 def commands(text: str) -> list[tuple[Word, ...]]:
@@ -38,6 +51,18 @@ def commands(text: str) -> list[tuple[Word, ...]]:
     except _Unbalanced:
         reader.words.clear()
     return reader.commands
+
+
+def with_values(text: str) -> str:
+    """A script with the values of variables that it gives itself in the place of their names, line by line as it was."""
+    reader = _Reader(text)
+    with contextlib.suppress(_Unbalanced):
+        reader.read()
+    out, at = "", 0
+    for start, end, value in reader.replaced:
+        out += text[at:start] + value
+        at = end
+    return out + text[at:]
 
 
 class _Unbalanced(Exception):
@@ -51,6 +76,8 @@ class _Reader:
     words: list[Word] = field(default_factory=list)
     commands: list[tuple[Word, ...]] = field(default_factory=list)
     heredocs: list[str] = field(default_factory=list)
+    variables: Variables = field(default_factory=Variables)
+    replaced: list[tuple[int, int, str]] = field(default_factory=list)
 
     def read(self) -> None:
         text, size = self.text, len(self.text)
@@ -73,6 +100,9 @@ class _Reader:
     def _finish(self) -> None:
         if self.words:
             self.commands.append(tuple(self.words))
+            before = self.text[: self.words[0].start].rstrip(_BLANK)[-1:]
+            given = [(w.raw, w.value if w.value is not None else w.settled) for w in self.words]
+            self.variables.read(given, always=before not in ("&", "|", "("))
             self.words.clear()
 
     def _end_command(self, char: str) -> None:
@@ -116,34 +146,37 @@ class _Reader:
     def _word(self) -> Word:
         start, text = self.at, self.text
         value: str | None = ""
+        settled: str | None = ""
         while self.at < len(text) and text[self.at] not in _BLANK + _ENDS + "<>":
-            part = self._part()
+            part, given = self._part()
             value = None if value is None or part is None else value + part
-        return Word(text[start : self.at], value, start, self.at)
+            settled = None if settled is None or given is None else settled + given
+        return Word(text[start : self.at], value, start, self.at, settled if value is None else None)
 
-    def _part(self) -> str | None:
-        """One stretch of a word, quoted in one way; the value, or None where it is decided at run time."""
+    def _part(self) -> tuple[str | None, str | None]:
+        """One stretch of a word, quoted in one way; the value, or None where it is decided at run time; the settled value."""
         text, at = self.text, self.at
         char = text[at]
         if char == "'":
             self.at = self._after("'", at + 1)
-            return text[at + 1 : self.at - 1]
+            return (text[at + 1 : self.at - 1],) * 2
         if char == '"':
             return self._double_quoted()
         if char == "\\":
             end = self._line_end(at + 1)
             self.at = end or min(at + 2, len(text))
-            return "" if end else text[at + 1 : at + 2]
+            return ("" if end else text[at + 1 : at + 2],) * 2
         if char in "$`":
-            self._substitution()
-            return None
+            given = self._substitution()
+            return None, given if given is not None and not _SPLIT.search(given) else None
         plain = _PLAIN.match(text, at)
         self.at = plain.end() if plain else at + 1
         piece = text[at : self.at]
-        return None if _EXPANDED.search(piece) else piece
+        return (None if _EXPANDED.search(piece) else piece,) * 2
 
-    def _double_quoted(self) -> str | None:
+    def _double_quoted(self) -> tuple[str | None, str | None]:
         text, out, known = self.text, "", True
+        settled: str | None = ""
         self.at += 1
         while True:
             if self.at >= len(text):
@@ -151,20 +184,32 @@ class _Reader:
             char = text[self.at]
             if char == '"':
                 self.at += 1
-                return out if known else None
+                return out if known else None, settled
+            piece = char
             if char in "$`":
-                self._substitution()
+                given = self._substitution()
+                settled = None if settled is None or given is None else settled + given
                 known = False
-            elif char == "\\" and text[self.at + 1 : self.at + 2] in ("$", "`", '"', "\\", "\n", "\r"):
+                continue
+            if char == "\\" and text[self.at + 1 : self.at + 2] in ("$", "`", '"', "\\", "\n", "\r"):
                 end = self._line_end(self.at + 1)
-                out += "" if end else text[self.at + 1]
+                piece = "" if end else text[self.at + 1]
                 self.at = end or self.at + 2
             else:
-                out += char
                 self.at += 1
+            out += piece
+            settled = None if settled is None else settled + piece
 
-    def _substitution(self) -> None:
-        """Past `$name`, `${…}`, `$(…)` or a pair of backticks."""
+    def _substitution(self) -> str | None:
+        """Past `$name`, `${…}`, `$(…)` or a pair of backticks; the value that the script gives the variable, if it is known."""
+        start = self.at
+        self._pass_substitution()
+        given = self.variables.value(self.text[start + 1 : self.at]) if self.text[start] == "$" else None
+        if given is not None and "\n" not in given:
+            self.replaced.append((start, self.at, given))
+        return given
+
+    def _pass_substitution(self) -> None:
         text = self.text
         if text[self.at] == "`":
             self.at = self._after("`", self.at + 1)

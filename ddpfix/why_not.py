@@ -23,9 +23,10 @@ from codemods.project import Project
 from codemods.record import record
 from codemods.source import SourceModule
 from codemods.text_file import TextFile
-from ddpfix import engine, plugins
+from ddpfix import asked_versions, engine, plugins
 from ddpfix.discovery import Tree
 from ddpfix.gate import Gate
+from ddpfix.plain_answers import sentence
 from ddpfix.settings import Settings
 
 MOST = 12  # questions that are shown of a codemod: the last ones decided
@@ -33,17 +34,16 @@ _DEEPEST = 6  # calls below the codemod's own: what lies deeper is how an answer
 _DEEPEST_IN_TEXT = 10  # entries are handed on, not the nodes that they are made of
 _HOME = str(Path(codemods.__file__).parent)
 _LOOKUPS = (str(Path(_HOME) / "source.py"), str(Path(_HOME) / "analysis" / "names.py"))  # they read the text, and judge nothing
+_ABOUT = {"line": "", "function": "of the function: ", "version": ""}
 _GENERATOR = 0x20  # inspect.CO_GENERATOR: importing inspect takes longer than a check of a file
 
 
 @record
 class Question:
-    """A function that was asked about the line. about: `line` or `function`; text: the first line of its docstring."""
+    """What was asked about the line, with the answer. about: `line`, `function`, or `version` of a package."""
 
     about: str
-    name: str
     text: str
-    answer: str
 
 
 @record
@@ -100,7 +100,25 @@ def _watched(codemod: DdpCodemod, module: SourceModule, project: Project, line: 
 
     found = with_deep_stack(found_heard)
     here = tuple(f for f in found if f.span.line <= line <= f.span.end_line)
-    return Looked(codemod, here, tuple(dict.fromkeys(questions))[-MOST:])
+    if not (any(q.about == "line" for q in questions) or _is_of(codemod, module, line)):
+        questions = [q for q in questions if q.about != "version"]
+    return Looked(codemod, here, _clear(questions)[-MOST:])
+
+
+def _clear(questions: Sequence[Question]) -> tuple[Question, ...]:
+    """Each once, without those that were answered by yes and by no: they were asked of what stands beside it, too."""
+    answers: dict[str, set[str]] = {}
+    for question in questions:
+        asked, _, answer = question.text.rpartition(": ")
+        answers.setdefault(asked, set()).add(answer)
+    return tuple(q for q in dict.fromkeys(questions) if not {"yes", "no"} <= answers[q.text.rpartition(": ")[0]])
+
+
+def _is_of(codemod: DdpCodemod, module: SourceModule, line: int) -> bool:
+    """True for a line that holds words which the codemod looks for: a pin that lets it be silent answers for them."""
+    text = module.lines[line - 1].encode() if line <= len(module.lines) else b""
+    words = codemod.TEXT if isinstance(module, TextFile) else codemod.TRIGGERS[0] if codemod.TRIGGERS else ()
+    return any(word in text for word in words)
 
 
 @contextmanager
@@ -124,8 +142,13 @@ def _listening(module: SourceModule, line: int, heard: list[Question]) -> Iterat
             depth += 1
         elif event == "return":
             depth -= 1
-            if depth <= deepest and judges[code] and (said := _said(value)) and (what := _asked_about(frame, about)):
-                heard.append(Question(what, code.co_name.strip("_").replace("_", " "), _text_of(code), said))
+            if code.co_name in asked_versions.METHODS:
+                given = frame.f_locals
+                said = asked_versions.answered(given.get("self"), code.co_name, given.get("version"), value)
+                heard.extend([Question("version", said)] if said else [])
+            elif depth <= deepest and judges[code] and (answer := _said(value)) and (what := _asked_about(frame, about)):
+                said = sentence(_text_of(code), code.co_varnames[: code.co_argcount + code.co_kwonlyargcount], answer)
+                heard.extend([Question(what, said)] if said else [])
 
     before = sys.getprofile()
     sys.setprofile(listen)
@@ -171,9 +194,9 @@ def _asked_about(frame: FrameType, about: Callable[[object], str]) -> str:
 
 
 def _text_of(code: CodeType) -> str:
-    """The first line of the docstring, which a function's constants begin with; "" where it has none."""
+    """The docstring, which a function's constants begin with; "" where it has none."""
     first = code.co_consts[0] if code.co_consts else None
-    return first.strip().partition("\n")[0] if isinstance(first, str) and " " in first else ""
+    return first if isinstance(first, str) and " " in first else ""
 
 
 def _said(value: object) -> str:
@@ -210,10 +233,9 @@ def _of_codemod(looked: Looked) -> Iterator[str]:
     if looked.found:
         yield ""
     elif looked.questions:
-        yield f"{head} asked, and reports nothing here. The last questions:"
+        yield f"{head} looked at it, and reports nothing here. The last that it asked:"
         for question in looked.questions:
-            of = "" if question.about == "line" else " of the function"
-            yield f"    {question.answer:<8} {question.name}{of}{f': {question.text}' if question.text else ''}"
+            yield f"    {_ABOUT[question.about]}{question.text}"
         yield ""
 
 

@@ -24,6 +24,7 @@ CODEMODS_ORDER = [
     {"codemods.record", "codemods.late_pattern"},
     {"codemods.findings"},
     {"codemods.source", "codemods.spelling", "codemods.evidence"},
+    {"codemods.shell_variables"},
     {"codemods.shell_words", "codemods.json_values"},
     {"codemods.text_file"},
     {"codemods.notebook", "codemods.notebook_json", "codemods.notebook_magics", "codemods.notebook_places"},

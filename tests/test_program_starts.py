@@ -74,7 +74,11 @@ def test_a_program_of_one_process(source: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [("python train.py", Start.OPEN), ("torchrun train.py", Start.SEVERAL), ("python other.py", Start.SEVERAL)],
+    [
+        ("python train.py", Start.OPEN),
+        ("torchrun train.py", Start.SEVERAL),
+        ("python other.py", Start.SEVERAL),
+    ],
 )
 def test_a_program_that_joins_what_a_launcher_starts(text: str, expected: Start) -> None:
     joins = f"from misc import init_distributed_mode\n\ndef main():\n    init_distributed_mode(1)\n{MAIN}"
@@ -204,6 +208,20 @@ def test_scripts_of_one_name_are_told_apart_by_where_their_commands_stand() -> N
     other = {"big/train.py": joins, "big/run.sh": "torchrun --nproc_per_node=8 train.py\n", "misc.py": GROUP}
     assert start(joins, {**other, "run.sh": "torchrun --nproc_per_node=1 train.py\n"}) is Start.OPEN
     assert start(joins, {**other, "run.sh": "cd small\ntorchrun --nproc_per_node=8 train.py\n"}) is Start.SEVERAL
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("name=train\npython $name.py\n", Start.OPEN),
+        ("name=train\ntorchrun $name.py\n", Start.SEVERAL),
+        ("name=other\ntorchrun $name.py\npython train.py\n", Start.OPEN),
+        ("name=$1\ntorchrun $name.py\npython train.py\n", Start.SEVERAL),  # it may be this one
+    ],
+)
+def test_a_script_that_a_variable_of_the_job_file_names(text: str, expected: Start) -> None:
+    joins = f"from misc import init_distributed_mode\n\ndef main():\n    init_distributed_mode(1)\n{MAIN}"
+    assert start(joins, {"misc.py": GROUP, "scripts/run.sh": text}) is expected
 
 
 def test_devices_that_an_imported_file_leaves() -> None:

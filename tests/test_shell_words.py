@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from codemods.shell_words import commands
+from codemods.shell_words import commands, with_values
 
 
 def read(text: str) -> list[list[str | None]]:
@@ -36,3 +36,52 @@ def test_a_word_knows_its_place_with_its_quotes() -> None:
     text = "a \\\n  --name='x y' b"
     (command,) = commands(text)
     assert [text[w.start : w.end] for w in command] == [w.raw for w in command] == ["a", "--name='x y'", "b"]
+
+
+@pytest.mark.parametrize(
+    ("text", "settled"),
+    [
+        ("method='unimatch'\npython $method.py", "unimatch.py"),
+        ("export METHOD=a\npython ${METHOD}.py", "a.py"),
+        ('M=a; F="$M.py"\npython "$F"', "a.py"),
+        ("python ${M:-a}.py", "a.py"),
+        ("M=b\npython ${M:-a}.py", "b.py"),
+        ("M=${M:-a}\npython $M.py", "a.py"),
+        ("M=a\nM=b\npython $M.py", "b.py"),
+        ("M=a\nif [ $1 ]; then N=b; fi\npython $M.py", "a.py"),
+    ],
+)
+def test_a_variable_that_the_script_sets(text: str, settled: str) -> None:
+    word = commands(text)[-1][1]
+    assert word.value is None and (word.settled, word.text) == (settled, settled)
+    assert with_values(text).endswith(settled) or with_values(text).endswith(f'"{settled}"')
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "python $M.py",
+        "python $1.py",
+        "M=$1\npython $M.py",
+        "M=$1\npython ${M:-a}.py",  # an empty one
+        "M=a\nif [ $1 ]; then M=b; fi\npython $M.py",
+        "[ -z $M ] && M=a\npython $M.py",
+        "for M in a b; do\npython $M.py; done",
+        "M=a\nread M\npython $M.py",
+        "M=a python $M.py",  # what the shell puts in is older than what the program gets
+        "M=a\npython '$M.py'",
+        "M=a\nM+=b\npython $M.py",
+        "M=/home/me/a\npython $M.py",  # of one machine
+        "M='a b'\npython $M.py",  # two words
+        "python ${M%.txt}.py",
+        "M=$(ls)\npython $M.py",
+    ],
+)
+def test_a_variable_of_which_nothing_is_known(text: str) -> None:
+    words = next(c for c in commands(text) if any(w.raw == "python" for w in c))
+    assert words[-1].settled is None
+
+
+def test_numbers_stay_as_people_change_them_from_run_to_run() -> None:
+    text = "GPUS=1\nNAMES='a b'\npython -m torch.distributed.launch --nproc_per_node=$GPUS train.py --names $NAMES \\\n --x\n"
+    assert with_values(text) == text.replace("$NAMES", "a b")

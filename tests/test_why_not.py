@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from ddpfix.plain_answers import sentence
 from tests.programs import ddpfix
 
 SOURCE = """\
@@ -53,8 +54,8 @@ def test_a_line_that_is_reported(folder: Path) -> None:
 def test_a_line_under_a_guard_names_the_question_that_let_it_be(folder: Path) -> None:
     _, text = asked(folder, "train.py:9", "--select", "DDP203")
     told = part(text, "DDP203")
-    assert "asked, and reports nothing here" in told
-    assert any(line.split()[0] in ("yes", "no", "nothing") for line in told.splitlines()[1:])
+    assert "looked at it, and reports nothing here" in told
+    assert any(line.endswith((": yes", ": no", ": found none")) for line in told.splitlines()[1:])
 
 
 def test_the_gate_and_what_asks_nothing(folder: Path) -> None:
@@ -107,7 +108,7 @@ def test_a_pin_that_lets_a_line_be(folder: Path) -> None:
     (folder / "train.py").write_text(TRAINER)
     (folder / "requirements.txt").write_text("pytorch-lightning==1.9.5\n")
     _, text = asked(folder, "train.py:5", "--select", "DDP801")
-    assert "nothing  standing: None where every Lightning that the project allows" in part(text, "DDP801")
+    assert "requirements.txt:1 (pytorch-lightning ==1.9.5), pytorch-lightning is" in part(text, "DDP801")
     (folder / "pyproject.toml").write_text('[tool.ddpfix]\ntarget-lightning = "2"\n')
     _, text = asked(folder, "train.py:5", "--select", "DDP801")
     assert "reports it (safe)" in part(text, "DDP801")
@@ -118,7 +119,58 @@ def test_a_line_of_a_yaml_file(folder: Path) -> None:
     (folder / "trainer" / "ddp.yaml").write_text("_target_: pytorch_lightning.Trainer\ngpus: 4\n")
     (folder / "requirements.txt").write_text("pytorch-lightning==1.6.5\n")
     _, text = asked(folder, "trainer/ddp.yaml:2", "--select", "DDP801")
-    assert "nothing  standing: None where every Lightning" in part(text, "DDP801")
+    assert "requirements.txt:1 (pytorch-lightning ==1.6.5), pytorch-lightning is" in part(text, "DDP801")
     (folder / "requirements.txt").write_text("pytorch-lightning>=2\n")
     _, text = asked(folder, "trainer/ddp.yaml:2", "--select", "DDP801")
     assert "reports it (unsafe): trainer.gpus: 4 is an error" in part(text, "DDP801")
+
+
+OPTION = """\
+import argparse
+import torch
+import torch.distributed as dist
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--local_rank", type=int, default=0)
+args = parser.parse_args()
+torch.cuda.set_device(args.local_rank)
+dist.init_process_group("nccl")
+"""
+
+
+@pytest.mark.parametrize(
+    ("place", "code", "since"), [("other.py:6", "DDP701", "2.0"), ("other.py:9", "DDP304", "2.4"), ("run.sh:1", "DDP702", "2.0")]
+)
+def test_a_text_that_names_an_old_torch_is_told_with_its_line(folder: Path, place: str, code: str, since: str) -> None:
+    (folder / "train.py").unlink()
+    (folder / "other.py").write_text(OPTION)
+    (folder / "run.sh").write_text("python -m torch.distributed.launch other.py\n")
+    assert "reports it" in part(asked(folder, place)[1], code)
+    (folder / "README.md").write_text("# Install\n\npip install torch==1.12.1\n")
+    assert f"by README.md:3, torch is older than {since}" in part(asked(folder, place)[1], code)
+
+
+@pytest.mark.parametrize(
+    ("docstring", "answer", "text"),
+    [
+        ("True where a rank leaves, or `node` does: why. More.", "no", "asked whether a rank leaves, or it does: no"),
+        ("True for a file\n    of this rank.\n\n    More.", "yes", "asked whether this is a file of this rank: yes"),
+        ("False where nobody waits.", "yes", "asked whether nobody waits: no"),
+        ("True unless the bar is shown.", "yes", "asked whether the bar is shown: no"),
+        ("True under a test of the rank.", "no", "asked whether this stands under a test of the rank: no"),
+        ("The loop round it; None where there is none.", "nothing", "looked for the loop round it: found none"),
+        ("None where every torch has it.", "nothing", "asked whether every torch has it: yes"),
+        ("`accelerator.log` of a loop.", "nothing", "looked for `accelerator.log` of a loop: found none"),
+        ("The loop round it.", "yes", ""),
+        ("", "no", ""),
+    ],
+)
+def test_a_question_is_a_sentence(docstring: str, answer: str, text: str) -> None:
+    assert sentence(docstring, ["node"], answer) == text
+
+
+def test_no_name_of_a_function_is_shown(folder: Path) -> None:
+    _, text = asked(folder, "train.py:9")
+    told = [line for line in text.splitlines() if line.startswith("    ") and not line.startswith("    DDP")]
+    assert told
+    assert all(line.strip().startswith(("asked ", "looked for ", "of the function: ", "by ", "no file ")) for line in told)

@@ -51,7 +51,8 @@ class TorchDistributedLaunch(DdpCodemod):
     ## Safety
     Safe with `--use_env`, by which both launchers do the same, and where the script is in the repository and takes its local rank
     from `LOCAL_RANK`, or does by this fix. Unsafe where a pin or a text of the repository names or allows a torch below 1.10,
-    which has no `torchrun`, and the script's parser refuses what the launcher of torch 2 passes.
+    which has no `torchrun`, and the script's parser refuses what the launcher of torch 2 passes. Unsafe where the script is named
+    by a variable that the job file sets (`$method.py`): whoever sets another starts another script.
 
     ## Refuses
     - Says nothing where the pins, the texts, the images and the install scripts name no torch from 2.0 on (`PyTorch 1.7.1`,
@@ -107,9 +108,14 @@ class TorchDistributedLaunch(DdpCodemod):
         beside = [e for r in ready for e in r.edits]
         instead = "" if command.use_env else ", and sets LOCAL_RANK instead of handing over `--local-rank`"
         assumes = f"assumes torch 1.10 or later, which has torchrun: {older} names or allows an older one" if older else ""
+        word = command.script
+        set_above = word is not None and word.settled is not None and not command.use_env
+        if word is not None and set_above:  # whoever writes another name there starts another script
+            stays = f"assumes that `{word.raw}` stays {word.text}: others are not made ready"
+            assumes = f"{assumes}; {stays}" if assumes else stays
         return self.finding(
             command.file, command.span, f"{_OLD}: {command.becomes} starts the same ranks{instead}",
-            level=lowest(Applicability.UNSAFE if older else Applicability.SAFE, *(r.level for r in ready)),
+            level=lowest(Applicability.UNSAFE if older or set_above else Applicability.SAFE, *(r.level for r in ready)),
             edits=[*edits, *dict.fromkeys(beside)],
             evidence=[e for r in ready for e in r.evidence],
             reason="; ".join(dict.fromkeys(a for a in (assumes, *(r.assumes for r in ready)) if a)),

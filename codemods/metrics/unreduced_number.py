@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from codemods.analysis.distribution import is_test_file, may_show_ranks
 from codemods.analysis.logged.one_curve import reduced_beside, shown_in
 from codemods.analysis.logged.own_entries import OwnEntry, own_entries
-from codemods.analysis.logged.reductions import Reduction, reduction_in
+from codemods.analysis.logged.reductions import Reduction, reduction_of_program
 from codemods.analysis.variance.mismatches import mismatches_in
 from codemods.analysis.variance.number_roles import Role
 from codemods.analysis.variance.numbers import Number
@@ -123,7 +123,7 @@ class UnreducedNumber(DdpCodemod):
         for number in shown.curves:
             beside = reduced_beside(project, module, number)
             here = beside is None and not (number.value.mean and number.behind)
-            yield self._number(module, number, beside, reduction_in(project, module.path) if here else None)
+            yield self._number(module, number, beside, reduction_of_program(project, module.path) if here else None)
         for entry in own_entries(project, module) if module.holds(b"reduce") else ():
             yield self._entry(module, entry)
 

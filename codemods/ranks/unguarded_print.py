@@ -20,7 +20,7 @@ from codemods.analysis.output.debug_lines import of_debugging, shows_nothing
 from codemods.analysis.output.effects import Kind, effects_of, effects_of_function, names_rank, phrases
 from codemods.analysis.output.guard_spelling import guard_for, has_guard
 from codemods.analysis.output.left_lines import most_lines_stay
-from codemods.analysis.output.levels_by_rank import has_levels_by_rank
+from codemods.analysis.output.levels_by_rank import has_handlers_on_zero_alone, has_levels_by_rank
 from codemods.analysis.output.muted_print import is_muted
 from codemods.analysis.output.natures import values_of
 from codemods.analysis.output.observers import is_left_to_rank_zero
@@ -131,7 +131,8 @@ class UnguardedPrint(DdpCodemod):
     - Prints that are guarded already, by a test, a decorator, or every caller, and programs that put a `print` of their own in
       the place of Python's (`builtins.print = …`) or bind the name in the scope (`print = accelerator.print`).
     - Lines of a logger in a program that sets a level by the rank, or under a test of it.
-    - Lines of a logger where `logging.basicConfig` runs on rank 0 alone: the others drop what is below WARNING.
+    - Lines of a logger where `logging.basicConfig`, or whatever else gives it a handler, runs on rank 0 alone, callers included:
+      the others drop what is below WARNING.
     - Constructors, and places where no test is sure to work.
     - Functions that do more than print, whose value is used, or that the project does not call: no decorator.
     - Hooks that only print: DDP201 takes them as a whole.
@@ -414,8 +415,9 @@ def _assumes(project: Project, module: SourceModule, function: FunctionNode | as
     A logger of the file is often set up by rank already. Its lines count where the function keeps others of them to rank 0.
     """
     kinds = {e.kind for e in run.effects.output}
-    if Kind.LOG in kinds and Kind.PRINT not in kinds and has_levels_by_rank(project):
-        return None  # the other ranks drop the line
+    if Kind.LOG in kinds and Kind.PRINT not in kinds:
+        if has_levels_by_rank(project) or has_handlers_on_zero_alone(project):
+            return None  # the other ranks drop the line
     if Kind.PRINT in kinds or any(e.kind is Kind.LOG and e.text.startswith("self.") for e in run.effects.output):
         return ""
     if Kind.LOG in kinds and not isinstance(function, ast.Module) and _guards_lines(project, module, function):

@@ -15,6 +15,7 @@ from codemods.analysis.guards.before_group import group_comes_later
 from codemods.analysis.guards.file_handover import Handover, handovers
 from codemods.analysis.guards.filled_by_all import filled_by_all
 from codemods.analysis.guards.guard_place import guarded_call
+from codemods.analysis.guards.leaders import lets_all_in
 from codemods.analysis.guards.meeting_place import parted_before
 from codemods.analysis.ranks.rank_guards import Ranks
 from codemods.codemod import DdpCodemod
@@ -83,6 +84,8 @@ class MissingBarrier(DdpCodemod):
     - Says nothing of a cache that the other ranks ask for, and make for themselves where it is not there.
     - Says nothing inside `main_process_first()` and the like, whose end is a barrier.
     - Says nothing where the guard's function is itself called under a rank test.
+    - Takes `args.debug or rank == 0` for a guard of rank 0, as the setting beside it is decided for all ranks alike, and says
+      nothing where a parameter of the function or a call stands there (`everywhere or rank == 0`, `not exists(path) or …`).
     - Says nothing of what a hook writes and another hook reads: what Lightning does in between is not in the project.
     - Tells a guard that not every rank is shown to come to, or not as often, at the calls of its function too: in a branch that
       may differ, behind such an exit, in a `try` that a rank may leave, in a loop whose rounds may differ, in the workers of a
@@ -141,7 +144,7 @@ class MissingBarrier(DdpCodemod):
         return self.finding(
             module,
             anchor,
-            _message(found),
+            _message(found, lets_all_in(project, module, anchor)),
             level=level,
             edits=[InsertAfter(module.path, module.span(anchor), barrier.code)] if barrier.code else [],
             evidence=list(_evidence(found)),
@@ -164,7 +167,7 @@ _OF_SHARES = {
 }
 
 
-def _message(found: Handover) -> str:
+def _message(found: Handover, setting: str) -> str:
     if found.ranks is Ranks.ALL:
         does, harm = _OF_SHARES[found.use.act is Act.READS]
         return (
@@ -172,11 +175,12 @@ def _message(found: Handover) -> str:
             f"the folder in {_place(found, found.use.module, found.use.call)} ({_called(found.use.module, found.use.call)}) "
             f"without waiting for the others: the rank that is first {harm}"
         )
-    who = "rank 0" if found.ranks is Ranks.ZERO else "local rank 0"
+    who = "rank 0 alone" if found.ranks is Ranks.ZERO else "local rank 0 alone"
+    who = f"where `{_short(setting)}` does not let the others in, {who}" if setting else who
     does, harm = _MADE[found.write.act]
     made = f"`{_short(found.write.written)}` " if found.write.written else ""
     return (
-        f"{who} alone {does} {made}here{_from(found, found.write.module, found.write.call)}, and every rank uses it in "
+        f"{who} {does} {made}here{_from(found, found.write.module, found.write.call)}, and every rank uses it in "
         f"{_place(found, found.use.module, found.use.call)} ({_called(found.use.module, found.use.call)}) without waiting for "
         f"it: {harm}"
     )

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_file, is_test_module
+from codemods.analysis.guards.destroyed_groups import is_destroyed
 from codemods.analysis.guards.entry_points import EXITS, Entry, entries, group_name, main_block, starts_group
 from codemods.analysis.job_files.said_torch import said_torch
 from codemods.analysis.loading.endless_streams import trains_for_ever
@@ -21,7 +22,6 @@ from codemods.source import SourceModule, walk_scope
 _OWNERS = frozenset({"lightning", "accelerate", "deepspeed", "ray", "composer", "ignite"})
 _MANY = 12
 _WARNS = (2, 4)  # the first torch whose NCCL group warns at the exit
-_DESTROYS = b"destroy_process_group"
 _NO_PLACE = "its end is not reached on every way, or computes what is returned: the place has to be chosen"
 
 
@@ -29,8 +29,8 @@ class MissingDestroyProcessGroup(DdpCodemod):
     """A process group is started, and nobody takes it down.
 
     ## What it does
-    Finds `init_process_group` in a repository that never calls `destroy_process_group`, follows the calls up to the function
-    that a script (or a process that it starts) runs, and puts the destruction behind its last statement, under
+    Finds `init_process_group`, follows the calls up to the function that a script (or a process that it starts) runs, and, where
+    nothing that this program comes to calls `destroy_process_group`, puts the destruction behind its last statement, under
     `is_initialized()`. Where that function can be left early, the end of the script's `if __name__ == "__main__":` block takes
     it.
 
@@ -76,7 +76,7 @@ class MissingDestroyProcessGroup(DdpCodemod):
     - Says nothing in a repository's own tests.
     - Says nothing where the pins, or what a README, an image or an install script names, allow no torch that warns (2.4), and of
       ways to the start whose calls do not fit the functions.
-    - Says nothing where somebody in the repository destroys a group.
+    - Says nothing where the program destroys its group: in the script, or in a function of a file that it imports and names.
     - Says nothing of a training over a stream that begins anew for ever (`WebDataset(…, resampled=True)`) and is bounded nowhere.
     - Says nothing of a group whose backend is written down and is not NCCL (`"gloo"`, `"mpi"`).
     - Says nothing where no script is seen to run it: a library leaves the group to whoever started it.
@@ -95,14 +95,14 @@ class MissingDestroyProcessGroup(DdpCodemod):
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
-        if is_test_module(module) or any(not is_test_file(p) for p in project.files_containing(_DESTROYS)):
+        if is_test_module(module):
             return
         if said_torch(project, module, elsewhere=False).surely_below(_WARNS):
             return
         for start, entry in project.memo("group entries", lambda: _starts(project)):
-            if trains_for_ever(project, entry.module.path):
-                continue  # it is ended from outside
-            if start[0].path == module.path and not _is_owned(entry.module):
+            if start[0].path != module.path or _is_owned(entry.module) or is_destroyed(project, entry.module):
+                continue
+            if not trains_for_ever(project, entry.module.path):  # else it is ended from outside
                 yield self._told(project, *start, entry)
 
     def _told(self, project: Project, starting: SourceModule, start: ast.Call, entry: Entry) -> Finding:
@@ -130,7 +130,7 @@ class MissingDestroyProcessGroup(DdpCodemod):
             edits=edits,
             evidence=[
                 Evidence("static", starting.text_of(start.func), starting.path, start.lineno),
-                Evidence("static", "no file of the repository calls destroy_process_group"),
+                Evidence("static", "nothing that the program comes to calls destroy_process_group"),
             ],
             reason=reason,
         )

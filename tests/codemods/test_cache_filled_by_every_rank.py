@@ -442,3 +442,56 @@ def test_a_class_of_a_registry_that_no_rank_makes(path: str, old: str, new: str)
         files[path] = files[path].replace("import torch.distributed as dist\n", "")
     assert files[path] != TABLE[path]
     check_nothing(RULE, REGISTERED, files=files, path="sets/rows.py")
+
+
+KEPT = f'''import hashlib
+import os
+import requests
+import torch
+{DIST}
+NAMES = {{"vgg": "vgg.pth"}}
+
+
+def check(path):
+    with open(path, "rb") as f:
+        return hashlib.md5(f.read()).hexdigest()
+
+
+def weights(name, root, checked=False):
+    path = os.path.join(root, NAMES[name])
+    if not os.path.exists(path) or (checked and check(path) != "d5"):
+        with open(path, "wb") as f:
+            f.write(requests.get(name).content)
+        assert check(path) == "d5"
+    return path
+
+
+def main():
+    dist.init_process_group("gloo")
+    found = weights("vgg", os.path.join(os.path.dirname(os.path.abspath(__file__)), "cache"))
+    return torch.load(found)
+
+
+main()
+'''
+
+
+def test_the_place_that_reads_is_the_load_and_no_checksum() -> None:
+    (found,) = findings_of(RULE, KEPT, {"other/vgg.pth": ""}, path="net/train.py")
+    load = next(i for i, line in enumerate(KEPT.splitlines(), 1) if "torch.load" in line)
+    assert f"another reads it half written (line {load})" in found.message
+
+
+@pytest.mark.parametrize(
+    "folder", ["os.path.join(os.path.dirname(os.path.abspath(__file__)), 'cache')", "'net/cache'", "'cache'"]
+)
+def test_a_file_that_the_repository_has(folder: str) -> None:
+    source = KEPT.replace('os.path.join(os.path.dirname(os.path.abspath(__file__)), "cache")', folder)
+    assert source != KEPT or folder.startswith("os.")
+    check_nothing(RULE, source, files={"net/cache/vgg.pth": ""}, path="net/train.py")
+
+
+def test_one_of_the_files_is_not_there() -> None:
+    source = KEPT.replace('"vgg.pth"}', '"vgg.pth", "alex": "alex.pth"}')
+    assert findings_of(RULE, source, {"net/cache/vgg.pth": ""}, path="net/train.py")
+    check_nothing(RULE, source, files={"net/cache/vgg.pth": "", "net/cache/alex.pth": ""}, path="net/train.py")

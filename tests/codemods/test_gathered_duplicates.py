@@ -272,3 +272,26 @@ def test_what_one_loop_gathers_goes_together() -> None:
     after = before.replace("accelerator.gather(output)", "accelerator.gather_for_metrics(output)")
     after = after.replace("accelerator.gather(labels)", "accelerator.gather_for_metrics(labels)")
     check_transformed(GatheredDuplicates, before, after, unsafe=True)
+
+
+PROGRAM = """\
+dist.init_process_group("nccl")
+data = Images("val")
+loader = DataLoader(data, batch_size=8, sampler=DistributedSampler(data, shuffle=False))
+QUIET
+for x, y in loader:
+    hits += (net(x) == y).sum()
+    STEP
+dist.all_reduce(hits)
+"""
+
+
+@pytest.mark.parametrize("inside", ["", "def main(net, hits):"])
+def test_a_program_that_switches_gradients_off_for_good(inside: str) -> None:
+    def written(quiet: str, step: str = "pass") -> str:
+        lines = PROGRAM.replace("QUIET", quiet).replace("STEP", step).splitlines()
+        return HEAD + (f"{inside}\n" + "".join(f"    {line}\n" for line in lines) if inside else "\n".join(lines))
+
+    check_told(GatheredDuplicates, written("torch.set_grad_enabled(False)"), reason="share without padding")
+    check_nothing(GatheredDuplicates, written("torch.set_grad_enabled(True)"))
+    check_nothing(GatheredDuplicates, written("torch.set_grad_enabled(False)", "hits.backward()"))

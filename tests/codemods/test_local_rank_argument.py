@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from codemods.launch.local_rank_argument import LocalRankArgument
-from ddpfix.testing import check_nothing, check_told, check_transformed
+from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of
 
 RULE = LocalRankArgument
 HEAD = "import argparse\nimport os\n\nimport torch\nimport torch.distributed as dist\n\nparser = argparse.ArgumentParser()\n"
@@ -263,3 +263,26 @@ def test_a_script_in_a_folder_that_a_variable_names() -> None:
     start = LAUNCH.replace("module.py", "${ROOT}/module.py")
     check_transformed(RULE, PARSER, BOTH, files={"run.sh": start})
     check_nothing(RULE, PARSER, files={"run.sh": start, "old/module.py": ""})
+
+
+def test_a_script_that_a_variable_of_the_job_file_names() -> None:
+    start = LAUNCH.replace("module.py", "$method.py")
+    check_transformed(RULE, PARSER, BOTH, files={"run.sh": f"method='module'\n{start}"})
+    check_nothing(RULE, PARSER, files={"run.sh": f"method=$1\n{start}"})
+
+
+@pytest.mark.parametrize(
+    ("job", "start", "is_meant"),
+    [
+        ("scripts/run.sh", LAUNCH, True),
+        ("more/a/scripts/run.sh", LAUNCH, False),
+        ("run.sh", f"cd more/a\n{LAUNCH}", False),
+        ("more/a/run.sh", f'cd "$(dirname "$0")/../.."\n{LAUNCH}', True),
+        ("more/b/run.sh", f"cd $WHERE\n{LAUNCH}", False),  # any of the three
+        ("more/b/run.sh", LAUNCH, True),
+    ],
+)
+def test_a_command_means_the_script_of_the_folder_it_runs_in(job: str, start: str, is_meant: bool) -> None:
+    others = {"more/a/module.py": "", "other/c/module.py": ""}
+    found = findings_of(RULE, PARSER, {job: start, **others})
+    assert bool(found) is is_meant

@@ -767,3 +767,69 @@ def test_a_decorator_that_waits_behind_what_it_decorates(write: str, body: str) 
 )
 def test_a_decorator_that_does_not_wait_behind_it(write: str, body: str) -> None:
     assert findings_of(RULE, WRAPPED.replace("WRITE", write).replace("BODY", body))
+
+
+LET_IN = DIST + """
+import argparse
+import numpy as np
+from tools import is_missing
+
+
+def main(args):
+    if not args.debug:
+        dist.init_process_group("nccl")
+        rank = dist.get_rank()
+    else:
+        rank = 0
+GUARD
+    for i, codes in enumerate(args.rows):
+        np.save(f"{args.out}/codes/{i}.npy", codes)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--debug", action="store_true")
+    main(parser.parse_args())
+"""
+MAKES = "        os.makedirs(args.out + '/codes', exist_ok=True)"
+
+
+@pytest.mark.parametrize(
+    "guard",
+    [
+        f"    if args.debug or rank == 0:\n{MAKES}",
+        f"    if rank == 0 or args.mode == 'debug' or not args.shared:\n{MAKES}",
+        f"    if not args.debug and rank != 0:\n        pass\n    else:\n{MAKES}",
+    ],
+)
+def test_a_guard_that_lets_rank_zero_through_whatever_the_setting(guard: str) -> None:
+    (found,) = findings_of(RULE, LET_IN.replace("GUARD", guard))
+    assert "does not let the others in, rank 0 alone makes the folder `args.out + '/codes'` here" in found.message
+    assert found.applicability is Applicability.UNSAFE
+
+
+def test_an_exit_that_rank_zero_never_takes() -> None:
+    helper = "def make(args, rank):\n    if not args.debug and rank != 0:\n        return\n    os.makedirs(args.out + '/codes')"
+    source = LET_IN.replace("def main(", f"{helper}\n\n\ndef main(").replace("GUARD", "    make(args, rank)")
+    (found,) = findings_of(RULE, source)
+    assert "`args.debug` does not let the others in" not in found.message and "(in line " in found.message
+
+
+@pytest.mark.parametrize(
+    "guard",
+    [
+        f"    if args.debug or rank == 0:\n{MAKES}\n    if dist.is_initialized():\n        dist.barrier()",
+        f"    if is_missing(args.out) or rank == 0:\n{MAKES}",  # whoever needs it makes it
+        f"    absent = is_missing(args.out)\n    if absent or rank == 0:\n{MAKES}",
+        f"    if args.debug or rank == 0 or rank == 1:\n{MAKES}",
+        f"    if args.debug and rank != 0:\n{MAKES}",
+    ],
+)
+def test_a_guard_that_lets_the_others_through_as_they_need(guard: str) -> None:
+    check_nothing(RULE, LET_IN.replace("GUARD", guard))
+
+
+def test_a_parameter_that_each_caller_gives() -> None:
+    helper = "def folders(out, rank, everywhere=False):\n    if everywhere or rank == 0:\n        os.makedirs(out + '/codes')"
+    source = LET_IN.replace("def main(", f"{helper}\n\n\ndef main(")
+    check_nothing(RULE, source.replace("GUARD", "    folders(args.out, rank, True)"))

@@ -89,9 +89,27 @@ def test_a_script_that_does_not_import_torch() -> None:
 # Nothing to say
 
 
-def test_somebody_destroys() -> None:
-    files = {"train.py": "import torch.distributed as dist\ndef end():\n    dist.destroy_process_group()\n"}
-    check_nothing(RULE, f"{HEAD}def main():\n    dist.init_process_group('nccl')\n{MAIN}", files=files)
+TOOLBOX = "import torch.distributed as dist\n\n\ndef end():\n    dist.destroy_process_group()\n"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        f"{HEAD}def main():\n    dist.init_process_group('nccl')\n    dist.destroy_process_group()\n{MAIN}",
+        f"{HEAD}from toolbox import end\n\ndef main():\n    dist.init_process_group('nccl')\n    end()\n{MAIN}",
+        f"{HEAD}import atexit\nimport toolbox\n\natexit.register(toolbox.end)\n\ndef main():\n"
+        f"    dist.init_process_group('nccl')\n{MAIN}",
+    ],
+)
+def test_the_program_destroys_its_group(source: str) -> None:
+    check_nothing(RULE, source, files={"toolbox.py": TOOLBOX})
+
+
+def test_another_program_destroys_its_own() -> None:
+    other = f"{HEAD}from toolbox import end\n\ndef main():\n    dist.init_process_group('nccl')\n    end()\n{MAIN}"
+    source = f"{HEAD}import toolbox\n\ndef main():\n    dist.init_process_group('nccl')\n    train()\n{MAIN}"
+    files = {"toolbox.py": TOOLBOX, "other.py": other, "end.py": other.replace("    end()", "    dist.destroy_process_group()")}
+    check_transformed(RULE, source, source.replace("    train()\n", f"    train()\n{END}"), files=files)
 
 
 def test_destroyed_only_in_the_tests_is_not_destroyed() -> None:

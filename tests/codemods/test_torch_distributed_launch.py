@@ -199,7 +199,8 @@ def test_what_a_program_puts_in() -> None:
 
 def test_every_place_that_the_command_may_mean_must_be_ready() -> None:
     files = {"train.py": READY, "sub/train.py": "print('rank')\n"}
-    told(f"cd sub\n{LAUNCH} train.py\n", "not seen to take", files)
+    told(f"cd $WHERE\n{LAUNCH} train.py\n", "not seen to take", files)
+    check_nothing(RULE, f"cd sub\n{LAUNCH} train.py\n", path="run.sh", files=files)  # this one has no such option
 
 
 OLD_TORCH: list[dict[str, str]] = [
@@ -281,3 +282,21 @@ def test_what_speaks_for_no_older_torch(files: dict[str, str]) -> None:
 )
 def test_nothing_is_said(source: str, path: str) -> None:
     check_nothing(RULE, source, path=path, files=FILES)
+
+
+def test_a_script_that_a_variable_of_the_job_file_names() -> None:
+    before = f"method='train'\n{LAUNCH} $method.py\n"
+    after = before.replace(LAUNCH, "torchrun --nproc_per_node=2")
+    check_transformed(RULE, before, after, path="run.sh", files=FILES, unsafe=True)
+    (found,) = findings_of(RULE, before, FILES, path="run.sh")
+    assert found.reason == "assumes that `$method.py` stays train.py: others are not made ready"
+    check_nothing(RULE, f"method=$1\n{LAUNCH} $method.py\n", path="run.sh", files=FILES)
+
+
+def test_a_command_means_the_script_of_the_folder_it_runs_in() -> None:
+    other = "print('rank')\n"
+    files = {"train.py": READY, "more/a/train.py": other, "more/b/train.py": other}
+    found = findings_of(RULE, f"{LAUNCH} train.py\n", files, path="scripts/run.sh")
+    assert [f.applicability.value for f in found] == ["safe"]
+    assert not findings_of(RULE, f"{LAUNCH} train.py\n", files, path="more/a/scripts/run.sh")
+    assert not findings_of(RULE, f"cd more/b\n{LAUNCH} train.py\n", files, path="run.sh")

@@ -531,6 +531,20 @@ def test_a_line_beside_lines_that_are_kept_to_rank_zero() -> None:
 
 
 @pytest.mark.parametrize(
+    "set_up", ["basicConfig(level=logging.INFO)", "getLogger().addHandler(HANDLER)\n        logging.basicConfig()"]
+)
+def test_a_logger_that_a_function_sets_up(set_up: str) -> None:
+    functions = f"def create(folder):\n        logging.{set_up}\n\n\n    def start(rank, folder):\n        CALL\n"
+    before = LOGGED.replace("logging.basicConfig(level=logging.INFO)\n", functions)
+    assert findings_of(UnguardedPrint, before.replace("CALL", "create(folder)"))
+    # the others have no handler
+    on_zero = "if rank == 0:\n            create(folder)"
+    check_nothing(UnguardedPrint, before.replace("CALL", on_zero))
+    quiet = "\n        else:\n            logging.getLogger().addHandler(logging.NullHandler())"
+    check_nothing(UnguardedPrint, before.replace("CALL", on_zero + quiet))
+
+
+@pytest.mark.parametrize(
     "level", ["logging.INFO if args.local_rank in (-1, 0) else logging.WARNING", "args.level if is_main_process() else 40"]
 )
 def test_a_level_that_is_set_by_the_rank(level: str) -> None:

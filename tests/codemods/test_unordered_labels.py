@@ -292,3 +292,31 @@ def test_a_stream_that_each_worker_shuffles_for_itself(shuffle: str) -> None:
 )
 def test_streams_that_have_one_order_or_none(source: str) -> None:
     check_nothing(UnorderedLabels, source)
+
+
+EVALUATION = HEAD + """
+class Images(torch.utils.data.Dataset):
+    def __init__(self, folder):
+        self.paths = [os.path.join(folder, name) for name in os.listdir(folder) if name.endswith(".png")]
+
+    def __len__(self):
+        return len(self.paths)
+
+    def __getitem__(self, index):
+        return self.paths[index]
+
+
+@torch.no_grad()
+def main(folder):
+    dist.init_process_group("nccl")
+    images = Images(folder)
+    loader = DataLoader(images, sampler=DistributedSampler(images, shuffle=False), batch_size=8)
+    for batch in loader:
+        print(dist.get_rank(), batch)
+"""
+
+
+def test_files_that_an_evaluation_deals_out() -> None:
+    after = EVALUATION.replace("os.listdir(folder)", "sorted(os.listdir(folder))")
+    check_transformed(UnorderedLabels, EVALUATION, after, unsafe=True)
+    check_nothing(UnorderedLabels, EVALUATION.replace("sampler=DistributedSampler(images, shuffle=False)", "shuffle=False"))

@@ -720,3 +720,76 @@ def test_an_own_entry_beside_reduced_ones() -> None:
 )
 def test_entries_that_are_right_or_do_something_else(source: str) -> None:
     assert not [f for f in findings_of(UnreducedNumber, source) if "is the rank's own, and is shown" in f.message]
+
+
+# A part of a loss beside the whole of all ranks
+
+PARTS = HEAD + """\
+def main(model, data, running=0.0):
+    loader = DataLoader(data, 8, sampler=DistributedSampler(data))
+    rank = dist.get_rank()
+    for step, x in enumerate(loader):
+        part, code_loss = model(x)
+        whole = part + code_loss
+        whole.backward()
+        running += whole_loss(whole).item()
+        {made}
+        dist.all_reduce(shared)
+        if rank == 0:
+            print(f"loss {{shared:.3f}}", step)
+            wandb.log({{"code": code_loss.item()}})
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "found"),
+    [
+        ("shared = code_loss.detach().clone()", True),
+        ("shared = torch.tensor(running / 100)", True),  # summed up from the loss
+        ("shared = torch.isnan(code_loss)", False),  # asks something of it
+        ("shared = torch.tensor(len(x))", False),
+    ],
+)
+def test_a_part_beside_a_tensor_that_is_made_of_a_loss(made: str, *, found: bool) -> None:
+    text = PARTS.format(made=made).replace("import torch\n", "import torch\nimport wandb\n", 1)
+    assert any("`code_loss.item()`" in f.message for f in findings_of(UnreducedNumber, text)) is found
+
+
+OF_THE_LOSS = HEAD + """\
+def loss_of(model, inputs, logger):
+    rec_loss = (inputs - model(inputs)).abs().mean()
+    code_loss = model.codes(inputs).mean()
+    logger.info(f"rec {rec_loss:.4f}")
+    return rec_loss + code_loss
+"""
+TRAINING = """\
+import logging
+import torch
+import torch.distributed as dist
+from losses import loss_of
+from torch.utils.data import DataLoader
+from torch.utils.data.distributed import DistributedSampler
+
+
+def create(rank):
+    if rank == 0:
+        logging.basicConfig(level=logging.INFO)
+    else:
+        logging.getLogger().setLevel(logging.ERROR)
+    return logging.getLogger()
+
+
+def main(model, data):
+    logger = create(dist.get_rank())
+    for x in DataLoader(data, 8, sampler=DistributedSampler(data)):
+        loss = loss_of(model, x, logger)
+        loss.backward()
+        REDUCED
+        logger.info(f"loss {loss:.4f}")
+"""
+
+
+@pytest.mark.parametrize(("reduced", "found"), [("dist.all_reduce(loss)", True), ("pass", False)])
+def test_parts_that_the_file_of_the_loss_shows(reduced: str, *, found: bool) -> None:
+    files = {"train.py": TRAINING.replace("REDUCED", reduced)}
+    assert bool(findings_of(UnreducedNumber, OF_THE_LOSS, files, path="losses.py")) is found

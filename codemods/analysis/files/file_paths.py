@@ -2,7 +2,7 @@
 
 `os.path.join(args.out, "a.pt")`, `Path(args.out) / "a.pt"` and `f"{args.out}/a.pt"` are all `<P:args.out>/a.pt`. The letter
 says what a name is: P a parameter, N a name of the function, S an attribute of self, I a parameter of the constructor behind
-one, G a name of a module, E any other expression.
+one, G a name of a module, E any other expression. `__file__` is the module's own path from the root.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ _SAME = frozenset(
 _SAME_METHODS = frozenset({"resolve", "absolute", "as_posix", "expanduser", "strip"})
 _PLAIN = (ast.Name, ast.Attribute, ast.Subscript, ast.Constant, ast.BinOp, ast.JoinedStr)
 DEEP = 4
+OWN_FILE = "<G:root>/"
 
 
 class Unknown(Exception):
@@ -120,6 +121,8 @@ def _named(module: SourceModule, node: ast.Name | ast.Attribute | ast.Subscript,
         return f"<E:{_opaque(module, node)}>"
     if isinstance(node, ast.Attribute) and node.attr == "parent":
         return _parent(_text(module, node.value, depth))
+    if root.id == "__file__" and root is node:
+        return f"{OWN_FILE}{module.path}"
     if root.id in ("self", "cls"):
         return _attribute(module, node, suffix, depth)
     function = module.function_of(root)

@@ -16,7 +16,8 @@ from codemods.analysis.files.file_calls import CHANGES, Act, FileCall, file_call
 from codemods.analysis.files.file_flow import Step, ranks_in_function, steps_in
 from codemods.analysis.files.file_locks import is_under_lock
 from codemods.analysis.files.file_paths import forms
-from codemods.analysis.files.later_reads import handed_on, of_callers
+from codemods.analysis.files.in_repository import lies_in_repository
+from codemods.analysis.files.later_reads import handed_on, of_callers, of_what_is_returned
 from codemods.analysis.files.let_in_first import may_be_let_in_first
 from codemods.analysis.files.own_paths import callers_of, is_own_path
 from codemods.analysis.files.waits_for_files import waits_for_it
@@ -96,9 +97,12 @@ def _filled(
     everything = list(steps_in(project, module, list(function.body)))
     if by_zero and any(s.act is None for s in everything):
         return None  # it waits for the other ranks, so somebody has thought of them
-    read = next((r for r in (*everything, *_of_readers(project, module, function)) if _reads(made, r)), None)
+    reads = [r for r in (*everything, *_of_readers(project, module, function)) if _reads(made, r)]
+    checks = {id(s.call) for s in steps_in(project, module, [node])}  # whoever finds the file comes past them
+    read = next((r for r in reads if id(r.call) not in checks), None)
     if read is None and not by_zero:
         read = _read_later(project, module, function, node, made, wanted)
+    read = read or next(iter(reads), None)
     if by_zero and read is not None and not _is_left_to_zero(project, module, node, missing, read):
         return None
     if read is not None and not by_zero and any(s.act is None for s in everything):
@@ -106,6 +110,8 @@ def _filled(
         if any(s.act is None for s in behind) or waits_for_it(project, module, function, node, read):
             return None
     if read is None or is_own_path(project, module, asked.path, whole=False) or is_thought_of(project, module, function):
+        return None
+    if lies_in_repository(project, module, asked.path):
         return None
     way = way_of_every_rank(project, module, node, loose=True)
     if way is None or is_made_above_fit(project, way) or is_dead(project, way) or may_be_let_in_first(project, way):
@@ -196,6 +202,8 @@ def _read_later(
     if not any(s.act is Act.WRITES and s.forms >= wanted for s in made):
         return None
     found = handed_on(module, function, node, wanted)
+    if found is not None and isinstance(found.call, ast.Return):
+        found = next(of_what_is_returned(project, module, function), found)
     if found is None:
         found = next((step for said, step in of_callers(project, module, function, made[0]) if _reads(said, step)), None)
     return found

@@ -30,6 +30,20 @@ def handed_on(module: SourceModule, function: FunctionNode, below: ast.If, wante
     return None
 
 
+def of_what_is_returned(project: Project, module: SourceModule, function: FunctionNode) -> Iterator[Step]:
+    """What the callers read by the path that the function gives back: `torch.load(path)` below `path = path_of(name)`."""
+    for site in callers_of(project, module, function):
+        outer, up = site.module.function_of(site.call), site.module.parent(site.call)
+        if isinstance(up, ast.Call) and (read := file_call(site.module, up)) is not None and read.path is site.call:
+            yield Step(read.act, frozenset(), site.module, up)
+        if outer is None or not isinstance(up, ast.Assign) or not isinstance(up.targets[0], ast.Name):
+            continue
+        name = f"<N:{up.targets[0].id}>"
+        for step in steps_in(project, site.module, list(outer.body)):
+            if step.act in (Act.READS, Act.LOADS) and name in step.forms and line_of(step.call) > up.lineno:
+                yield step
+
+
 def _given(module: SourceModule, node: ast.Call | ast.Return) -> list[ast.expr]:
     if isinstance(node, ast.Return):
         given = [node.value] if node.value is not None else []

@@ -20,6 +20,7 @@ from codemods.analysis.files.file_flow import (
     waits_behind,
 )
 from codemods.analysis.files.file_paths import forms, names_in, outside
+from codemods.analysis.guards.leaders import leader
 from codemods.analysis.guards.leading_calls import is_all_of, leading_to
 from codemods.analysis.ranks.collectives import trainer_of
 from codemods.analysis.ranks.in_turn import in_turn
@@ -113,14 +114,14 @@ def _places(project: Project, module: SourceModule) -> _Places:
         statement = _anchor(module, guard)
         whole = function if guard.kind in ("exit", "decorator") or is_all_of(function, statement) else None
         if statement is not None:
-            found.setdefault((statement, whole), (guard.ranks, []))[1].extend(writes)
+            found.setdefault((statement, whole), (leader(project, module, guard) or guard.ranks, []))[1].extend(writes)
     return found
 
 
 def _outermost(project: Project, module: SourceModule, call: ast.Call) -> Guard | None:
-    """The outermost rank test round a call, if rank 0 alone passes all of them."""
+    """The outermost rank test round a call, if rank 0 alone is sure to pass all of them."""
     guards = [g for g in guards_over(module, call, project=project) if g.ranks.some]
-    if not guards or any(g.ranks not in (Ranks.ZERO, Ranks.LOCAL_ZERO) for g in guards) or in_turn(project, module, call):
+    if not guards or any(leader(project, module, g) is None for g in guards) or in_turn(project, module, call):
         return None
     return guards[-1]
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
-from posixpath import basename, dirname, join, normpath
+from posixpath import basename, dirname, join
 
+from codemods.analysis.job_files.named_files import named_file
 from codemods.findings import Span
 from codemods.late_pattern import late
 from codemods.passages import Passage, WordList, passages, word_lists
@@ -65,6 +65,11 @@ class CommandLine:
     launcher_flags: tuple[Flag, ...]
     flags: tuple[Flag, ...]
 
+    @property
+    def above(self) -> str:
+        """The text before it, which may change the folder."""
+        return self.source.text[: self.words[0].start] if isinstance(self.source, Passage) else ""
+
     def span(self, start: int, end: int) -> Span:
         """Where a stretch of it stands in the file, by the places of its words."""
         return self.source.span(start, end) if isinstance(self.source, Passage) else self.file.span_between(start, end)
@@ -100,24 +105,7 @@ def script_of(project: Project, command: CommandLine) -> str | None:
         return (
             resolved.path.removesuffix("__init__.py") + "__main__.py" if resolved.path.endswith("__init__.py") else resolved.path
         )
-    plain = re.sub(r"^(?:\$\{?\w+\}?/)+", "", target)
-    if "$" in plain or not plain:
-        return None
-    for folder in _folders(command.file.path):
-        path = normpath(join(folder, plain))
-        if path in project.files:
-            return path
-    named = [p for p in project.python_files if p == plain or p.endswith("/" + plain.removeprefix("./"))]
-    return named[0] if len(named) == 1 else None
-
-
-def _folders(path: str) -> Iterator[str]:
-    """The root, from which jobs are mostly started, the file's own folder, and those between."""
-    yield ""
-    folder = dirname(path)
-    while folder:
-        yield folder
-        folder = dirname(folder)
+    return named_file(project, command.file.path, target, command.above)
 
 
 def is_python(name: str) -> bool:
@@ -132,14 +120,14 @@ def launcher_of_module(module: str) -> str:
 
 def _started(file: TextFile, source: Passage | WordList, words: Sequence[Word]) -> CommandLine | None:
     for i, word in enumerate(words):
-        name = word.raw if word.value is None else word.value
+        name = word.text
         if basename(name) in TALKERS:
             return None
         if is_python(name):
             return _by_python(file, source, words, i)
         if basename(name).lstrip("@-") in _LAUNCHERS and len(words) > i + 1:
             launcher = basename(name).lstrip("@-")
-            if launcher == "accelerate" and words[i + 1].value != "launch":
+            if launcher == "accelerate" and words[i + 1].text != "launch":
                 return None
             return _by_launcher(file, source, words, i + (2 if launcher == "accelerate" else 1), launcher)
     return None
@@ -147,10 +135,9 @@ def _started(file: TextFile, source: Passage | WordList, words: Sequence[Word]) 
 
 def _by_python(file: TextFile, source: Passage | WordList, words: Sequence[Word], at: int) -> CommandLine | None:
     for i in range(at + 1, len(words)):
-        text = words[i].value if words[i].value is not None else words[i].raw
-        assert text is not None
+        text = words[i].text
         if text == "-m" and i + 1 < len(words):
-            module = words[i + 1].value or ""
+            module = words[i + 1].text
             if module in LAUNCHER_MODULES:
                 return _by_launcher(file, source, words, i + 2, launcher_of_module(module))
             return _line(file, source, words, "", i + 1, i + 2, module=True)
@@ -164,11 +151,10 @@ def _by_python(file: TextFile, source: Passage | WordList, words: Sequence[Word]
 def _by_launcher(file: TextFile, source: Passage | WordList, words: Sequence[Word], at: int, launcher: str) -> CommandLine | None:
     module = False
     for i in range(at, len(words)):
-        text = words[i].value if words[i].value is not None else words[i].raw
-        assert text is not None
+        text = words[i].text
         if text in ("-m", "--module"):
             module = True
-        elif text.endswith(".py") or (module and words[i - 1].value in ("-m", "--module")):
+        elif text.endswith(".py") or (module and words[i - 1].text in ("-m", "--module")):
             return _line(file, source, words, launcher, i, i + 1, module=module, first=at)
     return None
 
@@ -184,9 +170,8 @@ def _line(
     module: bool = False,
     first: int = 0,
 ) -> CommandLine:
-    written = words[target].value if words[target].value is not None else words[target].raw.strip("\"'")
     launched = tuple(_flags(words[first:target])) if launcher else ()
-    return CommandLine(file, source, launcher, written or "", module, tuple(words), launched, tuple(_flags(words[rest:])))
+    return CommandLine(file, source, launcher, words[target].text, module, tuple(words), launched, tuple(_flags(words[rest:])))
 
 
 def _flags(words: Sequence[Word]) -> Iterator[Flag]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from posixpath import basename, dirname
+from posixpath import basename, dirname, join
 
+from codemods.analysis.job_files.named_files import named_file
 from codemods.analysis.job_files.one_process import is_job_of_one, starts_one
+from codemods.analysis.job_files.script_texts import script_text
 from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.record import record, replace
@@ -38,6 +40,7 @@ class Start:
 
     flags: as Python has them; more: the command may hold others. launched: by a launcher, be it as one process. path: the file of
     the project that is surely meant, "" where the name alone is known. pinned: the command leaves it one process, or one GPU.
+    written: the script with the folders that the command names, "" of a module.
     """
 
     script: str
@@ -47,6 +50,7 @@ class Start:
     launched: bool = False
     path: str = ""
     pinned: bool = False
+    written: str = ""
 
 
 def starts(project: Project) -> tuple[Start, ...]:
@@ -60,7 +64,7 @@ def _starts(project: Project) -> Iterator[Start]:
         data = project.read(path) or b""
         if len(data) > _LONGEST:
             continue  # a list of something, or a log
-        text = data.decode("utf-8", "replace").replace("\r\n", "\n")
+        text = script_text(project, path)
         alone = is_job_of_one(text)
         shared = _OF_THE_JOB.search(text) is not None and not alone
         lines = _JOINED.sub(" ", text).split("\n")
@@ -68,14 +72,15 @@ def _starts(project: Project) -> Iterator[Start]:
             for start in _in_line(line, lines[i + 1 : i + 3], shared=shared):
                 pinned = (start.launched or not start.several) and starts_one(project, line, alone=alone)
                 several = start.several and not pinned
-                yield replace(start, several=several, path=_file(project, path, start), pinned=pinned)
+                place = _file(project, path, start, lines[:i]) if path.endswith(SHELL_KINDS) else ""
+                yield replace(start, several=several, path=place, pinned=pinned)
 
 
-def _file(project: Project, text: str, start: Start) -> str:
-    """The script where it lies beside the job file that names it."""
-    if not text.endswith(SHELL_KINDS):
-        return ""
-    beside = f"{dirname(text)}/{start.script}".lstrip("/")
+def _file(project: Project, job: str, start: Start, above: list[str]) -> str:
+    """The script that a command of a job file means, "" where that is not to be told."""
+    if start.written:
+        return named_file(project, job, start.written, "\n".join(above)) or ""
+    beside = join(dirname(job), start.script)
     return beside if start.script and beside in project.files else ""
 
 
@@ -112,12 +117,13 @@ def _in_line(line: str, following: list[str], *, shared: bool) -> Iterator[Start
 
 
 def _start(script: str, rest: str, *, several: bool, launched: bool = True) -> Start:
-    name = script.strip(" \"'()")
+    name = written = script.strip(" \"'()")
     if name.startswith("-m"):
-        name = f"{name.split()[-1].rpartition('.')[2]}.py"
+        name, written = f"{name.split()[-1].rpartition('.')[2]}.py", ""
     name = basename(name)
     flags = frozenset(flag.replace("-", "_") for flag in _FLAG.findall(rest))
-    return Start("" if "$" in name or name == ".py" else name, several, flags, _MORE_FLAGS.search(rest) is not None, launched)
+    known = "" if "$" in name or name == ".py" else name
+    return Start(known, several, flags, _MORE_FLAGS.search(rest) is not None, launched, written=written if known else "")
 
 
 def other_starts(project: Project, script: str) -> bool:

@@ -7,10 +7,11 @@ the first end of a task by `--wait`. `torch.distributed.launch` waits for its ch
 
 from __future__ import annotations
 
-import posixpath
 from collections.abc import Iterator
 
+from codemods.analysis.job_files.named_files import named_file
 from codemods.analysis.job_files.said_torch import said_torch
+from codemods.analysis.job_files.script_texts import script_text
 from codemods.findings import Evidence
 from codemods.late_pattern import late
 from codemods.project import Project
@@ -57,7 +58,7 @@ def _commands(project: Project) -> Iterator[LastingStart]:
         data = project.read(path) or b""
         if len(data) > _LONGEST:
             continue  # a list of something, or a log
-        text = data.decode("utf-8", "replace").replace("\r\n", "\n")
+        text = script_text(project, path)
         number = 1
         for line in _JOINED.sub(" \0", text).split("\n"):
             at = number
@@ -113,17 +114,10 @@ def _old_torch(project: Project, script: str) -> str | None:
     said = said_torch(project, module) if module is not None else None
     if said is None or not said.surely_below(_POLLS_SINCE):
         return None
-    return next((".".join(map(str, low)) for (low, _), _ in said.ranges if low is not None), "below 1.8")
+    return next((".".join(map(str, low)) for s in said.ranges if (low := s.range[0]) is not None), "below 1.8")
 
 
 def _found(project: Project, path: str, name: str, *, module: bool) -> str | None:
-    """The project's file that a command names: beside the text, from the root, or the only one of that name."""
-    names = [f"{name.replace('.', '/')}.py", f"{name.replace('.', '/')}/__main__.py"] if module else [posixpath.normpath(name)]
-    for wanted in names:
-        for place in (posixpath.normpath(posixpath.join(posixpath.dirname(path), wanted)), wanted):
-            if place in project.python_files:
-                return place
-        ends = [p for p in project.python_files if p.endswith(f"/{wanted.removeprefix('../')}")]
-        if len(ends) == 1:
-            return ends[0]
-    return None
+    """The project's file that a command names."""
+    names = [f"{name.replace('.', '/')}.py", f"{name.replace('.', '/')}/__main__.py"] if module else [name]
+    return next((found for wanted in names if (found := named_file(project, path, wanted)) is not None), None)

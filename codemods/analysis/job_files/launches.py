@@ -56,12 +56,12 @@ def _launch(file: TextFile, passage: Passage, words: Sequence[Word]) -> Launch |
     launcher, at = begun
     options: list[tuple[str, Word, Word | None]] = []
     rest = at
-    while rest < len(words) and _text(words[rest]).startswith("-"):
+    while rest < len(words) and words[rest].text.startswith("-"):
         word = words[rest]
-        name, equals, _ = _text(word).partition("=")
+        name, equals, _ = word.text.partition("=")
         name = name.lstrip("-").replace("-", "_")
         rest += 1
-        if equals or name in SWITCHES[launcher] or rest >= len(words) or _text(words[rest]).startswith("-"):
+        if equals or name in SWITCHES[launcher] or rest >= len(words) or words[rest].text.startswith("-"):
             options.append((name, word, None))
             continue
         options.append((name, word, words[rest]))
@@ -72,23 +72,19 @@ def _launch(file: TextFile, passage: Passage, words: Sequence[Word]) -> Launch |
 def _begin(words: Sequence[Word]) -> tuple[str, int] | None:
     """(the launcher, the index of the first word that is handed to it)."""
     for i, word in enumerate(words):
-        name = _text(word)
+        name = word.text
         if basename(name) in TALKERS:
             return None
         if is_python(name):
-            module = next((k for k in range(i + 1, len(words)) if _text(words[k]) == "-m"), None)
-            named = _text(words[module + 1]) if module is not None and module + 1 < len(words) else ""
+            module = next((k for k in range(i + 1, len(words)) if words[k].text == "-m"), None)
+            named = words[module + 1].text if module is not None and module + 1 < len(words) else ""
             if module is None or named not in LAUNCHER_MODULES:
                 return None
-            script = any(not _text(w).startswith("-") for w in words[i + 1 : module])
+            script = any(not w.text.startswith("-") for w in words[i + 1 : module])
             return None if script else (launcher_of_module(named), module + 2)
         launcher = basename(name).lstrip("@-")
         if launcher in _LAUNCHERS and len(words) > i + 1:
             if launcher != "accelerate":
                 return launcher, i + 1
-            return (launcher, i + 2) if _text(words[i + 1]) == "launch" else None
+            return (launcher, i + 2) if words[i + 1].text == "launch" else None
     return None
-
-
-def _text(word: Word) -> str:
-    return word.raw if word.value is None else word.value

@@ -43,6 +43,11 @@ class OldCommand:
     strange: str
 
     @property
+    def above(self) -> str:
+        """The text before it, which may change the folder."""
+        return self.source.text[: self.words[0].start] if isinstance(self.source, Passage) else ""
+
+    @property
     def span(self) -> Span:
         """From the interpreter to the launcher."""
         return self._between(self.words[self.python].start, self.words[self.module].end)
@@ -102,15 +107,15 @@ def _item(file: SourceModule, item: ast.expr, at: int) -> Word:
 def _read(file: SourceModule, source: Passage | WordList | ast.List, words: Sequence[Word]) -> Iterator[OldCommand]:
     module = next((i for i, w in enumerate(words) if w.value == LAUNCHER and i and words[i - 1].value == "-m"), None)
     python = next((i for i in range(module or 0) if _is_interpreter(words[i], source)), None)
-    if module is None or python is None or any(basename(_text(w)) in TALKERS for w in words[:python]):
+    if module is None or python is None or any(basename(w.text) in TALKERS for w in words[:python]):
         return
-    if any(not _text(w).startswith("-") for w in words[python + 1 : module - 1]):
+    if any(not w.text.startswith("-") for w in words[python + 1 : module - 1]):
         return  # another program stands between them
     yield _command(file, source, tuple(words), python, module)
 
 
 def _is_interpreter(word: Word, source: Passage | WordList | ast.List) -> bool:
-    return is_python(_text(word)) or (isinstance(source, ast.List) and word.value is None and "executable" in word.raw)
+    return is_python(word.text) or (isinstance(source, ast.List) and word.value is None and "executable" in word.raw)
 
 
 def _command(
@@ -119,7 +124,7 @@ def _command(
     at, use_env, strange, by_module = module + 1, [], "", False
     script: Word | None = None
     while at < len(words) and script is None:
-        word, text = words[at], _text(words[at])
+        word, text = words[at], words[at].text
         name, equals, _ = text.lstrip("-").partition("=")
         name = name.replace("-", "_")
         at += 1
@@ -146,7 +151,7 @@ def _hidden(file: SourceModule, word: Word) -> str | None:
     if not isinstance(file, TextFile):
         return f"what `{word.raw}` stands for is not shown" if word.value is None and word.raw.startswith("*") else None
     variable = _VARIABLE.match(word.raw)
-    if variable is None or word.value is not None:
+    if variable is None or word.value is not None or word.settled is not None:
         return None
     given = re.search(rf"(?m)^[ \t]*(?:export[ \t]+)?{re.escape(variable[1])}=[ \t]*[(\"']?[ \t\\\r\n]*(-?)", file.text)
     if given is None:
@@ -154,10 +159,6 @@ def _hidden(file: SourceModule, word: Word) -> str | None:
     if not given[1]:
         return None
     return f"`--use_env` may stand in {word.raw}" if _TAKEN_ELSEWHERE.search(file.text) else ""
-
-
-def _text(word: Word) -> str:
-    return word.raw if word.value is None else word.value
 
 
 def _in_a_text(command: OldCommand, passage: Passage) -> list[Edit]:

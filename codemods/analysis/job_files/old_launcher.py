@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import posixpath
 from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_file
+from codemods.analysis.job_files.named_files import named_file
+from codemods.analysis.job_files.script_texts import script_text
 from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.record import record
@@ -19,45 +20,32 @@ _SCRIPT = late(r"(?<![\w=/.-])(?:\./|(\$\{?\w+\}?/))?([\w.-]+(?:/[\w.-]+)*\.py)\
 
 @record
 class Start:
-    """A command that starts a script with the launcher: where it stands, and the script as it is written there.
-
-    somewhere: a variable stands for the folder of the script.
-    """
+    """A command that starts a script with the launcher: where it stands, the script as it is written there, and the file of the
+    repository that is meant, None where that is not to be told."""
 
     path: str
     line: int
     script: str
-    somewhere: bool = False
+    file: str | None
 
 
 def started_with_launcher(project: Project, module: SourceModule) -> Start | None:
     """The command that starts the file with `torch.distributed.launch` and has it hand over the local rank as an option."""
     for start in _starts(project):
-        if start.somewhere and not _is_the_only_one(project, start.script):
-            continue
-        beside = posixpath.normpath(posixpath.join(posixpath.dirname(start.path), start.script))
-        if module.path == beside:
-            return start
-        elsewhere = module.path == start.script or module.path.endswith(f"/{start.script}")
-        if elsewhere and project.read(beside) is None:
+        if module.path == start.file:
             return start
     return _through_its_importer(project, module) or _by_a_program(project, module)
-
-
-def _is_the_only_one(project: Project, script: str) -> bool:
-    """True where one file of the repository has the name."""
-    return sum(p == script or p.endswith(f"/{script}") for p in project.python_files) == 1
 
 
 def _starts(project: Project) -> tuple[Start, ...]:
     def build() -> tuple[Start, ...]:
         paths = project.files_containing(_LAUNCHER, kinds=STARTS_IN)
-        return tuple(s for p in paths for s in _commands(p, (project.read(p) or b"").decode("utf-8", "replace")))
+        return tuple(s for p in paths for s in _commands(project, p, script_text(project, p)))
 
     return project.keep(("starts with torch.distributed.launch",), build)
 
 
-def _commands(path: str, text: str) -> Iterator[Start]:
+def _commands(project: Project, path: str, text: str) -> Iterator[Start]:
     lines = text.split("\n")
     for i, line in enumerate(lines):
         if "-m torch.distributed.launch" not in line:
@@ -70,18 +58,18 @@ def _commands(path: str, text: str) -> Iterator[Start]:
         given = whole.partition("-m torch.distributed.launch")[2]
         script = _SCRIPT.search(given)
         if script and "--use_env" not in given and "--use-env" not in given:
-            yield Start(path, i + 1, script[2], somewhere=bool(script[1]))
+            above = "\n".join([*lines[:i], line.partition("python")[0]])
+            yield Start(path, i + 1, script[2], named_file(project, path, script[0], above))
 
 
 def _through_its_importer(project: Project, module: SourceModule) -> Start | None:
     """The command of a script that imports the file: its options are those of the script."""
     for start in _starts(project):
-        for path in (posixpath.normpath(posixpath.join(posixpath.dirname(start.path), start.script)), start.script):
-            script = project.module(path) if project.read(path) is not None else None
-            if script is None or script.holds(b"add_argument"):
-                continue  # it has options of its own
-            if any(_is_of(module.path, name) for name in script.imported_modules):
-                return start
+        script = project.module(start.file) if start.file is not None else None
+        if script is None or script.holds(b"add_argument"):
+            continue  # it has options of its own
+        if any(_is_of(module.path, name) for name in script.imported_modules):
+            return start
     return None
 
 
@@ -98,5 +86,5 @@ def _by_a_program(project: Project, module: SourceModule) -> Start | None:
             continue
         if any(_is_of(path, imported) for imported in module.imported_modules):
             line = data[: data.index(_LAUNCHER)].count(b"\n") + 1
-            return Start(path, line, module.path)
+            return Start(path, line, module.path, module.path)
     return None

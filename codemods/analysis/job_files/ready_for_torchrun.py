@@ -13,6 +13,7 @@ from posixpath import dirname, join, normpath
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.frameworks import transformers_pin
 from codemods.analysis.job_files.local_rank_option import PASSED, SPELLINGS, from_environment, local_rank_options, options_of
+from codemods.analysis.job_files.named_files import named_file
 from codemods.analysis.job_files.old_commands import OldCommand
 from codemods.analysis.loading.same_program import whole_program
 from codemods.findings import Applicability, Edit, Evidence, lowest
@@ -23,7 +24,6 @@ from codemods.source import SourceModule
 
 _OWN_FOLDER = late(r"[\"']?(?:\$\(dirname [^)]*\)|`dirname [^`]*`)[\"']?/")
 _ANY_FOLDER = late(r"^(?:[\"']?\$\{?\w+\}?[\"']?/)+")
-_CHANGES_FOLDER = late(r"(?m)(?:^|[;&|])[ \t]*(?:cd|pushd)[ \t]")
 _ENVIRONMENT = (b"LOCAL_RANK",)
 _SPAWNS = late(rb"\b(?:mp|multiprocessing)\.spawn\(")
 _HANDLED_SINCE = (4, 2)  # transformers: TrainingArguments takes LOCAL_RANK
@@ -65,20 +65,20 @@ def scripts_of(project: Project, command: OldCommand) -> tuple[str, ...]:
         return ()
     if word.raw in ("__file__", "sys.argv[0]"):
         return (path,)
+    written = word.text
     if command.by_module:
-        resolved = project.resolve(word.value or "", "run.py") or project.resolve(word.value or "", path)
+        resolved = project.resolve(written, "run.py") or project.resolve(written, path)
         return (resolved.path,) if resolved is not None and not resolved.rest else ()
-    written = word.raw.strip("\"'") if word.value is None else word.value
     if own := _OWN_FOLDER.match(word.raw):
         beside = normpath(join(dirname(path), word.raw[own.end() :].strip("\"'")))
         return (beside,) if beside in project.files else ()
     plain = _ANY_FOLDER.sub("", written).removeprefix("./")
     if not plain.endswith(".py") or "$" in plain:
         return ()
-    moved = plain != written.removeprefix("./") or _CHANGES_FOLDER.search(command.file.text) is not None
-    here = [] if moved else [p for p in (normpath(join(folder, plain)) for folder in _folders(path)) if p in project.files]
+    if (found := named_file(project, path, written, command.above)) is not None:
+        return (found,)
     end = "/" + normpath(plain).lstrip("./")
-    return tuple(dict.fromkeys(here)) or tuple(p for p in project.python_files if f"/{p}".endswith(end))
+    return tuple(p for p in project.python_files if f"/{p}".endswith(end))
 
 
 def _folders(path: str) -> Iterator[str]:

@@ -38,23 +38,32 @@ _HISTORY = ("change", "history", "release", "news")
 
 
 @record
-class SaidTorch:
-    """The versions that are named, each as a range with the file that names it; none where nothing is said."""
+class Said:
+    """A range of versions, and where it is named."""
 
-    ranges: tuple[tuple[Range, str], ...]
+    range: Range
+    path: str
+    line: int
+
+
+@record
+class SaidTorch:
+    """The versions that are named; none where nothing is said."""
+
+    ranges: tuple[Said, ...]
 
     def surely_below(self, version: Version) -> bool:
         """True where an older one is named, and no newer one is or may be: an upper bound alone speaks for none."""
-        return bool(self.names_below(version)) and all(r[0] is None or _is_below(r, version) for r, _ in self.ranges)
+        return bool(self.names_below(version)) and all(s.range[0] is None or _is_below(s.range, version) for s in self.ranges)
 
     def names_below(self, version: Version) -> str:
         """The file that names an older one and nothing else, "" where none does."""
-        return next((path for r, path in self.ranges if _is_below(r, version)), "")
+        return next((s.path for s in self.ranges if _is_below(s.range, version)), "")
 
     def allows_below(self, version: Version) -> str:
         """The file that names or allows an older one, "" where none does."""
         wanted = padded(version)
-        allows = (path for (low, _), path in self.ranges if low is not None and low < wanted)
+        allows = (s.path for s in self.ranges if s.range[0] is not None and s.range[0] < wanted)
         return self.names_below(version) or next(allows, "")
 
 
@@ -64,14 +73,14 @@ def said_torch(project: Project, file: SourceModule, *, elsewhere: bool = True) 
     elsewhere: the texts of other folders (a library that is carried along) count where those around the file say nothing.
     """
     pin = pin_of_job(project, file, "torch") if isinstance(file, TextFile) else torch_pin(project, near=file.path)
-    pinned: tuple[tuple[Range, str], ...] = ()
+    pinned: tuple[Said, ...] = ()
     if pin is not None and (pin.minimum or pin.below) and not documents(pin.path):
-        pinned = (((pin.minimum, pin.below), pin.path),)
+        pinned = (Said((pin.minimum, pin.below), pin.path, pin.line),)
         if pin.below is not None and pin.minimum is not None:
             return SaidTorch(pinned)
     texts = project.keep(("said torch", dirname(file.path)), lambda: _of_texts(project, file.path))
-    texts = texts if elsewhere else tuple(t for t in texts if _is_around(t[1], file.path))
-    return SaidTorch((*pinned, *(t for t in texts if not any(_are_apart(t[0], r) for r, _ in pinned))))
+    texts = texts if elsewhere else tuple(t for t in texts if _is_around(t.path, file.path))
+    return SaidTorch((*pinned, *(t for t in texts if not any(_are_apart(t.range, p.range) for p in pinned))))
 
 
 def _are_apart(one: Range, other: Range) -> bool:
@@ -82,10 +91,10 @@ def _is_below(allowed: Range, version: Version) -> bool:
     return allowed[1] is not None and allowed[1] <= padded(version)
 
 
-def _of_texts(project: Project, near: str) -> tuple[tuple[Range, str], ...]:
+def _of_texts(project: Project, near: str) -> tuple[Said, ...]:
     """What the texts of the folders around a file say; of all texts where those say nothing."""
     said = project.keep("texts that name a torch", lambda: tuple(_all(project)))
-    around = tuple((r, path) for r, path in said if _is_around(path, near))
+    around = tuple(s for s in said if _is_around(s.path, near))
     return around or said
 
 
@@ -96,7 +105,7 @@ def _is_around(path: str, near: str) -> bool:
     return not folder or near.startswith(f"{folder}/")
 
 
-def _all(project: Project) -> Iterator[tuple[Range, str]]:
+def _all(project: Project) -> Iterator[Said]:
     named = {p for word in (b"orch", b"cudatoolkit") for p in project.files_containing(word, kinds=_TEXTS)}
     for path in sorted(named):
         data = project.read(path) or b""
@@ -104,13 +113,14 @@ def _all(project: Project) -> Iterator[tuple[Range, str]]:
             continue
         text = data.decode("utf-8", "replace")
         for found in _STATED.finditer(text):
-            yield _range(found, text[max(0, found.start() - 30) : found.start()]), path
+            before = text[: found.start()]
+            yield Said(_range(found, before[-30:]), path, before.count("\n") + 1)
         for found in _CUDA.finditer(text):
             wheel = found["wheel"] or ""
             cuda = found["toolkit"] or f"{wheel[:-1]}.{wheel[-1]}"
             ended = _ENDED.get("9" if cuda.startswith("9.") else cuda)
             if ended is not None:
-                yield (None, ended), path
+                yield Said((None, ended), path, text[: found.start()].count("\n") + 1)
 
 
 def _says_what_is_installed(path: str) -> bool:

@@ -19,9 +19,9 @@ _OFF = (b"use_distributed_sampler", b"replace_sampler_ddp")
 
 
 def dealt_out(project: Project, module: SourceModule) -> Iterator[tuple[ClassSite, Loader]]:
-    """The data sets of this file behind a DistributedSampler that a training goes through."""
+    """The data sets of this file behind a DistributedSampler that a training goes through, or an evaluation."""
     seen: set[int] = set()
-    for deal in deals(project, module.path):
+    for deal in (*deals(project, module.path), *_of_all_loaders(project)):
         if deal.site.module is module and not deal.by_lightning and id(deal.site.node) not in seen:
             seen.add(id(deal.site.node))
             yield deal.site, deal.loader
@@ -57,6 +57,23 @@ def _deals(project: Project, path: str) -> Iterator[Deal]:
             for made in origins(project, loader.module, loader.dataset):
                 if (site := made_class(project, made)) is not None:
                     yield Deal(site, loader, made)
+
+
+def _of_all_loaders(project: Project) -> tuple[Deal, ...]:
+    """The data sets of every loader that is written with a DistributedSampler, whoever goes through it: an evaluation, say."""
+    return project.memo("deals of all loaders", lambda: tuple(_find_of_all_loaders(project)))
+
+
+def _find_of_all_loaders(project: Project) -> Iterator[Deal]:
+    for path in project.files_containing(b"DistributedSampler("):
+        module = None if is_test_file(path) else project.module(path)
+        for call in module.calls_named("DataLoader") if module is not None else ():
+            loader = loader_of(Origin(module, call)) if module is not None else None
+            if loader is None or loader.dataset is None or loader.hides:
+                continue
+            if any(is_distributed_sampler(project, s) for s in samplers_of(project, loader)):
+                found = ((made_class(project, o), o) for o in origins(project, loader.module, loader.dataset))
+                yield from (Deal(site, loader, made) for site, made in found if site is not None)
 
 
 def _of_lightning(project: Project) -> tuple[Deal, ...]:

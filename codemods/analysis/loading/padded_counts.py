@@ -84,18 +84,26 @@ def _files(project: Project) -> list[str]:
 
 
 def _in_file(project: Project, module: SourceModule) -> Iterator[PaddedCount]:
-    for function in module.functions:
-        loops = [n for n in walk_scope(function) if isinstance(n, ast.For)]
+    scopes: list[FunctionNode | ast.Module] = [*module.functions, module.tree]
+    for scope in scopes:
+        loops = [n for n in walk_scope(scope) if isinstance(n, ast.For)]
         loops = [n for n in loops if _reads_batches(n) and (not trains(n) or _trains_in_one_mode(module, n))]
-        if not loops or not (evaluates(module, function) or any(map(trains, loops))):
+        if not loops or not (evaluates(module, scope) or any(map(trains, loops))):
             continue
         for loop in loops:
             samplers = list(_samplers(project, module, loop, ordered=trains(loop)))
-            joined = _joined(project, FunctionSite(module, function), 0, after=loop.lineno) if samplers else None
-            if joined is None or _APART.search(module.text_of(function)):
+            joined = _joined(project, module, scope, 0, after=loop.lineno) if samplers else None
+            if joined is None or _APART.search(_text(module, scope)):
                 continue
             for where, call in samplers:
                 yield PaddedCount(where, call, module, loop, joined.module, joined.call)
+
+
+def _text(module: SourceModule, scope: FunctionNode | ast.Module) -> str:
+    if not isinstance(scope, ast.Module):
+        return module.text_of(scope)
+    own = (s for s in scope.body if not isinstance(s, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)))
+    return "\n".join(module.text_of(s) for s in own)
 
 
 def _reads_batches(loop: ast.For) -> bool:
@@ -122,13 +130,28 @@ def _is_under_a_mode(module: SourceModule, node: ast.AST, loop: ast.For) -> bool
     return False
 
 
-def evaluates(module: SourceModule, function: FunctionNode) -> bool:
-    owner = module.parent(function)
-    if _EVALUATES.search(function.name.lower()) or (isinstance(owner, ast.ClassDef) and "eval" in owner.name.lower()):
+def evaluates(module: SourceModule, scope: FunctionNode | ast.Module) -> bool:
+    """True by the name of a function or class, and where gradients are switched off in it, or by the file for good."""
+    decorators: list[ast.expr] = []
+    if not isinstance(scope, ast.Module):
+        owner = module.parent(scope)
+        if _EVALUATES.search(scope.name.lower()) or (isinstance(owner, ast.ClassDef) and "eval" in owner.name.lower()):
+            return True
+        decorators = scope.decorator_list
+    if _switches_gradients_off(module, scope):
         return True
-    blocks = [n for n in walk_scope(function) if isinstance(n, ast.With)]
-    quiet = [*function.decorator_list, *(i.context_expr for block in blocks for i in block.items)]
+    blocks = [n for n in walk_scope(scope) if isinstance(n, ast.With)]
+    quiet = [*decorators, *(i.context_expr for block in blocks for i in block.items)]
     return any(last(dotted(q.func if isinstance(q, ast.Call) else q)) in ("no_grad", "inference_mode") for q in quiet)
+
+
+def _switches_gradients_off(module: SourceModule, scope: FunctionNode | ast.Module) -> bool:
+    """True for the statement `torch.set_grad_enabled(False)` in the scope, or at the top of the file."""
+    for call in module.calls_named("set_grad_enabled"):
+        here = module.function_of(call) in (None, scope) and isinstance(module.parent(call), ast.Expr)
+        if here and call.args and isinstance(call.args[0], ast.Constant) and call.args[0].value is False:
+            return True
+    return False
 
 
 def _samplers(
@@ -171,23 +194,24 @@ def _given_to_object(project: Project, module: SourceModule, name: ast.Name) -> 
                 yield module, given
 
 
-def _joined(project: Project, site: FunctionSite, depth: int, after: int = 0) -> _Joined | None:
-    """The first call in the function, or in those that it calls, that joins counts of the ranks."""
-    calls = [n for n in walk_scope(site.node) if isinstance(n, ast.Call) and n.lineno >= after]
+def _joined(project: Project, module: SourceModule, scope: ast.AST, depth: int, after: int = 0) -> _Joined | None:
+    """The first call in a function or script, or in what it calls, that joins counts of the ranks."""
+    calls = [n for n in walk_scope(scope) if isinstance(n, ast.Call) and n.lineno >= after]
     for call in calls:
-        if _joins(site.module, call) or _computes(project, site.module, call):
-            return _Joined(site.module, call)
+        if _joins(module, call) or _computes(project, module, call):
+            return _Joined(module, call)
     for call in calls if depth < _DEPTH else ():
-        inner = _called(project, site.module, call)
-        if inner is not None and _averages_scores(site.module, call, inner):
-            return _Joined(site.module, call)
+        inner = _called(project, module, call)
+        if inner is not None and _averages_scores(module, call, inner):
+            return _Joined(module, call)
         if inner is None or _AVERAGES.search(inner.node.name.lower()):
             continue
         if _collects_and_cuts(project, inner):
             return None  # what it counts is put together elsewhere, too, but those who cut know of the padding
-        if inner.node is not site.node and not _APART.search(inner.module.text_of(inner.node)):
-            if (found := _joined(project, inner, depth + 1)) is not None and not _NO_COUNT.search(_arguments(site.module, call)):
-                return _Joined(site.module, call) if depth == 0 else found
+        if inner.node is not scope and not _APART.search(inner.module.text_of(inner.node)):
+            found = _joined(project, inner.module, inner.node, depth + 1)
+            if found is not None and not _NO_COUNT.search(_arguments(module, call)):
+                return _Joined(module, call) if depth == 0 else found
     return None
 
 

@@ -11,8 +11,9 @@ from __future__ import annotations
 import ast
 import re
 
+from codemods.analysis.bindings import bindings_of
 from codemods.analysis.loading.same_program import reached
-from codemods.analysis.logged.reductions import reduction_in
+from codemods.analysis.logged.reductions import reduction_of_program
 from codemods.analysis.names import dotted, last
 from codemods.analysis.variance.analysis import variance
 from codemods.analysis.variance.number_roles import Role, state_of
@@ -26,6 +27,9 @@ from codemods.record import record
 from codemods.source import SourceModule, walk, walk_scope
 
 _EVALUATED = late(r"(?<![a-z])(val|valid|validat\w*|eval\w*|test|dev)(?![a-z])", re.I)
+_MADE_OF = 2  # a tensor of what was summed up from losses
+_LOOKED_AT = 6
+_QUESTIONS = late(r"^is|^any$|^all$|^len$|size$|shape$|count|numel")
 _LATEST = late(r"\[-\d+:\]")  # of the last ten steps: no number of an epoch
 
 
@@ -54,7 +58,7 @@ def reduced_beside(project: Project, module: SourceModule, number: Number) -> as
     state = state_of(variance(project), module, loop)
     for call in (n for n in walk(loop) if isinstance(n, ast.Call)):
         met = state.met.get(id(call), ()) if state is not None else ()
-        if any(m.carries and m.name not in BACKWARDS for m in met) and any(_names_number(a) for a in call.args):
+        if any(m.carries and m.name not in BACKWARDS for m in met) and any(_is_of_number(module, a) for a in call.args):
             return call
     return None
 
@@ -73,7 +77,7 @@ def _is_worth_telling(project: Project, module: SourceModule, number: Number) ->
         return True
     if any(_EVALUATED.search(text) for text in (number.text, *(x.text for x in number.value.chain))):
         return False  # of an evaluation, which may be what the program reduces
-    return reduction_in(project, module.path) is not None
+    return reduction_of_program(project, module.path) is not None
 
 
 def _is_reduced_too(project: Project, module: SourceModule, number: Number) -> bool:
@@ -109,5 +113,27 @@ def _gathers_features(project: Project, path: str) -> bool:
     return project.keep(("gathers features", path), lambda: any(gathers(p) for p in near))
 
 
-def _names_number(node: ast.expr) -> bool:
-    return any(is_number(n) for n in walk(node) if isinstance(n, (ast.Name, ast.Attribute, ast.Subscript)))
+def _is_of_number(module: SourceModule, node: ast.expr, depth: int = _MADE_OF) -> bool:
+    """True for a loss or a metric by its name, and for what is made of one: `mean = loss.detach().clone()`.
+
+    What asks something of it (`bad = torch.isnan(loss)`) is another thing.
+    """
+    parts = [n for n in walk(node) if isinstance(n, (ast.Name, ast.Attribute, ast.Subscript))]
+    if any(map(is_number, parts)):
+        return True
+    names = [n for n in parts if isinstance(n, ast.Name)] if depth else []
+    made = [b.value for name in names for b in bindings_of(module, name) if b.value is not None and not b.part]
+    made += [a.value for name in names for a in module.nodes(ast.AugAssign) if _adds_to(module, a, name)]
+    return any(not _asks(value) and _is_of_number(module, value, depth - 1) for value in made[:_LOOKED_AT])
+
+
+def _adds_to(module: SourceModule, added: ast.AugAssign, name: ast.Name) -> bool:
+    same = isinstance(added.target, ast.Name) and added.target.id == name.id
+    return same and module.function_of(added) is module.function_of(name)
+
+
+def _asks(value: ast.expr) -> bool:
+    return any(
+        isinstance(n, (ast.Compare, ast.BoolOp)) or (isinstance(n, ast.Call) and _QUESTIONS.search(last(dotted(n.func)) or ""))
+        for n in walk(value)
+    )

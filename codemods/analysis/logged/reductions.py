@@ -35,6 +35,16 @@ class Reduction:
     used: bool
 
 
+def reduction_of_program(project: Project, path: str) -> Reduction | None:
+    """`reduction_in` for a file; for one that shows parts of a loss, also that of a training which imports it and reduces."""
+    if (own := reduction_in(project, path)) is not None:
+        return own
+    stem = path.removesuffix(".py").removesuffix("/__init__").rpartition("/")[2]
+    users = [p for p in project.files_importing(stem) if not is_test_file(p) and path in reached(project, p)]
+    found = (_of_file(project, p) for p in users[:_FILES] if b".backward(" in (project.read(p) or b""))
+    return next((r for r in found if r is not None and r.used), None)
+
+
 def reduction_in(project: Project, path: str) -> Reduction | None:
     """The first one in the file, else in what it imports; one that is used before a helper that nobody calls on a number."""
     return project.keep(("a reduction of the program", path), lambda: _find(project, path))

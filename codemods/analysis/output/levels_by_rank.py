@@ -1,4 +1,4 @@
-"""Does the program set the level of its loggers by the rank? Then a plain `logger.info` is seen once already."""
+"""Does the program set its loggers up by the rank: a level, or the handlers? Then a plain `logger.info` is seen once already."""
 
 from __future__ import annotations
 
@@ -11,16 +11,36 @@ from codemods.analysis.names import dotted, last
 from codemods.analysis.output.effects import names_rank
 from codemods.analysis.paths import origin_text
 from codemods.analysis.ranks.rank_guards import Ranks, decorated_ranks, ranks_at
+from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.source import SourceModule
 
+_SET_UPS = ("basicConfig", "addHandler", "dictConfig", "fileConfig")
 _MAIN = late(r"main_?proc|is_?(?:main|master|primary)|master|global_zero|process_zero")
 
 
 def has_levels_by_rank(project: Project) -> bool:
     """True for `basicConfig(level=INFO if rank == 0 else WARNING)`, and for `setLevel` under a test of the rank."""
     return project.keep("levels by rank", lambda: _find(project))
+
+
+def has_handlers_on_zero_alone(project: Project) -> bool:
+    """True where every set-up of `logging` that the project makes is of rank 0: without a handler the others drop what is below
+    WARNING (logging.lastResort)."""
+    return project.keep("handlers on zero", lambda: _all_on_zero(project))
+
+
+def _all_on_zero(project: Project) -> bool:
+    paths = {p for word in _SET_UPS for p in project.files_containing(f"{word}(".encode()) if not is_test_file(p)}
+    modules = [m for p in sorted(paths) if (m := project.module(p)) is not None]
+    calls = [(m, call) for m in modules for call in m.calls_named(*_SET_UPS) if not _adds_nothing(call)]
+    return bool(calls) and all(ranks_reaching(project, m, call) in (Ranks.ZERO, Ranks.LOCAL_ZERO) for m, call in calls)
+
+
+def _adds_nothing(call: ast.Call) -> bool:
+    """True for `logger.addHandler(logging.NullHandler())`, which the other ranks get."""
+    return any(isinstance(a, ast.Call) and last(dotted(a.func)) == "NullHandler" for a in call.args)
 
 
 def _find(project: Project) -> bool:

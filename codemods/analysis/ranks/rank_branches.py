@@ -19,11 +19,12 @@ _Splits = dict[int, Split | None]
 
 @record
 class Branch:
-    """A block and the ranks that run it. alone: nothing but the rank decides."""
+    """A block and the ranks that run it. alone: nothing but the rank decides. rest: the ranks that may pass it by."""
 
     ranks: Ranks
     body: list[ast.stmt]
     alone: bool
+    rest: Ranks = Ranks.UNKNOWN
 
 
 def known_split(module: SourceModule, test: ast.expr, project: Project | None) -> Split | None:
@@ -52,7 +53,10 @@ def branches_of(module: SourceModule, statement: ast.If | ast.Match, project: Pr
     split = known_split(module, statement.test, project)
     if split is None:
         return ()
-    return Branch(split.true, statement.body, split.alone), Branch(split.false, statement.orelse, split.alone)
+    return (
+        Branch(split.true, statement.body, split.alone, split.false),
+        Branch(split.false, statement.orelse, split.alone, split.true),
+    )
 
 
 def _cases(module: SourceModule, match: ast.Match, project: Project | None) -> tuple[Branch, ...]:

@@ -76,10 +76,15 @@ def _passing(statement: ast.stmt, branches: tuple[Branch, ...]) -> Branch | None
         return None
     if len(stay) < len(branches) and not any(_leaves_in(b.body) for b in stay):
         ranks = {b.ranks for b in stay}
-        return Branch(ranks.pop() if len(ranks) == 1 else Ranks.UNKNOWN, [statement], all(b.alone for b in branches))
+        gone = {b.ranks for b in branches if b not in stay}
+        return Branch(_one(ranks), [statement], all(b.alone for b in branches), _one(gone))
     if any(_leaves_in(b.body, quiet=True) for b in branches):
         return Branch(Ranks.UNKNOWN, [statement], False)
     return None
+
+
+def _one(ranks: set[Ranks]) -> Ranks:
+    return next(iter(ranks)) if len(ranks) == 1 else Ranks.UNKNOWN
 
 
 def leaves(block: list[ast.stmt]) -> bool:

@@ -34,13 +34,14 @@ class Guard:
     """Something that keeps ranks from a statement. ranks: those that pass.
 
     node: the `if`, conditional expression or boolean operation, the early exit above, or the decorated function.
-    kind: "if", "else", "exit" or "decorator". alone: nothing but the rank decides.
+    kind: "if", "else", "exit" or "decorator". alone: nothing but the rank decides. rest: the ranks that may be kept out.
     """
 
     ranks: Ranks
     node: ast.AST
     kind: str
     alone: bool = True
+    rest: Ranks = Ranks.UNKNOWN
 
     @property
     def line(self) -> int:
@@ -140,7 +141,8 @@ def _branch(module: SourceModule, up: ast.AST, below: ast.AST, project: Project 
         if (split := known_split(module, up.test, project)) is not None:
             body = up.body if isinstance(up.body, list) else [up.body]
             inside = any(s is below for s in body)
-            yield Guard(split.true if inside else split.false, up, "if" if inside else "else", split.alone)
+            taken = split if inside else split.turned
+            yield Guard(taken.true, up, "if" if inside else "else", taken.alone, taken.false)
     elif isinstance(up, ast.BoolOp):
         yield from _operands_before(module, up, below, project)
     elif isinstance(up, ast.match_case) and any(s is below for s in up.body):
@@ -168,7 +170,7 @@ def _exits_above(module: SourceModule, exits: dict[int, Branch], up: ast.AST, be
     tried = up.body if isinstance(up, (ast.Try, ast.TryStar)) and place is not None and place.name == "orelse" else []
     for statement in (*tried, *above(module, below)):
         if (passing := exits.get(id(statement))) is not None:
-            yield Guard(passing.ranks, passing.body[0], "exit", passing.alone)
+            yield Guard(passing.ranks, passing.body[0], "exit", passing.alone, passing.rest)
 
 
 # Decorators

@@ -67,7 +67,7 @@ def _unknown(command: CommandLine) -> str:
     """A word that may hold more flags, or a file of them: any that the shell decides, but for the one value of a flag."""
     single = {id(f.values[0]) for f in command.flags if len(f.values) == 1}
     flags = {id(f.word) for f in command.flags}
-    target = next(i for i, w in enumerate(command.words) if (w.value or w.raw.strip("\"'")) == command.target)
+    target = next(i for i, w in enumerate(command.words) if w.text == command.target)
     for word in command.words[target + 1 :]:
         spread = word.value is None and id(word) not in flags and (id(word) not in single or "@" in word.raw or "*" in word.raw)
         if spread or (word.value or "").endswith((".json", ".yaml", ".yml")):

@@ -1,0 +1,63 @@
+"""Which file of the repository a command means: a path counts from the folder that the command runs in.
+
+That is the folder of a `cd` above it; without one that of the job file, or one round it, up to the root: the nearest that has the
+file. Where none has, a name is only evidence as long as one file bears it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from posixpath import dirname, join, normpath
+
+from codemods.late_pattern import late
+from codemods.project import Project
+
+_VARIABLE_FOLDER = late(r"^(?:[\"']?\$\{?\w+\}?[\"']?/)+")
+_OWN_FOLDER = late(r"[\"']?\$\(\s*(?:cd\s+)?[\"']?\$?\(?\s*dirname\b.*\)[\"']?")  # `cd "$(dirname "$0")/.."`
+_CHANGE = late(r"(?m)(?:^|[;&|])[ \t]*(?:cd|pushd)[ \t]+([^;&|\r\n#]+)")
+_LITERAL = late(r"[\"']?([\w.][\w./-]*)[\"']?$")
+
+
+def named_file(project: Project, job: str, written: str, above: str = "") -> str | None:
+    """The file that a command of `job` starts; None where that is not to be told.
+
+    written: the script as it stands there. above: the text of the job file before the command.
+    """
+    plain = _VARIABLE_FOLDER.sub("", written.strip("\"'"))
+    if not plain or "$" in plain or plain.startswith("/"):
+        return None
+    if plain == written.strip("\"'") and (moves := moved_to(above)) is not None:
+        for folder in _folders(dirname(job)):
+            path = normpath(join(folder, *moves, plain))
+            if path in project.files:
+                return path
+    end = normpath(plain)
+    while end.startswith("../"):
+        end = end[3:]
+    named = [p for p in project.python_files if p == end or p.endswith(f"/{end}")]
+    return named[0] if len(named) == 1 else None
+
+
+def moved_to(above: str) -> list[str] | None:
+    """The folders of the `cd`s of a text, in order; None where one of them goes to a folder that is not shown."""
+    moves: list[str] = []
+    for match in _CHANGE.finditer(above):
+        written = match[1].strip()
+        if own := _OWN_FOLDER.match(written):
+            moves, written = [], written[own.end() :].strip("\"'").lstrip("/") or "."
+        elif written == "-":
+            moves = moves[:-1]
+            continue
+        literal = _LITERAL.match(written)
+        if literal is None:
+            return None
+        moves.append(literal[1])
+    return moves
+
+
+def _folders(folder: str) -> Iterator[str]:
+    """A folder and those round it, the root last."""
+    while folder:
+        yield folder
+        folder = dirname(folder)
+    yield ""
