@@ -83,7 +83,7 @@ def test_thirty_fixes_in_six_files_are_one_page_before_anything_is_opened() -> N
     (path, *_) = sorted(whole.after)
     (first, *_) = [f for f in whole.fixed if f.path == path]
     more = tuple(replace(first, id=f"{first.id}{n}") for n in range(30 - len(whole.fixed)))
-    text = render(replace(whole, fixed=(*whole.fixed, *more)), context(launches=found_launches(CLASSIFIER)))
+    text = render(replace(whole, fixed=(*whole.fixed, *more)), context(launches=found_launches(CLASSIFIER, whole.after)))
     assert text.startswith("# ddpfix: 30 fixes in 6 files\n")
     assert len(unfolded(text).splitlines()) < 80
     for shown in ("- **Crash**: ", "devices", "ddpfix undo", "## How it was checked"):
@@ -226,14 +226,15 @@ def test_a_fix_that_could_not_be_made_is_told() -> None:
 
 def test_how_to_test_uses_the_repository_s_own_command_with_two_processes() -> None:
     folder = EXAMPLES / "raw-ddp-vision" / "before"
-    text = render(in_memory({"model.py": MODEL}), context(launches=found_launches(folder)))
+    text = render(in_memory({"model.py": MODEL}), context(launches=found_launches(folder, on_disk(folder).after)))
     part = section(text, "## How to test")
-    assert '# launch.sh:7\ntorchrun --standalone --nproc_per_node=2 train.py --config "$CONFIG" "${@:2}"' in fenced(part, "sh")[0]
+    command = "torchrun --standalone --nproc_per_node=2 train.py --config configs/tiny.yaml"
+    assert f"# README.md:6\n{command}" in fenced(part, "sh")[0]
 
 
 def test_without_a_launch_file_the_usual_command_is_given_and_that_is_said() -> None:
     part = section(render(in_memory({"model.py": MODEL}), context()), "## How to test")
-    assert "No command that starts training was found" in part
+    assert "No command that starts a changed program was found in the repository with all its words; put your own" in part
     assert "devices=2" in part
 
 
@@ -300,7 +301,7 @@ def test_what_was_not_run_and_how_it_was_made() -> None:
 def test_every_example_is_well_formed_short_enough_and_free_of_this_machine(example: str, accept: object) -> None:
     folder = EXAMPLES / example / "before"
     fixed = on_disk(folder, accept)  # type: ignore[arg-type]
-    text = render(fixed, context(launches=found_launches(folder)))
+    text = render(fixed, context(launches=found_launches(folder, fixed.after)))
     check_markdown(text)
     assert len(text) <= LIMIT
     assert str(folder.parent) not in text
