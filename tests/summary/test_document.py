@@ -121,6 +121,14 @@ def test_places_are_lines_of_the_new_text() -> None:
     assert [f.span.line for f in moved] != [f.span.line for f in whole.fixed if f.path == path and f.code == "DDP101"]
 
 
+@pytest.mark.parametrize("example", sorted(p.name for p in EXAMPLES.iterdir() if p.is_dir()))
+def test_what_is_left_has_the_levels_that_a_check_gives_it(example: str) -> None:
+    whole = on_disk(EXAMPLES / example / "before")
+    first = {f.id: (f.applicability, f.reason) for f in whole.first}
+    left = {f.id: (f.applicability, f.reason) for f in whole.left if f.id in first}
+    assert left.items() <= first.items()
+
+
 # --- a codemod ---
 
 
