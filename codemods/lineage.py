@@ -105,7 +105,7 @@ def _at_level_of(first: Finding, now: Finding) -> Finding:
     """The finding as it stands now with the level and the reason that it had at first."""
     if first.applicability is now.applicability:
         return now
-    edits = now.edits if first.fix is not None else ()
+    edits = now.fix.edits if first.fix is not None and now.fix is not None else ()
     fix = None if first.fix is None else Fix(first.applicability, edits, now.fix.group if now.fix else "")
     return replace(now, fix=fix, reason=first.reason)
 

@@ -131,9 +131,10 @@ class Swayed(Rule):
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         level = self.levels[bool(project.files_calling("z"))]
-        for found in module.calls_named("b") if level else ():
+        for found in module.calls_named("b") if level is not None else ():
+            assert level is not None
             edits = [] if level is Applicability.DISPLAY else keyword("k")(module, found)
-            yield self.finding(module, found, "b found", level=level, edits=edits, reason=f"as {level.value}" if level else "")
+            yield self.finding(module, found, "b found", level=level, edits=edits, reason=f"as {level.value}")
 
 
 SAFE, UNSAFE, DISPLAY = Applicability.SAFE, Applicability.UNSAFE, Applicability.DISPLAY

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from codemods.findings import Applicability, Finding
 from codemods.text_file import NOTEBOOK
-from ddpfix import breakage as severity
 from ddpfix.bowler_rewrites import renamed
 from ddpfix.results import Fixed
 from ddpfix.summary import breakage, proof_section, review_section, tuning_section
@@ -94,7 +93,7 @@ def _changed(fixed: Fixed, *, notebooks_only: bool) -> tuple[Hunk, ...]:
 
 
 def _document(fixed: Fixed, context: Context, changed: Sequence[Hunk], detail: Detail) -> str:
-    groups = dict(sorted(by_code(fixed.fixed).items(), key=lambda row: severity.rank(row[0])))
+    groups = dict(sorted(by_code(fixed.fixed).items(), key=lambda row: min(f.severity_rank for f in row[1])))
     out = _first_screen(fixed, context, groups)
     if groups:
         out += how_it_was_checked(context, fixed)

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from codemods.findings import SEVERITIES
 from codemods.fix_source import safe, with_unsafe
-from ddpfix import breakage, catalog
+from ddpfix import catalog
 from ddpfix.results import Failure
 from ddpfix.summary import LIMIT, render
 from ddpfix.summary.markdown import prose
@@ -94,15 +95,38 @@ def test_thirty_fixes_in_six_files_are_one_page_before_anything_is_opened() -> N
 def test_the_worst_comes_first() -> None:
     text = render(on_disk(CLASSIFIER), context())
     rows = re.findall(r"^- \*\*(.*?)\*\*: ", text, re.M)
-    assert rows == [kind for kind in breakage.ORDER if kind in rows]
+    assert rows == [kind for kind in SEVERITIES.values() if kind in rows]
     codes = re.findall(r"^\| (DDP\d+) `", unfolded(text), re.M)
-    assert codes == sorted(codes, key=lambda code: (breakage.rank(code), code))
+    known = list(SEVERITIES)
+    assert codes == sorted(codes, key=lambda code: (known.index(catalog.lookup(code).severity), code))
     assert "- **Crash**: " in text and codes[0] == "DDP204"
 
 
-def test_the_severity_of_every_codemod_is_known() -> None:
-    known = [number for numbers in breakage._CODES.values() for number in numbers.split()]
-    assert sorted(f"DDP{number}" for number in known) == sorted(c.code for c in catalog.all_codemods())
+def test_every_codemod_says_what_its_error_does_to_a_run() -> None:
+    assert {c.code for c in catalog.all_codemods() if c.severity not in SEVERITIES} == set()
+
+
+def test_wrong_numbers_come_before_what_only_may_end_a_run() -> None:
+    files = {
+        "one.py": """
+            import torch
+            from torch.nn.parallel import DistributedDataParallel
+
+            def resume(net, optimizer, path, gpu):
+                model = DistributedDataParallel(net.cuda(gpu), device_ids=[gpu])
+                state = torch.load(path)
+                model.load_state_dict(state["model"])
+                optimizer.load_state_dict(state["optimizer"])
+                return model
+
+            def save(model, optimizer, path):
+                torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, path)
+            """,
+        "two.py": MODEL,
+    }
+    fixed = in_memory(files, unsafe=True, codemods=[catalog.lookup(code) for code in ("DDP503", "DDP101")])
+    rows = re.findall(r"^- \*\*(.*?)\*\*: (.*)", render(fixed, context()), re.M)
+    assert rows == [("Lost or wrong data", "1 place (DDP101)"), ("Crash or hang under conditions", "1 place (DDP503)")]
 
 
 def test_what_the_commits_show_is_not_shown_again() -> None:
