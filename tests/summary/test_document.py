@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from codemods.findings import SEVERITIES
-from codemods.fix_source import safe, with_unsafe
+from codemods.fix_source import Accept, safe, with_unsafe
 from ddpfix import catalog
 from ddpfix.results import Failure
 from ddpfix.summary import LIMIT, render
@@ -153,6 +153,24 @@ def test_what_is_left_has_the_levels_that_a_check_gives_it(example: str) -> None
     assert left.items() <= first.items()
 
 
+@pytest.mark.parametrize("accept", [safe, with_unsafe])
+def test_what_a_rule_says_stands_once_in_its_section_and_once_among_what_is_left(accept: Accept) -> None:
+    whole = on_disk(CLASSIFIER, accept)
+    text = render(whole, context())
+    assert section(text, "## DDP101").count("is logged at epoch level without being reduced") == 1
+    hooks = section(text, "## DDP201")
+    assert hooks.count("` writes: the ranks overwrite or repeat each other's output") == 2  # in a hook, and in what it calls
+    assert hooks.count("prints: that appears once for each rank") == 1
+    for finding in whole.fixed:
+        assert finding.symbol in text
+
+
+def test_which_line_numbers_are_meant_is_said_once() -> None:
+    text = render(on_disk(CLASSIFIER), context())
+    assert unfolded(text).count("Line numbers are those after the fixes; `ddpfix check` showed those before.") == 1
+    assert text.count("Line numbers are those") == 1
+
+
 # --- a codemod ---
 
 
@@ -168,7 +186,7 @@ def test_each_codemod_tells_problem_cause_change_and_the_reason_it_may() -> None
 def test_file_by_file_with_lines_before_and_after() -> None:
     fixed = in_memory({"model.py": MODEL})
     part = section(render(fixed, context(branch=None, base=None)), "### `model.py`")
-    assert "- Line 9 in `Model.validation_step`: `'val/loss'` is logged" in part
+    assert "- Line 9 in `Model.validation_step`.\n" in part
     (diff,) = fenced(part, "diff")
     assert diff.splitlines() == [
         "@@ -7,4 +7,4 @@",
@@ -190,7 +208,8 @@ def test_the_excerpts_of_a_codemod_hold_its_own_changes() -> None:
 def test_findings_that_differ_in_names_only_share_a_line() -> None:
     text = render(in_memory({"model.py": model(30)}), context())
     (line,) = [row for row in text.splitlines() if row.startswith("- Lines 8-37 ")]
-    assert "in `Model.validation_step`, the first of them: `'val/loss_0'` is logged" in line
+    assert line == "- Lines 8-37 in `Model.validation_step`."
+    assert text.count("is logged at epoch level without being reduced") == 1
 
 
 def test_facts_are_told_once_with_all_their_places() -> None:
