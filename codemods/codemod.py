@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module
 from typing import Any, ClassVar
 
-from codemods.findings import Applicability, Edit, Evidence, Finding, Fix, Span
+from codemods.findings import Applicability, Edit, Evidence, Finding, Fix, Severity, Span
 from codemods.project import Project
 from codemods.record import replace
 from codemods.sites import Site
@@ -70,8 +70,9 @@ class DdpCodemod(ABC):
 
     code: `DDP101`. TRIGGERS: byte words, an AND of ORs; a file that does not hold one word of each group is never parsed
     for this codemod. SITES: where the words are common, patterns of which one must be found as well. READS_TESTS: False where
-    a repository's own tests, which run on one process, are left out. NOISE: True where the error costs time or clutters the
-    output and breaks no run: it is worth a word only where a run of several processes is seen to come there. TEXT: words of
+    a repository's own tests, which run on one process, are left out. severity: what the error does to a run that nobody repaired,
+    one of `findings.SEVERITIES`; "" is not known. ONLY_SEEN_RUNS: True where that is so little that it is worth a word only where
+    a run of several processes is seen to come there. TEXT: words of
     which a file that is no Python must hold one to be looked at, none where the codemod reads Python only; TEXT_KINDS: how the
     names of such files end.
     name: for people, where it is not that of the file. The docstring holds a summary line and the sections of SECTIONS, each
@@ -82,7 +83,8 @@ class DdpCodemod(ABC):
     TRIGGERS: ClassVar[tuple[tuple[bytes, ...], ...]]
     SITES: ClassVar[tuple[re.Pattern[bytes] | Site, ...]] = ()
     READS_TESTS: ClassVar[bool] = True
-    NOISE: ClassVar[bool] = False
+    severity: ClassVar[Severity] = ""
+    ONLY_SEEN_RUNS: ClassVar[bool] = False
     TEXT: ClassVar[tuple[bytes, ...]] = ()
     TEXT_KINDS: ClassVar[tuple[str, ...]] = YAML_KINDS
     opt_in: ClassVar[bool] = False
@@ -152,13 +154,17 @@ class DdpCodemod(ABC):
         reason: str = "",
         group: str = "",
         symbol: str | None = None,
+        severity: Severity = "",
     ) -> Finding:
-        """A finding at a node. With DISPLAY there is no fix, and `reason` says why."""
+        """A finding at a node. With DISPLAY there is no fix, and `reason` says why. severity: where it is not the codemod's, as
+        of what may happen only.
+        """
         made = _as_named(module, tuple(edits))
         fix = Fix(level, made, group) if made and level is not Applicability.DISPLAY else None
         where = at if isinstance(at, Span) else module.span(at)
         if symbol is None:
             symbol = "" if isinstance(at, Span) else module.symbol(at)
         return Finding(
-            self.code, self.rule_name(), module.path, where, symbol, message, tuple(evidence), reason, fix
-        )
+            self.code, self.rule_name(), module.path, where, symbol, message, tuple(evidence), reason, fix,
+            severity=severity or self.severity,
+        )  # fmt: skip

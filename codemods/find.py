@@ -144,7 +144,7 @@ def _is_for_one_process(codemod: DdpCodemod, finding: Finding, module: SourceMod
     if started_alone(project, place, finding.span) or is_in_unrun_hook(project, place, finding.span.line):
         return True
     start = start_at(project, place, finding.span)
-    return start is Start.ONE or (codemod.NOISE and start is not Start.SEVERAL)
+    return start is Start.ONE or (codemod.ONLY_SEEN_RUNS and start is not Start.SEVERAL)
 
 
 def _as_seen(codemod: DdpCodemod, finding: Finding, module: SourceModule, project: Project) -> Finding:

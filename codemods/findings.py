@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum
+from typing import Literal
 
 from codemods.record import record
+
+Severity = Literal["crash", "hang", "data", "risk", "noise", ""]
+# What an error does to a run that nobody repaired, the worst first, as a reader sees it.
+SEVERITIES: Mapping[Severity, str] = {
+    "crash": "Crash",
+    "hang": "Hang",
+    "data": "Lost or wrong data",
+    "risk": "Crash or hang under conditions",
+    "noise": "Noise or lost time",
+}
 
 
 class Applicability(Enum):
@@ -287,7 +298,7 @@ class Finding:
     """What is wrong at one place.
 
     message says what happens to the user and why here; reason says why there is no fix, or what the fix assumes. cell, cell_line:
-    of a notebook, the cell among all its cells and the line in it, both from 1.
+    of a notebook, the cell among all its cells and the line in it, both from 1. severity: "" where nobody says.
     """
 
     code: str
@@ -303,6 +314,13 @@ class Finding:
     doubt: Doubt | None = None
     cell: int = 0
     cell_line: int = 0
+    severity: Severity = ""
+
+    @property
+    def severity_rank(self) -> int:
+        """For sorting: the worst first; what is not ours, such as a project's own renames, last."""
+        known = list(SEVERITIES)
+        return known.index(self.severity) if self.severity else len(known)
 
     @property
     def where(self) -> str:

@@ -82,9 +82,11 @@ def fix_project(
     withdrawn: dict[str, tuple[Finding, str]] = {}
     left = find_all(project, work(project, paths), numbers, progress)
     lineage = Lineage(left)
+    attempted: set[str] = set()
     for _ in range(ROUNDS):
         offered, lost = _edited_by_hand(project, left, lineage, edited or {})
         wanted = {f.id for f in left if f.id not in withdrawn and lineage.accepts(f, accept)}
+        attempted |= wanted | {lineage.origin(f) for f in left if f.id in wanted}
         chosen, refused = without_conflicts(offered, lambda f: f.id in wanted and f.id not in lost)  # noqa: B023
         refused += [(f, lost[f.id]) for f in left if f.id in lost and f.id in wanted]
         made, new, failed = _make(project, chosen)
@@ -105,6 +107,8 @@ def fix_project(
             project = after
             left = find_all(project, work(project, paths), numbers)
             lineage.next_round(made, left, [f.id for f in made if lineage.origin(f) in (edited or {})])
+            left = lineage.on_the_text_as_it_was(left, changed)
+    left = lineage.as_found_first(left, attempted)
     origins = {f.id: lineage.origin(f) for f in (*fixed, *left)}
     withdrawn_now = tuple(withdrawn.values())
     return FixResult(changed, tuple(fixed), tuple(left), withdrawn_now, tuple(lineage.first.values()), origins)

@@ -1,14 +1,16 @@
 """Findings over the rounds of a run: which of a later round is an earlier one that reads differently, and which a fix brought up.
 
-Where findings are accepted one by one, what nobody could have seen in the first round goes with what it comes from.
+Where findings are accepted one by one, what nobody could have seen in the first round goes with what it comes from. What an
+earlier round wrote is evidence of nothing: it makes no finding surer, and none in a file that it left alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from codemods.by_hand import EditedLines
-from codemods.findings import Finding
+from codemods.findings import Finding, Fix
+from codemods.record import replace
 
 Said = Callable[[Finding], bool | None]
 
@@ -51,6 +53,29 @@ class Lineage:
                     self._causes[finding.id] = tuple(_nearest(finding, causes))
         self._now = now
 
+    def on_the_text_as_it_was(self, left: Sequence[Finding], changed: Iterable[str]) -> list[Finding]:
+        """`left` of a later round, no finding surer than it was at first; without those that only come of what was written in
+        `changed`, other files than theirs.
+        """
+        written = set(changed)
+        out = []
+        for finding in left:
+            known = self.first.get(self.origin(finding))
+            if known is None and not self._reworded.get(finding.id) and not written & {finding.path, *_paths(finding)}:
+                continue
+            surer = known is not None and known.applicability.rank < finding.applicability.rank
+            out.append(_at_level_of(known, finding) if known is not None and surer else finding)
+        return out
+
+    def as_found_first(self, left: Sequence[Finding], attempted: Collection[str]) -> list[Finding]:
+        """`left` of the last round with the levels and reasons of the first, but for what was to be fixed and could not be."""
+        out = []
+        for finding in left:
+            known = self.first.get(self.origin(finding))
+            same = known is None or known.id in attempted or finding.id in attempted
+            out.append(finding if known is None or same else _at_level_of(known, finding))
+        return out
+
     def accepts(self, finding: Finding, say: Said) -> bool:
         """Whether a finding is accepted: as `say` has it; where it says nothing of one that was not there at first, as what it
         comes from is, unless it is less sure than that.
@@ -74,6 +99,19 @@ class Lineage:
         if origin not in edited or origin not in self.first:
             return (), 0
         return edited[origin], finding.span.line - self.first[origin].span.line
+
+
+def _at_level_of(first: Finding, now: Finding) -> Finding:
+    """The finding as it stands now with the level and the reason that it had at first."""
+    if first.applicability is now.applicability:
+        return now
+    edits = now.fix.edits if first.fix is not None and now.fix is not None else ()
+    fix = None if first.fix is None else Fix(first.applicability, edits, now.fix.group if now.fix else "")
+    return replace(now, fix=fix, reason=first.reason)
+
+
+def _paths(finding: Finding) -> Iterator[str]:
+    return (edit.path for edit in finding.edits)
 
 
 def _place(finding: Finding) -> tuple[str, str, str]:

@@ -121,7 +121,7 @@ def check(
 
 @record
 class Judged:
-    """What came of some files. broken: those that cannot be parsed."""
+    """What came of some files. broken: those that cannot be parsed. parsed: how many Python files were."""
 
     findings: tuple[Finding, ...] = ()
     broken: tuple[Failure, ...] = ()
@@ -152,18 +152,14 @@ def _check(
             if progress:
                 progress(i, len(paths))
             project.make_room()
-            asking, here = work[path], project.seen_from(path)
-            data = project.read(path) or b""
-            # else what finds nothing matters, too: its suppression is unused
-            if b"ddpfix:" not in data and not data.startswith(UNREADABLE):
-                asking = [c for c in asking if c.is_worth_parsing(path, here)]
+            asking, here = _worth_parsing(project, path, work[path]), project.seen_from(path)
             if not asking:
                 continue
             module = here.module(path)
             if module is None:
                 broken.append(Failure(path, _why_unreadable(here, path, asking)))
                 continue
-            parsed += 1
+            parsed += _is_python(path)
             if crowded := _crowded(module):
                 broken.append(Failure(path, crowded, left_alone=True))
                 continue
@@ -178,9 +174,8 @@ def _check(
         found = workers.judged(shares, lambda paths: with_deep_stack(lambda: judge(paths)))
     findings = tuple(told_once([f for part in found for f in part.findings]))
     failed = (*tree.skipped, *not_read(tree.root, unread), *(f for part in found for f in part.broken))
-    scanned = _python_files(tree) - sum(not path.endswith(READ_KINDS) for path in unread)
     parsed = sum(part.parsed for part in found)
-    return Report(tree.root, findings, scanned, parsed, failed, time.perf_counter() - started)
+    return Report(tree.root, findings, _scanned(tree, unread), parsed, failed, time.perf_counter() - started)
 
 
 def _crowded(module: SourceModule) -> str:
@@ -243,8 +238,23 @@ def gated(
     return work, unread
 
 
-def _python_files(tree: Tree) -> int:
-    return sum(not path.endswith(READ_KINDS) for path in tree.chosen)
+def _worth_parsing(project: Project, path: str, codemods: Sequence[DdpCodemod]) -> Sequence[DdpCodemod]:
+    """The codemods that can have something to say of a file that passed the gate, as far as the other files show it."""
+    data = project.read(path) or b""
+    # else what finds nothing matters, too: its suppression is unused
+    if b"ddpfix:" in data or data.startswith(UNREADABLE):
+        return codemods
+    here = project.seen_from(path)
+    return [c for c in codemods if c.is_worth_parsing(path, here)]
+
+
+def _is_python(path: str) -> bool:
+    return not path.endswith(READ_KINDS)
+
+
+def _scanned(tree: Tree, unread: Iterable[str]) -> int:
+    """How many Python files were looked at."""
+    return sum(map(_is_python, tree.chosen)) - sum(map(_is_python, unread))
 
 
 def not_read(root: Path, paths: Iterable[str]) -> list[Failure]:
@@ -299,8 +309,9 @@ def fix(
         project.failed = {}
         first, unread = gated(project, tree.chosen, codemods)
         candidates = tuple(first)
-        crowded = {p: why for p in first if (module := project.module(p)) and (why := _crowded(module))}
-        asked = {p: who for p, who in first.items() if p not in crowded}
+        looked = {p: who for p in first if (who := _worth_parsing(project, p, first[p]))}
+        crowded = {p: why for p in looked if (module := project.module(p)) and (why := _crowded(module))}
+        asked = {p: who for p, who in looked.items() if p not in crowded}
 
         def work(now: Project, paths: Iterable[str]) -> Mapping[str, Sequence[DdpCodemod]]:
             if now is project:
@@ -315,12 +326,13 @@ def fix(
         result = joined([result, *(fix_project(project.seen_from(p), work, (p,), wanted, edited) for p in alone)])
         before = {path: project.raw(path) or b"" for path in result.changed}
         after = {path: as_file(path, before[path], data) for path, data in result.changed.items()}
-        broken = [Failure(p, _why_unreadable(project, p, first[p])) for p in candidates if project.module(p) is None]
+        broken = [Failure(p, _why_unreadable(project, p, looked[p])) for p in looked if project.module(p) is None]
+        parsed = sum(_is_python(p) for p in looked) - sum(_is_python(f.path) for f in broken)
         broken += [Failure(path, why, left_alone=True) for path, why in crowded.items()]
         broken += [f for path in sorted(project.failed) for f in _failures(project, path)]
     failed = (*tree.skipped, *(not_read(tree.root, unread) if read is None else ()), *broken)
     left = tuple(told_once(f for f in result.left if not _ignored_here(f, settings)))
-    scanned, parsed = _python_files(tree) - len(unread), len(candidates) - len(broken)
+    scanned = _scanned(tree, unread)
     report = Report(tree.root, (*result.fixed, *left), scanned, parsed, failed, time.perf_counter() - started)
     at_first = tuple(told_once(f for f in result.first if not _ignored_here(f, settings)))
     return Fixed(report, before, after, result.fixed, left, result.withdrawn, at_first, result.origins)

@@ -20,7 +20,7 @@ class Failure:
 
 @record
 class Report:
-    """Findings of one project. Paths are relative to `root`; `scanned` counts files looked at, `parsed` those read whole."""
+    """Findings of one project. Paths are relative to `root`; `scanned` counts Python files, `parsed` those of them read whole."""
 
     root: Path
     findings: tuple[Finding, ...]

@@ -175,7 +175,7 @@ def _commit(
         base=state.base,
         branch=options.branch,
         home=(state.head_ref or "").removeprefix("refs/heads/") or None,
-        launches=summary.launches(tree.files, engine.disk_reader(tree.root)),
+        launches=summary.launches(tree.files, engine.disk_reader(tree.root), made.shown.after),
         notes=notes(state, touched),
         not_run=summary.NOT_RUN_BESIDES if options.proof else _not_run(options),
         tuning=options.tuning,

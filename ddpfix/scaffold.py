@@ -76,6 +76,7 @@ class $cls(DdpCodemod):
     """
 
     code = "$code"
+    severity = "hang"
     name = "$name"
     TRIGGERS = ((b"old_barrier",),)
 
@@ -121,6 +122,7 @@ class $cls(BowlerCodemod):
     """
 
     code = "$code"
+    severity = "hang"
     name = "$name"
     TRIGGERS = ((b"old_barrier",),)
 

@@ -148,6 +148,7 @@ def test_undo_takes_the_branch_back(tmp_path: Path) -> None:
     assert again.returncode == 0
     assert "Nothing to undo" in text(again.stdout)
     assert visible(repo) == before
+    assert not (repo / ".git" / "ddpfix").exists()
 
 
 def test_undo_refuses_where_somebody_has_committed_since(tmp_path: Path) -> None:

@@ -56,6 +56,15 @@ def test_files_are_counted_and_findings_have_places(repo: Path) -> None:
     assert report.elapsed > 0 and not report.failed
 
 
+def test_files_that_are_no_python_are_in_neither_of_the_counts(repo: Path) -> None:
+    put(repo, {f"jobs/{n}.sh": b"torchrun --nproc_per_node=2 python a.py\n" for n in range(4)})
+    report = check(repo)
+    assert "jobs/0.sh" in {f.path for f in report.findings}  # they are read, all the same
+    (tree,) = discover([repo])
+    fixed = engine.fix(tree, Settings(), all_codemods(), safe).report
+    assert (report.scanned, report.parsed) == (fixed.scanned, fixed.parsed) == (3, 2)
+
+
 def test_what_cannot_be_read_is_told_and_stops_nothing(repo: Path) -> None:
     bad = {
         "syntax.py": MODEL + b"def (:\n",

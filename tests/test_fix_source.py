@@ -123,6 +123,42 @@ def test_what_is_left_stands_where_it_is_now() -> None:
     assert [(f.code, f.span.line) for f in result.left] == [("X2", 3)]
 
 
+class Swayed(Rule):
+    """Finds calls of `b`, at a level that hangs on whether some file of the project calls `z`."""
+
+    code = "X2"
+    levels: ClassVar[tuple[Applicability | None, Applicability | None]]
+
+    def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
+        level = self.levels[bool(project.files_calling("z"))]
+        for found in module.calls_named("b") if level is not None else ():
+            assert level is not None
+            edits = [] if level is Applicability.DISPLAY else keyword("k")(module, found)
+            yield self.finding(module, found, "b found", level=level, edits=edits, reason=f"as {level.value}")
+
+
+SAFE, UNSAFE, DISPLAY = Applicability.SAFE, Applicability.UNSAFE, Applicability.DISPLAY
+
+
+@pytest.mark.parametrize(
+    "levels", [(UNSAFE, SAFE), (DISPLAY, SAFE), (DISPLAY, UNSAFE), (UNSAFE, DISPLAY), (None, SAFE), (None, DISPLAY)]
+)
+def test_what_a_fix_wrote_elsewhere_changes_no_finding(levels: tuple[Applicability | None, Applicability | None]) -> None:
+    swayed = type("Swayed", (Swayed,), {"levels": levels})()
+    result = fixed_files({"one.py": "a()\n", "two.py": "b()\n"}, rule("X1", "a", renamed("z")), swayed)
+    assert dict(result.changed) == {"one.py": b"z()\n"}
+    shown = [(f.applicability, f.reason) for f in result.left]
+    assert shown == ([(levels[0], f"as {levels[0].value}")] if levels[0] else [])
+    assert shown == [(f.applicability, f.reason) for f in result.first if f.code == "X2"]
+
+
+def test_what_was_to_be_fixed_and_no_longer_can_be_is_told_as_it_stands() -> None:
+    swayed = type("Swayed", (Swayed,), {"levels": (UNSAFE, DISPLAY), "group": ""})()
+    rules = [rule("X1", "a", renamed("z")), rule("X0", "b", guarded), swayed]
+    result = fixed_files({"one.py": "a()\n", "two.py": "b()\n"}, *rules, accept=with_unsafe)
+    assert all(f.reason != "as unsafe" for f in result.left)
+
+
 def test_a_second_run_finds_nothing() -> None:
     rules = [rule("X1", "a", keyword("k")), rule("X2", "b", guarded)]
     once = fixed("a(b(1))\nb(a(2))\n", *rules)

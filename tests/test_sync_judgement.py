@@ -346,6 +346,23 @@ def test_training_values_and_a_metric_read_under_a_guard() -> None:
     check_transformed(UnsyncedMetric, before, before.replace('/loss", loss)', '/loss", loss, sync_dist=True)'), files=files)
 
 
+def test_training_values_and_a_metric_read_under_a_guard_while_an_evaluation_runs() -> None:
+    """The Trainer's results are those of the evaluation then, in which nothing of the training waits."""
+    files = {
+        "watch.py": """\
+            import lightning as L
+
+
+            class Watch(L.Callback):
+                @L.pytorch.utilities.rank_zero_only
+                def on_validation_epoch_end(self, trainer, pl_module):
+                    print(trainer.callback_metrics["val/loss"])
+            """
+    }
+    before = step(EPOCH_LOSS, hook=TRAIN)
+    check_transformed(UnsyncedMetric, before, before.replace("on_epoch=True)", "on_epoch=True, sync_dist=True)"), files=files)
+
+
 @pytest.mark.parametrize(
     "call",
     [

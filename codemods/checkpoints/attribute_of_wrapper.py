@@ -93,6 +93,7 @@ class AttributeOfWrapper(DdpCodemod):
     """
 
     code = "DDP507"
+    severity = "crash"
     TRIGGERS = ((b"DistributedDataParallel", b".prepare(", b".prepare_model(", b"self.", b"model", b"net"),)
     READS_TESTS = False
 

@@ -86,6 +86,7 @@ class BackwardPastLightning(DdpCodemod):
     """
 
     code = "DDP508"
+    severity = "crash"
     TRIGGERS = ((b"automatic_optimization",), (b".backward(",))
     READS_TESTS = False
 

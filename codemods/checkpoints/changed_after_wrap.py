@@ -82,6 +82,7 @@ class ChangedAfterWrap(DdpCodemod):
     """
 
     code = "DDP505"
+    severity = "data"
     TRIGGERS = (
         (b"requires_grad", b".half(", b".double(", b".bfloat16(", b".to(", b"Parameter("),
         (b"DistributedDataParallel", b"ightning", b".module", b"Parameter("),

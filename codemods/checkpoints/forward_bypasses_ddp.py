@@ -100,6 +100,7 @@ class ForwardBypassesDdp(DdpCodemod):
     """
 
     code = "DDP504"
+    severity = "data"
     TRIGGERS = (
         (b".backward(", b"scaler(", b".setup("),
         (b".step(", b"scaler(", b"apply_to("),

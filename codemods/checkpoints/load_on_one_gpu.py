@@ -94,6 +94,7 @@ class LoadOnOneGpu(DdpCodemod):
     """
 
     code = "DDP503"
+    severity = "risk"
     TRIGGERS = ((b"torch",), (b"load(",), (b"load_state_dict",))
     READS_TESTS = False
 

@@ -83,6 +83,7 @@ class NetworkLeftOut(DdpCodemod):
     """
 
     code = "DDP509"
+    severity = "data"
     TRIGGERS = ((b"parameters(",), (b"optim", b"Adam", b"SGD"))
     READS_TESTS = False
 

@@ -80,6 +80,7 @@ class UnfreezeAfterWrap(DdpCodemod):
     """
 
     code = "DDP506"
+    severity = "data"
     TRIGGERS = (
         (b"requires_grad", b"freeze", b"Finetuning"),
         (b"DistributedDataParallel", b"ightning", b".module"),

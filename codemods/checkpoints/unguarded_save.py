@@ -86,6 +86,7 @@ class UnguardedSave(DdpCodemod):
     """
 
     code = "DDP501"
+    severity = "data"
     TRIGGERS = ((b"torch", b"save_pretrained", b"safetensors"), (b"save", b"export("))
     SITES = (Site(
         rb"(?<!def )\b(?:save\(|save_pretrained\(|save_file\(|save_model\(|onnx\.export\()",

@@ -81,6 +81,7 @@ class WrappedStateDict(DdpCodemod):
     """
 
     code = "DDP502"
+    severity = "data"
     TRIGGERS = ((b".save(", b"deepcopy(", b".load_state_dict("),)
     READS_TESTS = False
 

@@ -96,6 +96,7 @@ class IteratorGivenToPrepare(DdpCodemod):
     """
 
     code = "DDP412"
+    severity = "data"
     TRIGGERS = ((b".prepare(",), (b"iter(", b"cycle(", b"yield", b"import"), (b"backward(",))
     READS_TESTS = False
 

@@ -101,6 +101,7 @@ class MissingDistributedSampler(DdpCodemod):
     """
 
     code = "DDP401"
+    severity = "data"
     TRIGGERS = ((b"DataLoader",),)
     READS_TESTS = False
 

@@ -123,6 +123,7 @@ class MissingSetEpoch(DdpCodemod):
     """
 
     code = "DDP402"
+    severity = "data"
     TRIGGERS = ((b"for ", b"while "), (b"oader", b"epoch", b"backward", b"ampler"))
     READS_TESTS = False
 

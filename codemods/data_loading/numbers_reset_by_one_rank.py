@@ -89,6 +89,7 @@ class NumbersResetByOneRank(DdpCodemod):
     """
 
     code = "DDP414"
+    severity = "data"
     TRIGGERS = ((b"manual_seed(",),)
     READS_TESTS = False
 

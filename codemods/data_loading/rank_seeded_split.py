@@ -74,6 +74,7 @@ class RankSeededSplit(DdpCodemod):
     """
 
     code = "DDP409"
+    severity = "data"
     TRIGGERS = ((b"random_split", b"train_test_split", b"DistributedSampler", b"randperm", b"permutation("),)
     READS_TESTS = False
 

@@ -70,6 +70,7 @@ class SameOrderTwice(DdpCodemod):
     """
 
     code = "DDP410"
+    severity = "data"
     TRIGGERS = ((b"zip(",), (b"oader",))
     READS_TESTS = False
 

@@ -105,6 +105,7 @@ class SameRandomNumbers(DdpCodemod):
     """
 
     code = "DDP405"
+    severity = "data"
     TRIGGERS = ((b"seed", b"Random("),)
     SITES = (
         Site(rb"seed\w*[ \t]*\(", b"seed"),

@@ -96,6 +96,7 @@ class ScaledRateWithoutEffect(DdpCodemod):
     """
 
     code = "DDP416"
+    severity = "data"
     TRIGGERS = ((b"num_processes", b"world_size", b"gpus", b"num_devices", b"n_devices"), (b"lr=", b"lr ="))
     READS_TESTS = False
 

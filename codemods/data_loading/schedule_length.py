@@ -91,6 +91,7 @@ class ScheduleLength(DdpCodemod):
     """
 
     code = "DDP406"
+    severity = "data"
     TRIGGERS = ((b".prepare(", b"Trainer(", b"configure_optimizers"), (b"ccelerat", b"ightning"), (b"sched", b"Sched", b"len("))
     READS_TESTS = False
 

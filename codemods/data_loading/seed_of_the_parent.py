@@ -79,6 +79,7 @@ class SeedOfTheParent(DdpCodemod):
     """
 
     code = "DDP413"
+    severity = "data"
     TRIGGERS = ((b"seed",), (b"spawn", b"launch"))
     READS_TESTS = False
 

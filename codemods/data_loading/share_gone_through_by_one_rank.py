@@ -106,6 +106,7 @@ class ShareGoneThroughByOneRank(DdpCodemod):
     """
 
     code = "DDP415"
+    severity = "hang"
     TRIGGERS = (GUARDS, PROCESSES, (b"oader", b"_dl", b"dl_"))
     SITES = RANK_GUARDS
     READS_TESTS = False

@@ -62,6 +62,7 @@ class SharedOutTwice(DdpCodemod):
     """
 
     code = "DDP417"
+    severity = "data"
     TRIGGERS = ((b"DistributedSampler", b"DataLoader"),)
     READS_TESTS = False
 

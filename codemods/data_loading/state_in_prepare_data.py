@@ -80,6 +80,7 @@ class StateInPrepareData(DdpCodemod):
     """
 
     code = "DDP407"
+    severity = "crash"
     TRIGGERS = ((b"def prepare_data",), (b"self.",))
     READS_TESTS = False
 

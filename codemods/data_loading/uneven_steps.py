@@ -105,6 +105,7 @@ class UnevenSteps(DdpCodemod):
     """
 
     code = "DDP411"
+    severity = "hang"
     TRIGGERS = (COLLECTIVE_WORDS,)
     READS_TESTS = False
 
@@ -122,7 +123,7 @@ class UnevenSteps(DdpCodemod):
                 yield self.finding(module, found.node, message(found, head(module, found.node)), evidence=shown, reason=advice)
         for node, value in training_loaders(project, module):
             shown = [Evidence("static", link.text, link.path, link.line) for link in value.chain]
-            yield self.finding(module, node, _LOADER, evidence=shown, reason=_ADVICE)
+            yield self.finding(module, node, _LOADER, evidence=shown, reason=_ADVICE, severity="risk")
         for keyword in uneven_batches(project, module):
             yield self.finding(module, keyword, _SETTING, reason=_ADVICE_OF_SETTING)
 

@@ -80,6 +80,7 @@ class UnorderedLabels(DdpCodemod):
     """
 
     code = "DDP404"
+    severity = "data"
     TRIGGERS = ((b"glob", b"listdir", b"iterdir", b"set(", b".keys()", b" for ", b"shuffle(", b"permutation(", b"randperm("),)
     READS_TESTS = False
 

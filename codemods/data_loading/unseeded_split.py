@@ -73,6 +73,7 @@ class UnseededSplit(DdpCodemod):
     """
 
     code = "DDP403"
+    severity = "data"
     TRIGGERS = ((b"split", b"randperm", b"permutation"),)
     READS_TESTS = False
 

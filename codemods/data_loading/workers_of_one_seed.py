@@ -111,6 +111,7 @@ class WorkersOfOneSeed(DdpCodemod):
     """
 
     code = "DDP418"
+    severity = "data"
     TRIGGERS = ((b"seed(",), (b"worker", b"init_fn"))
     READS_TESTS = False
 

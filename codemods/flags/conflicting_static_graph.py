@@ -75,6 +75,7 @@ class ConflictingStaticGraph(DdpCodemod):
     """
 
     code = "DDP003"
+    severity = "noise"
     TRIGGERS = ((b"static_graph",), (b"DistributedDataParallel", b"DDPStrategy", b"DDPPlugin", b"ddp_static_graph"))
     READS_TESTS = False
 

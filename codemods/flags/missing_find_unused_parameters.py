@@ -152,6 +152,7 @@ class MissingFindUnusedParameters(DdpCodemod):
     """
 
     code = "DDP002"
+    severity = "crash"
     TRIGGERS = (
         (b"lightning", b"DistributedDataParallel", *FLAG),
         (b"DistributedDataParallel", b"Trainer", b"Fabric", b"DDPStrategy", b"DDPPlugin", *FLAG),

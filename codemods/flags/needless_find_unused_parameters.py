@@ -152,6 +152,7 @@ class NeedlessFindUnusedParameters(DdpCodemod):
     """
 
     code = "DDP001"
+    severity = "noise"
     TRIGGERS = ((*FLAG, *DEFAULT_ON), (*FLAG, b"ightning", b"TrainingArguments("))
     # the flag, or a call that takes it as on where it is left out
     SITES = (

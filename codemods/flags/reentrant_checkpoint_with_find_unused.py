@@ -113,6 +113,7 @@ class ReentrantCheckpointWithFindUnused(DdpCodemod):
     """
 
     code = "DDP004"
+    severity = "crash"
     TRIGGERS = ((b"checkpoint(", b"checkpoint_sequential(", b"use_reentrant"), (b"torch.utils", b"use_reentrant"))
     SITES = (Site(rb"(?<!def )\bcheckpoint(?:_sequential)?[ \t]*\(|use_reentrant", b"checkpoint", b"use_reentrant"),)
     READS_TESTS = False

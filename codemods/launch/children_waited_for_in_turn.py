@@ -74,6 +74,7 @@ class ChildrenWaitedForInTurn(DdpCodemod):
     """
 
     code = "DDP706"
+    severity = "crash"
     TRIGGERS = ((b"Process", b"Popen"), (b".join(", b".wait(", b".communicate("))
     SITES = (Site(rb"\.(?:join|wait|communicate)\([ \t]*\)", b".join(", b".wait(", b".communicate("),)
     READS_TESTS = False

@@ -71,6 +71,7 @@ class CommandThatCannotStart(DdpCodemod):
     """
 
     code = "DDP710"
+    severity = "crash"
     TRIGGERS = ((b"nproc_per_node",), (b"deepspeed_config_file",))  # no Python is read
     READS_TESTS = False
     TEXT = (b"torchrun", b"torch.distributed", b"accelerate", b"deepspeed")

@@ -60,6 +60,7 @@ class ComparisonWithoutEffect(DdpCodemod):
     """
 
     code = "DDP709"
+    severity = "data"
     TRIGGERS = ((b"dist", b"rank", b"gpu", b"world"),)
     SITES = (Site(rb"(?m)^[ \t]+\w[\w.\[\]\"']*[ \t]*==[ \t]*[^=\n]+$", b"=="),)
     READS_TESTS = False

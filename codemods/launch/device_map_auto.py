@@ -97,6 +97,7 @@ class DeviceMapAuto(DdpCodemod):
     """
 
     code = "DDP705"
+    severity = "crash"
     TRIGGERS = ((b"device_map",), (b"Trainer", b".prepare("), tuple(word.encode() for word in sorted(_SPREADS)))
     READS_TESTS = False
 

@@ -70,6 +70,7 @@ class InputOnEveryRank(DdpCodemod):
     """
 
     code = "DDP707"
+    severity = "hang"
     TRIGGERS = (
         tuple(f"{name}(".encode() for name in sorted(NAMES)),
         (b"torch", b"ccelerat", b"ightning", b"rank", b"distributed"),

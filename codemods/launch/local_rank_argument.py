@@ -104,6 +104,7 @@ class LocalRankArgument(DdpCodemod):
     """
 
     code = "DDP701"
+    severity = "crash"
     TRIGGERS = ((b"--local_rank", b"--local-rank"), (b"add_argument",))
     READS_TESTS = False
 

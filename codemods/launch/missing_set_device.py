@@ -85,6 +85,7 @@ class MissingSetDevice(DdpCodemod):
     """
 
     code = "DDP703"
+    severity = "crash"
     TRIGGERS = ((b"init_process_group",), (b"nccl",), (b"rank",))
     READS_TESTS = False
 

@@ -85,6 +85,7 @@ class NumberOfOneLauncher(DdpCodemod):
     """
 
     code = "DDP712"
+    severity = "crash"
     TRIGGERS = ((b"init_process_group(",), (b"environ", b"getenv", b"local_rank"), (b"rank", b"world_size", b"gpu"))
     READS_TESTS = False
 

@@ -97,6 +97,7 @@ class RendezvousOfEachProcess(DdpCodemod):
     """
 
     code = "DDP708"
+    severity = "hang"
     TRIGGERS = ((*_WORDS, *_CLOCKS), (b"torch.distributed", b"torch import distributed", b"multiprocessing", b"rank"))
     READS_TESTS = False
 
@@ -141,6 +142,7 @@ class RendezvousOfEachProcess(DdpCodemod):
             evidence=[Evidence("static", "the group is started by it", module.path, call.lineno)],
             reason="let the process that starts the ranks make a new file for each run (`tempfile.mkdtemp()`) and hand its path "
             "over, or meet by `env://`",
+            severity="risk",
         )  # fmt: skip
 
     def _told(self, module: SourceModule, found: Meeting) -> Finding:

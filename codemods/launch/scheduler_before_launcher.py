@@ -75,6 +75,7 @@ class SchedulerBeforeLauncher(DdpCodemod):
     """
 
     code = "DDP711"
+    severity = "crash"
     TRIGGERS = ((b"SLURM_PROCID", b"SLURM_LOCALID", b"SLURM_NTASKS", b"SLURM_NPROCS"), (b"RANK", b"WORLD_SIZE"))
     READS_TESTS = False
 
@@ -93,9 +94,10 @@ class SchedulerBeforeLauncher(DdpCodemod):
         first = found[0]
         names = " and ".join(f"`{v}`" for v in dict.fromkeys(o.variable for o in found))
         what = next((_TAKEN[o.variable] for o in found if o.variable in _TAKEN), _TASKS)
+        asked = f", taken where `{first.asked}` is set," if first.asked else ""
         return self.finding(
             module, first.node,
-            f"{names} stands before what torchrun sets: in a Slurm job all processes of one torchrun {what}",
+            f"{names}{asked} stands before what torchrun sets: in a Slurm job all processes of one torchrun {what}",
             level=Applicability.UNSAFE,
             edits=[e for o in found for e in o.edits],
             evidence=[Evidence("static", "torchrun starts this program, or one beside it", *start)],

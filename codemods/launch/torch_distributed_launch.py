@@ -69,6 +69,7 @@ class TorchDistributedLaunch(DdpCodemod):
     """
 
     code = "DDP702"
+    severity = "noise"
     TRIGGERS = ((LAUNCHER.encode(),),)
     READS_TESTS = False
     TEXT = (LAUNCHER.encode(),)

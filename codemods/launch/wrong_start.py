@@ -76,6 +76,7 @@ class WrongStart(DdpCodemod):
     """
 
     code = "DDP713"
+    severity = "crash"
     TRIGGERS = ((b"spawn", b"start_processes", b"Process("), (b"args", b"nprocs"), (b"torch",))
     SITES = (Site(rb"\bspawn\(|start_processes\(|\bProcess\(", b"spawn", b"start_processes", b"Process("),)
     READS_TESTS = False

@@ -84,6 +84,7 @@ class AveragedMetric(DdpCodemod):
     """
 
     code = "DDP116"
+    severity = "data"
     TRIGGERS = ((b"reduce", b"sync_dist"),)
     READS_TESTS = False
 

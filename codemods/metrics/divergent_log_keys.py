@@ -79,6 +79,7 @@ class DivergentLogKeys(DdpCodemod):
     """
 
     code = "DDP108"
+    severity = "hang"
     TRIGGERS = ((b".log(", b".log_dict("), (b"sync_dist", b"etric"))
     READS_TESTS = False
 

@@ -80,6 +80,7 @@ class DroppedReduction(DdpCodemod):
     """
 
     code = "DDP112"
+    severity = "data"
     TRIGGERS = ((b"ccelerat", b"abric", b"distributed.nn", b"all_reduce(", b"broadcast(", b"all_gather("),)
     SITES = (Site(rb"(?m)(?:^|;)\s*[\w.]*\b(reduce|gather\w*|pad_across_processes|all_reduce|all_gather)\(", b"reduce(",
                   b"gather", b"pad_across_processes("),

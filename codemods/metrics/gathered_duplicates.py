@@ -94,6 +94,7 @@ class GatheredDuplicates(DdpCodemod):
     """
 
     code = "DDP605"
+    severity = "data"
     TRIGGERS = ((b"DistributedSampler(", b".gather("),)
     READS_TESTS = False
 

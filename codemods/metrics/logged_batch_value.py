@@ -79,6 +79,7 @@ class LoggedBatchValue(DdpCodemod):
     """
 
     code = "DDP104"
+    severity = "data"
     TRIGGERS = ((b".log(", *_UNDER_A_NAME), (b"ightning", b"_step"))
     READS_TESTS = False
 

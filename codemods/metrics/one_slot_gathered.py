@@ -77,6 +77,7 @@ class OneSlotGathered(DdpCodemod):
     """
 
     code = "DDP113"
+    severity = "data"
     TRIGGERS = ((b"gather(", b"all_to_all("),)
     SITES = (Site(rb"\] ?\* ?[\w(]|[\w)] ?\* ?\[", b"]*", b"] *", b"*[", b"* ["),)
     READS_TESTS = False

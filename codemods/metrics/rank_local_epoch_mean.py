@@ -70,6 +70,7 @@ class RankLocalEpochMean(DdpCodemod):
     """
 
     code = "DDP105"
+    severity = "data"
     TRIGGERS = ((b"_epoch_end(", b"on_validation_end(", b"on_test_end("), (b"append(", b" += ", b"outputs", b"extend("))
     READS_TESTS = False
 

@@ -70,6 +70,7 @@ class RunningSumReducedAgain(DdpCodemod):
     """
 
     code = "DDP118"
+    severity = "data"
     TRIGGERS = ((b"all_reduce", b"reduce"), (b"for ", b"while "))
     READS_TESTS = False
 

@@ -68,6 +68,7 @@ class SampleByBatchNumber(DdpCodemod):
     """
 
     code = "DDP117"
+    severity = "data"
     TRIGGERS = ((b"ightning",), (b"_step(",), (b"batch", b"idx"))
     READS_TESTS = False
 

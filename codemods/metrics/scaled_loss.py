@@ -91,6 +91,7 @@ class ScaledLoss(DdpCodemod):
     """
 
     code = "DDP107"
+    severity = "data"
     TRIGGERS = ((b"backward(", b"all_reduce("), (b"world_size", b"num_processes", b"all_reduce("))
     READS_TESTS = False
 

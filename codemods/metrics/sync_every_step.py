@@ -76,6 +76,7 @@ class SyncEveryStep(DdpCodemod):
     """
 
     code = "DDP102"
+    severity = "noise"
     TRIGGERS = ((b"sync_dist",), (b".log(", b"= self.log"))
     READS_TESTS = False
     opt_in = True

@@ -77,6 +77,7 @@ class SyncedMetricObject(DdpCodemod):
     """
 
     code = "DDP103"
+    severity = "noise"
     TRIGGERS = ((b"sync_dist",), (b".log(", b".log_dict("))
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:

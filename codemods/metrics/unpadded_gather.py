@@ -88,6 +88,7 @@ class UnpaddedGather(DdpCodemod):
     """
 
     code = "DDP114"
+    severity = "hang"
     TRIGGERS = ((b"generate(",), (b".gather(", b".gather_for_metrics("))
     READS_TESTS = False
 

@@ -102,6 +102,7 @@ class UnreducedNumber(DdpCodemod):
     """
 
     code = "DDP106"
+    severity = "data"
     TRIGGERS = (
         (b"print", b"best", b"lowest", b"highest", b"min", b"max", b"log", b"add_scalar", b"write", b"dump"),
         (b"loss", b"acc", b"metric", b"score", b"item()", b"avg", b"mean", b"iou", b"dice", b"recall", b"precision", b"rror"),

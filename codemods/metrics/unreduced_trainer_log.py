@@ -72,6 +72,7 @@ class UnreducedTrainerLog(DdpCodemod):
     """
 
     code = "DDP109"
+    severity = "data"
     TRIGGERS = ((b".log(", b"def log("), (b"rainer",), (b"transformers", b"trl", b"self."))
     READS_TESTS = False
 

@@ -126,6 +126,7 @@ class UnsyncedMetric(DdpCodemod):
     """
 
     code = "DDP101"
+    severity = "data"
     TRIGGERS = ((b".log(", b".log_dict(", *_UNDER_A_NAME), (b"_step", b"_epoch", b"ightning", b"module", b"model", b"self"))
     READS_TESTS = False
 

@@ -92,6 +92,7 @@ class WrongAverage(DdpCodemod):
     """
 
     code = "DDP115"
+    severity = "data"
     TRIGGERS = (
         (b"reduce", b"gather", b"val", b"test", b"eval"),
         (b"print", b"log", b"add_scalar", b"write", b"dump", b"report"),

@@ -86,6 +86,7 @@ class DummyExperimentAccess(DdpCodemod):
     """
 
     code = "DDP209"
+    severity = "crash"
     TRIGGERS = ((b".experiment",), (b"ightning", b"def on_", b"_step("))
     SITES = (re.compile(
         rb"\.experiment[ \t]*(?:\r?\n|\.(?:config|summary|dir|id|name|path|url|log_dir|project|entity|notes|step|start_time)\b)"

@@ -124,6 +124,7 @@ class ForbiddenRankZeroDecorator(DdpCodemod):
     """
 
     code = "DDP206"
+    severity = "crash"
     TRIGGERS = ((b"rank_zero_only",), (b"def ",))
     SITES = (Site(rb"@[\w.]*rank_zero_only\b|\brank_zero_only[ \t]+as\b", b"rank_zero_only"),)
 

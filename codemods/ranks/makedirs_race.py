@@ -118,6 +118,7 @@ class MakedirsRace(DdpCodemod):
     """
 
     code = "DDP204"
+    severity = "crash"
     TRIGGERS = ((b"makedirs(", b"mkdir(", b".save_state("),)
     # a call that gives no exist_ok in its first line, or a clock
     SITES = (Site(

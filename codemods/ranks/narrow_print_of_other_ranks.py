@@ -72,6 +72,7 @@ class NarrowPrintOfOtherRanks(DdpCodemod):
     """
 
     code = "DDP214"
+    severity = "crash"
     TRIGGERS = ((b".print",), (b"builtin",))
     READS_TESTS = False
 

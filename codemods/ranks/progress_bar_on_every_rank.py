@@ -97,7 +97,8 @@ class ProgressBarOnEveryRank(DdpCodemod):
     """
 
     code = "DDP208"
-    NOISE = True
+    severity = "noise"
+    ONLY_SEEN_RUNS = True
     TRIGGERS = (
         (b"rank", b"RANK", b"lightning", b"torch.distributed", b"ccelerat", b"Trainer", b"Callback", b"Lightning", b"DataModule",
          b"WORLD_SIZE", b"TrainingArguments", b"DistributedDataParallel"),

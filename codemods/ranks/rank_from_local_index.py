@@ -100,6 +100,7 @@ class RankFromLocalIndex(DdpCodemod):
     """
 
     code = "DDP213"
+    severity = "crash"
     TRIGGERS = (
         (b"LOCAL_RANK", b"local_rank", b"LOCALID", b"local_process_index", b"spawn(", b"WORLD_SIZE"),
         (b"rank", b"RANK"),

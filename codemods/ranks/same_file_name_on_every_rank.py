@@ -90,6 +90,7 @@ class SameFileNameOnEveryRank(DdpCodemod):
     """
 
     code = "DDP211"
+    severity = "data"
     TRIGGERS = (
         (b"Sampler", b"rank", b"RANK", b"ccelerat"),
         (b"open(", b"save", b"to_csv", b"to_json", b"to_p", b"write_"),

@@ -98,6 +98,7 @@ class TrackerOnEveryRank(DdpCodemod):
     """
 
     code = "DDP205"
+    severity = "data"
     TRIGGERS = ((b"wandb", b"SummaryWriter", b"mlflow"), SHOWS_PROCESSES)
     SITES = (Site(
         rb"\bwandb[ \t]*\.[ \t]*(?:log|save|log_artifact|alert|init)[ \t]*\(|SummaryWriter[ \t]*\(|\bmlflow\.log_|"

@@ -170,6 +170,7 @@ class UnguardedFileIo(DdpCodemod):
     """
 
     code = "DDP202"
+    severity = "data"
     TRIGGERS = (
         (b"open(", b"save", b"dump", b"write", b"to_csv", b"remove", b"rmtree", b"rename", b"unlink", b"shutil", b"copy",
          b"FileHandler", b"filemode", b"rm -", b'"rm"', b"'rm'"),

@@ -88,6 +88,7 @@ class UnguardedHook(DdpCodemod):
     """
 
     code = "DDP201"
+    severity = "noise"
     READS_TESTS = False
     TRIGGERS = ((b"def on_",), (b"print", b"open", b"log", b"write", b"save", b"dump", b"plt", b"to_csv", b"remove"))
 

@@ -81,6 +81,7 @@ class ValueOfOneRank(DdpCodemod):
     """
 
     code = "DDP210"
+    severity = "crash"
     TRIGGERS = ((b"rank", b"main_process", b"process_index", b"process_zero", b"global_zero", b"is_ma"), PROCESSES)
     SITES = (RANK_TEST, SPAWNED_TEST)
     READS_TESTS = False

@@ -119,6 +119,7 @@ class WrongRank(DdpCodemod):
     """
 
     code = "DDP207"
+    severity = "crash"
     TRIGGERS = (
         (b"rank", b"RANK", b"_local_", b"process_index", b"local_process"),
         (b"cuda", b"local_rank", b"LOCAL_RANK", b"get_rank", b".fit(", b"is_local_", b"local_process_index",

@@ -84,6 +84,7 @@ class BarrierInAConditionalHook(DdpCodemod):
     """
 
     code = "DDP310"
+    severity = "hang"
     TRIGGERS = (
         (b"def download(", b"def process("),
         (b"barrier", b"reduce", b"broadcast", b"all_gather", b"wait_for_everyone", b"synchronize"),

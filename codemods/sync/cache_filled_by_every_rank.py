@@ -111,6 +111,7 @@ class CacheFilledByEveryRank(DdpCodemod):
     """
 
     code = "DDP307"
+    severity = "data"
     TRIGGERS = (
         (b"save", b"open(", b"dump", b"imwrite", b"write_", b"to_", b"extract", b"download", b"unpack", b"urlretrieve", b"build",
          b"hub", b"clip", b"memmap", b"generate", b"create", b"process", b"torch_geometric"),

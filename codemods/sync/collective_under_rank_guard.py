@@ -127,6 +127,7 @@ class CollectiveUnderRankGuard(DdpCodemod):
     """
 
     code = "DDP301"
+    severity = "hang"
     TRIGGERS = (GUARDS, PROCESSES)
     SITES = (*RANK_GUARDS, Site(_PARTS, b"rank", b"process_first("))
     READS_TESTS = False

@@ -97,6 +97,7 @@ class CollectiveWithoutGroup(DdpCodemod):
     """
 
     code = "DDP306"
+    severity = "crash"
     TRIGGERS = (
         (b"barrier(", b"reduce(", b"broadcast(", b"all_gather", b"destroy_process_group(", b".get_rank(", b".get_world_size("),
         (b"torch.distributed", b"torch import distributed"),
@@ -130,6 +131,7 @@ class CollectiveWithoutGroup(DdpCodemod):
                 edits=[WrapInGuard(module.path, span, f"{name}.is_initialized()", span)] if alone and name else [],
                 evidence=[Evidence("static", found.why, found.path or module.path, found.line)],
                 reason=_reason(found, end, alone=alone, name=name) if before is None else _all_of_them(before),
+                severity="risk",
             )
         for lost in lost_groups(project, module) if module.holds(b"destroy_process_group") else ():
             if lost.destroys.lineno not in told:

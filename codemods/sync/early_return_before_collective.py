@@ -104,6 +104,7 @@ class EarlyReturnBeforeCollective(DdpCodemod):
     """
 
     code = "DDP303"
+    severity = "hang"
     TRIGGERS = (GUARDS, PROCESSES)
     SITES = RANK_GUARDS
     READS_TESTS = False

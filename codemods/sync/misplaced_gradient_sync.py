@@ -76,6 +76,7 @@ class MisplacedGradientSync(DdpCodemod):
     """
 
     code = "DDP313"
+    severity = "data"
     TRIGGERS = ((b"require_backward_grad_sync", b"no_sync"), (b"backward(", b".step("))
     READS_TESTS = False
 

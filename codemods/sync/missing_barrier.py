@@ -100,6 +100,7 @@ class MissingBarrier(DdpCodemod):
     """
 
     code = "DDP302"
+    severity = "data"
     TRIGGERS = (
         (*GUARDS, b".save_model(", b".prepare("),
         (b"open(", b"save", b"mkdir", b"makedirs", b"copy", b".move", b"to_csv", b"to_json", b"write_", b"urlretrieve", b"dump",

@@ -89,7 +89,8 @@ class MissingDestroyProcessGroup(DdpCodemod):
     """
 
     code = "DDP304"
-    NOISE = True
+    severity = "noise"
+    ONLY_SEEN_RUNS = True
     TRIGGERS = ((b"init_process_group",),)
     SITES = (re.compile(rb"init_process_group[ \t]*\("),)
     READS_TESTS = False

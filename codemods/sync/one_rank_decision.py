@@ -128,6 +128,7 @@ class OneRankDecision(DdpCodemod):
     """
 
     code = "DDP305"
+    severity = "hang"
     TRIGGERS = ((*COLLECTIVE_WORDS, *_OWN_WORDS),)
     READS_TESTS = False
 

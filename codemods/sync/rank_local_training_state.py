@@ -105,6 +105,7 @@ class RankLocalTrainingState(DdpCodemod):
     """
 
     code = "DDP308"
+    severity = "data"
     TRIGGERS = (
         # a class that changes the learning rate need not know of ranks: its callers do
         (b"rank", b"main_process", b"process_index", b"process_zero", b"global_zero", b"is_ma", b"param_groups"),

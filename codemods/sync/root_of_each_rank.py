@@ -72,6 +72,7 @@ class RootOfEachRank(DdpCodemod):
     """
 
     code = "DDP312"
+    severity = "hang"
     TRIGGERS = ((b"src", b"dst", b"consolidate_state_dict", b"broadcast", b"reduce"), (b"rank", b"RANK"))
     READS_TESTS = False
 

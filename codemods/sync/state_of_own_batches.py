@@ -126,6 +126,7 @@ class StateOfOwnBatches(DdpCodemod):
     """
 
     code = "DDP311"
+    severity = "data"
     TRIGGERS = (
         (b"Parameter(", b"register_parameter", b"register_buffer"),
         (b"copy_(", b".data", b"mul_(", b"lerp_(", b"ema", b"[...]", b"* self.", b"] = "),

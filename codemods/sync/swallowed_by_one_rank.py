@@ -81,6 +81,7 @@ class SwallowedByOneRank(DdpCodemod):
     """
 
     code = "DDP309"
+    severity = "hang"
     TRIGGERS = (
         (b"except", b"catch", b"suppress("),
         (b"rank", b"RANK", b"ightning", b"torch.distributed", b"DistributedDataParallel", b"ccelerat", b"Trainer"),

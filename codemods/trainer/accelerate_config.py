@@ -71,6 +71,7 @@ class AccelerateConfig(DdpCodemod):
     """
 
     code = "DDP603"
+    severity = "crash"
     TRIGGERS = ((b"distributed_type", b"compute_environment"),)  # no Python is read, but the words are those
     READS_TESTS = False
     TEXT = (b"distributed_type", b"compute_environment")

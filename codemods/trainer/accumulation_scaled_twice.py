@@ -87,6 +87,7 @@ class AccumulationScaledTwice(DdpCodemod):
     """
 
     code = "DDP606"
+    severity = "data"
     TRIGGERS = ((b".backward(",), (b"ccelerat",))
     READS_TESTS = False
 

@@ -86,6 +86,7 @@ class AccumulationWiped(DdpCodemod):
     """
 
     code = "DDP607"
+    severity = "data"
     TRIGGERS = ((b".zero_grad(",), (b"accumulate(", b"no_sync", b"range("), (b"backward(",))
     READS_TESTS = False
 

@@ -83,6 +83,7 @@ class BatchSizeOfEachRank(DdpCodemod):
     """
 
     code = "DDP608"
+    severity = "risk"
     TRIGGERS = ((b"auto_find_batch_size", b"find_executable_batch_size"),)
     READS_TESTS = False
 

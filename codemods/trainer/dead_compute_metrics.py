@@ -120,6 +120,7 @@ class DeadComputeMetrics(DdpCodemod):
     """
 
     code = "DDP601"
+    severity = "noise"
     TRIGGERS = ((b"compute_metrics",),)
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:

@@ -95,6 +95,7 @@ class MissingLabelNames(DdpCodemod):
     """
 
     code = "DDP604"
+    severity = "data"
     TRIGGERS = ((b"Trainer",), (b"Arguments(",), (b"eval_dataset",))
     READS_TESTS = False
 

@@ -108,6 +108,7 @@ class RemovedTrainingArgument(DdpCodemod):
     """
 
     code = "DDP602"
+    severity = "crash"
     TRIGGERS = ((b"Arguments", b"Trainer", b"Config("), (*_WORDS, *_WORDS_OF_TRAINER))
     SITES = (_Given(*(w for w in _WORDS if w not in _COMMON)), _GivenCommonly(*_COMMON))
     READS_TESTS = False

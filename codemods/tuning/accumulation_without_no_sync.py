@@ -78,6 +78,7 @@ class AccumulationWithoutNoSync(DdpCodemod):
     """
 
     code = "DDP704"
+    severity = "noise"
     TRIGGERS = ((b".backward(",), (b".step(",))
     READS_TESTS = False
     opt_in = True

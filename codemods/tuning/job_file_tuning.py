@@ -92,6 +92,7 @@ class JobFileTuning(DdpCodemod):
     """
 
     code = "DDP902"
+    severity = "noise"
     TRIGGERS = ((b"Arguments(", b"Config("), (b"add_argument", b"dataclass", b"HfArgumentParser"))
     READS_TESTS = False
     TEXT = (b"batch", b"accum", b"logging", b"python", b"torchrun", b"accelerate", b"deepspeed")

@@ -88,6 +88,7 @@ class LearningRateLog(DdpCodemod):
     """
 
     code = "DDP904"
+    severity = "noise"
     TRIGGERS = ((b"Trainer(",), (b"lightning",), (b".fit(",))
     READS_TESTS = False
     opt_in = True

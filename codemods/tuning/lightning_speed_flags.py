@@ -74,6 +74,7 @@ class LightningSpeedFlags(DdpCodemod):
     """
 
     code = "DDP903"
+    severity = "noise"
     TRIGGERS = ((b"lightning",), (b"log_every_n_steps", b"DataLoader(", b"DDPStrategy("))
     READS_TESTS = False
     opt_in = True

@@ -87,6 +87,7 @@ class TrainingArgumentsTuning(DdpCodemod):
     """
 
     code = "DDP901"
+    severity = "noise"
     TRIGGERS = ((b"Arguments(", b"Config("),)
     READS_TESTS = False
     opt_in = True

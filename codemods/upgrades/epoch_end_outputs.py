@@ -88,6 +88,7 @@ class EpochEndOutputs(DdpCodemod):
     """
 
     code = "DDP804"
+    severity = "crash"
     TRIGGERS = ((b"ightning",), tuple(name.encode() for name in NEW_NAMES))
     READS_TESTS = False
 

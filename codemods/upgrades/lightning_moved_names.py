@@ -75,6 +75,7 @@ class LightningMovedNames(DdpCodemod):
     """
 
     code = "DDP803"
+    severity = "crash"
     TRIGGERS = ((b"lightning",), (*_WORDS, *_MODULES, b"training_type_plugin", b"accelerator.barrier"))
 
     @classmethod

@@ -100,6 +100,7 @@ class LightningPlugins(DdpCodemod):
     """
 
     code = "DDP802"
+    severity = "crash"
     TRIGGERS = ((b"lightning",), (b"plugins", b"Plugin"))
     READS_TESTS = False
 

@@ -108,6 +108,7 @@ class LightningTrainerArguments(DdpCodemod):
     """
 
     code = "DDP801"
+    severity = "crash"
     TRIGGERS = (
         (b"lightning",),
         (b"Trainer", b".trainer"),

@@ -67,6 +67,7 @@ class OptionOverridden(DdpCodemod):
     """
 
     code = "DDP805"
+    severity = "data"
     TRIGGERS = ((b"from_argparse_args",), (b"lightning",))
     READS_TESTS = False
 

@@ -198,7 +198,7 @@ def _made(
         base=project.state.base,
         branch=branch,
         home=base_branch,
-        launches=summary.launches(project.tree.files, project.read),
+        launches=summary.launches(project.tree.files, project.read, fixed.after),
         notes=repository_state.notes(project.state, sorted(fixed.after)),
         summary_commit=False,
         pull_request=True,

@@ -36,10 +36,8 @@ def at_work(folder: Path) -> Iterator[int]:
     something could not be written.
     """
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        held = os.open(folder, os.O_RDONLY)
+        held = _locked(folder)
         try:
-            _wait_for(held, folder)
             if (folder / _MARK).exists():
                 _sweep_journal(folder)
             else:
@@ -53,6 +51,7 @@ def at_work(folder: Path) -> Iterator[int]:
             finally:
                 with contextlib.suppress(OSError):
                     (folder / _MARK).unlink(missing_ok=True)
+                    folder.rmdir()  # as far as nothing is in it: who waits for its lock makes a new one
         finally:
             os.close(held)
     except OSError as error:
@@ -92,6 +91,24 @@ def not_written(error: OSError) -> GitRefusal:
     where = shown(str(error.filename2 or error.filename or "the files"))
     todo = "see to that and run again; `ddpfix undo` puts back what is not as it was"
     return GitRefusal(f"could not write {where}", error.strerror or str(error), todo)
+
+
+def _locked(folder: Path) -> int:
+    """The folder, opened and locked: the one that stands there then, as whoever had it before may have taken it away."""
+    while True:
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            held = os.open(folder, os.O_RDONLY)
+        except FileNotFoundError:
+            continue
+        try:
+            _wait_for(held, folder)
+            if folder.exists() and os.path.samestat(os.fstat(held), folder.stat()):
+                return held
+        except BaseException:
+            os.close(held)
+            raise
+        os.close(held)
 
 
 def _wait_for(held: int, folder: Path) -> None:

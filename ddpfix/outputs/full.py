@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from codemods.findings import Applicability, Finding
+from codemods.findings import SEVERITIES, Applicability, Finding
 from codemods.text_file import NOTEBOOK
-from ddpfix import breakage
 from ddpfix.escaping import harmless, visible
 from ddpfix.outputs.answer import SOURCES, Answer, Checked
 from ddpfix.outputs.severity import about
@@ -80,7 +79,7 @@ def _shown(source: str) -> str:
 
 
 def _notes(project: Checked, finding: Finding) -> Iterator[tuple[str, str]]:
-    kind = breakage.BREAKAGE.get(finding.code, "")
+    kind = SEVERITIES.get(finding.severity, "")
     if codemod := about(finding):
         yield f"{kind.lower() or 'why'}: ", flat(codemod.summary())
     if finding.reason:

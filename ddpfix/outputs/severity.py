@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from codemods.codemod import DdpCodemod
-from codemods.findings import Applicability, Finding
+from codemods.findings import Applicability, Finding, Severity
 from ddpfix import catalog
 
 ERROR, WARNING, NOTE = "error", "warning", "note"
 _STEPS = (NOTE, WARNING, ERROR)
-# Ranks that wait for each other for ever, torn files and data read twice are errors; a setting to try is a note.
-_TOPICS = {"sync": ERROR, "checkpoints": ERROR, "data_loading": ERROR, "tuning": NOTE}
+_LEVELS: Mapping[Severity, str] = {"crash": ERROR, "hang": ERROR, "data": ERROR}  # what ends a run, or makes its result wrong
 
 
 def about(finding: Finding) -> DdpCodemod | None:
@@ -21,17 +22,23 @@ def about(finding: Finding) -> DdpCodemod | None:
 
 
 def level_of_rule(finding: Finding) -> str:
-    """error, warning or note, by the topic of the codemod."""
+    """error, warning or note, by what the codemod's error does to a run; a setting to try is a note."""
     codemod = about(finding)
-    return _TOPICS.get(codemod.topic(), WARNING) if codemod else NOTE
+    return _level(codemod, codemod.severity) if codemod else NOTE
+
+
+def _level(codemod: DdpCodemod, severity: Severity) -> str:
+    return NOTE if codemod.topic() == "tuning" else _LEVELS.get(severity, WARNING)
 
 
 def severity(finding: Finding) -> str:
-    """The level of its rule; what has no fix is a step lower, since not every condition of it was shown."""
+    """The level by what it does to a run; what has no fix is a step lower, since not every condition of it was shown."""
+    codemod = about(finding)
+    level = _level(codemod, finding.severity) if codemod else NOTE
     told = finding.applicability is Applicability.DISPLAY
-    return _STEPS[max(0, _STEPS.index(level_of_rule(finding)) - told)]
+    return _STEPS[max(0, _STEPS.index(level) - told)]
 
 
-def urgency(finding: Finding) -> tuple[int, int]:
+def urgency(finding: Finding) -> tuple[int, int, int]:
     """A key for sorting: the worst first, among equals what can be fixed safely."""
-    return -_STEPS.index(severity(finding)), -finding.applicability.rank
+    return -_STEPS.index(severity(finding)), finding.severity_rank, -finding.applicability.rank

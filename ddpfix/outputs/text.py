@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from codemods.findings import Finding
-from ddpfix import breakage
 from ddpfix.escaping import harmless
 from ddpfix.outputs.answer import Answer
 from ddpfix.outputs.paths import Shown
@@ -36,7 +35,7 @@ def render(reports: list[tuple[Report, Shown]]) -> str:
 
 def worst_first(findings: Iterable[Finding]) -> list[Finding]:
     """By what they do to a run; equals stay in the order of files and lines."""
-    return sorted(findings, key=lambda finding: breakage.rank(finding.code))
+    return sorted(findings, key=lambda finding: finding.severity_rank)
 
 
 def notes(reports: list[tuple[Report, Shown]], *, closing: bool = True) -> str:

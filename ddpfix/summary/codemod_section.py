@@ -56,8 +56,7 @@ def section(key: str, findings: Sequence[Finding], hunks: Sequence[Hunk], fixed:
         out += [f"{rests} on an assumption: see [below](#what-the-unsafe-fixes-assume).", ""]
     out += _evidence(findings, fixed, detail)
     out += pictures(findings, detail.pictures)
-    out += _files(key, files, hunks, detail)
-    return out
+    return [*out, *_files(key, files, hunks, detail, {skeleton(first.message)})]
 
 
 def pictures(findings: Sequence[Finding], most: int) -> list[str]:
@@ -120,8 +119,10 @@ def _seen_at(rows: Sequence[Evidence]) -> str:
     return numbers({e.line for e in rows} - {0})
 
 
-def _files(key: str, files: dict[str, tuple[Finding, ...]], hunks: Sequence[Hunk], detail: Detail) -> list[str]:
-    """File by file. What the detail does not allow is told by its lines."""
+def _files(
+    key: str, files: dict[str, tuple[Finding, ...]], hunks: Sequence[Hunk], detail: Detail, said: set[str]
+) -> list[str]:
+    """File by file. What the detail does not allow is told by its lines. said: skeletons of the messages that stand above."""
     mine = [h for h in hunks if key in h.codes]
     paths = sorted({*files, *(h.path for h in mine)})
     out: list[str] = []
@@ -136,7 +137,7 @@ def _files(key: str, files: dict[str, tuple[Finding, ...]], hunks: Sequence[Hunk
         left -= len(told)
         own = [h for h in here if h.codes[0] == key][:left] if left > 0 else []
         left -= len(own)
-        out += [f"### {code(path)}", "", *_told(told), ""]
+        out += [f"### {code(path)}", "", *_told(told, said), ""]
         if own:
             out += [*fence([row for hunk in own for row in (hunk.header, *hunk.rows)], "diff"), ""]
         out += _unshown(found[len(told) :], here, own)
@@ -150,17 +151,19 @@ def _files(key: str, files: dict[str, tuple[Finding, ...]], hunks: Sequence[Hunk
     return out
 
 
-def _told(found: Sequence[Finding]) -> list[str]:
-    """A line for each finding; those of one function that differ in names only share one."""
-    rows: dict[tuple[str, str], list[Finding]] = {}
+def _told(found: Sequence[Finding], said: set[str]) -> list[str]:
+    """A line for the findings of each kind, which differ in names only, with what the first of them says if nobody has yet."""
+    rows: dict[str, dict[str, list[Finding]]] = {}
     for finding in found:
-        rows.setdefault((finding.symbol, skeleton(finding.message)), []).append(finding)
+        rows.setdefault(skeleton(finding.message), {}).setdefault(finding.symbol, []).append(finding)
     out = []
-    for (symbol, _), alike in rows.items():
-        inside = f" in {code(symbol)}" if symbol else ""
-        at = lines(alike)
-        several = ", the first of them" if len({f.message for f in alike}) > 1 else ""
-        out.append(f"- {at[0].upper()}{at[1:]}{inside}{several}: {sentence(alike[0].message)}")
+    for kind, symbols in rows.items():
+        places = "; ".join(f"{lines(alike)}{f' in {code(symbol)}' if symbol else ''}" for symbol, alike in symbols.items())
+        first = next(iter(symbols.values()))[0]
+        several = ", the first of them" if len({f.message for alike in symbols.values() for f in alike}) > 1 else ""
+        text = "." if kind in said else f"{several}: {sentence(first.message)}"
+        said.add(kind)
+        out.append(f"- {places[0].upper()}{places[1:]}{text}")
     return out
 
 

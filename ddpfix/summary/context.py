@@ -17,12 +17,15 @@ NOT_RUN = (
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """A command of the repository's own that starts training, and where it stands; `two` is the same with two processes."""
+    """A command of the repository's own that starts training, with two processes, and where it stands.
+
+    counted: it says itself how many processes there are; else the settings of its script do.
+    """
 
     command: str
     path: str
     line: int
-    two: str
+    counted: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from codemods.findings import Applicability, Finding
 from codemods.text_file import NOTEBOOK
-from ddpfix import breakage as severity
 from ddpfix.bowler_rewrites import renamed
 from ddpfix.results import Fixed
 from ddpfix.summary import breakage, proof_section, review_section, tuning_section
@@ -27,12 +26,14 @@ from ddpfix.summary.places import (
     codemod_of,
     offered,
     origin_of,
+    skeleton,
     told,
     unmade,
     unsafe_fixed,
     where,
 )
 
+_LINES = "Line numbers are those after the fixes; `ddpfix check` showed those before."
 _NO_TRAINING = "No training was run: see [Not run](#not-run)."
 LIMIT = 30_000  # a forge takes 65,536 characters; what is longer is not read
 SHORTER = (
@@ -94,7 +95,7 @@ def _changed(fixed: Fixed, *, notebooks_only: bool) -> tuple[Hunk, ...]:
 
 
 def _document(fixed: Fixed, context: Context, changed: Sequence[Hunk], detail: Detail) -> str:
-    groups = dict(sorted(by_code(fixed.fixed).items(), key=lambda row: severity.rank(row[0])))
+    groups = dict(sorted(by_code(fixed.fixed).items(), key=lambda row: min(f.severity_rank for f in row[1])))
     out = _first_screen(fixed, context, groups)
     if groups:
         out += how_it_was_checked(context, fixed)
@@ -133,7 +134,7 @@ def _first_screen(fixed: Fixed, context: Context, groups: dict[str, tuple[Findin
         out.append(f"They are committed on {code(context.branch)}{onto}, one commit for each codemod.")
     ran = "They were run before and after: see [Proof](#proof)." if context.proof else _NO_TRAINING
     reviewed = [f"Reviewed: {review_section.counts(context.decided)}; see [Review](#review)."] if context.decided else []
-    out += [*reviewed, *_counts(fixed), ran, ""]
+    out += [*reviewed, *_counts(fixed), ran, _LINES, ""]
     if context.branch:
         out += folded_up("Commits", _commits(context, groups))
     return out
@@ -208,7 +209,8 @@ def _left_alone(fixed: Fixed, detail: Detail) -> list[str]:
         for key, found in by_code(findings).items():
             groups = by_reason(found)
             out += [f"### {key} {found[0].name}: {plural(len(found), 'finding')} {title}", ""]
-            out += [f"- {_group(group)}" for group in groups[: detail.groups]]
+            said: set[str] = set()
+            out += [f"- {_group(group, said)}" for group in groups[: detail.groups]]
             if len(groups) > detail.groups:
                 more = sum(len(g.findings) for g in groups[detail.groups :])
                 out.append(f"- and {plural(more, 'more place')} for {plural(len(groups) - detail.groups, 'other reason')}")
@@ -227,14 +229,17 @@ def _left_alone(fixed: Fixed, detail: Detail) -> list[str]:
     return ["## Left alone", "", *(["All findings, by kind:", "", *fence(shown, "text"), ""] if shown else []), *out]
 
 
-def _group(group: Group) -> str:
-    """One line: the places, what is wrong at the first, and why all of them were left."""
+def _group(group: Group, said: set[str]) -> str:
+    """One line: the places, why all of them were left, and what is wrong at the first where none of `said` says it already."""
     first, places = group.findings[0], where(group.findings)
     if not first.reason:
         return f"{places}: {sentence(first.message)}"
+    message = "" if skeleton(first.message) in said else f"{sentence(first.message)} "
+    said.add(skeleton(first.message))
     clauses = group.reason.split("; ")
     reason = "; ".join(clauses[:3]) + (f"; and {plural(len(clauses) - 3, 'further reason')}" if len(clauses) > 3 else "")
     if len(group.findings) == 1:
         why = "Unsafe" if first.applicability is Applicability.UNSAFE else "No fix"
-        return f"{places}: {sentence(first.message)} {why}: {sentence(reason)}"
-    return f"{plural(len(group.findings), 'place')}, {places}: {sentence(reason)} The first of them: {sentence(first.message)}"
+        return f"{places}: {message}{why}: {sentence(reason)}"
+    of_first = f" The first of them: {message}".rstrip() if message else ""
+    return f"{plural(len(group.findings), 'place')}, {places}: {sentence(reason)}{of_first}"

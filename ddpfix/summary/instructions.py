@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Sequence
 
@@ -52,10 +51,12 @@ def how_to_test(codes: Sequence[str], fixed: Fixed, context: Context) -> list[st
 
 def _commands(fixed: Fixed, context: Context) -> list[str]:
     if context.launches:
-        out = ["As this repository starts training, with two processes:", ""]
-        rows = [row for launch in context.launches for row in (f"# {launch.path}:{launch.line}{_devices(launch)}", launch.two)]
+        out = ["As this repository starts training, with two processes, from its root:", ""]
+        pairs = ((f"# {launch.path}:{launch.line}{_devices(launch)}", launch.command) for launch in context.launches)
+        rows = [row for pair in pairs for row in pair]
     else:
-        out = ["No command that starts training was found in the repository; put your own script and arguments in:", ""]
+        none = "No command that starts a changed program was found in the repository with all its words"
+        out = [f"{none}; put your own script and arguments in:", ""]
         rows = _usual_commands(fixed)
     return [*out, *fence(rows, "sh"), ""]
 
@@ -72,7 +73,7 @@ def _lightning(fixed: Fixed) -> bool:
 
 def _devices(launch: Launch) -> str:
     """What the command itself does not say: plain `python` gets its processes from the script's settings."""
-    return "" if re.search(r"--(?:nproc|num.processes|(?:trainer\.)?devices)", launch.two) else " (set two devices)"
+    return "" if launch.counted else " (set two devices)"
 
 
 def _errors(key: str, fixed: Fixed) -> str:

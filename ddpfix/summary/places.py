@@ -52,8 +52,10 @@ def reason_of(finding: Finding) -> str:
 
 def skeleton(reason: str) -> str:
     """The reason with what belongs to one place taken out: texts in quotes, brackets, names that are code, numbers."""
-    plain = re.sub(r"`[^`]*`|(?<!\w)'[^']*'|\"[^\"]*\"|\([^()]*\)|\[[^\[\]]*\]", "·", reason)
-    plain = re.sub(r"\S*[\w)\]][._/:=]\w\S*|\b\d+\b", "·", plain)
+    plain, changed = re.subn(r"`[^`]*`|(?<!\w)'[^']*'|\"[^\"]*\"|\([^()]*\)|\[[^\[\]]*\]", "·", reason)
+    while changed:  # calls inside of calls
+        plain, changed = re.subn(r"\([^()]*\)|\[[^\[\]]*\]", "·", plain)
+    plain = re.sub(r"\S*[\w)\]][._/:=]\w\S*|\b_\w+|\b\d+\b", "·", plain)
     return re.sub(r"(?:\s|[,·])+", " ", plain).strip().lower()
 
 

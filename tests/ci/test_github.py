@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from codemods.findings import Applicability, Finding, Fix, SetKeyword, Span
+from ddpfix import catalog
 from ddpfix.outputs import github, sarif, step_summary
 from ddpfix.outputs.answer import Answer, Checked
 from ddpfix.outputs.line_hash import line_hashes
@@ -20,7 +21,8 @@ AT = Span(3, 4, 3, 9)
 
 def finding(number: int, code: str = "DDP203", message: str = "m", *, told: bool = False, span: Span = AT) -> Finding:
     fix = None if told else Fix(Applicability.SAFE, (SetKeyword("a.py", span, "k", "1"),))
-    return Finding(code, "a-name", "a.py", span, "f", message, fix=fix, id=f"{number:012x}")
+    severity = catalog.lookup(code).severity
+    return Finding(code, "a-name", "a.py", span, "f", message, fix=fix, id=f"{number:012x}", severity=severity)
 
 
 def answer(*findings: Finding, source: bytes = b"1\n2\n    print(1)\n    more\n") -> Answer:
@@ -87,7 +89,7 @@ def test_a_job_of_actions_gets_its_page_behind_what_is_there(tmp_path: Path) -> 
         assert ddpfix(repo, "check", "--output-format", "github", ".", env=env).returncode == 1
     text = page.read_text()
     assert text.startswith("# before\n## ddpfix\n")
-    assert text.count("| warning | model.py:15 | DDP101 ") == 2
+    assert text.count("| error | model.py:15 | DDP101 ") == 2
     page.write_text("")
     ddpfix(repo, "check", ".", env=env)
     assert page.read_text() == ""

@@ -172,10 +172,10 @@ def test_the_action_annotates_writes_sarif_and_its_page_and_fails(tmp_path: Path
     done = step(runner, project, repo, 1, {})
     assert done.returncode == 1, done.stderr
     assert [line.split(",")[:2] for line in done.stdout.splitlines()] == [
-        ["::warning file=src/model.py", "line=15"], ["::warning file=src/model.py", "line=16"],
+        ["::error file=src/model.py", "line=15"], ["::warning file=src/model.py", "line=16"],
     ]  # fmt: skip
     assert (runner / "GITHUB_OUTPUT").read_text() == "findings=2\nsarif-file=ddpfix.sarif\n"
-    assert "| warning | src/model.py:15 |" in (runner / "GITHUB_STEP_SUMMARY").read_text()
+    assert "| error | src/model.py:15 |" in (runner / "GITHUB_STEP_SUMMARY").read_text()
     assert len(json.loads((repo / "ddpfix.sarif").read_text())["runs"][0]["results"]) == 2
 
 

@@ -26,6 +26,18 @@ def arms(test: str, *slurm: str, other: tuple[str, ...] = (LAUNCHED,), head: str
 TASK = "options.rank = int(os.environ['SLURM_PROCID'])"
 
 
+@pytest.mark.parametrize(
+    ("test", "said"),
+    [
+        ("'SLURM_PROCID' in os.environ", "`SLURM_PROCID` stands before what torchrun sets: "),
+        ("'SLURM_JOB_ID' in os.environ", "`SLURM_PROCID`, taken where `SLURM_JOB_ID` is set, stands before what torchrun sets: "),
+    ],
+)
+def test_the_message_names_the_variable_that_stands_in_the_line(test: str, said: str) -> None:
+    (found,) = findings_of(RULE, arms(test, TASK), files=STARTS)
+    assert found.message.startswith(said)
+
+
 def test_the_example_of_the_documentation() -> None:
     sections = RULE.sections()
     before, after = (sections[s].removeprefix("```python\n").removesuffix("```") for s in ("Example", "Use instead"))

@@ -9,7 +9,10 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -84,7 +87,7 @@ def test_undo_puts_the_files_of_a_killed_switch_back(repo: Path) -> None:
     undone = dgit.undo(repo)
     assert undone.put_back
     assert visible(repo) == before
-    assert not list((repo / ".git/ddpfix").iterdir())
+    assert not (repo / ".git/ddpfix").exists()
     assert dgit.snapshot(repo).dirty.keys() == {"notes.md", "staged.md"}
 
 
@@ -187,6 +190,24 @@ def another_at_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator
 def test_one_ddpfix_at_a_time(repo: Path, another_at_work: None) -> None:
     with pytest.raises(GitRefusal, match="another ddpfix is at work here"):
         go(repo)
+
+
+def test_whoever_waited_for_a_folder_that_was_taken_away_locks_the_new_one(tmp_path: Path) -> None:
+    folder = tmp_path / "repo" / "ddpfix"
+    inside = threading.Event()
+
+    def second() -> None:
+        inside.wait()
+        with at_work.at_work(folder):
+            assert (folder / "at-work").exists()
+
+    with ThreadPoolExecutor() as pool:
+        waiting = pool.submit(second)
+        with at_work.at_work(folder):
+            inside.set()
+            time.sleep(0.1)  # it waits by now
+        waiting.result(timeout=20)
+    assert not folder.exists()
 
 
 def test_a_branch_that_stands_where_it_stood_before_is_taken_back_already(repo: Path) -> None:

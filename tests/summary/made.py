@@ -51,9 +51,9 @@ def on_disk(folder: Path, accept: Accept = safe) -> Fixed:
     return engine.fix(tree, Settings(), catalog.all_codemods(), accept)
 
 
-def found_launches(folder: Path) -> tuple[Launch, ...]:
+def found_launches(folder: Path, changed: Mapping[str, bytes]) -> tuple[Launch, ...]:
     files = [p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()]
-    return launches(files, lambda path: (folder / path).read_bytes())
+    return launches(files, lambda path: (folder / path).read_bytes(), changed)
 
 
 def in_memory(

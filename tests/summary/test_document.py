@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from codemods.fix_source import safe, with_unsafe
-from ddpfix import breakage, catalog
+from codemods.findings import SEVERITIES
+from codemods.fix_source import Accept, safe, with_unsafe
+from ddpfix import catalog
 from ddpfix.results import Failure
 from ddpfix.summary import LIMIT, render
 from ddpfix.summary.markdown import prose
@@ -83,7 +84,7 @@ def test_thirty_fixes_in_six_files_are_one_page_before_anything_is_opened() -> N
     (path, *_) = sorted(whole.after)
     (first, *_) = [f for f in whole.fixed if f.path == path]
     more = tuple(replace(first, id=f"{first.id}{n}") for n in range(30 - len(whole.fixed)))
-    text = render(replace(whole, fixed=(*whole.fixed, *more)), context(launches=found_launches(CLASSIFIER)))
+    text = render(replace(whole, fixed=(*whole.fixed, *more)), context(launches=found_launches(CLASSIFIER, whole.after)))
     assert text.startswith("# ddpfix: 30 fixes in 6 files\n")
     assert len(unfolded(text).splitlines()) < 80
     for shown in ("- **Crash**: ", "devices", "ddpfix undo", "## How it was checked"):
@@ -94,15 +95,38 @@ def test_thirty_fixes_in_six_files_are_one_page_before_anything_is_opened() -> N
 def test_the_worst_comes_first() -> None:
     text = render(on_disk(CLASSIFIER), context())
     rows = re.findall(r"^- \*\*(.*?)\*\*: ", text, re.M)
-    assert rows == [kind for kind in breakage.ORDER if kind in rows]
+    assert rows == [kind for kind in SEVERITIES.values() if kind in rows]
     codes = re.findall(r"^\| (DDP\d+) `", unfolded(text), re.M)
-    assert codes == sorted(codes, key=lambda code: (breakage.rank(code), code))
+    known = list(SEVERITIES)
+    assert codes == sorted(codes, key=lambda code: (known.index(catalog.lookup(code).severity), code))
     assert "- **Crash**: " in text and codes[0] == "DDP204"
 
 
-def test_the_severity_of_every_codemod_is_known() -> None:
-    known = [number for numbers in breakage._CODES.values() for number in numbers.split()]
-    assert sorted(f"DDP{number}" for number in known) == sorted(c.code for c in catalog.all_codemods())
+def test_every_codemod_says_what_its_error_does_to_a_run() -> None:
+    assert {c.code for c in catalog.all_codemods() if c.severity not in SEVERITIES} == set()
+
+
+def test_wrong_numbers_come_before_what_only_may_end_a_run() -> None:
+    files = {
+        "one.py": """
+            import torch
+            from torch.nn.parallel import DistributedDataParallel
+
+            def resume(net, optimizer, path, gpu):
+                model = DistributedDataParallel(net.cuda(gpu), device_ids=[gpu])
+                state = torch.load(path)
+                model.load_state_dict(state["model"])
+                optimizer.load_state_dict(state["optimizer"])
+                return model
+
+            def save(model, optimizer, path):
+                torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, path)
+            """,
+        "two.py": MODEL,
+    }
+    fixed = in_memory(files, unsafe=True, codemods=[catalog.lookup(code) for code in ("DDP503", "DDP101")])
+    rows = re.findall(r"^- \*\*(.*?)\*\*: (.*)", render(fixed, context()), re.M)
+    assert rows == [("Lost or wrong data", "1 place (DDP101)"), ("Crash or hang under conditions", "1 place (DDP503)")]
 
 
 def test_what_the_commits_show_is_not_shown_again() -> None:
@@ -121,6 +145,32 @@ def test_places_are_lines_of_the_new_text() -> None:
     assert [f.span.line for f in moved] != [f.span.line for f in whole.fixed if f.path == path and f.code == "DDP101"]
 
 
+@pytest.mark.parametrize("example", sorted(p.name for p in EXAMPLES.iterdir() if p.is_dir()))
+def test_what_is_left_has_the_levels_that_a_check_gives_it(example: str) -> None:
+    whole = on_disk(EXAMPLES / example / "before")
+    first = {f.id: (f.applicability, f.reason) for f in whole.first}
+    left = {f.id: (f.applicability, f.reason) for f in whole.left if f.id in first}
+    assert left.items() <= first.items()
+
+
+@pytest.mark.parametrize("accept", [safe, with_unsafe])
+def test_what_a_rule_says_stands_once_in_its_section_and_once_among_what_is_left(accept: Accept) -> None:
+    whole = on_disk(CLASSIFIER, accept)
+    text = render(whole, context())
+    assert section(text, "## DDP101").count("is logged at epoch level without being reduced") == 1
+    hooks = section(text, "## DDP201")
+    assert hooks.count("` writes: the ranks overwrite or repeat each other's output") == 2  # in a hook, and in what it calls
+    assert hooks.count("prints: that appears once for each rank") == 1
+    for finding in whole.fixed:
+        assert finding.symbol in text
+
+
+def test_which_line_numbers_are_meant_is_said_once() -> None:
+    text = render(on_disk(CLASSIFIER), context())
+    assert unfolded(text).count("Line numbers are those after the fixes; `ddpfix check` showed those before.") == 1
+    assert text.count("Line numbers are those") == 1
+
+
 # --- a codemod ---
 
 
@@ -136,7 +186,7 @@ def test_each_codemod_tells_problem_cause_change_and_the_reason_it_may() -> None
 def test_file_by_file_with_lines_before_and_after() -> None:
     fixed = in_memory({"model.py": MODEL})
     part = section(render(fixed, context(branch=None, base=None)), "### `model.py`")
-    assert "- Line 9 in `Model.validation_step`: `'val/loss'` is logged" in part
+    assert "- Line 9 in `Model.validation_step`.\n" in part
     (diff,) = fenced(part, "diff")
     assert diff.splitlines() == [
         "@@ -7,4 +7,4 @@",
@@ -158,7 +208,8 @@ def test_the_excerpts_of_a_codemod_hold_its_own_changes() -> None:
 def test_findings_that_differ_in_names_only_share_a_line() -> None:
     text = render(in_memory({"model.py": model(30)}), context())
     (line,) = [row for row in text.splitlines() if row.startswith("- Lines 8-37 ")]
-    assert "in `Model.validation_step`, the first of them: `'val/loss_0'` is logged" in line
+    assert line == "- Lines 8-37 in `Model.validation_step`."
+    assert text.count("is logged at epoch level without being reduced") == 1
 
 
 def test_facts_are_told_once_with_all_their_places() -> None:
@@ -226,14 +277,15 @@ def test_a_fix_that_could_not_be_made_is_told() -> None:
 
 def test_how_to_test_uses_the_repository_s_own_command_with_two_processes() -> None:
     folder = EXAMPLES / "raw-ddp-vision" / "before"
-    text = render(in_memory({"model.py": MODEL}), context(launches=found_launches(folder)))
+    text = render(in_memory({"model.py": MODEL}), context(launches=found_launches(folder, on_disk(folder).after)))
     part = section(text, "## How to test")
-    assert '# launch.sh:7\ntorchrun --standalone --nproc_per_node=2 train.py --config "$CONFIG" "${@:2}"' in fenced(part, "sh")[0]
+    command = "torchrun --standalone --nproc_per_node=2 train.py --config configs/tiny.yaml"
+    assert f"# README.md:6\n{command}" in fenced(part, "sh")[0]
 
 
 def test_without_a_launch_file_the_usual_command_is_given_and_that_is_said() -> None:
     part = section(render(in_memory({"model.py": MODEL}), context()), "## How to test")
-    assert "No command that starts training was found" in part
+    assert "No command that starts a changed program was found in the repository with all its words; put your own" in part
     assert "devices=2" in part
 
 
@@ -300,7 +352,7 @@ def test_what_was_not_run_and_how_it_was_made() -> None:
 def test_every_example_is_well_formed_short_enough_and_free_of_this_machine(example: str, accept: object) -> None:
     folder = EXAMPLES / example / "before"
     fixed = on_disk(folder, accept)  # type: ignore[arg-type]
-    text = render(fixed, context(launches=found_launches(folder)))
+    text = render(fixed, context(launches=found_launches(folder, fixed.after)))
     check_markdown(text)
     assert len(text) <= LIMIT
     assert str(folder.parent) not in text

@@ -3,7 +3,8 @@
 Measured on Lightning 2.6.6, two processes: a training value with `sync_dist=True` is reduced when the metrics are first read
 after the epoch. On rank 0 the progress bar reads them in `on_train_epoch_end`, before the module's own hook; the other ranks
 go straight on to that hook. A collective in it then pairs with rank 0's reduction: the run hangs or mixes values. A read of
-`trainer.callback_metrics` under a rank test does the same; at the end of an evaluation it does so to what is logged there.
+`trainer.callback_metrics` under a rank test does the same; at the end of an evaluation it does so to what is logged there, and
+to nothing else: while one runs, the Trainer's results are those of the evaluation (`FitLoop._results`).
 """
 
 from __future__ import annotations
@@ -58,6 +59,8 @@ def _guarded_read(project: Project, evaluation: bool) -> Place | None:
                     continue
                 function = module.function_of(node)
                 if evaluation and (function is None or function.name not in EVALUATION_ENDS):
+                    continue
+                if not evaluation and function is not None and function.name in EVALUATION_HOOKS:
                     continue
                 if ranks_at(module, node, project=project).some and not is_behind_a_run(project, module, node):
                     return Place(f"{view} is read on some ranks only", path, node.lineno)

@@ -27,11 +27,15 @@ _LAUNCHER = late(rb"(?m)^(?![ \t]*(?:pip|conda)\b)[^\n]*?(?:\btorchrun[ \t]|torc
 
 @record
 class Order:
-    """node: where the order is decided. variable: what is asked of Slurm first. edits: the launcher is asked first."""
+    """node: where the order is decided. variable: what is taken from Slurm first. edits: the launcher is asked first.
+
+    asked: the variable whose presence decides, where that is another one.
+    """
 
     node: ast.expr
     variable: str
     edits: tuple[Edit, ...]
+    asked: str = ""
 
 
 def orders(module: SourceModule) -> Iterator[Order]:
@@ -108,7 +112,7 @@ def _tests(module: SourceModule) -> Iterator[Order]:
     for test in module.nodes(ast.If):
         if not test.orelse or (asked := _asked_for_task(test.test)) is None:
             continue
-        holder, positive = asked
+        holder, positive, name = asked
         of_task, rest = (test.body, test.orelse) if positive else (test.orelse, test.body)
         numbers, others = set(_read_in(module, of_task)), set(_read_in(module, rest))
         taken = next((v for v in _read_in(module, of_task) if v in _OF_TASKS), "")
@@ -119,22 +123,24 @@ def _tests(module: SourceModule) -> Iterator[Order]:
         key = f"{quote}{'RANK' if 'RANK' in others else 'LOCAL_RANK'}{quote}"
         word = "and {} not in {}" if positive else "or {} in {}"
         code = f"{written} {word.format(key, module.text_of(holder))}"
-        yield Order(test.test, taken, (ReplaceExpression(module.path, module.span(test.test), code),))
+        edit = ReplaceExpression(module.path, module.span(test.test), code)
+        yield Order(test.test, taken, (edit,), "" if name == taken else name)
 
 
-def _asked_for_task(test: ast.expr) -> tuple[ast.expr, bool] | None:
-    """(`os.environ`, whether a variable of Slurm is set where the test holds) of a test that asks for one."""
+def _asked_for_task(test: ast.expr) -> tuple[ast.expr, bool, str] | None:
+    """(`os.environ`, whether a variable of Slurm is set where the test holds, its name) of a test that asks for one."""
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         inner = _asked_for_task(test.operand)
-        return (inner[0], not inner[1]) if inner is not None and isinstance(test.operand, ast.Compare) else None
+        return (inner[0], not inner[1], inner[2]) if inner is not None and isinstance(test.operand, ast.Compare) else None
     if isinstance(test, ast.BoolOp):
         parts = (_asked_for_task(v) for v in test.values) if isinstance(test.op, ast.And) else ()
         return next((p for p in parts if p is not None and p[1]), None)
     if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.ops[0], (ast.In, ast.NotIn)):
         return None
     key = test.left.value if isinstance(test.left, ast.Constant) else ""
-    of_task = isinstance(key, str) and key.startswith("SLURM_") and end_of(test.comparators[0]) == "environ"
-    return (test.comparators[0], isinstance(test.ops[0], ast.In)) if of_task else None
+    if not isinstance(key, str) or not key.startswith("SLURM_") or end_of(test.comparators[0]) != "environ":
+        return None
+    return test.comparators[0], isinstance(test.ops[0], ast.In), key
 
 
 def _is_settled(module: SourceModule, test: ast.If) -> bool:
