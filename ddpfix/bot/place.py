@@ -33,6 +33,7 @@ class Place:
     pulls: dict[str, tuple[Pull, ...]] = field(default_factory=dict)
     branches: frozenset[str] = frozenset()
     wanted: frozenset[str] = frozenset()
+    cover: str = ""
 
     @property
     def slug(self) -> str:

@@ -151,7 +151,7 @@ def _published(place: Place, wanted: Wanted, seen: Seen, decision: Decision, mar
             return _refused(place, wanted, decision, pushed.why)
     marked = replace(marked, head=head, base=wanted.base, tool=__version__, run=run)
     cut = place.seal.cut(decision.pull) if decision.pull else None
-    words = body.words_in(*cut) if cut else body.words_of_others(decision.pull.body) if decision.pull else None
+    words = body.words_in(*cut) if cut else body.words_of_others(decision.pull.body) if decision.pull else body.Words(place.cover)
     sealed = partial(place.seal.of_pull, wanted.branch)
     text = body.pull_body(wanted.text, body.footer(".github/ddpfix.toml"), marked, sealed, words)
     if decision.pull is None:

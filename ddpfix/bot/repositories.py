@@ -32,7 +32,7 @@ FORESEEN = (ForgeError, GitRefusal, SettingsError, UnknownSelector, NoLogin)
 class BotOptions:
     """What the one who runs the bot decides. topics: instead of the repository's own. blocked: owners and repositories that
     are left alone. reopen: make again what people closed. per_hour: pull requests opened within an hour. confined: what strangers
-    wrote is worked on in a child process with limits; False is for tests.
+    wrote is worked on in a child process with limits; False is for tests. cover: Markdown above the text of a new pull request.
     """
 
     prefix: str = "ddpfix"
@@ -44,6 +44,7 @@ class BotOptions:
     dry_run: bool = False
     per_hour: int = 50
     confined: bool = True
+    cover: str = ""
 
 
 def failure(error: Exception) -> str:
@@ -118,7 +119,7 @@ class Bot:
             place = Place(
                 self.forge, repository, clone, project, self.forge.identity(), self._budget, self.seal(repository), prefix,
                 self.options.dry_run, self.options.labels,
-                branches=frozenset(n for n in tips if n.startswith(f"{prefix}/")),
+                branches=frozenset(n for n in tips if n.startswith(f"{prefix}/")), cover=self.options.cover,
             )  # fmt: skip
             topics = expand(self.options.topics or project.preferences.topics, project.settings)
             place.wanted = frozenset(place.branch_of(t.name) for t in topics)

@@ -22,9 +22,11 @@ from urllib.parse import parse_qsl, urlsplit
 import jwt
 
 from tests.bot.contract import Contract, Refused
+from tests.bot.github_answers import answered
 from tests.bot.githost import GitHost, git, send, token_of
 
 LONGEST = 65_536
+OPENED, DECIDED = "2026-01-01T00:00:00Z", "2026-01-03T12:00:00Z"  # of every pull request
 R = "/repos/{owner}/{repo}"
 
 
@@ -90,6 +92,7 @@ class GitHubForge(GitHost):
         self.ids: dict[str, int] = {}
         self.app_key: Any = None
         self.installation = 77
+        self.people: set[str] = set()  # owners that are no organizations
         self.faults: list[Fault] = []
         self.moved: dict[str, str] = {}
         self.asked: list[tuple[str, str, Any]] = []
@@ -145,8 +148,10 @@ class GitHubForge(GitHost):
 
     def _carried_out(self, request: BaseHTTPRequestHandler, path: str, query: dict[str, str], body: Any) -> tuple[int, Any]:
         if path.endswith("/graphql"):
-            by = self.accounts[token_of(request.headers.get("Authorization", ""))]
-            return 200, {"data": {"viewer": {"login": by.login}}}
+            account = self.accounts.get(token_of(request.headers.get("Authorization", "")))
+            if account is None or account.until <= self.clock.now():
+                raise Refused(401, "Bad credentials")
+            return 200, answered(self, body, account)
         template, values = self.contract.check(request.command, path, query, body)
         self.asked.append((request.command, template, body))
         token = token_of(request.headers.get("Authorization", ""))
@@ -237,7 +242,8 @@ class GitHubForge(GitHost):
         return {
             "number": pull["number"], "state": pull["state"], "title": pull["title"], "body": pull["body"],
             "draft": pull["draft"], "html_url": f"{self.url}/{slug}/pull/{pull['number']}", "user": {"login": pull["author"]},
-            "merged_at": "2026-01-01T00:00:00Z" if pull.get("merged") else None, "labels": [{"name": n} for n in pull["labels"]],
+            "created_at": OPENED, "closed_at": None if pull["state"] == "open" else DECIDED,
+            "merged_at": DECIDED if pull.get("merged") else None, "labels": [{"name": n} for n in pull["labels"]],
             "head": {"ref": pull["branch"], "sha": pull["tip"], "repo": {"full_name": pull["from"]}},
             "base": {"ref": pull.get("base", "main"), "sha": self.tip(slug, "refs/heads/main"), "repo": {"full_name": slug}},
         }  # fmt: skip
@@ -267,15 +273,17 @@ class GitHubForge(GitHost):
             return 200, {"id": 4711, "login": account.login}
         if template == "/users/{username}":
             return 200, {"id": 4711, "login": values["username"]}
+        if template in ("/orgs/{org}/repos", "/users/{username}/repos"):
+            owner = values.get("org") or values["username"]
+            found = [self._repo_json(slug, account) for slug in sorted(self.repos) if slug.startswith(f"{owner}/")]
+            if not found or (owner in self.people) != ("username" in values):
+                raise Refused(404, "Not Found")
+            return 200, found
         slug = f"{values['owner']}/{values['repo']}"
         repo = self.repos[slug]
         match verb, template.removeprefix(R):
             case "GET", "":
-                return 200, {
-                    "id": self.ids[slug], "full_name": slug, "default_branch": "main",
-                    "clone_url": f"{self.url}/{slug}.git", "archived": False,
-                    "fork": False, "permissions": {"push": account.write}, "topics": [], **repo.about,
-                }  # fmt: skip
+                return 200, self._repo_json(slug, account)
             case "GET", "/pulls":
                 wanted = [p for p in repo.pulls.values() if f"{p['from'].partition('/')[0]}:{p['branch']}" == query["head"]]
                 found = [self.pull_json(slug, p) for p in reversed(wanted)]
@@ -296,6 +304,12 @@ class GitHubForge(GitHost):
         if number not in repo.pulls:
             raise Refused(404, "Not Found")
         return self._about_pull(verb, template.removeprefix(R), slug, repo.pulls[number], body, account)
+
+    def _repo_json(self, slug: str, account: Account) -> dict[str, Any]:
+        return {
+            "id": self.ids[slug], "full_name": slug, "default_branch": "main", "clone_url": f"{self.url}/{slug}.git",
+            "archived": False, "fork": False, "permissions": {"push": account.write}, "topics": [], **self.repos[slug].about,
+        }  # fmt: skip
 
     def _open(self, slug: str, repo: Repo, body: dict[str, Any], account: Account) -> dict[str, Any]:
         branch = body["head"]

@@ -27,6 +27,10 @@ TAKEN = {
     ("POST", "/merge_requests/N/draft_notes"): {"note", "position"},
     ("POST", "/merge_requests/N/draft_notes/bulk_publish"): set(),
 }
+ASKED = re.compile(
+    r'(?P<alias>\w+): project\(fullPath: "(?P<slug>[^"]*)"\) \{ (?:repository \{ exists tree \{ lastCommit \{ sha \} \} \}'
+    r'|mergeRequest\(iid: "(?P<number>\d+)"\) \{ state createdAt mergedAt closedAt \}) \}'
+)
 POSITION = {"position_type", "new_line", "old_path", "new_path", "base_sha", "start_sha", "head_sha"}
 
 
@@ -48,6 +52,7 @@ class GitLabForge(GitHost):
         self.api = f"{self.url}/api/v4"
         self.projects: dict[str, Project] = {}
         self.tokens: dict[str, str] = {}
+        self.complexity = 1000  # questions of one GraphQL request; GitLab says only that there is a bound
         self._next = 100
 
     def may(self, token: str, slug: str, *, push: bool) -> int:
@@ -76,8 +81,13 @@ class GitLabForge(GitHost):
         send(request, status, b"" if found is None else json.dumps(found).encode(), {"Content-Type": "application/json"})
 
     def _route(self, verb: str, path: str, query: dict[str, str], body: dict[str, Any], user: str) -> tuple[int, Any]:
+        if path == "/api/graphql":
+            return 200, self._graphql(body["query"])
         if path == "/user":
             return 200, {"id": 1, "username": user}
+        if group := re.fullmatch(r"/groups/([^/]+)/projects", path):
+            found = [p for slug, p in sorted(self.projects.items()) if slug.startswith(f"{unquote(group[1])}/")]
+            return 200, [self._project_json(project) for project in found]
         if path == "/users":
             return 200, [{"id": sum(query["username"].encode()), "username": query["username"]}]
         match = re.fullmatch(r"/projects/([^/]+)(/.*)?", path)
@@ -95,11 +105,7 @@ class GitLabForge(GitHost):
             return self._merge(verb, shape.removeprefix("/merge_requests/N"), project, numbers, body, user)
         match verb, shape:
             case "GET", "":
-                return 200, {
-                    "id": 1, "path_with_namespace": project.slug, "default_branch": "main", "archived": False, "topics": [],
-                    "http_url_to_repo": f"{self.url}/{project.slug}.git",
-                    "permissions": {"project_access": {"access_level": 40}, "group_access": None}, **project.about,
-                }  # fmt: skip
+                return 200, self._project_json(project)
             case "GET", "/merge_requests":
                 found = [self.json(project, m) for m in reversed(project.merges.values())]
                 return 200, [m for m in found if m["source_branch"] == query["source_branch"]]
@@ -112,6 +118,35 @@ class GitLabForge(GitHost):
                     raise Refused(404, "404 Not found")
                 return 200, {"access_level": 30}
         raise Refused(404, f"404 {verb} {shape}")
+
+    def _project_json(self, project: Project) -> dict[str, Any]:
+        return {
+            "id": 1, "path_with_namespace": project.slug, "default_branch": "main", "archived": False, "topics": [],
+            "http_url_to_repo": f"{self.url}/{project.slug}.git",
+            "permissions": {"project_access": {"access_level": 40}, "group_access": None}, **project.about,
+        }  # fmt: skip
+
+    def _graphql(self, query: str) -> dict[str, Any]:
+        rows = query.removeprefix("query {").removesuffix("}").strip().split("\n")
+        if len(rows) > self.complexity:
+            said = f"Query has complexity of {len(rows)}, which exceeds max complexity of {self.complexity}"
+            return {"data": None, "errors": [{"message": said}]}
+        data: dict[str, Any] = {}
+        for row in rows:
+            asked = ASKED.fullmatch(row)
+            if asked is None:
+                return {"data": None, "errors": [{"message": f"Parse error on {row!r}"}]}
+            project = self.projects.get(asked["slug"])
+            data[asked["alias"]] = self._answer(project, asked["number"]) if project else None
+        return {"data": data}
+
+    def _answer(self, project: Project, number: str | None) -> dict[str, Any]:
+        if number is None:
+            tip = self.tip(project.slug, "refs/heads/main")
+            return {"repository": {"exists": bool(tip), "tree": {"lastCommit": {"sha": tip} if tip else None}}}
+        merge = project.merges.get(int(number))
+        times = {"createdAt": "2026-01-01T00:00:00Z", "mergedAt": None, "closedAt": None}
+        return {"mergeRequest": {"state": self.json(project, merge)["state"], **times} if merge else None}
 
     def json(self, project: Project, merge: dict[str, Any]) -> dict[str, Any]:
         if merge["state"] == "opened":

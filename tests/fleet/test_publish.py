@@ -110,7 +110,7 @@ def test_a_repository_that_was_deleted_stops_no_other(campaign: Campaign) -> Non
     done = campaign.publish("--waves", "2")
     assert done.returncode == 0, done.stderr
     assert [line.split(": ")[:2] for line in done.stdout.splitlines()] == [
-        [f"{SLUGS[0]} DDP101", "failed (GET /repos/team/model-0/pulls/1"], [SLUGS[3], "failed (GET /repos/team/model-3"],
+        [f"{SLUGS[0]} DDP101", "gone (the forge no longer has it)"], [SLUGS[3], "failed (GET /repos/team/model-3"],
         [f"{SLUGS[4]} DDP101", f"created {campaign.forge.url}/{SLUGS[4]}/pull/1"],
     ]  # fmt: skip
     assert campaign.fleet.status()["pulls"] == {"gone": 1, "open": 2}

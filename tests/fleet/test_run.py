@@ -115,7 +115,7 @@ def test_a_repository_that_takes_for_ever_costs_itself(fleet: Fleet) -> None:
     fleet.add("slow", {f"train{n}.py": "".join(MODULE.replace("main", f"main{n}_{k}") for k in range(60)) for n in range(400)})
     fleet.add("good", {"train.py": MODULE})
     fleet.plan("slow", "good")
-    found = rows(fleet("run", "--seconds", "2", "--workers", "1").stdout)
+    found = rows(fleet("run", "--seconds", "6", "--workers", "1").stdout)
     assert {name: row["cause"] for name, row in found.items()} == {"slow": "timeout", "good": ""}
 
 
