@@ -22,8 +22,8 @@ from urllib.parse import parse_qsl, urlsplit
 import jwt
 
 from tests.bot.contract import Contract, Refused
-from tests.bot.github_answers import answered
 from tests.bot.githost import GitHost, git, send, token_of
+from tests.bot.github_answers import answered
 
 LONGEST = 65_536
 OPENED, DECIDED = "2026-01-01T00:00:00Z", "2026-01-03T12:00:00Z"  # of every pull request

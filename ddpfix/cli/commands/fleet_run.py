@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,7 +18,7 @@ from ddpfix.cli.showing import note
 if TYPE_CHECKING:
     from ddpfix.fleet.drive import Pace
     from ddpfix.fleet.ledger import Ledger
-    from ddpfix.fleet.progress import Progress, Watch
+    from ddpfix.fleet.progress import Watch
 
 
 @fleet_app.command("run")
@@ -77,23 +77,13 @@ def _share(ledger: Path, word: str, results: Path | None, pace: Pace, metrics: s
 def _watched(kept: Ledger, address: str) -> Iterator[Watch]:
     """Whoever watches the run; with an address, Prometheus, too."""
     from ddpfix.cli.fleet_watch import shown
-
-    with shown(kept.counts(), kept.campaign().name) as watch, _served(address, watch) if address else nullcontext():
-        yield watch
-
-
-@contextmanager
-def _served(address: str, progress: Progress) -> Iterator[None]:
+    from ddpfix.cli.serving import numbers
     from ddpfix.fleet.progress import metrics
-    from ddpfix.metrics import served
 
-    try:
-        serving = served(address, lambda: metrics(progress))
-        with serving as url:
-            note(f"ddpfix fleet: numbers at {url}")
-            yield
-    except (ValueError, OSError) as error:
-        raise CommandError("--metrics cannot be used", str(error)) from None
+    with ExitStack() as stack:
+        watch = stack.enter_context(shown(kept.counts(), kept.campaign().name))
+        stack.enter_context(numbers(address, lambda: metrics(watch)))
+        yield watch
 
 
 def _settle_unchanged(kept: Ledger, watch: Watch) -> None:
