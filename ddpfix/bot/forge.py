@@ -133,7 +133,7 @@ class Forge(Protocol):
 
     def repository(self, slug: str) -> Repository: ...
 
-    def listed(self, owner: str) -> Iterator[Repository]:
+    def listed(self, slug: str) -> Iterator[Repository]:
         """The repositories of an organization or a person; of a group with its sub-groups on GitLab."""
 
     def heads(self, slugs: Sequence[str]) -> Mapping[str, str]:
@@ -202,8 +202,8 @@ class Forge(Protocol):
 
     def edit_issue(self, slug: str, number: int, body: str) -> None: ...
 
-    def commit(self, slug: str, branch: str, head: str, message: str, changes: Sequence[FileChange]) -> str:
-        """Let the forge itself commit on top of a branch that stands at `head`, and sign it if it does so; the new tip."""
+    def commit(self, slug: str, branch: str, base: str, message: str, changes: Sequence[FileChange]) -> str:
+        """Let the forge itself commit on top of a branch that stands at `base`, and sign it if it does so; the new tip."""
 
 
 def right_sides(diff: str) -> dict[str, ChangedFile]:

@@ -77,8 +77,8 @@ class Gitea:
             data = {**data, **self._client.get(f"{_repo(slug)}/topics")}
         return _repository(data)
 
-    def listed(self, owner: str) -> Iterator[Repository]:
-        name = quote(owner, safe="")
+    def listed(self, slug: str) -> Iterator[Repository]:
+        name = quote(slug, safe="")
         try:
             yield from map(_repository, self._client.pages(f"/orgs/{name}/repos", _PAGE))
         except ForgeError as error:
@@ -184,7 +184,7 @@ class Gitea:
     def edit_issue(self, slug: str, number: int, body: str) -> None:
         self._client.write("PATCH", _issue(slug, number), {"body": body})
 
-    def commit(self, slug: str, branch: str, head: str, message: str, changes: Sequence[FileChange]) -> str:
+    def commit(self, slug: str, branch: str, base: str, message: str, changes: Sequence[FileChange]) -> str:
         asked = {"branch": branch, "message": message, "files": [_change(change) for change in changes]}
         made = self._client.write("POST", f"{_repo(slug)}/contents", asked)
         return str(made["commit"]["sha"])

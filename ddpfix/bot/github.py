@@ -120,14 +120,14 @@ class GitHub:
         self._urls[slug] = same_host(data["clone_url"], self._api_url)
         return _repository(data)
 
-    def listed(self, owner: str) -> Iterator[Repository]:
-        name = quote(owner, safe="")
+    def listed(self, slug: str) -> Iterator[Repository]:
+        name = quote(slug, safe="")
         try:
-            yield from map(_repository, self._at(owner).pages(f"/orgs/{name}/repos", {"type": "all"}))
+            yield from map(_repository, self._at(slug).pages(f"/orgs/{name}/repos", {"type": "all"}))
         except ForgeError as error:
             if error.status != 404:
                 raise
-            yield from map(_repository, self._at(owner).pages(f"/users/{name}/repos", {"type": "owner"}))
+            yield from map(_repository, self._at(slug).pages(f"/users/{name}/repos", {"type": "owner"}))
 
     def heads(self, slugs: Sequence[str]) -> Mapping[str, str]:
         if self._is_app():
@@ -246,11 +246,11 @@ class GitHub:
 
         return Client(self._api_url, headers, clock=self._clock, pace=self._pace, http=self._http, turn=self._turn)
 
-    def commit(self, slug: str, branch: str, head: str, message: str, changes: Sequence[FileChange]) -> str:
+    def commit(self, slug: str, branch: str, base: str, message: str, changes: Sequence[FileChange]) -> str:
         client = Client(
             _graphql(self._api_url), self._at(slug).headers, clock=self._clock, pace=self._pace, http=self._http, turn=self._turn
         )
-        return github_graphql.commit(client, slug, branch, head, message, changes)
+        return github_graphql.signed_commit(client, slug, branch, base, message, changes)
 
 
 def _repository(data: Mapping[str, Any]) -> Repository:

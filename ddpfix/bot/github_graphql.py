@@ -35,12 +35,12 @@ def fates(client: Client, pulls: Sequence[tuple[str, int]]) -> Mapping[tuple[str
     return {pull: _fate((data or {}).get("pullRequest")) for pull, data in zip(pulls, found, strict=True)}
 
 
-def commit(client: Client, slug: str, branch: str, head: str, message: str, changes: Sequence[FileChange]) -> str:
+def signed_commit(client: Client, slug: str, branch: str, base: str, message: str, changes: Sequence[FileChange]) -> str:
     """As `Forge.commit`."""
     headline, _, body = message.partition("\n")
     asked = {
         "branch": {"repositoryNameWithOwner": slug, "branchName": branch},
-        "expectedHeadOid": head,
+        "expectedHeadOid": base,
         "message": {"headline": headline, "body": body.strip("\n")},
         "fileChanges": {
             "additions": [{"path": c.path, "contents": b64encode(c.data).decode()} for c in changes if c.data is not None],

@@ -83,9 +83,9 @@ class GitLab:
         self._urls[slug] = same_host(data["http_url_to_repo"], self._api_url)
         return _repository(data)
 
-    def listed(self, owner: str) -> Iterator[Repository]:
+    def listed(self, slug: str) -> Iterator[Repository]:
         asked = {"include_subgroups": "true", "archived": "false", "with_shared": "false", "order_by": "id"}
-        yield from map(_repository, self._client.pages(f"/groups/{quote(owner, safe='')}/projects", asked))
+        yield from map(_repository, self._client.pages(f"/groups/{quote(slug, safe='')}/projects", asked))
 
     def heads(self, slugs: Sequence[str]) -> Mapping[str, str]:
         return gitlab_graphql.heads(self._graphql(), slugs)
@@ -197,7 +197,7 @@ class GitLab:
     def edit_issue(self, slug: str, number: int, body: str) -> None:
         self._client.write("PUT", f"{_project(slug)}/issues/{number}", {"description": body})
 
-    def commit(self, slug: str, branch: str, head: str, message: str, changes: Sequence[FileChange]) -> str:
+    def commit(self, slug: str, branch: str, base: str, message: str, changes: Sequence[FileChange]) -> str:
         asked = {"branch": branch, "commit_message": message, "actions": [_action(change) for change in changes]}
         return str(self._client.write("POST", f"{_project(slug)}/repository/commits", asked)["id"])
 

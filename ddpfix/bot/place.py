@@ -34,6 +34,7 @@ class Place:
     branches: frozenset[str] = frozenset()
     wanted: frozenset[str] = frozenset()
     cover: str = ""
+    signed: bool = False
 
     @property
     def slug(self) -> str:

@@ -91,7 +91,7 @@ def markdown(ledger: Ledger) -> str:
     return "\n".join(parts).rstrip() + "\n"
 
 
-def _tables(found: Page) -> Iterator[tuple[str, tuple[str, ...], list[tuple[str, ...]]]]:
+def _tables(found: Page) -> Iterator[tuple[str, Sequence[str], Sequence[Sequence[str]]]]:
     """(title, heads, rows) of each table of the Markdown."""
     codes = [
         (c.code, found.names.get(c.code, ""), WORDS[c.level], str(c.findings), str(c.repositories)) for c in found.status.codes

@@ -53,6 +53,7 @@ class Account:
     slugs: tuple[str, ...] = ()
     workflow: bool = False
     pulls: bool = False
+    issues: bool = True
 
 
 @dataclass
@@ -60,6 +61,7 @@ class Repo:
     slug: str
     pulls: dict[int, dict[str, Any]] = field(default_factory=dict)
     comments: dict[int, dict[str, Any]] = field(default_factory=dict)
+    issues: dict[int, dict[str, Any]] = field(default_factory=dict)
     reviews: list[dict[str, Any]] = field(default_factory=list)
     reactions: list[tuple[int, str]] = field(default_factory=list)
     about: dict[str, Any] = field(default_factory=dict)
@@ -166,7 +168,9 @@ class GitHubForge(GitHost):
             raise Refused(301, "Moved Permanently", headers={"Location": f"{self.moved[slug]}{rest}"})
         if slug and (slug not in self.repos or (account.slugs and slug not in account.slugs)):
             raise Refused(404, "Not Found")
-        if request.command != "GET" and not (account.write or account.pulls):
+        if "/issues" in template and "comment" not in template and "labels" not in template and not account.issues:
+            raise Refused(403, "Resource not accessible by integration")
+        if request.command != "GET" and not (account.write or account.pulls or account.issues):
             raise Refused(403, "Resource not accessible by integration")
         return self._route(request.command, template, values, query, body or {}, account)
 
@@ -198,7 +202,8 @@ class GitHubForge(GitHost):
         until = self.clock.now() + 3600
         write = body["permissions"].get("contents") == "write"
         pulls = body["permissions"].get("pull_requests") == "write"
-        self.accounts[made] = Account("mender[bot]", write, until, tuple(slugs), pulls=pulls)
+        issues = body["permissions"].get("issues") == "write"
+        self.accounts[made] = Account("mender[bot]", write, until, tuple(slugs), pulls=pulls, issues=issues)
         return 201, {"token": made, "expires_at": datetime.fromtimestamp(until, UTC).isoformat().replace("+00:00", "Z")}
 
     # State
@@ -294,6 +299,19 @@ class GitHubForge(GitHost):
                 return 200, repo.rules
             case "GET", "/collaborators/{username}/permission":
                 return 200, {"permission": "write" if values["username"] in repo.writers else "read"}
+            case "GET", "/issues":
+                own = [i for i in repo.issues.values() if i["user"]["login"] == query.get("creator", i["user"]["login"])]
+                return 200, [i for i in own if i["state"] == query.get("state", "open")]
+            case "POST", "/issues":
+                number = 900 + len(repo.issues)
+                repo.issues[number] = {
+                    "number": number, "title": body["title"], "body": self._text(body.get("body")), "state": "open",
+                    "user": {"login": account.login}, "html_url": f"{self.url}/{slug}/issues/{number}",
+                }  # fmt: skip
+                return 201, repo.issues[number]
+            case "PATCH", "/issues/{issue_number}":
+                repo.issues[int(values["issue_number"])]["body"] = self._text(body["body"])
+                return 200, repo.issues[int(values["issue_number"])]
             case "PATCH", "/issues/comments/{comment_id}":
                 repo.comments[int(values["comment_id"])]["body"] = self._text(body["body"])
                 return 200, repo.comments[int(values["comment_id"])]
