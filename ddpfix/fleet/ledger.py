@@ -129,8 +129,9 @@ class Ledger:
         said = {key: json.loads(value) for key, value in self._db.execute("SELECT key, value FROM campaign")}
         if "name" not in said:
             raise NoLedger("the ledger holds no campaign: `ddpfix fleet plan` makes one")
-        known: dict[str, Any] = {field.name: said[field.name] for field in fields(Campaign) if field.name in said}
-        return Campaign(**{key: tuple(value) if isinstance(value, list) else value for key, value in known.items()})
+        known = {field.name: said[field.name] for field in fields(Campaign) if field.name in said}
+        asked: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in known.items()}
+        return Campaign(**asked)
 
     # Work
 

@@ -154,7 +154,9 @@ def _fates(ledger: Ledger) -> tuple[Fate, ...]:
         "SELECT topic, count(*), sum(state = 'merged'), sum(state = 'closed') FROM pull WHERE state != '' GROUP BY topic"
     )
     decisions = dict(ledger.rows("SELECT code, count(*) FROM rejection WHERE source = ? GROUP BY code", DECISION))
-    found = {topic: Fate(topic, *numbers, decisions.pop(topic, 0)) for topic, *numbers in pulls}
+    found = {
+        topic: Fate(topic, opened, merged, closed, decisions.pop(topic, 0)) for topic, opened, merged, closed in pulls
+    }
     found |= {code: Fate(code, 0, 0, 0, count) for code, count in decisions.items()}
     return tuple(found[topic] for topic in sorted(found))
 

@@ -20,6 +20,8 @@ TokenFile = Annotated[
     Path | None, typer.Option("--token-file", help="Else DDPFIX_TOKEN, GITHUB_TOKEN, GITLAB_TOKEN or GITEA_TOKEN.")
 ]
 Author = Annotated[str, typer.Option("--author", help="`Name <address>` of the commits.", show_default=False)]
+Signed = Annotated[bool, typer.Option("--signed", help="The forge makes the commits, and signs them where it does so.")]
+Dashboard = Annotated[bool, typer.Option("--dashboard", help="Keep an issue in each repository with what is open.")]
 StateFolder = Annotated[Path | None, typer.Option("--state", help="The bot's own folder; else DDPFIX_STATE, ~/.local/state.")]
 
 
@@ -33,6 +35,8 @@ def publish(
     token_file: TokenFile = None,
     author: Author = "",
     per_hour: Annotated[int, typer.Option("--per-hour", min=0, help="Pull requests opened within an hour.")] = 50,
+    signed: Signed = False,
+    dashboard: Dashboard = False,
     state: StateFolder = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say which repositories come next, write nothing.")] = False,
 ) -> None:
@@ -43,7 +47,9 @@ def publish(
     with told(), alone(ledger):
         kept = book(ledger)
         asked = waving.parse(waves, most_closed)
-        bot = None if dry_run else _bot(kept, forge, api_url, token_file, author, per_hour, state)
+        bot = None if dry_run else _bot(
+            kept, forge, api_url, token_file, author, per_hour, state, signed=signed, dashboard=dashboard
+        )  # fmt: skip
         if bot:
             waving.refresh(kept, bot.forge, _tell)
         try:
@@ -99,7 +105,18 @@ def close(
     raise typer.Exit(FINDINGS if failed else CLEAN)
 
 
-def _bot(kept: Ledger, forge: str, api_url: str, token_file: Path | None, author: str, per_hour: int, state: Path | None) -> Bot:
+def _bot(
+    kept: Ledger,
+    forge: str,
+    api_url: str,
+    token_file: Path | None,
+    author: str,
+    per_hour: int,
+    state: Path | None,
+    *,
+    signed: bool = False,
+    dashboard: bool = False,
+) -> Bot:
     from ddpfix.bot import state as states
     from ddpfix.bot.repositories import BotOptions
     from ddpfix.cli.commands import bot
@@ -109,5 +126,7 @@ def _bot(kept: Ledger, forge: str, api_url: str, token_file: Path | None, author
     campaign = kept.campaign()
     at = place_of(campaign, forge, api_url)
     # a campaign of some codes asks for their pull requests, one of all for that with the safe fixes
-    options = BotOptions(topics=campaign.select or ("safe",), per_hour=per_hour, cover=cover(campaign))
+    options = BotOptions(
+        topics=campaign.select or ("safe",), per_hour=per_hour, cover=cover(campaign), signed=signed, dashboard=dashboard
+    )
     return bot._bot(at.kind, at.api_url, token_file, "", None, author, options, states.kept(state))
