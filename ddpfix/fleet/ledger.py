@@ -138,8 +138,12 @@ class Ledger:
     def resume(self, *, again: bool = False) -> None:
         """At the start of a driver: what an ended one had in hand waits again, no pause holds. again: so does what is done."""
         with self._transaction() as tables:
-            states = (RUNNING, DONE) if again else (RUNNING, RUNNING)
-            tables.execute(f"UPDATE repository SET state = '{WAITING}' WHERE state IN (?, ?)", states)
+            # the driver's end is no failure of theirs
+            tables.execute(
+                f"UPDATE repository SET state = '{WAITING}', attempt = max(0, attempt - 1) WHERE state = '{RUNNING}'"
+            )
+            if again:
+                tables.execute(f"UPDATE repository SET state = '{WAITING}', attempt = 0 WHERE state = '{DONE}'")
             tables.execute("DELETE FROM campaign WHERE key = 'paused'")
 
     def pause(self) -> None:

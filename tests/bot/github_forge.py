@@ -210,6 +210,10 @@ class GitHubForge(GitHost):
 
     def add(self, slug: str, files: Mapping[str, bytes], **about: Any) -> Repo:
         self.create(slug, files)
+        return self.know(slug, **about)
+
+    def know(self, slug: str, **about: Any) -> Repo:
+        """A repository whose files somebody else has made."""
         self.repos[slug] = Repo(slug, about=about)
         self.ids[slug] = self.number()
         return self.repos[slug]
