@@ -79,7 +79,7 @@ def wait(until: Callable[[], bool], process: subprocess.Popen[bytes], seconds: f
 
 
 def killed_run(run: Run, total: int, kills: int, drawn: random.Random) -> tuple[int, int]:
-    """Run a campaign on a cluster to its end, a worker and then the driver killed -9 so many times: how many of each were killed."""
+    """Run a campaign on a cluster to its end, a worker and then the driver killed -9 so many times: how many of each were."""
     workers = drivers = 0
     for number in range(kills):
         driver = run.started("run", *run.options)

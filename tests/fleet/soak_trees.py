@@ -15,7 +15,9 @@ from tests.fleet.conftest import MODULE
 from tests.programs import MODULE as LOGGED
 
 # of a hundred repositories so many are of that kind; what is left is generated
-SHARES = {"real": 20, "crash": 3, "memory": 3, "bomb": 3, "corrupt": 4, "settings": 3, "empty": 4, "missing": 2, "hang": 1, "huge": 2}
+SHARES = {
+    "real": 20, "crash": 3, "memory": 3, "bomb": 3, "corrupt": 4, "settings": 3, "empty": 4, "missing": 2, "hang": 1, "huge": 2,
+}  # fmt: skip
 CAUSES = {
     "crash": "crash", "memory": "memory", "bomb": "size", "corrupt": "git", "settings": "settings", "missing": "git",
     "hang": "timeout", "huge": "size",
@@ -36,7 +38,7 @@ def made(host: GitHost, owner: str, count: int, seed: int = 23) -> list[str]:
         name = f"{kind}-{number}"
         names.append(name)
         if kind != "missing":
-            _fill(host, f"{owner}/{name}", kind, next(trees) if kind == "real" else generated(drawn))
+            fill(host, f"{owner}/{name}", kind, next(trees) if kind == "real" else generated(drawn))
     return names
 
 
@@ -61,7 +63,8 @@ def real_trees(drawn: random.Random) -> Iterator[Mapping[str, bytes]]:
         yield {str(folder / path.name): path.read_bytes() for path in files}
 
 
-def _fill(host: GitHost, slug: str, kind: str, files: Mapping[str, bytes]) -> None:
+def fill(host: GitHost, slug: str, kind: str, files: Mapping[str, bytes]) -> None:
+    """A repository of a kind, on a host."""
     repo = host.create(slug, {} if kind == "empty" else files)
     match kind:
         case "bomb":
