@@ -42,7 +42,7 @@ CODEMODS_ORDER = [
 ]  # fmt: skip
 DDPFIX_ORDER = [
     {"ddpfix.settings", "ddpfix.results", "ddpfix.diff", "ddpfix.ignore_rules", "ddpfix.patches", "ddpfix.catalog",
-     "ddpfix.unpickling", "ddpfix.escaping"},
+     "ddpfix.unpickling", "ddpfix.escaping", "ddpfix.metrics"},
     {"ddpfix.discovery", "ddpfix.answers", "ddpfix.trust", "ddpfix.bowler_rewrites", "ddpfix.plugins", "ddpfix.cache",
      "ddpfix.gate", "ddpfix.workers", "ddpfix.engine"},
     {"ddpfix.baseline", "ddpfix.narrowing"},

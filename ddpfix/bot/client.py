@@ -133,6 +133,14 @@ class Client:
             if url and not url.startswith(f"{self.base_url}/"):
                 raise ForgeError("GET", answer.status_code, "the next page is said to be on another host")
 
+    def ask(self, path: str, body: Mapping[str, object]) -> Json:
+        """A question that is sent as a POST and changes nothing: it is no write, so it may be sent again. Raises ForgeError."""
+        return _content(self._sent("POST", self._url(path), body=body, changes=False))
+
+    def text(self, path: str) -> str:
+        """What the forge holds that is no JSON, such as a patch. Raises ForgeError."""
+        return self._sent("GET", self._url(path)).text
+
     def write(self, verb: str, path: str, body: Mapping[str, object] | None = None) -> Json:
         """One change. Raises ForgeError; `unsure` where it may have been made."""
         with self._turn.lock:
@@ -142,16 +150,24 @@ class Client:
         return f"{self.base_url}/{path.lstrip('/')}"
 
     def _sent(
-        self, verb: str, url: str, *, params: Mapping[str, str | int] | None = None, body: Mapping[str, object] | None = None
+        self,
+        verb: str,
+        url: str,
+        *,
+        params: Mapping[str, str | int] | None = None,
+        body: Mapping[str, object] | None = None,
+        changes: bool | None = None,
     ) -> httpx2.Response:
         what = f"{verb} {url.removeprefix(self.base_url)}"
+        changes = verb != "GET" if changes is None else changes
+        makes = changes and verb == "POST"
         renewed = False
         for attempt in range(self._pace.tries):
             last = attempt == self._pace.tries - 1
             try:
-                answer = self._once(verb, url, params, body, renew=renewed)
+                answer = self._once(verb, url, params, body, renew=renewed, changes=changes)
             except httpx2.TransportError as error:
-                landed = verb == "POST" and not isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout)
+                landed = makes and not isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout)
                 if landed or last:
                     raise ForgeError(what, 0, type(error).__name__, unsure=landed) from None
                 self._clock.sleep(2.0**attempt)
@@ -166,7 +182,7 @@ class Client:
                 renewed = True  # a token that ran out on the way
                 continue
             wait = self._wait(answer, attempt)
-            refusal = _refusal(what, answer, unsure=verb == "POST" and answer.status_code in _PASSING)
+            refusal = _refusal(what, answer, unsure=makes and answer.status_code in _PASSING)
             if wait is None or last or refusal.unsure or wait > self._pace.longest:
                 raise refusal
             self._clock.sleep(wait)
@@ -187,9 +203,10 @@ class Client:
         body: Mapping[str, object] | None,
         *,
         renew: bool,
+        changes: bool,
     ) -> httpx2.Response:
         headers = self.headers(renew)
-        if verb != "GET":
+        if changes:
             if (gap := self._turn.free_at - self._clock.now()) > 0:
                 self._clock.sleep(gap)
             self._turn.free_at = self._clock.now() + self._pace.gap

@@ -1,9 +1,7 @@
-"""A forge's message -> the work that it asks for: pure functions of what was delivered."""
+"""A message of GitHub -> the work that it asks for: pure functions of what was delivered."""
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -28,27 +26,27 @@ class Job:
     comment: Comment | None = None
 
 
-def is_signed(secret: str, body: bytes, signature: str) -> bool:
-    """Whether `X-Hub-Signature-256` is right for the very bytes that came (docs.github.com, validating webhook deliveries)."""
-    wanted = "sha256=" + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
-    return hmac.compare_digest(wanted.encode(), signature.encode("utf-8", "replace"))
-
-
-def may_be_signed(signature: str) -> bool:
-    """Whether a header has the form of a signature, as can be seen before the body is there."""
-    return re.fullmatch(r"sha256=[0-9a-f]{64}", signature) is not None
-
-
 def jobs(event: str, payload: Mapping[str, Any], prefix: str) -> list[Job]:
     """What an event asks for, [] for one that asks for nothing.
 
     Raises KeyError, TypeError, ValueError for a payload of another shape.
     """
-    asked = _asked(event, payload, prefix)
+    return checked(_asked(event, payload, prefix))
+
+
+def checked(asked: list[Job]) -> list[Job]:
+    """The same jobs. Raises ValueError where one is about what is no repository."""
     for job in asked:
         if not _SLUG.fullmatch(job.slug):
             raise ValueError("no name of a repository")
     return asked
+
+
+def is_ticked(payload: Mapping[str, Any]) -> bool:
+    """Whether somebody ticked a box in an issue that he did not open, such as the dashboard; the issue itself is read later."""
+    issue = payload["issue"]
+    by_another = issue["user"]["login"] != payload["sender"]["login"]
+    return by_another and not issue.get("pull_request") and "[x] " in (issue["body"] or "")
 
 
 def _asked(event: str, payload: Mapping[str, Any], prefix: str) -> list[Job]:
@@ -74,4 +72,6 @@ def _asked(event: str, payload: Mapping[str, Any], prefix: str) -> list[Job]:
             heard = of in _BELONGS or of == _PERHAPS
             asked = heard and "pull_request" in issue and not comment.by_bot and parse(comment.body)
             return [Job(payload["repository"]["full_name"], int(issue["number"]), comment)] if asked else []
+        case "issues" if action == "edited" and payload["sender"].get("type") != "Bot" and is_ticked(payload):
+            return [Job(payload["repository"]["full_name"])]
     return []

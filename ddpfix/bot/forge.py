@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -31,7 +32,10 @@ class Repository:
 
 @dataclass(frozen=True, slots=True)
 class Pull:
-    """A pull request (merge request). branch: its head's, in `of`, which is another repository where it comes from a fork."""
+    """A pull request (merge request). branch: its head's; inside: of the repository itself, and not of a fork.
+
+    opened, decided: seconds since 1970, 0 where it is open or the forge does not say.
+    """
 
     number: int
     state: PullState
@@ -44,6 +48,17 @@ class Pull:
     tip: str
     base: str
     inside: bool = True
+    opened: float = 0.0
+    decided: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Fate:
+    """What became of a pull request. opened, decided: seconds since 1970, 0 where it is open or the forge does not say."""
+
+    state: PullState
+    opened: float = 0.0
+    decided: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +70,25 @@ class Comment:
     author: str
     by_bot: bool = False
     belongs: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Issue:
+    """An issue of the bot's own."""
+
+    number: int
+    body: str
+    author: str
+    url: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """What a commit makes of a file: its new bytes, None where it is gone. old: the id of what was there, "" for a new one."""
+
+    path: str
+    data: bytes | None
+    old: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +115,7 @@ class ChangedFile:
 
 
 class Forge(Protocol):
-    """GitHub, a GitHub Enterprise server or GitLab. Every method raises ForgeError where the forge refuses."""
+    """GitHub, a GitHub Enterprise server, GitLab, Gitea or Forgejo. Every method raises ForgeError where the forge refuses."""
 
     name: str
     suggestion_limit: int
@@ -98,6 +132,18 @@ class Forge(Protocol):
         """The name and the address of the bot's commits."""
 
     def repository(self, slug: str) -> Repository: ...
+
+    def listed(self, slug: str) -> Iterator[Repository]:
+        """The repositories of an organization or a person; of a group with its sub-groups on GitLab."""
+
+    def heads(self, slugs: Sequence[str]) -> Mapping[str, str]:
+        """The tip of each default branch, "" for a repository without commits, many in one request.
+
+        What the forge does not tell is left out: git has to be asked then.
+        """
+
+    def fates(self, pulls: Sequence[tuple[str, int]]) -> Mapping[tuple[str, int], Fate | None]:
+        """What became of pull requests (slug, number), many in one request; None for one that the forge no longer has."""
 
     def access(self, slug: str) -> Access:
         """How git gets at the repository, with a token that is good now."""
@@ -148,6 +194,34 @@ class Forge(Protocol):
 
     def review(self, slug: str, pull: Pull, body: str, suggestions: Sequence[Suggestion]) -> None:
         """Put suggestions on lines, all at once."""
+
+    def issues(self, slug: str) -> Sequence[Issue]:
+        """The open issues that the bot opened."""
+
+    def open_issue(self, slug: str, title: str, body: str) -> Issue: ...
+
+    def edit_issue(self, slug: str, number: int, body: str) -> None: ...
+
+    def commit(self, slug: str, branch: str, base: str, message: str, changes: Sequence[FileChange]) -> str:
+        """Let the forge itself commit on top of a branch that stands at `base`, and sign it if it does so; the new tip."""
+
+
+def right_sides(diff: str) -> dict[str, ChangedFile]:
+    """The new sides of a whole diff, as git writes it, by path; of files that are there afterwards."""
+    out: dict[str, ChangedFile] = {}
+    for part in f"\n{diff}".split("\ndiff --git ")[1:]:
+        head, mark, hunks = part.partition("\n@@ ")
+        name = head.rpartition("\n+++ ")[2].split("\n", 1)[0]
+        if mark and name != "/dev/null":
+            out[_unquoted(name.rstrip("\t")).removeprefix("b/")] = right_side(f"@@ {hunks}")
+    return out
+
+
+def _unquoted(name: str) -> str:
+    """A file's name without git's quotes (git-config(1), core.quotePath)."""
+    if not name.startswith('"'):
+        return name
+    return os.fsdecode(name.strip('"').encode("latin-1", "replace").decode("unicode_escape").encode("latin-1", "replace"))
 
 
 def right_side(patch: str) -> ChangedFile:

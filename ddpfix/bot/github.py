@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from typing import Any
 from urllib.parse import quote
 
 import httpx2
 
+from ddpfix.bot import github_graphql, one_by_one
 from ddpfix.bot.client import Client, Clock, ForgeError, Pace, Turn, plain_http, same_host
-from ddpfix.bot.forge import ChangedFile, Comment, Pull, Receipt, Repository, Suggestion, right_side
+from ddpfix.bot.forge import ChangedFile, Comment, Fate, FileChange, Issue, Pull, Receipt, Repository, Suggestion, right_side
+from ddpfix.bot.graphql import seconds
 from ddpfix.bot.login import AppLogin, Login
 from ddpfix.git import Access
 
@@ -116,16 +118,33 @@ class GitHub:
             self._login.token(slug, renew=True)  # another installation may have it by now
             data = self._at(slug).get(_repo(slug))
         self._urls[slug] = same_host(data["clone_url"], self._api_url)
-        return Repository(
-            slug=data["full_name"],
-            id=str(data["id"]),
-            default_branch=data["default_branch"],
-            archived=bool(data.get("archived") or data.get("disabled")),
-            fork=bool(data.get("fork")),
-            may_push=bool((data.get("permissions") or {}).get("push", True)),
-            pulls=bool(data.get("has_pull_requests", True)),
-            topics=tuple(data.get("topics") or ()),
-        )
+        return _repository(data)
+
+    def listed(self, slug: str) -> Iterator[Repository]:
+        name = quote(slug, safe="")
+        try:
+            yield from map(_repository, self._at(slug).pages(f"/orgs/{name}/repos", {"type": "all"}))
+        except ForgeError as error:
+            if error.status != 404:
+                raise
+            yield from map(_repository, self._at(slug).pages(f"/users/{name}/repos", {"type": "owner"}))
+
+    def heads(self, slugs: Sequence[str]) -> Mapping[str, str]:
+        if self._is_app():
+            return {}
+        return github_graphql.heads(self._graphql(), slugs)
+
+    def fates(self, pulls: Sequence[tuple[str, int]]) -> Mapping[tuple[str, int], Fate | None]:
+        if self._is_app():
+            return one_by_one.fates(self, pulls)
+        return github_graphql.fates(self._graphql(), pulls)
+
+    def _is_app(self) -> bool:
+        """Whether its tokens are for one repository each: none of them may ask about many."""
+        return isinstance(self._login, AppLogin)
+
+    def _graphql(self) -> Client:
+        return Client(_graphql(self._api_url), self._at("").headers, clock=self._clock, pace=self._pace, http=self._http)
 
     def access(self, slug: str) -> Access:
         if slug not in self._urls:
@@ -207,6 +226,45 @@ class GitHub:
         asked = {"commit_id": pull.tip, "event": "COMMENT", "body": body, "comments": comments}
         self._at(slug).write("POST", f"{_repo(slug)}/pulls/{pull.number}/reviews", asked)
 
+    def issues(self, slug: str) -> Sequence[Issue]:
+        asked = {"state": "open", "creator": self.account(slug)}
+        found = self._about_issues(slug).pages(f"{_repo(slug)}/issues", asked)
+        return [_issue(data) for data in found if "pull_request" not in data]
+
+    def open_issue(self, slug: str, title: str, body: str) -> Issue:
+        return _issue(self._about_issues(slug).write("POST", f"{_repo(slug)}/issues", {"title": title, "body": body}))
+
+    def edit_issue(self, slug: str, number: int, body: str) -> None:
+        self._about_issues(slug).write("PATCH", f"{_repo(slug)}/issues/{number}", {"body": body})
+
+    def _about_issues(self, slug: str) -> Client:
+        """A client whose token may write issues, which no other one may."""
+        login = self._login.for_issues()
+
+        def headers(renew: bool) -> Mapping[str, str]:
+            return {**self._at(slug).headers(False), "Authorization": f"Bearer {login.token(slug, renew=renew)}"}
+
+        return Client(self._api_url, headers, clock=self._clock, pace=self._pace, http=self._http, turn=self._turn)
+
+    def commit(self, slug: str, branch: str, base: str, message: str, changes: Sequence[FileChange]) -> str:
+        client = Client(
+            _graphql(self._api_url), self._at(slug).headers, clock=self._clock, pace=self._pace, http=self._http, turn=self._turn
+        )
+        return github_graphql.signed_commit(client, slug, branch, base, message, changes)
+
+
+def _repository(data: Mapping[str, Any]) -> Repository:
+    return Repository(
+        slug=data["full_name"],
+        id=str(data["id"]),
+        default_branch=data["default_branch"],
+        archived=bool(data.get("archived") or data.get("disabled")),
+        fork=bool(data.get("fork")),
+        may_push=bool((data.get("permissions") or {}).get("push", True)),
+        pulls=bool(data.get("has_pull_requests", True)),
+        topics=tuple(data.get("topics") or ()),
+    )
+
 
 def _graphql(api_url: str) -> str:
     """The folder of `graphql`: beside `v3` on a server of one's own (docs.github.com, enterprise-server, graphql)."""
@@ -238,7 +296,13 @@ def _pull(data: Mapping[str, Any]) -> Pull:
         tip=head["sha"],
         base=base["ref"],
         inside=inside,
+        opened=seconds(data.get("created_at")),
+        decided=seconds(data.get("merged_at") or data.get("closed_at")),
     )
+
+
+def _issue(data: Mapping[str, Any]) -> Issue:
+    return Issue(data["number"], data.get("body") or "", (data.get("user") or {}).get("login", ""), data.get("html_url") or "")
 
 
 def _comment(data: Mapping[str, Any]) -> Comment:

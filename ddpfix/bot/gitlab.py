@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 from urllib.parse import quote
 
 import httpx2
 
-from ddpfix.bot.client import Client, Clock, ForgeError, Pace, same_host
-from ddpfix.bot.forge import ChangedFile, Comment, Pull, PullState, Receipt, Repository, Suggestion, right_side
+from ddpfix.bot import gitlab_graphql
+from ddpfix.bot.client import Client, Clock, ForgeError, Pace, plain_http, same_host
+from ddpfix.bot.forge import (
+    ChangedFile,
+    Comment,
+    Fate,
+    FileChange,
+    Issue,
+    Pull,
+    PullState,
+    Receipt,
+    Repository,
+    Suggestion,
+    right_side,
+)
+from ddpfix.bot.graphql import seconds
 from ddpfix.bot.login import Login
 from ddpfix.git import Access
 
@@ -40,8 +54,9 @@ class GitLab:
     ) -> None:
         self._login = login
         self._identity = identity or ("ddpfix", "ddpfix@users.noreply.invalid")
-        self._api_url = api_url
-        self._client = Client(api_url, self._headers, clock=clock, pace=pace, http=http)
+        self._api_url = api_url.rstrip("/")
+        self._clock, self._pace, self._http = clock, pace, http or plain_http()
+        self._client = Client(api_url, self._headers, clock=clock, pace=pace, http=self._http)
         self._urls: dict[str, str] = {}
         self._account = ""
 
@@ -66,18 +81,22 @@ class GitLab:
     def repository(self, slug: str) -> Repository:
         data = self._client.get(_project(slug))
         self._urls[slug] = same_host(data["http_url_to_repo"], self._api_url)
-        given = data.get("permissions") or {}
-        levels = [(given.get(kind) or {}).get("access_level", 0) for kind in ("project_access", "group_access")]
-        return Repository(
-            slug=data["path_with_namespace"],
-            id=str(data["id"]),
-            default_branch=data.get("default_branch") or "main",
-            archived=bool(data.get("archived")),
-            fork=bool(data.get("forked_from_project")),
-            may_push=not given or max(levels) >= _DEVELOPER,
-            pulls=bool(data.get("merge_requests_enabled", True)),
-            topics=tuple(data.get("topics") or ()),
-        )
+        return _repository(data)
+
+    def listed(self, slug: str) -> Iterator[Repository]:
+        asked = {"include_subgroups": "true", "archived": "false", "with_shared": "false", "order_by": "id"}
+        yield from map(_repository, self._client.pages(f"/groups/{quote(slug, safe='')}/projects", asked))
+
+    def heads(self, slugs: Sequence[str]) -> Mapping[str, str]:
+        return gitlab_graphql.heads(self._graphql(), slugs)
+
+    def fates(self, pulls: Sequence[tuple[str, int]]) -> Mapping[tuple[str, int], Fate | None]:
+        return gitlab_graphql.fates(self._graphql(), pulls)
+
+    def _graphql(self) -> Client:
+        # beside v4 (docs.gitlab.com/api/graphql, "API endpoint")
+        base = self._api_url.removesuffix("/v4")
+        return Client(base, self._headers, clock=self._clock, pace=self._pace, http=self._http)
 
     def access(self, slug: str) -> Access:
         if slug not in self._urls:
@@ -168,6 +187,32 @@ class GitLab:
             self._client.write("POST", f"{_merge(slug, pull.number)}/draft_notes", asked)
         self._client.write("POST", f"{_merge(slug, pull.number)}/draft_notes/bulk_publish")
 
+    def issues(self, slug: str) -> Sequence[Issue]:
+        asked = {"state": "opened", "author_username": self.account(slug)}
+        return [_issue(data) for data in self._client.pages(f"{_project(slug)}/issues", asked)]
+
+    def open_issue(self, slug: str, title: str, body: str) -> Issue:
+        return _issue(self._client.write("POST", f"{_project(slug)}/issues", {"title": title, "description": body}))
+
+    def edit_issue(self, slug: str, number: int, body: str) -> None:
+        self._client.write("PUT", f"{_project(slug)}/issues/{number}", {"description": body})
+
+    def commit(self, slug: str, branch: str, base: str, message: str, changes: Sequence[FileChange]) -> str:
+        asked = {"branch": branch, "commit_message": message, "actions": [_action(change) for change in changes]}
+        return str(self._client.write("POST", f"{_project(slug)}/repository/commits", asked)["id"])
+
+
+def _action(change: FileChange) -> dict[str, str]:
+    if change.data is None:
+        return {"action": "delete", "file_path": change.path}
+    content = base64.b64encode(change.data).decode()
+    return {"action": "update" if change.old else "create", "file_path": change.path, "content": content, "encoding": "base64"}
+
+
+def _issue(data: Mapping[str, Any]) -> Issue:
+    author = (data.get("author") or {}).get("username", "")
+    return Issue(data["iid"], data.get("description") or "", author, data.get("web_url") or "")
+
 
 def _with_lines(suggestion: Suggestion, line: int) -> str:
     from ddpfix.summary.markdown import fence
@@ -189,6 +234,21 @@ def _merge(slug: str, number: int) -> str:
     return f"{_project(slug)}/merge_requests/{number}"
 
 
+def _repository(data: Mapping[str, Any]) -> Repository:
+    given = data.get("permissions") or {}
+    levels = [(given.get(kind) or {}).get("access_level", 0) for kind in ("project_access", "group_access")]
+    return Repository(
+        slug=data["path_with_namespace"],
+        id=str(data["id"]),
+        default_branch=data.get("default_branch") or "main",
+        archived=bool(data.get("archived")),
+        fork=bool(data.get("forked_from_project")),
+        may_push=not given or max(levels) >= _DEVELOPER,
+        pulls=bool(data.get("merge_requests_enabled", True)),
+        topics=tuple(data.get("topics") or ()),
+    )
+
+
 def _pull(data: Mapping[str, Any]) -> Pull:
     return Pull(
         number=data["iid"],
@@ -202,6 +262,8 @@ def _pull(data: Mapping[str, Any]) -> Pull:
         tip=data.get("sha") or "",
         base=data["target_branch"],
         inside=data.get("source_project_id") == data.get("target_project_id"),
+        opened=seconds(data.get("created_at")),
+        decided=seconds(data.get("merged_at") or data.get("closed_at")),
     )
 
 

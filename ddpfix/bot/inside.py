@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import secrets
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from codemods.analysis.requirement_files import reader_of
 from codemods.findings import Finding
 from codemods.text_file import BINARY_KINDS, JSON_KINDS, NOTEBOOK, SHELL_KINDS, YAML_KINDS
-from ddpfix import api, discovery, engine, git, plugins, repository_state, run, summary
+from ddpfix import api, decisions, discovery, engine, git, plugins, repository_state, run, summary
 from ddpfix.bot import preferences, remarks, setting_edit
 from ddpfix.bot.forge import ChangedFile
 from ddpfix.bot.planning import Wanted
@@ -59,12 +59,16 @@ class Reviewed:
 
 @dataclass(frozen=True, slots=True)
 class Surveyed:
-    """What is found at a commit. rows: (code, level, path, line, message). files, unread: looked at, and not readable."""
+    """What is found at a commit. rows: (code, level, path, line, message). files, unread: looked at, and not readable.
+
+    rejected: (code, place, reason) of findings that people rejected in a decisions file of the repository.
+    """
 
     head: str
     files: int
     unread: int
     rows: tuple[tuple[str, str, str, int, str], ...]
+    rejected: tuple[tuple[str, str, str], ...] = ()
 
 
 class Inside:
@@ -129,12 +133,25 @@ class Inside:
         codemods = plugins.chosen(settings, project.tree.root).codemods
         report = api.Project(project.tree, settings, codemods, project.read).check(use_cache=False)
         rows = [(f.code, f.applicability.value, f.path, f.span.line, f.message) for f in report.findings[:MOST_ROWS]]
-        return Surveyed(project.state.base, report.scanned, len(report.failed), tuple(rows))
+        return Surveyed(
+            project.state.base, report.scanned, len(report.failed), tuple(rows), tuple(_rejected(project.read, report.findings))
+        )
 
     def _cloned(self, access: git.Access, branch: str) -> git.Clone:
         self._access = access
         self._clone = git.clone_into(self._root, lambda: self._access or access, branch, most=self._most)
         return self._clone
+
+
+def _rejected(read: Callable[[str], bytes | None], findings: Sequence[Finding]) -> Iterator[tuple[str, str, str]]:
+    """What people rejected, of what is found. A decisions file that cannot be read says nothing here."""
+    try:
+        decided = decisions.from_json((read(decisions.FILE) or b"").decode())
+    except (decisions.BadDecisions, UnicodeDecodeError):
+        return
+    for finding in findings[:MOST_ROWS]:
+        if decided.verdict(finding.id) == "reject":
+            yield finding.code, f"{finding.path}:{finding.span.line}", decided.of[finding.id].reason
 
 
 def _look_at(clone: git.Clone, given: Asked | None = None) -> Project:

@@ -22,6 +22,7 @@ SPARE = 300.0  # seconds before its end at which a token is renewed
 PERMISSIONS: Mapping[str, str] = {"contents": "write", "pull_requests": "write", "metadata": "read"}
 # for what strangers wrote, and for the machine's part that reads it
 READING: Mapping[str, str] = {**PERMISSIONS, "contents": "read"}
+ISSUES: Mapping[str, str] = {"issues": "write", "metadata": "read"}
 
 
 class NoLogin(Exception):
@@ -40,6 +41,9 @@ class Login(Protocol):
     def narrowed(self) -> Login:
         """The same login whose tokens cannot write contents; itself where tokens are not made but given."""
 
+    def for_issues(self) -> Login:
+        """The same login whose tokens can write issues and nothing else; itself where tokens are not made but given."""
+
     def secrets(self) -> Iterable[str]:
         """Everything that may be in no text."""
 
@@ -54,6 +58,9 @@ class FixedToken:
         return self.value
 
     def narrowed(self) -> FixedToken:
+        return self
+
+    def for_issues(self) -> FixedToken:
         return self
 
     def secrets(self) -> Iterable[str]:
@@ -74,12 +81,22 @@ class AppLogin:
         self._tokens: dict[str, tuple[str, float]] = {}
         self._permissions = PERMISSIONS
         self._narrow: AppLogin | None = None
+        self._issues: AppLogin | None = None
 
     def narrowed(self) -> AppLogin:
         if self._narrow is None:
-            self._narrow = copy(self)
-            self._narrow._permissions, self._narrow._tokens = READING, {}
+            self._narrow = self._with(READING)
         return self._narrow
+
+    def for_issues(self) -> AppLogin:
+        if self._issues is None:
+            self._issues = self._with(ISSUES)
+        return self._issues
+
+    def _with(self, permissions: Mapping[str, str]) -> AppLogin:
+        same = copy(self)
+        same._permissions, same._tokens = permissions, {}
+        return same
 
     def _as_app(self, renew: bool) -> Mapping[str, str]:
         import jwt
@@ -130,8 +147,8 @@ class AppLogin:
         return str(self._client.get("/app")["slug"])
 
     def secrets(self) -> Iterable[str]:
-        narrow = self._narrow._tokens if self._narrow else {}
-        return (self._key, *(token for token, _ in (*self._tokens.values(), *narrow.values())))
+        others = [login._tokens for login in (self._narrow, self._issues) if login]
+        return (self._key, *(token for tokens in (self._tokens, *others) for token, _ in tokens.values()))
 
 
 def hidden(text: str, secrets: Iterable[str]) -> str:

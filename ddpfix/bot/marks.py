@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from ddpfix.bot.forge import Comment, Pull
 
 _BLOCK = re.compile(r"<!-- ddpfix:(\w+)((?: \w+=[^\s<>]*)*) mac=([0-9a-f]{64}) -->")
+_TICKED = re.compile(r"[-*] \[[xX]\] ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,17 @@ class Seal:
 
     def bears(self, comment: Comment, kind: str, place: str) -> bool:
         """Whether a comment is the bot's own with that mark."""
-        return self.is_own(comment.author) and self._last(kind, place, comment.body) is not None
+        return self.holds(comment.author, comment.body, kind, place)
+
+    def holds(self, author: str, text: str, kind: str, place: str) -> bool:
+        """Whether a text is the bot's own with that mark at its end."""
+        return self.is_own(author) and self._last(kind, place, text) is not None
+
+    def ticked(self, text: str, kind: str, place: str) -> list[str]:
+        """The topics of the boxes that somebody ticked, in a text that the bot wrote."""
+        rows = (row for row in text.splitlines() if _TICKED.match(row))
+        found = (self._last(kind, place, row) for row in rows)
+        return [said.get("topic", "") for said, _ in filter(None, found)]
 
     def _last(self, kind: str, place: str, text: str) -> tuple[Mapping[str, str], re.Match[str]] | None:
         found = list(_BLOCK.finditer(text))

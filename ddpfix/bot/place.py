@@ -33,6 +33,8 @@ class Place:
     pulls: dict[str, tuple[Pull, ...]] = field(default_factory=dict)
     branches: frozenset[str] = frozenset()
     wanted: frozenset[str] = frozenset()
+    cover: str = ""
+    signed: bool = False
 
     @property
     def slug(self) -> str:

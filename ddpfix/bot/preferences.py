@@ -27,6 +27,7 @@ class Preferences:
 
     max_open: pull requests that may be open at a time. draft: open all of them as drafts, which ask no code owner. labels: put
     on a new one. ignored_authors: addresses of programs (a formatter, say) whose commits on a branch of the bot do not count.
+    signed: the forge makes the commits, and signs them. dashboard: an issue says what is open and what was closed.
     """
 
     enabled: bool = True
@@ -35,6 +36,8 @@ class Preferences:
     draft: bool = False
     labels: tuple[str, ...] = ()
     ignored_authors: tuple[str, ...] = ()
+    signed: bool = False
+    dashboard: bool = False
 
 
 def read(contents: Callable[[str], bytes | None]) -> tuple[Settings, Preferences]:

@@ -16,6 +16,7 @@ from ddpfix.bot.notes import note, plain
 from ddpfix.bot.outcome import Outcome
 from ddpfix.bot.place import Place
 from ddpfix.bot.planning import Branch, Decision, Policy, Seen, Wanted, decide
+from ddpfix.bot.signing import Unsigned, signed
 from ddpfix.bot.topics import Topic
 from ddpfix.summary.markdown import code, prose
 
@@ -141,6 +142,11 @@ def _created(place: Place, wanted: Wanted, seen: Seen, decision: Decision, marke
 def _published(place: Place, wanted: Wanted, seen: Seen, decision: Decision, marked: Marks) -> Outcome:
     assert wanted.commit
     head, how, run = seen.branch.tip if seen.branch else "", "", seen.branch.run if seen.branch else ""
+    if decision.push and place.signed:
+        try:
+            wanted = signed(place, wanted)
+        except Unsigned as error:
+            return _refused(place, wanted, decision, str(error))
     if decision.push:
         run = secrets.token_hex(8)
         pushed, head, how = _pushed(place, wanted, seen.branch, run)
@@ -151,7 +157,7 @@ def _published(place: Place, wanted: Wanted, seen: Seen, decision: Decision, mar
             return _refused(place, wanted, decision, pushed.why)
     marked = replace(marked, head=head, base=wanted.base, tool=__version__, run=run)
     cut = place.seal.cut(decision.pull) if decision.pull else None
-    words = body.words_in(*cut) if cut else body.words_of_others(decision.pull.body) if decision.pull else None
+    words = body.words_in(*cut) if cut else body.words_of_others(decision.pull.body) if decision.pull else body.Words(place.cover)
     sealed = partial(place.seal.of_pull, wanted.branch)
     text = body.pull_body(wanted.text, body.footer(".github/ddpfix.toml"), marked, sealed, words)
     if decision.pull is None:
@@ -172,7 +178,7 @@ def _pushed(place: Place, wanted: Wanted, branch: Branch | None, run: str) -> tu
     """(what came of it, the new tip, how it was done if not in the ordinary way). run: of a commit that has to be added."""
     assert wanted.commit and wanted.tree
     pushed = place.clone.push(wanted.branch, wanted.commit, branch.tip if branch else None)
-    if pushed.done or pushed.stale or pushed.unsure or branch is None:
+    if pushed.done or pushed.stale or pushed.unsure or branch is None or place.signed:
         return pushed, wanted.commit, ""
     parents = [branch.tip] if any(wanted.base in c.parents for c in branch.own()) else [branch.tip, wanted.base]
     message = f"{wanted.title}\n\nOn top of what was here, since the server takes no forced push."

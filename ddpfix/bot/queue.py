@@ -95,6 +95,10 @@ class Queue:
         with self._database.transaction() as tables:
             return int(tables.execute("SELECT count(*) FROM job WHERE NOT running").fetchone()[0])
 
+    def delivered(self) -> int:
+        with self._database.transaction() as tables:
+            return int(tables.execute("SELECT count(*) FROM delivery").fetchone()[0])
+
 
 def _put(tables: sqlite3.Connection, jobs: Sequence[Job]) -> None:
     rows = [(j.slug, j.slug.partition("/")[0].lower(), j.number, _comment(j), _said(j), _rank(j)) for j in jobs]

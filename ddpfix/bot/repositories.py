@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from ddpfix import git
-from ddpfix.bot import child, fixes
+from ddpfix.bot import child, dashboard, fixes
 from ddpfix.bot.budget import Budget
 from ddpfix.bot.child import RUN, Limits, Worker
 from ddpfix.bot.client import Clock, ForgeError
@@ -32,7 +32,8 @@ FORESEEN = (ForgeError, GitRefusal, SettingsError, UnknownSelector, NoLogin)
 class BotOptions:
     """What the one who runs the bot decides. topics: instead of the repository's own. blocked: owners and repositories that
     are left alone. reopen: make again what people closed. per_hour: pull requests opened within an hour. confined: what strangers
-    wrote is worked on in a child process with limits; False is for tests.
+    wrote is worked on in a child process with limits; False is for tests. cover: Markdown above the text of a new pull request.
+    signed: the forge makes the commits, and signs them. dashboard: keep an issue that says what is open and what was closed.
     """
 
     prefix: str = "ddpfix"
@@ -44,6 +45,9 @@ class BotOptions:
     dry_run: bool = False
     per_hour: int = 50
     confined: bool = True
+    cover: str = ""
+    signed: bool = False
+    dashboard: bool = False
 
 
 def failure(error: Exception) -> str:
@@ -118,7 +122,8 @@ class Bot:
             place = Place(
                 self.forge, repository, clone, project, self.forge.identity(), self._budget, self.seal(repository), prefix,
                 self.options.dry_run, self.options.labels,
-                branches=frozenset(n for n in tips if n.startswith(f"{prefix}/")),
+                branches=frozenset(n for n in tips if n.startswith(f"{prefix}/")), cover=self.options.cover,
+                signed=self.options.signed or project.preferences.signed,
             )  # fmt: skip
             topics = expand(self.options.topics or project.preferences.topics, project.settings)
             place.wanted = frozenset(place.branch_of(t.name) for t in topics)
@@ -129,14 +134,25 @@ class Bot:
         work = [topic for topic in topics if only in ("", topic.name)]
         if only and not work:
             return [Outcome(place.slug, only, "skipped", "this topic is no longer asked for")]
-        out = [self._settled(place, topic, asked) for topic in work]
+        has_board = (self.options.dashboard or place.project.preferences.dashboard) and not place.dry_run
+        board = dashboard.read(place) if has_board else dashboard.Board(None)
+        out = [self._settled(place, t, Asked(rebuild=True) if t.name in board.asked else asked) for t in work]
         # the old ones stay as long as there is nothing in their place
         if not only and not any(o.is_error or o.action == "deferred" for o in out):
             open_ones = (p for t in topics for p in place.pulls.get(place.branch_of(t.name), ()) if p.state == "open")
             successor = next(open_ones, None)
             old = [supersede(place, name, successor) for name in sorted(place.branches) if name not in place.wanted]
             out += [outcome for outcome in old if outcome]
+        if has_board and (kept := self._board_kept(place, board, topics, out)):
+            out.append(kept)
         return out
+
+    def _board_kept(self, place: Place, board: dashboard.Board, topics: Sequence[Topic], out: list[Outcome]) -> Outcome | None:
+        """Without its dashboard a pull request is none the worse."""
+        try:
+            return dashboard.write(place, board, [topic.name for topic in topics], out)
+        except ForgeError as error:
+            return place.outcome(dashboard.KIND, "failed", why=hidden(str(error), self.forge.secrets()))
 
     def _settled(self, place: Place, topic: Topic, asked: Asked) -> Outcome:
         try:

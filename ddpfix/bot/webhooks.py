@@ -1,4 +1,4 @@
-"""The web service of a GitHub App: it checks what comes, puts the work in the queue and answers at once."""
+"""The web service that hears a forge's messages: it checks what comes, puts the work in the queue and answers at once."""
 
 from __future__ import annotations
 
@@ -17,14 +17,16 @@ from starlette.routing import Route
 
 from ddpfix.bot import connections
 from ddpfix.bot.connections import SHORT, Room
-from ddpfix.bot.events import is_signed, jobs, may_be_signed
+from ddpfix.bot.messages import KINDS, Messages
 from ddpfix.bot.worker import Worker
 
 LARGEST = 25 * 1024 * 1024  # GitHub sends no payload beyond 25 MB
 
 
-def application(worker: Worker, secret: str, *, prefix: str = "ddpfix", largest: int = LARGEST) -> Starlette:
-    """POST /webhook and GET /health. `secret`: the one that the App's page holds too. The worker is started and stopped by it.
+def application(
+    worker: Worker, secret: str, *, prefix: str = "ddpfix", largest: int = LARGEST, messages: Messages = KINDS["github"]
+) -> Starlette:
+    """POST /webhook and GET /health. `secret`: the one that the forge's page holds too. The worker is started and stopped by it.
 
     202 is answered when the work is on the disk.
     """
@@ -34,19 +36,18 @@ def application(worker: Worker, secret: str, *, prefix: str = "ddpfix", largest:
     async def webhook(request: Request) -> Response:
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
             return PlainTextResponse("send application/json", 415)
-        signature = request.headers.get("x-hub-signature-256", "")
-        if not may_be_signed(signature):  # nothing of its body is read
+        if not messages.may_be_right(secret, request.headers):  # nothing of its body is read
             return PlainTextResponse("the signature is not right", 401, {"connection": "close"})
         body = await _bounded(request, largest, room)
         if isinstance(body, Response):
             return body
-        if not is_signed(secret, body, signature):
+        if not messages.is_right(secret, request.headers, body):
             return PlainTextResponse("the signature is not right", 401)
-        delivery, event = request.headers.get("x-github-delivery", ""), request.headers.get("x-github-event", "")
+        delivery, event = messages.names(request.headers)
         if not delivery or not event:
-            return PlainTextResponse("X-GitHub-Delivery and X-GitHub-Event are wanted", 400)
+            return PlainTextResponse(f"{messages.delivery[0]} and {messages.event} are wanted", 400)
         try:
-            asked = jobs(event, json.loads(body), prefix)
+            asked = messages.jobs(event, json.loads(body), prefix)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return PlainTextResponse("this is no payload of that event", 400)
         try:

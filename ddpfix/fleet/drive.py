@@ -10,8 +10,9 @@ from typing import Any
 
 from ddpfix.bot.child import MOST
 from ddpfix.fleet.ledger import Campaign, Ledger, Taken
+from ddpfix.fleet.progress import Watch
 from ddpfix.fleet.result import Result, of_plain
-from ddpfix.fleet.work import Job, work_on
+from ddpfix.fleet.work import Job, asked_rules, work_on
 
 ATTEMPTS = 2  # of a repository whose worker was lost
 LOOK = 1.0  # seconds between two looks at whether somebody asked for a pause
@@ -19,7 +20,7 @@ GRACE = 120.0  # seconds beyond the limits of two repositories, one before it on
 BATCH = 64  # results that are written in one transaction
 
 Work = Callable[[Mapping[str, Any]], Mapping[str, Any]]
-Tell = Callable[[Taken, Result], None]
+Live = dict[Future[Mapping[str, Any]], tuple[Taken, float]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,15 +41,23 @@ def job_of(campaign: Campaign, taken: Taken, pace: Pace) -> Job:
     )  # fmt: skip
 
 
-def drive(ledger: Ledger, executor: Executor, pace: Pace, tell: Tell, *, work: Work = work_on) -> bool:
+def rules_of(campaign: Campaign) -> str:
+    """The rules by which this program answers the campaign: a worker's have to be the same."""
+    return asked_rules(campaign.select, campaign.ignore)
+
+
+def drive(ledger: Ledger, executor: Executor, pace: Pace, watch: Watch, *, work: Work = work_on) -> bool:
     """Work until nothing waits (True) or somebody asks for a pause (False): what is at work then is awaited and kept."""
     campaign = ledger.campaign()
-    live: dict[Future[Mapping[str, Any]], tuple[Taken, float]] = {}
+    rules = rules_of(campaign)
+    live: Live = {}
     while True:
         paused = ledger.is_paused()
         if not paused:
             for taken in ledger.take(pace.window - len(live), time.time()):
                 live[executor.submit(work, job_of(campaign, taken, pace).plain())] = taken, time.monotonic()
+                watch.began(taken)
+        watch.beat()
         if not live:
             at = ledger.next_at()
             if paused or at is None:
@@ -56,40 +65,39 @@ def drive(ledger: Ledger, executor: Executor, pace: Pace, tell: Tell, *, work: W
             time.sleep(min(LOOK, max(0.05, at - time.time())))
             continue
         done = wait(live, timeout=LOOK, return_when=FIRST_COMPLETED).done
-        _keep(ledger, [(live.pop(future)[0], future) for future in list(done)[:BATCH]], tell)
-        _give_up(ledger, live, pace, tell)
+        _keep(ledger, [(live.pop(future)[0], _result(future, rules)) for future in list(done)[:BATCH]], watch)
+        _keep(ledger, _given_up(live, pace), watch)
 
 
-def _keep(ledger: Ledger, done: list[tuple[Taken, Future[Mapping[str, Any]]]], tell: Tell) -> None:
-    results = [(taken, _result(future)) for taken, future in done]
-    lost = [taken for taken, result in results if result.cause == "worker" and taken.attempt < ATTEMPTS]
+def _keep(ledger: Ledger, done: list[tuple[Taken, Result]], watch: Watch) -> None:
+    lost = [taken for taken, result in done if result.cause == "worker" and taken.attempt < ATTEMPTS]
     for taken in lost:
         ledger.put_back(taken.number, time.time() + 1)
-    final = [(taken, result) for taken, result in results if taken not in lost]
+        watch.ended(taken, None)
+    final = [(taken, result) for taken, result in done if taken not in lost]
     if final:
         ledger.record([(taken.number, result) for taken, result in final])
     for taken, result in final:
-        tell(taken, result)
+        watch.ended(taken, result)
 
 
-def _result(future: Future[Mapping[str, Any]]) -> Result:
+def _result(future: Future[Mapping[str, Any]], rules: str) -> Result:
+    """What a worker answered. One that joined with other rules, after all were compared, answers another question."""
     try:
-        return of_plain(future.result())
+        result = of_plain(future.result())
     except (Exception, CancelledError) as error:  # a worker that was killed, a cluster that is gone, an answer that is none
         return Result(cause="worker", error=f"{type(error).__name__}: {error}"[:500])
+    if result.rules != rules:
+        return Result(cause="version", error=f"the worker answered by {result.rules}, here is {rules}", seconds=result.seconds)
+    return result
 
 
-def _give_up(ledger: Ledger, live: dict[Future[Mapping[str, Any]], tuple[Taken, float]], pace: Pace, tell: Tell) -> None:
-    """A scheduler that no longer answers must not hold the campaign up for ever."""
+def _given_up(live: Live, pace: Pace) -> list[tuple[Taken, Result]]:
+    """Those that are waited for no longer: a scheduler that no longer answers must not hold the campaign up for ever."""
     patience = 2 * pace.seconds + GRACE
     until = time.monotonic() - patience
-    for future, (taken, began) in list(live.items()):
-        if began < until and not future.running():
-            future.cancel()
-            del live[future]
-            result = Result(cause="worker", error=f"no answer after {patience:g} s")
-            if taken.attempt < ATTEMPTS:
-                ledger.put_back(taken.number, time.time() + 1)
-            else:
-                ledger.record([(taken.number, result)])
-                tell(taken, result)
+    late = [future for future, (_, began) in live.items() if began < until and not future.running()]
+    for future in late:
+        future.cancel()
+    result = Result(cause="worker", error=f"no answer after {patience:g} s")
+    return [(live.pop(future)[0], result) for future in late]

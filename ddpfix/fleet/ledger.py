@@ -9,7 +9,7 @@ import json
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,16 @@ CREATE TABLE IF NOT EXISTS pull (
     url TEXT NOT NULL, wave INTEGER NOT NULL, state TEXT NOT NULL DEFAULT '', opened REAL NOT NULL,
     PRIMARY KEY (repository, topic)
 );
+CREATE TABLE IF NOT EXISTS decided (
+    repository INTEGER NOT NULL, topic TEXT NOT NULL, at REAL NOT NULL, seconds REAL NOT NULL, PRIMARY KEY (repository, topic)
+);
+CREATE TABLE IF NOT EXISTS unpublished (repository INTEGER PRIMARY KEY, action TEXT NOT NULL, why TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS rejection (
+    repository INTEGER NOT NULL, source TEXT NOT NULL, code TEXT NOT NULL, place TEXT NOT NULL, why TEXT NOT NULL
+);
+CREATE INDEX IF NOT EXISTS by_source ON rejection (repository, source);
 """
+DECISION, COMMENT = "decision", "comment"  # where a rejection was written down
 
 
 class NoLedger(Exception):
@@ -45,11 +54,18 @@ class NoLedger(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Campaign:
-    """What is asked of every repository. select, ignore: as on the command line."""
+    """What is asked of every repository. select, ignore: as on the command line. cover: Markdown for each pull request.
+
+    forge, server, api_url: the forge on which those lie that are named as OWNER/NAME (`forges.Place`).
+    """
 
     name: str
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
+    cover: str = ""
+    forge: str = "github"
+    server: str = ""
+    api_url: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +117,9 @@ class Ledger:
 
     def plan(self, campaign: Campaign, targets: Iterable[Target]) -> int:
         """Keep a campaign and its repositories; those that are in it already stay as they are. How many are new."""
-        asked = {"name": campaign.name, "select": campaign.select, "ignore": campaign.ignore}
+        asked = [(key, json.dumps(value)) for key, value in asdict(campaign).items()]
         with self._transaction() as tables:
-            tables.executemany(
-                "INSERT OR REPLACE INTO campaign VALUES (?, ?)", [(key, json.dumps(value)) for key, value in asked.items()]
-            )
+            tables.executemany("INSERT OR REPLACE INTO campaign VALUES (?, ?)", asked)
             before = self._count()
             rows = [(target.name, target.url) for target in targets]
             tables.executemany("INSERT OR IGNORE INTO repository (name, url) VALUES (?, ?)", rows)
@@ -115,15 +129,21 @@ class Ledger:
         said = {key: json.loads(value) for key, value in self._db.execute("SELECT key, value FROM campaign")}
         if "name" not in said:
             raise NoLedger("the ledger holds no campaign: `ddpfix fleet plan` makes one")
-        return Campaign(said["name"], tuple(said["select"]), tuple(said["ignore"]))
+        known = {field.name: said[field.name] for field in fields(Campaign) if field.name in said}
+        asked: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in known.items()}
+        return Campaign(**asked)
 
     # Work
 
     def resume(self, *, again: bool = False) -> None:
         """At the start of a driver: what an ended one had in hand waits again, no pause holds. again: so does what is done."""
         with self._transaction() as tables:
-            states = (RUNNING, DONE) if again else (RUNNING, RUNNING)
-            tables.execute(f"UPDATE repository SET state = '{WAITING}' WHERE state IN (?, ?)", states)
+            # the driver's end is no failure of theirs
+            tables.execute(
+                f"UPDATE repository SET state = '{WAITING}', attempt = max(0, attempt - 1) WHERE state = '{RUNNING}'"
+            )
+            if again:
+                tables.execute(f"UPDATE repository SET state = '{WAITING}', attempt = 0 WHERE state = '{DONE}'")
             tables.execute("DELETE FROM campaign WHERE key = 'paused'")
 
     def pause(self) -> None:
@@ -146,6 +166,13 @@ class Ledger:
             ).fetchall()
         return [Taken(*row) for row in sorted(rows)]
 
+    def waiting(self) -> list[Taken]:
+        """Those that wait; they go on waiting."""
+        rows = self._db.execute(
+            f"SELECT number, name, url, attempt, head, rules FROM repository WHERE state = '{WAITING}' ORDER BY number"
+        )
+        return [Taken(*row) for row in rows]
+
     def all(self) -> list[Taken]:
         """Every repository of the plan, for a shard that writes its results elsewhere."""
         rows = self._db.execute("SELECT number, name, url, attempt, head, rules FROM repository ORDER BY number")
@@ -154,9 +181,7 @@ class Ledger:
     def put_back(self, number: int, not_before: float) -> None:
         """Let a repository whose worker was lost wait for its next attempt."""
         with self._transaction() as tables:
-            tables.execute(
-                f"UPDATE repository SET state = '{WAITING}', not_before = ? WHERE number = ?", (not_before, number)
-            )
+            tables.execute(f"UPDATE repository SET state = '{WAITING}', not_before = ? WHERE number = ?", (not_before, number))
 
     def record(self, results: Sequence[tuple[int, Result]]) -> None:
         """Keep what came of repositories; the last result counts, however often it comes."""
@@ -190,6 +215,14 @@ class Ledger:
         """Rows of a question that reads, for status and report."""
         return self._db.execute(question, given).fetchall()
 
+    def to_publish(self) -> list[tuple[int, str]]:
+        """(number, name) of the repositories with a safe fix and without a pull request so far."""
+        return self.rows(
+            "SELECT number, name FROM repository WHERE state = ? AND number IN (SELECT repository FROM finding"
+            " WHERE level = 'safe') AND number NOT IN (SELECT repository FROM pull) ORDER BY number",
+            DONE,
+        )
+
     def number_of(self, url: str) -> int | None:
         row = self._db.execute("SELECT number FROM repository WHERE url = ?", (url,)).fetchone()
         return None if row is None else int(row[0])
@@ -198,6 +231,13 @@ class Ledger:
         """(repository, topic, action, why, number, url, wave, state, opened) of a topic, as the bot left it."""
         with self._transaction() as tables:
             tables.execute("INSERT OR REPLACE INTO pull VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", tuple(row))
+
+    def keep_unpublished(self, repository: int, action: str, why: str) -> None:
+        """Why a repository has no pull request; with "" it is no longer so."""
+        with self._transaction() as tables:
+            tables.execute("DELETE FROM unpublished WHERE repository = ?", (repository,))
+            if action:
+                tables.execute("INSERT INTO unpublished VALUES (?, ?, ?)", (repository, action, why))
 
     def keep_wave_left(self, numbers: Collection[int]) -> None:
         """The repositories of the wave at hand that had no turn yet."""
@@ -208,9 +248,17 @@ class Ledger:
         row = self._db.execute("SELECT value FROM campaign WHERE key = 'wave left'").fetchone()
         return frozenset(json.loads(row[0])) if row else frozenset()
 
-    def set_pull_state(self, repository: int, topic: str, state: str) -> None:
+    def set_pull_state(self, repository: int, topic: str, state: str, *, at: float = 0.0, seconds: float = 0.0) -> None:
+        """at: when it was decided, seconds: after how long, 0 where nobody knows."""
         with self._transaction() as tables:
             tables.execute("UPDATE pull SET state = ? WHERE repository = ? AND topic = ?", (state, repository, topic))
+            if at:
+                tables.execute("INSERT OR REPLACE INTO decided VALUES (?, ?, ?, ?)", (repository, topic, at, seconds))
+
+    def keep_rejections(self, repository: int, source: str, rows: Iterable[tuple[str, str, str]]) -> None:
+        """(code or topic, where it stands, why) of what people rejected, in place of what was known from that source."""
+        with self._transaction() as tables:
+            _reject(tables, repository, source, rows)
 
 
 def _record(tables: sqlite3.Connection, number: int, result: Result) -> None:
@@ -227,3 +275,9 @@ def _record(tables: sqlite3.Connection, number: int, result: Result) -> None:
     )  # fmt: skip
     tables.execute("DELETE FROM finding WHERE repository = ?", (number,))
     tables.executemany("INSERT INTO finding VALUES (?, ?, ?, ?, ?, ?)", [(number, *row) for row in result.findings])
+    _reject(tables, number, DECISION, result.rejected)
+
+
+def _reject(tables: sqlite3.Connection, repository: int, source: str, rows: Iterable[tuple[str, str, str]]) -> None:
+    tables.execute("DELETE FROM rejection WHERE repository = ? AND source = ?", (repository, source))
+    tables.executemany("INSERT INTO rejection VALUES (?, ?, ?, ?, ?)", [(repository, source, *row) for row in rows])

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from ddpfix.bot.body import harmless
 from ddpfix.bot.outcome import Outcome
-from ddpfix.fleet.ledger import DONE, Ledger
+from ddpfix.fleet.ledger import COMMENT, Campaign, Ledger
 from ddpfix.fleet.result import storable
 from ddpfix.summary.markdown import prose
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from ddpfix.bot.repositories import Bot
 
 MADE = ("created", "updated", "unchanged", "left-to-human")
-GONE = (404, 410, 451)  # what a forge answers for a repository that was deleted, or that the token no longer sees
-OF_ONE = (*GONE, 403, 409, 422)  # what it answers for one repository; anything else is about all of them
+OF_ONE = (403, 404, 409, 410, 422, 451)  # what a forge answers for one repository; anything else is about all of them
+LONGEST = 500  # characters of a comment that the report shows
 Tell = Callable[[Outcome], None]
 
 
@@ -74,11 +74,7 @@ def next_wave(ledger: Ledger, waves: Waves) -> tuple[int, list[tuple[int, str]]]
         raise NotYet(
             f"{closed} of the {total} pull requests that were decided were closed unmerged, more than {waves.most_closed:.0%}"
         )
-    wanted = ledger.rows(
-        "SELECT number, name FROM repository WHERE state = ? AND number IN (SELECT repository FROM finding WHERE level = 'safe')"
-        " AND number NOT IN (SELECT repository FROM pull) ORDER BY number",
-        DONE,
-    )
+    wanted = ledger.to_publish()
     left = ledger.wave_left() if 0 < done <= len(waves.sizes) else frozenset()
     if unfinished := [row for row in wanted if row[0] in left]:
         return done, unfinished
@@ -87,7 +83,8 @@ def next_wave(ledger: Ledger, waves: Waves) -> tuple[int, list[tuple[int, str]]]
 
 
 def publish(ledger: Ledger, bot: Bot, wave: int, repositories: Sequence[tuple[int, str]], tell: Tell) -> None:
-    """Bring the pull requests of a wave into being. What was deferred or failed is not kept, so a later run tries it again.
+    """Bring the pull requests of a wave into being. What was deferred or failed is kept with its reason, and a later run tries it
+    again.
 
     A wave that was cut short, by a kill or by the pull requests of the hour, is the next one again: it would otherwise be
     followed by a larger one before anybody has seen it.
@@ -100,6 +97,8 @@ def publish(ledger: Ledger, bot: Bot, wave: int, repositories: Sequence[tuple[in
         outcomes = guarded(bot.forge, name, partial(bot.repository, name))
         for outcome in outcomes:
             tell(outcome)
+            is_open = outcome.action not in ("deferred", "failed", "refused")
+            ledger.keep_unpublished(number, "" if is_open else outcome.action, storable(outcome.why))
             if outcome.action in ("deferred", "failed"):
                 continue
             state = "open" if outcome.action in MADE and outcome.number else ""
@@ -110,25 +109,55 @@ def publish(ledger: Ledger, bot: Bot, wave: int, repositories: Sequence[tuple[in
             ledger.keep_wave_left(left)
 
 
+def cover(campaign: Campaign) -> str:
+    """What stands above the text of each pull request of a campaign: its name and its cover text."""
+    if not campaign.cover.strip():
+        return ""
+    return harmless(f"**{prose(campaign.name)}**\n\n{campaign.cover.strip()}")
+
+
 def refresh(ledger: Ledger, forge: Forge, tell: Tell) -> int:
-    """Ask the forge what became of the open pull requests. How many are no longer open.
+    """Ask the forge what became of the open pull requests, many in one request. How many are no longer open.
 
-    What it answers for one repository stops no other. Raises ForgeError where it does not answer, or not to us.
+    Of one that was closed unmerged it is asked what people said there. Raises ForgeError where the forge does not answer.
     """
-    from ddpfix.bot.client import ForgeError
-
     changed = 0
-    for number, name, topic, pull in _open(ledger):
-        state: str
-        try:
-            state = forge.pull(name, pull).state
-        except ForgeError as error:
-            tell(_failed(forge, name, topic, pull, error))
-            state = "gone" if error.status in GONE else "open"
-        if state != "open":
-            ledger.set_pull_state(number, topic, state)
+    rows = _open(ledger)
+    fates = forge.fates([(name, pull) for _, name, _, pull in rows])
+    for number, name, topic, pull in rows:
+        fate = fates.get((name, pull))
+        if (name, pull) in fates and fate is None:
+            tell(Outcome(name, topic, "gone", "the forge no longer has it", pull))
+            ledger.set_pull_state(number, topic, "gone")
+            changed += 1
+        elif fate and fate.state != "open":
+            at = fate.decided or time.time()
+            ledger.set_pull_state(number, topic, fate.state, at=at, seconds=max(0.0, at - fate.opened) if fate.opened else 0.0)
+            if fate.state == "closed":
+                ledger.keep_rejections(number, COMMENT, _said(forge, name, topic, pull, tell))
             changed += 1
     return changed
+
+
+def _said(forge: Forge, slug: str, topic: str, pull: int, tell: Tell) -> list[tuple[str, str, str]]:
+    """(topic, where, words) of what people said in a pull request that was closed; commands but for `ignore` are no reason."""
+    from ddpfix.bot.client import ForgeError
+    from ddpfix.bot.commands import parse
+
+    try:
+        comments = forge.comments(slug, pull)
+    except ForgeError as error:
+        tell(_failed(forge, slug, topic, pull, error))
+        return []
+    own = forge.account(slug).lower()
+    people = [comment for comment in comments if not comment.by_bot and comment.author.lower() != own]
+    rows = []
+    for comment in people:
+        command, words = parse(comment.body), storable(" ".join(comment.body.split())[:LONGEST])
+        code = command.arguments[0].upper() if command and command.arguments else topic
+        if words and (command is None or command.word == "ignore"):
+            rows.append((code, f"#{pull}", words))
+    return rows
 
 
 def close_all(ledger: Ledger, forge: Forge, why: str, tell: Tell) -> tuple[int, int]:

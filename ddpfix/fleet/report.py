@@ -2,139 +2,119 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ddpfix import catalog
 from ddpfix.fleet.ledger import Ledger
-from ddpfix.fleet.result import CAUSES
-from ddpfix.fleet.status import Status, status
-from ddpfix.summary.markdown import code, prose
+from ddpfix.fleet.report_data import MOST, Page, first_words, page
+from ddpfix.fleet.result import CAUSES, LEVELS
+from ddpfix.summary.markdown import code, prose, table
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-MOST = 50  # rows of a table
-LEVELS = {"safe": "safe fix", "unsafe": "unsafe fix", "display": "report only"}
+WORDS = {"safe": "safe fix", "unsafe": "unsafe fix", "display": "report only"}
 HERE = Path(__file__).parent
 
 
 @dataclass(frozen=True, slots=True)
-class Holder:
-    """A repository and how many findings of each level it has."""
+class Bar:
+    """A row of a chart: (kind, from, width) in percent of the longest, one behind the other."""
 
-    name: str
-    safe: int
-    unsafe: int
-    told: int
-
-
-@dataclass(frozen=True, slots=True)
-class Fate:
-    """What became of one topic's pull requests. refused: the share of the decided ones that were closed unmerged."""
-
-    topic: str
-    opened: int
-    merged: int
-    closed: int
-
-    @property
-    def refused(self) -> float:
-        return self.closed / (self.merged + self.closed) if self.merged + self.closed else 0.0
+    label: str
+    note: str
+    total: int
+    parts: tuple[tuple[str, float, float], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
-    """All that the page shows. rejected: (repository, topic, address) of what was closed unmerged."""
-
-    status: Status
-    names: dict[str, str]
-    holders: tuple[Holder, ...]
-    fates: tuple[Fate, ...]
-    rejected: tuple[tuple[str, str, str], ...]
-
-    @property
-    def worst(self) -> Fate | None:
-        """The topic that people refuse most, None where nothing was refused."""
-        refused = [fate for fate in self.fates if fate.closed]
-        return max(refused, key=lambda fate: (fate.refused, fate.closed)) if refused else None
+def bars(rows: Sequence[tuple[str, str, Sequence[tuple[str, int]]]]) -> tuple[Bar, ...]:
+    """(label, note, its numbers by kind) of each row as a chart."""
+    longest = max((sum(n for _, n in numbers) for _, _, numbers in rows), default=0) or 1
+    out = []
+    for label, note, numbers in rows:
+        parts, at = [], 0.0
+        for kind, number in numbers:
+            width = 100 * number / longest
+            parts.append((kind, round(at, 2), round(width, 2)))
+            at += width
+        out.append(Bar(label, note, sum(n for _, n in numbers), tuple(part for part in parts if part[2])))
+    return tuple(out)
 
 
-def page(ledger: Ledger) -> Page:
-    holders = ledger.rows(
-        "SELECT name, sum(level = 'safe'), sum(level = 'unsafe'), sum(level = 'display') FROM finding"
-        " JOIN repository ON repository.number = repository GROUP BY repository.number ORDER BY 2 DESC, 3 DESC, name LIMIT ?",
-        MOST,
+def _by_codemod(found: Page) -> tuple[Bar, ...]:
+    rows = []
+    for name in dict.fromkeys(c.code for c in found.status.codes):
+        levels = {c.level: c.findings for c in found.status.codes if c.code == name}
+        rows.append((name, found.names.get(name, ""), [(level, levels.get(level, 0)) for level in LEVELS]))
+    return bars(rows)
+
+
+def _by_wave(found: Page) -> tuple[Bar, ...]:
+    kinds = ("merged", "open", "closed")
+    return bars([(f"wave {w.number}", "", [(kind, getattr(w, kind)) for kind in kinds]) for w in found.waves])
+
+
+def _by_time(found: Page) -> tuple[Bar, ...]:
+    return bars([(name, "", [("merged", count)]) for name, count in found.times.items()]) if found.seconds else ()
+
+
+def html(ledger: Ledger) -> str:
+    """A page that loads nothing from anywhere, in the look of the review page."""
+    found = page(ledger)
+    theme = (HERE.parent / "review" / "static" / "review.css").read_text(encoding="utf-8")
+    return (
+        _environment()
+        .get_template("report.html.j2")
+        .render(
+            page=found,
+            style=theme + (HERE / "report.css").read_text(encoding="utf-8"),
+            first_words=first_words(found),
+            words=WORDS,
+            causes=CAUSES,
+            rows=MOST,
+            codemods=_by_codemod(found),
+            waves=_by_wave(found),
+            times=_by_time(found),
+        )
     )
-    fates = ledger.rows(
-        "SELECT topic, count(*), sum(state = 'merged'), sum(state = 'closed') FROM pull WHERE state != ''"
-        " GROUP BY topic ORDER BY topic"
-    )
-    rejected = ledger.rows(
-        "SELECT name, topic, pull.url FROM pull JOIN repository ON repository.number = repository WHERE pull.state = 'closed'"
-        " ORDER BY opened DESC LIMIT ?",
-        MOST,
-    )
-    names = {codemod.code: codemod.rule_name() for codemod in catalog.all_codemods()}
-    return Page(
-        status(ledger), names, tuple(Holder(*row) for row in holders), tuple(Fate(*row) for row in fates),
-        tuple((str(n), str(t), str(u)) for n, t, u in rejected),
-    )  # fmt: skip
 
 
 def markdown(ledger: Ledger) -> str:
     found = page(ledger)
-    parts = [f"# {prose(found.status.name)}", "", _first_words(found), ""]
-    parts += _table(
-        "Findings", ("code", "what", "level", "findings", "repositories"),
-        [
-            (c.code, found.names.get(c.code, ""), LEVELS[c.level], str(c.findings), str(c.repositories))
-            for c in found.status.codes
-        ],
-    )  # fmt: skip
-    parts += _table(
-        "Repositories with most to repair", ("repository", "safe fixes", "unsafe fixes", "report only"),
-        [(code(h.name), str(h.safe), str(h.unsafe), str(h.told)) for h in found.holders],
-    )  # fmt: skip
-    parts += _table(
-        "Pull requests", ("topic", "opened", "merged", "closed unmerged"),
-        [(f.topic, str(f.opened), str(f.merged), str(f.closed)) for f in found.fates],
-    )  # fmt: skip
-    rejected = [(code(name), topic, prose(url)) for name, topic, url in found.rejected]
-    parts += _table("Closed unmerged", ("repository", "topic", "address"), rejected)
-    parts += _table(
-        "Failed", ("repository", "cause", "what was said"),
-        [(code(f.name), CAUSES.get(f.cause, f.cause), prose(f.error)) for f in found.status.failed[:MOST]],
-    )  # fmt: skip
+    parts = [f"# {prose(found.status.name)}", "", " ".join(first_words(found)), ""]
+    for title, heads, rows in _tables(found):
+        if rows:
+            parts += [f"## {title}", "", *table(heads, rows), ""]
     return "\n".join(parts).rstrip() + "\n"
 
 
-def html(ledger: Ledger) -> str:
-    """The same as a page that loads nothing from anywhere."""
-    found = page(ledger)
-    most = max((c.repositories for c in found.status.codes), default=1)
-    template = _environment().get_template("report.html.j2")
-    return template.render(page=found, first_words=_first_words(found), levels=LEVELS, causes=CAUSES, most=most, rows=MOST)
-
-
-def _first_words(found: Page) -> str:
-    states = found.status.states
-    done, failed, waiting = (states.get(name, 0) for name in ("done", "failed", "waiting"))
-    out = [f"{found.status.total} repositories: {done} done, {failed} failed, {waiting} waiting."]
-    if found.worst:
-        share = f"{found.worst.refused:.0%}"
-        out.append(f"People refuse {found.worst.topic} most: {found.worst.closed} closed unmerged, {share} of those decided.")
-    return " ".join(out)
-
-
-def _table(title: str, head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[str]:
-    if not rows:
-        return []
-    lines = [f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in rows]
-    return [f"## {title}", "", f"| {' | '.join(head)} |", f"|{' --- |' * len(head)}", *lines, ""]
+def _tables(found: Page) -> Iterator[tuple[str, Sequence[str], Sequence[Sequence[str]]]]:
+    """(title, heads, rows) of each table of the Markdown."""
+    codes = [
+        (c.code, found.names.get(c.code, ""), WORDS[c.level], str(c.findings), str(c.repositories)) for c in found.status.codes
+    ]
+    yield "Findings", ("code", "what", "level", "findings", "repositories"), codes
+    holders = [(code(h.name), str(h.total), *(str(h.codes.get(c, "")) for c in found.columns)) for h in found.holders]
+    yield "Repositories with most to repair", ("repository", "findings", *found.columns), holders
+    fates = [
+        (f.topic, str(f.opened), str(f.merged), str(f.closed), str(f.decisions), f"{f.refused:.0%}") for f in found.fates
+    ]
+    heads = ("topic", "opened", "merged", "closed unmerged", "rejected in decisions", "refused")
+    yield "Pull requests", heads, fates
+    waves = [(str(w.number), str(w.total), str(w.merged), str(w.open), str(w.closed)) for w in found.waves]
+    yield "Waves", ("wave", "opened", "merged", "open", "closed unmerged"), waves
+    times = [(name, str(count)) for name, count in found.times.items()] if found.seconds else []
+    yield "From the opening to the merge", ("within", "pull requests"), times
+    said = "nothing was said"
+    rejected = [(code(r.name), r.code, code(r.place), prose(r.why) or said, r.source, prose(r.url)) for r in found.rejections]
+    yield "What people rejected, and why", ("repository", "what", "where", "why", "from a", "address"), rejected
+    failed = [(code(f.name), CAUSES.get(f.cause, f.cause), prose(f.error)) for f in found.status.failed[:MOST]]
+    yield "Failed", ("repository", "cause", "what was said"), failed
+    without = [(code(f.name), f.cause, prose(f.error)) for f in found.status.unpublished[:MOST]]
+    yield "Without a pull request", ("repository", "what", "why"), without
 
 
 @cache

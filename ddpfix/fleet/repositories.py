@@ -11,7 +11,6 @@ from urllib.parse import urlsplit
 
 from ddpfix.git import Access
 
-FORGES = {"github": "https://github.com", "gitlab": "https://gitlab.com"}
 _SLUG = re.compile(r"[\w.][\w.-]*(?:/[\w.][\w.-]*)+\Z")
 _TOKEN = "DDPFIX_READ_TOKEN_"
 
@@ -28,7 +27,7 @@ class Target:
     url: str
 
 
-def read(text: str, folder: Path, *, base: str = FORGES["github"]) -> tuple[Target, ...]:
+def read(text: str, folder: Path, *, base: str) -> tuple[Target, ...]:
     """The repositories of a list, each once, in its order. `#` begins a comment.
 
     folder: paths are relative to it. base: the address of the server on which OWNER/NAME lies. Raises BadList.
@@ -70,7 +69,7 @@ def access(url: str, environment: Mapping[str, str] = os.environ) -> Access:
     as `_`: DDPFIX_READ_TOKEN_GITHUB_COM. A worker needs to read contents and nothing else.
     """
     parts = urlsplit(url)
-    token = environment.get(_TOKEN + re.sub(r"\W", "_", parts.hostname or "").upper(), "")
+    token = read_token(parts.hostname or "", environment)
     is_private = parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in ("127.0.0.1", "::1", "localhost"))
     if not (token and is_private):
         return Access(url)
@@ -78,3 +77,8 @@ def access(url: str, environment: Mapping[str, str] = os.environ) -> Access:
 
     # both forges take a token as the password of any user (docs.github.com "Cloning with HTTPS URLs"; docs.gitlab.com "oauth2")
     return Access(url, "Authorization: Basic " + b64encode(f"oauth2:{token}".encode()).decode())
+
+
+def read_token(host: str, environment: Mapping[str, str] = os.environ) -> str:
+    """The token that the environment holds for reading from a host, "" without one."""
+    return environment.get(_TOKEN + re.sub(r"\W", "_", host).upper(), "")

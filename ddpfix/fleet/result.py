@@ -15,6 +15,7 @@ CAUSES = {
     "settings": "its settings cannot be used",
     "crash": "the process that worked on it ended",
     "worker": "the worker that had it was lost",
+    "version": "the worker had other rules than the driver",
     "defect": "a defect of ddpfix",
 }
 LEVELS = ("safe", "unsafe", "display")
@@ -27,7 +28,8 @@ class Result:
     """head: the commit that was looked at, "" for an empty repository. rules: of the version that looked (`work.rules`).
 
     cause: one of `CAUSES` where it failed, else "". unchanged: head and rules are those of the last result, which stands.
-    files, unread: those looked at, and those that could not be read.
+    files, unread: those looked at, and those that could not be read. rejected: (code, place, why) of what its people rejected in
+    a decisions file that lies in it.
     """
 
     head: str = ""
@@ -39,6 +41,7 @@ class Result:
     unread: int = 0
     unchanged: bool = False
     findings: tuple[Row, ...] = ()
+    rejected: tuple[tuple[str, str, str], ...] = ()
 
     def plain(self) -> dict[str, Any]:
         return asdict(self)
@@ -63,6 +66,7 @@ def of_plain(said: Mapping[str, Any]) -> Result:
         unread=_count(said["unread"]),
         unchanged=bool(said["unchanged"]),
         findings=rows,
+        rejected=tuple((storable(code), storable(place), storable(why)) for code, place, why in said["rejected"]),
     )
 
 

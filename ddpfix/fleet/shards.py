@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
-from ddpfix.fleet.drive import Pace, Tell, job_of
+from ddpfix.fleet.drive import Pace, job_of, rules_of
 from ddpfix.fleet.ledger import Ledger, Taken
+from ddpfix.fleet.progress import Watch
 from ddpfix.fleet.result import Result, of_plain
 from ddpfix.fleet.work import work_on
 
@@ -44,7 +45,7 @@ def parse(word: str) -> Shard:
     return Shard(int(index), int(count))
 
 
-def run(ledger: Ledger, shard: Shard, results: Path, pace: Pace, tell: Tell) -> None:
+def run(ledger: Ledger, shard: Shard, results: Path, pace: Pace, watch: Watch) -> None:
     """Work off a share of the plan, in order, and add a line a repository to `results`. Raises BadShard, OSError."""
     campaign = ledger.campaign()
     known = {url for url, _ in _lines(results)} if results.exists() else set()
@@ -53,19 +54,27 @@ def run(ledger: Ledger, shard: Shard, results: Path, pace: Pace, tell: Tell) -> 
         _begin_a_line(handle)
         for taken in ledger.all():
             if shard.holds(taken) and taken.url not in known:
+                watch.began(taken)
+                watch.beat()
                 plain = dict(work_on(job_of(campaign, taken, pace).plain()))
                 line = json.dumps({"url": taken.url, **plain}, ensure_ascii=True)
                 os.write(handle, f"{line}\n".encode())
                 os.fsync(handle)
-                tell(taken, of_plain(plain))
+                watch.ended(taken, of_plain(plain))
     finally:
         os.close(handle)
 
 
 def merge(ledger: Ledger, results: Path) -> tuple[int, int]:
-    """Take the results of a share into the ledger: how many, and how many were of repositories that it does not know."""
+    """Take the results of a share into the ledger: how many, and how many were of repositories that it does not know.
+
+    Raises BadShard, also where they were made by other rules than the ledger's and this program's.
+    """
     rows, unknown = [], 0
+    rules = rules_of(ledger.campaign())
     for url, result in _lines(results):
+        if result.rules != rules:
+            raise BadShard(f"{results} was made by another version, or for another question: run that share again")
         number = ledger.number_of(url)
         if number is None:
             unknown += 1

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -59,7 +59,7 @@ def work_on(said: Mapping[str, Any]) -> dict[str, Any]:
         result = Result(cause="settings", error=str(error))
     except Exception as error:  # one repository must not end a campaign
         result = Result(cause="defect", error=f"{type(error).__name__}: {error}")
-    return {**result.plain(), "rules": asked_rules(job), "seconds": round(time.monotonic() - began, 3)}
+    return {**result.plain(), "rules": asked_rules(job.select, job.ignore), "seconds": round(time.monotonic() - began, 3)}
 
 
 def _looked_at(job: Job) -> Result:
@@ -68,7 +68,7 @@ def _looked_at(job: Job) -> Result:
     if standing is None:
         return Result()
     branch, tip = standing
-    if (tip, asked_rules(job)) == (job.head, job.rules):
+    if (tip, asked_rules(job.select, job.ignore)) == (job.head, job.rules):
         return Result(head=tip, unchanged=True)
     left = max(1, math.ceil(job.seconds - (time.monotonic() - began)))
     limits = child.Limits(
@@ -77,12 +77,12 @@ def _looked_at(job: Job) -> Result:
     )  # fmt: skip
     with child.started(limits) as worker:
         found = worker.ask("survey", way_in, branch, select=tuple(job.select), ignore=tuple(job.ignore))
-    return Result(head=found.head, files=found.files, unread=found.unread, findings=found.rows)
+    return Result(head=found.head, files=found.files, unread=found.unread, findings=found.rows, rejected=found.rejected)
 
 
-def asked_rules(job: Job) -> str:
+def asked_rules(select: Sequence[str], ignore: Sequence[str]) -> str:
     """What, beside the commit, the answer rests on: this version's rules and what is asked of them."""
-    return _digest("\0".join((rules(), *sorted(job.select), "", *sorted(job.ignore))))
+    return _digest("\0".join((rules(), *sorted(select), "", *sorted(ignore))))
 
 
 @cache

@@ -12,13 +12,25 @@ from ddpfix.git.commits import Committed, Step, commit_steps
 from ddpfix.git.in_place import undo_in_place, write_in_place
 from ddpfix.git.journal import BranchRun, InPlaceRun, runs
 from ddpfix.git.refusal import GitRefusal, NothingToUndo, OverLimit
-from ddpfix.git.remotes import Access, Clone, Most, Pushed, RemoteCommit, clone_into, head_of, tips
+from ddpfix.git.remotes import (
+    LARGEST_CHANGE,
+    Access,
+    Clone,
+    MadeCommit,
+    Most,
+    Pushed,
+    RemoteCommit,
+    clone_into,
+    head_of,
+    tips,
+)
 from ddpfix.git.runner import journal_folder
 from ddpfix.git.snapshots import Blob, Snapshot, code_changed_since, find_root, head, read_blobs, relative_path, snapshot
 from ddpfix.git.switching import Undone, check_switch, switch_to, undo
 from ddpfix.git.worktrees import passing_copy, write_files
 
 __all__ = [
+    "LARGEST_CHANGE",
     "Access",
     "Blob",
     "BranchRun",
@@ -26,6 +38,7 @@ __all__ = [
     "Committed",
     "GitRefusal",
     "InPlaceRun",
+    "MadeCommit",
     "Most",
     "NothingToUndo",
     "OverLimit",

@@ -21,6 +21,7 @@ from ddpfix.git.runner import CONFIG, ENVIRONMENT, failed, repository
 from ddpfix.git.snapshots import Blob
 
 DEEPEST = 40  # commits of a branch of ours that are looked at
+LARGEST_CHANGE = 40 * 1024 * 1024  # bytes of a file that goes through a forge's interface
 PER_FETCH = 20_000  # objects that one request names: 1 MB of names
 
 
@@ -47,7 +48,8 @@ class Access:
 
 @dataclass(frozen=True)
 class RemoteCommit:
-    """A commit as it stands on the forge. ours: it carries the trailer of a run, `run`, and the bot itself committed it.
+    """A commit as it stands on the forge. ours: it carries the trailer of a run, `run`, and the bot itself committed it, or
+    let the forge commit it.
 
     updates: the forge merged the base into the branch, and nobody's change is in it.
     """
@@ -61,6 +63,14 @@ class RemoteCommit:
     ours: bool
     run: str = ""
     updates: bool = False
+
+
+@dataclass(frozen=True)
+class MadeCommit:
+    """A commit of the clone's own. files: (path, the id of what was there before, of what is there now), "" for nothing."""
+
+    message: str
+    files: tuple[tuple[str, str, str], ...]
 
 
 @dataclass(frozen=True)
@@ -261,7 +271,8 @@ class Clone:
         for row in os.fsdecode(out).split("\x1e"):
             if row.strip():
                 sha, parents, tree, author, by, subject, run = row.strip("\n").split("\0")
-                ours = bool(run.strip()) and by == committer
+                # what the forge commits for us through its interface has us as the author and itself as the committer
+                ours = bool(run.strip()) and (by == committer or (author == committer and by.lower().startswith("noreply@")))
                 found.append(RemoteCommit(sha, tuple(parents.split()), tree, author, by, subject, ours, run.strip()))
         return tuple(found)
 
@@ -283,6 +294,22 @@ class Clone:
 
     def tree(self, commit: str) -> str:
         return self._git("rev-parse", "--verify", f"{commit}^{{tree}}")[1].decode().strip()
+
+    def made(self, base: str, tip: str) -> list[MadeCommit]:
+        """The commits of the clone's own from `base` to `tip`, oldest first."""
+        ids = self._git("rev-list", "--reverse", "--first-parent", f"{base}..{tip}")[1].decode().split()
+        return [MadeCommit(self._message(sha), self._files(sha)) for sha in ids]
+
+    def _message(self, sha: str) -> str:
+        return self._git("show", "--no-patch", "--format=%B", sha)[1].decode().strip("\n")
+
+    def _files(self, sha: str) -> tuple[tuple[str, str, str], ...]:
+        rows = self._git("diff-tree", "-r", "-z", "--no-renames", "--no-commit-id", "--raw", sha)[1].split(b"\0")[:-1]
+        out = []
+        for facts, path in zip(rows[::2], rows[1::2], strict=True):
+            _, _, old, new, _ = facts.decode().split()
+            out.append((os.fsdecode(path), *("" if set(part) == {"0"} else part for part in (old, new))))
+        return tuple((path, old, new) for path, old, new in out)
 
     def push(self, branch: str, commit: str, tip: str | None, *, force: bool = True) -> Pushed:
         """Point a branch of the forge at `commit`, if it still stands where it was read (`tip`, None: it is not there)."""

@@ -23,8 +23,10 @@ import jwt
 
 from tests.bot.contract import Contract, Refused
 from tests.bot.githost import GitHost, git, send, token_of
+from tests.bot.github_answers import answered
 
 LONGEST = 65_536
+OPENED, DECIDED = "2026-01-01T00:00:00Z", "2026-01-03T12:00:00Z"  # of every pull request
 R = "/repos/{owner}/{repo}"
 
 
@@ -51,6 +53,7 @@ class Account:
     slugs: tuple[str, ...] = ()
     workflow: bool = False
     pulls: bool = False
+    issues: bool = True
 
 
 @dataclass
@@ -58,6 +61,7 @@ class Repo:
     slug: str
     pulls: dict[int, dict[str, Any]] = field(default_factory=dict)
     comments: dict[int, dict[str, Any]] = field(default_factory=dict)
+    issues: dict[int, dict[str, Any]] = field(default_factory=dict)
     reviews: list[dict[str, Any]] = field(default_factory=list)
     reactions: list[tuple[int, str]] = field(default_factory=list)
     about: dict[str, Any] = field(default_factory=dict)
@@ -90,6 +94,7 @@ class GitHubForge(GitHost):
         self.ids: dict[str, int] = {}
         self.app_key: Any = None
         self.installation = 77
+        self.people: set[str] = set()  # owners that are no organizations
         self.faults: list[Fault] = []
         self.moved: dict[str, str] = {}
         self.asked: list[tuple[str, str, Any]] = []
@@ -145,8 +150,10 @@ class GitHubForge(GitHost):
 
     def _carried_out(self, request: BaseHTTPRequestHandler, path: str, query: dict[str, str], body: Any) -> tuple[int, Any]:
         if path.endswith("/graphql"):
-            by = self.accounts[token_of(request.headers.get("Authorization", ""))]
-            return 200, {"data": {"viewer": {"login": by.login}}}
+            account = self.accounts.get(token_of(request.headers.get("Authorization", "")))
+            if account is None or account.until <= self.clock.now():
+                raise Refused(401, "Bad credentials")
+            return 200, answered(self, body, account)
         template, values = self.contract.check(request.command, path, query, body)
         self.asked.append((request.command, template, body))
         token = token_of(request.headers.get("Authorization", ""))
@@ -161,7 +168,9 @@ class GitHubForge(GitHost):
             raise Refused(301, "Moved Permanently", headers={"Location": f"{self.moved[slug]}{rest}"})
         if slug and (slug not in self.repos or (account.slugs and slug not in account.slugs)):
             raise Refused(404, "Not Found")
-        if request.command != "GET" and not (account.write or account.pulls):
+        if "/issues" in template and "comment" not in template and "labels" not in template and not account.issues:
+            raise Refused(403, "Resource not accessible by integration")
+        if request.command != "GET" and not (account.write or account.pulls or account.issues):
             raise Refused(403, "Resource not accessible by integration")
         return self._route(request.command, template, values, query, body or {}, account)
 
@@ -193,13 +202,18 @@ class GitHubForge(GitHost):
         until = self.clock.now() + 3600
         write = body["permissions"].get("contents") == "write"
         pulls = body["permissions"].get("pull_requests") == "write"
-        self.accounts[made] = Account("mender[bot]", write, until, tuple(slugs), pulls=pulls)
+        issues = body["permissions"].get("issues") == "write"
+        self.accounts[made] = Account("mender[bot]", write, until, tuple(slugs), pulls=pulls, issues=issues)
         return 201, {"token": made, "expires_at": datetime.fromtimestamp(until, UTC).isoformat().replace("+00:00", "Z")}
 
     # State
 
     def add(self, slug: str, files: Mapping[str, bytes], **about: Any) -> Repo:
         self.create(slug, files)
+        return self.know(slug, **about)
+
+    def know(self, slug: str, **about: Any) -> Repo:
+        """A repository whose files somebody else has made."""
         self.repos[slug] = Repo(slug, about=about)
         self.ids[slug] = self.number()
         return self.repos[slug]
@@ -237,7 +251,8 @@ class GitHubForge(GitHost):
         return {
             "number": pull["number"], "state": pull["state"], "title": pull["title"], "body": pull["body"],
             "draft": pull["draft"], "html_url": f"{self.url}/{slug}/pull/{pull['number']}", "user": {"login": pull["author"]},
-            "merged_at": "2026-01-01T00:00:00Z" if pull.get("merged") else None, "labels": [{"name": n} for n in pull["labels"]],
+            "created_at": OPENED, "closed_at": None if pull["state"] == "open" else DECIDED,
+            "merged_at": DECIDED if pull.get("merged") else None, "labels": [{"name": n} for n in pull["labels"]],
             "head": {"ref": pull["branch"], "sha": pull["tip"], "repo": {"full_name": pull["from"]}},
             "base": {"ref": pull.get("base", "main"), "sha": self.tip(slug, "refs/heads/main"), "repo": {"full_name": slug}},
         }  # fmt: skip
@@ -267,15 +282,17 @@ class GitHubForge(GitHost):
             return 200, {"id": 4711, "login": account.login}
         if template == "/users/{username}":
             return 200, {"id": 4711, "login": values["username"]}
+        if template in ("/orgs/{org}/repos", "/users/{username}/repos"):
+            owner = values.get("org") or values["username"]
+            found = [self._repo_json(slug, account) for slug in sorted(self.repos) if slug.startswith(f"{owner}/")]
+            if not found or (owner in self.people) != ("username" in values):
+                raise Refused(404, "Not Found")
+            return 200, found
         slug = f"{values['owner']}/{values['repo']}"
         repo = self.repos[slug]
         match verb, template.removeprefix(R):
             case "GET", "":
-                return 200, {
-                    "id": self.ids[slug], "full_name": slug, "default_branch": "main",
-                    "clone_url": f"{self.url}/{slug}.git", "archived": False,
-                    "fork": False, "permissions": {"push": account.write}, "topics": [], **repo.about,
-                }  # fmt: skip
+                return 200, self._repo_json(slug, account)
             case "GET", "/pulls":
                 wanted = [p for p in repo.pulls.values() if f"{p['from'].partition('/')[0]}:{p['branch']}" == query["head"]]
                 found = [self.pull_json(slug, p) for p in reversed(wanted)]
@@ -286,6 +303,19 @@ class GitHubForge(GitHost):
                 return 200, repo.rules
             case "GET", "/collaborators/{username}/permission":
                 return 200, {"permission": "write" if values["username"] in repo.writers else "read"}
+            case "GET", "/issues":
+                own = [i for i in repo.issues.values() if i["user"]["login"] == query.get("creator", i["user"]["login"])]
+                return 200, [i for i in own if i["state"] == query.get("state", "open")]
+            case "POST", "/issues":
+                number = 900 + len(repo.issues)
+                repo.issues[number] = {
+                    "number": number, "title": body["title"], "body": self._text(body.get("body")), "state": "open",
+                    "user": {"login": account.login}, "html_url": f"{self.url}/{slug}/issues/{number}",
+                }  # fmt: skip
+                return 201, repo.issues[number]
+            case "PATCH", "/issues/{issue_number}":
+                repo.issues[int(values["issue_number"])]["body"] = self._text(body["body"])
+                return 200, repo.issues[int(values["issue_number"])]
             case "PATCH", "/issues/comments/{comment_id}":
                 repo.comments[int(values["comment_id"])]["body"] = self._text(body["body"])
                 return 200, repo.comments[int(values["comment_id"])]
@@ -296,6 +326,12 @@ class GitHubForge(GitHost):
         if number not in repo.pulls:
             raise Refused(404, "Not Found")
         return self._about_pull(verb, template.removeprefix(R), slug, repo.pulls[number], body, account)
+
+    def _repo_json(self, slug: str, account: Account) -> dict[str, Any]:
+        return {
+            "id": self.ids[slug], "full_name": slug, "default_branch": "main", "clone_url": f"{self.url}/{slug}.git",
+            "archived": False, "fork": False, "permissions": {"push": account.write}, "topics": [], **self.repos[slug].about,
+        }  # fmt: skip
 
     def _open(self, slug: str, repo: Repo, body: dict[str, Any], account: Account) -> dict[str, Any]:
         branch = body["head"]

@@ -20,6 +20,8 @@ KEPT = {
     f"{R}/pulls/{{pull_number}}/files": "get",
     f"{R}/pulls/{{pull_number}}/comments": "get",
     f"{R}/pulls/{{pull_number}}/reviews": "get post",
+    f"{R}/issues": "get post",
+    f"{R}/issues/{{issue_number}}": "get patch",
     f"{R}/issues/{{issue_number}}/labels": "post",
     f"{R}/issues/{{issue_number}}/comments": "get post",
     f"{R}/issues/comments/{{comment_id}}": "patch",
@@ -30,6 +32,8 @@ KEPT = {
     "/app/installations/{installation_id}/access_tokens": "post",
     "/user": "get",
     "/users/{username}": "get",
+    "/users/{username}/repos": "get",
+    "/orgs/{org}/repos": "get",
 }
 NEEDLESS = ("description", "example", "examples", "externalDocs", "x-github", "title")
 

@@ -6,6 +6,7 @@ description as complete as GitHub's, so the fields of a request are held against
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 from collections.abc import Mapping
@@ -26,7 +27,14 @@ TAKEN = {
     ("POST", "/merge_requests/N/notes/N/award_emoji"): {"name"},
     ("POST", "/merge_requests/N/draft_notes"): {"note", "position"},
     ("POST", "/merge_requests/N/draft_notes/bulk_publish"): set(),
+    ("POST", "/repository/commits"): {"branch", "commit_message", "actions"},
+    ("POST", "/issues"): {"title", "description"},
+    ("PUT", "/issues/N"): {"description"},
 }
+ASKED = re.compile(
+    r'(?P<alias>\w+): project\(fullPath: "(?P<slug>[^"]*)"\) \{ (?:repository \{ exists tree \{ lastCommit \{ sha \} \} \}'
+    r'|mergeRequest\(iid: "(?P<number>\d+)"\) \{ state createdAt mergedAt closedAt \}) \}'
+)
 POSITION = {"position_type", "new_line", "old_path", "new_path", "base_sha", "start_sha", "head_sha"}
 
 
@@ -35,6 +43,7 @@ class Project:
     slug: str
     merges: dict[int, dict[str, Any]] = field(default_factory=dict)
     notes: dict[int, dict[str, Any]] = field(default_factory=dict)
+    issues: dict[int, dict[str, Any]] = field(default_factory=dict)
     drafts: list[dict[str, Any]] = field(default_factory=list)
     awards: list[tuple[int, str]] = field(default_factory=list)
     developers: set[str] = field(default_factory=set)
@@ -48,6 +57,7 @@ class GitLabForge(GitHost):
         self.api = f"{self.url}/api/v4"
         self.projects: dict[str, Project] = {}
         self.tokens: dict[str, str] = {}
+        self.complexity = 1000  # questions of one GraphQL request; GitLab says only that there is a bound
         self._next = 100
 
     def may(self, token: str, slug: str, *, push: bool) -> int:
@@ -76,8 +86,13 @@ class GitLabForge(GitHost):
         send(request, status, b"" if found is None else json.dumps(found).encode(), {"Content-Type": "application/json"})
 
     def _route(self, verb: str, path: str, query: dict[str, str], body: dict[str, Any], user: str) -> tuple[int, Any]:
+        if path == "/api/graphql":
+            return 200, self._graphql(body["query"])
         if path == "/user":
             return 200, {"id": 1, "username": user}
+        if group := re.fullmatch(r"/groups/([^/]+)/projects", path):
+            below = f"{unquote(group[1])}/"
+            return 200, [self._project_json(p) for slug, p in sorted(self.projects.items()) if slug.startswith(below)]
         if path == "/users":
             return 200, [{"id": sum(query["username"].encode()), "username": query["username"]}]
         match = re.fullmatch(r"/projects/([^/]+)(/.*)?", path)
@@ -95,11 +110,7 @@ class GitLabForge(GitHost):
             return self._merge(verb, shape.removeprefix("/merge_requests/N"), project, numbers, body, user)
         match verb, shape:
             case "GET", "":
-                return 200, {
-                    "id": 1, "path_with_namespace": project.slug, "default_branch": "main", "archived": False, "topics": [],
-                    "http_url_to_repo": f"{self.url}/{project.slug}.git",
-                    "permissions": {"project_access": {"access_level": 40}, "group_access": None}, **project.about,
-                }  # fmt: skip
+                return 200, self._project_json(project)
             case "GET", "/merge_requests":
                 found = [self.json(project, m) for m in reversed(project.merges.values())]
                 return 200, [m for m in found if m["source_branch"] == query["source_branch"]]
@@ -107,11 +118,69 @@ class GitLabForge(GitHost):
                 return 201, self._open(project, body, user)
             case "GET", "/protected_branches":
                 return 200, [{"name": name} for name in project.protected]
+            case "GET", "/issues":
+                found = [i for i in project.issues.values() if i["author"]["username"] == query["author_username"]]
+                return 200, [i for i in found if i["state"] == query["state"]]
+            case "POST", "/issues":
+                made = {"iid": len(project.issues) + 1, "state": "opened", "author": {"username": user}, **body}
+                project.issues[made["iid"]] = made | {"web_url": f"{self.url}/{project.slug}/-/issues/{made['iid']}"}
+                return 201, project.issues[made["iid"]]
+            case "PUT", "/issues/N":
+                project.issues[numbers[0]] |= body
+                return 200, project.issues[numbers[0]]
+            case "POST", "/repository/commits":
+                return 201, self._committed(project, body, user)
             case "GET", "/members/all/N":
                 if numbers[0] not in {sum(name.encode()) for name in project.developers}:
                     raise Refused(404, "404 Not found")
                 return 200, {"access_level": 30}
         raise Refused(404, f"404 {verb} {shape}")
+
+    def _committed(self, project: Project, body: dict[str, Any], user: str) -> dict[str, Any]:
+        repo, ref = self.repository(project.slug), f"refs/heads/{body['branch']}"
+        who = f"{user} <4711+mender[bot]@users.noreply.example.test> 1700000000 +0000"
+        message = body["commit_message"].encode()
+        out = [f"commit {ref}\nauthor {who}\ncommitter {who}\ndata {len(message)}".encode(), message, f"from {ref}^0".encode()]
+        for action in body["actions"]:
+            there = git(repo, "rev-parse", "-q", "--verify", f"{ref}:{action['file_path']}", ok=False)
+            if bool(there) != (action["action"] != "create"):
+                raise Refused(400, "A file with this name doesn't exist")
+            if action["action"] == "delete":
+                out.append(f"D {action['file_path']}".encode())
+            else:
+                data = base64.b64decode(action["content"], validate=True)
+                out += [f"M 100644 inline {action['file_path']}\ndata {len(data)}".encode(), data]
+        git(repo, "fast-import", "--quiet", "--force", data=b"\n".join(out) + b"\n")
+        return {"id": git(repo, "rev-parse", ref)}
+
+    def _project_json(self, project: Project) -> dict[str, Any]:
+        return {
+            "id": 1, "path_with_namespace": project.slug, "default_branch": "main", "archived": False, "topics": [],
+            "http_url_to_repo": f"{self.url}/{project.slug}.git",
+            "permissions": {"project_access": {"access_level": 40}, "group_access": None}, **project.about,
+        }  # fmt: skip
+
+    def _graphql(self, query: str) -> dict[str, Any]:
+        rows = query.removeprefix("query {").removesuffix("}").strip().split("\n")
+        if len(rows) > self.complexity:
+            said = f"Query has complexity of {len(rows)}, which exceeds max complexity of {self.complexity}"
+            return {"data": None, "errors": [{"message": said}]}
+        data: dict[str, Any] = {}
+        for row in rows:
+            asked = ASKED.fullmatch(row)
+            if asked is None:
+                return {"data": None, "errors": [{"message": f"Parse error on {row!r}"}]}
+            project = self.projects.get(asked["slug"])
+            data[asked["alias"]] = self._answer(project, asked["number"]) if project else None
+        return {"data": data}
+
+    def _answer(self, project: Project, number: str | None) -> dict[str, Any]:
+        if number is None:
+            tip = self.tip(project.slug, "refs/heads/main")
+            return {"repository": {"exists": bool(tip), "tree": {"lastCommit": {"sha": tip} if tip else None}}}
+        merge = project.merges.get(int(number))
+        times = {"createdAt": "2026-01-01T00:00:00Z", "mergedAt": None, "closedAt": None}
+        return {"mergeRequest": {"state": self.json(project, merge)["state"], **times} if merge else None}
 
     def json(self, project: Project, merge: dict[str, Any]) -> dict[str, Any]:
         if merge["state"] == "opened":

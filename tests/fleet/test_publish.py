@@ -52,7 +52,8 @@ def ran(forge: GitHubForge, tmp_path_factory: pytest.TempPathFactory) -> Path:
         own_settings(patch, folder / "home")
         patch.setenv("DDPFIX_STATE", str(folder / "state"))
         made = Campaign(Fleet(folder / "fleet"), forge)
-        done = made("plan", "repos.txt", "--server", forge.url, "--select", "DDP101", "--name", "metrics")
+        (made.fleet.folder / "cover.md").write_text("Why we ask: see the handbook, or @ada.\n")
+        done = made("plan", "repos.txt", "--server", forge.url, "--select", "DDP101", "--name", "metrics", "--cover", "cover.md")
         assert done.returncode == 0, done.stderr
         done = made("run")
     assert {name: row["safe"] for name, row in rows(done.stdout).items()} == {
@@ -75,8 +76,11 @@ def test_waves_hold_what_they_say_and_stop_where_people_refuse(campaign: Campaig
     first = campaign.publish()
     assert first.returncode == 0 and first.stdout.startswith(f"{SLUGS[0]} DDP101: created http"), first.stderr
     assert campaign.open() == [SLUGS[0]]
+    body = campaign.forge.repos[SLUGS[0]].pulls[1]["body"]
+    assert body.startswith("**metrics**\n\nWhy we ask: see the handbook, or `@ada`.\n\n"), "and nobody is called"
     second = campaign.publish()
     assert [line.split()[0] for line in second.stdout.splitlines()] == SLUGS[2:4]
+    campaign.forge.say(SLUGS[0], 1, "ada", "we log on rank 0 only")
     campaign.forge.close_pull(SLUGS[0], 1)
     third = campaign.publish()
     assert third.returncode == 1 and third.stdout == "" and "1 of the 1 pull requests" in third.stderr
@@ -89,6 +93,8 @@ def test_waves_hold_what_they_say_and_stop_where_people_refuse(campaign: Campaig
     report = campaign("report").stdout
     assert "People refuse DDP101 most: 1 closed unmerged, 33% of those decided." in report
     assert "| DDP101 | 4 | 2 | 1 |" in report and f"| `{SLUGS[0]}` | DDP101 |" in report
+    assert "Half of the 2 merged pull requests were merged within 2.5 days." in report
+    assert "| `#1` | we log on rank 0 only | comment |" in report
 
 
 def test_a_campaign_is_called_off_with_a_word_in_each(campaign: Campaign) -> None:
@@ -110,7 +116,7 @@ def test_a_repository_that_was_deleted_stops_no_other(campaign: Campaign) -> Non
     done = campaign.publish("--waves", "2")
     assert done.returncode == 0, done.stderr
     assert [line.split(": ")[:2] for line in done.stdout.splitlines()] == [
-        [f"{SLUGS[0]} DDP101", "failed (GET /repos/team/model-0/pulls/1"], [SLUGS[3], "failed (GET /repos/team/model-3"],
+        [f"{SLUGS[0]} DDP101", "gone (the forge no longer has it)"], [SLUGS[3], "failed (GET /repos/team/model-3"],
         [f"{SLUGS[4]} DDP101", f"created {campaign.forge.url}/{SLUGS[4]}/pull/1"],
     ]  # fmt: skip
     assert campaign.fleet.status()["pulls"] == {"gone": 1, "open": 2}

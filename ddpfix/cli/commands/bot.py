@@ -25,9 +25,9 @@ bot_app = typer.Typer(
 )
 app.add_typer(bot_app, name="bot")
 
-ForgeName = Annotated[str, typer.Option("--forge", help="github or gitlab.")]
+ForgeName = Annotated[str, typer.Option("--forge", help="github, gitlab or gitea (Forgejo, too).")]
 ApiUrl = Annotated[str, typer.Option("--api-url", help="Of a server of your own.", show_default=False)]
-TokenFile = Annotated[Path | None, typer.Option("--token-file", help="Else DDPFIX_TOKEN, GITHUB_TOKEN or GITLAB_TOKEN.")]
+TokenFile = Annotated[Path | None, typer.Option("--token-file", help="Else DDPFIX_TOKEN, or GITHUB_, GITLAB_, GITEA_TOKEN.")]
 AppId = Annotated[str, typer.Option("--app-id", help="Of a GitHub App; else DDPFIX_APP_ID.", show_default=False)]
 KeyFile = Annotated[Path | None, typer.Option("--app-key-file", help="The App's private key; else DDPFIX_APP_KEY.")]
 Author = Annotated[str, typer.Option("--author", help="`Name <address>` of the commits.", show_default=False)]
@@ -40,6 +40,8 @@ Forks = Annotated[bool, typer.Option("--forks", help="Work on forks, too.")]
 StateFolder = Annotated[Path | None, typer.Option("--state", help="The bot's own folder; else DDPFIX_STATE, ~/.local/state.")]
 MarksKey = Annotated[Path | None, typer.Option("--marks-key-file", help="Else DDPFIX_MARKS_KEY, or a key in --state.")]
 PerHour = Annotated[int, typer.Option("--per-hour", min=0, help="Pull requests opened within an hour.")]
+Signed = Annotated[bool, typer.Option("--signed", help="The forge makes the commits, and signs them where it does so.")]
+Dashboard = Annotated[bool, typer.Option("--dashboard", help="Keep an issue with what is open and what was closed.")]
 Format = Annotated[str, typer.Option("--output-format", help="text or json.")]
 
 
@@ -59,6 +61,8 @@ def run(
     forks: Forks = False,
     reopen: Annotated[bool, typer.Option("--reopen", help="Make again what people closed or changed.")] = False,
     per_hour: PerHour = 50,
+    signed: Signed = False,
+    dashboard: Dashboard = False,
     state: StateFolder = None,
     marks_key_file: MarksKey = None,
     dry_run: DryRun = False,
@@ -74,7 +78,7 @@ def run(
 
     options = BotOptions(
         prefix=branch_prefix, topics=words(topics), blocked=words(block), labels=words(label), forks=forks, reopen=reopen,
-        dry_run=dry_run, per_hour=per_hour,
+        dry_run=dry_run, per_hour=per_hour, signed=signed, dashboard=dashboard,
     )  # fmt: skip
     bot = _bot(forge, api_url, token_file, app_id, app_key_file, author, options, kept(state, marks_key_file))
     outcomes = bot.run(repositories, _tell if output_format == "text" else None)
@@ -119,6 +123,8 @@ def serve(
     host: Annotated[str, typer.Option("--host", help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", help="The port to listen on.")] = 8484,
     secret_file: Annotated[Path | None, typer.Option("--webhook-secret-file", help="Else DDPFIX_WEBHOOK_SECRET.")] = None,
+    metrics: Annotated[str, typer.Option("--metrics", help="HOST:PORT for Prometheus.", show_default=False)] = "",
+    forge: ForgeName = "github",
     api_url: ApiUrl = "",
     token_file: TokenFile = None,
     app_id: AppId = "",
@@ -129,30 +135,43 @@ def serve(
     block: Block = None,
     branch_prefix: Prefix = "ddpfix",
     per_hour: PerHour = 50,
+    signed: Signed = False,
+    dashboard: Dashboard = False,
     state: StateFolder = None,
     marks_key_file: MarksKey = None,
 ) -> None:
-    """Listen to the webhooks of a GitHub App until SIGTERM. What was accepted and is not done waits for the next start."""
+    """Listen to the webhooks of a forge until SIGTERM. What was accepted and is not done waits for the next start."""
     _need_extra()
     from ddpfix.bot import connect, webhooks
     from ddpfix.bot.client import SystemClock
     from ddpfix.bot.login import from_file_or_environment
+    from ddpfix.bot.messages import KINDS
+    from ddpfix.bot.numbers import Numbers
     from ddpfix.bot.queue import Queue
     from ddpfix.bot.repositories import BotOptions
     from ddpfix.bot.state import kept
     from ddpfix.bot.worker import Worker, do
+    from ddpfix.cli.serving import numbers
 
     secret = from_file_or_environment(secret_file, connect.SECRETS, "the webhook secret")
     if not secret:
         raise CommandError("there is no webhook secret", todo="Set DDPFIX_WEBHOOK_SECRET, or give --webhook-secret-file.")
-    options = BotOptions(prefix=branch_prefix, topics=words(topics), blocked=words(block), labels=words(label), per_hour=per_hour)
+    if forge not in KINDS:
+        raise CommandError(f"there is no forge {forge!r}", todo=f"Give --forge {', '.join(KINDS)}.")
+    options = BotOptions(
+        prefix=branch_prefix, topics=words(topics), blocked=words(block), labels=words(label), per_hour=per_hour, signed=signed,
+        dashboard=dashboard,
+    )  # fmt: skip
     ours, clock = kept(state, marks_key_file), SystemClock()
     with ours.alone():
-        bot = _bot("github", api_url, token_file, app_id, app_key_file, author, options, ours, clock)
+        bot = _bot(forge, api_url, token_file, app_id, app_key_file, author, options, ours, clock)
         queue = Queue(bot.database)
-        worker = Worker(lambda job: do(bot, job), _tell, queue, clock=clock, stop=clock.stop)
+        counted = Numbers(queue, _tell)
+        worker = Worker(lambda job: do(bot, job), counted.tell, queue, clock=clock, stop=clock.stop)
         note(f"ddpfix bot: listening on http://{host}:{port}/webhook, {queue.take_up()} waiting")
-        webhooks.serve(webhooks.application(worker, secret, prefix=branch_prefix), host, port)
+        with numbers(metrics, counted.metrics):
+            app = webhooks.application(worker, secret, prefix=branch_prefix, messages=KINDS[forge])
+            webhooks.serve(app, host, port)
     raise typer.Exit(CLEAN)
 
 
