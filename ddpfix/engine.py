@@ -225,10 +225,10 @@ def _why_unreadable(project: Project, path: str, codemods: Sequence[DdpCodemod])
 
 
 def gated(
-    project: Project, paths: Iterable[str], codemods: Sequence[DdpCodemod]
+    project: Project, paths: Iterable[str], codemods: Sequence[DdpCodemod], gate: Gate | None = None
 ) -> tuple[dict[str, Sequence[DdpCodemod]], list[str]]:
-    """(path -> codemods that can have something to say there, paths without bytes)."""
-    gate = Gate(codemods)
+    """(path -> codemods that can have something to say there, paths without bytes). gate: theirs, where it is made already."""
+    gate = gate or Gate(codemods)
     wanted = dict.fromkeys(paths)
     work: dict[str, Sequence[DdpCodemod]] = {}
     unread: list[str] = []
@@ -300,14 +300,15 @@ def fix(
     *,
     read: Callable[[str], bytes | None] | None = None,
     progress: Progress | None = None,
+    project: Project | None = None,
 ) -> Fixed:
     """Fix a project in memory. `read` gives the bytes to work on where they are not those of the work tree.
 
-    progress: called with the number of files that are read for the first time, and of all.
+    progress: called with the number of files that are read for the first time, and of all. project: as it is held already.
     """
     started = time.perf_counter()
     with collector_off():
-        project = project_of(tree, settings, read or disk_reader(tree.root))
+        project = project or project_of(tree, settings, read or disk_reader(tree.root))
         project.failed = {}
         first, unread = gated(project, tree.chosen, codemods)
         candidates = tuple(first)

@@ -59,7 +59,7 @@ def test_after_any_edits_the_answers_are_those_of_a_new_project(folder: Path) ->
             judged(live, path)  # as while typing: what is kept of other files may be stale
             live.refresh()
             fresh = Project.of(texts)
-            for other in rng.sample(looked_at, min(2, len(looked_at))) + [path]:
+            for other in [*rng.sample(looked_at, min(2, len(looked_at))), path]:
                 assert judged(live, other) == judged(fresh, other), (path, other)
 
     with_deep_stack(work)
@@ -78,11 +78,25 @@ def test_a_change_makes_only_those_answers_again_that_rest_on_it() -> None:
     live = LiveProject(["a.py", "b.py"], {"a.py": b"def f(): pass\n", "b.py": b"def g(): pass\n"}.get)
     made: list[str] = []
 
+    def of(path: str) -> bytes | None:
+        def build() -> bytes | None:
+            made.append(path)
+            return live.read(path)
+
+        return live.memo(("of", path), build)
+
+    def users() -> tuple[str, ...] | None:
+        made.append("f")
+        return live.files_using("f", most=9)
+
+    def both() -> tuple[bytes | None, ...]:
+        made.append("both")
+        return of("a.py"), of("b.py")
+
     def ask() -> None:
-        for path in ("a.py", "b.py"):
-            live.memo(("of", path), lambda: made.append(path) or live.read(path))  # noqa: B023
-        live.memo("users of f", lambda: made.append("f") or live.files_using("f", most=9))
-        live.memo("both", lambda: made.append("both") or [live.memo(("of", p), bytes) for p in ("a.py", "b.py")])
+        of("a.py"), of("b.py")
+        live.memo("users of f", users)
+        live.memo("both", both)
 
     ask()
     made.clear()
@@ -106,7 +120,10 @@ def test_a_module_that_a_closure_brings_along_counts_as_asked_for() -> None:
 
 def test_what_is_kept_of_the_whole_project_stays_until_it_is_refreshed() -> None:
     live = LiveProject(["a.py"], {"a.py": b"x = 1\n"}.get)
-    ask = lambda: live.keep("all texts", lambda: live.read("a.py"))  # noqa: E731
+
+    def ask() -> bytes | None:
+        return live.keep("all texts", lambda: live.read("a.py"))
+
     ask()
     live.change("a.py", b"x = 2\n")
     assert ask() == b"x = 1\n"

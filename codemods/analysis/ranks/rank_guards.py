@@ -100,7 +100,10 @@ def _is_tested(module: SourceModule, function: FunctionNode | None, project: Pro
     tests = _tests_by_scope(module).get(function)
     if not tests:
         return False
-    ask = lambda: any(_parts_ranks(module, test, project) for test in tests)  # noqa: E731
+
+    def ask() -> bool:
+        return any(_parts_ranks(module, test, project) for test in tests)
+
     if project is not None:
         return project.memo(("tested", module.path, id(function)), ask)
     known = _tested_alone(module)
