@@ -15,7 +15,6 @@ from codemods.codemod import DdpCodemod
 from codemods.findings import Finding
 from codemods.live_project import LiveProject
 from codemods.record import replace
-from codemods.text_file import PYTHON_KINDS, READ_KINDS
 from codemods.told_once import told_once
 from ddpfix import api, discovery, engine, plugins
 from ddpfix.discovery import Tree
@@ -44,20 +43,21 @@ class Held:
 
     def _read(self) -> None:
         """Everything anew, but for the texts of the editor."""
-        found = project_at(self._place, self._options)
+        found = project_at(self._place, self._options, self._texts)
         self.settings: Settings = found.settings
         self.tree, self.codemods = plugins.with_codemods(found.tree, self.settings)
         self._gate = Gate(self.codemods)
         disk = engine.disk_reader(self.root)
         self._stamps = self._stamped()
         self.project = LiveProject(
-            {*self.tree.files, *self._texts}, disk, observed=self.tree.observed, targets=self.settings.targets,
+            self.tree.files, disk, observed=self.tree.observed, targets=self.settings.targets,
             launched=self.settings.launched,
         )  # fmt: skip
         self.project.interrupted = self._interrupted
         self.project.failed = {}
         for path, data in self._texts.items():
-            self.project.change(path, data)
+            if path in self.tree.files:
+                self.project.change(path, data)
 
     def _stamped(self) -> dict[str, Stamp]:
         out = {}
@@ -71,17 +71,9 @@ class Held:
 
     def is_checked(self, path: str) -> bool:
         """False for a file that the settings, git or a vendored folder leave out."""
-        return path in self._chosen or (path not in self.tree.files and self._would_be_chosen(path))
-
-    @property
-    def _chosen(self) -> frozenset[str]:
-        return self.project.keep("files that are checked", lambda: frozenset(self.tree.chosen))
-
-    def _would_be_chosen(self, path: str) -> bool:
-        """Of a file that is not on the disk yet."""
-        if (self.root / path).exists() or not path.endswith((*PYTHON_KINDS, *READ_KINDS)):
-            return False
-        return bool(discovery.would_choose(path, self.settings.exclude))
+        if path in self.tree.files or (self.root / path).exists():
+            return path in self.tree.chosen
+        return discovery.would_choose(path, self.settings.exclude)
 
     # Texts
 
@@ -111,7 +103,7 @@ class Held:
     def catch_up(self) -> None:
         """What others have written since the files were read: a few texts are changed, for more everything is read anew."""
         before, files = self._stamps, self.tree.files
-        fresh = project_at(self._place, self._options)
+        fresh = project_at(self._place, self._options, self._texts)
         if fresh.settings != self.settings or fresh.tree.files != files or fresh.tree.chosen != self.tree.chosen:
             self.read_anew()
             return
@@ -125,7 +117,7 @@ class Held:
 
     def read_anew(self) -> None:
         self._read()
-        self._judged = {p: j for p, j in self._judged.items() if p in self._chosen}
+        self._judged = {p: j for p, j in self._judged.items() if p in self.tree.chosen}
 
     # Findings
 
@@ -216,13 +208,17 @@ def _found(judged: Judged) -> Iterable[Finding]:
     return judged.findings
 
 
-def project_at(place: Path, options: Options) -> api.Project:
+def project_at(place: Path, options: Options, texts: Iterable[str]) -> api.Project:
     """The project of a folder. Of a file that belongs to none the file alone: its folder may be anybody's home.
 
-    Raises what `api.projects` raises.
+    texts: paths of open files, which need not be on the disk yet. Raises what `api.projects` raises.
     """
     if place.is_dir():
-        return api.projects(place, **options.asking())[0]
+        found = api.projects(place, **options.asking())[0]
+        tree, exclude = found.tree, found.settings.exclude
+        new = [p for p in texts if not (tree.root / p).exists() and discovery.would_choose(p, exclude)]
+        tree = replace(tree, files=tuple(sorted({*tree.files, *new})), chosen=tuple(sorted({*tree.chosen, *new})))
+        return replace(found, tree=tree)
     given = options.asking()
     chosen = Settings(
         select=tuple(given["select"]), ignore=tuple(given["ignore"]), extend_select=tuple(given["extend_select"]),

@@ -67,12 +67,11 @@ class Whole:
 
 def judged(request: Request, progress: engine.Progress) -> dict[str, Judged]:
     """What is found in each file. In this process, which ends with it."""
-    found = project_at(Path(request.place), request.options)
+    found = project_at(Path(request.place), request.options, request.texts)
     tree, codemods = plugins.with_codemods(found.tree, found.settings)
-    names = {*tree.files, *request.texts}
     disk = engine.disk_reader(tree.root)
     read = lambda path: request.texts[path] if path in request.texts else disk(path)  # noqa: E731
-    project = engine.project_of(type(tree)(tree.root, tuple(sorted(names)), tree.chosen), found.settings, read)
+    project = engine.project_of(tree, found.settings, read)
     project.failed = {}
     with engine.collector_off():
         return engine.judge_all(project, tree, found.settings, codemods, progress, ending=True)[0]

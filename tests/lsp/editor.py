@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import os
 import sys
@@ -14,7 +15,7 @@ from pygls.lsp.client import LanguageClient
 from pygls.uris import from_fs_path
 
 ROOT = Path(__file__).parents[2]
-PATIENCE = 60.0  # seconds; a loaded machine is slow
+PATIENCE = 30.0  # seconds; a loaded machine is slow
 T = TypeVar("T")
 
 
@@ -141,7 +142,11 @@ class Editor(LanguageClient):
                 self._news.clear()
                 await self._news.wait()
 
-        await asyncio.wait_for(wait(), PATIENCE)
+        try:
+            await asyncio.wait_for(wait(), PATIENCE)
+        except TimeoutError:
+            shown = {uri: [(d.code, d.message) for d in p.diagnostics] for uri, p in self.shown.items()}
+            raise AssertionError(f"it never came: {shown}, {self.messages}") from None
 
     async def codes(self, uri: str, *wanted: str) -> list[types.Diagnostic]:
         """The diagnostics, once they have just these codes and are of the text as it is."""
@@ -155,7 +160,8 @@ class Editor(LanguageClient):
         context = types.CodeActionContext([], only=only)
         params = types.CodeActionParams(types.TextDocumentIdentifier(uri), where, context)
         found = await self.text_document_code_action_async(params)
-        return {a.title: a for a in found or () if isinstance(a, types.CodeAction)}
+        # lsprotocol reads an action that holds a command as one: its command is then the object, as a text
+        return {a.title: a if isinstance(a, types.CodeAction) else _action(a) for a in found or ()}
 
     async def chosen(self, action: types.CodeAction) -> None:
         """Do what the action says, as an editor does."""
@@ -172,6 +178,11 @@ class Editor(LanguageClient):
             uri = change.text_document.uri
             assert change.text_document.version == self.versions[uri]
             self.type(uri, _edited(self.texts[uri], [e for e in change.edits if isinstance(e, types.TextEdit)]))
+
+
+def _action(read: types.Command) -> types.CodeAction:
+    inner = ast.literal_eval(read.command)
+    return types.CodeAction(read.title, command=types.Command(inner["title"], inner["command"], arguments=inner["arguments"]))
 
 
 def _code(diagnostic: types.Diagnostic) -> str:
