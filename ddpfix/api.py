@@ -140,7 +140,7 @@ def fix(
     that a script is started on several processes often stands elsewhere. Raises ValueError for a source that cannot be read,
     UnknownSelector.
     """
-    data = {name: _bytes(name, text) for name, text in {**(files or {}), path: source}.items()}
+    data = {name: encoded(name, text) for name, text in {**(files or {}), path: source}.items()}
     chosen = Settings(select=tuple(select), ignore=tuple(ignore), extend_select=tuple(extend_select), unsafe_fixes=unsafe_fixes)
     tree = Tree(Path(), tuple(sorted(data)), (path,))
     fixed = Project(tree, chosen, read=data.get).fix()
@@ -256,7 +256,8 @@ def _paths(paths: Place | Iterable[Place]) -> list[Path]:
     return [Path(p) for p in paths] or [Path()]
 
 
-def _bytes(path: str, text: str) -> bytes:
+def encoded(path: str, text: str) -> bytes:
+    """The bytes of a file with that text. Raises ValueError where they cannot be what the file says of itself."""
     return text.encode(_encoding(path, text.encode("utf-8", "surrogatepass")))
 
 

@@ -128,6 +128,11 @@ def _chosen(
     return tuple(chosen)
 
 
+def would_choose(name: str, exclude: Sequence[str] = ()) -> bool:
+    """True for a path that would be among those that are asked about, if there were such a file."""
+    return bool(_chosen((name,), ("",), exclude, force=False, is_data=lambda _: False))
+
+
 def committed_tree(root: Path, names: Iterable[str], size: Callable[[str], int], exclude: Sequence[str] = ()) -> Tree:
     """The project that a commit holds, out of the list of its files: for a clone of which nothing is checked out.
 

@@ -141,41 +141,57 @@ def _check(
     project.failed = {}
     if ending:
         _LEFT.append(project)
-    work, unread = gated(project, tree.chosen, codemods)
-    found = [Judged()]
+    judged, unread = judge_all(project, tree, settings, codemods, progress, ending=ending)
+    findings = tuple(told_once([f for part in judged.values() for f in part.findings]))
+    failed = (*tree.skipped, *not_read(tree.root, unread), *(f for part in judged.values() for f in part.broken))
+    scanned = _scanned(tree, unread)
+    parsed = sum(part.parsed for part in judged.values())
+    return Report(tree.root, findings, scanned, parsed, failed, time.perf_counter() - started)
 
-    def judge(paths: Sequence[str]) -> Judged:
-        findings: list[Finding] = []
-        broken: list[Failure] = []
-        parsed = 0
+
+def judge_all(
+    project: Project,
+    tree: Tree,
+    settings: Settings,
+    codemods: Sequence[DdpCodemod],
+    progress: Progress | None = None,
+    *,
+    ending: bool = False,
+) -> tuple[dict[str, Judged], list[str]]:
+    """(what came of each file that passes the gate, in order; paths without bytes). ending: as for `check`."""
+    work, unread = gated(project, tree.chosen, codemods)
+
+    def judge(paths: Sequence[str]) -> dict[str, Judged]:
+        found = {}
         for i, path in enumerate(paths):
             if progress:
                 progress(i, len(paths))
             project.make_room()
-            asking, here = _worth_parsing(project, path, work[path]), project.seen_from(path)
-            if not asking:
-                continue
-            module = here.module(path)
-            if module is None:
-                broken.append(Failure(path, _why_unreadable(here, path, asking)))
-                continue
-            parsed += _is_python(path)
-            if crowded := _crowded(module):
-                broken.append(Failure(path, crowded, left_alone=True))
-                continue
-            findings += [f for f in find_in(module, here, asking) if not _ignored_here(f, settings)]
-            broken += _failures(project, path)
-        return Judged(tuple(findings), tuple(broken), parsed)
+            found[path] = judge_file(project, path, work[path], settings)
+        return found
 
-    if work:
-        # a server may have threads, which a fork leaves behind; a process that ends with this has none
-        most = None if ending else 1
-        shares = workers.parts(sorted(work), lambda p: len(project.read(p) or b""), most=most)
-        found = workers.judged(shares, lambda paths: with_deep_stack(lambda: judge(paths)))
-    findings = tuple(told_once([f for part in found for f in part.findings]))
-    failed = (*tree.skipped, *not_read(tree.root, unread), *(f for part in found for f in part.broken))
-    parsed = sum(part.parsed for part in found)
-    return Report(tree.root, findings, _scanned(tree, unread), parsed, failed, time.perf_counter() - started)
+    if not work:
+        return {}, unread
+    # a server may have threads, which a fork leaves behind; a process that ends with this has none
+    most = None if ending else 1
+    shares = workers.parts(sorted(work), lambda p: len(project.read(p) or b""), most=most)
+    parts = workers.judged(shares, lambda paths: with_deep_stack(lambda: judge(paths)))
+    return {path: found for part in parts for path, found in part.items()}, unread
+
+
+def judge_file(project: Project, path: str, asking: Sequence[DdpCodemod], settings: Settings) -> Judged:
+    """What some codemods, those that the gate lets through, find in a file; what it shares with others is not put together."""
+    here = project.seen_from(path)
+    asking = _worth_parsing(project, path, asking)
+    if not asking:
+        return Judged()
+    module = here.module(path)
+    if module is None:
+        return Judged(broken=(Failure(path, _why_unreadable(here, path, asking)),))
+    if crowded := _crowded(module):
+        return Judged(broken=(Failure(path, crowded, left_alone=True),), parsed=int(_is_python(path)))
+    findings = tuple(f for f in find_in(module, here, asking) if not _ignored_here(f, settings))
+    return Judged(findings, tuple(_failures(project, path)), int(_is_python(path)))
 
 
 def _crowded(module: SourceModule) -> str:
@@ -208,10 +224,10 @@ def _why_unreadable(project: Project, path: str, codemods: Sequence[DdpCodemod])
 
 
 def gated(
-    project: Project, paths: Iterable[str], codemods: Sequence[DdpCodemod]
+    project: Project, paths: Iterable[str], codemods: Sequence[DdpCodemod], gate: Gate | None = None
 ) -> tuple[dict[str, Sequence[DdpCodemod]], list[str]]:
-    """(path -> codemods that can have something to say there, paths without bytes)."""
-    gate = Gate(codemods, bound_to_rank(project))
+    """(path -> codemods that can have something to say there, paths without bytes). gate: theirs, where it is made already."""
+    gate = gate or Gate(codemods, bound_to_rank(project))
     wanted = dict.fromkeys(paths)
     work: dict[str, Sequence[DdpCodemod]] = {}
     unread: list[str] = []
@@ -298,14 +314,15 @@ def fix(
     *,
     read: Callable[[str], bytes | None] | None = None,
     progress: Progress | None = None,
+    project: Project | None = None,
 ) -> Fixed:
     """Fix a project in memory. `read` gives the bytes to work on where they are not those of the work tree.
 
-    progress: called with the number of files that are read for the first time, and of all.
+    progress: called with the number of files that are read for the first time, and of all. project: as it is held already.
     """
     started = time.perf_counter()
     with collector_off():
-        project = project_of(tree, settings, read or disk_reader(tree.root))
+        project = project or project_of(tree, settings, read or disk_reader(tree.root))
         project.failed = {}
         first, unread = gated(project, tree.chosen, codemods)
         candidates = tuple(first)

@@ -48,7 +48,7 @@ def with_comments(
             if module is None:
                 raise RewriteError(f"{path} cannot be read")
             data = rewrite_bytes(module, suppressions.comments(module, found))
-            _must_be_silent(here, path, data, codemods, [f for f, _ in found])
+            must_be_silent(here, path, data, codemods, [f for f, _ in found])
         except RewriteError as error:
             failed += [(f, f"no comment was written: {error}") for f, _ in found]
             continue
@@ -59,7 +59,7 @@ def with_comments(
     return replace(fixed, before=before, after=after, left=left, withdrawn=(*fixed.withdrawn, *failed))
 
 
-def _must_be_silent(
+def must_be_silent(
     project: Project, path: str, data: bytes, codemods: Sequence[DdpCodemod], findings: Sequence[Finding]
 ) -> None:
     """Raises RewriteError unless exactly these findings of the file are gone."""

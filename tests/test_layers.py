@@ -29,7 +29,8 @@ CODEMODS_ORDER = [
     {"codemods.text_file"},
     {"codemods.notebook", "codemods.notebook_json", "codemods.notebook_magics", "codemods.notebook_places"},
     {"codemods.text_entries", "codemods.passages"},
-    {"codemods.project", "codemods.corpus", "codemods.sites", "codemods.spoken", "codemods.import_statements"},
+    {"codemods.project", "codemods.corpus", "codemods.sites", "codemods.spoken", "codemods.import_statements",
+     "codemods.answer_sources", "codemods.live_project"},
     {"codemods.data"},
     {"codemods.analysis"},
     {"codemods.codemod", "codemods.runs", "codemods.layout", "codemods.blocks", "codemods.import_names", "codemods.deep_stack",
@@ -51,7 +52,7 @@ DDPFIX_ORDER = [
     {"ddpfix.repository_state", "ddpfix.run", "ddpfix.undo", "ddpfix.checking"},
     {"ddpfix.prove", "ddpfix.diagnosis"},
     {"ddpfix.api"},
-    {"ddpfix.review", "ddpfix.tune", "ddpfix.bot"},
+    {"ddpfix.review", "ddpfix.tune", "ddpfix.bot", "ddpfix.lsp"},
     {"ddpfix.fleet"},
     {"ddpfix.testing"},
     {"ddpfix.cli"},
@@ -165,7 +166,7 @@ def test_analyses_know_no_codemod() -> None:
 # files that a probe, a check and a review are asked for; Bowler's own cache in ours, and the new files of a new codemod
 WRITERS = {"ddpfix.git", "ddpfix.cache", "ddpfix.answers", "ddpfix.formatting", "ddpfix.prove.tracer._ddpfix_tracer.recorder",
            "ddpfix.diagnosis.probe", "ddpfix.outputs.files", "ddpfix.decisions", "ddpfix.bowler_rewrites",
-           "ddpfix.cli.commands.new_codemod", "ddpfix.review.editing", "ddpfix.bot.state", "ddpfix.trust"}
+           "ddpfix.cli.commands.new_codemod", "ddpfix.review.editing", "ddpfix.bot.state", "ddpfix.trust", "ddpfix.lsp.pages"}
 WRITING = {"write_text", "write_bytes", "unlink", "rename", "replace", "rmdir", "mkdir", "makedirs", "remove", "rmtree", "touch",
            "chmod", "symlink", "link", "truncate", "copy", "copyfile", "move", "mkdtemp"}  # fmt: skip
 FILE_OWNERS = {"os", "shutil", "tempfile", "Path", "path", "target", "place", "fresh", "folder", "file"}

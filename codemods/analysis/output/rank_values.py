@@ -14,7 +14,6 @@ from codemods.source import SourceModule, walk
 
 _LEAVES = (ast.Return, ast.Continue, ast.Break)
 _OF_ZERO = (Ranks.ZERO, Ranks.LOCAL_ZERO)
-_Known = dict[int, bool]
 
 
 def under_such_a_name(project: Project, module: SourceModule, statement: ast.stmt) -> bool:
@@ -38,11 +37,11 @@ def under_such_a_name(project: Project, module: SourceModule, statement: ast.stm
 
 
 def _stands_for_rank(project: Project, module: SourceModule, test: ast.expr) -> bool:
-    known = project.memo(("names for the rank", module.path), _Known)
-    if id(test) not in known:
+    def build() -> bool:
         named = (node for node in walk(test) if isinstance(node, (ast.Name, ast.Attribute)))
-        known[id(test)] = any(is_of_rank_zero(project, module, node) for node in named)
-    return known[id(test)]
+        return any(is_of_rank_zero(project, module, node) for node in named)
+
+    return project.memo(("names for the rank", module.path, id(test)), build)
 
 
 def is_of_rank_zero(project: Project, module: SourceModule, node: ast.Name | ast.Attribute) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import Enum
 
 from codemods.analysis.distribution import is_test_file
@@ -114,12 +114,18 @@ _SITES = late(
 
 
 def _all_pairs(project: Project) -> Iterator[tuple[SourceModule, Pair]]:
-    paths = sorted({p for word in _SPEAKS for p in project.files_containing(word)})
-    for path in paths:
+    for path in sorted({p for word in _SPEAKS for p in project.files_containing(word)}):
+        yield from _pairs_of_file(project, path)
+
+
+def _pairs_of_file(project: Project, path: str) -> Sequence[tuple[SourceModule, Pair]]:
+    def build() -> list[tuple[SourceModule, Pair]]:
         if is_test_file(path) or not _SITES.search(project.read(path) or b"") or (module := project.module(path)) is None:
-            continue
+            return []
         shown = shows_processes(module)
-        yield from ((module, p) for p in _pairs(module) if shown or _WORDS.search(f"{end_of(p.index)} {_text(p.size)}"))
+        return [(module, p) for p in _pairs(module) if shown or _WORDS.search(f"{end_of(p.index)} {_text(p.size)}")]
+
+    return project.memo(("process shares", path), build)
 
 
 def _text(node: ast.expr | None) -> str:

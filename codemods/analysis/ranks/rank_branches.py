@@ -14,7 +14,6 @@ from codemods.record import record
 from codemods.source import SourceModule, once_a_module
 
 # By the id of a test. Named once: making such a type at each call costs more than the call.
-_Splits = dict[int, Split | None]
 
 
 @record
@@ -29,9 +28,14 @@ class Branch:
 
 def known_split(module: SourceModule, test: ast.expr, project: Project | None) -> Split | None:
     """What a test says of ranks, remembered: many statements stand under the same one."""
-    known = _alone(module) if project is None else project.memo(("rank tests", module.path), _Splits)
+    def build() -> Split | None:
+        return split_of(module, test, project) if may_speak_of_ranks(module, test, project) else None
+
+    if project is not None:
+        return project.memo(("rank tests", module.path, id(test)), build)
+    known = _alone(module)
     if id(test) not in known:
-        known[id(test)] = split_of(module, test, project) if may_speak_of_ranks(module, test, project) else None
+        known[id(test)] = build()
     return known[id(test)]
 
 

@@ -25,8 +25,6 @@ __all__ = [
 
 _PLAIN_DECORATORS = frozenset({"property", "staticmethod", "classmethod"})
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-_Tested = dict[FunctionNode | None, bool]
-_Decorated = dict[int, Ranks]
 
 
 @record
@@ -103,9 +101,15 @@ def _is_tested(module: SourceModule, function: FunctionNode | None, project: Pro
     tests = _tests_by_scope(module).get(function)
     if not tests:
         return False
-    known = _tested_alone(module) if project is None else project.memo(("tested", module.path), _Tested)
+
+    def ask() -> bool:
+        return any(_parts_ranks(module, test, project) for test in tests)
+
+    if project is not None:
+        return project.memo(("tested", module.path, id(function)), ask)
+    known = _tested_alone(module)
     if function not in known:
-        known[function] = any(_parts_ranks(module, test, project) for test in tests)
+        known[function] = ask()
     return known[function]
 
 
@@ -182,10 +186,7 @@ def decorated_ranks(module: SourceModule, function: FunctionNode, *, project: Pr
         return Ranks.ALL
     if project is None:
         return _decorated(module, function, None)
-    known = project.memo(("decorated ranks", module.path), _Decorated)
-    if id(function) not in known:
-        known[id(function)] = _decorated(module, function, project)
-    return known[id(function)]
+    return project.memo(("decorated ranks", module.path, id(function)), lambda: _decorated(module, function, project))
 
 
 def _decorated(module: SourceModule, function: FunctionNode, project: Project | None) -> Ranks:

@@ -46,7 +46,6 @@ _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
 _ENDS_PROCESS = frozenset({"sys.exit", "exit", "quit", "os._exit", "os.abort"})
 LONGEST = 150  # items of a function that its callers still see one by one
 _Traces = dict[tuple[tuple[str, int, int], Side], Trace]
-_Splits = dict[int, Split | None]
 
 _PASSES = {
     Side.ZERO: frozenset({Ranks.ALL, Ranks.ZERO, Ranks.LOCAL_ZERO, Ranks.UNKNOWN}),
@@ -175,10 +174,8 @@ class _Reader:
     def split(self, test: ast.expr) -> Split | None:
         if not self.tested:
             return None
-        known = self.project.memo(("splits", self.module.path), _Splits)
-        if id(test) not in known:
-            known[id(test)] = split_of(self.module, test, self.project)
-        return known[id(test)]
+        key = ("splits", self.module.path, id(test))
+        return self.project.memo(key, lambda: split_of(self.module, test, self.project))
 
     def tested_arms(self, node: ast.AST, test: ast.expr, body: list[ast.stmt], orelse: list[ast.stmt]) -> Trace:
         asked = tuple(self.expression(test))

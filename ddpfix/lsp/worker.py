@@ -1,0 +1,61 @@
+"""One thread that does all the work, so that the server answers meanwhile. What is urgent goes first, and ends what is not."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+
+from codemods.deep_stack import with_deep_stack
+from codemods.live_project import Interrupted
+
+Job = Callable[[], None]
+
+
+class Worker:
+    """failed: called with an error that a job has not foreseen; the thread goes on."""
+
+    def __init__(self, failed: Callable[[Exception], None]) -> None:
+        self._failed = failed
+        self._urgent: deque[Job] = deque()
+        self._later: deque[Job] = deque()
+        self._news = threading.Condition()
+        self._ends = False
+        self._may_wait = False  # the job in hand
+        threading.Thread(target=lambda: with_deep_stack(self._run), daemon=True, name="ddpfix").start()
+
+    def do(self, job: Job) -> None:
+        with self._news:
+            self._urgent.append(job)
+            self._news.notify()
+
+    def do_later(self, job: Job) -> None:
+        """Once nothing urgent is left. It ends with Interrupted when that comes, and is begun again."""
+        with self._news:
+            if job not in self._later:
+                self._later.append(job)
+                self._news.notify()
+
+    def is_wanted_elsewhere(self) -> bool:
+        return self._may_wait and (bool(self._urgent) or self._ends)
+
+    def end(self) -> None:
+        with self._news:
+            self._ends = True
+            self._news.notify()
+
+    def _run(self) -> None:
+        while True:
+            with self._news:
+                while not (self._urgent or self._later or self._ends):
+                    self._news.wait()
+                if self._ends:
+                    return
+                self._may_wait = not self._urgent
+                job = (self._urgent or self._later).popleft()
+            try:
+                job()
+            except Interrupted:
+                self.do_later(job)
+            except Exception as error:
+                self._failed(error)
