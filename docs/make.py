@@ -11,7 +11,7 @@ sys.path.insert(0, str(ROOT))  # the proofs and the codemods' pages are made fro
 
 from ddpfix import explain  # noqa: E402
 from ddpfix.diagnosis import messages  # noqa: E402
-from docs.made import cli, codemod, demo, navigation  # noqa: E402
+from docs.made import cli, codemod, demo, navigation, symptoms  # noqa: E402
 from tests.faults.page import page as faults_page  # noqa: E402
 from tests.proofs.page import page as proofs_page  # noqa: E402
 
@@ -28,6 +28,7 @@ def pages() -> dict[str, str]:
         "diagnose.md": with_table((HERE / "diagnose.md").read_text("utf-8")),
         "proofs.md": proofs_page(),
         "reliability.md": faults_page(),
+        "symptoms.md": symptoms.page(),
         "security.md": for_the_site((ROOT / "SECURITY.md").read_text("utf-8")),
     }
     return {**{f"docs/{path}": text for path, text in made.items()}, "zensical.toml": navigation.written()}

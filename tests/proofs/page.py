@@ -17,7 +17,7 @@ Each program below was run on two CPU processes over gloo before and after the f
 where both must give the same output and the same files. `make proofs` runs them all; a row's program is the folder of that name
 in `fixtures/proofs`, and its `expect.toml` is what the suite asserts. One of them again:
 
-```sh
+```console title="needs PyTorch"
 .venv/bin/python -m pytest tests/proofs -k NAME
 ```
 """
