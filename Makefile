@@ -9,7 +9,7 @@ WORKERS ?= 2
 SPREAD = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 PIP = -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test quick lint types tests faults mutations proofs proofs-all install install-torch docs site bench soak clean
+.PHONY: demo test quick lint types tests faults mutations proofs proofs-all install install-torch docs pictures site bench soak clean
 
 demo: $(DEMO)/done
 	fixtures/demo.sh $(abspath $(DEMO))/bin/ddpfix
@@ -75,6 +75,10 @@ docs: install
 # a thousand deliveries to the bot while it is killed and stopped: some minutes
 soak: install
 	$(BIN)/python -m tests.bot.soak
+
+# the picture of the review page in the documentation, in Debian's Chromium
+pictures: install
+	$(BIN)/python -m tests.site.pictures
 
 # the documentation, into build/site; a warning is an error
 site: install

@@ -8,7 +8,8 @@ from typing import Any, get_type_hints
 
 import typer
 
-from ddpfix.cli import program
+from ddpfix.cli import program  # noqa: F401  (it registers the commands)
+from ddpfix.cli.app import app
 from ddpfix.summary.markdown import code, table
 
 HEAD = """\
@@ -34,7 +35,7 @@ STATUS = """\
 
 
 def page() -> str:
-    root: Any = typer.main.get_command(program.app)
+    root: Any = typer.main.get_command(app)
     out = [HEAD, *_section(root, "ddpfix", 2, common=True), STATUS]
     for words, command in _commands(root, "ddpfix"):
         out += _section(command, words, 2)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from codemods.codemod import DdpCodemod
 from codemods.findings import Finding
@@ -11,7 +11,7 @@ from ddpfix.catalog import all_codemods
 from ddpfix.summary.markdown import code, fence, table
 from docs.made import picture
 from tests.proofs import expectation, harness
-from tests.proofs.expectation import Proof
+from tests.proofs.expectation import Proof, Run
 from tests.proofs.page import described
 
 LEVELS = {"safe": "safe", "unsafe": "unsafe", "display": "told"}
@@ -42,10 +42,9 @@ def _levels(codemod: DdpCodemod, findings: Sequence[Finding], proofs: Sequence[P
 def _row(codemod: DdpCodemod, proof: Proof) -> tuple[str, str, str, str]:
     anchor = f"{codemod.code.lower()}-{codemod.rule_name()}" if proof.after else "told" if proof.repaired else "traps"
     level = proof.level if proof.after else "told" if proof.repaired else "left alone"
-    return (level, f"[{code(proof.name)}](../proofs.md#{anchor})", *_before_and_after(proof))
-
-
-def _before_and_after(proof: Proof) -> Iterator[str]:
     after = proof.after or (proof.repaired.run if proof.repaired else None)
-    for run in (proof.before, after):
-        yield "<br>".join(described(run)) if run else ""
+    return level, f"[{code(proof.name)}](../proofs.md#{anchor})", _cell(proof.before), _cell(after)
+
+
+def _cell(run: Run | None) -> str:
+    return "<br>".join(described(run)) if run else ""

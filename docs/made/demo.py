@@ -93,5 +93,5 @@ def printed() -> list[str]:
             "GIT_AUTHOR_DATE": DATE, "GIT_COMMITTER_DATE": DATE, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1",
         }  # fmt: skip
         command = [str(ROOT / "fixtures" / "demo.sh"), str(program)]
-        done = subprocess.run(command, env={**env, **own}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=True)
-    return done.stdout.splitlines()
+        said = subprocess.check_output(command, env={**env, **own}, stderr=subprocess.STDOUT, text=True)
+    return said.splitlines()

@@ -1,4 +1,4 @@
-"""docs/ci.md and the how-tos beside it: their commands run, workflow, pipeline and hooks are valid by their schemas and name what there is."""
+"""docs/ci.md and the how-tos beside it: commands run, workflow, pipeline and hooks are valid and name what there is."""
 
 from __future__ import annotations
 

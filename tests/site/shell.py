@@ -101,12 +101,17 @@ def _plain(lines: Iterable[str]) -> list[str]:
 
 
 def run(
-    page: str, folder: Path, *, before: Iterable[str] = (), needed: Iterable[str] = (), instead: Mapping[str, str] = MappingProxyType({})
+    page: str,
+    folder: Path,
+    *,
+    before: Iterable[str] = (),
+    needed: Iterable[str] = (),
+    instead: Mapping[str, str] = MappingProxyType({}),
 ) -> list[Ended]:
     """What became of each command of a page, from the project's own folder on; `~` is `folder`.
 
-    before: lines of shell in front of all. needed: what there is, as titles say it: such sessions are run as well. instead: a line
-    of shell for a session of that title.
+    before: lines of shell in front of all. needed: what there is, as titles say it: such sessions are run as well.
+    instead: a line of shell for a session of that title.
     """
     env = environment(folder)
     script = ["exec 2>&1", *programs(env), *before]
@@ -119,7 +124,7 @@ def run(
                 typed.append(replace(one, needs=fence.needs))
                 script += [f"{{ {one.command}\n}} </dev/null", f'printf "\\n%s %s\\n" "{MARK}" "$?"']
         elif fence.title and not fence.is_session:
-            script += [f"mkdir -p \"$(dirname '{fence.title}')\"; cat > '{fence.title}' <<'END-OF-FILE'", fence.text + "END-OF-FILE"]
+            script += [f"cat > '{fence.title}' <<'END-OF-FILE'", fence.text + "END-OF-FILE"]
     done = subprocess.run(["bash"], input="\n".join(script), cwd=ROOT, env=env, capture_output=True, text=True, check=False)
     pieces = re.split(rf"\n{MARK} (\d+)\n", done.stdout)
     assert len(pieces) == 2 * len(typed) + 1, done.stdout + done.stderr

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.proofs.harness import TORCH, warm_python
 from tests.notebooks import LAUNCH, SETUP, TRAIN, code, jupyter, notebook, text
+from tests.proofs.harness import TORCH, warm_python
 from tests.site import shell
 
 # pages whose commands need set-up of their own, and the test that runs them
@@ -68,6 +68,16 @@ MISSING = [m for m in TORCH if importlib.util.find_spec(m) is None]
 def pages_with_commands() -> set[str]:
     names = [p.relative_to(shell.DOCS).as_posix() for p in shell.DOCS.rglob("*.md")]
     return {name for name in names if any(fence.is_session for fence in shell.fences(name))}
+
+
+README = ("make demo", "make test", "pip install .", "ddpfix check", "ddpfix diff", "ddpfix apply", "ddpfix undo")
+
+
+def test_the_readme_has_commands_that_other_pages_run() -> None:
+    """All of them are typed above, but `make` and `pip`: the demo is run for its picture (test_site.py), `make test` is this."""
+    assert [one.command for fence in shell.fences("../README.md") for one in fence.typed if fence.is_session] == list(README)
+    typed = {one.command for page in HERE for fence in shell.fences(page) for one in fence.typed if fence.is_session}
+    assert {command for command in README if command.startswith("ddpfix ")} <= typed
 
 
 def wrong(ended: Sequence[shell.Ended]) -> str:

@@ -18,9 +18,11 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from docs.made import demo, navigation, symptoms
 from ddpfix.catalog import all_codemods
+from docs.made import demo, navigation, symptoms
+from tests.gitrepos import own_settings
 from tests.review.conftest import browser, is_foreign  # noqa: F401
+from tests.site import pictures
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -78,7 +80,8 @@ def test_every_link_of_the_built_site_leads_to_a_page_and_a_place_in_it(site: Pa
                 continue
             target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
             target = target / "index.html" if target.is_dir() else target
-            if not target.is_file() or (parts.fragment and target.suffix == ".html" and unquote(parts.fragment) not in read[target].ids):
+            places = read[target].ids if target in read else set()
+            if not target.is_file() or (parts.fragment and places and unquote(parts.fragment) not in places):
                 broken.append(f"{path.relative_to(site)}: {link}")
     assert len(read) > 100 and broken == []
 
@@ -95,6 +98,18 @@ def test_every_codemod_is_the_cause_of_a_symptom() -> None:
 def test_the_picture_of_the_demo_shows_what_it_prints() -> None:
     picture = (ROOT / "docs" / "images" / "demo.svg").read_text(encoding="utf-8")
     assert demo.is_current(picture, demo.shown(demo.printed())), "run `make docs`"
+
+
+@pytest.mark.browser
+def test_the_picture_of_the_review_page_shows_the_page_of_today(
+    browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch  # noqa: F811
+) -> None:
+    own_settings(monkeypatch, tmp_path)
+    tab = pictures.opened(browser, pictures.written(tmp_path))
+    seen = pictures.words(tab)
+    tab.close()
+    assert "rank 0 waits here for other ranks" in seen
+    assert pictures.words_of(pictures.PICTURE.read_bytes()) == seen, "run `make pictures`"
 
 
 @pytest.fixture(scope="module")
