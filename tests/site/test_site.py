@@ -129,7 +129,7 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 @pytest.mark.browser
 @pytest.mark.parametrize("width", [1400, 390])
 def test_no_page_is_wider_than_the_window_or_asks_another_server(address: str, browser: Browser, width: int) -> None:  # noqa: F811
-    names = ("index.html", "tutorial.html", "symptoms.html", "cli.html", "proofs.html", "codemods/unsynced-metric.html")
+    names = ("index.html", "tutorial.html", "symptoms.html", "cli.html", "codemods/unsynced-metric.html")
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme="dark" if width < 400 else "light")
     tab = context.new_page()
     wrong: list[str] = []
@@ -143,6 +143,17 @@ def test_no_page_is_wider_than_the_window_or_asks_another_server(address: str, b
             wrong.append(f"{name} lacks a picture")
     context.close()
     assert wrong == []
+
+
+@pytest.mark.browser
+def test_what_is_copied_from_a_session_is_what_is_typed(address: str, browser: Browser) -> None:  # noqa: F811
+    context = browser.new_context(permissions=["clipboard-read", "clipboard-write"])
+    tab = context.new_page()
+    tab.goto(f"{address}/tutorial.html")
+    tab.locator(".highlight", has_text="ddpfix diagnose").get_by_title("Copy").click()
+    copied = tab.evaluate("navigator.clipboard.readText()")
+    context.close()
+    assert copied.strip() == "ddpfix diagnose train.log ."
 
 
 @pytest.mark.browser
