@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from codemods.codemod import DdpCodemod
 from codemods.findings import Finding
+from ddpfix.summary.markdown import plural
 from ddpfix.summary.rank_flow import drawn, flow_of
 from ddpfix.testing import findings_of
 from tests.proofs.expectation import Proof, Run
@@ -43,30 +44,42 @@ def lanes(findings: Sequence[Finding], proofs: Sequence[Proof]) -> list[str]:
     return []
 
 
-def _shows_less(proof: Proof) -> bool:
-    """False of a program whose ranks go two ways: it is drawn before one that only fails."""
-    return proof.before is None or not (proof.before.differ or proof.before.outcome == "hang")
+def _shows_less(proof: Proof) -> int:
+    """A program whose ranks go two ways is drawn sooner than one that goes wrong on both alike, and last is one that only fails."""
+    if proof.before and (proof.before.differ or proof.before.outcome == "hang"):
+        return 0
+    return 2 if proof.before and proof.before.outcome == "error" else 1
 
 
 def _run(run: Run, when: str) -> Iterator[str]:
-    """How the two ranks of a proof end."""
+    """How the two ranks of a proof get on, and how they end."""
     yield f"rank 0 | rank 1   {when}"
     yield "│   │"
-    if run.differ:
-        yield from _stop("●   ○", "│   │", f"each rank has its own: {', '.join(run.differ)}")
-    if run.agree:
-        yield from _stop("●   ●", "│   │", f"the same on both: {', '.join(run.agree)}")
-    for text, count in run.printed.items():
-        yield from _stop("●   ●" if count > 1 else "●   │", "│   │", f"printed in {count} lines: {text.replace('`', '')}")
-    for name, check in run.files.items():
-        if not check.exists:
-            yield from _stop("│   │", "│   │", f"no file {name}")
+    for mark, words in _seen(run):
+        yield from _stop(mark, "│   │", words)
     if run.outcome == "hang":
         yield from _stop("■╌╌╌┆", "     ", f"hangs: a rank waits at {run.stands_at[0]}" if run.stands_at else "hangs")
     elif run.outcome == "error":
         yield from _stop("✕   ✕", "     ", f"fails: {run.error}" if run.error else "fails")
     else:
         yield "▼   ▼   the run ends"
+
+
+def _seen(run: Run) -> Iterator[tuple[str, str]]:
+    """What both ranks have, and what each has for itself."""
+    if run.differ:
+        yield "●   ○", f"each rank has its own: {', '.join(run.differ)}"
+    if run.agree:
+        yield "●   ●", f"the same on both: {', '.join(run.agree)}"
+    for key, value in run.values.items():
+        yield "●   ●", f"{key} is {value}"
+    for text, count in run.printed.items():
+        words = text.replace("`", "")
+        mark = "●   ●" if count > 1 else "●   │" if count else "│   │"
+        yield mark, f"in {plural(count, 'line')}: {words}" if count else f"not printed: {words}"
+    for call, calls in run.collectives.items():
+        most = " or more" if calls.most is None else "" if calls.most == calls.least else f" to {calls.most}"
+        yield "◆───◆", f"{call}: {calls.least}{most} calls"
 
 
 def _stop(mark: str, below: str, words: str) -> Iterator[str]:
