@@ -45,7 +45,7 @@ def lanes(findings: Sequence[Finding], proofs: Sequence[Proof]) -> list[str]:
 
 
 def _shows_less(proof: Proof) -> int:
-    """A program whose ranks go two ways is drawn sooner than one that goes wrong on both alike, and last is one that only fails."""
+    """First a program whose ranks go two ways, then one that goes wrong on both alike, last one that only fails."""
     if proof.before and (proof.before.differ or proof.before.outcome == "hang"):
         return 0
     return 2 if proof.before and proof.before.outcome == "error" else 1
