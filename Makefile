@@ -9,7 +9,7 @@ WORKERS ?= 2
 SPREAD = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 PIP = -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test quick lint types tests faults mutations proofs proofs-all install install-torch docs bench soak fleet-soak clean
+.PHONY: demo test quick lint types tests faults mutations proofs proofs-all install install-torch docs pictures site bench soak fleet-soak clean
 
 demo: $(DEMO)/done
 	fixtures/demo.sh $(abspath $(DEMO))/bin/ddpfix
@@ -79,6 +79,14 @@ soak: install
 # 300 repositories, with every kind that ends badly, here and on a cluster that is killed; what the engine costs: half an hour
 fleet-soak: install
 	$(BIN)/python -m tests.fleet.soak
+
+# the picture of the review page in the documentation, in Debian's Chromium
+pictures: install
+	$(BIN)/python -m tests.site.pictures
+
+# the documentation, into build/site; a warning is an error
+site: install
+	$(BIN)/zensical build --strict --clean
 
 bench: install install-torch
 	$(BIN)/python -m benchmarks.run

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from codemods.codemod import SECTIONS, TOPICS, DdpCodemod
@@ -32,12 +33,14 @@ def one(codemod: DdpCodemod, output_format: str) -> str:
     return re.sub(r"^```\w*\n", "", page(codemod), flags=re.M)  # fences are for pages
 
 
-def page(codemod: DdpCodemod) -> str:
-    """The codemod's page in Markdown."""
+def page(codemod: DdpCodemod, more: Mapping[str, tuple[str, str]] = MappingProxyType({})) -> str:
+    """The codemod's page in Markdown. more: a heading -> heading and text of a section that goes in front of it."""
     sections = codemod.sections()
     out = [f"# {codemod.code} {codemod.rule_name()}", "", codemod.summary(), ""]
     out += [f"Topic: {codemod.topic().replace('_', '-')}." + (" Only where it is asked for." if codemod.opt_in else ""), ""]
     for heading in SECTIONS:
+        if heading in more:
+            out += [f"## {more[heading][0]}", "", more[heading][1], ""]
         if text := sections.get(heading):
             out += [f"## {heading}", "", text, ""]
     if appendix := codemod.appendix():
@@ -99,11 +102,10 @@ def _cell(text: str) -> str:
 
 
 def pages() -> dict[str, str]:
-    """docs-relative path -> text, for every page that is made from the code."""
+    """docs-relative path -> text, for the pages that are made from the product alone."""
     from ddpfix import argument_page, rank_page
 
-    out = {f"codemods/{c.rule_name()}.md": page(c) for c in all_codemods()}
-    out["codemods.md"] = table(all_codemods())
+    out = {"codemods.md": table(all_codemods())}
     out["ranks.md"] = rank_page.page()
     out["training-arguments.md"] = argument_page.page()
     return out

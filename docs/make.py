@@ -1,25 +1,37 @@
-"""Write the pages under docs/ that are made from the code. `--check` only says whether they are up to date."""
+"""Write the pages that are made from the code, and the site's navigation. `--check` only says whether they are up to date."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
-from ddpfix import explain
-from ddpfix.diagnosis import messages
-
 HERE = Path(__file__).parent
-MARK = "<!-- below: made from ddpfix/diagnosis/table by `make docs` -->"
-sys.path.insert(0, str(HERE.parent))  # the page of the proofs is made from what their suite asserts
+ROOT = HERE.parent
+sys.path.insert(0, str(ROOT))  # the proofs and the codemods' pages are made from what the suite asserts
 
+from ddpfix import explain  # noqa: E402
+from ddpfix.diagnosis import messages  # noqa: E402
+from docs.made import cli, codemod, demo, navigation, symptoms  # noqa: E402
 from tests.faults.page import page as faults_page  # noqa: E402
 from tests.proofs.page import page as proofs_page  # noqa: E402
 
+PICTURE = HERE / "images" / "demo.svg"
+MARK = "<!-- below: made from ddpfix/diagnosis/table by `make docs` -->"
+
 
 def pages() -> dict[str, str]:
-    """Every page, by its path below docs/."""
-    made = {"proofs.md": proofs_page(), "reliability.md": faults_page()}
-    return {**explain.pages(), **made, "diagnose.md": with_table((HERE / "diagnose.md").read_text("utf-8"))}
+    """Every file, by its path below the project's root."""
+    made = {
+        **explain.pages(),
+        **codemod.pages(),
+        "cli.md": cli.page(),
+        "diagnose.md": with_table((HERE / "diagnose.md").read_text("utf-8")),
+        "proofs.md": proofs_page(),
+        "reliability.md": faults_page(),
+        "symptoms.md": symptoms.page(),
+        "security.md": for_the_site((ROOT / "SECURITY.md").read_text("utf-8")),
+    }
+    return {**{f"docs/{path}": text for path, text in made.items()}, "zensical.toml": navigation.written()}
 
 
 def with_table(page: str) -> str:
@@ -27,27 +39,35 @@ def with_table(page: str) -> str:
     return page.partition(MARK)[0] + f"{MARK}\n\n{messages.table()}"
 
 
+def for_the_site(page: str) -> str:
+    """A page of the project's root, with the links that it has among the pages of the site."""
+    return page.replace("](docs/", "](")
+
+
 def stale() -> list[str]:
-    """The pages whose file differs from what the code says, and files of codemods that are gone."""
+    """The files that differ from what the code says, and pages of codemods that are gone."""
     wanted = pages()
-    there = {f"codemods/{p.name}" for p in (HERE / "codemods").glob("*.md")} | {"codemods.md", "proofs.md", "reliability.md"}
-    differing = [p for p, text in wanted.items() if not (HERE / p).is_file() or (HERE / p).read_text(encoding="utf-8") != text]
+    there = {p.relative_to(ROOT).as_posix() for p in (HERE / "codemods").glob("*.md")}
+    differing = [p for p, text in wanted.items() if not (ROOT / p).is_file() or (ROOT / p).read_text(encoding="utf-8") != text]
     return sorted({*differing, *(there - set(wanted))})
 
 
 def write() -> None:
+    made = pages()
     for name in stale():
-        target = HERE / name
-        text = pages().get(name)
-        if text is None:
+        target = ROOT / name
+        if (text := made.get(name)) is None:
             target.unlink()
             continue
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text, encoding="utf-8")
+    lines = demo.shown(demo.printed())
+    if not PICTURE.is_file() or not demo.is_current(PICTURE.read_text(encoding="utf-8"), lines):
+        PICTURE.write_text(demo.picture(lines), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    old = stale()
-    if "--check" in sys.argv:
-        sys.exit(f"not up to date: {', '.join(old)}; run `make docs`" if old else 0)
-    write()
+    if "--check" not in sys.argv:
+        write()
+    elif old := stale():
+        sys.exit(f"not up to date: {', '.join(old)}; run `make docs`")

@@ -31,6 +31,19 @@ def test_every_link_leads_to_a_file(page: Path) -> None:
     assert [m for m in links if not (page.parent / m).exists()] == []
 
 
+@pytest.mark.parametrize("name", TOP)
+def test_every_link_into_a_page_leads_to_a_heading(name: str) -> None:
+    """Of the pages of the root, which a forge shows; tests/site follows those of the site."""
+    links = re.findall(r"\]\(([^)#\s]*)#([^)\s]+)\)", (ROOT / name).read_text(encoding="utf-8"))
+    assert [f"{path}#{place}" for path, place in links if place not in headings(ROOT / (path or name))] == []
+
+
+def headings(page: Path) -> set[str]:
+    """The anchors that a forge gives the headings of a page."""
+    titles = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.M)
+    return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
 def test_the_changelog_names_every_codemod() -> None:
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     assert [c.code for c in all_codemods() if c.code not in text] == []

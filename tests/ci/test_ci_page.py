@@ -1,4 +1,4 @@
-"""docs/ci.md: its commands run, its workflow, pipeline and hooks are valid by their schemas and name what there is."""
+"""docs/ci.md and the how-tos beside it: commands run, workflow, pipeline and hooks are valid and name what there is."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ from tests.ci.test_hooks_and_action import program
 from tests.gitrepos import make, put, sh
 from tests.programs import MODULE
 
-PAGE = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
-COMMANDS = [line for block in re.findall(r"```console\n(.*?)```", PAGE, re.S) for line in block.splitlines()]
+PAGES = ("ci.md", "how-to/github.md", "how-to/gitlab.md", "how-to/pre-commit.md")
+PAGE = "\n".join((ROOT / "docs" / name).read_text(encoding="utf-8") for name in PAGES)
+BLOCKS = re.findall(r"```console\n(.*?)```", PAGE, re.S)
+COMMANDS = [line for block in BLOCKS for line in block.splitlines() if line.startswith("ddpfix ")]  # `$ ddpfix`: tests/site
 FILES = {m[1]: m[0] for m in re.findall(r"```yaml\n(# (\S+)\n.*?)```", PAGE, re.S)}
 SCHEMAS = {".github/workflows/ddpfix.yml": "vendor.github-workflows", ".gitlab-ci.yml": "vendor.gitlab-ci"}
 

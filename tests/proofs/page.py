@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ddpfix.catalog import all_codemods
-from ddpfix.summary.markdown import code, prose, table
+from ddpfix.summary.markdown import code, plural, prose, table
 from tests.proofs import expectation, harness
 from tests.proofs.expectation import CallCount, FileCheck, Proof, Run
 
@@ -17,7 +17,7 @@ Each program below was run on two CPU processes over gloo before and after the f
 where both must give the same output and the same files. `make proofs` runs them all; a row's program is the folder of that name
 in `fixtures/proofs`, and its `expect.toml` is what the suite asserts. One of them again:
 
-```sh
+```console title="needs PyTorch"
 .venv/bin/python -m pytest tests/proofs -k NAME
 ```
 """
@@ -77,7 +77,7 @@ def described(run: Run) -> list[str]:
     out += _listed("differs between the ranks: ", run.differ)
     out += _listed("the same on all ranks: ", run.agree)
     out += [f"{code(key)} is {code(str(value))} on all ranks" for key, value in run.values.items()]
-    out += [f"{code(text)} stands in {count} lines" for text, count in run.printed.items()]
+    out += [f"{code(text)} stands in {plural(count, 'line')}" for text, count in run.printed.items()]
     out += [f"{code(name)}: {_file(check)}" for name, check in run.files.items()]
     out += [f"{code(op)}: {_count(count)}" for op, count in run.collectives.items()]
     out += [f"weights {run.weights}"] if run.weights else []
@@ -93,7 +93,7 @@ def _listed(label: str, names: Sequence[str]) -> list[str]:
 def _file(check: FileCheck) -> str:
     if not check.exists:
         return "not there"
-    parts = [f"{check.lines} lines"] if check.lines is not None else []
+    parts = [plural(check.lines, "line")] if check.lines is not None else []
     parts += [f"holds {code(check.text)}"] if check.text else []
     parts += ["whole rows"] if check.rows_whole else []
     return ", ".join(parts) or "there"
@@ -101,7 +101,7 @@ def _file(check: FileCheck) -> str:
 
 def _count(count: CallCount) -> str:
     if count.most == count.least:
-        return f"{count.least} calls"
+        return plural(count.least, "call")
     return f"{count.least} calls or more" if count.most is None else f"{count.least} to {count.most} calls"
 
 
