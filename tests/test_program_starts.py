@@ -299,3 +299,22 @@ def test_a_number_of_devices_that_a_text_tells_to_raise() -> None:
     how_to = {"howto.md": "```python\ndevices = 8\n```\n"}
     assert start(FABRIC.format(devices="devices"), how_to) is Start.SEVERAL
     assert start(FABRIC.format(devices="1"), how_to) is Start.ONE
+
+
+FITS = """
+import pytorch_lightning as pl
+from model import Net
+
+def main():
+    trainer = {made}
+    trainer.fit(Net())
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+def test_fit_of_a_trainer_that_the_scope_makes_says_nothing_more() -> None:
+    assert start(FITS.format(made="pl.Trainer(devices=1, accelerator='gpu')")) is Start.ONE
+    assert start(FITS.format(made="pl.Trainer(devices=2)")) is Start.SEVERAL
+    assert start(FITS.format(made="read_trainer()")) is Start.SEVERAL

@@ -12,6 +12,7 @@ from enum import IntEnum
 from posixpath import basename
 
 from codemods.analysis.accelerators import made_as_fabric
+from codemods.analysis.bound_values import assigned
 from codemods.analysis.call_graph import find_function
 from codemods.analysis.class_index import class_facts, find_class, local_class
 from codemods.analysis.functions import functions_by_name
@@ -188,10 +189,19 @@ def _start_by(project: Project, module: SourceModule, call: ast.Call) -> Start:
     if bare == "Process" and "multiprocessing" in full and _joins_nearby(module):
         return Start.SEVERAL
     if bare == "fit" and "trainer" in name.lower() and any(family(m) == "lightning" for m in module.imported_modules):
-        return Start.SEVERAL  # its Trainer is made elsewhere
+        return Start.ONE if _is_made_here(module, call) else Start.SEVERAL  # a Trainer that is made elsewhere
     if bare in _BY_TEXT:
         return _start_by_text(project)
     return Start.OPEN if family(full) in _OTHERS or full.partition(".")[0] in _OTHERS else Start.ONE
+
+
+def _is_made_here(module: SourceModule, fit: ast.Call) -> bool:
+    """True for `trainer.fit(…)` of a Trainer that the same scope makes: that call says how many devices it has."""
+    holder = fit.func.value if isinstance(fit.func, ast.Attribute) else None
+    if isinstance(holder, ast.Call):
+        return last(dotted(holder.func)) == "Trainer"
+    made = assigned(module, holder, holder.id) if isinstance(holder, ast.Name) else []
+    return bool(made) and all(isinstance(v, ast.Call) and last(dotted(v.func)) == "Trainer" for v in made)
 
 
 def _joins_nearby(module: SourceModule) -> bool:
