@@ -2,10 +2,18 @@ from __future__ import annotations
 
 import gc
 import os
+import shutil
 import signal
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+CHROMIUM = shutil.which("chromium", path="/usr/bin") or shutil.which("chromium") or shutil.which("chromium-browser")
 
 
 def pytest_configure() -> None:
@@ -33,3 +41,16 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mon
     """No test reads or writes the tester's own cache."""
     folder: Path = tmp_path_factory.getbasetemp() / "ddpfix-cache"
     monkeypatch.setenv("DDPFIX_CACHE_DIR", str(folder))
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """Debian's Chromium, without its sandbox: tests run as root in containers. One of a process: it takes no second driver."""
+    if not CHROMIUM:
+        pytest.skip("no Chromium here: `apt-get install chromium`")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        started = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        yield started
+        started.close()

@@ -1,8 +1,7 @@
-"""One browser for the session, one reviewed repository, and pages of it."""
+"""One reviewed repository for the session, and tabs of the browser (tests/conftest.py) with its page."""
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,21 +16,6 @@ from tests.review.project import classifier, reviewed
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
-
-CHROMIUM = shutil.which("chromium", path="/usr/bin") or shutil.which("chromium") or shutil.which("chromium-browser")
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    """Debian's Chromium, without its sandbox: tests run as root in containers."""
-    if not CHROMIUM:
-        pytest.skip("no Chromium here: `apt-get install chromium`")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as driver:
-        started = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
-        yield started
-        started.close()
 
 
 @pytest.fixture

@@ -80,7 +80,7 @@ def _chunks(png: bytes) -> Iterator[tuple[bytes, bytes]]:
 def main() -> None:
     from playwright.sync_api import sync_playwright
 
-    from tests.review.conftest import CHROMIUM
+    from tests.conftest import CHROMIUM
 
     if CHROMIUM is None:
         sys.exit("no Chromium here: `apt-get install chromium`")

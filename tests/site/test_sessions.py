@@ -80,8 +80,10 @@ def test_the_readme_has_commands_that_other_pages_run() -> None:
     assert {command for command in README if command.startswith("ddpfix ")} <= typed
 
 
-def wrong(ended: Sequence[shell.Ended]) -> str:
-    return "\n".join(str(one) for one in ended if not one.is_as_shown)
+def check(ended: Sequence[shell.Ended]) -> None:
+    """Each command printed what its page shows; the whole output of those that did not."""
+    if wrong := [str(one) for one in ended if not one.is_as_shown]:
+        pytest.fail("\n".join(wrong), pytrace=False)
 
 
 def test_every_page_with_commands_is_run_by_a_test() -> None:
@@ -111,7 +113,7 @@ def test_commands_stand_in_no_other_kind_of_block() -> None:
 def test_a_page_prints_what_it_shows(page: str, tmp_path: Path) -> None:
     if page == "notebooks.md":
         (tmp_path / "train.ipynb").write_bytes(jupyter(notebook(*NOTEBOOK)))
-    assert wrong(shell.run(page, tmp_path, before=HERE[page], instead=LOG if page == "tutorial.md" else {})) == ""
+    check(shell.run(page, tmp_path, before=HERE[page], instead=LOG if page == "tutorial.md" else {}))
 
 
 @pytest.mark.torch
@@ -125,4 +127,5 @@ def test_the_tutorial_as_two_processes(tmp_path: Path) -> None:
         f'torchrun() {{ "{python}" -m torch.distributed.run --standalone --local-addr 127.0.0.1 "$@"; }}',
     ]
     ended = [one for one in shell.run("tutorial.md", tmp_path, before=before, needed=["needs PyTorch"]) if one.typed.needs]
-    assert len(ended) == 3 and wrong(ended) == ""
+    assert len(ended) == 3
+    check(ended)

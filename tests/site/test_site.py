@@ -21,7 +21,7 @@ import pytest
 from ddpfix.catalog import all_codemods
 from docs.made import demo, navigation, symptoms
 from tests.gitrepos import own_settings
-from tests.review.conftest import browser, is_foreign  # noqa: F401
+from tests.review.conftest import is_foreign
 from tests.site import pictures
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def test_the_picture_of_the_demo_shows_what_it_prints() -> None:
 
 @pytest.mark.browser
 def test_the_picture_of_the_review_page_shows_the_page_of_today(
-    browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch  # noqa: F811
+    browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own_settings(monkeypatch, tmp_path)
     tab = pictures.opened(browser, pictures.written(tmp_path))
@@ -128,7 +128,7 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 
 @pytest.mark.browser
 @pytest.mark.parametrize("width", [1400, 390])
-def test_no_page_is_wider_than_the_window_or_asks_another_server(address: str, browser: Browser, width: int) -> None:  # noqa: F811
+def test_no_page_is_wider_than_the_window_or_asks_another_server(address: str, browser: Browser, width: int) -> None:
     names = ("index.html", "tutorial.html", "symptoms.html", "cli.html", "codemods/unsynced-metric.html")
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme="dark" if width < 400 else "light")
     tab = context.new_page()
@@ -146,7 +146,7 @@ def test_no_page_is_wider_than_the_window_or_asks_another_server(address: str, b
 
 
 @pytest.mark.browser
-def test_what_is_copied_from_a_session_is_what_is_typed(address: str, browser: Browser) -> None:  # noqa: F811
+def test_what_is_copied_from_a_session_is_what_is_typed(address: str, browser: Browser) -> None:
     context = browser.new_context(permissions=["clipboard-read", "clipboard-write"])
     tab = context.new_page()
     tab.goto(f"{address}/tutorial.html")
@@ -157,7 +157,7 @@ def test_what_is_copied_from_a_session_is_what_is_typed(address: str, browser: B
 
 
 @pytest.mark.browser
-def test_the_search_finds_a_code(address: str, browser: Browser) -> None:  # noqa: F811
+def test_the_search_finds_a_code(address: str, browser: Browser) -> None:
     tab = browser.new_page()
     tab.goto(f"{address}/index.html")
     tab.get_by_role("button", name="Search").first.click()
