@@ -16,7 +16,7 @@ import sys
 import time
 from pathlib import Path
 
-from ddpfix import api
+from ddpfix import api, engine, plugins
 from tests.lsp.editor import Editor, session
 
 KEYSTROKES = 8
@@ -35,8 +35,10 @@ async def _shown(editor: Editor, uri: str) -> float:
 def delays(root: Path, count: int, seed: int) -> list[float]:
     rng = random.Random(seed)
     (project,) = api.projects(root)
-    report = project.check()
-    judged = sorted({f.path for f in report.findings if f.path.endswith(".py")})  # where an editor has something to show
+    read = engine.disk_reader(root)
+    tree, codemods = plugins.with_codemods(project.tree, project.settings)
+    work, _ = engine.gated(engine.project_of(tree, project.settings, read), tree.chosen, codemods)
+    judged = sorted(p for p in work if p.endswith(".py"))  # of the others there is nothing to say
     files = rng.sample(judged, min(count, len(judged)))
 
     async def work(editor: Editor) -> list[float]:
@@ -54,7 +56,8 @@ def delays(root: Path, count: int, seed: int) -> list[float]:
                 own.append(await _shown(editor, uri))
                 await asyncio.sleep(0.1)
             out += own
-            print(f"{path[-70:]:70} first {first:6.2f} s, then {1e3 * statistics.median(own):5.0f} ms, at most {1e3 * max(own):5.0f}", flush=True)
+            usual, most = 1e3 * statistics.median(own), 1e3 * max(own)
+            print(f"{path[-70:]:70} first {first:6.2f} s, then {usual:5.0f} ms, at most {most:5.0f}", flush=True)
         await editor.end()
         return out
 
@@ -66,7 +69,7 @@ def main() -> None:
     found = sorted(delays(root, *(int(a) for a in (*sys.argv[2:4], "15", "1")[:2])))
     at = lambda share: 1e3 * found[min(len(found) - 1, int(share * len(found)))]  # noqa: E731
     within = sum(d <= 0.2 for d in found) / len(found)
-    print(f"{len(found)} keystrokes: median {at(0.5):.0f} ms, 90 % {at(0.9):.0f} ms, 95 % {at(0.95):.0f} ms, {within:.0%} in 200 ms")
+    print(f"{len(found)} keystrokes: median {at(0.5):.0f} ms, 90 % {at(0.9):.0f}, 95 % {at(0.95):.0f}; {within:.0%} in 200 ms")
     print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
 
 
