@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from lsprotocol import types
 from pygls.lsp.client import LanguageClient
@@ -17,6 +17,7 @@ from pygls.uris import from_fs_path
 ROOT = Path(__file__).parents[2]
 PATIENCE = 30.0  # seconds; a loaded machine is slow
 T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Editor(LanguageClient):
@@ -35,41 +36,45 @@ class Editor(LanguageClient):
         self._news = asyncio.Event()
         self._listen()
 
+    def _on(self, method: str) -> Callable[[F], F]:
+        return cast("Callable[[F], F]", self.feature(method))
+
     def _listen(self) -> None:
-        @self.feature(types.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS)
+        @self._on(types.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS)
         def publish(params: types.PublishDiagnosticsParams) -> None:
             self.shown[params.uri] = params
             self.published += 1
             self._news.set()
 
-        @self.feature(types.WINDOW_SHOW_MESSAGE)
+        @self._on(types.WINDOW_SHOW_MESSAGE)
         def message(params: types.ShowMessageParams) -> None:
             self.messages.append(params.message)
             self._news.set()
 
-        @self.feature(types.WINDOW_LOG_MESSAGE)
+        @self._on(types.WINDOW_LOG_MESSAGE)
         def log(params: types.LogMessageParams) -> None:
             self.messages.append(params.message)
 
-        @self.feature(types.WINDOW_SHOW_DOCUMENT)
+        @self._on(types.WINDOW_SHOW_DOCUMENT)
         def show(params: types.ShowDocumentParams) -> types.ShowDocumentResult:
             self.opened.append(params.uri)
             return types.ShowDocumentResult(True)
 
-        @self.feature(types.CLIENT_REGISTER_CAPABILITY)
+        @self._on(types.CLIENT_REGISTER_CAPABILITY)
         def register(params: types.RegistrationParams) -> None:
             self.registered += [r.method for r in params.registrations]
 
-        @self.feature(types.WINDOW_WORK_DONE_PROGRESS_CREATE)
+        @self._on(types.WINDOW_WORK_DONE_PROGRESS_CREATE)
         def create(params: types.WorkDoneProgressCreateParams) -> None:
             del params
 
-        @self.feature(types.PROGRESS)
+        @self._on(types.PROGRESS)
         def progress(params: types.ProgressParams) -> None:
-            self.progress_kinds.append(params.value["kind"])
+            value: Any = params.value
+            self.progress_kinds.append(value["kind"])
             self._news.set()
 
-        @self.feature(types.WORKSPACE_APPLY_EDIT)
+        @self._on(types.WORKSPACE_APPLY_EDIT)
         def apply(params: types.ApplyWorkspaceEditParams) -> types.ApplyWorkspaceEditResult:
             self.apply(params.edit)
             return types.ApplyWorkspaceEditResult(True)
