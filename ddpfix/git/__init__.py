@@ -22,6 +22,7 @@ from ddpfix.git.remotes import (
     RemoteCommit,
     clone_into,
     head_of,
+    renewed,
     tips,
 )
 from ddpfix.git.runner import journal_folder
@@ -60,6 +61,7 @@ __all__ = [
     "passing_copy",
     "read_blobs",
     "relative_path",
+    "renewed",
     "runs",
     "snapshot",
     "switch_to",

@@ -131,6 +131,13 @@ def clone_into(root: Path, access: Callable[[], Access], branch: str, *, most: M
     return Clone(root, access, most=most)
 
 
+def renewed(root: Path, access: Callable[[], Access], branch: str, *, most: Most | None = None) -> Clone:
+    """A clone that was made before, brought to where the branch stands now. Raises GitRefusal where it is none, or damaged."""
+    clone = Clone(root, access, most=most)
+    clone.bring(branch)
+    return clone
+
+
 @dataclass(frozen=True, slots=True)
 class Most:
     """How much of a repository is looked at: paths, folders inside each other, bytes of the names, bytes of the files."""
@@ -163,6 +170,13 @@ class Clone:
         if check and done.status:
             raise failed(arguments, done)
         return done.status, done.stdout, done.stderr
+
+    def bring(self, branch: str) -> None:
+        """Fetch what is new of a branch, and let HEAD be that branch. Raises GitRefusal."""
+        ref = f"refs/heads/{branch}"
+        self._git("fetch", "--quiet", "--depth=1", "--filter=blob:none", "--no-tags", "origin", f"+{ref}:{ref}")
+        self._git("symbolic-ref", "HEAD", ref)
+        self._git("cat-file", "-e", "HEAD^{tree}")
 
     def check_size(self) -> None:
         """Raises OverLimit for a HEAD that names more than is looked at.
