@@ -1,7 +1,7 @@
 """How long a repository takes: recorded on real trees, those of the packages that are installed here, one after the other.
 
-`python -m benchmarks.fleet_times 100` writes benchmarks/fleet_times.json: for each of a hundred the files, the bytes and the seconds
-of a processor that `ddpfix fleet` took for it, with its process and its git, and whether there was a safe fix. What else the
+`python -m benchmarks.fleet_times 100` writes benchmarks/fleet_times.json: for each of a hundred the files, the bytes, the seconds
+of a processor that `ddpfix fleet` took for it with its process and its git, and whether there was a safe fix. What else the
 machine does is not in it. `benchmarks.fleet_scale` draws from these.
 """
 

@@ -141,14 +141,17 @@ class Inside:
 
     def _cloned(self, access: git.Access, branch: str) -> git.Clone:
         self._access = access
-        given = (self._root, lambda: self._access or access, branch)
+
+        def way_in() -> git.Access:
+            return self._access or access
+
         try:
-            kept = git.renewed(*given, most=self._most) if self._root.exists() else None
+            kept = git.renewed(self._root, way_in, branch, most=self._most) if self._root.exists() else None
         except GitRefusal:  # it was cut off, or is damaged: a new one takes its place
             kept = None
         if kept is None:
             shutil.rmtree(self._root, ignore_errors=True)
-        self._clone = kept or git.clone_into(*given, most=self._most)
+        self._clone = kept or git.clone_into(self._root, way_in, branch, most=self._most)
         return self._clone
 
 
