@@ -6,7 +6,6 @@ It holds a token that can only read, and nothing of the repository is run.
 from __future__ import annotations
 
 import secrets
-import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,7 +21,6 @@ from ddpfix.bot.planning import Wanted
 from ddpfix.bot.preferences import Preferences
 from ddpfix.bot.topics import SAFE, UNSAFE, Topic
 from ddpfix.discovery import Tree
-from ddpfix.git import GitRefusal
 from ddpfix.results import Failure
 from ddpfix.settings import Settings
 
@@ -145,13 +143,7 @@ class Inside:
         def way_in() -> git.Access:
             return self._access or access
 
-        try:
-            kept = git.renewed(self._root, way_in, branch, most=self._most) if self._root.exists() else None
-        except GitRefusal:  # it was cut off, or is damaged: a new one takes its place
-            kept = None
-        if kept is None:
-            shutil.rmtree(self._root, ignore_errors=True)
-        self._clone = kept or git.clone_into(self._root, way_in, branch, most=self._most)
+        self._clone = git.clone_at(self._root, way_in, branch, most=self._most)
         return self._clone
 
 

@@ -20,9 +20,9 @@ from ddpfix.git.remotes import (
     Most,
     Pushed,
     RemoteCommit,
+    clone_at,
     clone_into,
     head_of,
-    renewed,
     tips,
 )
 from ddpfix.git.runner import journal_folder
@@ -50,6 +50,7 @@ __all__ = [
     "Undone",
     "check_branch",
     "check_switch",
+    "clone_at",
     "clone_into",
     "code_changed_since",
     "commit_steps",
@@ -61,7 +62,6 @@ __all__ = [
     "passing_copy",
     "read_blobs",
     "relative_path",
-    "renewed",
     "runs",
     "snapshot",
     "switch_to",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -131,11 +132,16 @@ def clone_into(root: Path, access: Callable[[], Access], branch: str, *, most: M
     return Clone(root, access, most=most)
 
 
-def renewed(root: Path, access: Callable[[], Access], branch: str, *, most: Most | None = None) -> Clone:
-    """A clone that was made before, brought to where the branch stands now. Raises GitRefusal where it is none, or damaged."""
+def clone_at(root: Path, access: Callable[[], Access], branch: str, *, most: Most | None = None) -> Clone:
+    """The clone that is kept at `root`, brought to where the branch stands now, or a new one. Raises GitRefusal."""
     clone = Clone(root, access, most=most)
-    clone.bring(branch)
-    return clone
+    try:
+        if root.exists():
+            clone.bring(branch)
+            return clone
+    except GitRefusal:  # it was cut off, or is damaged: a new one takes its place
+        shutil.rmtree(root, ignore_errors=True)
+    return clone_into(root, access, branch, most=most)
 
 
 @dataclass(frozen=True, slots=True)
