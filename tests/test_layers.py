@@ -166,7 +166,8 @@ def test_analyses_know_no_codemod() -> None:
 # files that a probe, a check and a review are asked for; Bowler's own cache in ours, and the new files of a new codemod
 WRITERS = {"ddpfix.git", "ddpfix.cache", "ddpfix.answers", "ddpfix.formatting", "ddpfix.prove.tracer._ddpfix_tracer.recorder",
            "ddpfix.diagnosis.probe", "ddpfix.outputs.files", "ddpfix.decisions", "ddpfix.bowler_rewrites",
-           "ddpfix.cli.commands.new_codemod", "ddpfix.review.editing", "ddpfix.bot.state", "ddpfix.trust", "ddpfix.lsp.pages"}
+           "ddpfix.cli.commands.new_codemod", "ddpfix.review.editing", "ddpfix.bot.state", "ddpfix.trust", "ddpfix.lsp.pages",
+           "ddpfix.fleet.mirrors"}  # fmt: skip
 WRITING = {"write_text", "write_bytes", "unlink", "rename", "replace", "rmdir", "mkdir", "makedirs", "remove", "rmtree", "touch",
            "chmod", "symlink", "link", "truncate", "copy", "copyfile", "move", "mkdtemp"}  # fmt: skip
 FILE_OWNERS = {"os", "shutil", "tempfile", "Path", "path", "target", "place", "fresh", "folder", "file"}

@@ -69,10 +69,10 @@ class Worker(Protocol):
 
 
 @contextmanager
-def started(limits: Limits) -> Iterator[Worker]:
-    """A child with limits, ended at the end together with all that it has started."""
+def started(limits: Limits, clone: Path | None = None) -> Iterator[Worker]:
+    """A child with limits, ended at the end together with all that it has started. clone: where one is kept, else it passes."""
     with tempfile.TemporaryDirectory(prefix="ddpfix-bot-", ignore_cleanup_errors=True) as folder:
-        child = Child(Path(folder) / "clone.git", limits)
+        child = Child(clone or Path(folder) / "clone.git", limits)
         try:
             yield child
         finally:

@@ -139,7 +139,11 @@ class Inside:
 
     def _cloned(self, access: git.Access, branch: str) -> git.Clone:
         self._access = access
-        self._clone = git.clone_into(self._root, lambda: self._access or access, branch, most=self._most)
+
+        def way_in() -> git.Access:
+            return self._access or access
+
+        self._clone = git.clone_at(self._root, way_in, branch, most=self._most)
         return self._clone
 
 

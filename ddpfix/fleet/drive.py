@@ -25,19 +25,24 @@ Live = dict[Future[Mapping[str, Any]], tuple[Taken, float]]
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """window: repositories at work at a time. seconds, memory (MiB), size (MiB), files: the most that one of them may take."""
+    """window: repositories at work at a time. seconds, memory (MiB), size (MiB), files: the most that one of them may take.
+
+    mirrors, budget (MiB): the clones that are kept on each worker, and what they may hold.
+    """
 
     window: int
     seconds: float = 900.0
     memory: int = 4096
     size: int = 1024
     files: int = MOST.paths
+    mirrors: str = ""
+    budget: int = 0
 
 
 def job_of(campaign: Campaign, taken: Taken, pace: Pace) -> Job:
     return Job(
         taken.url, campaign.select, campaign.ignore, head=taken.head, rules=taken.rules, seconds=pace.seconds, memory=pace.memory,
-        size=pace.size, files=pace.files,
+        size=pace.size, files=pace.files, mirrors=pace.mirrors, budget=pace.budget,
     )  # fmt: skip
 
 

@@ -10,6 +10,7 @@ import math
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -27,7 +28,8 @@ from ddpfix.settings import SettingsError
 @dataclass(frozen=True, slots=True)
 class Job:
     """head, rules: those of the last result; where both still hold nothing is cloned. seconds, memory (MiB): the most it takes.
-    size (MiB), files: the most that is fetched at once, and that it may hold.
+    size (MiB), files: the most that is fetched at once, and that it may hold. mirrors: the folder of the clones that are kept on
+    the worker, "" for none; budget (MiB): the most that they hold.
 
     It travels as JSON, and without any token: a worker has its own in its environment.
     """
@@ -41,6 +43,8 @@ class Job:
     memory: int = 4096
     size: int = 1024
     files: int = child.MOST.paths
+    mirrors: str = ""
+    budget: int = 0
 
     def plain(self) -> dict[str, Any]:
         return asdict(self)
@@ -75,9 +79,18 @@ def _looked_at(job: Job) -> Result:
         seconds=left, cpu=max(1, int(job.seconds)), memory=job.memory * child.MIB, file=job.size * child.MIB,
         most=replace(child.MOST, paths=job.files),
     )  # fmt: skip
-    with child.started(limits) as worker:
+    with _kept(job) as clone, child.started(limits, clone) as worker:
         found = worker.ask("survey", way_in, branch, select=tuple(job.select), ignore=tuple(job.ignore))
     return Result(head=found.head, files=found.files, unread=found.unread, findings=found.rows, rejected=found.rejected)
+
+
+def _kept(job: Job) -> AbstractContextManager[Path | None]:
+    """The place of the clone that is kept, None where none is."""
+    if not job.mirrors:
+        return nullcontext()
+    from ddpfix.fleet.mirrors import Mirrors
+
+    return Mirrors(Path(job.mirrors), job.budget * child.MIB).held(job.url)
 
 
 def asked_rules(select: Sequence[str], ignore: Sequence[str]) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -131,6 +132,18 @@ def clone_into(root: Path, access: Callable[[], Access], branch: str, *, most: M
     return Clone(root, access, most=most)
 
 
+def clone_at(root: Path, access: Callable[[], Access], branch: str, *, most: Most | None = None) -> Clone:
+    """The clone that is kept at `root`, brought to where the branch stands now, or a new one. Raises GitRefusal."""
+    clone = Clone(root, access, most=most)
+    try:
+        if root.exists():
+            clone.bring(branch)
+            return clone
+    except GitRefusal:  # it was cut off, or is damaged: a new one takes its place
+        shutil.rmtree(root, ignore_errors=True)
+    return clone_into(root, access, branch, most=most)
+
+
 @dataclass(frozen=True, slots=True)
 class Most:
     """How much of a repository is looked at: paths, folders inside each other, bytes of the names, bytes of the files."""
@@ -163,6 +176,13 @@ class Clone:
         if check and done.status:
             raise failed(arguments, done)
         return done.status, done.stdout, done.stderr
+
+    def bring(self, branch: str) -> None:
+        """Fetch what is new of a branch, and let HEAD be that branch. Raises GitRefusal."""
+        ref = f"refs/heads/{branch}"
+        self._git("fetch", "--quiet", "--depth=1", "--filter=blob:none", "--no-tags", "origin", f"+{ref}:{ref}")
+        self._git("symbolic-ref", "HEAD", ref)
+        self._git("cat-file", "-e", "HEAD^{tree}")
 
     def check_size(self) -> None:
         """Raises OverLimit for a HEAD that names more than is looked at.

@@ -11,6 +11,8 @@ import pytest
 from tests.bot.conftest import TOKEN, World
 from tests.bot.githost import git
 from tests.bot.shell import Shell
+from tests.bot.test_gitea import TOKEN as TEA_TOKEN
+from tests.bot.test_gitea import Tea, gitea, tea  # noqa: F401
 from tests.bot.test_gitlab import TOKEN as LAB_TOKEN
 from tests.bot.test_gitlab import Lab, gitlab, lab  # noqa: F401
 
@@ -34,7 +36,7 @@ def test_the_commands_for_github_work(world: World, shell: Shell) -> None:
     world.forge.open_by_hand(world.slug, "mine")
     said = []
     for command in COMMANDS:
-        if "gitlab" not in command and command[1] != "serve":
+        if not {"gitlab", "gitea"} & set(command) and command[1] != "serve":
             own = [part.replace("OWNER/NAME", world.slug) for part in command]
             done = shell.ddpfix(*own, "--api-url", world.forge.api, DDPFIX_TOKEN=TOKEN)
             assert done.status == 0, done.err
@@ -54,7 +56,14 @@ def test_the_commands_for_gitlab_work(lab: Lab, shell: Shell) -> None:  # noqa: 
     assert lab.project.merges[1]["state"] == "opened"
 
 
-@pytest.mark.parametrize("key", ["enabled", "topics", "max-open", "draft", "labels", "ignored-authors"])
+def test_the_commands_for_gitea_work(tea: Tea, shell: Shell) -> None:  # noqa: F811
+    (command,) = (c for c in COMMANDS if "gitea" in c and c[1] == "run")
+    own = [part.replace("OWNER/NAME", tea.repo.slug) for part in command]
+    done = shell.ddpfix(*own, "--api-url", tea.host.api, GITEA_TOKEN=TEA_TOKEN)
+    assert done.status == 0 and tea.repo.pulls[1]["state"] == "open", done.err
+
+
+@pytest.mark.parametrize("key", ["enabled", "topics", "max-open", "draft", "labels", "ignored-authors", "signed", "dashboard"])
 def test_the_settings_on_the_page_are_those_there_are(key: str) -> None:
     from ddpfix.bot.preferences import read
 

@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 from concurrent.futures import Future
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -74,7 +76,7 @@ def test_the_end_of_a_driver_is_no_failure_of_what_it_had_in_hand(tmp_path: Path
 
 
 def test_what_a_worker_with_other_rules_answers_is_no_result() -> None:
-    future: Future[dict[str, object]] = Future()
+    future: Future[Mapping[str, Any]] = Future()
     future.set_result(Result(head="1", rules="theirs", seconds=2.0).plain())
     result = _result(future, "ours")
     assert (result.cause, result.head) == ("version", "") and "theirs" in result.error

@@ -34,6 +34,8 @@ def run(
     shard: Annotated[str, typer.Option("--shard", help="INDEX/COUNT: this share alone, into a file.", show_default=False)] = "",
     results: Annotated[Path | None, typer.Option("--results", help="The file of a share.")] = None,
     again: Annotated[bool, typer.Option("--again", help="Those that are done, too, if they or the rules changed.")] = False,
+    mirrors: Annotated[Path | None, typer.Option("--mirrors", help="Keep clones in this folder of each worker.")] = None,
+    mirror_budget: Annotated[int, typer.Option("--mirror-budget", min=1, help="GiB that they may hold.")] = 20,
     metrics: Annotated[str, typer.Option("--metrics", help="HOST:PORT for Prometheus.", show_default=False)] = "",
 ) -> None:
     """Work off what waits; run again after whatever ended it. Exit 1 where repositories failed."""
@@ -44,7 +46,9 @@ def run(
         raise CommandError(f"there is no engine {engine!r}", todo="Give --engine local or dask.")
     count = workers or len(os.sched_getaffinity(0))
     # a cluster gets two for each of its places, so that none waits for the driver
-    pace = drive.Pace(count if engine == "local" and not shard else 2 * count, seconds, memory, size, files)
+    window = count if engine == "local" and not shard else 2 * count
+    kept_in = str(mirrors.absolute()) if mirrors else ""
+    pace = drive.Pace(window, seconds, memory, size, files, kept_in, 1024 * mirror_budget)
     with told():
         if shard:
             _share(ledger, shard, results, pace, metrics)
