@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
-from ddpfix import explain
+from ddpfix import explain, settings_schema
 from ddpfix.diagnosis import messages
 
 HERE = Path(__file__).parent
@@ -18,7 +19,8 @@ from tests.proofs.page import page as proofs_page  # noqa: E402
 
 def pages() -> dict[str, str]:
     """Every page, by its path below docs/."""
-    made = {"proofs.md": proofs_page(), "reliability.md": faults_page()}
+    schema = json.dumps(settings_schema.schema(), indent=1) + "\n"
+    made = {"proofs.md": proofs_page(), "reliability.md": faults_page(), "settings.schema.json": schema}
     return {**explain.pages(), **made, "diagnose.md": with_table((HERE / "diagnose.md").read_text("utf-8"))}
 
 
@@ -30,7 +32,8 @@ def with_table(page: str) -> str:
 def stale() -> list[str]:
     """The pages whose file differs from what the code says, and files of codemods that are gone."""
     wanted = pages()
-    there = {f"codemods/{p.name}" for p in (HERE / "codemods").glob("*.md")} | {"codemods.md", "proofs.md", "reliability.md"}
+    there = {f"codemods/{p.name}" for p in (HERE / "codemods").glob("*.md")} | {"codemods.md", "proofs.md"}
+    there |= {"reliability.md", "settings.schema.json"}
     differing = [p for p, text in wanted.items() if not (HERE / p).is_file() or (HERE / p).read_text(encoding="utf-8") != text]
     return sorted({*differing, *(there - set(wanted))})
 
