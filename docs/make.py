@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
@@ -9,7 +10,7 @@ HERE = Path(__file__).parent
 ROOT = HERE.parent
 sys.path.insert(0, str(ROOT))  # the proofs and the codemods' pages are made from what the suite asserts
 
-from ddpfix import explain  # noqa: E402
+from ddpfix import explain, settings_schema  # noqa: E402
 from ddpfix.diagnosis import messages  # noqa: E402
 from docs.made import cli, codemod, demo, navigation, symptoms  # noqa: E402
 from tests.faults.page import page as faults_page  # noqa: E402
@@ -24,6 +25,7 @@ def pages() -> dict[str, str]:
     made = {
         **explain.pages(),
         **codemod.pages(),
+        "settings.schema.json": json.dumps(settings_schema.schema(), indent=1) + "\n",
         "cli.md": cli.page(),
         "diagnose.md": with_table((HERE / "diagnose.md").read_text("utf-8")),
         "proofs.md": proofs_page(),

@@ -48,7 +48,7 @@ DDPFIX_ORDER = [
      "ddpfix.gate", "ddpfix.workers", "ddpfix.engine"},
     {"ddpfix.baseline", "ddpfix.narrowing"},
     {"ddpfix.decisions", "ddpfix.decided", "ddpfix.silence", "ddpfix.summary", "ddpfix.outputs", "ddpfix.git",
-     "ddpfix.formatting", "ddpfix.scaffold"},
+     "ddpfix.formatting", "ddpfix.scaffold", "ddpfix.first_files", "ddpfix.settings_schema"},
     {"ddpfix.repository_state", "ddpfix.run", "ddpfix.undo", "ddpfix.checking"},
     {"ddpfix.prove", "ddpfix.diagnosis"},
     {"ddpfix.api"},
