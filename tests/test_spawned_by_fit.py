@@ -40,6 +40,7 @@ STARTED_ANEW = [
     ("strategy=args.strategy, devices=4", OLD),
     ("gpus=4, **args.more", OLD),
     ("devices=4", {}),
+    ("gpus=4, num_nodes=2", OLD),
     ("gpus=4", {**OLD, "run.sh": "srun python train.py\n"}),
     ("gpus=4", {**OLD, "README.md": "torchrun --nproc-per-node 4 train.py\n"}),
 ]

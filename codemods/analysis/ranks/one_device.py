@@ -57,7 +57,7 @@ def _all_have_one(project: Project) -> bool:
 
     A project in which nothing trains (`trainer.test(…)` alone) leaves that to its users, on any number of devices.
     """
-    if not project.files_containing(b".fit("):
+    if not project.files_containing(b".fit(") and not _trainer_settings(project):
         return False
     if any(project.files_containing(word) for word in (b"LightningCLI(", b"torchrun", b"init_process_group(")):
         return False

@@ -48,6 +48,8 @@ def _spawns(project: Project, module: SourceModule, call: ast.Call) -> bool:
         return False
     if any("spawn" in (t or "") for t in texts):
         return True
+    if any(k.arg == "num_nodes" and not (isinstance(k.value, ast.Constant) and k.value.value == 1) for k in call.keywords):
+        return False  # several nodes had "ddp" for their default
     if set(given) - {"accelerator"} or texts not in ([], ["gpu"], ["auto"], ["cuda"]):
         return False
     pin = lightning_pin(project, near=module.path)
