@@ -21,7 +21,7 @@ from ddpfix import api, engine, plugins
 from tests.lsp.editor import Editor, session
 
 KEYSTROKES = 8
-PATIENCE = 120.0
+PATIENCE = 600.0
 
 
 @dataclass(frozen=True, slots=True)
