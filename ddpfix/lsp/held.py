@@ -202,7 +202,10 @@ class Held:
 
 
 def settle_memory() -> None:
-    """Between two looks: what is there now is left out of each later collection, which would go through millions of nodes."""
+    """Between two looks: collect what came since the last time, and leave what is there now out of each later collection.
+
+    The collector is off otherwise: a look makes millions of nodes that stay, and each collection would go through all of them.
+    """
     gc.collect()
     gc.freeze()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import itertools
 import logging
 import os
@@ -321,6 +322,7 @@ def _commands(ls: Server) -> None:
 def serve() -> None:
     """Speak the protocol on stdin and stdout, until the editor ends it. What prints by itself goes to stderr."""
     logging.basicConfig(level=logging.ERROR, stream=sys.stderr)
+    gc.disable()  # see `held.settle_memory`
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     server().start_io(sys.stdin.buffer, out)

@@ -5,6 +5,7 @@ Methods are called in the thread of the protocol; what a job does is done by the
 
 from __future__ import annotations
 
+import gc
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -71,6 +72,7 @@ class Session:
     def open(self, uri: str, document: Document) -> None:
         self.documents[uri] = document
         self.worker.do(partial(self._look, uri, told=True))
+        self.worker.do(gc.freeze)  # what a first look reads stays: no collection need go through it
         self._timers.after(SAVED, "whole", partial(self._look_at_all, [self.place(document)]))
 
     def change(self, uri: str, document: Document) -> None:
@@ -144,6 +146,8 @@ class Session:
             if told:
                 self._show(held, document, (), (Failure(path, str(error)),))
             return
+        if not told:  # of no use once there is a newer text, which is looked at in its turn
+            self.worker.outdated = lambda: self.documents.get(uri) is not document
         held.judge(path)
         broken = held.broken(path)
         if told or not broken or any(f.path == path for f in held.findings(path)):

@@ -13,7 +13,10 @@ Job = Callable[[], None]
 
 
 class Worker:
-    """failed: called with an error that a job has not foreseen; the thread goes on."""
+    """failed: called with an error that a job has not foreseen; the thread goes on.
+
+    outdated: says of the job in hand, while that runs, whether its answer is of use to nobody by now.
+    """
 
     def __init__(self, failed: Callable[[Exception], None]) -> None:
         self._failed = failed
@@ -22,6 +25,7 @@ class Worker:
         self._news = threading.Condition()
         self._ends = False
         self._may_wait = False  # the job in hand
+        self.outdated: Callable[[], bool] = _never
         threading.Thread(target=lambda: with_deep_stack(self._run), daemon=True, name="ddpfix").start()
 
     def do(self, job: Job) -> None:
@@ -37,7 +41,7 @@ class Worker:
                 self._news.notify()
 
     def is_wanted_elsewhere(self) -> bool:
-        return self._may_wait and (bool(self._urgent) or self._ends)
+        return (self._may_wait and bool(self._urgent)) or self._ends or self.outdated()
 
     def end(self) -> None:
         with self._news:
@@ -51,11 +55,16 @@ class Worker:
                     self._news.wait()
                 if self._ends:
                     return
-                self._may_wait = not self._urgent
+                self._may_wait, self.outdated = not self._urgent, _never
                 job = (self._urgent or self._later).popleft()
             try:
                 job()
             except Interrupted:
-                self.do_later(job)
+                if self._may_wait:
+                    self.do_later(job)
             except Exception as error:
                 self._failed(error)
+
+
+def _never() -> bool:
+    return False

@@ -6,6 +6,7 @@ import importlib.util
 import json
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -13,9 +14,11 @@ from lsprotocol import types
 from pygls.workspace import PositionCodec
 
 from codemods.findings import Span
+from codemods.live_project import Interrupted
 from ddpfix.lsp import places
 from ddpfix.lsp.held import Held
 from ddpfix.lsp.options import Options, options
+from ddpfix.lsp.worker import Worker
 from tests.lsp.editor import _edited
 
 UTF16 = PositionCodec()
@@ -117,3 +120,41 @@ def test_the_command_line_does_not_load_it() -> None:
     asked = "import sys; from ddpfix.cli import program; print('ddpfix.cli.commands.lsp' in sys.modules, 'pygls' in sys.modules)"
     ran = subprocess.run([sys.executable, "-c", asked], cwd=ROOT, capture_output=True, text=True, check=True)
     assert ran.stdout.split() == ["True", "False"]
+
+
+def test_what_is_urgent_ends_what_is_not_and_that_is_done_again() -> None:
+    worker = Worker(lambda error: done.append(str(error)))
+    begun, done = threading.Event(), list[str]()
+    end = threading.Event()
+
+    def later() -> None:
+        begun.set()
+        while not done:  # as a project asks now and then
+            if worker.is_wanted_elsewhere():
+                raise Interrupted
+        done.append("later")
+        end.set()
+
+    worker.do_later(later)
+    begun.wait(10)
+    worker.do(lambda: done.append("urgent"))
+    assert end.wait(10)
+    worker.end()
+    assert done == ["urgent", "later"]
+
+
+def test_a_look_at_a_text_that_is_no_longer_there_ends_and_is_not_begun_again() -> None:
+    worker = Worker(lambda error: None)
+    looks, end = list[int](), threading.Event()
+
+    def look() -> None:
+        looks.append(1)
+        worker.outdated = lambda: True
+        if worker.is_wanted_elsewhere():
+            raise Interrupted
+
+    worker.do(look)
+    worker.do(end.set)
+    assert end.wait(10)
+    worker.end()
+    assert looks == [1]

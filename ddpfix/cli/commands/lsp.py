@@ -9,12 +9,10 @@ from ddpfix.cli.ends import CommandError
 @app.command("lsp")
 def lsp() -> None:
     """Speak the language server protocol on stdin and stdout: findings and fixes in an editor."""
-    import gc
     from importlib.util import find_spec
 
     if find_spec("pygls") is None:
         raise CommandError("the language server needs pygls", todo="Install it with `pip install 'ddpfix[lsp]'`.")
-    gc.enable()  # the command line turns it off for runs that are short; an editor stays open for days
     from ddpfix.lsp.server import serve
 
     serve()
