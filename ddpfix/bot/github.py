@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
-from typing import Any
 from urllib.parse import quote
 
 import httpx2
@@ -13,7 +12,7 @@ import httpx2
 from ddpfix.bot import github_graphql, one_by_one
 from ddpfix.bot.client import Client, Clock, ForgeError, Pace, Turn, plain_http, same_host
 from ddpfix.bot.forge import ChangedFile, Comment, Fate, FileChange, Issue, Pull, Receipt, Repository, Suggestion, right_side
-from ddpfix.bot.graphql import seconds
+from ddpfix.bot.github_values import a_comment, a_pull, a_repository, an_issue, on_lines
 from ddpfix.bot.login import AppLogin, Login
 from ddpfix.git import Access
 
@@ -118,16 +117,16 @@ class GitHub:
             self._login.token(slug, renew=True)  # another installation may have it by now
             data = self._at(slug).get(_repo(slug))
         self._urls[slug] = same_host(data["clone_url"], self._api_url)
-        return _repository(data)
+        return a_repository(data)
 
     def listed(self, slug: str) -> Iterator[Repository]:
         name = quote(slug, safe="")
         try:
-            yield from map(_repository, self._at(slug).pages(f"/orgs/{name}/repos", {"type": "all"}))
+            yield from map(a_repository, self._at(slug).pages(f"/orgs/{name}/repos", {"type": "all"}))
         except ForgeError as error:
             if error.status != 404:
                 raise
-            yield from map(_repository, self._at(slug).pages(f"/users/{name}/repos", {"type": "owner"}))
+            yield from map(a_repository, self._at(slug).pages(f"/users/{name}/repos", {"type": "owner"}))
 
     def heads(self, slugs: Sequence[str]) -> Mapping[str, str]:
         if self._is_app():
@@ -154,11 +153,11 @@ class GitHub:
     def pulls(self, slug: str, branch: str) -> Sequence[Pull]:
         owner = slug.partition("/")[0]
         found = self._at(slug).pages(f"{_repo(slug)}/pulls", {"head": f"{owner}:{branch}", "state": "all"})
-        pulls = [p for p in map(_pull, found) if p.inside and p.branch == branch]
+        pulls = [p for p in map(a_pull, found) if p.inside and p.branch == branch]
         return sorted(pulls, key=lambda p: -p.number)
 
     def pull(self, slug: str, number: int) -> Pull:
-        return _pull(self._at(slug).get(f"{_repo(slug)}/pulls/{number}"))
+        return a_pull(self._at(slug).get(f"{_repo(slug)}/pulls/{number}"))
 
     def pull_ref(self, number: int) -> str:
         return f"refs/pull/{number}/head"
@@ -166,12 +165,12 @@ class GitHub:
     def open_pull(self, slug: str, *, branch: str, base: str, title: str, body: str, draft: bool) -> Pull:
         asked = {"title": title, "head": branch, "base": base, "body": body, "draft": draft}
         try:
-            return _pull(self._at(slug).write("POST", f"{_repo(slug)}/pulls", asked))
+            return a_pull(self._at(slug).write("POST", f"{_repo(slug)}/pulls", asked))
         except ForgeError as error:
             # drafts are not to be had in private repositories of some plans
             if error.status != 422 or not draft or "draft" not in error.message.lower():
                 raise
-            return _pull(self._at(slug).write("POST", f"{_repo(slug)}/pulls", {**asked, "draft": False}))
+            return a_pull(self._at(slug).write("POST", f"{_repo(slug)}/pulls", {**asked, "draft": False}))
 
     def edit_pull(
         self,
@@ -190,7 +189,7 @@ class GitHub:
         self._at(slug).write("POST", f"{_repo(slug)}/issues/{number}/labels", {"labels": list(labels)})
 
     def comments(self, slug: str, number: int) -> Sequence[Comment]:
-        return [_comment(c) for c in self._at(slug).pages(f"{_repo(slug)}/issues/{number}/comments")]
+        return [a_comment(c) for c in self._at(slug).pages(f"{_repo(slug)}/issues/{number}/comments")]
 
     def comment(self, slug: str, number: int, body: str) -> None:
         self._at(slug).write("POST", f"{_repo(slug)}/issues/{number}/comments", {"body": body})
@@ -219,20 +218,20 @@ class GitHub:
         return {f["filename"]: right_side(f.get("patch") or "") for f in files}
 
     def review_comments(self, slug: str, number: int) -> Sequence[Comment]:
-        return [_comment(c) for c in self._at(slug).pages(f"{_repo(slug)}/pulls/{number}/comments")]
+        return [a_comment(c) for c in self._at(slug).pages(f"{_repo(slug)}/pulls/{number}/comments")]
 
     def review(self, slug: str, pull: Pull, body: str, suggestions: Sequence[Suggestion]) -> None:
-        comments = [_on_lines(s) for s in suggestions]
+        comments = [on_lines(s) for s in suggestions]
         asked = {"commit_id": pull.tip, "event": "COMMENT", "body": body, "comments": comments}
         self._at(slug).write("POST", f"{_repo(slug)}/pulls/{pull.number}/reviews", asked)
 
     def issues(self, slug: str) -> Sequence[Issue]:
         asked = {"state": "open", "creator": self.account(slug)}
         found = self._about_issues(slug).pages(f"{_repo(slug)}/issues", asked)
-        return [_issue(data) for data in found if "pull_request" not in data]
+        return [an_issue(data) for data in found if "pull_request" not in data]
 
     def open_issue(self, slug: str, title: str, body: str) -> Issue:
-        return _issue(self._about_issues(slug).write("POST", f"{_repo(slug)}/issues", {"title": title, "body": body}))
+        return an_issue(self._about_issues(slug).write("POST", f"{_repo(slug)}/issues", {"title": title, "body": body}))
 
     def edit_issue(self, slug: str, number: int, body: str) -> None:
         self._about_issues(slug).write("PATCH", f"{_repo(slug)}/issues/{number}", {"body": body})
@@ -253,19 +252,6 @@ class GitHub:
         return github_graphql.signed_commit(client, slug, branch, base, message, changes)
 
 
-def _repository(data: Mapping[str, Any]) -> Repository:
-    return Repository(
-        slug=data["full_name"],
-        id=str(data["id"]),
-        default_branch=data["default_branch"],
-        archived=bool(data.get("archived") or data.get("disabled")),
-        fork=bool(data.get("fork")),
-        may_push=bool((data.get("permissions") or {}).get("push", True)),
-        pulls=bool(data.get("has_pull_requests", True)),
-        topics=tuple(data.get("topics") or ()),
-    )
-
-
 def _graphql(api_url: str) -> str:
     """The folder of `graphql`: beside `v3` on a server of one's own (docs.github.com, enterprise-server, graphql)."""
     return api_url.removesuffix("/v3")
@@ -278,43 +264,3 @@ def _basic(token: str) -> str:
 def _repo(slug: str) -> str:
     owner, _, name = slug.partition("/")
     return f"/repos/{quote(owner, safe='')}/{quote(name, safe='')}"
-
-
-def _pull(data: Mapping[str, Any]) -> Pull:
-    head, base = data["head"], data["base"]
-    # the repository of a head is gone (null) where a fork was deleted
-    inside = bool(head.get("repo")) and head["repo"]["full_name"] == base["repo"]["full_name"]
-    return Pull(
-        number=data["number"],
-        state="merged" if data.get("merged_at") else "open" if data["state"] == "open" else "closed",
-        title=data["title"],
-        body=data.get("body") or "",
-        draft=bool(data.get("draft")),
-        url=data["html_url"],
-        author=(data.get("user") or {}).get("login", ""),
-        branch=head["ref"],
-        tip=head["sha"],
-        base=base["ref"],
-        inside=inside,
-        opened=seconds(data.get("created_at")),
-        decided=seconds(data.get("merged_at") or data.get("closed_at")),
-    )
-
-
-def _issue(data: Mapping[str, Any]) -> Issue:
-    return Issue(data["number"], data.get("body") or "", (data.get("user") or {}).get("login", ""), data.get("html_url") or "")
-
-
-def _comment(data: Mapping[str, Any]) -> Comment:
-    user = data.get("user") or {}
-    return Comment(data["id"], data.get("body") or "", user.get("login", ""), user.get("type") == "Bot")
-
-
-def _on_lines(suggestion: Suggestion) -> dict[str, object]:
-    from ddpfix.summary.markdown import fence
-
-    block = "\n".join(fence(suggestion.text.removesuffix("\n").split("\n"), "suggestion"))
-    place: dict[str, object] = {"path": suggestion.path, "line": suggestion.last, "side": "RIGHT"}
-    if suggestion.first < suggestion.last:
-        place |= {"start_line": suggestion.first, "start_side": "RIGHT"}
-    return {**place, "body": f"{suggestion.words}\n\n{block}\n\n{suggestion.mark}"}

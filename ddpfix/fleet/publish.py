@@ -89,6 +89,7 @@ def publish(ledger: Ledger, bot: Bot, wave: int, repositories: Sequence[tuple[in
     A wave that was cut short, by a kill or by the pull requests of the hour, is the next one again: it would otherwise be
     followed by a larger one before anybody has seen it.
     """
+    from ddpfix.bot import dashboard
     from ddpfix.bot.repositories import guarded
 
     left = {number for number, _ in repositories}
@@ -97,6 +98,8 @@ def publish(ledger: Ledger, bot: Bot, wave: int, repositories: Sequence[tuple[in
         outcomes = guarded(bot.forge, name, partial(bot.repository, name))
         for outcome in outcomes:
             tell(outcome)
+            if outcome.topic == dashboard.KIND:  # an issue beside, and no pull request
+                continue
             is_open = outcome.action not in ("deferred", "failed", "refused")
             ledger.keep_unpublished(number, "" if is_open else outcome.action, storable(outcome.why))
             if outcome.action in ("deferred", "failed"):

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.bot.conftest import FILES, IDENTITY, TOKEN, clock, forge
+from tests.bot.githost import git
 from tests.bot.github_forge import GitHubForge
 from tests.fleet.conftest import Fleet
 from tests.fleet.test_run import rows
@@ -98,7 +99,12 @@ def test_waves_hold_what_they_say_and_stop_where_people_refuse(campaign: Campaig
 
 
 def test_a_campaign_is_called_off_with_a_word_in_each(campaign: Campaign) -> None:
-    campaign.publish()
+    first = campaign.publish("--dashboard", "--signed")
+    assert [line.split()[1:3] for line in first.stdout.splitlines()] == [["DDP101:", "created"], ["dashboard:", "created"]]
+    assert campaign.fleet.status()["pulls"] == {"open": 1} and len(campaign.forge.repos[SLUGS[0]].issues) == 1
+    assert git(campaign.forge.repository(SLUGS[0]), "log", "-1", "--format=%cn", "ddpfix/DDP101") == "GitHub"
+    # the forge is the one that was planned
+    assert campaign("refresh").stdout == "0 pull requests are no longer open\n"
     done = campaign("close", "--api-url", campaign.forge.api, "--why", "We train on one GPU now.")
     assert done.stdout == "1 pull requests closed\n", done.stderr
     pull = campaign.forge.repos[SLUGS[0]].pulls[1]
