@@ -21,25 +21,28 @@ TIMES = Path(__file__).with_name("fleet_times.json")
 HOUR = 3600.0
 # what one repository costs in requests: of git when it is looked at, of git and of the interface when its pull request is opened
 GIT_LOOK, GIT_OPEN, API_OPEN, WRITES_OPEN = 7, 9, 4, 1
-AT_ONCE = 100  # repositories or pull requests of one GraphQL request
 ENGINE = 0.007  # seconds of the driver for a repository on Dask, one after the other
 
 
 @dataclass(frozen=True)
 class Limits:
-    """git: requests of git a minute, 0 where nothing is published. api: requests an hour. writes: of content an hour."""
+    """git: requests of git a minute, 0 where nothing is published. api: requests an hour. writes: of content an hour.
+
+    at_once: repositories or pull requests of one GraphQL request.
+    """
 
     name: str
     git: float
     api: float
     writes: float
+    at_once: int = 100
 
 
 LIMITS = (
     # docs.github.com: 5,000 requests and 5,000 GraphQL points an hour, 500 content-generating requests an hour, 80 a minute
     Limits("github.com", 0, 5_000, 500),
     # docs.gitlab.com, GitLab.com-specific rate limits: 2,000 requests a minute for a user, git over HTTP among them
-    Limits("gitlab.com", 2_000, 120_000, 120_000),
+    Limits("gitlab.com", 2_000, 120_000, 120_000, at_once=50),
     Limits("a server of one's own", 0, float("inf"), float("inf")),
 )
 # seconds that a request is on its way, bytes a second of a worker, the share of repositories that change until the next run, the
@@ -78,8 +81,8 @@ def looked(seconds: Sequence[float], workers: int, limits: Limits, api: int = 0)
 
 
 def again(seconds: Sequence[float], workers: int, limits: Limits) -> Looked:
-    """The next run: a request for a hundred tells which changed, and only those are looked at."""
-    asked = -(-len(seconds) // AT_ONCE)
+    """The next run: a request for many tells which changed, and only those are looked at."""
+    asked = -(-len(seconds) // limits.at_once)
     changed = seconds[: int(len(seconds) * ASSUMED["changed"])]
     found = looked(changed, workers, limits, asked)
     return Looked(found.hours + asked * ASSUMED["latency"] / HOUR, found.git, asked, found.busy)
@@ -104,7 +107,7 @@ def published(pulls: int, each: float, limits: Limits, per_hour: float) -> Itera
         size = min(WAVES[number - 1], left) if number <= len(WAVES) else left
         if size:
             ends = at + size / pace
-            states = -(-size // AT_ONCE)  # what became of them, once before the next wave
+            states = -(-size // limits.at_once)  # what became of them, once before the next wave
             yield Wave(number, size, at, ends, size * (API_OPEN + GIT_OPEN) + states)
             left, at = left - size, ends + ASSUMED["between"]
 

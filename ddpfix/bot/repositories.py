@@ -134,21 +134,34 @@ class Bot:
         work = [topic for topic in topics if only in ("", topic.name)]
         if only and not work:
             return [Outcome(place.slug, only, "skipped", "this topic is no longer asked for")]
-        has_board = (self.options.dashboard or place.project.preferences.dashboard) and not place.dry_run
-        board = dashboard.read(place) if has_board else dashboard.Board(None)
-        out = [self._settled(place, t, Asked(rebuild=True) if t.name in board.asked else asked) for t in work]
+        board = self._board(place)
+        again = board.asked if isinstance(board, dashboard.Board) else ()
+        out = [self._settled(place, t, Asked(rebuild=True) if t.name in again else asked) for t in work]
         # the old ones stay as long as there is nothing in their place
         if not only and not any(o.is_error or o.action == "deferred" for o in out):
             open_ones = (p for t in topics for p in place.pulls.get(place.branch_of(t.name), ()) if p.state == "open")
             successor = next(open_ones, None)
             old = [supersede(place, name, successor) for name in sorted(place.branches) if name not in place.wanted]
             out += [outcome for outcome in old if outcome]
-        if has_board and (kept := self._board_kept(place, board, topics, out)):
+        if board and (kept := self._board_kept(place, board, topics, out)):
             out.append(kept)
         return out
 
-    def _board_kept(self, place: Place, board: dashboard.Board, topics: Sequence[Topic], out: list[Outcome]) -> Outcome | None:
+    def _board(self, place: Place) -> dashboard.Board | Outcome | None:
+        """The dashboard where one is kept, or why it cannot be read."""
+        if place.dry_run or not (self.options.dashboard or place.project.preferences.dashboard):
+            return None
+        try:
+            return dashboard.read(place)
+        except ForgeError as error:
+            return place.outcome(dashboard.KIND, "failed", why=hidden(str(error), self.forge.secrets()))
+
+    def _board_kept(
+        self, place: Place, board: dashboard.Board | Outcome, topics: Sequence[Topic], out: list[Outcome]
+    ) -> Outcome | None:
         """Without its dashboard a pull request is none the worse."""
+        if isinstance(board, Outcome):
+            return board
         try:
             return dashboard.write(place, board, [topic.name for topic in topics], out)
         except ForgeError as error:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 from ddpfix.bot.dashboard import TITLE
 from tests.bot.conftest import MODULE, World
 from tests.bot.test_gitlab import Lab, gitlab, lab
@@ -97,10 +99,11 @@ def test_a_box_that_a_stranger_wrote_is_none(world: World) -> None:
     assert world.run(topics=("safe", "unsafe"), dashboard=True)[0].action == "closed-by-human"
 
 
-def test_an_issue_that_the_forge_refuses_costs_no_pull_request(world: World) -> None:
+@pytest.mark.parametrize("verb", ["GET", "POST"])
+def test_an_issue_that_the_forge_refuses_costs_no_pull_request(world: World, verb: str) -> None:
     from tests.bot.github_forge import Fault
 
-    world.forge.faults.append(Fault("POST", f"{world.slug}/issues$", 410, message="Issues are disabled for this repo"))
+    world.forge.faults.append(Fault(verb, f"{world.slug}/issues$", 410, message="Issues are disabled for this repo"))
     found = {o.topic: o for o in world.run(topics=("safe",), dashboard=True)}
     assert found["safe"].action == "created" and "Issues are disabled" in found["dashboard"].why
 
