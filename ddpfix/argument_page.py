@@ -15,7 +15,7 @@ def page() -> str:
         "",
         "What transformers calls the parameters of its Trainer, and since when. `ddpfix` reads the same table: DDP602",
         "([removed-training-argument](codemods/removed-training-argument.md)) renames what every version that a project allows",
-        "calls otherwise, and takes out what is gone and did nothing. Where no file pins transformers, it only tells.",
+        "calls otherwise, and takes out what is gone and did nothing. Where no file pins transformers, it only reports.",
         "",
         "Measured on the fields of the last patch release of each minor line from 3.0 to "
         f"{text_of(MEASURED_TO)}; “≤ 3.0” is older than that, and “–” was not looked up.",

@@ -319,7 +319,7 @@ RUN_TIME = "a rename goes by names and imports: what is looked up at run time is
 def _to_move(project: Project, rename: Rename) -> str:
     """What is left to do by hand: mentions that are told; and a module's file, moved with git, which keeps its history."""
     if rename.kind in ("methods", "attributes") and rename.owner:
-        return f"`.{rename.name}` on an object whose class cannot be told keeps its name, is told, and is yours to rename"
+        return f"`.{rename.name}` on an object whose class is not known keeps its name, is reported, and is yours to rename"
     if rename.kind != "modules":
         return ""
     old = project.resolve(rename.old, "")

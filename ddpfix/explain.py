@@ -64,7 +64,7 @@ def several(codemods: Sequence[DdpCodemod], output_format: str) -> str:
     """Codemods in a line each, under the word for what they have in common."""
     if output_format == "json":
         return json.dumps([facts(c) for c in codemods], ensure_ascii=False, indent=1) + "\n"
-    return f"{rows(codemods)}\n`ddpfix explain {codemods[0].code}` tells all of one.\n"
+    return f"{rows(codemods)}\n`ddpfix explain {codemods[0].code}` says all about one.\n"
 
 
 def rules(output_format: str, more: Sequence[DdpCodemod] = ()) -> str:

@@ -75,7 +75,7 @@ def page() -> str:
         "to `here()` in a function `main(args, cfg, rank, trainer, state, accelerator)`. A name or an attribute bound to such a",
         "test, a helper, method or property that returns one, and a decorator that calls what it decorates under one, are",
         "followed, into other files too; a member of a base class in another file only if its name has a word of ranks in it.",
-        "What cannot be told is unknown, and unknown never makes a fix safe.", "",
+        "What cannot be shown is unknown, and unknown never makes a fix safe.", "",
     ]  # fmt: skip
     for heading, forms in FORMS.items():
         out += [f"## {heading}", "", "| written | who comes to `here()` |", "| --- | --- |"]

@@ -138,7 +138,7 @@ def check_told(
     """Assert that there is a finding without a fix, whose reason holds `reason`, and that nothing is changed."""
     found = findings_of(codemod, source, files, path=path)
     told = [f for f in found if f.applicability is Applicability.DISPLAY]
-    assert told, f"nothing was told; found {[(f.message, f.applicability.value) for f in found]}"
+    assert told, f"nothing was reported; found {[(f.message, f.applicability.value) for f in found]}"
     hits = [f for f in told if reason in f.reason or reason in f.message]
     assert hits, f"no reason says {reason!r}: {[f.reason or f.message for f in told]}"
     assert not fix(codemod, source, files, path=path, accept=with_unsafe).changed or len(found) > len(told)

@@ -181,7 +181,7 @@ def test_explain_tells_a_topic(tmp_path: Path) -> None:
     shown = said(tmp_path, "explain", "data-loading")
     codes = re.findall(r"^DDP\d{3}", shown, re.M)
     assert "DDP402" in codes and all(code.startswith("DDP4") for code in codes)
-    assert shown.endswith("`ddpfix explain DDP401` tells all of one.\n")
+    assert shown.endswith("`ddpfix explain DDP401` says all about one.\n")
     every = json.loads(said(tmp_path, "explain", "data-loading", "--output-format", "json"))
     assert [row["code"] for row in every] == codes
 

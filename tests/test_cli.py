@@ -38,7 +38,7 @@ def test_check_says_each_finding_in_one_line_and_exits_1(tmp_path: Path) -> None
     lines = text(done.stdout).splitlines()
     assert done.returncode == 1
     assert [line.split(" ", 2)[:2] for line in lines] == [["src/model.py:15:9:", "DDP101"], ["src/model.py:16:9:", "DDP103"]]
-    assert text(done.stderr).strip() == "2 findings in 2 Python files: 2 fixable, 0 with --unsafe-fixes, 0 told."
+    assert text(done.stderr).strip() == "2 findings in 2 Python files: 2 fixable, 0 with --unsafe-fixes, 0 reported."
 
 
 def test_check_writes_nothing(tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_the_help_says_what_each_command_does_in_whole_sentences(tmp_path: Path,
     for words in ([], ["bot"]):
         shown = text(ddpfix(tmp_path, *words, "--help", env={"COLUMNS": columns}).stdout).partition("Commands:\n")[2]
         rows = re.split(r"^  (?=\S)", shown, flags=re.M)[1:]
-        assert len(rows) == (3 if words else 15)
+        assert len(rows) == (3 if words else 16)
         assert all(row.rstrip().endswith(".") and not row.rstrip().endswith("..") for row in rows), shown
         assert max(map(len, shown.splitlines())) <= int(columns)
 
@@ -195,7 +195,7 @@ def test_fail_on_does_not_count_what_is_only_told(tmp_path: Path) -> None:
     told = MODULE.replace(b'        self.log("val/loss"', b'        if x.sum() > 0:\n            self.log("val/loss"')
     repo = make(tmp_path, {"model.py": told})
     only = ["check", "--select", "DDP101"]
-    assert b"[told]" in ddpfix(repo, *only).stdout
+    assert b"[reported]" in ddpfix(repo, *only).stdout
     assert ddpfix(repo, *only).returncode == 0
     assert ddpfix(repo, *only, "--fail-on", "display").returncode == 1
 

@@ -57,7 +57,7 @@ def test_check_names_the_cell_and_its_line(repo: Path) -> None:
     places = [line.split(": ")[0] for line in done.stdout.decode().splitlines()]
     # the worst first: the lost checkpoints before the printed lines
     assert places == [f"{path}:cell 4:{at}" for at in ("line 7:5", "line 6:9") for path in sorted(MADE)]
-    assert done.stderr.decode().strip().endswith("in 5 Python files: 8 fixable, 0 with --unsafe-fixes, 0 told.")
+    assert done.stderr.decode().strip().endswith("in 5 Python files: 8 fixable, 0 with --unsafe-fixes, 0 reported.")
 
 
 def test_a_broken_notebook_is_named_and_the_run_goes_on(repo: Path) -> None:
@@ -115,7 +115,7 @@ def test_in_place_and_back_outside_of_git(tmp_path: Path) -> None:
 def test_the_summary_and_the_commits_name_cells(repo: Path) -> None:
     ddpfix(repo, "apply", ".")
     summary = (repo / "DDPFIX_SUMMARY.md").read_text(encoding="utf-8")
-    assert "- Cell 4:line 6 in `train`: every rank prints in train" in summary
+    assert "- Cell 4:line 6 in `train`.\n" in summary
     assert '+            print("epoch", epoch)\n' in summary  # the code, not the strings of the file
     assert "(`a.ipynb` cell 4:line 6; " in summary
     test = summary.split("## How to test")[1].split("\n## ")[0]

@@ -69,7 +69,7 @@ def test_a_wrong_expectation_fails() -> None:
         check_transformed(Renames, "old()\n", "new()\n", unsafe=True)
     with pytest.raises(AssertionError):
         check_nothing(Renames, "old()\n")
-    with pytest.raises(AssertionError, match="nothing was told"):
+    with pytest.raises(AssertionError, match="nothing was reported"):
         check_told(Renames, "old()\n", reason="it has arguments")
     with pytest.raises(AssertionError, match="no reason says"):
         check_told(Renames, "old(1)\n", reason="another")

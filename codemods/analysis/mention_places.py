@@ -41,7 +41,7 @@ def place(module: SourceModule, node: ast.Name | ast.Attribute | ast.keyword, re
     mentioned = [n for n in walk(texts[-1]) if rename.name in (getattr(n, "id", 0), getattr(n, "attr", 0), getattr(n, "arg", 0))]
     written = _in_fields(module, module.span(texts[-1]), rename.name)
     if len(written) != len(mentioned):
-        return module.span(texts[-1]), "", "where it stands in this f-string cannot be told"
+        return module.span(texts[-1]), "", "where it stands in this f-string is not known"
     return written[mentioned.index(node)], rename.new, ""
 
 

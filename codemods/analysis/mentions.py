@@ -172,7 +172,7 @@ def _uses(project: Project, module: SourceModule, rename: Rename) -> Iterator[Fo
         elif not rename.owner or _is_own(module, rename, node):
             yield where, new, doubt
         elif rename.owner.rpartition(".")[2].encode() in module.data and not _is_anothers(module, rename, node):
-            yield where, "", f"whose `{rename.name}` this is cannot be told"
+            yield where, "", f"whose `{rename.name}` this is, is not known"
 
 
 def _leads_to_class(project: Project, module: SourceModule, imported: str, owner: str) -> bool:

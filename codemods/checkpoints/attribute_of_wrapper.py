@@ -74,7 +74,7 @@ class AttributeOfWrapper(DdpCodemod):
     method may run a forward: gradients of a forward that goes past the wrapper are not averaged.
 
     ## Refuses
-    - Says nothing where a test, an exit above or a handler tells the wrapper from the model, or one process from several.
+    - Says nothing where a test, an exit above or a handler distinguishes the wrapper and the model, or one process from several.
     - Says nothing of what the wrapper has itself, of what is set on it in the file, and of names with an underscore in front.
     - Says nothing of a field in methods that may run in front of the wrap, and of a parameter that one caller gives a bare model.
     - Says nothing of a model without parameters to train: `prepare` does not wrap it.
@@ -83,7 +83,7 @@ class AttributeOfWrapper(DdpCodemod):
     - Says nothing of a setting over the wrap where the function has no code for its other value, or asserts it.
     - Says nothing of `.module` under the expression that the wrap's flag is set from, and, outside of the constructor, of a class
       under a decorator that may change it.
-    - Tells what a loss is made of: it belongs into the forward of the model.
+    - Reports what a loss is made of: it belongs into the forward of the model.
     - An object of a class that is no module (`trainer = Trainer(net)`): the program ends where DDP is to wrap it.
     - A repository's own tests.
 

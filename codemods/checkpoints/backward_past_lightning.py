@@ -25,7 +25,7 @@ class BackwardPastLightning(DdpCodemod):
 
     ## What it does
     In a LightningModule with `self.automatic_optimization = False`, `loss.backward()` becomes `self.manual_backward(loss)`;
-    `torch.autograd.backward(...)` is told.
+    `torch.autograd.backward(...)` is reported.
 
     ## Why it matters
     With manual optimization Lightning switches the reducer of DDP off behind the forward, and on again in `manual_backward`. A
@@ -78,7 +78,7 @@ class BackwardPastLightning(DdpCodemod):
     - Says nothing where the Trainers of the project are kept to one device, and where the class averages gradients itself.
     - Says nothing in the hook `backward`, which `manual_backward` calls, and in steps that validate, test or predict.
     - Says nothing of a pass for the gradient of an input, whose `.grad` is read in the same function.
-    - Tells `torch.autograd.backward`, which takes several values at once.
+    - Reports `torch.autograd.backward`, which takes several values at once.
     - A repository's own tests.
 
     ## References

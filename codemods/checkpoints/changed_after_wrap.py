@@ -33,7 +33,7 @@ class ChangedAfterWrap(DdpCodemod):
     """A model that is changed behind the DDP wrap: frozen in part, given another type, or set by its first batch.
 
     ## What it does
-    Tells of parts that are frozen behind the wrap (in Lightning: in hooks from `on_fit_start` on), of `half()`, `double()`,
+    Reports parts that are frozen behind the wrap (in Lightning: in hooks from `on_fit_start` on), of `half()`, `double()`,
     `bfloat16()` and `to(dtype)` of the wrapper, and of modules that set their parameters from the first batch they see (ActNorm).
 
     ## Why it matters

@@ -38,10 +38,10 @@ class ForwardBypassesDdp(DdpCodemod):
     ## What it does
     Follows the loss from `backward()` to the calls it is made of. Where these are calls of the module inside (`ddp.module(x)`,
     `unwrap_model(ddp)(x)`, a method of it, the variable that was wrapped) and none of the wrapper, the plain call becomes one of
-    the wrapper. A method is told: the wrapper runs `forward` and nothing else. So is `ddp.loss(x)` where the project's own class
-    of the wrapper looks attributes up in the module inside (`__getattr__`).
+    the wrapper. A method is reported: the wrapper runs `forward` and nothing else. So is `ddp.loss(x)` where the project's own
+    class of the wrapper looks attributes up in the module inside (`__getattr__`).
 
-    Tells a wrapper that nobody calls, too: one round the layers of a model that is run itself (`Layers(net.attn_processors)`),
+    Reports a wrapper that nobody calls, too: one round the layers of a model that is run itself (`Layers(net.attn_processors)`),
     and one round a network that `apply_to` puts into other models.
 
     ## Why it matters
@@ -90,8 +90,8 @@ class ForwardBypassesDdp(DdpCodemod):
     - Says nothing where the project averages gradients itself.
     - Says nothing of what rank 0 does alone, and of DataParallel, whose module is trained in either way.
     - Says nothing of a wrapper round layers that is handed on, kept or called anywhere, or whose model is wrapped, too.
-    - Tells a method of the module inside, a part of it, and a module that came as an argument.
-    - Tells `model = model.module`, after which no name holds the wrapper.
+    - Reports a method of the module inside, a part of it, and a module that came as an argument.
+    - Reports `model = model.module`, after which no name holds the wrapper.
     - A repository's own tests.
 
     ## References

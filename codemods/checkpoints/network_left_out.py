@@ -23,7 +23,7 @@ class NetworkLeftOut(DdpCodemod):
     ## What it does
     Follows each network whose parameters go to an optimizer, from the call that makes it through names, fields, functions and
     returns. Where another network of the same program is wrapped in `DistributedDataParallel` or prepared by Accelerate, and this
-    one is not, it tells so: a discriminator beside the generator, a head beside the encoder, a loss with weights of its own.
+    one is not, it reports that: a discriminator beside the generator, a head beside the encoder, a loss with weights of its own.
 
     ## Why it matters
     DDP averages the gradients of what it wraps. The network beside it steps by the gradients of each rank's own data: its weights

@@ -31,7 +31,7 @@ class UnfreezeAfterWrap(DdpCodemod):
     """Parameters that were frozen when DDP was made, and are released later.
 
     ## What it does
-    Tells of `requires_grad = True`, `requires_grad_(True)` and helpers that do it, where they meet the wrapped module behind the
+    Reports `requires_grad = True`, `requires_grad_(True)` and helpers that do it, where they meet the wrapped module behind the
     wrap and the same parameters were frozen in front of it. In Lightning, of hooks that run behind the wrap, of
     `BackboneFinetuning`, and of a `BaseFinetuning` that unfreezes, where a Trainer is given several devices.
 

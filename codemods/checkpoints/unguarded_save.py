@@ -65,20 +65,21 @@ class UnguardedSave(DdpCodemod):
     before.
 
     ## Refuses
-    - Saves behind the end of the process group, told: there `is_initialized()` is False and the test true on every rank.
-    - A file that is opened, and so emptied, with other work in its `with` block, told: the opening has to go under the test too.
+    - Saves behind the end of the process group, reported: there `is_initialized()` is False and the test true on every rank.
+    - A file that is opened, and so emptied, with other work in its `with` block, reported: the opening has to go under the test
+      too.
     - Paths that name the rank, the process, or what a sampler gave it; temporary folders and buffers in memory: silent.
     - Paths with the GPU's number in them, and calls under a test of it (`if self.device == 0:`): silent.
     - Places that only some ranks come to, by tests, decorators, exits, callers, or a value that only rank 0 has: silent.
     - Hooks of `register_save_state_pre_hook` where the main process alone calls `save_state`: silent.
-    - Saves above the start of the process group, or above `fit`, whose test would ask it: told.
+    - Saves above the start of the process group, or above `fit`, whose test would ask it: reported.
     - Functions of which no caller shows several processes, and what stands beside the start of the processes: silent.
     - `accelerator.save`, `fabric.save`, `trainer.save_checkpoint`, `save_pretrained(…, is_main_process=…)`: one process writes.
     - `_save` of a transformers Trainer, which its own `save_model` guards, and what only that calls, in other files too.
-    - The state of a model that may be sharded (FSDP, DeepSpeed), told: to ask for it is a collective, and only the write may be
-      left to rank 0. So is a statement that holds any other collective.
-    - What only this rank has seen, its predictions or its share, told: gather it first.
-    - A place with no sure test for rank 0, and one whose barrier could hang, told.
+    - The state of a model that may be sharded (FSDP, DeepSpeed), reported: to ask for it is a collective, and only the write may
+      be left to rank 0. So is a statement that holds any other collective.
+    - What only this rank has seen, its predictions or its share, reported: gather it first.
+    - A place with no sure test for rank 0, and one whose barrier could hang, reported.
 
     ## References
     Two gloo processes that wrote to one path at once left corrupt files in 4 of 10 loads (torch 2.13). `save_pretrained` of

@@ -26,7 +26,7 @@ class WrappedStateDict(DdpCodemod):
 
     ## What it does
     Finds `torch.save` of a wrapper's `state_dict()` where the project loads such a file into a bare model and nothing takes
-    `module.` off the keys, and `torch.save` of the wrapper itself. The module inside is saved instead. Tells `deepcopy` of a
+    `module.` off the keys, and `torch.save` of the wrapper itself. The module inside is saved instead. Reports `deepcopy` of a
     wrapper, as for a moving average of the weights. Finds the other way round, too: a load into the wrapper of what the project
     saves of the model inside only.
 
@@ -67,13 +67,13 @@ class WrappedStateDict(DdpCodemod):
     ## Refuses
     - Says nothing where no load into a bare model (`DataParallel` is none) is seen of the same class, or of the variable that
       is wrapped later, under the same key.
-    - Says nothing where the file that loads takes `module.` off, or puts it on, and where a test tells wrapper from model.
+    - Says nothing where the file that loads takes `module.` off, or puts it on, and where a test distinguishes wrapper and model.
     - Says nothing of a load from a file with given weights (`pretrained`, `backbone`, ...): another program wrote it.
     - Says nothing where all configurations of Accelerate are for DeepSpeed or FSDP.
-    - Tells where no name of the Accelerator is in reach, and where another place reads the same key: a load into the wrapper, or
-      into `DataParallel`, would no longer find its keys.
+    - Reports where no name of the Accelerator is in reach, and where another place reads the same key: a load into the wrapper,
+      or into `DataParallel`, would no longer find its keys.
     - Says nothing of a load into the wrapper where a part of the project saves the keys of one, or what it saves is not seen.
-    - Tells a copy: what updates it may go by the names of the wrapper's parameters.
+    - Reports a copy: what updates it may go by the names of the wrapper's parameters.
     - A repository's own tests.
 
     ## References

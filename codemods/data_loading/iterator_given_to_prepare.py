@@ -87,7 +87,7 @@ class IteratorGivenToPrepare(DdpCodemod):
       and one rank would wait there.
     - Says nothing where it is not seen what makes the iterator or the loader, and under a test of the rank.
     - Says nothing of Fabric's `setup_dataloaders`, which raises for what is no loader.
-    - Tells an iterator that is made where the Accelerator is not there yet.
+    - Reports an iterator that is made where the Accelerator is not there yet.
     - A repository's own tests.
 
     ## References

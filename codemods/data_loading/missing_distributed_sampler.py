@@ -36,9 +36,9 @@ class MissingDistributedSampler(DdpCodemod):
     ## What it does
     Finds a DataLoader that a training loop with DistributedDataParallel goes through, where no sampler, no data set and no line
     of the loop gives each rank a part. It adds a `DistributedSampler` where data set and process group are there by then, and
-    tells the rest: streams (`IterableDataset`), samplers that draw at random, loaders made where no group is seen to be there.
-    Tells streams that Lightning or Fabric trains on, and that nothing shares out: an own IterableDataset, one of `datasets`
-    (`load_dataset(streaming=True)`, `to_iterable_dataset()`), and one that shares by rank only where there are workers. Tells a
+    reports the rest: streams (`IterableDataset`), samplers that draw at random, loaders made where no group is seen to be there.
+    Reports streams that Lightning or Fabric trains on, and that nothing shares out: an own IterableDataset, one of `datasets`
+    (`load_dataset(streaming=True)`, `to_iterable_dataset()`), and one that shares by rank only where there are workers. Reports a
     loader without a sampler that `get_train_dataloader` of a Hugging Face Trainer gives back, and nothing prepares.
 
     ## Why it matters
@@ -92,8 +92,8 @@ class MissingDistributedSampler(DdpCodemod):
     - Says nothing of a stream without an end that draws at random, of samples that are drawn from nothing that is gone through,
       of a loader with a `worker_init_fn`, and of streams in a project that splits by node anywhere.
     - Says nothing of loaders without a backward pass, of a loop under a rank test, and of a repository's own tests.
-    - Tells a stream: a sampler cannot share it out, its `__iter__` has to.
-    - Tells `RandomSampler` and its kin, and a loader that is made where no process group is seen to be there.
+    - Reports a stream: a sampler cannot share it out, its `__iter__` has to.
+    - Reports `RandomSampler` and its kin, and a loader that is made where no process group is seen to be there.
 
     ## References
     Runs on two processes with torch 2.13 (the indices that each rank saw); the documentation of `torch.utils.data.distributed`.

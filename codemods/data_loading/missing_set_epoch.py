@@ -43,24 +43,24 @@ from codemods.source import FunctionNode, SourceModule, walk
 from codemods.text_file import PYTHON_KINDS
 
 _WITHOUT_END = (
-    "go through the loader with a generator of your own (`while True: yield from loader`), which counts its rounds and tells the "
+    "go through the loader with a generator of your own (`while True: yield from loader`), which counts its rounds and gives the "
     "sampler their number"
 )
 
 
 class MissingSetEpoch(DdpCodemod):
-    """A DistributedSampler that nobody tells the epoch.
+    """A DistributedSampler that nobody gives the epoch.
 
     ## What it does
     Finds a training loop over a DataLoader whose `DistributedSampler` shuffles, inside of a loop over epochs, where no code calls
     `set_epoch` for it. It calls `set_epoch` at the top of each epoch. Loader and sampler are followed through functions, classes,
     attributes and arguments, into a project's own heir of `BatchSampler`, and so are classes of the project that derive from the
     sampler and read `self.epoch`. A generator that goes through such a loader without end (`while True: for x in loader: yield
-    x`) counts its rounds and tells them. Where a training over steps begins the loader anew (`except StopIteration: batches =
-    iter(loader)`), the number of the step is told. It tells `itertools.cycle(loader)`, too, which keeps the batches of the first
-    pass. A `set_epoch` inside of the loop over the batches, whose order is drawn by then, goes in front of it. It reports a
-    `set_epoch` under a test of the rank, and one of what has none: a sampler of another class, the one that a loader makes
-    itself, the indices of a sampler.
+    x`) counts its rounds and hands them over. Where a training over steps begins the loader anew (`except StopIteration:
+    batches = iter(loader)`), the number of the step is reported. It reports `itertools.cycle(loader)`, too, which keeps the
+    batches of the first pass. A `set_epoch` inside of the loop over the batches, whose order is drawn by then, goes in front of
+    it. It reports a `set_epoch` under a test of the rank, and one of what has none: a sampler of another class, the one that a
+    loader makes itself, the indices of a sampler.
 
     ## Why it matters
     The sampler makes its order from its seed and the number of the epoch. Nobody changes that number, so each epoch has the same
@@ -98,7 +98,7 @@ class MissingSetEpoch(DdpCodemod):
     ```
 
     ## Safety
-    Safe where the loop counts from a constant with `range`: every rank then tells the same number, and each rank keeps its part.
+    Safe where the loop counts from a constant with `range`: every rank then gives the same number, and each rank keeps its part.
     Where some runs have no such sampler, the call stands behind a test for it. Unsafe where the loop begins at a number that is
     read from somewhere, or counts by itself: all ranks must have the same number. The order of the data changes, as it should.
 
@@ -111,10 +111,10 @@ class MissingSetEpoch(DdpCodemod):
     - Says nothing of a `set_epoch` of what is tested (`hasattr`, `isinstance`), or is another sampler with one process alone.
     - Says nothing of a loop that one rank alone comes to, and of a repository's own tests.
     - Says nothing of a loop over files that makes a loader of each, once; with a loop round it, the number is that of the outer
-      loop, and it tells one that counts nothing.
-    - Tells a loader that has no name at the loop over epochs, and a loop that counts nothing.
-    - Tells a generator without end that somebody hands something else than a loader of torch.
-    - Tells a loader that is begun anew where no loop counts the steps, or where its number comes back (a loop over steps inside
+      loop, and it reports one that counts nothing.
+    - Reports a loader that has no name at the loop over epochs, and a loop that counts nothing.
+    - Reports a generator without end that somebody hands something else than a loader of torch.
+    - Reports a loader that is begun anew where no loop counts the steps, or where its number comes back (a loop over steps inside
       one over epochs).
 
     ## References

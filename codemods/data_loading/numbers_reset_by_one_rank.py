@@ -81,7 +81,7 @@ class NumbersResetByOneRank(DdpCodemod):
     - Says nothing where the seed counts steps or epochs, or has the rank in it.
     - Says nothing where the training draws nothing for its samples from the process's numbers.
     - Says nothing where the function keeps the state of the numbers (`fork_rng`, `get_rng_state`).
-    - Tells a seed whose result is not used: what draws behind it has to be given a generator.
+    - Reports a seed whose result is not used: what draws behind it has to be given a generator.
     - A repository's own tests.
 
     ## References

@@ -65,8 +65,8 @@ class RankSeededSplit(DdpCodemod):
     - Says nothing where a collective in the same function gives all ranks one division.
     - Says nothing of a split on one rank alone, and of a repository's own tests.
     - Says nothing of a permutation of which no rank takes a part: its order may be each rank's own.
-    - Tells a seed that holds the rank in another way than `seed + rank`, or that has no name at the split.
-    - Tells permutations: what the generator is for elsewhere is not followed.
+    - Reports a seed that holds the rank in another way than `seed + rank`, or that has no name at the split.
+    - Reports permutations: what the generator is for elsewhere is not followed.
 
     ## References
     The documentation of `DistributedSampler` (`seed`: "This number should be identical across all processes in the distributed

@@ -15,7 +15,7 @@ from codemods.project import Project
 from codemods.source import SourceModule
 
 _REASON = (
-    "make a second loader with a sampler of its own seed (`DistributedSampler(data, seed=1)`), and tell both samplers the epoch"
+    "make a second loader with a sampler of its own seed (`DistributedSampler(data, seed=1)`), and give both samplers the epoch"
 )
 
 
@@ -28,7 +28,7 @@ class SameOrderTwice(DdpCodemod):
     ## Why it matters
     Without a sampler, each pass over a shuffled loader draws an order of its own, so that the pairs are random. A
     `DistributedSampler` draws its order from its seed and the epoch: both passes have the same. Each sample is paired with
-    itself, and mixing two images (CutMix, MixUp), or telling two samples apart, does nothing. No error says so.
+    itself, and mixing two images (CutMix, MixUp), or distinguishing two samples, does nothing. No error says so.
 
     ## Example
     ```python
@@ -56,7 +56,7 @@ class SameOrderTwice(DdpCodemod):
     ```
 
     ## Safety
-    There is no fix: a second loader has workers of its own, and its sampler has to be told the epoch, too.
+    There is no fix: a second loader has workers of its own, and its sampler has to be given the epoch, too.
 
     ## Refuses
     - Says nothing of a sampler with `shuffle=False`, and of one whose `shuffle` is a setting: pairs in order may be meant.

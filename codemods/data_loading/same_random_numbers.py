@@ -37,7 +37,7 @@ class SameRandomNumbers(DdpCodemod):
 
     ## What it does
     Finds a seed that is the same on every rank, where the training step then draws noise, time steps, masks or a permutation for
-    each sample of the batch. In raw torch it offers a second seed behind the wrap, with the rank in it. It tells generators
+    each sample of the batch. In raw torch it offers a second seed behind the wrap, with the rank in it. It reports generators
     (`torch.Generator().manual_seed(seed)`, `random.Random(seed)` in a transform) with the same seed on every rank, too, and data
     sets that draw which sample they give, whatever index they are asked for.
 
@@ -96,8 +96,8 @@ class SameRandomNumbers(DdpCodemod):
       own tests.
     - Says nothing of Lightning where nothing shows several devices, and of a script that every command of the repository starts
       as one process (`CUDA_VISIBLE_DEVICES=0 accelerate launch train.py`).
-    - Tells seeds of Lightning, Accelerate and Fabric, each with its own way, and generators.
-    - Tells a seed where the wrap stands elsewhere, or where a split or permutation is drawn behind the wrap.
+    - Reports seeds of Lightning, Accelerate and Fabric, each with its own way, and generators.
+    - Reports a seed where the wrap stands elsewhere, or where a split or permutation is drawn behind the wrap.
 
     ## References
     Two processes with torch 2.13, Accelerate 1.15 (`set_seed(..., device_specific=True)`) and Lightning 2.6 (`seed_everything`

@@ -85,8 +85,8 @@ class ScaledRateWithoutEffect(DdpCodemod):
     - Says nothing where anything behind the multiplication reads the product: a scheduler, a group of parameters, a function.
     - Says nothing where the optimizer's rate is not what was multiplied, or there are several optimizers.
     - Says nothing of a field (`args.lr`) whose object is handed on as a whole, and of rates in a loop.
-    - Tells an optimizer that is made above the multiplication: the lines have to change places. Tells a name that has no value
-      where the setting is off.
+    - Reports an optimizer that is made above the multiplication: the lines have to change places. Reports a name that has no
+      value where the setting is off.
     - A repository's own tests.
 
     ## References

@@ -30,7 +30,7 @@ class ScheduleLength(DdpCodemod):
 
     ## What it does
     Finds schedulers that are given to `accelerator.prepare` and whose lengths (`num_training_steps`, `T_max`, `total_iters`, the
-    warm-up) are a number of optimizer steps, or come from the prepared loader, and multiplies them by the processes. Tells a
+    warm-up) are a number of optimizer steps, or come from the prepared loader, and multiplies them by the processes. Reports a
     length of the unprepared loader that is multiplied although it counts the batches of all ranks, a prepared scheduler that is
     stepped once an epoch, and, under Lightning, schedules and epochs that are worked out of a loader before `fit` shares it out.
 
@@ -76,13 +76,13 @@ class ScheduleLength(DdpCodemod):
       warm-up is not seen: multiplied alone, the other is in another unit.
     - Says nothing where the Accelerator is given `split_batches`, `step_scheduler_with_optimizer`, or options that may hold them.
     - Says nothing of a scheduler that is not prepared, but for one that is stepped with every micro batch of an accumulation and
-      whose length is divided by their number, which is told.
+      whose length is divided by their number, which is reported.
     - Takes the processes in the place of the accumulation steps beside `accumulate`: there the scheduler waits, too.
-    - Tells a length that is given or else counted from the loader: only the first wants the factor.
+    - Reports a length that is given or else counted from the loader: only the first wants the factor.
     - Says nothing under Lightning where the project gives loaders their own samplers, or the devices are a factor.
     - Says nothing of lengths that nobody reads: where the configurations and scripts of the project all ask for a constant
       schedule, or for one that warms up for no steps.
-    - Tells a scheduler that is stepped once an epoch: it should not be prepared.
+    - Reports a scheduler that is stepped once an epoch: it should not be prepared.
     - A repository's own tests.
 
     ## References

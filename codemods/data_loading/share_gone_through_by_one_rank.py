@@ -98,7 +98,7 @@ class ShareGoneThroughByOneRank(DdpCodemod):
     - Says nothing of a hang where the Accelerator is given `rng_types`, `dispatch_batches` or `use_seedable_sampler`.
     - Says nothing of an iterator of which the other ranks take batches too: they have begun the pass together.
     - Says nothing where the other arm of the test goes through something as well.
-    - Says nothing where the number that comes of it is told by DDP106.
+    - Says nothing where the number that comes of it is reported by DDP106.
 
     ## References
     Accelerate 1.15, `DataLoaderShard.__iter__` and `synchronize_rng_states`; runs on two gloo processes: a shuffled loader on the

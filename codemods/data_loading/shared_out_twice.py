@@ -54,7 +54,7 @@ class SharedOutTwice(DdpCodemod):
     - Says nothing of data that the nodes share out first, and a sampler of the processes of one node then.
     - Says nothing where the part of a rank rests on a name alone.
     - Says nothing of loaders that are not prepared, and of streams and own samplers under Lightning and Fabric.
-    - Says nothing under Lightning where `use_distributed_sampler` is spoken of anywhere.
+    - Says nothing under Lightning where `use_distributed_sampler` is mentioned anywhere.
     - A repository's own tests.
 
     ## References

@@ -23,7 +23,7 @@ class StateInPrepareData(DdpCodemod):
 
     ## What it does
     Finds attributes that `prepare_data` of a LightningDataModule or LightningModule gives a value, and that another method of the
-    class reads. Where the value is made of attributes, imports and literals alone, `setup` makes it, too; else it is told.
+    class reads. Where the value is made of attributes, imports and literals alone, `setup` makes it, too; else it is reported.
 
     ## Why it matters
     Lightning calls `prepare_data` on one process of each node. The others have no such attribute: they end with AttributeError,
@@ -71,7 +71,7 @@ class StateInPrepareData(DdpCodemod):
     - Says nothing of what `prepare_data` alone reads.
     - Says nothing where the project calls `prepare_data` itself: then every rank has run it.
     - Says nothing where every Trainer of the project is given one device.
-    - Tells a value that is made of the local names of `prepare_data`, and a class without a `setup` of its own.
+    - Reports a value that is made of the local names of `prepare_data`, and a class without a `setup` of its own.
     - A repository's own tests.
 
     ## References

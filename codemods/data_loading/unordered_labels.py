@@ -33,8 +33,8 @@ class UnorderedLabels(DdpCodemod):
     rank takes its part (`glob(...)[rank::world_size]`), and such files behind the index of a `DistributedSampler`, or texts
     of a set (`list(images.keys() & captions.keys())`), behind that of Lightning's too. It sorts them. Finds a data set behind
     a `DistributedSampler` whose list is shuffled when it is made, or just before, where no seed is set or each rank has one
-    of its own, and gives the shuffle a generator with a fixed seed. Tells an IterableDataset that shuffles in `__iter__` before a
-    worker takes its part.
+    of its own, and gives the shuffle a generator with a fixed seed. Reports an IterableDataset that shuffles in `__iter__` before
+    a worker takes its part.
 
     ## Why it matters
     Python hashes texts with a seed of its own in each process, so the elements of a set come in another order on each rank: one

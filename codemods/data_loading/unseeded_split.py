@@ -66,7 +66,7 @@ class UnseededSplit(DdpCodemod):
       at the import of a file, or by `seed_everything` in a configuration file.
     - Says nothing where a generator or a random state is given, or a collective in the function makes the division equal.
     - Says nothing where no file shows that several processes come to the split, of a split on one rank alone, and of tests.
-    - Tells a permutation of which each rank takes its part, and a file without `torch` under its own name.
+    - Reports a permutation of which each rank takes its part, and a file without `torch` under its own name.
 
     ## References
     `torch.random.initial_seed` on two processes with torch 2.13: each starts from a number of its own.

@@ -29,7 +29,7 @@ class ConflictingStaticGraph(DdpCodemod):
     ## What it does
     Finds `static_graph=True` (`ddp_static_graph=True` of the Hugging Face Trainer). Where the flag for unused parameters is on
     in the same call, the flag is switched off: torch searches only where `find_unused_parameters and not static_graph`. Where
-    the model leaves a module out in some steps, or gradients are accumulated, it is told that `static_graph` is what fails.
+    the model leaves a module out in some steps, or gradients are accumulated, it is reported that `static_graph` is what fails.
 
     ## Why it matters
     With `static_graph=True` DDP looks for unused parameters once, in the first step, and takes every later step for the same.
@@ -63,8 +63,8 @@ class ConflictingStaticGraph(DdpCodemod):
     Lightning, which read the flag by itself in manual optimization before 2.6.
 
     ## Refuses
-    - a model that leaves a module out in some steps: told, `static_graph` has to go and the flag is what is needed
-    - gradient accumulation, `no_sync()` round the first backward pass: told
+    - a model that leaves a module out in some steps: reported, `static_graph` has to go and the flag is what is needed
+    - gradient accumulation, `no_sync()` round the first backward pass: reported
     - `static_graph` or the flag from a variable or a command line: nothing is said
     - the flag in a dict that is handed over: nothing is said, others may take it
     - a repository's own tests: nothing is said

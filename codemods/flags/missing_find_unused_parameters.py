@@ -123,26 +123,26 @@ class MissingFindUnusedParameters(DdpCodemod):
     - a Trainer without a strategy: unsafe, it may never meet several devices; nothing is said where `devices=1` keeps it to one
     - a model put together from a registry that others may add to, from an annotation or from a configuration, and a variant of
       it that is chosen when it is built: unsafe, with what is assumed
-    - the flag among unnamed arguments of DDP: told where the pinned torch does not say which of them it is
-    - `static_graph=True` beside it: told, the graph is not static
+    - the flag among unnamed arguments of DDP: reported where the pinned torch does not say which of them it is
+    - `static_graph=True` beside it: reported, the graph is not static
     - reentrant activation checkpointing in the model fails with the flag on: `use_reentrant=False` is written along with it
-      (unsafe); told where that cannot be, or a torch below 1.11 is pinned
+      (unsafe); reported where that cannot be, or a torch below 1.11 is pinned
     - an output of a class of its own: DDP does not look into it for tensors; unsafe
     - a Lightning version that is not pinned to one side of 2.0: unsafe, with the version it assumes
     - a module that is left out by an argument of forward or by another test: nothing is said, training may never do it; unsafe
       where the argument has a default and no call of the project hands anything else over
     - a module that is left out by a setting: nothing is said, the setting that is trained with may always take it in
-    - a value that an expression decides, `True if several else False` too: told where the model needs the flag
+    - a value that an expression decides, `True if several else False` too: reported where the model needs the flag
     - an index that goes over all names of the settings, and what a loop leaves to its next round: nothing is said
-    - the default of an option of the command line, a value in a YAML file: unsafe; told where a job file gives another
-    - a configuration that models with and without the need may be trained with: told
+    - the default of an option of the command line, a value in a YAML file: unsafe; reported where a job file gives another
+    - a configuration that models with and without the need may be trained with: reported
     - a model that is only evaluated (no backward pass near the wrapper): nothing is said
-    - a probe that left a parameter out although the source shows that all take part: told, with both sides
-    - a log's error where the source shows that all take part, or that another message in the log contradicts: told, with both
+    - a probe that left a parameter out although the source shows that all take part: reported, with both sides
+    - a log's error where the source shows that all take part, or that another message in the log contradicts: reported, with both
     - a log's error that several wrappers can have said, or of a model that is not read: unsafe
     - a module that never takes part: unsafe, and said that freezing it would do without the flag
     - a left-out module that is made outside the project, it may be frozen: unsafe
-    - a strategy name that cannot be turned round in Lightning 1: told
+    - a strategy name that cannot be turned round in Lightning 1: reported
     - a repository's own tests: nothing is said
     - layer drop written as a multiplication by a mask, `torch.where`: nothing is said, the graph stays whole
 

@@ -127,18 +127,18 @@ class NeedlessFindUnusedParameters(DdpCodemod):
     - says nothing where the source does not show whether the flag is needed (a model class that is not part of the project, a
       function on the way whose effect on gradients is not known, reentrant checkpointing, a module that takes part only by a
       setting, several outputs of which nothing shows which enter the loss, a Trainer that makes the loss in its own way): only
-      beside what a log or a probe says of the same model it is told what the source leaves open
-    - says nothing where a module is left out in some steps: there the flag is needed; told where it is on by the default of
+      beside what a log or a probe says of the same model it gets a report of what the source leaves open
+    - says nothing where a module is left out in some steps: there the flag is needed; reported where it is on by the default of
       Lightning 1 alone, which version 2 takes back, and where another model is trained with the same configuration
     - says nothing where a parameter never reaches the loss and more is not known: the flag is needed as it stands
-    - a parameter that never reaches the loss, where all others do: told, with what to freeze or delete
+    - a parameter that never reaches the loss, where all others do: reported, with what to freeze or delete
     - `static_graph=True` beside it: left to DDP003
-    - a probe that left a parameter out although the source shows that all take part, or the other way round: told, with both
+    - a probe that left a parameter out although the source shows that all take part, or the other way round: reported, with both
     - several outputs of which the training loop round the wrapper shows which enter the loss: unsafe
-    - a value that an expression decides: told where the model does without the flag, else nothing is said
-    - the default of an option of the command line or of a dataclass: unsafe, another value may be given; told where a job file
-      gives one
-    - the parameter of a helper to which its callers give different values: told
+    - a value that an expression decides: reported where the model does without the flag, else nothing is said
+    - the default of an option of the command line or of a dataclass: unsafe, another value may be given; reported where a job
+      file gives one
+    - the parameter of a helper to which its callers give different values: reported
     - a value in a YAML file: unsafe, another configuration may be put beside it
     - Lightning 1.2.4 to 1.9 and the Hugging Face Trainer, which take nothing for on: nothing is said, unless the model is shown
       to do without it

@@ -100,12 +100,12 @@ class ReentrantCheckpointWithFindUnused(DdpCodemod):
     gradients. Unsafe where the flag is on by a framework's default or in one arm of an expression, or torch is not pinned.
 
     ## Refuses
-    - `use_reentrant` from a variable, or by position: told
+    - `use_reentrant` from a variable, or by position: reported
     - `static_graph=True` beside the flag: nothing is said, the two go together
     - a model that is not followed from the wrapper to the checkpoint: nothing is said
     - the flag off: nothing is said
     - a checkpoint function of another library: nothing is said
-    - a torch that is pinned below 1.11: told, it knows no other kind
+    - a torch that is pinned below 1.11: reported, it knows no other kind
 
     ## References
     torch 2.13 `utils/checkpoint.py` (the argument came with 1.11; without it the reentrant kind is still taken), `reducer.cpp`;

@@ -63,7 +63,7 @@ class CommandThatCannotStart(DdpCodemod):
     - Says nothing of a command whose script the shell puts in (`$SCRIPT`, `"$@"`), and of a text that only shows a command.
     - Says nothing of a file under a variable or an absolute path, of one that stands in any folder of the repository, and where
       a text of the repository says to make it (`accelerate config`).
-    - Tells another program in the script's place, a missing script and a missing file: which one is meant is not shown.
+    - Reports another program in the script's place, a missing script and a missing file: which one is meant is not shown.
 
     ## References
     `torch.distributed.run`: the first word that is no option is `training_script`; Accelerate 1.15, `launch_command_parser`;

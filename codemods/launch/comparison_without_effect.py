@@ -53,7 +53,7 @@ class ComparisonWithoutEffect(DdpCodemod):
     - Says nothing of other comparisons (`!=`, `<`), of several in a row, and of what cannot be given a value (`f(x) == 1`).
     - Says nothing at the end of a block that gives its last value to a notebook or an interpreter: lines at the top of the file.
     - Says nothing of two numbers of the same object (`x.shape[0] == x.shape[1]`), which reads as a forgotten `assert`.
-    - Tells a statement that shares its line, and one over several lines.
+    - Reports a statement that shares its line, and one over several lines.
 
     ## References
     The Python reference: an expression statement evaluates its value and drops it; runs of such a program with a fixed port.

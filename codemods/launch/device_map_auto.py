@@ -89,7 +89,7 @@ class DeviceMapAuto(DdpCodemod):
     - Says nothing of a model that is not trained: a teacher, a judge, a script of evaluation.
     - Says nothing under a test that asks for the number of processes or of GPUs, and of a map that is not a literal text.
     - Says nothing in a repository's own tests.
-    - Tells a place where neither an Accelerator nor the training arguments are made above the model.
+    - Reports a place where neither an Accelerator nor the training arguments are made above the model.
 
     ## References
     Accelerate 1.15, `Accelerator.prepare` and `prepare_model` (`verify_device_map`); transformers 5.23,

@@ -96,7 +96,7 @@ class LocalRankArgument(DdpCodemod):
     - Says nothing of an argument that chooses no device, and of a script that starts no process group, where no command of the
       repository starts it. Says nothing there of a script that passes over unknown arguments.
     - Takes for unsafe where a torch below 2.0 is named beside one that is, or may be, newer.
-    - Tells a call with comments inside, without `type=int`, or whose default is worked out.
+    - Reports a call with comments inside, without `type=int`, or whose default is worked out.
 
     ## References
     torch 2.0: "torch.distributed.launch: the argument --local-rank replaces --local_rank"; the page of `torchrun`: "Moving from

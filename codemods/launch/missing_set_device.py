@@ -77,7 +77,7 @@ class MissingSetDevice(DdpCodemod):
       DeepSpeed.
     - Says nothing of a backend that is not written down, of another one than NCCL, and of ranks that are not seen to be spawned.
     - Says nothing where all tensors go to a numbered GPU, and of `.cuda()` in the branch without several processes.
-    - Tells a rank that is no parameter of the function, and a script that takes a number of nodes.
+    - Reports a rank that is no parameter of the function, and a script that takes a number of nodes.
 
     ## References
     `torch.distributed`: "the device used is given by torch.cuda.current_device() and it is the user's responsibility to ensure

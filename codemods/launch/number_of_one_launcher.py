@@ -76,7 +76,7 @@ class NumberOfOneLauncher(DdpCodemod):
       give the number.
     - Says nothing of a branch that raises, returns or ends, or hands the options to a function.
     - Says nothing of a number that is read under a further test.
-    - Tells a branch where it is not shown what the launcher sets, and a number that is no rank and no count of processes.
+    - Reports a branch where it is not shown what the launcher sets, and a number that is no rank and no count of processes.
     - A repository's own tests.
 
     ## References

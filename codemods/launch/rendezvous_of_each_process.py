@@ -26,7 +26,7 @@ class RendezvousOfEachProcess(DdpCodemod):
     Finds `MASTER_PORT` and `tcp://` addresses that are made of the clock, a random number without a seed or a free port, in code
     that each spawned rank runs, or that the launcher of each node runs. Finds `MASTER_ADDR` fixed to `localhost` in a script that
     takes a number of nodes, and has no option for the address. Finds the arm that takes the rank from `SLURM_PROCID` and leaves
-    the number of processes at its default of 1, where the arm beside it sets both, and takes `SLURM_NTASKS` for it. Tells a
+    the number of processes at its default of 1, where the arm beside it sets both, and takes `SLURM_NTASKS` for it. Reports a
     `file://` rendezvous whose path is the same in every run, and which nothing removes: whether a run after a killed one meets by
     the file that it left is a race.
 
@@ -89,7 +89,7 @@ class RendezvousOfEachProcess(DdpCodemod):
     - Says nothing of Slurm's arm where nothing of the project starts it under Slurm: that arm came with copied code.
     - Says nothing of a file in a folder of the run (`tempfile`, an option, the environment, the clock, a parameter), of one that
       the project removes, and in an arm for Windows.
-    - Tells a port or an address that is drawn: it has to be drawn once.
+    - Reports a port or an address that is drawn: it has to be drawn once.
 
     ## References
     `torch.distributed.init_process_group`: `MASTER_ADDR` and `MASTER_PORT` are those of rank 0; its warning that a file must be

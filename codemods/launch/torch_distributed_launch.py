@@ -61,7 +61,7 @@ class TorchDistributedLaunch(DdpCodemod):
     - Says nothing of a script that the repository does not have or that stands behind a variable, and in its own tests.
     - Says nothing of a script that cannot be made ready (another parser, a default that is worked out, no `LOCAL_RANK`), and of
       options that torchrun does not know or that a variable may hold, where the start ends in no error.
-    - Tells those where argparse takes `--local_rank` alone, and torch 2 is not ruled out: the launcher passes `--local-rank`.
+    - Reports those where argparse takes `--local_rank` alone, and torch 2 is not ruled out: the launcher passes `--local-rank`.
 
     ## References
     The page of `torchrun`: "Transitioning from torch.distributed.launch to torchrun"; the warning of the module in torch 2.13;

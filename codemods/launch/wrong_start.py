@@ -66,8 +66,8 @@ class WrongStart(DdpCodemod):
     - Says nothing of a value that may be a tuple or a list, and of one that is not known.
     - Says nothing of a process that is no rank.
     - Says nothing of a worker with a decorator, one that may be another function, and one that the project does not hold.
-    - Tells arguments that do not fit: which of them is wrong is not shown.
-    - Tells the number of processes: how they are numbered has to change with it.
+    - Reports arguments that do not fit: which of them is wrong is not shown.
+    - Reports the number of processes: how they are numbered has to change with it.
     - Says nothing in a repository's own tests, and of code that no program runs.
 
     ## References

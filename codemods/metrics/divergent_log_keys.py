@@ -23,7 +23,7 @@ class DivergentLogKeys(DdpCodemod):
     ## What it does
     Finds `self.log` of what is reduced (`sync_dist=True`, or a torchmetrics object) under an `if` on values of the batch, in a
     loop over them, or under a key made of them; of a dictionary that is logged, the helper that makes its keys is read, too, and
-    calls through an object that holds the module (`self.model.log`). It tells the place; what to log instead is the author's
+    calls through an object that holds the module (`self.model.log`). It reports the place; what to log instead is the author's
     to say.
 
     ## Why it matters

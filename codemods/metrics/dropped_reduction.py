@@ -30,7 +30,7 @@ class DroppedReduction(DdpCodemod):
     ## What it does
     Finds `accelerator.reduce(x)`, `accelerator.gather(x)`, `fabric.all_reduce(x)` and the like as statements of their own, whose
     result nobody takes, and assigns it to the name that was handed in where that is read further down. Finds the opposite, too:
-    `x = torch.distributed.all_reduce(x)`, which works in place and returns None, and takes the assignment away; it tells such
+    `x = torch.distributed.all_reduce(x)`, which works in place and returns None, and takes the assignment away; it reports such
     a call whose None goes elsewhere.
 
     ## Why it matters
@@ -71,7 +71,7 @@ class DroppedReduction(DdpCodemod):
       `torch.distributed._functional_collectives`, whose functions return it.
     - Says nothing under a test of the rank, where a rank may only take part for the others.
     - Says nothing of an object that is not shown to be an Accelerator or a Fabric (`functools.reduce`, Lightning's own flag).
-    - Tells an argument that is no plain name of the function, that is not read below, and that a `with` or a loop hands out.
+    - Reports an argument that is no plain name of the function, that is not read below, and that a `with` or a loop hands out.
     - A repository's own tests.
 
     ## References

@@ -79,13 +79,13 @@ class GatheredDuplicates(DdpCodemod):
     - Says nothing where the sampler or the loader has `drop_last=True`, and of losses, times and means over the ranks.
     - Says nothing where the function asks whether the data divide by the ranks, or what it calls collects the results and cuts
       them.
-    - Says nothing where samples are told apart by name or number, or what is gathered is cut to the length of the data.
+    - Says nothing where samples are distinguished by name or number, or what is gathered is cut to the length of the data.
     - Says nothing of a loop that trains, and of `gather` whose result is reduced to a number at once.
     - Says nothing where the function writes out the number of its samples, and eight processes share it out evenly.
-    - Says nothing of a `TensorDataset`, whose size the program chooses, and of a sampler that is told the epoch, but where the
+    - Says nothing of a `TensorDataset`, whose size the program chooses, and of a sampler that is given the epoch, but where the
       training is seen to go through another one.
     - Says nothing where the way from the loop to the sampler is not seen.
-    - Tells a sampler: the evaluation has to be given its share in another way.
+    - Reports a sampler: the evaluation has to be given its share in another way.
     - A repository's own tests.
 
     ## References

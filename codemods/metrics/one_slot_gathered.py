@@ -68,7 +68,7 @@ class OneSlotGathered(DdpCodemod):
     - Says nothing of `all_gather_object` and `gather_object`, which set the entries of the list.
     - Says nothing where the list gets entries one by one before the gather, or where another value may be the list.
     - Says nothing of a list that comes as an argument, and of a list repeated once.
-    - Tells an expression that is no plain making of a tensor, and a list in the body of a class.
+    - Reports an expression that is no plain making of a tensor, and a list in the body of a class.
     - A repository's own tests.
 
     ## References

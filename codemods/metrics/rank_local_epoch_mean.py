@@ -18,7 +18,7 @@ class RankLocalEpochMean(DdpCodemod):
     ## What it does
     Finds hooks at the end of an epoch, of a LightningModule or a Callback, that average what the steps collected in a list (or
     the `outputs` that older versions hand in) and print it, give it to the logger or return it to be logged, without a gather.
-    It tells the place and the gather to write.
+    It reports the place and the gather to write.
 
     ## Why it matters
     Each rank's steps see that rank's share of the data only. What rank 0 prints is the score of its own share, which looks like

@@ -81,8 +81,8 @@ class ScaledLoss(DdpCodemod):
     - Says nothing of a loss that is divided for the log only, and of a product with the number of processes.
     - Says nothing of a count that is divided by the processes, or clamped behind such a division, anywhere in the function.
     - Says nothing in evaluations, under `no_grad`, and where no DDP, Accelerator or Fabric is named in the file.
-    - Tells a loss that is reduced in place first: the log wants the mean, and the backward the rank's own.
-    - Tells a summed count: whether the count or the loss gets the factor is a choice.
+    - Reports a loss that is reduced in place first: the log wants the mean, and the backward the rank's own.
+    - Reports a summed count: whether the count or the loss gets the factor is a choice.
     - A repository's own tests.
 
     ## References

@@ -25,7 +25,7 @@ class SyncEveryStep(DdpCodemod):
     ## What it does
     Finds `self.log(key, value, sync_dist=True)` of a training step whose key no ModelCheckpoint, EarlyStopping or scheduler
     monitors and nothing reads back from the Trainer, and drops `sync_dist`. Where the same call also logs the epoch's value, it
-    is told.
+    is reported.
 
     ## Why it matters
     Lightning reduces such a value at once, in every step, whatever `log_every_n_steps` is: a barrier and an all-reduce for each
@@ -65,7 +65,7 @@ class SyncEveryStep(DdpCodemod):
     all ranks. What is trained stays the same.
 
     ## Refuses
-    - a call that logs the epoch's value too (`on_epoch=True`): it needs two calls, and is told
+    - a call that logs the epoch's value too (`on_epoch=True`): it needs two calls, and is reported
     - a key that is monitored, read back from `trainer.callback_metrics`, logged a second time or no literal: nothing is said
     - `on_step=False`, metric objects, `reduce_fx` (a sum over the ranks is meant): nothing is said
     - a method that other hooks come to as well, and a class with a `log` of its own: nothing is said

@@ -77,9 +77,9 @@ class UnpaddedGather(DdpCodemod):
 
     ## Refuses
     - Says nothing where something that pads has taken the tokens before, and where least and most new tokens are the same.
-    - Says nothing of a `generate` that is told nothing of tokens, as that of an image model, where nothing is decoded either.
+    - Says nothing of a `generate` that is given nothing of tokens, as that of an image model, where nothing is decoded either.
     - Says nothing of values that do not come from `generate` in the same function.
-    - Tells it where no tokenizer is at hand.
+    - Reports it where no tokenizer is at hand.
     - A repository's own tests.
 
     ## References

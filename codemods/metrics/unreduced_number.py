@@ -25,12 +25,12 @@ class UnreducedNumber(DdpCodemod):
     ## What it does
     Follows losses and metrics from the loader, whose sampler gives each rank its own share, through sums, meters, lists, means,
     comprehensions over the batches, returns and files to where rank 0 prints them, hands them to a tracker, or where they are
-    compared with the best so far. Tells those that nothing reduces on the way, once for each loop over batches, and says what
+    compared with the best so far. Reports those that nothing reduces on the way, once for each loop over batches, and says what
     the number is: it decides which checkpoint is kept (by rank 0's share, or by each rank's own), it is given as the result of
     an evaluation, it is the number of an epoch of training, or it stands in a log beside one that the same loop reduces; of the
-    last two it tells one a project, that of the heaviest loop. Output of rank 0 is what stands under a test of the rank, what
+    last two it reports one a project, that of the heaviest loop. Output of rank 0 is what stands under a test of the rank, what
     goes to an object that rank 0 alone has, and what goes through a logger that the project keeps quiet on the other ranks. Also
-    tells a result that is made of the rank's own part where the function has just gathered those of all ranks.
+    reports a result that is made of the rank's own part where the function has just gathered those of all ranks.
 
     ## Why it matters
     On eight ranks the number is that of an eighth of the data. The printed accuracy is not that of the set it is taken for, and
@@ -94,7 +94,7 @@ class UnreducedNumber(DdpCodemod):
     - Says nothing of a part that was gathered where those of the others are put into it afterwards.
     - Says nothing of a line that prints a number which the same function also puts together from all ranks.
     - Says nothing of an entry of a dict of losses beside a reduced copy of it, where it goes backward or was added later.
-    - Tells one number a loop: what decides before a result, a result before a number of the training; one of those a project.
+    - Reports one number a loop: what decides before a result, a result before a number of the training; one of those a project.
     - Says nothing of a loss that only its name says to be the rank's own.
 
     ## References
@@ -156,8 +156,8 @@ class UnreducedNumber(DdpCodemod):
 
 _ADVICE = {
     Role.CURVE: (
-        "nothing is decided by it, and it is told once for the training loop: reduce it first, on every rank and outside of any "
-        "test of the rank (`all_reduce`, `accelerator.gather`), or say in its name that it is rank 0's"
+        "nothing is decided by it, and it is reported once for the training loop: reduce it first, on every rank and outside of "
+        "any test of the rank (`all_reduce`, `accelerator.gather`), or say in its name that it is rank 0's"
     ),
     Role.RESULT: (
         "reduce sums and counts over the ranks first (`all_reduce`, `accelerator.gather_for_metrics`), then divide; every rank "

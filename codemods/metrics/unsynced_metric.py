@@ -89,8 +89,8 @@ class UnsyncedMetric(DdpCodemod):
     ## Refuses
     - clocks and memory gauges (`time`, `psutil`, `torch.cuda.max_memory_allocated`): they are the machine's, or a mean hides the
       peak: nothing is said; a monitor is named only where its script or configuration names the class, or there is one model
-    - an explicit `sync_dist`, `rank_zero_only` on a key that nothing monitors (with `sync_dist=True` beside it: told), a training
-      step's value that nothing monitors, a
+    - an explicit `sync_dist`, `rank_zero_only` on a key that nothing monitors (with `sync_dist=True` beside it: reported), a
+      training step's value that nothing monitors, a
       call that only some ranks reach, values that are equal on all ranks (learning rates, counters, configuration), metric
       objects, gathered, reduced or computed values: nothing is said
     - a repository's own tests, and projects that pin Lightning 1.4 to 1.6, which reduced epoch values anyway: nothing is said

@@ -22,9 +22,9 @@ class WrongAverage(DdpCodemod):
     Follows the numbers that a program prints, logs or writes back to the reduction over the ranks, through returns, lists,
     dicts and functions, and counts how often the number of processes W enters, as one does with units: a count of the own
     share is a W-th of the whole, a sum over the ranks multiplies by W, `len(loader)` behind a DistributedSampler is a W-th.
-    Tells a number that is W times too large (a sum over the ranks, divided by a count of one of them; a sum of their means),
+    Reports a number that is W times too large (a sum over the ranks, divided by a count of one of them; a sum of their means),
     one that is W times too small (a mean that is divided by the number of processes again), and a mean of quotients of the
-    ranks whose divisors their own data make: the F1 of each rank, or a loss per token. Also tells what is summed over the
+    ranks whose divisors their own data make: the F1 of each rank, or a loss per token. Also reports what is summed over the
     ranks and put under a key that each rank draws from random numbers of its own: the losses of several tasks become those of
     one.
 
@@ -87,8 +87,8 @@ class WrongAverage(DdpCodemod):
     - Says nothing of a maximum or minimum over the ranks, and of a number that nothing shows.
 
     ## References
-    torch 2.13: `all_reduce` adds unless it is told otherwise; `len(DistributedSampler)` is the number of samples of one rank.
-    Accelerate 1.15: `reduce` adds, Fabric 2.6: `all_reduce` averages. Runs on two gloo processes.
+    torch 2.13: `all_reduce` adds unless it is asked for something else; `len(DistributedSampler)` is the number of samples of one
+    rank. Accelerate 1.15: `reduce` adds, Fabric 2.6: `all_reduce` averages. Runs on two gloo processes.
     """
 
     code = "DDP115"

@@ -71,14 +71,14 @@ class DummyExperimentAccess(DdpCodemod):
     may need: the finding names it.
 
     ## Refuses
-    - Values that are read (`experiment.dir`, `.id`, `.name` …), told: the other ranks have none. `logger.save_dir` and
+    - Values that are read (`experiment.dir`, `.id`, `.name` …), reported: the other ranks have none. `logger.save_dir` and
       `logger.version` are there on every rank; else broadcast what rank 0 has.
     - What `isinstance` or `type(...) ==` is asked of, and what stands under such a test: the dummy's values are of no such type.
     - A name or an id inside a formatted string: it does no harm.
     - Plain calls on the experiment (`experiment.log(...)`, `add_scalar`): the dummy takes them.
     - What stands under a test or decorator for rank 0 already, or is called only from there.
     - `run.config` of a `wandb.init(...)`, which is a real run on every rank.
-    - A collective among the arguments, told: it must stay on every rank.
+    - A collective among the arguments, reported: it must stay on every rank.
     - Statements that bind a name, places where no test is sure to work, a repository's own tests.
 
     ## References

@@ -113,7 +113,7 @@ class ForbiddenRankZeroDecorator(DdpCodemod):
     hook that changes what a step reads, where it does nothing else but output.
 
     ## Refuses
-    - Hooks that only observe: there the decorator is right. Told where such a hook changes what a step reads and does more
+    - Hooks that only observe: there the decorator is right. Reported where such a hook changes what a step reads and does more
       than that, or puts something out that no guard can be put round.
     - `on_fit_start`, `teardown`, `setup` and the hooks round the backward pass where they only print, write or log;
       `on_save_checkpoint` that puts nothing into the checkpoint; a `prepare_data` that is empty or only prints.

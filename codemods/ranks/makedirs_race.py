@@ -49,7 +49,7 @@ class MakedirsRace(DdpCodemod):
     """A folder that every rank creates at once: all but the first fail with FileExistsError.
 
     ## What it does
-    Finds `os.makedirs(p)` and `Path.mkdir()` that every rank reaches without `exist_ok`, and adds `exist_ok=True`. Tells a new
+    Finds `os.makedirs(p)` and `Path.mkdir()` that every rank reaches without `exist_ok`, and adds `exist_ok=True`. Reports a new
     folder whose name each rank works out for itself: after its clock, or as the next that is free.
 
     ## Why it matters
@@ -89,15 +89,15 @@ class MakedirsRace(DdpCodemod):
     `os.makedirs` only as an unsafe fix. A call without such a test in a helper that other files call is unsafe too.
 
     ## Refuses
-    - A folder named after the time, told, also where Accelerate's `save_state` makes it: each process reads its own clock, and
-      those of Lightning's `ddp` start one after the other.
-    - A folder named after what is there (`len(os.listdir(root))`, `max(numbers) + 1`, `while os.path.exists(run): n += 1`), told,
-      with `exist_ok` too: the ranks do not come at once.
+    - A folder named after the time, reported, also where Accelerate's `save_state` makes it: each process reads its own clock,
+      and those of Lightning's `ddp` start one after the other.
+    - A folder named after what is there (`len(os.listdir(root))`, `max(numbers) + 1`, `while os.path.exists(run): n += 1`),
+      reported, with `exist_ok` too: the ranks do not come at once.
     - Where `exist_ok` is given, `False` too: that is a decision.
-    - Where FileExistsError is caught: handled already, or told if the handler raises or goes on to another name.
-    - Where the name is searched for (`while os.path.exists(run): n += 1`), told: sharing a folder would be worse.
-    - Where the code stops if the folder exists (`if os.path.exists(p): raise`), told: `exist_ok` would let it go on.
-    - Where the folder is deleted just before, told: a slower rank deletes what a faster one has written.
+    - Where FileExistsError is caught: handled already, or reported if the handler raises or goes on to another name.
+    - Where the name is searched for (`while os.path.exists(run): n += 1`), reported: sharing a folder would be worse.
+    - Where the code stops if the folder exists (`if os.path.exists(p): raise`), reported: `exist_ok` would let it go on.
+    - Where the folder is deleted just before, reported: a slower rank deletes what a faster one has written.
     - Where only some ranks come, or one after the other, by tests, decorators or callers; in `prepare_data`; in `_save` of a
       Trainer of transformers below 5.23, and in what only that calls.
     - In a helper's file without a word of processes: under a test of a `rank`, or where no file of
@@ -107,11 +107,11 @@ class MakedirsRace(DdpCodemod):
     - Where the folder is there before the ranks ask: made above the start of the processes, by the program's entry, or above
       Lightning's `fit`, which starts the others (not under torchrun or Slurm, nor on several nodes); by a `SummaryWriter(p)` or
       `makedirs(p, exist_ok=True)` above, so that the test for it is never true.
-    - Where every rank goes on to fetch a file into the folder: DDP307 tells that race.
+    - Where every rank goes on to fetch a file into the folder: DDP307 reports that race.
     - Where the path is the rank's own (rank, process id, temporary folder).
     - Where nothing in the file, or in a file that imports it, shows several processes; in a repository's own tests.
     - `mkdir` of an object that is not shown to be a `pathlib` path.
-    - `os.mkdir` imported under a bare name or with `dir_fd`, told.
+    - `os.mkdir` imported under a bare name or with `dir_fd`, reported.
 
     ## References
     Two-process runs of `os.makedirs` in `on_fit_start`; Python documentation of `os.makedirs` and `pathlib.Path.mkdir`.

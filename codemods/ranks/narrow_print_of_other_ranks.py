@@ -64,7 +64,7 @@ class NarrowPrintOfOtherRanks(DdpCodemod):
     - Says nothing where that `print` stands under a test of the rank, in a `try` or a handler, or is another function.
     - Says nothing where every rank makes the replacement: whoever runs it sees the error at once.
     - Says nothing of a replacement that takes `**kwargs`, or the very keyword.
-    - Tells a replacement whose parameters are more than `*args`.
+    - Reports a replacement whose parameters are more than `*args`.
     - A repository's own tests.
 
     ## References

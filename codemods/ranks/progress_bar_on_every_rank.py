@@ -136,7 +136,7 @@ class ProgressBarOnEveryRank(DdpCodemod):
             return None
         others = turned(spelled.test)
         edits = [SetKeyword(module.path, module.span(call), "disable", others), *spelled.edits]
-        evidence = [Evidence("static", "the bar is only gone through, or told of its progress", module.path, call.lineno)]
+        evidence = [Evidence("static", "the bar is only gone through, or given its progress", module.path, call.lineno)]
         message = "every rank draws this progress bar: the bars of the ranks write over each other"
         level, reason = spelled.level(), spelled.assumes
         return self.finding(module, call, message, level=level, edits=edits, evidence=evidence, reason=reason)

@@ -91,8 +91,8 @@ class RankFromLocalIndex(DdpCodemod):
     - Says nothing where the project itself sets `LOCAL_RANK` or `WORLD_SIZE`.
     - Says nothing of an own tensor in the list that a group of some of the processes has filled.
     - Says nothing of a rank that is worked out (`node_rank * gpus + local_rank`), or that only bears the name of a local one.
-    - Tells the number that `mp.spawn` gives: how the number of this node is called has to be decided.
-    - Tells `WORLD_SIZE` that is used for more than such a product, and places that no import of torch.distributed reaches.
+    - Reports the number that `mp.spawn` gives: how the number of this node is called has to be decided.
+    - Reports `WORLD_SIZE` that is used for more than such a product, and places that no import of torch.distributed reaches.
 
     ## References
     torchrun's documentation: `LOCAL_RANK`, `RANK`, `WORLD_SIZE`, `LOCAL_WORLD_SIZE`; `torch.multiprocessing.spawn`: the first

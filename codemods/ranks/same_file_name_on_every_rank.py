@@ -81,8 +81,8 @@ class SameFileNameOnEveryRank(DdpCodemod):
     - Says nothing where the path holds the rank, an item of the rank's own share, a clock or a temporary folder.
     - Says nothing of what is gathered or reduced first, of what is the same on every rank, and of lines that are added (`"a"`).
     - Says nothing of `torch.save` (DDP501), and under a test of the rank.
-    - Tells a name that the repository says elsewhere: whoever reads it has to read all of them.
-    - Tells a name that is not written out, and a place where the rank cannot be asked for.
+    - Reports a name that the repository says elsewhere: whoever reads it has to read all of them.
+    - Reports a name that is not written out, and a place where the rank cannot be asked for.
     - Hooks of Lightning and transformers (DDP201, DDP202); a repository's own tests.
 
     ## References

@@ -40,7 +40,7 @@ class TrackerOnEveryRank(DdpCodemod):
     Finds `wandb.log(...)` and its like that every rank reaches, where only rank 0 has a run, and puts them under a test for
     rank 0, with all of a function that reads files for the report alone; so with `self._wandb.log(...)` in the hooks of an heir
     of transformers' `WandbCallback`. Finds `wandb.init(...)` on every rank, and gives the other ranks a run that is switched
-    off (unsafe). Tells of a `SummaryWriter` that each rank makes and writes to.
+    off (unsafe). Reports a `SummaryWriter` that each rank makes and writes to.
 
     ## Why it matters
     A `wandb.log` on a rank without a run ends that rank with "You must call wandb.init() before wandb.log()", and the others
@@ -80,15 +80,15 @@ class TrackerOnEveryRank(DdpCodemod):
 
     ## Refuses
     - One run for each rank on purpose: `group=`, or anything that names the rank, in a `wandb.init` that is not rank 0's alone.
-    - `wandb.init` whose `mode` depends on something already, told where keywords come from `**options`.
+    - `wandb.init` whose `mode` depends on something already, reported where keywords come from `**options`.
     - `wandb.log` where each rank has its run, be it one that is switched off (`mode=None if main else "disabled"`, WANDB_MODE
       set by rank): it is `wandb.init` that has to change, if anything.
     - `wandb.log` where no `wandb.init` of the project is seen under a test of the rank: each rank may have its run.
     - `wandb.finish()`, which does nothing without a run.
     - Calls under `if wandb.run is not None`, a test of the rank, a decorator, or called only from such a place.
     - Calls through a logger of Lightning's (`self.logger.experiment.log`), which are rank 0's already.
-    - A collective among the arguments, told: hoist it into a name above the guard.
-    - A place where the rank is not known yet, told: move it below `init_process_group`.
+    - A collective among the arguments, reported: hoist it into a name above the guard.
+    - A place where the rank is not known yet, reported: move it below `init_process_group`.
     - A SummaryWriter whose folder names the rank, or that only rank 0 writes to.
     - Files without a sign of several processes, a repository's own tests.
 

@@ -87,11 +87,11 @@ class UnguardedFileIo(DdpCodemod):
 
     ## What it does
     Finds neighbouring statements that write, rename, delete or plot, in hooks and in functions that know the rank, and puts
-    the smallest block of them under a test for rank 0. Where no such test is at hand, it tells what every rank writes anew,
+    the smallest block of them under a test for rank 0. Where no such test is at hand, it reports what every rank writes anew,
     moves or takes away under one name: above the start of the process group, in helpers whose callers show the processes, on the
     module level of a script that `mp.spawn` imports again in each process, and a log that each
-    rank opens anew (`FileHandler(path, "w")`). It tells a folder that every rank takes away (`rm -rf`, too) and that is made
-    again behind it without a wait. What a Lightning script moves away above `fit` is told as what its later
+    rank opens anew (`FileHandler(path, "w")`). It reports a folder that every rank takes away (`rm -rf`, too) and that is made
+    again behind it without a wait. What a Lightning script moves away above `fit` is reported as what its later
     processes no longer find. It names the way by which every rank comes there.
 
     ## Why it matters
@@ -141,17 +141,17 @@ class UnguardedFileIo(DdpCodemod):
       So are paths made of what a `DistributedSampler` draws, or of an item of a loader that has one.
     - Paths with the GPU's number in them, and what is only called under a test of it (`if self.device == 0:`): silent.
     - What is only taken away for each batch or item, and the trials of Ray Tune, which have no ranks: silent.
-    - A scratch file that a function writes, reads back and removes: told, for each process needs one of its own.
+    - A scratch file that a function writes, reads back and removes: reported, for each process needs one of its own.
     - Files of a loop that goes on to the next item where the file is there: the ranks share the items out by that. Silent.
     - Files that are taken away where one that is gone already is put up with (`suppress`, `except`, `missing_ok=True`, `rm -rf`),
       unless it is a folder that is made again behind it.
-    - A file that other ranks read, list or test: told, for the guard and a barrier must come together.
+    - A file that other ranks read, list or test: reported, for the guard and a barrier must come together.
     - What only this rank has seen (batches, lists that a step fills), and what is written for each item of a loop without
-      being shown to be the same everywhere: told, gather first.
-    - Writing to a file that is opened outside of what would go under the test, told: each rank's opening empties it.
+      being shown to be the same everywhere: reported, gather first.
+    - Writing to a file that is opened outside of what would go under the test, reported: each rank's opening empties it.
     - Statements that create a folder stay outside the test.
-    - Constructors, told: the rank is not known there for sure.
-    - Statements that bind a name used later, or that stand between calls every rank needs: told in hooks.
+    - Constructors, reported: the rank is not known there for sure.
+    - Statements that bind a name used later, or that stand between calls every rank needs: reported in hooks.
     - Hooks that only write (DDP201 takes them as a whole), folders (DDP204), `torch.save` (DDP501).
     - Statements that are guarded already, by a test, a decorator, or every caller; a repository's own tests.
     - Functions of a repository of scripts that nothing in it calls, hands on or names; those that are only handed on.
@@ -162,7 +162,7 @@ class UnguardedFileIo(DdpCodemod):
       object's method of that name, functions under a decorator of the project that asks for the rank, paths that no call gives.
     - Lines that each rank adds to one file about the device that it has; buffers in memory; paths made of the rank by a function.
     - What only scripts call that show nothing of several processes.
-    - A test that asks the group where it starts further down, told: it is true on every rank there.
+    - A test that asks the group where it starts further down, reported: it is true on every rank there.
     - Functions without a sure test for rank 0; scripts whose Trainer has one device on one node.
 
     ## References

@@ -68,17 +68,17 @@ class UnguardedHook(DdpCodemod):
     - Hooks that every rank needs (`setup`, `training_step`, `configure_optimizers` …).
     - A collective in the body, hidden ones included: `trainer.log_dir`, `metric.compute()`, `self.log`. The metrics of the
       trainer may be read in `on_validation_epoch_end` and the like, unless a callback logs in the same hook; elsewhere the
-      read must stay on every rank. Told where another such hook holds a collective and the validation steps log what the
+      read must stay on every rank. Reported where another such hook holds a collective and the validation steps log what the
       sanity check leaves to be reduced.
     - Random numbers, a run of the model, a raised error, a returned value.
     - State that something else reads: attributes of the trainer, the module or `control`, attributes read elsewhere.
     - Unknown calls that stand apart from the output, and those in which the ranks may meet: of a function or a method of the
       class that no source is seen of, of the trainer, a model, Lightning or torch.
     - Output that names the rank, the host or the process.
-    - Files of what only this rank has seen (`outputs`, lists filled in a step), told: gather first.
+    - Files of what only this rank has seen (`outputs`, lists filled in a step), reported: gather first.
     - Hooks that only create folders: other ranks may write into them (DDP204).
     - Hooks that are decorated, guarded, or leave by a rank test already.
-    - Files in which no import shows the flavour of Lightning to import from, told.
+    - Files in which no import shows the flavour of Lightning to import from, reported.
     - Hooks of a class that no program of the project makes; a repository's own tests.
 
     ## References

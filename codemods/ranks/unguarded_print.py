@@ -126,8 +126,8 @@ class UnguardedPrint(DdpCodemod):
     - Lines beside a file that every rank writes: one test belongs round both, and a guarded line alone would hide it.
     - Lines of a function or a script in which no test is known at most of the prints: the rest would go on being repeated.
     - Lines about a batch that is short in `predict_step`: Lightning does not pad what the ranks predict.
-    - A parameter called `rank` that every caller hands a number, as a low-rank adapter's: it tells no processes apart.
-    - Prints whose argument calls something unknown or a collective: told in hooks, for the call must stay on every rank.
+    - A parameter called `rank` that every caller hands a number, as a low-rank adapter's: it separates no processes.
+    - Prints whose argument calls something unknown or a collective: reported in hooks, for the call must stay on every rank.
     - Prints that are guarded already, by a test, a decorator, or every caller, and programs that put a `print` of their own in
       the place of Python's (`builtins.print = …`) or bind the name in the scope (`print = accelerator.print`).
     - Lines of a logger in a program that sets a level by the rank, or under a test of it.

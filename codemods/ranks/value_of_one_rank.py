@@ -25,7 +25,7 @@ class ValueOfOneRank(DdpCodemod):
     """A name or attribute that only rank 0 has, used on every rank.
 
     ## What it does
-    Tells of an attribute that a class sets under a test of the rank and nowhere else, and of a name of that kind, of a function
+    Reports an attribute that a class sets under a test of the rank and nowhere else, and of a name of that kind, of a function
     or of the file itself, a name that is imported there among them, where every rank comes to a place that uses it. A call of
     it goes under the same test (unsafe), and so does what is made of it and read by rank 0 alone.
 
@@ -70,7 +70,7 @@ class ValueOfOneRank(DdpCodemod):
     - A name that has a value on the other ranks too, None included; one that a star import or another import may bring.
     - Uses that stand under a test of the rank, of the name itself, or in a `try`; functions only rank 0 calls.
     - Attributes that a base class, another file or `setattr` may set; names that a `del`, a `global` or a loop binds as well.
-    - Uses whose value goes on to something that another rank may read, or in whose making the ranks meet, told: the use may
+    - Uses whose value goes on to something that another rank may read, or in whose making the ranks meet, reported: the use may
       belong under the test, or the value on every rank.
     - Names whose test is the same as the one they are used under, whatever else it asks.
     - Of names of each node's first process, uses under a test for that process.

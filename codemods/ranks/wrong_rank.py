@@ -98,9 +98,9 @@ class WrongRank(DdpCodemod):
     - Files whose path, or what made it, speaks of a cache, a download, a node or a temporary folder, or holds the rank; files
       that every rank of the function reads; folders alone; lines that are printed or logged.
     - Files whose path holds the clock of each process on every way, and functions whose paths hold the local rank.
-    - A block that sets what is read under the same test elsewhere: told, for all of these tests belong together.
+    - A block that sets what is read under the same test elsewhere: reported, for all of these tests belong together.
     - What stands behind a value that a function gives to rank 0 alone, and a function whose calls stand under a test of the local
-      rank: that one is told.
+      rank: that one is reported.
     - Files where no global rank is at hand, and the file does not use torch.distributed.
     - Devices and files of a project that joins its processes at its own machine, starts them there itself by the launcher, or
       numbers all of them by their place on it (`init_process_group(rank=local_rank)` beside no size of all machines).
@@ -108,7 +108,8 @@ class WrongRank(DdpCodemod):
       commands, of one that has no global rank at hand beside the local one (Accelerate, Lightning and transformers have both).
     - Places that no program of the project comes to.
     - The global rank that goes on under the name `local_rank` (`args.local_rank = local_rank`), where something else than a
-      device reads that name: told, for the name has to be bound to the local rank, and the other place asks for the global one.
+      device reads that name: reported, for the name has to be bound to the local rank, and the other place asks for the global
+      one.
     - A test of TrainingArguments that asks for more than the rank, `transformers` below 5 or not pinned.
     - A project that makes its process group itself; files without Lightning's Trainer.
     - A repository's own tests.

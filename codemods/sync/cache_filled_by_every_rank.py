@@ -30,10 +30,10 @@ class CacheFilledByEveryRank(DdpCodemod):
     constructors, too, where every rank comes, that ask whether a file or folder is there, write or unpack it in place where it is
     not, and read it; so where rank 0 alone writes it in place while the others still ask. The test may stand in a function of the
     project that answers for the path, and the reader may be the caller, or a loader that is given the path. A file that one call
-    writes gets another name until it is whole; the rest is told. A wait of the function counts where it stands between the making
-    and the reading, or above the test behind something that some ranks do alone: a training waits at many other places. Tells
-    what every rank fetches into one folder on the first run: `torch.hub.load`, the weights of OpenAI's `clip.load`, data sets of
-    torchvision and torchaudio with `download=True`, be the class in a variable or chosen by its name, and data sets of
+    writes gets another name until it is whole; the rest is reported. A wait of the function counts where it stands between the
+    making and the reading, or above the test behind something that some ranks do alone: a training waits at many other places.
+    Reports what every rank fetches into one folder on the first run: `torch.hub.load`, the weights of OpenAI's `clip.load`, data
+    sets of torchvision and torchaudio with `download=True`, be the class in a variable or chosen by its name, and data sets of
     torch_geometric with a `process` or `download` of their own. A class that a Lightning data
     module names is made on every rank; so is one that goes
     out of a factory or a registry which a script of several processes imports, or that a setting names for such a

@@ -38,10 +38,10 @@ class CollectiveUnderRankGuard(DdpCodemod):
     rank holds a part (FSDP's full `state_dict()`, `FSDP.optim_state_dict`, `summon_full_params`, `consolidate_state_dict`,
     `save_checkpoint` of what `deepspeed.initialize` gives), also where a project function reaches one, through any number of
     calls and files. Lays the way of rank 0 through a function beside that of the other ranks, through loops,
-    `try`, `match`, contexts and conditional expressions, and tells the collective that has no partner, with both ways. Takes the
-    guard off where nothing else stands under it, moves collectives at the head or the end of the guarded block out of it, and
+    `try`, `match`, contexts and conditional expressions, and reports the collective that has no partner, with both ways. Takes
+    the guard off where nothing else stands under it, moves collectives at the head or the end of the guarded block out of it, and
     moves reads of Trainer properties above it. A model that rank 0 runs alone without gradients is run without its DDP wrapper.
-    Tells the forward of a wrapper on some ranks where the model has buffers, or is not seen: a field that an heir fills, a
+    Reports the forward of a wrapper on some ranks where the model has buffers, or is not seen: a field that an heir fills, a
     dictionary of prepared models, a backend's method that wraps, `torch.compile`, also through calls and other files, and down
     to the method of an heir, or the helper, in which rank 0 runs it.
 
@@ -96,28 +96,28 @@ class CollectiveUnderRankGuard(DdpCodemod):
     - Says nothing of a sharded or a local `state_dict()` of FSDP, nor of one outside of `FSDP.state_dict_type(...)`.
     - Says nothing of `torch.save`, `state_dict()`, `save_pretrained`, `accelerator.save`: no collectives under plain DDP.
     - Says nothing of `trainer.save_checkpoint` where every allowed Lightning is older than 2.1.0.
-    - Says nothing of the forward of a wrapper round a model that is seen to have no buffers, that was told not to send
+    - Says nothing of the forward of a wrapper round a model that is seen to have no buffers, that was asked not to send
       them, or that is apex's: it sends none.
     - Says nothing of metrics that are read under a guard behind the evaluation, where no collective follows.
     - Says nothing of metrics that are read below `trainer.fit(...)`, also by a function that is only called there.
-    - Tells a project function that reaches a collective: the rest of the function would run on every rank too.
-    - Tells `accelerator.save_state` where Accelerate may be older than 0.23 and the project has it name its checkpoints: a call
+    - Reports a project function that reaches a collective: the rest of the function would run on every rank too.
+    - Reports `accelerator.save_state` where Accelerate may be older than 0.23 and the project has it name its checkpoints: a call
       on every rank removes checkpoints twice, or raises.
     - Says nothing of `accelerator.save_state` on rank 0 alone where only the random state of the others is lost: Accelerate is
       older than 0.23, or all processes of DeepSpeed and FSDP have a call of their own.
-    - Tells `trainer.fit`, `test`, `evaluate` and the like: whether all ranks should run them is a decision.
-    - Tells a collective in the middle of the guarded block, and one that needs a name or an attribute made inside.
-    - Tells a read of a Trainer property in a function that is no hook, and whatever stands in `prepare_data`.
-    - Tells a guarded block that can be left before its last collective, or that ends in a comment.
-    - Tells a result, or a tensor reduced in place, that is used outside the guard, and names that other ranks may not have.
-    - Tells whatever stands in an exception handler, or under a test that is not shown to come out the same on every rank.
-    - Tells a test with more operands that cannot be taken apart, an `else` that does something, an `elif`, two guards, a
+    - Reports `trainer.fit`, `test`, `evaluate` and the like: whether all ranks should run them is a decision.
+    - Reports a collective in the middle of the guarded block, and one that needs a name or an attribute made inside.
+    - Reports a read of a Trainer property in a function that is no hook, and whatever stands in `prepare_data`.
+    - Reports a guarded block that can be left before its last collective, or that ends in a comment.
+    - Reports a result, or a tensor reduced in place, that is used outside the guard, and names that other ranks may not have.
+    - Reports whatever stands in an exception handler, or under a test that is not shown to come out the same on every rank.
+    - Reports a test with more operands that cannot be taken apart, an `else` that does something, an `elif`, two guards, a
       conditional expression.
-    - Tells a decorated function, and a function that is called under a guard itself.
-    - Tells a collective in a loop over, or under a test of, what only rank 0 set; it is silent where that is broadcast first.
-    - Tells a collective for each item of a rank's own share, one in a block that the ranks enter one after the other, and two
+    - Reports a decorated function, and a function that is called under a guard itself.
+    - Reports a collective in a loop over, or under a test of, what only rank 0 set; it is silent where that is broadcast first.
+    - Reports a collective for each item of a rank's own share, one in a block that the ranks enter one after the other, and two
       that are taken for each other.
-    - Tells a model that rank 0 runs through the DDP wrapper before it unwraps it, and one that is wrapped on a condition, whose
+    - Reports a model that rank 0 runs through the DDP wrapper before it unwraps it, and one that is wrapped on a condition, whose
       gradients may be wanted, or that a function uses in other ways than running it.
     - Offers `rank_zero_only=True` only as unsafe for an epoch-level log on one rank where Lightning 1.7 is not shown; older ones
       reduce it all the same.

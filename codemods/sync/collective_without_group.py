@@ -38,7 +38,7 @@ class CollectiveWithoutGroup(DdpCodemod):
     ## What it does
     Finds calls of `torch.distributed` (barriers, reductions, `destroy_process_group`) that stand under no test for several
     processes, in a function that starts the process group under a condition, or that asks for its rank by a helper which
-    works without one. Tells `dist.get_rank()` of torch itself behind such a start, and in what is called there. Finds
+    works without one. Reports `dist.get_rank()` of torch itself behind such a start, and in what is called there. Finds
     barriers below a function of the project that starts the group on some of its ways only (`init_distributed_mode(args)`),
     also in what is called there. Finds the group destroyed where there is none: a second time, by the process that has
     spawned the ranks, and in a helper whose caller starts the group under a condition. Puts the call under
@@ -86,10 +86,10 @@ class CollectiveWithoutGroup(DdpCodemod):
     - Says nothing below such a function where the program cannot run without a group anyway: it wraps its model, or asks the
       group for its rank, under no test above.
     - Says nothing of collectives of a part of the ranks, and of a start under `place != -1` in what `mp.spawn` alone calls.
-    - Tells a call above which the same way may come to another one without a test, in a function that it calls.
+    - Reports a call above which the same way may come to another one without a test, in a function that it calls.
     - Says nothing of a function that is written to work without a group and asks torch itself for the rank or the size above.
-    - Tells a call whose result is used on the spot, and a statement that shares its line.
-    - Tells what fills a list or a tensor (`all_gather`): under a test it would stay unfilled, and be read.
+    - Reports a call whose result is used on the spot, and a statement that shares its line.
+    - Reports what fills a list or a tensor (`all_gather`): under a test it would stay unfilled, and be read.
 
     ## References
     torch 2.13: `ValueError: Default process group has not been initialized, please make sure to call init_process_group.`, and of

@@ -39,7 +39,7 @@ class EarlyReturnBeforeCollective(DdpCodemod):
     ## What it does
     Finds `if not rank 0: return` (and `continue`, `break`) above a collective of the same function or loop, also where the
     collective is hidden in Lightning or in a project function, and exits that only rank 0 can take. Takes the exit away and puts
-    the work under it into an `if`, so that every rank comes to the collective. Tells a `return` that rank 0 alone can take by
+    the work under it into an `if`, so that every rank comes to the collective. Reports a `return` that rank 0 alone can take by
     what it has found (a run of that name is there already), above the constructor of the wrapper or another meeting that the
     other ranks are sure to come to.
 
@@ -89,15 +89,15 @@ class EarlyReturnBeforeCollective(DdpCodemod):
     - Says nothing where the ranks that leave make a call that may be the other half, or where `finally` holds the collective.
     - Says nothing of metrics that are read below `trainer.fit(...)`, or below the work of a process that a launcher starts, also
       by a function that is only called there.
-    - Tells an exit that gives a value which is not what the function ends with, or which rank 0 makes.
-    - Tells a function that can be left once more before the collective, and a collective between other work.
-    - Tells a collective that needs what rank 0 has made, and a block that holds another collective.
-    - Tells an exit that sets what the test or the work reads.
+    - Reports an exit that gives a value which is not what the function ends with, or which rank 0 makes.
+    - Reports a function that can be left once more before the collective, and a collective between other work.
+    - Reports a collective that needs what rank 0 has made, and a block that holds another collective.
+    - Reports an exit that sets what the test or the work reads.
     - Says nothing of a conditional return of rank 0 where the others make calls in the other arm, in a loop or a `try`, where the
       same test stands below for all ranks, and where no meeting below is sure.
     - Leaves a `break` that rank 0 alone takes, by more than its rank, to DDP305.
-    - Tells a `break`, and an exit inside other blocks: what the other ranks do then has to be decided.
-    - Tells an exit in a guarded block behind which more than barriers follow, or that is not the only one.
+    - Reports a `break`, and an exit inside other blocks: what the other ranks do then has to be decided.
+    - Reports an exit in a guarded block behind which more than barriers follow, or that is not the only one.
 
     ## References
     Runs on two gloo processes with Lightning 2.6.6 and torch 2.13.

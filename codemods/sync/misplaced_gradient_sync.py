@@ -67,7 +67,8 @@ class MisplacedGradientSync(DdpCodemod):
     - Says nothing where a forward of the wrapper stands behind the switch, or a backward in front of it, in the same round.
     - Says nothing of a condition whose names change between the switch and the step.
     - Says nothing of conditions that do not count (`%`), and of those that are written in another way than the step's.
-    - Tells a switch that cannot be moved as a line: under a test with other lines or comments, or of what is worked out between.
+    - Reports a switch that cannot be moved as a line: under a test with other lines or comments, or of what is worked out
+      between.
     - A repository's own tests.
 
     ## References

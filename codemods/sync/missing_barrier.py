@@ -87,13 +87,13 @@ class MissingBarrier(DdpCodemod):
     - Takes `args.debug or rank == 0` for a guard of rank 0, as the setting beside it is decided for all ranks alike, and says
       nothing where a parameter of the function or a call stands there (`everywhere or rank == 0`, `not exists(path) or …`).
     - Says nothing of what a hook writes and another hook reads: what Lightning does in between is not in the project.
-    - Tells a guard that not every rank is shown to come to, or not as often, at the calls of its function too: in a branch that
+    - Reports a guard that not every rank is shown to come to, or not as often, at the calls of its function too: in a branch that
       may differ, behind such an exit, in a `try` that a rank may leave, in a loop whose rounds may differ, in the workers of a
       loader. A barrier there could hang.
-    - Tells a place before `trainer.fit()` in a script, or above the start of the process group, at the calls of its function too:
-      the barrier would be silently nothing there.
-    - Tells a path that the other branch of the guard uses: each branch needs its own barrier.
-    - Tells a place where no spelling of a barrier is known, and a guard that shares its line.
+    - Reports a place before `trainer.fit()` in a script, or above the start of the process group, at the calls of its function
+      too: the barrier would be silently nothing there.
+    - Reports a path that the other branch of the guard uses: each branch needs its own barrier.
+    - Reports a place where no spelling of a barrier is known, and a guard that shares its line.
 
     ## References
     Lightning 2.6.6 and Accelerate 1.15 on two processes: write and read with and without a barrier.

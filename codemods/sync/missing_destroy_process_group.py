@@ -81,8 +81,8 @@ class MissingDestroyProcessGroup(DdpCodemod):
     - Says nothing of a group whose backend is written down and is not NCCL (`"gloo"`, `"mpi"`).
     - Says nothing where no script is seen to run it: a library leaves the group to whoever started it.
     - Says nothing in files that use Lightning, Accelerate, DeepSpeed or Ray, which own the group.
-    - Tells an entry whose end is not reached, or computes what it returns: the place has to be chosen.
-    - Tells a script that does not import torch.
+    - Reports an entry whose end is not reached, or computes what it returns: the place has to be chosen.
+    - Reports a script that does not import torch.
 
     ## References
     The warnings of ProcessGroupNCCL since torch 2.4; with gloo, torch 2.13 is silent.

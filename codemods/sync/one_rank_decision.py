@@ -43,10 +43,10 @@ class OneRankDecision(DdpCodemod):
     ## What it does
     Finds `trainer.should_stop = True` under a rank test, or decided by the rank's own clock, disk or batch, and reduces it over
     the ranks behind it. In a training loop of raw torch, finds an exit for a loss that is not a number, and lets all ranks take
-    it when one does; so for a `training_step` that returns None. Tells `control.should_training_stop` under a rank test, such a
+    it when one does; so for a `training_step` that returns None. Reports `control.should_training_stop` under a rank test, such a
     None through helpers, an exception that a `backward` hook swallows, what rank 0 alone sets where it decides over all ranks, a
-    loop that is left by rank 0, or by the answer of an object that rank 0 alone tells anything, and a collective in a `finally`,
-    which an exception on one rank leads to. Tells a rank that leaves out a batch, an output of its model or a score that is
+    loop that is left by rank 0, or by the answer of an object that rank 0 alone gives anything, and a collective in a `finally`,
+    which an exception on one rank leads to. Reports a rank that leaves out a batch, an output of its model or a score that is
     missing, and one that ends by `exit()` in an exception handler, also in the `forward` of a model, and a way that is drawn
     from random numbers whose seed takes the rank. Finds `sys.exit(1)` and `raise` for a loss that is not a number, where the
     repository starts the program so that the other ranks run on: by srun without `--kill-on-bad-exit`, by submitit, by
@@ -111,14 +111,14 @@ class OneRankDecision(DdpCodemod):
     - Says nothing of exceptions that a server (Flask, FastAPI, Streamlit, Gradio) catches: one process runs it.
     - Says nothing of a draw where one of the seeds of its library does not take the rank, or none is seen.
     - Says nothing of a number of a dict to which a time of the process was added: which of them decides is not shown.
-    - Tells a decorated hook, and one with an early exit by rank: the reduction has to stand where every rank comes.
-    - Tells Lightning older than 1.6, which has no `trainer.strategy`.
-    - Tells `control.should_training_stop`: what the callback is given is the same on every rank, so the rank test can go.
-    - Tells a `training_step` that returns None (Lightning 2.3 refuses it with several processes, older ones hang) where a rank
+    - Reports a decorated hook, and one with an early exit by rank: the reduction has to stand where every rank comes.
+    - Reports Lightning older than 1.6, which has no `trainer.strategy`.
+    - Reports `control.should_training_stop`: what the callback is given is the same on every rank, so the rank test can go.
+    - Reports a `training_step` that returns None (Lightning 2.3 refuses it with several processes, older ones hang) where a rank
       may leave it in another way, in a loop or a handler, and in a project with sharded parameters or steps made by hand.
-    - Tells a loop that rank 0 leaves: its decision has to be broadcast.
-    - Tells a collective in a `finally`: its place is behind the `try`.
-    - Tells a test whose value is no tensor of a known name, a `return`, and a test with an `else`.
+    - Reports a loop that rank 0 leaves: its decision has to be broadcast.
+    - Reports a collective in a `finally`: its place is behind the `try`.
+    - Reports a test whose value is no tensor of a known name, a `return`, and a test with an `else`.
 
     ## References
     Lightning 2.6.6 on two processes (`should_stop` is not reduced by the Trainer); its error "Skipping the `training_step` by

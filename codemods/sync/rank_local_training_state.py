@@ -46,7 +46,7 @@ class RankLocalTrainingState(DdpCodemod):
     Finds the state of an optimizer, a scheduler or a gradient scaler that is restored under a test for rank 0, the epoch or step
     that training goes on from, `accelerator.load_state`, and weights that are loaded behind the DDP wrap. Where rank 0 does
     nothing else there than to read, to restore and to say so, the rank test goes, a load is given a `map_location`, and what is
-    printed stays on rank 0. Tells of a learning rate or a schedule that rank 0 alone moves on, of a new buffer that it registers
+    printed stays on rank 0. Reports a learning rate or a schedule that rank 0 alone moves on, of a new buffer that it registers
     behind the wrap, of an average of the weights (EMA) that it copies into the model in training and leaves there, and of a
     restore from each rank's own file whose error is swallowed.
 
@@ -95,8 +95,8 @@ class RankLocalTrainingState(DdpCodemod):
     - Says nothing of what averages of the weights (EMA) restore, of loggers, meters, and of an optimizer that rank 0 alone has
       or steps.
     - Says nothing where the other arm of the test does the like.
-    - Tells a block in which rank 0 does something else, too, a test with an `else`, and a test that stands in a caller.
-    - Tells a buffer, a learning rate and a schedule: these have to be the same on every rank in the first place.
+    - Reports a block in which rank 0 does something else, too, a test with an `else`, and a test that stands in a caller.
+    - Reports a buffer, a learning rate and a schedule: these have to be the same on every rank in the first place.
     - A repository's own tests.
 
     ## References

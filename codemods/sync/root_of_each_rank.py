@@ -63,8 +63,8 @@ class RootOfEachRank(DdpCodemod):
     ## Refuses
     - Says nothing of a call in a group (`group=`), and of one that a test or a loop lets some ranks make.
     - Says nothing of a number that is not shown to be the rank of the process: a parameter called `rank` may be any root.
-    - Tells a broadcast and the like: which rank has the value is the author's to say.
-    - Tells a state that more than rank 0 asks for: the others get a RuntimeError.
+    - Reports a broadcast and the like: which rank has the value is the author's to say.
+    - Reports a state that more than rank 0 asks for: the others get a RuntimeError.
     - A repository's own tests.
 
     ## References

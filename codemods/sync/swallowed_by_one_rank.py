@@ -69,11 +69,11 @@ class SwallowedByOneRank(DdpCodemod):
     - Says nothing in a repository's own tests, and in files that no several processes are seen to run.
     - Says nothing of a handler that raises, exits with a status, calls what may end the run (`cleanup()`, `abort()`,
       `destroy_process_group()`), returns a value, or keeps something that is read later.
-    - Tells a handler whose `try` has something behind it that waits for nobody, such as an upload of the log.
+    - Reports a handler whose `try` has something behind it that waits for nobody, such as an upload of the log.
     - Says nothing of handlers for one kind of error (`KeyboardInterrupt`, `OSError`, `RuntimeError`).
     - Says nothing inside a loop: there one round is given up, which is another mistake (DDP305).
     - Says nothing of a `try` without training in it: one reduction, an import, a file.
-    - Tells a handler that ends with `return`, `pass` or `sys.exit(0)`, and `contextlib.suppress`.
+    - Reports a handler that ends with `return`, `pass` or `sys.exit(0)`, and `contextlib.suppress`.
 
     ## References
     torchrun's documentation: it ends all workers when one fails, and sees that by the exit status; loguru 0.7: `catch` and its

@@ -28,7 +28,7 @@ class AccelerateConfig(DdpCodemod):
     ## What it does
     Reads the YAML and JSON files that `accelerate launch --config_file` takes. Quotes `mixed_precision: no`, which YAML reads as
     false; takes out keys that Accelerate no longer knows and arguments of DDP, which it never knew; moves DeepSpeed's and FSDP's
-    keys into their part of the file; writes a `distributed_type` in capitals. Tells a file that asks for several processes and
+    keys into their part of the file; writes a `distributed_type` in capitals. Reports a file that asks for several processes and
     gets one, or does not say how many, and keys that are misspelt.
 
     ## Why it matters

@@ -78,7 +78,7 @@ class AccumulationScaledTwice(DdpCodemod):
     - Says nothing where the settings and commands of the project give the number, and all of them 1.
     - Says nothing of `loss.backward()` and of Fabric's `backward`, which divide nothing.
     - Says nothing under a test of what kind of run it is (`distributed_type`), where one kind may divide and the other not.
-    - Tells a division that is one part of a longer expression.
+    - Reports a division that is one part of a longer expression.
     - A repository's own tests.
 
     ## References

@@ -76,7 +76,8 @@ class AccumulationWiped(DdpCodemod):
     - Says nothing of `zero_grad` in front of the `with`: there Accelerate still speaks of the batch before, and does it rightly.
     - Says nothing where the Accelerator is given one step, or none.
     - Says nothing of `zero_grad` behind the step, under a test, or of an optimizer that does not step there.
-    - Tells a `zero_grad` or a step that shares its line, and a loop with `no_sync` in which a step has no `zero_grad` behind it.
+    - Reports a `zero_grad` or a step that shares its line, and a loop with `no_sync` in which a step has no `zero_grad` behind
+      it.
     - Says nothing of a loop over `range(n)` in which no loss is divided by `n`: its rounds may be steps of their own.
     - A repository's own tests.
 

@@ -27,7 +27,7 @@ class BatchSizeOfEachRank(DdpCodemod):
 
     ## What it does
     Finds `auto_find_batch_size=True` among the training arguments of transformers where the repository starts the script on
-    several processes, or other arguments beside it say so, and takes it out (unsafe). Tells a training under Accelerate's
+    several processes, or other arguments beside it say so, and takes it out (unsafe). Reports a training under Accelerate's
     `find_executable_batch_size` in such a script.
 
     ## Why it matters
@@ -75,7 +75,7 @@ class BatchSizeOfEachRank(DdpCodemod):
     - Says nothing of `torchrun` and `accelerate launch` without a number of processes, or with one.
     - Says nothing of a value that is False, or that an option decides.
     - Says nothing of a repository's own tests, and of a function under `find_executable_batch_size` without a training in it.
-    - Tells a dict of arguments that is used for something else as well, and every use of `find_executable_batch_size`.
+    - Reports a dict of arguments that is used for something else as well, and every use of `find_executable_batch_size`.
 
     ## References
     Accelerate 1.15, `find_executable_batch_size`: the function is called again in the process that caught the error, and asks no

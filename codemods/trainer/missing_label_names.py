@@ -82,7 +82,7 @@ class MissingLabelNames(DdpCodemod):
     as it is; the evaluation gets its numbers.
 
     ## Refuses
-    - Tells a model that has more than one such input, or none that is shown, and a Trainer with a `compute_loss` of its own.
+    - Reports a model that has more than one such input, or none that is shown, and a Trainer with a `compute_loss` of its own.
     - Says nothing where the Trainer does not evaluate, or has a `prediction_step`, `evaluate` or `evaluation_loop` of its own.
     - Says nothing where the model's class or the training arguments are not seen to be made beside the Trainer, and of several
       labels where the keys of the data set are not all literal, or a collator makes the batches.

@@ -92,10 +92,10 @@ class RemovedTrainingArgument(DdpCodemod):
     the training arguments are made of.
 
     ## Refuses
-    - no file pins transformers, or the pin allows versions on both sides: told once for all places under the same pin
+    - no file pins transformers, or the pin allows versions on both sides: reported once for all places under the same pin
     - every version that the pin allows takes the old name, deprecated as it may be: nothing is said
     - the new name is given as well
-    - what is gone did something with this value (`logging_dir="runs"`): what takes its place is told
+    - what is gone did something with this value (`logging_dir="runs"`): what takes its place is reported
     - `warmup_ratio` of 1 or more, or not a literal: `warmup_steps` takes it for a number of steps
     - the dictionary behind `**` is used for something else as well
     - a script or a class defines the parameter itself: nothing is said

@@ -24,7 +24,7 @@ class AccumulationWithoutNoSync(DdpCodemod):
     ## What it does
     Finds a loop, or a function that is called for each batch, with a call of a DDP wrapper and `backward()`, that steps the
     optimizer under `if (i + 1) % n == 0:`.
-    Tells the wrapper before the forward whether this batch is followed by a step: only then the gradients are averaged.
+    Says to the wrapper before the forward whether this batch is followed by a step: only then the gradients are averaged.
 
     ## Why it matters
     DDP sends all gradients over the network in each backward pass. With eight micro-batches a step, seven of eight all-reduces
@@ -68,8 +68,8 @@ class AccumulationWithoutNoSync(DdpCodemod):
     ## Refuses
     - Says nothing where the file has `no_sync`, or leaves its training to Accelerate, Lightning or DeepSpeed.
     - Says nothing of a loop with two wrappers, with several backward passes, or that drops the gradients in each round.
-    - Tells where another step takes the rest behind the loop, where each batch clips or reads gradients, with `static_graph`, of
-      a compiled wrapper, and where what the test asks for changes between the forward and the step.
+    - Reports where another step takes the rest behind the loop, where each batch clips or reads gradients, with `static_graph`,
+      of a compiled wrapper, and where what the test asks for changes between the forward and the step.
     - A repository's own tests.
 
     ## References

@@ -76,7 +76,7 @@ class JobFileTuning(DdpCodemod):
     ## Safety
     As for [DDP901](training-arguments-tuning.md): never unless asked for; safe for the log, unsafe for batch,
     accumulation and workers. The effective batch is shown before and after, with the number of processes that the launcher is
-    told. Unsafe, too, where it is assumed which mapping of a file the training arguments are made of.
+    reported. Unsafe, too, where it is assumed which mapping of a file the training arguments are made of.
 
     ## Refuses
     - all that DDP901 refuses, for the script that the command starts

@@ -67,7 +67,7 @@ class TrainingArgumentsTuning(DdpCodemod):
     Never made unless asked for: `--select tuning`, or `ddpfix tune`. Safe: logging less often, where nobody reads the log by
     steps. Unsafe: batch and accumulation, because nobody has seen the larger batch fit into memory; workers, because the machine
     that trains may be another one. A value that is the default is not written. The effective batch is kept, so the learning rate
-    stays; where it cannot be kept, that is told.
+    stays; where it cannot be kept, that is reported.
 
     ## Refuses
     - the loss is contrastive, the model has BatchNorm, or the Trainer has a `compute_loss` that takes the mean of the

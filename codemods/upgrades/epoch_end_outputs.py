@@ -20,7 +20,7 @@ class EpochEndOutputs(DdpCodemod):
     """A hook that is handed the outputs of all steps of an epoch, which Lightning 2 refuses.
 
     ## What it does
-    Tells `training_epoch_end`, `validation_epoch_end` and `test_epoch_end` of a LightningModule. One that does not read its
+    Reports `training_epoch_end`, `validation_epoch_end` and `test_epoch_end` of a LightningModule. One that does not read its
     outputs gets its new name. For the plain shape of the other two, the step keeps what it returns in a list of the module, and
     the hook takes it from there.
 
@@ -78,7 +78,7 @@ class EpochEndOutputs(DdpCodemod):
     ## Refuses
     - an upper bound or an exact pin below 2.0: nothing is said, unless `target-lightning` is set
     - a class under a test of a version: nothing is said
-    - outputs of `training_epoch_end`: what is kept there has to be detached, and this is told
+    - outputs of `training_epoch_end`: what is kept there has to be detached, and this is reported
     - a step that takes `dataloader_idx`, has several returns or a `_step_end` behind it
     - the new hook is there as well, or a base class or an heir has the old one
     - other code calls the hook or the step

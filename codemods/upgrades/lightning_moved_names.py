@@ -26,7 +26,7 @@ class LightningMovedNames(DdpCodemod):
     Writes imports and dotted names of Lightning for their new place: `pytorch_lightning.utilities.distributed.rank_zero_only`,
     `core.lightning.LightningModule`, `callbacks.base.Callback`, `loggers.base`, `profiler`, `utilities.cli`, `utilities.seed` and
     others. `trainer.training_type_plugin.barrier()` becomes `trainer.strategy.barrier()`. What is gone without a successor is
-    told, with what takes its place.
+    reported, with what takes its place.
 
     ## Why it matters
     The program ends at its first line: `ModuleNotFoundError: No module named 'pytorch_lightning.utilities.distributed'`; or in
@@ -64,7 +64,7 @@ class LightningMovedNames(DdpCodemod):
     ## Refuses
     - an upper bound or an exact pin below the move: nothing is said, unless `target-lightning` is set
     - an import in a `try` that catches ImportError, or under a test of a version: nothing is said
-    - what is gone without a successor of the same meaning is told, with what to write
+    - what is gone without a successor of the same meaning is reported, with what to write
     - `import pytorch_lightning.profiler as p`, and star imports: the module itself is bound
     - `trainer.training_type_plugin` that is handed on or compared, and members that strategies do not have
     - a new name that the file gives another meaning

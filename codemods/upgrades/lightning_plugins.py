@@ -49,7 +49,7 @@ class LightningPlugins(DdpCodemod):
     ## What it does
     `plugins=DDPPlugin(…)` and `plugins="ddp_find_unused_parameters_false"` of a Trainer become `strategy=`; other plug-ins stay
     where they are. `DDPPlugin` becomes `DDPStrategy` of `pytorch_lightning.strategies`, `DeepSpeedPlugin` becomes
-    `DeepSpeedStrategy`. Other such classes are told.
+    `DeepSpeedStrategy`. Other such classes are reported.
 
     ## Why it matters
     The program ends at its imports (`cannot import name 'DDPPlugin' from 'pytorch_lightning.plugins'`), or where it makes the

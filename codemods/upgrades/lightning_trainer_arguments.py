@@ -54,8 +54,8 @@ class LightningTrainerArguments(DdpCodemod):
     do nothing with their value go; in the keywords of `instantiate(config.trainer, …)` and in YAML, too, where a mapping names
     the Trainer as its `_target_`, is merged into one that does, or goes into `Trainer(**config.trainer)` or the LightningCLI.
     Code that names such a key (`config.trainer.gpus`) gets the new name with it.
-    `strategy=None` goes, or becomes `"auto"` where only one way comes to it. What has no successor of the same meaning is told,
-    with what takes its place.
+    `strategy=None` goes, or becomes `"auto"` where only one way comes to it. What has no successor of the same meaning is
+    reported, with what takes its place.
 
     ## Why it matters
     The program ends where it makes the Trainer: `TypeError: Trainer.__init__() got an unexpected keyword argument 'gpus'`.
@@ -92,7 +92,7 @@ class LightningTrainerArguments(DdpCodemod):
     - an upper bound or an exact pin below the change: nothing is said, unless `target-lightning` is set
     - a call in a `try` that catches TypeError, or under a test of a version: nothing is said
     - requirement files that disagree, where one of them allows a version without the new name
-    - `dp`, `ddp2` and other strategies that are gone: what takes their place is told
+    - `dp`, `ddp2` and other strategies that are gone: what takes their place is reported
     - a name for `strategy=` that is None at times, and is read elsewhere as well
     - an argument that decides over the same thing stands beside it (`devices=`, `strategy=`, `**`)
     - the arguments for devices in a dictionary behind `**`
@@ -101,7 +101,7 @@ class LightningTrainerArguments(DdpCodemod):
     - heirs of the Trainer: nothing is said
     - a call or mapping with an argument that no Lightning from 1.2 on has (`early_stop_callback`, `tpus`): nothing is said
     - an argument beside one that only a person can replace, and that is an error as early: that one names it
-    - a program that takes a name which is gone earlier, by an import: it does not come to the call (DDP803 tells the import)
+    - a program that takes a name which is gone earlier, by an import: it does not come to the call (DDP803 reports the import)
 
     ## References
     The parameters of the Trainer in ten wheels of pytorch-lightning, 1.2.10 to 2.6.6, and how their device parsers read them.

@@ -58,8 +58,8 @@ class OptionOverridden(DdpCodemod):
     - Says nothing where no command of the repository gives the option, and where it gives the value of the keyword.
     - Says nothing where Lightning is pinned at 2.0 or later, or `target-lightning` asks for it: the method is gone (DDP801).
     - Says nothing of a keyword that may be made of the options, of a value that the shell puts in, and of a Trainer of one's own.
-    - Tells where other commands leave the option out: they go by the keyword.
-    - Tells an object for the keyword (`strategy=DDPStrategy(...)`), whose settings an option cannot give.
+    - Reports where other commands leave the option out: they go by the keyword.
+    - Reports an object for the keyword (`strategy=DDPStrategy(...)`), whose settings an option cannot give.
     - A repository's own tests.
 
     ## References

@@ -50,7 +50,7 @@ def _target(word: str, folder: Path, base: str) -> Target:
         if parts.username or parts.password:
             raise ValueError(f"holds a password: set {_TOKEN}… instead")
         if parts.scheme not in ("https", "http", "ssh", "file"):
-            raise ValueError(f"is no address: {parts.scheme} is not spoken here")
+            raise ValueError(f"is no address: {parts.scheme} is not supported")
         name = parts.path.strip("/").removesuffix(".git")
         return Target(name if parts.scheme != "file" else word, word)
     place = Path(os.path.normpath(folder / word))

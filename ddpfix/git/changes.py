@@ -37,13 +37,13 @@ def changed_since(root: Path, ref: str) -> Mapping[str, Ranges]:
 def _merge_base(git: Git, ref: str) -> str:
     if ref.startswith("-") or not git.run("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}", check=False).text:
         todo = "name a commit, a tag or a branch (in CI: fetch it first)"
-        raise GitRefusal(f"cannot tell what changed since {ref!r}", "git knows no commit of that name", todo)
+        raise GitRefusal(f"cannot find out what changed since {ref!r}", "git knows no commit of that name", todo)
     found = git.run("merge-base", ref, "HEAD", check=False).text
     if not found:
         shallow = git.run("rev-parse", "--is-shallow-repository", check=False).text == "true"
         why = "the history fetched here is too short to hold it" if shallow else "they have no common commit"
         todo = "fetch more of it (`git fetch --unshallow`; `fetch-depth: 0` in CI)" if shallow else "name another commit"
-        raise GitRefusal(f"cannot tell where HEAD left {ref!r}", why, todo)
+        raise GitRefusal(f"cannot find out where HEAD left {ref!r}", why, todo)
     return found
 
 

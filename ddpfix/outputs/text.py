@@ -10,7 +10,7 @@ from ddpfix.outputs.answer import Answer
 from ddpfix.outputs.paths import Shown
 from ddpfix.results import Report
 
-MARKS = {"safe": "[fix]", "unsafe": "[unsafe fix]", "display": "[told]"}
+MARKS = {"safe": "[fix]", "unsafe": "[unsafe fix]", "display": "[reported]"}
 
 
 def line(finding: Finding, shown: Shown) -> str:
@@ -63,7 +63,7 @@ def totals(reports: list[Report]) -> str:
     else:
         text = (
             f"{plural(sum(levels.values()), 'finding')} in {seen}: {levels['safe']} fixable, "
-            f"{levels['unsafe']} with --unsafe-fixes, {levels['display']} told."
+            f"{levels['unsafe']} with --unsafe-fixes, {levels['display']} reported."
         )
     return text + (f" {plural(failed, 'file')} could not be read." if failed else "")
 

@@ -35,7 +35,7 @@ HERE = Path(__file__).parent / "static"
 SCRIPTS = ("data.js", "decisions.js", "cards.js", "lists.js", "keys.js", "deliver.js")
 AROUND = 3  # lines about a place that is only told
 BY = {"static": "source", "way": "source", "log": "a log", "probe": "a probed run", "version": "a pin", "text": "text"}
-LEVELS = {"safe": "safe", "unsafe": "unsafe", "display": "told"}
+LEVELS = {"safe": "safe", "unsafe": "unsafe", "display": "reported"}
 Read = Callable[[str], bytes | None]
 
 
@@ -149,7 +149,7 @@ def _codemod(code: str, items: Sequence[ReviewItem]) -> dict[str, Any]:
 
 
 def _level(item: ReviewItem) -> str:
-    return LEVELS[item.level] if item.acceptable else "told"
+    return LEVELS[item.level] if item.acceptable else "reported"
 
 
 def _item(item: ReviewItem, sources: _Sources) -> dict[str, Any]:

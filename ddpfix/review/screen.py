@@ -16,7 +16,7 @@ _CODES = {
     "red-mark": "31;7", "green-mark": "32;7",
 }
 _LEVELS = {"safe": "green", "unsafe": "yellow", "display": "cyan"}
-_SHOWN_LEVEL = {"safe": "safe", "unsafe": "unsafe", "display": "told, no fix"}
+_SHOWN_LEVEL = {"safe": "safe", "unsafe": "unsafe", "display": "reported, no fix"}
 
 
 @dataclass(frozen=True, slots=True)

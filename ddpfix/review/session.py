@@ -139,13 +139,13 @@ class Session:
         return [item, *others]
 
     def counts(self) -> Mapping[str, int]:
-        """accepted, rejected, open (with a fix), told (without one, and not rejected)."""
+        """accepted, rejected, open (with a fix), reported (without one, and not rejected)."""
         verdicts = [(i, self._of.get(i.id)) for i in self.items]
         return {
             "accepted": sum(d is not None and d.verdict == "accept" for _, d in verdicts),
             "rejected": sum(d is not None and d.verdict == "reject" for _, d in verdicts),
             "open": sum(d is None and i.acceptable for i, d in verdicts),
-            "told": sum(d is None and not i.acceptable for i, d in verdicts),
+            "reported": sum(d is None and not i.acceptable for i, d in verdicts),
         }
 
 

@@ -77,7 +77,7 @@ def _left(fixed: Fixed, context: Context | None) -> list[str]:
     if found := offered(fixed):
         out.append(f"Left as unsafe: {_codes(found)}. With --unsafe-fixes they are fixed too; each names what it assumes.")
     if found := told(fixed):
-        out.append(f"Told, not fixed: {_codes(found)}. `ddpfix check` says why.")
+        out.append(f"Reported, not fixed: {_codes(found)}. `ddpfix check` says why.")
     if failed := unmade(fixed):
         rows = [_short(f"  {f.place} {f.code}: {why}") for f, why in failed]
         out += _few(rows, "fix", "fixes", head="Could not be made:", most=3)

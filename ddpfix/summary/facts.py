@@ -225,7 +225,7 @@ FACTS: Mapping[str, Facts] = {
         ("Default process group has not been initialized",),
     ),
     "DDP402": Facts(
-        "Tell samplers the epoch",
+        "Give samplers the epoch",
         "The second epoch has the samples in another order than the first, and each process still its own half.",
         ("object has no attribute 'set_epoch'",),
     ),

@@ -17,7 +17,7 @@ def bars(fixed: Fixed) -> list[str]:
     parts: tuple[tuple[str, str, Mapping[str, Sequence[Finding]]], ...] = (
         (FIXED, "fixed", by_code(fixed.fixed)),
         (OFFERED, "unsafe, not made", by_code((*offered(fixed), *(f for f, _ in unmade(fixed))))),
-        (TOLD, "told", by_code(told(fixed))),
+        (TOLD, "reported", by_code(told(fixed))),
     )
     totals = {code: sum(len(found.get(code, ())) for _, _, found in parts) for code in {c for _, _, f in parts for c in f}}
     if len(totals) < 2:

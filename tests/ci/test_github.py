@@ -70,7 +70,7 @@ def test_the_page_of_a_job_is_a_table_that_is_cut_at_a_row() -> None:
     many = [finding(i, message=f"a | b <i> `c` {'x' * 300}\n# no heading") for i in range(5000)]
     whole = step_summary.markdown(answer(*many[:2]))
     assert whole.splitlines()[:6] == [
-        "## ddpfix", "", "2 findings in 1 Python file: 2 fixable, 0 with --unsafe-fixes, 0 told.", "",
+        "## ddpfix", "", "2 findings in 1 Python file: 2 fixable, 0 with --unsafe-fixes, 0 reported.", "",
         "| level | place | finding | fix |", "| --- | --- | --- | --- |",
     ]  # fmt: skip
     assert whole.splitlines()[6].startswith("| warning | a.py:3 | DDP203 a \\| b &lt;i&gt; \\`c\\` x")

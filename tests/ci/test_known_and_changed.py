@@ -198,7 +198,7 @@ def test_what_git_cannot_tell_is_an_error_with_a_way_out(tmp_path: Path) -> None
     repo = make(tmp_path, {"model.py": MODULE})
     done = run(repo, "check", "--changed-since", "origin/main", ".")
     assert done.returncode == 2
-    assert "cannot tell what changed since 'origin/main': git knows no commit of that name" in said(done)
+    assert "cannot find out what changed since 'origin/main': git knows no commit of that name" in said(done)
     for i in range(2):
         put(repo, {"a.py": b"x = %d\n" % i})
         sh(repo, "add", "-A")

@@ -22,11 +22,11 @@ in `fixtures/proofs`, and its `expect.toml` is what the suite asserts. One of th
 ```
 """
 TOLD = """\
-## Told
+## Reported only
 
 Programs that fail and for which ddpfix has no fix, only a finding that names the repair. The repair was made by hand: the program
-then runs as said, and ddpfix no longer tells that code. In `expect.toml` these are `[refused]` and `[repaired]`, whose `replace`
-lists the edits.
+then runs as said, and ddpfix no longer reports that code. In `expect.toml` these are `[refused]` and `[repaired]`, of which the
+`replace` lists the edits.
 """
 TRAPS = """\
 ## Traps

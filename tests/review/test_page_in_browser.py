@@ -43,13 +43,13 @@ def downloaded(tab: Page) -> str:
 
 def test_accept_reject_with_a_reason_and_download(tab: Page, page_file: Path, whole: Review) -> None:
     tab.goto(page_file.as_uri())
-    assert counts(tab) == "0 accepted · 0 rejected · 23 open · 1 told"
+    assert counts(tab) == "0 accepted · 0 rejected · 23 open · 1 reported"
     first, second = whole.items[0].id, whole.items[1].id
     card(tab, first).get_by_role("button", name="Accept").click()
     card(tab, second).get_by_role("button", name="Reject").click()
     card(tab, second).get_by_label("Why it is rejected").fill("  the hook  is ours ")
     card(tab, second).get_by_label("Why it is rejected").press("Enter")
-    assert counts(tab) == "1 accepted · 1 rejected · 21 open · 1 told"
+    assert counts(tab) == "1 accepted · 1 rejected · 21 open · 1 reported"
     made = downloaded(tab)
     assert made == to_json(Decisions(whole.base, {first: Decision("accept"), second: Decision("reject", "the hook is ours")}))
 
@@ -98,7 +98,7 @@ def test_all_of_one_codemod_and_all_that_are_safe(tab: Page, page_file: Path, wh
     metrics.get_by_role("button", name="Accept all 3, 1 unsafe").click()
     assert counts(tab).startswith("3 accepted")
     tab.get_by_role("button", name="Accept all 20 safe").click()
-    assert counts(tab) == "23 accepted · 0 rejected · 0 open · 1 told"
+    assert counts(tab) == "23 accepted · 0 rejected · 0 open · 1 reported"
     assert len(from_json(downloaded(tab)).accepted()) == 23
     tab.keyboard.press("u")
     tab.keyboard.press("u")
@@ -112,7 +112,7 @@ def test_filters_and_search(tab: Page, page_file: Path, whole: Review) -> None:
     assert shown(tab) == 5 and "5 of 24" in tab.locator("#shown").inner_text()
     tab.locator(".kind", has_text="DDP202").click()
     assert shown(tab) == 7
-    tab.get_by_role("checkbox", name="told").uncheck(force=True)
+    tab.get_by_role("checkbox", name="reported").uncheck(force=True)
     assert shown(tab) == 6
     tab.get_by_label("Path").fill("train.py")
     assert shown(tab) == 3
@@ -136,9 +136,9 @@ def test_keys(tab: Page, page_file: Path) -> None:
     assert tab.locator("article.current").count() == 1
     for key in "arkkjjj":
         tab.keyboard.press(key)
-    assert counts(tab) == "1 accepted · 1 rejected · 21 open · 1 told"
+    assert counts(tab) == "1 accepted · 1 rejected · 21 open · 1 reported"
     tab.keyboard.press("u")
-    assert counts(tab) == "1 accepted · 0 rejected · 22 open · 1 told"
+    assert counts(tab) == "1 accepted · 0 rejected · 22 open · 1 reported"
     tab.keyboard.press("R")
     tab.keyboard.type("not here, j and a are letters")
     tab.keyboard.press("Enter")
@@ -151,7 +151,7 @@ def test_keys(tab: Page, page_file: Path) -> None:
     assert tab.get_by_role("dialog").is_visible()
     tab.keyboard.press("a")
     tab.keyboard.press("Escape")
-    assert counts(tab) == "1 accepted · 1 rejected · 21 open · 1 told" and not tab.get_by_role("dialog").is_visible()
+    assert counts(tab) == "1 accepted · 1 rejected · 21 open · 1 reported" and not tab.get_by_role("dialog").is_visible()
     tab.keyboard.press("j")
     tab.keyboard.press("A")
     assert "accepted" in tab.locator("#toast").inner_text()

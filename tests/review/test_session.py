@@ -110,7 +110,7 @@ def test_back_goes_the_way_that_was_come() -> None:
 
 def test_counts() -> None:
     at, _ = session({"one": YES, "told": NO, "last": NO})
-    assert at.counts() == {"accepted": 1, "rejected": 2, "open": 3, "told": 0}
+    assert at.counts() == {"accepted": 1, "rejected": 2, "open": 3, "reported": 0}
 
 
 @pytest.mark.parametrize(

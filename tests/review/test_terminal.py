@@ -126,12 +126,12 @@ def test_what_has_no_fix_is_read_and_passed(tmp_path: Path) -> None:
     repo = classifier(tmp_path)
     with OnTerminal(repo, "review", "classifier/callbacks/text_log.py", "--select", "DDP202") as person:
         screen = plain(person.until("No fix. [s: next, n d f k b q ?]"))
-        assert "DDP202 unguarded-file-io (told, no fix)" in screen and "No fix: " in screen
+        assert "DDP202 unguarded-file-io (reported, no fix)" in screen and "No fix: " in screen
         person.type("y")
         assert "It cannot be accepted: " in person.until("No fix. [s: next")
         person.type("")
         status, said = person.end()
-    assert status == 0 and "0 accepted, 0 rejected, 0 open, 1 told." in said
+    assert status == 0 and "0 accepted, 0 rejected, 0 open, 1 reported." in said
 
 
 def test_an_edited_fix_is_applied_as_edited(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ def test_branch_commits_fixes_rest_and_commands() -> None:
         "  DDP101 unsynced-metric    1  An epoch-level metric is logged from each rank's own share of the data.",
         "",
         "Left as unsafe: 1 finding in 1 file (DDP101 1). With --unsafe-fixes they are fixed too; each names what it assumes.",
-        "Told, not fixed: 1 finding in 1 file (DDP101 1). `ddpfix check` says why.",
+        "Reported, not fixed: 1 finding in 1 file (DDP101 1). `ddpfix check` says why.",
         "",
         "Look at:    git log -p 0123456789..ddpfix/fixes",
         "Read:       DDPFIX_SUMMARY.md",
@@ -70,7 +70,7 @@ def test_nothing_to_fix_tells_what_is_left_and_what_could_not_be_read() -> None:
     fixed = in_memory({"told.py": TOLD}, failed=[Failure("old.py", "it looks like Python 2")])
     assert closing_screen(fixed, context()).splitlines() == [
         "Nothing to fix in 1 Python file.",
-        "Told, not fixed: 1 finding in 1 file (DDP101 1). `ddpfix check` says why.",
+        "Reported, not fixed: 1 finding in 1 file (DDP101 1). `ddpfix check` says why.",
         "Could not be read:",
         "  old.py: it looks like Python 2",
     ]

@@ -31,7 +31,7 @@ def test_a_bar_tells_what_became_of_each() -> None:
         "DDP203 rule-DDP203  ██████░░ 8",
         "DDP202 rule-DDP202  ▒▒▒ 3",
         "",
-        "█ fixed  ▒ unsafe, not made  ░ told",
+        "█ fixed  ▒ unsafe, not made  ░ reported",
     ]
 
 
@@ -52,7 +52,7 @@ def test_the_summary_has_the_bars_where_something_is_left_alone() -> None:
     (shown,) = fenced(left, "text")
     assert re.match(r"DDP201 unguarded-hook +█{9} 9\n", shown)
     assert re.search(r"^DDP101 unsynced-metric +██▒ 3$", shown, re.M)
-    assert shown.rstrip().endswith("█ fixed  ▒ unsafe, not made  ░ told")
+    assert shown.rstrip().endswith("█ fixed  ▒ unsafe, not made  ░ reported")
     whole = on_disk(CLASSIFIER)
     assert "All findings, by kind" not in render(replace(whole, left=()), context())
 

@@ -108,7 +108,7 @@ def _display(scope: Scope, node: ast.expr, path: Path, depth: int) -> Value:
         return classify(scope, node.value, path[1:], depth + 1)
     if isinstance(node, (ast.NamedExpr, ast.Starred)):
         return classify(scope, node.value, path, depth + 1)
-    return unknown(f"what {short(scope, node)} is cannot be told")
+    return unknown(f"it is not known what {short(scope, node)} is")
 
 
 def _elements(scope: Scope, nodes: list[ast.expr], path: Path, depth: int) -> Value:

@@ -29,7 +29,7 @@ class Role(Enum):
     """From the lightest to the heaviest."""
 
     CURVE = "it is drawn or printed while the training runs"
-    RESULT = "it is told as what an evaluation came to"
+    RESULT = "it is reported as what an evaluation came to"
     DECIDES = "it decides"
 
 

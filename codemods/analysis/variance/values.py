@@ -39,7 +39,7 @@ class Proof(IntEnum):
 
 
 # How the text of a link ends that says where the number of the process itself was asked for.
-TELLS = "tells the rank"
+TELLS = "gives the rank"
 
 
 @record

@@ -84,7 +84,7 @@ def _of_framework(found: Mismatch, who: str, text: str) -> str:
         )
     if found.form is Form.PLATEAU:
         return (
-            f"`{text}` is told each rank's own number: the ranks lower the learning rate at different times, and their "
+            f"`{text}` is given each rank's own number: the ranks lower the learning rate at different times, and their "
             "weights part"
         )
     return ""

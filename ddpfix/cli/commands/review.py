@@ -156,9 +156,9 @@ def _closing(session: Session, path: Path) -> str:
     if not session.items:
         return "Nothing to review.\n"
     counts = session.counts()
-    told = f", {counts['told']} told" if counts["told"] else ""
+    rest = f", {counts['reported']} reported" if counts["reported"] else ""
     saved = f" Saved in {path}." if path.exists() else ""
-    said = f"{counts['accepted']} accepted, {counts['rejected']} rejected, {counts['open']} open{told}.{saved}"
+    said = f"{counts['accepted']} accepted, {counts['rejected']} rejected, {counts['open']} open{rest}.{saved}"
     return textwrap.fill(said, shutil.get_terminal_size().columns, break_on_hyphens=False, break_long_words=False) + "\n"
 
 

@@ -6,9 +6,9 @@ const BY_ID = new Map(ITEMS.map((item) => [item.id, item]));
 const LEVELS = {
   safe: 'nothing changes on one device, and every condition was shown in the code',
   unsafe: 'rests on an assumption: accepting it is the consent that it needs',
-  told: 'there is no fix to accept; the reason says why',
+  reported: 'there is no fix to accept; the reason says why',
 };
-for (const item of ITEMS) item.acceptable = item.level !== 'told';
+for (const item of ITEMS) item.acceptable = item.level !== 'reported';
 
 /** An element with attributes and children; a child that is a string becomes text. */
 function el(tag, attributes = {}, ...children) {

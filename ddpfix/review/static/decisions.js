@@ -64,12 +64,12 @@ function changed(ids) {
 }
 
 function tally() {
-  const out = { accept: 0, reject: 0, open: 0, told: 0, unsafe: 0, passed: 0 };
+  const out = { accept: 0, reject: 0, open: 0, reported: 0, unsafe: 0, passed: 0 };
   for (const item of ITEMS) {
     const now = verdict(item.id);
     if (now !== 'open') out[now] += 1;
     else if (item.acceptable) out.open += 1;
-    else out.told += 1;
+    else out.reported += 1;
     if (now === 'accept' && item.level === 'unsafe') out.unsafe += 1;
     if (now === 'reject' && item.acceptable) out.passed += 1;
   }

@@ -55,7 +55,7 @@ function judge(what) {
   const item = here();
   if (!item) return;
   if (what === 'accept' && !item.acceptable) {
-    toast('There is no fix to accept: this one is only told');
+    toast('There is no fix to accept: this one is reported only');
     return;
   }
   const ids = inOrder();

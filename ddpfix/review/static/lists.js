@@ -1,6 +1,6 @@
 // Groups, filters and the list at the side.
 let order = view.get('order', 'path');
-const wanted = { search: '', path: '', codes: new Set(), levels: new Set(['safe', 'unsafe', 'told']), states: new Set(['open', 'accept', 'reject']) };
+const wanted = { search: '', path: '', codes: new Set(), levels: new Set(['safe', 'unsafe', 'reported']), states: new Set(['open', 'accept', 'reject']) };
 const entries = new Map();
 let groups = [];
 
@@ -139,7 +139,7 @@ function showAll() {
 function count() {
   const now = tally();
   const words = [`${now.accept} accepted`, `${now.reject} rejected`, `${now.open} open`];
-  if (now.told) words.push(`${now.told} told`);
+  if (now.reported) words.push(`${now.reported} reported`);
   $('counts').textContent = words.join(' · ');
   const all = ITEMS.filter((item) => item.acceptable).length || 1;
   $('progress').children[0].style.width = `${(100 * now.accept) / all}%`;
