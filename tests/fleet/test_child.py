@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
+from pathlib import Path
 
 import pytest
 
@@ -38,9 +39,9 @@ def test_it_is_the_child_of_the_bot_with_the_limits_of_the_campaign(fleet: Fleet
     given: list[child.Limits] = []
     begun = child.started
 
-    def started(limits: child.Limits) -> AbstractContextManager[child.Worker]:
+    def started(limits: child.Limits, clone: Path | None = None) -> AbstractContextManager[child.Worker]:
         given.append(limits)
-        return begun(limits)
+        return begun(limits, clone)
 
     monkeypatch.setattr(child, "started", started)
     repo = fleet.add("one", {"train.py": MODULE})

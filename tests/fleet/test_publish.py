@@ -99,6 +99,7 @@ def test_waves_hold_what_they_say_and_stop_where_people_refuse(campaign: Campaig
 
 
 def test_a_campaign_is_called_off_with_a_word_in_each(campaign: Campaign) -> None:
+    git(campaign.forge.repository(SLUGS[0]), "update-ref", "-d", "refs/heads/ddpfix/DDP101")  # of another test
     first = campaign.publish("--dashboard", "--signed")
     assert [line.split()[1:3] for line in first.stdout.splitlines()] == [["DDP101:", "created"], ["dashboard:", "created"]]
     assert campaign.fleet.status()["pulls"] == {"open": 1} and len(campaign.forge.repos[SLUGS[0]].issues) == 1
