@@ -80,7 +80,7 @@ def test_a_link_that_is_left_alone_is_no_error(tmp_path: Path) -> None:
 def test_an_unknown_code_is_told_in_comments_and_settings(tmp_path: Path) -> None:
     source = MODULE.replace(b"prog_bar=True)", b"prog_bar=True)  # ddpfix: ignore[DDP101, DDP999, ACME999]")
     _, out, _ = ran(tmp_path, {"a.py": source})
-    assert "a.py:15:52: DDP000 [told] no codemod has the code DDP999: nothing is silenced by it\n" in out
+    assert "a.py:15:52: DDP000 [reported] no codemod has the code DDP999: nothing is silenced by it\n" in out
     assert "ACME999" not in out  # a plug-in's, perhaps
     status, _, said = ran(tmp_path, {"ddpfix.toml": b'[per-file-ignores]\n"*.py" = ["DDP999"]\n'})
     assert status == 2

@@ -194,7 +194,7 @@ def test_a_broken_plug_in_is_named_and_the_run_goes_on(tmp_path: Path, plugin: b
 def test_a_plug_in_that_fails_on_a_file_is_named_there(tmp_path: Path) -> None:
     failing = GLOO.replace(b'if b"nccl" not in module.data:', b"if 1 / 0:")
     done = ddpfix(make(tmp_path, {**FILES, "ci/no_gloo.py": failing}), "check", "--allow-plugins", ".")
-    assert "train.py:1:1: TEAM001 [told] The plug-in TEAM001 no-gloo failed on this file." in text(done)
+    assert "train.py:1:1: TEAM001 [reported] The plug-in TEAM001 no-gloo failed on this file." in text(done)
     assert "ZeroDivisionError: division by zero" in text(done)
 
 

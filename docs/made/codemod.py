@@ -14,7 +14,7 @@ from tests.proofs import expectation, harness
 from tests.proofs.expectation import Proof, Run
 from tests.proofs.page import described
 
-LEVELS = {"safe": "safe", "unsafe": "unsafe", "display": "told"}
+LEVELS = {"safe": "safe", "unsafe": "unsafe", "display": "reported"}
 SAW = "What programs of this kind did on two processes, before and after ([all proofs](../proofs.md)):"
 LANES = "The two lanes are ranks, from the top to the bottom."
 
@@ -40,8 +40,8 @@ def _levels(codemod: DdpCodemod, findings: Sequence[Finding], proofs: Sequence[P
 
 
 def _row(codemod: DdpCodemod, proof: Proof) -> tuple[str, str, str, str]:
-    anchor = f"{codemod.code.lower()}-{codemod.rule_name()}" if proof.after else "told" if proof.repaired else "traps"
-    level = proof.level if proof.after else "told" if proof.repaired else "left alone"
+    anchor = f"{codemod.code.lower()}-{codemod.rule_name()}" if proof.after else "reported-only" if proof.repaired else "traps"
+    level = proof.level if proof.after else "reported" if proof.repaired else "left alone"
     after = proof.after or (proof.repaired.run if proof.repaired else None)
     return level, f"[{code(proof.name)}](../proofs.md#{anchor})", _cell(proof.before), _cell(after)
 

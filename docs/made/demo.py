@@ -22,7 +22,7 @@ WIDTH = 116
 FINDINGS = 5  # of `check`; the last line counts them all
 DATE = "2026-01-01T12:00:00Z"
 _STYLES = (
-    (r"^\$ .*", "bold"), (r"\[fix\]", "green"), (r"\[(unsafe fix|told)\]", "yellow"), (r"\bDDP\d{3}\b", "bold cyan"),
+    (r"^\$ .*", "bold"), (r"\[fix\]", "green"), (r"\[(unsafe fix|reported)\]", "yellow"), (r"\bDDP\d{3}\b", "bold cyan"),
     (r"^\S+\.py:\d+:\d+:", "magenta"), (r"^  [0-9a-f]{10} ", "yellow"), (r"^\d+ (findings|fixes) .*", "bold"),
 )  # fmt: skip
 # without the fonts of another server, which a picture must not ask for
