@@ -129,8 +129,8 @@ def test_a_method_s_rename_says_which_calls_it_leaves(tmp_path: Path) -> None:
     source = b"class Meter:\n    def sync(self): ...\n\n\nmake(Meter).sync()\n"
     made = fixed(make(tmp_path, {"a.py": source}), rewrites={"methods": {"Meter.sync": "reduce"}})
     assert made.after["a.py"] == source.replace(b"def sync", b"def reduce")
-    assert "keeps its name, is told, and is yours to rename" in made.fixed[0].reason
-    assert [(f.span.line, f.reason) for f in made.left] == [(5, "left as it is: whose `sync` this is cannot be told")]
+    assert "keeps its name, is reported, and is yours to rename" in made.fixed[0].reason
+    assert [(f.span.line, f.reason) for f in made.left] == [(5, "left as it is: whose `sync` this is, is not known")]
 
 
 TEXTS = [

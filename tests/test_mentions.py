@@ -135,7 +135,7 @@ def test_a_method_goes_by_its_name_or_by_its_class(source: str, old: str, wanted
 def test_whose_method_it_is_may_be_untold() -> None:
     source = "class A:\n    def old(self): pass\nmake().old()\n"
     assert seen(source, "methods", "A.old", "new") == (
-        "class A:\n    def new(self): pass\nmake().old()\n", ["whose `old` this is cannot be told"],
+        "class A:\n    def new(self): pass\nmake().old()\n", ["whose `old` this is, is not known"],
     )  # fmt: skip
 
 
