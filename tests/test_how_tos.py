@@ -18,7 +18,7 @@ DOCS = ROOT / "docs"
 
 
 def blocks(page: str, kind: str) -> list[str]:
-    return re.findall(rf"^```{kind}\n(.*?)^```", (DOCS / page).read_text(encoding="utf-8"), re.M | re.S)
+    return re.findall(rf"^```{kind}(?: [^\n]*)?\n(.*?)^```", (DOCS / page).read_text(encoding="utf-8"), re.M | re.S)
 
 
 def commands(page: str) -> list[list[str]]:

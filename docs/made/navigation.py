@@ -28,6 +28,7 @@ PARTS: tuple[Part, ...] = (
         ("In the editor", "editors.md"),
         ("In notebooks", "notebooks.md"),
         ("Over a fleet of repositories", "fleet.md"),
+        ("From a laptop to Kubernetes", "fleet-scale.md"),
         ("The pull-request bot", "bot.md"),
     )),
     ("Commands", (
@@ -51,6 +52,7 @@ PARTS: tuple[Part, ...] = (
         ("Spellings of the rank", "ranks.md"),
         ("Training arguments by version", "training-arguments.md"),
         ("Proofs", "proofs.md"),
+        ("Glossary", "glossary.md"),
     )),
     ("Background", (
         ("Architecture", "architecture.md"),

@@ -78,9 +78,9 @@ def test_stdin_stands_for_a_file_of_the_project(tmp_path: Path) -> None:
 
 
 def test_force_exclude_leaves_out_what_is_named(tmp_path: Path) -> None:
-    files = {"old/a.py": MODULE, "vendor/b.py": MODULE, "built/c.py": MODULE, ".gitignore": b"built/\n", "d.py": MODULE}
-    repo = make(tmp_path, {**files, "ddpfix.toml": b'exclude = ["old/*"]\n'})
-    named = ["old/a.py", "vendor/b.py", "built/c.py", "d.py"]
+    files = {"early/a.py": MODULE, "vendor/b.py": MODULE, "built/c.py": MODULE, ".gitignore": b"built/\n", "d.py": MODULE}
+    repo = make(tmp_path, {**files, "ddpfix.toml": b'exclude = ["early/*"]\n'})
+    named = ["early/a.py", "vendor/b.py", "built/c.py", "d.py"]
 
     def seen(*words: str) -> set[str]:
         done = run(repo, "check", "--output-format", "concise", *words, *named)
@@ -88,7 +88,7 @@ def test_force_exclude_leaves_out_what_is_named(tmp_path: Path) -> None:
 
     assert seen() == set(named)
     assert seen("--force-exclude") == {"d.py"}
-    assert b"old/a.py" not in run(repo, "diff", "--force-exclude", *named).stdout
+    assert b"early/a.py" not in run(repo, "diff", "--force-exclude", *named).stdout
 
 
 def test_settings_come_from_the_file_that_is_named_or_from_none(tmp_path: Path) -> None:
