@@ -69,7 +69,7 @@ def test_the_help_says_what_each_command_does_in_whole_sentences(tmp_path: Path,
     for words in ([], ["bot"]):
         shown = text(ddpfix(tmp_path, *words, "--help", env={"COLUMNS": columns}).stdout).partition("Commands:\n")[2]
         rows = re.split(r"^  (?=\S)", shown, flags=re.M)[1:]
-        assert len(rows) == (3 if words else 16)
+        assert len(rows) == (3 if words else 17)
         assert all(row.rstrip().endswith(".") and not row.rstrip().endswith("..") for row in rows), shown
         assert max(map(len, shown.splitlines())) <= int(columns)
 

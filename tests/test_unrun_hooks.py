@@ -83,8 +83,8 @@ def test_a_module_that_settings_describe_as_a_part(settings: str, found: list[in
     [
         ("nets.py", "nets.Coder", [6, 9]),
         ("own/nets.py", "own.Coder", [6, 9]),  # handed on by `own/__init__.py`
-        ("own/old/nets.py", "own.nets.Coder", []),  # that file is gone
-        ("own/old/nets.py", "Coder", [6, 9]),
+        ("own/early/nets.py", "own.nets.Coder", []),  # that file is gone
+        ("own/early/nets.py", "Coder", [6, 9]),
     ],
 )
 def test_a_module_that_settings_name_in_another_file(path: str, named: str, found: list[int]) -> None:

@@ -65,7 +65,7 @@ def _of_all_loaders(project: Project) -> tuple[Deal, ...]:
 
 
 def _find_of_all_loaders(project: Project) -> Iterator[Deal]:
-    for path in project.files_containing(b"DistributedSampler("):
+    for path in project.files_containing(b"DistributedSampler"):
         module = None if is_test_file(path) else project.module(path)
         for call in module.calls_named("DataLoader") if module is not None else ():
             loader = loader_of(Origin(module, call)) if module is not None else None
