@@ -12,14 +12,11 @@ from fnmatch import fnmatchcase
 from typing import Any
 from urllib.parse import quote
 
-import httpx2
-
 from ddpfix.bot import one_by_one
-from ddpfix.bot.client import Client, Clock, ForgeError, Pace, same_host
+from ddpfix.bot.client import ForgeError, same_host
 from ddpfix.bot.forge import ChangedFile, Comment, Fate, FileChange, Issue, Pull, Receipt, Repository, Suggestion, right_sides
 from ddpfix.bot.graphql import seconds
-from ddpfix.bot.login import Login
-from ddpfix.git import Access
+from ddpfix.bot.token_forge import TokenForge
 
 API = "https://gitea.com/api/v1"
 _RECEIPTS: Mapping[Receipt, str] = {"seen": "eyes", "done": "rocket", "refused": "confused"}
@@ -29,46 +26,13 @@ _COLOUR = "2c5aa0"  # a new label needs one
 _PAGE = {"limit": 50}  # the most that a server gives by default (MAX_RESPONSE_ITEMS)
 
 
-class Gitea:
+class Gitea(TokenForge):
     """A forge (see `ddpfix.bot.forge.Forge`). login: a token with `write:repository`, `write:issue` and `read:user`."""
 
     name = "Gitea"
-    suggestion_limit = 20
-
-    def __init__(
-        self,
-        login: Login,
-        *,
-        clock: Clock,
-        api_url: str = API,
-        pace: Pace | None = None,
-        identity: tuple[str, str] | None = None,
-        http: httpx2.Client | None = None,
-    ) -> None:
-        self._login = login
-        self._identity = identity or ("ddpfix", "ddpfix@users.noreply.invalid")
-        self._api_url = api_url.rstrip("/")
-        self._client = Client(api_url, self._headers, clock=clock, pace=pace, http=http)
-        self._urls: dict[str, str] = {}
-        self._account = ""
-
-    def _headers(self, renew: bool) -> Mapping[str, str]:
-        return {"Authorization": f"token {self._login.token('', renew=renew)}"}
-
-    def narrowed(self) -> Gitea:
-        return self
-
-    def secrets(self) -> Sequence[str]:
-        plain = tuple(self._login.secrets())
-        return (*plain, *(_basic(secret) for secret in plain))
-
-    def account(self, slug: str) -> str:
-        if not self._account:
-            self._account = self._client.get("/user")["login"]
-        return self._account
-
-    def identity(self) -> tuple[str, str]:
-        return self._identity
+    API = API
+    SCHEME = "token"
+    ACCOUNT = "login"
 
     def repository(self, slug: str) -> Repository:
         data = self._client.get(_repo(slug))
@@ -91,11 +55,6 @@ class Gitea:
 
     def fates(self, pulls: Sequence[tuple[str, int]]) -> Mapping[tuple[str, int], Fate | None]:
         return one_by_one.fates(self, pulls)
-
-    def access(self, slug: str) -> Access:
-        if slug not in self._urls:
-            self.repository(slug)
-        return Access(self._urls[slug], f"Authorization: Basic {_basic(self._login.token(slug))}")
 
     def pulls(self, slug: str, branch: str) -> Sequence[Pull]:
         found = map(_pull, self._client.pages(f"{_repo(slug)}/pulls", {"state": "all", **_PAGE}))
@@ -204,10 +163,6 @@ def _on_line(suggestion: Suggestion) -> dict[str, object]:
     block = "\n".join(fence(suggestion.text.removesuffix("\n").split("\n")))
     body = f"{suggestion.words}\n\n{block}\n\n{suggestion.mark}"
     return {"path": suggestion.path, "new_position": suggestion.last, "old_position": 0, "body": body}
-
-
-def _basic(token: str) -> str:
-    return base64.b64encode(f"oauth2:{token}".encode()).decode()
 
 
 def _repo(slug: str) -> str:

@@ -8,10 +8,8 @@ from fnmatch import fnmatchcase
 from typing import Any
 from urllib.parse import quote
 
-import httpx2
-
 from ddpfix.bot import gitlab_graphql
-from ddpfix.bot.client import Client, Clock, ForgeError, Pace, plain_http, same_host
+from ddpfix.bot.client import Client, ForgeError, same_host
 from ddpfix.bot.forge import (
     ChangedFile,
     Comment,
@@ -26,8 +24,7 @@ from ddpfix.bot.forge import (
     right_side,
 )
 from ddpfix.bot.graphql import seconds
-from ddpfix.bot.login import Login
-from ddpfix.git import Access
+from ddpfix.bot.token_forge import TokenForge
 
 API = "https://gitlab.com/api/v4"
 _RECEIPTS: Mapping[Receipt, str] = {"seen": "eyes", "done": "rocket", "refused": "confused"}
@@ -36,47 +33,13 @@ _DEVELOPER = 30  # the lowest role that may push
 _DRAFT = "Draft: "
 
 
-class GitLab:
+class GitLab(TokenForge):
     """A forge (see `ddpfix.bot.forge.Forge`). login: a project, group or personal token with the scope `api`."""
 
     name = "GitLab"
-    suggestion_limit = 20
-
-    def __init__(
-        self,
-        login: Login,
-        *,
-        clock: Clock,
-        api_url: str = API,
-        pace: Pace | None = None,
-        identity: tuple[str, str] | None = None,
-        http: httpx2.Client | None = None,
-    ) -> None:
-        self._login = login
-        self._identity = identity or ("ddpfix", "ddpfix@users.noreply.invalid")
-        self._api_url = api_url.rstrip("/")
-        self._clock, self._pace, self._http = clock, pace, http or plain_http()
-        self._client = Client(api_url, self._headers, clock=clock, pace=pace, http=self._http)
-        self._urls: dict[str, str] = {}
-        self._account = ""
-
-    def _headers(self, renew: bool) -> Mapping[str, str]:
-        return {"Authorization": f"Bearer {self._login.token('', renew=renew)}"}
-
-    def narrowed(self) -> GitLab:
-        return self
-
-    def secrets(self) -> Sequence[str]:
-        plain = tuple(self._login.secrets())
-        return (*plain, *(_basic(secret) for secret in plain))
-
-    def account(self, slug: str) -> str:
-        if not self._account:
-            self._account = self._client.get("/user")["username"]
-        return self._account
-
-    def identity(self) -> tuple[str, str]:
-        return self._identity
+    API = API
+    SCHEME = "Bearer"
+    ACCOUNT = "username"
 
     def repository(self, slug: str) -> Repository:
         data = self._client.get(_project(slug))
@@ -97,11 +60,6 @@ class GitLab:
         # beside v4 (docs.gitlab.com/api/graphql, "API endpoint")
         base = self._api_url.removesuffix("/v4")
         return Client(base, self._headers, clock=self._clock, pace=self._pace, http=self._http)
-
-    def access(self, slug: str) -> Access:
-        if slug not in self._urls:
-            self.repository(slug)
-        return Access(self._urls[slug], f"Authorization: Basic {_basic(self._login.token(slug))}")
 
     def pulls(self, slug: str, branch: str) -> Sequence[Pull]:
         asked = {"source_branch": branch, "state": "all", "order_by": "created_at", "sort": "desc"}
@@ -220,10 +178,6 @@ def _with_lines(suggestion: Suggestion, line: int) -> str:
     reach = f"suggestion:-{line - suggestion.first}+{suggestion.last - line}"
     lines = suggestion.text.removesuffix("\n").split("\n")
     return "\n".join([suggestion.words, "", *fence(lines, reach), "", suggestion.mark])
-
-
-def _basic(token: str) -> str:
-    return base64.b64encode(f"oauth2:{token}".encode()).decode()
 
 
 def _project(slug: str) -> str:
