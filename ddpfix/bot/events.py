@@ -49,6 +49,21 @@ def is_ticked(payload: Mapping[str, Any]) -> bool:
     return by_another and not issue.get("pull_request") and "[x] " in (issue["body"] or "")
 
 
+def pushed(payload: Mapping[str, Any], *, deleted: bool) -> list[Job]:
+    """The repository as a whole, after a push to its default branch."""
+    repository = payload["repository"]
+    is_base = payload["ref"] == f"refs/heads/{repository['default_branch']}" and not deleted
+    return [Job(repository["full_name"])] if is_base else []
+
+
+def review_of(payload: Mapping[str, Any], prefix: str) -> list[Job]:
+    """The pull request of the message, but for the bot's own."""
+    pull, slug = payload["pull_request"], payload["repository"]["full_name"]
+    head = pull["head"]
+    own = head["ref"].startswith(f"{prefix}/") and (head.get("repo") or {}).get("full_name") == slug
+    return [] if own else [Job(slug, int(pull["number"]))]
+
+
 def _asked(event: str, payload: Mapping[str, Any], prefix: str) -> list[Job]:
     action = payload.get("action", "")
     match event:
@@ -57,14 +72,9 @@ def _asked(event: str, payload: Mapping[str, Any], prefix: str) -> list[Job]:
         case "installation_repositories" if action == "added":
             return [Job(r["full_name"]) for r in payload["repositories_added"]]
         case "push":
-            repository = payload["repository"]
-            is_base = payload["ref"] == f"refs/heads/{repository['default_branch']}" and not payload.get("deleted")
-            return [Job(repository["full_name"])] if is_base else []
+            return pushed(payload, deleted=bool(payload.get("deleted")))
         case "pull_request" if action in _REVIEWED:
-            pull, slug = payload["pull_request"], payload["repository"]["full_name"]
-            head = pull["head"]
-            own = head["ref"].startswith(f"{prefix}/") and (head.get("repo") or {}).get("full_name") == slug
-            return [] if own else [Job(slug, int(pull["number"]))]
+            return review_of(payload, prefix)
         case "issue_comment" if action == "created":
             issue, said = payload["issue"], payload["comment"]
             by, of = said["user"], said.get("author_association", _PERHAPS)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ddpfix.bot.commands import parse
-from ddpfix.bot.events import Job, checked, is_ticked
+from ddpfix.bot.events import Job, checked, is_ticked, pushed, review_of
 from ddpfix.bot.forge import Comment
 
 _REVIEWED = ("opened", "synchronized", "reopened")
@@ -21,14 +21,9 @@ def _asked(event: str, payload: Mapping[str, Any], prefix: str) -> list[Job]:
     action = payload.get("action", "")
     match event:
         case "push":
-            repository = payload["repository"]
-            is_base = payload["ref"] == f"refs/heads/{repository['default_branch']}" and payload["after"].strip("0") != ""
-            return [Job(repository["full_name"])] if is_base else []
+            return pushed(payload, deleted=payload["after"].strip("0") == "")
         case "pull_request" if action in _REVIEWED:
-            pull, slug = payload["pull_request"], payload["repository"]["full_name"]
-            head = pull["head"]
-            own = head["ref"].startswith(f"{prefix}/") and (head.get("repo") or {}).get("full_name") == slug
-            return [] if own else [Job(slug, int(pull["number"]))]
+            return review_of(payload, prefix)
         case "issue_comment" if action == "created":
             said = payload["comment"]
             comment = Comment(int(said["id"]), said["body"] or "", said["user"]["login"], belongs=False)

@@ -187,8 +187,7 @@ class Session:
 
     def _show(self, held: Held, document: Document, found: Iterable[Finding], broken: Iterable[Failure]) -> None:
         rows = [Shown(f, *document.place(f)) for f in found]
-        line_of = lambda _, line: line  # noqa: E731
-        made = {uri: [diagnostics.diagnostic(r.finding, r.where, held.root, line_of) for r in rows if r.uri == uri]
+        made = {uri: [diagnostics.diagnostic(r.finding, r.where, held.root, lambda _, line: line) for r in rows if r.uri == uri]
                 for uri in document.uris}  # fmt: skip
         made[document.uris[0]] += [diagnostics.unread(f) for f in broken]
         if document is not self.documents.get(document.uris[0]):

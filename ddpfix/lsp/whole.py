@@ -70,7 +70,10 @@ def judged(request: Request, progress: engine.Progress) -> dict[str, Judged]:
     found = project_at(Path(request.place), request.options, request.texts)
     tree, codemods = plugins.with_codemods(found.tree, found.settings)
     disk = engine.disk_reader(tree.root)
-    read = lambda path: request.texts[path] if path in request.texts else disk(path)  # noqa: E731
+
+    def read(path: str) -> bytes | None:
+        return request.texts[path] if path in request.texts else disk(path)
+
     project = engine.project_of(tree, found.settings, read)
     project.failed = {}
     with engine.collector_off():
