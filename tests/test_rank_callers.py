@@ -8,7 +8,7 @@ import pytest
 
 from codemods.analysis.ranks.rank_guards import Ranks
 from codemods.analysis.ranks.reach import ranks_reaching
-from codemods.analysis.ranks.uses import MANY, calls_of
+from codemods.analysis.ranks.uses import MANY, calls_of, uses_of
 from codemods.project import Project
 from ddpfix.testing import MAIN, project_of
 
@@ -196,3 +196,41 @@ class Model:
 )
 def test_the_arm_of_a_run_with_one_process_brings_no_rank(test: str, ranks: Ranks) -> None:
     assert reaching(BY_MODE.replace("TEST", test)) is ranks
+
+
+LOOP = """
+    class Loop:
+        def __init__(self, net):
+            self.net = net
+
+        def train(self, loader, epochs=1, *, verbose=False):
+            self.net.train()
+            for x in loader:
+                self.net(x)
+    """
+OTHER = "class Loop:\n    def train(self, loader):\n        pass\n"
+
+
+@pytest.mark.parametrize(
+    ("lines", "is_ours"),
+    [
+        ("from loop import Loop\nmodel = Loop(net)\nmodel.train(rows, epochs=3)", True),
+        ("from loop import Loop\nmodel = Loop(net)\nmodel.train(rows)", True),
+        ("def go(model, rows):\n    model.train(rows, 3)", True),  # whose it is is not seen
+        ("def go(model, rows):\n    model.train(*rows)", True),
+        ("from loop import Loop\nLoop.train(model, rows)", True),
+        ("def go(model):\n    model.train()", False),
+        ("def go(model):\n    model.train(True, 3, False)", False),
+        ("def go(model, rows):\n    model.train(rows, mode=1)", False),
+        ("from other import Loop\nmodel = Loop()\nmodel.train(rows)", False),
+        ("from other import Loop\nmodel = Loop()\nmodel = given(model)\nmodel.train(rows)", True),
+        ("from other import Loop\nmodel = Loop()\nfor model in models:\n    model.train(rows)", True),
+    ],
+)
+def test_whose_method_a_call_runs(lines: str, is_ours: bool) -> None:
+    project = project_of(LOOP, {"other.py": OTHER, "run.py": lines}, path="loop.py")
+    module = project.module("loop.py")
+    assert module is not None
+    function = next(f for f in module.functions if f.name == "train")
+    calls = [s.module.path for s in uses_of(project, module, function).calls]
+    assert calls == (["run.py"] if is_ours else [])

@@ -709,3 +709,40 @@ OF_ONE = """
 
 def test_a_pass_of_one_rank_is_told_its_epoch_by_that_rank() -> None:
     assert not findings_of(MissingSetEpoch, OF_ONE)
+
+
+LEARNER = """
+    class Learner:
+        def __init__(self, net):
+            self.net = net
+
+        def train(self, train_loader, epochs=1):
+            for e in range(epochs):
+                for x in train_loader:
+                    self.net.train()
+                    self.net(x).mean().backward()
+    """
+STARTS_IT = """
+    import torch.distributed as dist
+    from torch.nn.parallel import DistributedDataParallel
+    from torch.utils.data import DataLoader, DistributedSampler
+
+    from learner import Learner
+
+    def main(rows, net):
+        dist.init_process_group("nccl")
+        loader = DataLoader(rows, sampler=DistributedSampler(rows))
+        model = Learner(DistributedDataParallel(net))
+        model.train(train_loader=loader, epochs=3)
+        dist.destroy_process_group()
+
+    main(read(), build())
+    """
+
+
+def test_a_loop_whose_method_is_called_like_one_of_torch() -> None:
+    single = "from old_learner import Learner\n\nmodel = Learner(n)\nmodel.train(rows)\n"
+    files = {"run.py": STARTS_IT, "single/old_learner.py": LEARNER, "single/old_run.py": single}
+    loop = "                for x in train_loader:\n"
+    fixed = LEARNER.replace(loop, f"                train_loader.sampler.set_epoch(e)\n{loop}")
+    check_transformed(MissingSetEpoch, LEARNER, fixed, files=files, path="learner.py")

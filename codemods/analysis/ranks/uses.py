@@ -9,6 +9,7 @@ from codemods.analysis.call_graph import called_function
 from codemods.analysis.class_index import ClassSite, class_facts, find_class, has_many_heirs, subclasses
 from codemods.analysis.distribution import is_test_file, is_test_module
 from codemods.analysis.names import dotted, last
+from codemods.analysis.ranks.other_methods import cannot_take, is_of_another_object
 from codemods.corpus import may_bring_in
 from codemods.project import Project
 from codemods.record import record, replace
@@ -115,6 +116,8 @@ def _read_in(project: Project, module: SourceModule, function: FunctionNode, use
                 handed_on.append(HandedOn(other, node))
             elif isinstance(owner, ast.ClassDef):
                 if isinstance(node, ast.Name) or _has_its_own(project, module, other, owner, function.name):
+                    continue
+                if cannot_take(function, call) or is_of_another_object(project, module, owner, other, call):
                     continue
                 if not _of_another_class(project, module, other, call, owner):
                     calls.append(CallSite(other, call))
