@@ -28,6 +28,7 @@ from codemods.told_once import told_once
 from ddpfix import cache, catalog, plugins, workers
 from ddpfix.discovery import NO_FILE, Tree
 from ddpfix.gate import Gate
+from ddpfix.narrow_edits import narrowed
 from ddpfix.results import Failure, Fixed, Report
 from ddpfix.settings import Settings
 
@@ -401,6 +402,8 @@ def _line_edits(report: Report, read: Callable[[str], bytes | None] | None) -> d
                 continue
             if path.endswith(NOTEBOOK):
                 found = _in_the_file(module, found, project.raw(path) or b"")
+            else:
+                found = narrowed(module.lines, found)
             rows += [{"path": path, "start_line": top, "end_line": end, "replacement": new} for top, end, new in found]
         out[finding.id] = rows
     return out
