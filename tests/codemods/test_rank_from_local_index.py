@@ -42,6 +42,8 @@ def test_example_of_the_page() -> None:
          "mine = islice(data, dist.get_rank(), None, dist.get_world_size())"),
         ("mine = data.shard(num_shards=dist.get_world_size(), index=local_rank)",
          "mine = data.shard(num_shards=dist.get_world_size(), index=dist.get_rank())"),
+        ("mine = Reader(data, shard_id=local_rank, num_shards=dist.get_world_size())",
+         "mine = Reader(data, shard_id=dist.get_rank(), num_shards=dist.get_world_size())"),
         ("mine = [d for i, d in enumerate(data) if i % dist.get_world_size() == local_rank]",
          "mine = [d for i, d in enumerate(data) if i % dist.get_world_size() == dist.get_rank()]"),
     ],

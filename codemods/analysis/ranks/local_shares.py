@@ -108,7 +108,7 @@ _SPEAKS = (
 )  # fmt: skip
 # where an index and a number of processes can stand together: what `_pairs` looks at, in bytes
 _SITES = late(
-    rb"init_process_group|Sampler\w*\(|islice\(|split_dataset_by_node|\bshard\s*\("
+    rb"init_process_group|Sampler\w*\(|islice\(|split_dataset_by_node|\bshard\s*\(|\bnum_shards\s*="
     rb"|\[[^\]\n:]*:[^\]\n:]*:\s*[^\W\d]|%\s*[^\W\d][\w.()\[\]]*\s*\)?\s*[!=]=|\[[\w.]*(?:local|LOCAL)\w*\][ ]*=[^=]"
 )
 
@@ -148,6 +148,8 @@ def _pairs(module: SourceModule) -> Iterator[Pair]:
             yield Pair(given["rank"], given["world_size"], Use.SHARE, call)
         elif end == "shard" and "index" in given and "num_shards" in given:
             yield Pair(given["index"], given["num_shards"], Use.SHARE, call)
+        elif "num_shards" in given and (index := given.get("shard_id", given.get("shard_index"))) is not None:
+            yield Pair(index, given["num_shards"], Use.SHARE, call)  # DALI's readers, and what hands the two on to one
     yield from _slots(module)
     for piece in module.nodes(ast.Slice):
         if piece.lower is not None and piece.step is not None and not isinstance(piece.step, (ast.Constant, ast.UnaryOp)):
