@@ -186,7 +186,9 @@ def _is_read(module: SourceModule, call: ast.Call) -> bool:
     if isinstance(up, (ast.For, ast.AsyncFor, ast.comprehension)):
         return False
     target: ast.expr | None = None
-    if isinstance(up, ast.Assign) and len(up.targets) == 1 and up.value is call:
+    if isinstance(up, ast.NamedExpr) and up.value is call:
+        target = up.target
+    elif isinstance(up, ast.Assign) and len(up.targets) == 1 and up.value is call:
         target = up.targets[0]
     elif isinstance(up, ast.withitem):
         target = up.optional_vars

@@ -154,9 +154,7 @@ def test_a_program_that_starts_either_is_told_of_the_one_that_warns() -> None:
     assert "line 8 starts" in found.message
 
 
-@pytest.mark.parametrize(
-    ("given", "asked"), [("", "args"), ("1, 2", "args"), ("depth=2", "args=None"), ("", "*, args")]
-)
+@pytest.mark.parametrize(("given", "asked"), [("", "args"), ("1, 2", "args"), ("depth=2", "args=None"), ("", "*, args")])
 def test_a_way_whose_call_does_not_fit(given: str, asked: str) -> None:
     source = f"{HEAD}def setup({asked}):\n    dist.init_process_group('nccl')\n\n\ndef main():\n    setup({given})\n{MAIN}"
     check_nothing(RULE, source)
@@ -282,6 +280,34 @@ def test_a_torch_that_the_readme_lists() -> None:
 def test_a_torch_that_the_readme_of_a_carried_library_lists() -> None:
     source = f"{HEAD}def main():\n    dist.init_process_group('nccl')\n{MAIN}"
     assert findings_of(RULE, source, {"third/README.md": "conda install pytorch=1.6 cudatoolkit=10.2\n"})
+
+
+def test_an_open_pin_of_a_part_of_the_project_beside_the_installed_one() -> None:
+    source = f"{HEAD}def main():\n    dist.init_process_group('nccl')\n{MAIN}"
+    part = {"ops/cuda/setup.py": "from setuptools import setup\n\nsetup(name='ops', install_requires=['torch>=1.5.1'])\n"}
+    check_nothing(RULE, source, files={**part, "setup_env.sh": "conda install pytorch==1.13.1 torchvision==0.14.1\n"})
+    assert findings_of(RULE, source, part)
+
+
+def test_a_program_that_no_torch_which_warns_can_run() -> None:
+    source = f"{HEAD}{{}}\n\n\ndef main():\n    dist.init_process_group('nccl')\n{MAIN}"
+    misc = {
+        "util/__init__.py": "",
+        "util/misc.py": "from util.base import x\n",
+        "util/base.py": "from torch._six import inf\n\nx = inf\n",
+    }
+    check_nothing(RULE, source.format("from util import misc"), files=misc)
+    check_nothing(RULE, source.format("import util.misc as misc"), files={**misc, "README.md": "Works with PyTorch 2.5.\n"})
+    assert findings_of(RULE, source.format("import math"), misc)
+    tried = "try:\n    from torch._six import inf\nexcept ImportError:\n    from torch import inf\nx = inf\n"
+    assert findings_of(RULE, source.format("from util import misc"), {**misc, "util/base.py": tried})
+
+
+def test_a_loop_that_no_torch_which_warns_goes_through() -> None:
+    loop = "\n\ndef train():\n    batches = iter(loader)\n    for i in range(9):\n        step({})\n"
+    source = f"{HEAD}def main():\n    dist.init_process_group('nccl')\n{MAIN}"
+    check_nothing(RULE, source.replace("\n\nif __name__", loop.format("batches.next()") + "\n\nif __name__"))
+    assert findings_of(RULE, source.replace("\n\nif __name__", loop.format("next(batches)") + "\n\nif __name__"))
 
 
 STREAM = """\

@@ -31,6 +31,8 @@ def test_example_of_the_page() -> None:
         ("for epoch in range(3):", "epoch"),
         ("for n in tqdm(range(1, args.epochs)):", "n"),
         ("for args.epoch in trange(3):", "args.epoch"),
+        ("for epoch in (bar := trange(3)):", "epoch"),
+        ("for epoch in (bar := tqdm(range(3))):", "epoch"),
         ('for state["epoch"] in range(3):', 'state["epoch"]'),
     ],
 )
@@ -62,6 +64,31 @@ def test_a_run_without_a_sampler_is_asked_for_it() -> None:
     made = ("sampler = None", "if args.several:", "    sampler = DistributedSampler(data)", MADE[1])
     after = loop("for epoch in range(3):", "if sampler is not None:", "    sampler.set_epoch(epoch)")
     check_transformed(MissingSetEpoch, script(*loop(), made=made), script(*after, made=made))
+
+
+HEIR = """\
+class Kept(DataLoader):
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+{set}
+
+
+"""
+
+
+def test_a_loader_class_of_the_project_that_hands_all_on() -> None:
+    made = ("loader = Kept(data, sampler=DistributedSampler(data))",)
+    head = HEAD + HEIR.format(set="        self.rounds = 0")
+    after = script(*loop("for epoch in range(3):", "loader.sampler.set_epoch(epoch)"), made=made, head=head)
+    check_transformed(MissingSetEpoch, script(*loop(), made=made, head=head), after)
+
+
+@pytest.mark.parametrize(
+    "changes", ["        self.sampler = Repeated(self.sampler)", "\n    @property\n    def sampler(self):\n        return 1"]
+)
+def test_a_loader_class_that_gives_itself_another_sampler(changes: str) -> None:
+    made = ("loader = Kept(data, sampler=DistributedSampler(data))",)
+    check_nothing(MissingSetEpoch, script(*loop(), made=made, head=HEAD + HEIR.format(set=changes)))
 
 
 def test_an_anonymous_sampler_goes_by_its_loader() -> None:

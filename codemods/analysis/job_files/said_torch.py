@@ -8,6 +8,7 @@ from posixpath import basename, dirname
 
 from codemods.analysis.frameworks import is_run, torch_pin
 from codemods.analysis.job_files.job_pins import pin_of_job
+from codemods.analysis.job_files.older_torch import ends_with
 from codemods.analysis.requirement_files import documents
 from codemods.analysis.version_pins import Range, Version, padded, parse_version
 from codemods.late_pattern import late
@@ -70,8 +71,13 @@ class SaidTorch:
 def said_torch(project: Project, file: SourceModule, *, elsewhere: bool = True) -> SaidTorch:
     """What counts for a program or a job file. A pinned range says more than the texts where one version is left of it.
 
+    What the program itself needs says more than both: what it imports ends with a version.
+
     elsewhere: the texts of other folders (a library that is carried along) count where those around the file say nothing.
     """
+    ending = ends_with(project, file) if not isinstance(file, TextFile) else None
+    if ending is not None:
+        return SaidTorch((Said((None, ending.version), ending.path, ending.line),))
     pin = pin_of_job(project, file, "torch") if isinstance(file, TextFile) else torch_pin(project, near=file.path)
     pinned: tuple[Said, ...] = ()
     if pin is not None and (pin.minimum or pin.below) and not documents(pin.path):
@@ -80,6 +86,8 @@ def said_torch(project: Project, file: SourceModule, *, elsewhere: bool = True) 
             return SaidTorch(pinned)
     texts = project.keep(("said torch", dirname(file.path)), lambda: _of_texts(project, file.path))
     texts = texts if elsewhere else tuple(t for t in texts if _is_around(t.path, file.path))
+    if pin is not None and texts and not _is_around(pin.path, file.path):
+        pinned = ()  # a part of the project with a `setup.py` of its own
     return SaidTorch((*pinned, *(t for t in texts if not any(_are_apart(t.range, p.range) for p in pinned))))
 
 

@@ -56,6 +56,7 @@ def _is_number(module: SourceModule, node: ast.expr) -> bool:
 
 def _range(module: SourceModule, node: ast.expr) -> ast.Call | None:
     inner = unpacked(node)
+    node = node.value if isinstance(node, ast.NamedExpr) else node
     if isinstance(node, ast.Call) and last(dotted(node.func)) in _RANGES:
         return node
     if isinstance(inner, ast.Name):

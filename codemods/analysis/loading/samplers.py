@@ -15,6 +15,8 @@ from codemods.record import record
 from codemods.source import FunctionNode, SourceModule, walk
 
 _NONE = "None"
+# Loaders that derive from torch's, and take its keywords.
+_LOADERS = ("torch.utils.data.", "torch_geometric.loader.", "torch_geometric.data.", "monai.data.")
 
 
 @record
@@ -56,8 +58,44 @@ def loader_of(origin: Origin) -> Loader | None:
 
 
 def is_loader(module: SourceModule, call: ast.Call) -> bool:
-    name = qualified(module, call.func)
-    return last(name) == "DataLoader" and name.startswith("torch.utils.data")
+    return _is_torchs(qualified(module, call.func))
+
+
+def _is_torchs(name: str) -> bool:
+    return last(name) == "DataLoader" and name.startswith(_LOADERS)
+
+
+def made_loader(project: Project, origin: Origin) -> Loader | None:
+    """As `loader_of`, and an object of a project class that derives from torch's loader and hands all arguments on to it."""
+    if (loader := loader_of(origin)) is not None:
+        return loader
+    site = made_class(project, origin)
+    if site is None or not isinstance(origin.node, ast.Call):
+        return None
+    facts = class_facts(project, site.module, site.node)
+    if facts.unresolved or not any(_is_torchs(name) for name in facts.external):
+        return None
+    made = facts.method("__init__")
+    if facts.method("sampler") is not None or (made is not None and not _hands_all_on(made[1])):
+        return None
+    return Loader(origin.module, origin.node)
+
+
+def _hands_all_on(init: FunctionNode) -> bool:
+    """True for `def __init__(self, *args, **kwargs)` that calls its base with both, and leaves the loader its sampler."""
+    spec = init.args
+    if len(spec.args) != 1 or spec.vararg is None or spec.kwarg is None or spec.kwonlyargs:
+        return False
+    if any(isinstance(s, ast.Assign) and any(dotted(t) == "self.sampler" for t in s.targets) for s in init.body):
+        return False
+    rows, options = spec.vararg.arg, spec.kwarg.arg
+    for call in (n for n in walk(init) if isinstance(n, ast.Call)):
+        if not isinstance(call.func, ast.Attribute) or call.func.attr != "__init__":
+            continue
+        starred = {dotted(a.value) for a in call.args if isinstance(a, ast.Starred)}
+        if rows in starred and options in {dotted(k.value) for k in call.keywords if k.arg is None}:
+            return True
+    return False
 
 
 def is_none(origin: Origin) -> bool:

@@ -10,7 +10,7 @@ from codemods.analysis.loading.samplers import (
     is_distributed_sampler,
     is_epoch_heir,
     is_none,
-    loader_of,
+    made_loader,
     samplers_of,
     shuffles_by_callers,
 )
@@ -35,7 +35,7 @@ def untold_in(project: Project, found: Pass) -> Untold | None:
     made = origins(project, found.module, found.source)
     if not all_known(made):
         return None
-    loaders = [loader_of(o) for o in made if not is_none(o)]
+    loaders = [made_loader(project, o) for o in made if not is_none(o)]
     known = [x for x in loaders if x is not None and not x.hides]
     if not known or len(known) != len(loaders):
         return None

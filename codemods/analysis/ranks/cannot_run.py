@@ -60,7 +60,7 @@ def cannot_be_imported(project: Project, module: SourceModule) -> bool:
 
 
 def _cannot(project: Project, module: SourceModule) -> bool:
-    lost = [source for source, name in _brought_in(module) if _leads_nowhere(project, module, source, name)]
+    lost = [source for source, name in brought_in(module) if _leads_nowhere(project, module, source, name)]
     if not lost or all(_SETTINGS.search(source) for source in lost):
         return False
     return not _is_started(project, module.path) and not _is_imported(project, module)
@@ -76,7 +76,7 @@ def _is_imported(project: Project, module: SourceModule) -> bool:
     """True where a file that is no test imports this one at its top."""
     for path in project.files_importing(splitext(basename(module.path))[0]):
         other = project.module(path) if path != module.path and not is_test_file(path) else None
-        for source, name in _brought_in(other) if other is not None else ():
+        for source, name in brought_in(other) if other is not None else ():
             found = project.resolve(f"{source}.{name}" if name and not source.endswith(".") else f"{source}{name}", path)
             found = found or project.resolve(source, path)
             if found is not None and found.path == module.path:
@@ -84,7 +84,7 @@ def _is_imported(project: Project, module: SourceModule) -> bool:
     return False
 
 
-def _brought_in(module: SourceModule) -> Iterator[tuple[str, str]]:
+def brought_in(module: SourceModule) -> Iterator[tuple[str, str]]:
     """(module, name in it) of the plain imports at the top of a file; "" for the module itself and for `*`."""
     for statement in module.tree.body:
         if isinstance(statement, ast.Import):
@@ -174,6 +174,6 @@ def _bound_at_top(module: SourceModule) -> frozenset[str]:
 
 def _has_others(project: Project, module: SourceModule, folder: str) -> bool:
     """True where the file imports other parts of a folder of that name, which are there."""
-    sources = {source for source, _ in _brought_in(module) if source.startswith(f"{folder}.")}
+    sources = {source for source, _ in brought_in(module) if source.startswith(f"{folder}.")}
     found = (project.resolve(source, module.path) for source in sources)
     return any(f is not None and not f.rest for f in found)

@@ -38,10 +38,14 @@ def own_field(path: str) -> str:
 
 
 def unpacked(node: ast.expr) -> ast.expr:
-    """What is gone through behind `enumerate`, `tqdm` and the like."""
-    while isinstance(node, ast.Call) and last(dotted(node.func)) in PASSED_ON and node.args:
-        node = node.args[-1] if last(dotted(node.func)) == "map" else node.args[0]
-    return node
+    """What is gone through behind `enumerate`, `tqdm` and the like, and behind a name on the way (`(bar := tqdm(loader))`)."""
+    while True:
+        if isinstance(node, ast.NamedExpr):
+            node = node.value
+        elif isinstance(node, ast.Call) and last(dotted(node.func)) in PASSED_ON and node.args:
+            node = node.args[-1] if last(dotted(node.func)) == "map" else node.args[0]
+        else:
+            return node
 
 
 def as_many_rounds(one: ast.expr, other: ast.expr) -> bool:
@@ -54,6 +58,7 @@ def as_many_rounds(one: ast.expr, other: ast.expr) -> bool:
 
 def _rounds(node: ast.expr) -> tuple[str, list[ast.expr]]:
     """What a loop goes through: the arguments of a `range`, or the thing itself."""
+    node = node.value if isinstance(node, ast.NamedExpr) else node
     while isinstance(node, ast.Call) and (word := last(dotted(node.func))) and node.args:
         if word in ("range", "trange", "prange"):
             return "range", node.args
