@@ -165,6 +165,8 @@ class MakedirsRace(DdpCodemod):
         made = origin_text(module, path)
         if not _CLOCK.search(made) or _OWN_PATH.search(made) or _handler(module, project, call) is not None:
             return None
+        if is_run_by_nobody(project, module, call):
+            return None
         function = module.function_of(call)
         if "broadcast" in (module.text_of(function) if function else module.text):
             return None
@@ -228,7 +230,7 @@ class MakedirsRace(DdpCodemod):
         if reason:
             return self.finding(module, call, message, evidence=[shown], reason=reason) if evidence else None
         tested = _is_tested(module, call, path)
-        if tested and is_made_by_all_above(module, call, path):
+        if tested and is_made_by_all_above(project, module, call, path):
             return None  # the test is never true
         way = way_of_every_rank(project, module, call)
         if way is None and not _is_in_hook(project, module, call):

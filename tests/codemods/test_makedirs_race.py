@@ -360,7 +360,18 @@ def test_two_in_one_hook_keep_their_comments() -> None:
     ],
 )
 def test_a_folder_named_after_the_time_is_told(lines: tuple[str, ...]) -> None:
-    check_told(MakedirsRace, script(*lines), reason="broadcast")
+    check_told(MakedirsRace, script("import time", "from datetime import datetime", *lines), reason="broadcast")
+
+
+def test_a_folder_named_after_the_time_in_a_branch_of_one_process() -> None:
+    body = "    out = time.strftime('%H%M')\n    os.makedirs(out, exist_ok=True)\n"
+    source = (
+        "import os, sys, time\nimport torch.distributed as dist\n\n\ndef of_all(args):\n    dist.init_process_group()\n\n\n"
+        f"def main(args):\n{body}\n\nif __name__ == '__main__':\n    args = sys.argv\n"
+    )
+    alone = source + "    if args.distributed:\n        of_all(args)\n    else:\n        main(args)\n"
+    check_nothing(MakedirsRace, alone)
+    check_told(MakedirsRace, source + "    main(args)\n", reason="broadcast")
 
 
 @pytest.mark.parametrize(
@@ -881,3 +892,39 @@ def test_a_program_that_asserts_one_gpu() -> None:
 @pytest.mark.parametrize("line", ["    assert num_gpus >= 1\n", "", "    assert num_gpus == 1\n    import torch.distributed\n"])
 def test_a_program_that_asserts_no_one_gpu(line: str) -> None:
     assert not _is_of_one(line)
+
+
+COPY = """\
+import os
+import shutil
+import torch.distributed as dist
+
+
+def keep(file, folder):
+    if not os.path.exists(folder):
+        os.makedirs(folder)
+    shutil.copy(file, folder)
+
+
+def train(config):
+    dist.init_process_group("gloo")
+    out = os.path.join(config["out"], config["name"])
+    {made}
+    out = os.path.join(config["out"], config["name"])
+    if not os.path.exists(out):
+        os.makedirs(out)
+    return out
+
+
+if __name__ == "__main__":
+    config = read()
+    out = train(config)
+    keep("a.json", out)
+"""
+
+
+def test_a_folder_that_the_same_text_has_named_above() -> None:
+    check_nothing(MakedirsRace, COPY.format(made="os.makedirs(out, exist_ok=True)"))
+    assert len(findings_of(MakedirsRace, COPY.format(made="print(out)"))) == 2
+    changed = COPY.format(made='os.makedirs(out, exist_ok=True)\n    config["name"] = "b"')
+    assert [f.span.line for f in findings_of(MakedirsRace, changed)] == [8, 19]

@@ -178,7 +178,12 @@ class Search:
             return True
         if self._presumed and self._is_public(module, function.name):
             return True
-        return function.name == "main" and self._ends_at(module, shown)
+        return function.name == "main" and not self._is_left_to_one(module, function) and self._ends_at(module, shown)
+
+    def _is_left_to_one(self, module: SourceModule, function: FunctionNode) -> bool:
+        """True where the project calls the function, and only in the branch that runs of several processes do not take."""
+        calls = uses_of(self._project, module, function).outside_tests().calls
+        return bool(calls) and all(is_of_one_process(s.module, s.call) for s in calls)
 
     def _is_found_by_name(self, module: SourceModule, *, of_the_file: bool = False) -> bool:
         """What the command line or a setting names may be run by whoever starts the file, or any that looks it up."""
