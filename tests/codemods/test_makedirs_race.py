@@ -371,7 +371,7 @@ def test_a_folder_named_after_the_time_in_a_branch_of_one_process() -> None:
     )
     alone = source + "    if args.distributed:\n        of_all(args)\n    else:\n        main(args)\n"
     check_nothing(MakedirsRace, alone)
-    check_told(MakedirsRace, source + "    main(args)\n", reason="broadcast")
+    check_told(MakedirsRace, source + "    of_all(args)\n    main(args)\n", reason="broadcast")
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """Folders that each rank has surely made above a place, without an error: a test that they are missing is never true there.
 
-`SummaryWriter(path)` and `os.makedirs(path, exist_ok=True)`, by themselves or in both branches of an `if`; in the function itself,
-above all of its calls, or in the function that gives the path back.
+`SummaryWriter(path)` and `os.makedirs(path, exist_ok=True)`, by themselves or in both branches of an `if`; in the function
+itself, above all of its calls, or in the function that gives the path back.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class _State:
         self._made.add(self._value(name))
 
     def bind(self, name: str, given: str = "") -> None:
-        """`name` has another value, that of `given` if any; what is made of it (`args.out`, `join(out, "a")`) is not known any more."""
+        """`name` has another value, that of `given` if any; what is made of it (`args.out`) is not known any more."""
         value = self._value(given) if given else _fresh()
         read = re.compile(rf"(?<![\w.']){re.escape(name)}(?![\w'])")
         for other in [n for n in self._values if n != name and read.search(n)]:
@@ -77,7 +77,8 @@ def is_made_by_all_above(project: Project, module: SourceModule, node: ast.AST, 
 
 def _is_made_by_callers(project: Project, module: SourceModule, function: FunctionNode, name: str, depth: int) -> bool:
     uses = uses_of(project, module, function).outside_tests()
-    handed = [(s, (bind(function, s.call, bound=isinstance(module.parent(function), ast.ClassDef)) or {}).get(name)) for s in uses.calls]
+    method = isinstance(module.parent(function), ast.ClassDef)
+    handed = [(s, (bind(function, s.call, bound=method) or {}).get(name)) for s in uses.calls]
     return bool(handed) and not uses.more and all(
         given is not None and is_made_by_all_above(project, s.module, s.call, given, depth=depth - 1) for s, given in handed
     )
