@@ -9,6 +9,7 @@ from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.distribution import is_test_module
 from codemods.analysis.files.never_true import is_never_put_out
 from codemods.analysis.output.effects import Effects, Kind, effects_of, phrases
+from codemods.analysis.output.left_lines import most_logs_stay
 from codemods.analysis.output.observers import GATHER_FIRST, Observer, observers, transformers_body
 from codemods.analysis.output.rank_data import rank_local
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
@@ -76,6 +77,7 @@ class UnguardedHook(DdpCodemod):
       class that no source is seen of, of the trainer, a model, Lightning or torch.
     - Output that names the rank, the host or the process.
     - Files of what only this rank has seen (`outputs`, lists filled in a step), reported: gather first.
+    - Hooks that only log lines, in a file of which every rank goes on logging more: the logger wants a filter.
     - Hooks that only create folders: other ranks may write into them (DDP204).
     - Hooks that are decorated, guarded, or leave by a rank test already.
     - Files in which no import shows the flavour of Lightning to import from, reported.
@@ -99,6 +101,9 @@ class UnguardedHook(DdpCodemod):
             if not node.bases:
                 continue
             made = observers(project, module, node)
+            logging = [o.function for o in made.values() if all(e.kind is Kind.LOG for e in o.effects.output)]
+            if logging and most_logs_stay(project, module, logging):
+                made = {name: o for name, o in made.items() if o.function not in logging}
             for observer in made.values():
                 if all(is_never_put_out(project, e.path, e.line) for e in observer.effects.output):
                     continue

@@ -138,7 +138,8 @@ class UnguardedPrint(DdpCodemod):
     - Hooks that only print: DDP201 takes them as a whole.
     - Files that hand each process prompts of its own with `split_between_processes`.
     - A loop with a progress bar stays outside the test, and so does a statement that binds a name used elsewhere.
-    - One branch of an `if` whose other branch prints something that must stay; a line beside one that must stay.
+    - One branch of an `if` whose other branch prints something that must stay; a line beside one that must stay, or beside a loop
+      that prints numbers of each rank's own.
     - What a Trainer predicts: each rank has its own samples; functions that ask a person for `input()`.
     - Scripts whose Trainer has one device on one node, and the trials of Ray Tune: they are one process.
     - `prepare_data`, which runs once on each node; a repository's own tests.
@@ -224,7 +225,7 @@ class UnguardedPrint(DdpCodemod):
                 continue
             if spelled.assumes == BY_LAUNCHER and not is_launched(project, module.path):
                 continue
-            if _stands_beside_one_for_each(module, run) or over_a_share(module, run.statements):
+            if _stands_beside_one_for_each(project, module, function, run) or over_a_share(module, run.statements):
                 continue
             if of_debugging(run.statements) or shows_nothing(run.statements):
                 continue
@@ -342,13 +343,24 @@ def _printing(module: SourceModule) -> frozenset[int]:
     return frozenset(found)
 
 
-def _stands_beside_one_for_each(module: SourceModule, run: Run) -> bool:
-    """True where a line near by is printed by every rank on purpose: the two belong together, as a start and its end do."""
+def _stands_beside_one_for_each(
+    project: Project, module: SourceModule, function: FunctionNode | ast.Module, run: Run
+) -> bool:
+    """True where a line near by is printed by every rank on purpose, or shows numbers of its own: they belong together, as a
+    start and its end do.
+    """
     block = module.block_of(run.first)
     places = [i for i, s in enumerate(block) if s is run.first or s is run.last]
     beside = block[max(places[0] - _NEAR, 0) : places[0]] + block[places[-1] + 1 : places[-1] + 1 + _NEAR]
     lines = [s for s in beside if isinstance(s, ast.Expr) and isinstance(s.value, ast.Call) and dotted(s.value.func) == "print"]
+    loops = [s for s in beside if isinstance(s, ast.For) and any(_is_print(n) for n in walk(s))]
+    if any(own_line(project, module, function, [s]).own is Own.RESULT for s in loops):
+        return True
     return any(not is_for_everybody(module, s) for s in lines)
+
+
+def _is_print(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
 
 
 def _where_it_runs(project: Project, module: SourceModule, function: FunctionNode | ast.Module) -> str:

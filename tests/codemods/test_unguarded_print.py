@@ -395,6 +395,20 @@ def test_a_line_on_what_a_rank_s_own_batch_lacks(test: str) -> None:
     check_nothing(UnguardedPrint, script(*lines, head=head, arguments="model, data, rank"))
 
 
+def test_a_heading_of_a_loop_that_prints_numbers_of_each_rank() -> None:
+    def module(over: str) -> str:
+        return (
+            "import lightning.pytorch as pl\n\n\nclass Model(pl.LightningModule):\n    def test_step(self, batch, batch_idx):\n"
+            "        self.seen.append(self(batch))\n\n    def on_test_epoch_end(self):\n        values = score(self.seen)\n"
+            f"        print(f'epoch {{self.current_epoch}}')\n        for value in {over}:\n            print(f'{{value:.4f}}')\n"
+            "        self.log('a', 1.0)\n"
+        )
+
+    check_nothing(UnguardedPrint, module("values"))
+    (found,) = findings_of(UnguardedPrint, module("[1.0, 2.0]"))
+    assert found.applicability is Applicability.SAFE
+
+
 def test_a_line_beside_one_that_every_rank_is_to_print_belongs_to_it() -> None:
     head = "import torch.distributed as dist\n"
     above = ("rank = dist.get_rank()",)
