@@ -573,7 +573,7 @@ MANY = "self.heads = nn.ModuleList([nn.Linear(4, 4) for _ in range(depth)])"
 KEEPS = {
     "a chain": "h = self.b(self.a(x))\nfor head in self.heads:\n    h = head(h)\nreturn h",
     "a sum": "h, out = self.b(self.a(x)), 0\nfor head in self.heads:\n    out = out + head(h)\nreturn out",
-    "a list": "h, out = self.b(self.a(x)), []\nfor head in self.heads:\n    y = head(h)\n    out.append(y)\nreturn torch.cat(out)",
+    "a list": "h, o = self.b(self.a(x)), []\nfor head in self.heads:\n    y = head(h)\n    o.append(y)\nreturn torch.cat(o)",
     "two in a row": "h = self.b(self.a(x))\nfor i, head in enumerate(self.heads):\n    y = head(h)\n    h = h + y\nreturn h",
 }
 FORGETS = {
