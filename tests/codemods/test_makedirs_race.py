@@ -928,3 +928,52 @@ def test_a_folder_that_the_same_text_has_named_above() -> None:
     assert len(findings_of(MakedirsRace, COPY.format(made="print(out)"))) == 2
     changed = COPY.format(made='os.makedirs(out, exist_ok=True)\n    config["name"] = "b"')
     assert [f.span.line for f in findings_of(MakedirsRace, changed)] == [8, 19]
+
+
+GIVEN = """\
+import os
+import torch.distributed as dist
+
+
+class Log:
+    def start(self, folder):
+        if not os.path.exists(folder):
+            os.makedirs(folder)
+
+
+class Nothing:
+    def __getattr__(self, name):
+        return lambda *a, **k: None
+
+
+real = Log()
+silent = Nothing()
+
+
+def get_log():
+    if dist.get_rank() > 0:
+        return silent
+    else:
+        return real
+
+
+def main(args):
+    dist.init_process_group("nccl")
+    {start}
+"""
+
+
+@pytest.mark.parametrize("start", ["get_log().start(args.out)", "log = get_log()\n    log.start(args.out)"])
+def test_an_object_that_rank_zero_alone_is_given(start: str) -> None:
+    check_nothing(MakedirsRace, GIVEN.format(start=start))
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        GIVEN.format(start="Log().start(args.out)"),
+        GIVEN.replace("return silent", "return real").format(start="get_log().start(args.out)"),
+    ],
+)
+def test_an_object_that_every_rank_is_given(source: str) -> None:
+    assert findings_of(MakedirsRace, source)
