@@ -74,6 +74,9 @@ class UnseededSplit(DdpCodemod):
 
     code = "DDP403"
     severity = "data"
+    subject = "Seed random splits"
+    must_show = "Both processes train on the same samples, and validate on the others."
+    printed = ()
     TRIGGERS = ((b"split", b"randperm", b"permutation"),)
     READS_TESTS = False
 

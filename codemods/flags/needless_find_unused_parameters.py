@@ -33,6 +33,7 @@ from codemods.analysis.model.observed_usage import Probed, named, probed
 from codemods.analysis.model.trained_model import Trained, trained_by
 from codemods.analysis.model.unused_flag import settings_in
 from codemods.codemod import DdpCodemod
+from codemods.data.printed_errors import UNUSED
 from codemods.findings import Finding
 from codemods.project import Project
 from codemods.record import replace
@@ -153,6 +154,12 @@ class NeedlessFindUnusedParameters(DdpCodemod):
 
     code = "DDP001"
     severity = "noise"
+    subject = "Turn needless unused-parameter detection off"
+    must_show = (
+        "Training goes on for as many steps as it takes to meet every branch of the model, never fewer than two: the error "
+        "comes in the forward pass after a step that left a parameter without a gradient."
+    )
+    printed = UNUSED
     TRIGGERS = ((*FLAG, *DEFAULT_ON), (*FLAG, b"ightning", b"TrainingArguments("))
     # the flag, or a call that takes it as on where it is left out
     SITES = (

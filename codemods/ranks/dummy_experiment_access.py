@@ -15,6 +15,7 @@ from codemods.analysis.output.natures import values_of
 from codemods.analysis.positions import behind
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.codemod import DdpCodemod
+from codemods.data.printed_errors import WAITING
 from codemods.findings import Applicability, Edit, Evidence, Finding, WrapInGuard
 from codemods.project import Project
 from codemods.source import SourceModule, walk
@@ -87,6 +88,9 @@ class DummyExperimentAccess(DdpCodemod):
 
     code = "DDP209"
     severity = "crash"
+    subject = "Change the experiment on the process that has it"
+    must_show = "The run's page shows the settings, and both processes get past the line."
+    printed = ("'function' object has no attribute", *WAITING)
     TRIGGERS = ((b".experiment",), (b"ightning", b"def on_", b"_step("))
     SITES = (re.compile(
         rb"\.experiment[ \t]*(?:\r?\n|\.(?:config|summary|dir|id|name|path|url|log_dir|project|entity|notes|step|start_time)\b)"

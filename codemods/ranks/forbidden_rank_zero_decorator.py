@@ -13,6 +13,7 @@ from codemods.analysis.output.effects import Kind, effects_of, effects_of_functi
 from codemods.analysis.output.guard_spelling import guard_for
 from codemods.analysis.output.output_runs import makes_folder, output_runs
 from codemods.codemod import DdpCodemod
+from codemods.data.printed_errors import WAITING
 from codemods.findings import Applicability, DropDecorator, DropImport, Edit, Finding, WrapInGuard
 from codemods.late_pattern import late
 from codemods.project import Project
@@ -125,6 +126,9 @@ class ForbiddenRankZeroDecorator(DdpCodemod):
 
     code = "DDP206"
     severity = "crash"
+    subject = "Run the hooks that every rank needs on every rank"
+    must_show = "Both processes get through the first epoch, and the files that the hook writes come once."
+    printed = ("AttributeError", "Skipping the `training_step` by returning None in distributed training", *WAITING)
     TRIGGERS = ((b"rank_zero_only",), (b"def ",))
     SITES = (Site(rb"@[\w.]*rank_zero_only\b|\brank_zero_only[ \t]+as\b", b"rank_zero_only"),)
 

@@ -118,6 +118,9 @@ class MakedirsRace(DdpCodemod):
 
     code = "DDP204"
     severity = "crash"
+    subject = "Let several processes create the same folder"
+    must_show = "With the folder deleted first, both processes start."
+    printed = ("FileExistsError",)
     TRIGGERS = ((b"makedirs(", b"mkdir(", b".save_state("),)
     # a call that gives no exist_ok in its first line, or a clock
     SITES = (Site(

@@ -21,6 +21,7 @@ from codemods.analysis.ranks.local_shares import (
     worlds_as_nodes,
 )  # fmt: skip
 from codemods.codemod import DdpCodemod
+from codemods.data.printed_errors import WAITING
 from codemods.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression
 from codemods.project import Project
 from codemods.source import SourceModule
@@ -101,6 +102,9 @@ class RankFromLocalIndex(DdpCodemod):
 
     code = "DDP213"
     severity = "crash"
+    subject = "Count processes over all nodes"
+    must_show = "On two nodes every process joins the group, and no two of them read the same rows."
+    printed = ("Timed out after", "Address already in use", *WAITING)
     TRIGGERS = (
         (b"LOCAL_RANK", b"local_rank", b"LOCALID", b"local_process_index", b"spawn(", b"WORLD_SIZE"),
         (b"rank", b"RANK"),

@@ -22,6 +22,7 @@ from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
 from codemods.analysis.trainer.wandb_callbacks import reports_of_heirs
 from codemods.codemod import DdpCodemod
 from codemods.data.host_only import TRACKER_FUNCTIONS, TRACKER_METHODS
+from codemods.data.printed_errors import WAITING
 from codemods.data.process_words import SHOWS_PROCESSES
 from codemods.findings import Applicability, Edit, Evidence, Finding, SetKeyword, WrapInGuard
 from codemods.project import Project
@@ -99,6 +100,9 @@ class TrackerOnEveryRank(DdpCodemod):
 
     code = "DDP205"
     severity = "data"
+    subject = "Report to the tracker from one process"
+    must_show = "There is one run for one training, and no process ends with an error about a run that it has not."
+    printed = ("You must call wandb.init() before wandb.log()", *WAITING)
     TRIGGERS = ((b"wandb", b"SummaryWriter", b"mlflow"), SHOWS_PROCESSES)
     SITES = (Site(
         rb"\bwandb[ \t]*\.[ \t]*(?:log|save|log_artifact|alert|init)[ \t]*\(|SummaryWriter[ \t]*\(|\bmlflow\.log_|"

@@ -51,6 +51,7 @@ from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
 from codemods.analysis.ranks.unused import is_never_run
 from codemods.codemod import DdpCodemod
+from codemods.data.printed_errors import HALF_WRITTEN, WAITING
 from codemods.data.process_words import OFFERS_A_GUARD, SHOWS_PROCESSES
 from codemods.findings import Applicability, Edit, Evidence, Finding, WrapInGuard
 from codemods.late_pattern import late
@@ -171,6 +172,9 @@ class UnguardedFileIo(DdpCodemod):
 
     code = "DDP202"
     severity = "data"
+    subject = "Write files from one process"
+    must_show = "The files are written once and are whole, and no other process looks for one before it is there."
+    printed = (*HALF_WRITTEN, *WAITING)
     TRIGGERS = (
         (b"open(", b"save", b"dump", b"write", b"to_csv", b"remove", b"rmtree", b"rename", b"unlink", b"shutil", b"copy",
          b"FileHandler", b"filemode", b"rm -", b'"rm"', b"'rm'"),

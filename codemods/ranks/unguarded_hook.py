@@ -14,6 +14,7 @@ from codemods.analysis.output.observers import GATHER_FIRST, Observer, observers
 from codemods.analysis.output.rank_data import rank_local
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
 from codemods.codemod import DdpCodemod
+from codemods.data.printed_errors import WAITING
 from codemods.findings import AddDecorator, Applicability, Edit, Evidence, Finding, WrapInGuard
 from codemods.imports import plan_rank_zero_only
 from codemods.project import Project
@@ -91,6 +92,9 @@ class UnguardedHook(DdpCodemod):
 
     code = "DDP201"
     severity = "noise"
+    subject = "Run host-side hooks on one process"
+    must_show = "Files and lines of output come once, not once for each process, and the run goes on behind the hook."
+    printed = WAITING
     READS_TESTS = False
     TRIGGERS = ((b"def on_",), (b"print", b"open", b"log", b"write", b"save", b"dump", b"plt", b"to_csv", b"remove"))
 

@@ -37,6 +37,7 @@ from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
 from codemods.analysis.ranks.unused import is_never_run
 from codemods.analysis.ranks.uses import calls_of
 from codemods.codemod import DdpCodemod
+from codemods.data.printed_errors import WAITING
 from codemods.data.process_words import OFFERS_A_GUARD, SHOWS_PROCESSES
 from codemods.findings import AddDecorator, Applicability, Edit, Evidence, Finding, Fix, WrapInGuard
 from codemods.imports import plan_rank_zero_only
@@ -167,6 +168,9 @@ class UnguardedPrint(DdpCodemod):
 
     code = "DDP203"
     severity = "noise"
+    subject = "Print from one process"
+    must_show = "Each line comes once, and the run goes on behind it."
+    printed = WAITING
     ONLY_SEEN_RUNS = True
     TRIGGERS = (
         (b"rank", b"RANK", b"lightning", b"torch.distributed", b"ccelerat", b"Trainer", b"Callback", b"Lightning", b"DataModule",

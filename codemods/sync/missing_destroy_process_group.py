@@ -14,6 +14,7 @@ from codemods.analysis.job_files.said_torch import said_torch
 from codemods.analysis.loading.endless_streams import trains_for_ever
 from codemods.analysis.names import dotted, family, last
 from codemods.codemod import DdpCodemod
+from codemods.data.printed_errors import WAITING
 from codemods.findings import Applicability, Edit, Evidence, Finding, InsertAfter, InsertBefore
 from codemods.imports import in_scope
 from codemods.project import Project
@@ -91,6 +92,9 @@ class MissingDestroyProcessGroup(DdpCodemod):
 
     code = "DDP304"
     severity = "noise"
+    subject = "Destroy the process group at the end"
+    must_show = "Both processes end with status 0, and NCCL prints no warning about resources that may leak."
+    printed = ("Process group cannot be None", *WAITING)
     ONLY_SEEN_RUNS = True
     TRIGGERS = ((b"init_process_group",),)
     SITES = (re.compile(rb"init_process_group[ \t]*\("),)
