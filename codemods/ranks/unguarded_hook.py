@@ -9,11 +9,12 @@ from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.distribution import is_test_module
 from codemods.analysis.files.never_true import is_never_put_out
 from codemods.analysis.output.effects import Effects, Kind, effects_of, phrases
+from codemods.analysis.output.guard_edits import guard_edit
 from codemods.analysis.output.observers import GATHER_FIRST, Observer, observers, transformers_body
 from codemods.analysis.output.rank_data import rank_local
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
 from codemods.codemod import DdpCodemod
-from codemods.findings import AddDecorator, Applicability, Edit, Evidence, Finding, WrapInGuard
+from codemods.findings import AddDecorator, Applicability, Edit, Evidence, Finding
 from codemods.imports import plan_rank_zero_only
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule
@@ -136,7 +137,7 @@ class UnguardedHook(DdpCodemod):
                 yield self.finding(module, function, message, evidence=evidence, reason=reason)
                 continue
             test = f"{function.args.args[2].arg}.is_world_process_zero"
-            guard = WrapInGuard(module.path, module.span(body[0]), test, module.span(body[-1]))
+            guard = guard_edit(project, module, body[0], body[-1], test)
             safe = Applicability.SAFE
             yield self.finding(module, function, message, level=safe, edits=[guard], evidence=evidence)
 

@@ -16,6 +16,7 @@ from codemods.analysis.files.written_saves import Save, is_of_saves, saves_in
 from codemods.analysis.guards.before_group import group_comes_later, is_of_group
 from codemods.analysis.guards.lost_groups import group_is_over
 from codemods.analysis.output.effects import Kind, effects_of, names_rank
+from codemods.analysis.output.guard_edits import guard_edit
 from codemods.analysis.output.guard_spelling import Spelling, guard_for, written_out
 from codemods.analysis.output.natures import values_of
 from codemods.analysis.output.opened_files import emptied_above
@@ -27,7 +28,7 @@ from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.analysis.ranks.trace_items import Step
 from codemods.analysis.variance.analysis import variance
 from codemods.analysis.variance.values import Cause
-from codemods.findings import Applicability, Edit, Evidence, SetKeyword, WrapInGuard
+from codemods.findings import Applicability, Edit, Evidence, SetKeyword
 from codemods.project import Project
 from codemods.record import record
 from codemods.source import FunctionNode, SourceModule, line_of, walk
@@ -239,7 +240,7 @@ def _guarded(
     barrier = judgement.behind(project, module, end, spelled.test)
     if barrier.told:
         return _made(place, saves, barrier)
-    guard = WrapInGuard(module.path, module.span(first), spelled.test, module.span(end))
+    guard = guard_edit(project, module, first, end, spelled.test)
     edits: list[Edit] = [guard, *spelled.edits, *barrier.edits]
     level, reason = barrier.level, barrier.reason
     if spelled.assumes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from codemods.analysis.accelerators import is_accelerator, is_fabric
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.class_index import ClassFacts, Role, class_facts
 from codemods.analysis.functions import find_function
@@ -158,7 +159,10 @@ def _in_class(module: SourceModule, facts: ClassFacts, function: FunctionNode) -
         return Spelling("pl_module.global_rank == 0") if "pl_module" in sure else None
     if facts.is_a(Role.LIGHTNING_MODULE):
         attached = function.name in OBSERVERS
-        return Spelling("self.trainer.is_global_zero" if attached else "self.global_rank == 0")
+        if not attached:
+            return Spelling("self.global_rank == 0")
+        printer = "" if facts.opaque or facts.method("print") is not None else "self.print"
+        return Spelling("self.trainer.is_global_zero", printer=printer, takes_keywords=False)
     if facts.is_a(Role.HF_CALLBACK):
         if function.name in HF_CALLBACK_HOOKS and len(arguments) > 3:
             return Spelling(f"{arguments[2]}.is_world_process_zero")
@@ -187,12 +191,23 @@ def _used_already(
             continue
         if id(node) not in before and not _has_its_fields(project, module, test, statement):
             continue
-        if id(node) in before or all(_is_bound_before(module, n, statement) for n in names):
-            return Spelling(module.text_of(test))
+        known = id(node) in before or all(_is_bound_before(module, n, statement) for n in names)
         above = node.lineno < statement.lineno and function is not None
-        if above and all(_is_known(project, module, function, n.id, statement) for n in names):
-            return Spelling(module.text_of(test))
+        if known or (above and all(_is_known(project, module, function, n.id, statement) for n in names)):
+            return Spelling(module.text_of(test), printer=_printer_beside(project, module, test))
     return None
+
+
+def _printer_beside(project: Project, module: SourceModule, test: ast.expr) -> str:
+    """`accelerator.print` for `accelerator.is_main_process`, `fabric.print` for `fabric.global_rank == 0`: once for each node."""
+    asked = test.left if isinstance(test, ast.Compare) else test
+    if not isinstance(asked, ast.Attribute) or not (name := dotted(asked.value)):
+        return ""
+    if asked.attr in ("is_main_process", "is_local_main_process") and is_accelerator(project, module, asked.value):
+        return f"{name}.print"
+    if asked.attr in ("is_global_zero", "global_rank", "local_rank") and is_fabric(project, module, asked.value):
+        return f"{name}.print"
+    return ""
 
 
 def _has_its_fields(project: Project, module: SourceModule, test: ast.expr, statement: ast.stmt) -> bool:
