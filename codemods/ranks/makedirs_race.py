@@ -27,7 +27,7 @@ from codemods.analysis.ranks.uses import CallSite, calls_of, constructions, uses
 from codemods.analysis.variance.analysis import variance
 from codemods.analysis.variance.values import Cause
 from codemods.codemod import DdpCodemod
-from codemods.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression, SetKeyword
+from codemods.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression, SetKeyword, Unwrap
 from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.sites import Site
@@ -42,6 +42,7 @@ _LISTING = (b"listdir", b"glob", b"iterdir", b"scandir", b"exists", b"is_dir", b
 _LEADS_ELSEWHERE = "FileExistsError is caught here and leads elsewhere: an existing folder means something to this code"
 _FRESH = late(r"increment|unique|next_|new_run|(^|_)version", re.I)
 _FETCHES = ("urlretrieve", "urlopen", "download", "download_url", "download_file", "snapshot_download", "wget")
+_IS_THERE = frozenset({"exists", "isdir", "is_dir"})  # tests that a folder passes
 _EXISTS = frozenset({"exists", "isdir", "is_dir", "isfile", "is_file", "lexists"})
 
 
@@ -49,8 +50,9 @@ class MakedirsRace(DdpCodemod):
     """A folder that every rank creates at once: all but the first fail with FileExistsError.
 
     ## What it does
-    Finds `os.makedirs(p)` and `Path.mkdir()` that every rank reaches without `exist_ok`, and adds `exist_ok=True`. Reports a new
-    folder whose name each rank works out for itself: after its clock, or as the next that is free.
+    Finds `os.makedirs(p)` and `Path.mkdir()` that every rank reaches without `exist_ok`, and adds `exist_ok=True`. A test that
+    the folder is missing goes where nothing else stands under it: `exist_ok` asks the same, in one step. Reports a new folder
+    whose name each rank works out for itself: after its clock, or as the next that is free.
 
     ## Why it matters
     Two ranks that start together both see that the folder is missing, and both create it. The slower one dies with
@@ -79,13 +81,13 @@ class MakedirsRace(DdpCodemod):
 
     class Recorder(pl.Callback):
         def on_train_start(self, trainer, pl_module):
-            if not os.path.exists(self.folder):
-                os.makedirs(self.folder, exist_ok=True)
+            os.makedirs(self.folder, exist_ok=True)
     ```
 
     ## Safety
     Safe: an existing folder is what every rank but the first finds. Nothing else changes, and one process that tests for
-    the folder first never sees the difference. `os.mkdir`, which has no such argument and does not create parents, becomes
+    the folder first never sees the difference; only where a file stands in the folder's place, it is told so here and not
+    where it writes into it. `os.mkdir`, which has no such argument and does not create parents, becomes
     `os.makedirs` only as an unsafe fix. A call without such a test in a helper that other files call is unsafe too.
 
     ## Refuses
@@ -238,21 +240,22 @@ class MakedirsRace(DdpCodemod):
         if tested and way is not None and (_is_of_first_process(project, way) or is_made_above(project, module, call, path)):
             return None
         if spelling == "os.mkdir":
-            return self._mkdir(module, call, message, shown)
-        edits = [SetKeyword(module.path, module.span(call), "exist_ok", "True")]
+            return self._mkdir(module, call, path, message, shown)
+        edits = [SetKeyword(module.path, module.span(call), "exist_ok", "True"), *_without_test(module, call, path)]
         if borrowed and not tested:
             assumes = "assumes that no caller relies on the error for a folder that is already there"
             unsafe = Applicability.UNSAFE
             return self.finding(module, call, message, level=unsafe, edits=edits, evidence=[shown], reason=assumes)
         return self.finding(module, call, message, level=Applicability.SAFE, edits=edits, evidence=[shown])
 
-    def _mkdir(self, module: SourceModule, call: ast.Call, message: str, shown: Evidence) -> Finding:
+    def _mkdir(self, module: SourceModule, call: ast.Call, path: ast.expr, message: str, shown: Evidence) -> Finding:
         if not isinstance(call.func, ast.Attribute) or any(k.arg == "dir_fd" for k in call.keywords):
             reason = "os.mkdir has no exist_ok: write os.makedirs(…, exist_ok=True)"
             return self.finding(module, call, message, evidence=[shown], reason=reason)
         edits: list[Edit] = [
             ReplaceExpression(module.path, module.span(call.func), f"{module.text_of(call.func.value)}.makedirs"),
             SetKeyword(module.path, module.span(call), "exist_ok", "True"),
+            *_without_test(module, call, path),
         ]
         assumes = "os.mkdir has no exist_ok; os.makedirs also creates missing parents, which is assumed to be welcome"
         unsafe = Applicability.UNSAFE
@@ -525,6 +528,19 @@ def _stops(node: ast.AST) -> bool:
     if isinstance(node, ast.Call):
         return last(dotted(node.func)) in ("exit", "_exit", "quit", "input", "abort")
     return isinstance(node, (ast.Raise, ast.Assert))
+
+
+def _without_test(module: SourceModule, call: ast.Call, path: ast.expr) -> tuple[Edit, ...]:
+    """Takes off the test that the folder is missing, where nothing else hangs on it: `exist_ok` asks the same, in one step."""
+    statement = module.statement_of(call)
+    test = module.parent(statement)
+    if not isinstance(statement, ast.Expr) or statement.value is not call or not isinstance(test, ast.If):
+        return ()
+    asked = test.test.operand if isinstance(test.test, ast.UnaryOp) and isinstance(test.test.op, ast.Not) else None
+    if len(test.body) > 1 or test.orelse or not module.is_whole(test) or not isinstance(asked, ast.Call):
+        return ()
+    asks = last(dotted(asked.func) or getattr(asked.func, "attr", "")) in _IS_THERE
+    return (Unwrap(module.path, module.span(test)),) if asks and _tests(module, asked, _bare(module, path)) else ()
 
 
 def _is_tested(module: SourceModule, call: ast.Call, path: ast.expr) -> bool:
