@@ -42,7 +42,8 @@ def test_an_early_return_moves_it_behind_the_call() -> None:
 )
 def test_a_start_that_may_be_left_out_is_asked_for(start: str) -> None:
     helper = "def set_up():\n    if one_device():\n        return\n    dist.init_process_group('nccl')\n\n\n"
-    before = f"{HEAD}{helper if 'set_up' in start else ''}def main(args):\n{start}    train()\n{MAIN.replace('main()', 'main(parse())')}"
+    head = HEAD + (helper if "set_up" in start else "")
+    before = f"{head}def main(args):\n{start}    train()\n{MAIN.replace('main()', 'main(parse())')}"
     check_transformed(RULE, before, before.replace("    train()\n", f"    train()\n{ASKED}"))
 
 
