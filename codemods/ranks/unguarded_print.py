@@ -68,10 +68,10 @@ class UnguardedPrint(DdpCodemod):
 
     ## What it does
     Finds prints in hooks and methods of Lightning and transformers classes, and in functions that know the rank, that every
-    rank reaches, and lets them through on rank 0 alone: by the `print` that the object offers which knows the rank
-    (`accelerator.print`, `fabric.print`, `self.print` of a module), else by a test, which neighbours share, or by a return at
-    the top of a function that only prints. Decorates a function of a Lightning file that does nothing but print with
-    `rank_zero_only` (unsafe).
+    rank reaches, and lets them through on rank 0 alone: by the `print` of the object that knows the rank (`accelerator.print`,
+    `fabric.print`, `trainer.print` from Lightning 2.1 on, `self.print` of a module), else by a test, which neighbours share,
+    or by a return at the top of a function that only prints. Decorates a function of a Lightning file that does nothing but
+    print with `rank_zero_only` (unsafe).
 
     ## Why it matters
     With eight processes every message stands eight times in the log, interleaved, and the one that differs is not seen.
@@ -101,8 +101,8 @@ class UnguardedPrint(DdpCodemod):
     ```
 
     ## Safety
-    Safe: only statements that print go under the test, with the text they compute; `accelerator.print` and `fabric.print` show a
-    line once for each node. The test is the one the function uses
+    Safe: only statements that print go under the test, with the text they compute; the `print` of an Accelerator, a
+    Fabric or a Trainer shows a line once for each node. The test is the one the function uses
     already, or fits the place and works with one process: `trainer.is_global_zero` in a callback, `self.global_rank == 0` in
     a module's helper, which may run without a Trainer, `rank_zero_only.rank == 0` in a data module,
     `state.is_world_process_zero`, `accelerator.is_main_process`, a `rank` that is bound above. Unsafe: the launcher's `RANK`,

@@ -95,6 +95,16 @@ def test_lines_go_through_the_print_of_the_object_that_knows_the_rank(head: str,
     check_transformed(UnguardedPrint, before, after)
 
 
+@pytest.mark.parametrize(("pin", "quiet"), [("lightning>=2.1", True), ("lightning>=2.0", False), ("", False)])
+def test_a_trainer_prints_itself_from_the_version_on_that_can(pin: str, quiet: bool) -> None:
+    files = {"requirements.txt": f"{pin}\n"}
+    lines = ("trainer.print('start')",) if quiet else ("if trainer.is_global_zero:", "    print('start')")
+    check_transformed(UnguardedPrint, hook("print('start')"), hook(*lines), files=files)
+    head = "import lightning as L\n"
+    made = "trainer = L.Trainer(max_epochs=1)"
+    check_transformed(UnguardedPrint, script(made, "print('start')", head=head), script(made, *lines, head=head), files=files)
+
+
 def test_lines_beside_other_output_stay_under_one_test() -> None:
     above = ("accelerator = Accelerator()", "step()")
     head = "from accelerate import Accelerator\n\nlog = logging.getLogger(__name__)\n"

@@ -18,6 +18,7 @@ from codemods.analysis.output.script_guards import (
     Spelling,
     claims_one_process,
     is_text,
+    printer_of_trainer,
     script_guard,
     sure_arguments,
 )
@@ -68,7 +69,7 @@ def _guard_for(project: Project, module: SourceModule, statement: ast.stmt, *, l
         special = any(facts.is_a(role) for role in _FRAMEWORK) or bool(facts.unresolved)
         if function.name.startswith("__") and (special or function.name != "__init__"):
             return None
-        found = _in_class(module, facts, function)
+        found = _in_class(project, module, facts, function)
         if found is not None and _is_bound_to(function, found.test) and _may_differ(project, facts, function, found.test):
             return found
         if function.name == "__init__":
@@ -146,16 +147,17 @@ def _may_differ(project: Project, facts: ClassFacts, function: FunctionNode, tes
     return not test.startswith("self.global_rank") or may_be_attached(project, facts, function)
 
 
-def _in_class(module: SourceModule, facts: ClassFacts, function: FunctionNode) -> Spelling | None:
+def _in_class(project: Project, module: SourceModule, facts: ClassFacts, function: FunctionNode) -> Spelling | None:
     arguments = [a.arg for a in (*function.args.posonlyargs, *function.args.args)]
     sure = {a.arg for a in sure_arguments(function)}
     if facts.unresolved:
         return None
     if facts.is_a(Role.LIGHTNING_CALLBACK):
         if function.name in LIGHTNING_HOOKS and len(arguments) > 1:
-            return Spelling(f"{arguments[1]}.is_global_zero")
+            name = arguments[1]
+            return Spelling(f"{name}.is_global_zero", printer=printer_of_trainer(project, module, name))
         if "trainer" in sure:
-            return Spelling("trainer.is_global_zero")
+            return Spelling("trainer.is_global_zero", printer=printer_of_trainer(project, module, "trainer"))
         return Spelling("pl_module.global_rank == 0") if "pl_module" in sure else None
     if facts.is_a(Role.LIGHTNING_MODULE):
         attached = function.name in OBSERVERS

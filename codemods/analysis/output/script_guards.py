@@ -11,6 +11,7 @@ import re
 
 from codemods.analysis.bindings import bindings_in
 from codemods.analysis.class_index import Role, external_role
+from codemods.analysis.frameworks import lightning_pin
 from codemods.analysis.functions import find_function
 from codemods.analysis.guards.before_group import group_comes_later
 from codemods.analysis.loading.programs import starts_group_before
@@ -41,6 +42,7 @@ BY_LAUNCHER = "assumes that a launcher sets RANK for each process, as torchrun d
 _VARIABLES = frozenset({"RANK", "LOCAL_RANK", "WORLD_SIZE"})
 _FLAG = "accelerator.is_main_process"
 _ACCELERATOR = "accelerate.Accelerator"
+_TRAINER_PRINTS_FROM = (2, 1)  # Lightning's changelog of 2.1: "Added `Trainer.print()`"
 _FABRICS = frozenset({"lightning.fabric.Fabric", "lightning_fabric.Fabric", "lightning.Fabric"})
 
 
@@ -102,7 +104,8 @@ def _of_object(project: Project, module: SourceModule, name: str, value: ast.exp
     if made == _ACCELERATOR:
         return Spelling(f"{name}.is_main_process", printer=f"{name}.print")
     if made in _TRAINERS or made in _FABRICS:
-        return Spelling(f"{name}.is_global_zero", printer=f"{name}.print" if made in _FABRICS else "")
+        printer = f"{name}.print" if made in _FABRICS else printer_of_trainer(project, module, name)
+        return Spelling(f"{name}.is_global_zero", printer=printer)
     if made and external_role(made) is Role.HF_TRAINER:
         return Spelling(f"{name}.is_world_process_zero()")
     if made == "transformers.TrainingArguments":
@@ -112,6 +115,12 @@ def _of_object(project: Project, module: SourceModule, name: str, value: ast.exp
     if (name in _RANK_NAMES or _asks_the_group(module, value)) and _is_global_rank(module, value):
         return Spelling(f"{name} in (-1, 0)" if "-1" in module.text_of(value) else f"{name} == 0")
     return None
+
+
+def printer_of_trainer(project: Project, module: SourceModule, name: str) -> str:
+    """`trainer.print` of Lightning, where the pinned version has it; it speaks once on each node."""
+    pin = lightning_pin(project, near=module.path)
+    return f"{name}.print" if pin is not None and pin.surely_at_least(_TRAINER_PRINTS_FROM) else ""
 
 
 def _asks_for_zero(project: Project, module: SourceModule, value: ast.expr) -> bool:
