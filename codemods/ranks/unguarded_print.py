@@ -18,7 +18,7 @@ from codemods.analysis.output.beside_files import stands_beside_files
 from codemods.analysis.output.debug_flags import is_under_a_debug_switch
 from codemods.analysis.output.debug_lines import of_debugging, shows_nothing
 from codemods.analysis.output.effects import Kind, effects_of, effects_of_function, names_rank, phrases
-from codemods.analysis.output.guard_edits import is_quiet, run_edits
+from codemods.analysis.output.guard_edits import kept_to_zero
 from codemods.analysis.output.guard_spelling import guard_for, has_guard
 from codemods.analysis.output.left_lines import most_lines_stay
 from codemods.analysis.output.levels_by_rank import has_handlers_on_zero_alone, has_levels_by_rank
@@ -245,16 +245,13 @@ class UnguardedPrint(DdpCodemod):
                 continue  # the file is the error: one test belongs round both
             if most_lines_stay(project, module, None if isinstance(function, ast.Module) else function):
                 continue
-            edits = run_edits(project, module, run, spelled)
+            kept = kept_to_zero(project, module, run, spelled)
             verb = "prints" if run.makes(Kind.PRINT) else "logs"
             message = f"every rank {verb} in {run_place(module, function)}: the output appears once for each process"
-            kept = f"only output goes under `{spelled.test}`"
-            if is_quiet(edits):
-                kept = f"`{spelled.printer}` prints for one process"
-            evidence = [Evidence("static", kept, module.path, run.first.lineno)]
+            evidence = [Evidence("static", kept.how, module.path, run.first.lineno)]
             evidence += [Evidence("static", e.phrase, e.path, e.line) for e in run.effects.output[:2] if e.text != "print(…)"]
             level = Applicability.UNSAFE if assumes else Applicability.SAFE
-            found = self.finding(module, run.first, message, level=level, edits=edits, evidence=evidence, reason=assumes)
+            found = self.finding(module, run.first, message, level=level, edits=kept.edits, evidence=evidence, reason=assumes)
             if assumes:
                 lines.append(found)
             else:

@@ -1,37 +1,43 @@
-"""How a run of output is kept to rank 0: by a print that is quiet on the other ranks, a return at the top, or a test round it.
+"""How a run of output is kept to rank 0: by its logger's level, a print that is quiet elsewhere, a return, or a test round it.
 
-The shortest of them that a person would write. Lines that only print go through the `print` that the framework offers for it, a
-function that does nothing but this is left at its top, and everything else goes under an `if`.
+The shortest of them that a person would write. A logger with many lines gets its level by the rank, prints go through the one
+that the framework offers for it, a function that does nothing but this is left at its top, and the rest goes under an `if`.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
 
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.output.effects import Kind, does_nothing
+from codemods.analysis.output.logger_levels import level_by_rank
 from codemods.analysis.output.output_runs import Run
 from codemods.analysis.output.script_guards import Spelling
 from codemods.analysis.whole_body import is_idle
 from codemods.findings import Edit, ReplaceExpression, WrapInGuard
 from codemods.project import Project
+from codemods.record import record
 from codemods.source import SourceModule, walk, walk_scope
 
 _LONG = 4  # lines of a body that are better left alone than moved to the right
 _OPPOSITES = {ast.Eq: "!=", ast.NotEq: "==", ast.In: "not in", ast.NotIn: "in", ast.Is: "is not", ast.IsNot: "is", ast.LtE: ">"}
 
 
-def run_edits(project: Project, module: SourceModule, run: Run, spelled: Spelling) -> tuple[Edit, ...]:
-    """The edits that keep a run of output to rank 0."""
+@record
+class Kept:
+    """The edits that keep a run of output to rank 0, and how they do it, in words."""
+
+    edits: tuple[Edit, ...]
+    how: str
+
+
+def kept_to_zero(project: Project, module: SourceModule, run: Run, spelled: Spelling) -> Kept:
+    if (level := level_by_rank(project, module, run)) is not None:
+        return Kept(level.edits, f"the level of `{level.logger}` is set in line {level.line}")
     if quiet := _quiet_prints(module, run, spelled):
-        return quiet
-    return (guard_edit(project, module, run.first, run.last, spelled.test), *spelled.edits)
-
-
-def is_quiet(edits: Sequence[Edit]) -> bool:
-    """True where the run keeps its place, and its prints go through another function."""
-    return bool(edits) and isinstance(edits[0], ReplaceExpression)
+        return Kept(quiet, f"`{spelled.printer}` prints for one process")
+    guard = guard_edit(project, module, run.first, run.last, spelled.test)
+    return Kept((guard, *spelled.edits), f"only output goes under `{spelled.test}`")
 
 
 def guard_edit(project: Project, module: SourceModule, first: ast.stmt, last: ast.stmt, test: str) -> WrapInGuard:

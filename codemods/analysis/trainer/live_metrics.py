@@ -10,7 +10,7 @@ import ast
 
 from codemods.analysis.names import dotted, last
 from codemods.analysis.output.effects import Kind, names_rank
-from codemods.analysis.output.guard_edits import run_edits
+from codemods.analysis.output.guard_edits import kept_to_zero
 from codemods.analysis.output.guard_spelling import Spelling, guard_for, has_guard
 from codemods.analysis.output.opened_files import emptied_above
 from codemods.analysis.output.output_runs import Run, makes_folder, output_runs
@@ -54,7 +54,7 @@ def guarding(project: Project, module: SourceModule, function: FunctionNode) -> 
         spelled = _spelling(project, module, function, run)
         if spelled is None:
             return Guarding(run.first, (), "", "no test for rank 0 is sure to work here")
-        edits += run_edits(project, module, run, spelled)
+        edits += kept_to_zero(project, module, run, spelled).edits
         assumes.append(spelled.assumes)
     return Guarding(runs[0].first, tuple(dict.fromkeys(edits)), "; ".join(dict.fromkeys(a for a in assumes if a)))
 
