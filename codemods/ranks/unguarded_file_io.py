@@ -300,8 +300,10 @@ class UnguardedFileIo(DdpCodemod):
             if unsure and not in_class and (way := way_of_every_rank(project, module, run.first)) is not None:
                 if any(is_above_the_start(home, node) for home, node in way.frames):
                     continue  # there is no group to ask yet: told below
-                spelled = written_out(module, run.first) or spelled
-            if spelled is None or (is_of_group(spelled.test) and group_comes_later(project, module, run.first)):
+                spelled = written_out(project, module, run.first) or spelled
+            if spelled is None or (
+                (spelled.asks_group or is_of_group(spelled.test)) and group_comes_later(project, module, run.first)
+            ):
                 continue  # a test that asks the group is true on all ranks there: told below
             if over_a_share(module, run.statements) or runs_alone(module, module.function_of(run.first)):
                 continue

@@ -13,6 +13,7 @@ from codemods.analysis.names import dotted, is_parameter, last, qualified
 from codemods.analysis.output.attached_trainer import may_be_attached
 from codemods.analysis.output.early_ranks import has_no_group_yet
 from codemods.analysis.output.minus_one import writes_minus_one
+from codemods.analysis.output.own_helpers import own_helper
 from codemods.analysis.output.run_before import binds, bound_above, run_before
 from codemods.analysis.output.script_guards import (
     Spelling,
@@ -25,7 +26,7 @@ from codemods.analysis.output.script_guards import (
 from codemods.analysis.output.set_attributes import is_set_by_methods, is_sure_to_be_set
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_of_test, speaks_of_ranks
 from codemods.analysis.ranks.several_processes import is_of_one_process
-from codemods.imports import in_scope, plan_rank_zero_only
+from codemods.imports import in_scope, plan_rank_zero_only, runs_at_import
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule, walk
 
@@ -79,8 +80,10 @@ def _guard_for(project: Project, module: SourceModule, statement: ast.stmt, *, l
     return script_guard(project, module, statement, function, lines=lines)
 
 
-def written_out(module: SourceModule, statement: ast.stmt, *, imported: bool = True) -> Spelling | None:
+def written_out(project: Project, module: SourceModule, statement: ast.stmt, *, imported: bool = True) -> Spelling | None:
     """The test of the process group itself, true for one process too; None where there may be no group yet, or none any more.
+
+    Where the file has a function of the project that asks the same, by that.
 
     imported: only where the file speaks of torch.distributed itself. Horovod's processes have no group of torch, and ask it.
     """
@@ -97,7 +100,11 @@ def written_out(module: SourceModule, statement: ast.stmt, *, imported: bool = T
         early = call.lineno > statement.lineno if last(dotted(call.func)) in _STARTS else call.lineno < statement.lineno
         if early and module.function_of(call) is function:
             return None
-    return Spelling(f"not {name}.is_initialized() or {name}.get_rank() == 0")
+    own = own_helper(project, module, module.function_of(statement), statement)
+    root = own.partition("(")[0].partition(".")[0]
+    if root in module.imports and not runs_at_import(module, module.imports[root][0].node):
+        own = ""  # known in the function that imports it
+    return Spelling(own or f"not {name}.is_initialized() or {name}.get_rank() == 0", asks_group=True)
 
 
 def asks_the_group(module: SourceModule) -> bool:
