@@ -358,7 +358,7 @@ class UnguardedFileIo(DdpCodemod):
             yield self.finding(module, run.first, message, evidence=evidence, reason=handed.told)
             return
         level, assumes = handed.level, handed.reason
-        guard = guard_edit(project, module, run.first, run.last, spelled.test)
+        guard = guard_edit(project, module, run.first, run.last, spelled.test, alone=not handed.edits)
         edits: list[Edit] = [guard, *spelled.edits, *handed.edits]
         yield self.finding(
             module, run.first, message, level=level, edits=edits, evidence=evidence, reason=assumes

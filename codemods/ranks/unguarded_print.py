@@ -69,9 +69,10 @@ class UnguardedPrint(DdpCodemod):
     ## What it does
     Finds prints in hooks and methods of Lightning and transformers classes, and in functions that know the rank, that every
     rank reaches, and lets them through on rank 0 alone: by the `print` of the object that knows the rank (`accelerator.print`,
-    `fabric.print`, `trainer.print` from Lightning 2.1 on, `self.print` of a module), else by a test, which neighbours share,
-    or by a return at the top of a function that only prints. Decorates a function of a Lightning file that does nothing but
-    print with `rank_zero_only` (unsafe).
+    `fabric.print`, `trainer.print` from Lightning 2.1 on, `self.print` of a module), by the level of a logger that the class
+    builds itself, else by a test. Neighbours share one, an `if` that holds nothing else takes it into its own, and a function
+    that only prints is left at its top. Decorates a function of a Lightning file that does nothing but print with
+    `rank_zero_only` (unsafe).
 
     ## Why it matters
     With eight processes every message stands eight times in the log, interleaved, and the one that differs is not seen.

@@ -239,8 +239,41 @@ def test_a_print_inside_a_branch_is_guarded_there() -> None:
     lines = ("if trainer.current_epoch > 3:", "    self.late = True", "    print('late')", "else:", "    pass")
     guarded = (*lines[:2], "    if trainer.is_global_zero:", "        print('late')", *lines[3:])
     check_transformed(UnguardedPrint, hook(*lines), hook(*guarded))
-    lone = ("if self.verbose:", "    print('late')")
-    check_transformed(UnguardedPrint, hook(*lone), hook(lone[0], "    if trainer.is_global_zero:", "        print('late')"))
+
+
+@pytest.mark.parametrize(
+    ("lines", "test"),
+    [
+        (("if self.verbose:", "    print('late')"), "if self.verbose and trainer.is_global_zero:"),
+        (("if self.a or self.b:", "    print('late')"), "if (self.a or self.b) and trainer.is_global_zero:"),
+        (("if (self.a or self.b):", "    print('late')"), "if ((self.a or self.b) and trainer.is_global_zero):"),
+        (("if self.a:", "    for name in self.names:", "        print(name)"), "if self.a and trainer.is_global_zero:"),
+        (("if self.a if self.b else self.c:", "    print('late')"),
+         "if (self.a if self.b else self.c) and trainer.is_global_zero:"),
+    ],
+)  # fmt: skip
+def test_a_test_that_stands_round_the_lines_takes_the_one_for_rank_zero(lines: tuple[str, ...], test: str) -> None:
+    check_transformed(UnguardedPrint, hook(*lines), hook(test, *lines[1:]))
+
+
+def test_the_last_arm_takes_it_too() -> None:
+    lines = ("if self.a:", "    self.b = 1", "elif self.c:", "    print('late')")
+    check_transformed(UnguardedPrint, hook(*lines), hook(*lines[:2], "elif self.c and trainer.is_global_zero:", lines[3]))
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("if self.a:", "    print('late')", "else:", "    self.b = 1"),  # the other arm is for those whom this test lets go
+        ("if self.a:", "    self.b = 1", "    print('late')"),
+        ("if self.a and (", "    self.b):", "    print('late')"),
+        (f"if self.{'long_' * 20}name:", "    print('late')"),
+    ],
+)
+def test_a_test_on_which_more_hangs_stays_as_it_is(lines: tuple[str, ...]) -> None:
+    at = lines.index("    print('late')")
+    guarded = (*lines[:at], "    if trainer.is_global_zero:", "        print('late')", *lines[at + 1 :])
+    check_transformed(UnguardedPrint, hook(*lines), hook(*guarded))
 
 
 def test_two_spaces_tabs_and_long_calls_keep_their_layout() -> None:
@@ -460,7 +493,7 @@ def test_a_dialogue_has_one_process() -> None:
 def test_a_line_under_a_test_of_each_rank_s_batch() -> None:
     place = {"base": "pl.LightningModule", "arguments": "self, batch, i", "name": "training_step"}
     lines = ("end = batch.argmax().item()", "if end == 3:", "    print('end reached')")
-    after = hook(*lines[:2], "    if self.global_rank == 0:", "        print('end reached')", **place)
+    after = hook(lines[0], "if end == 3 and self.global_rank == 0:", lines[2], **place)
     check_transformed(UnguardedPrint, hook(*lines, **place), after, unsafe=True)
     (finding,) = findings_of(UnguardedPrint, hook(*lines, **place))
     assert finding.reason == "assumes that rank 0 speaks for all: `end == 3` goes by each rank's own batch"

@@ -240,7 +240,7 @@ def _guarded(
     barrier = judgement.behind(project, module, end, spelled.test)
     if barrier.told:
         return _made(place, saves, barrier)
-    guard = guard_edit(project, module, first, end, spelled.test)
+    guard = guard_edit(project, module, first, end, spelled.test, alone=not barrier.edits)
     edits: list[Edit] = [guard, *spelled.edits, *barrier.edits]
     level, reason = barrier.level, barrier.reason
     if spelled.assumes:

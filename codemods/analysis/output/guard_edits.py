@@ -19,6 +19,7 @@ from codemods.project import Project
 from codemods.record import record
 from codemods.source import SourceModule, walk, walk_scope
 
+_WIDE = 120  # columns up to which a test takes one more
 _LONG = 4  # lines of a body that are better left alone than moved to the right
 _OPPOSITES = {ast.Eq: "!=", ast.NotEq: "==", ast.In: "not in", ast.NotIn: "in", ast.Is: "is not", ast.IsNot: "is", ast.LtE: ">"}
 
@@ -40,10 +41,43 @@ def kept_to_zero(project: Project, module: SourceModule, run: Run, spelled: Spel
     return Kept((guard, *spelled.edits), f"only output goes under `{spelled.test}`")
 
 
-def guard_edit(project: Project, module: SourceModule, first: ast.stmt, last: ast.stmt, test: str) -> WrapInGuard:
-    """The guard round the statements from `first` to `last`; a return at the top where they are what the function does."""
+def guard_edit(
+    project: Project, module: SourceModule, first: ast.stmt, last: ast.stmt, test: str, *, alone: bool = True
+) -> Edit:
+    """The guard round the statements from `first` to `last`.
+
+    In the test of an `if` that they are, or that holds them alone, where there is one; as a return at the top where they are what
+    the function does. alone: nothing else is put beside them.
+    """
+    if (joined := _in_a_test(module, first, last, test, alone=alone)) is not None:
+        return joined
     leaving = opposite(test) if _is_all_that_is_done(project, module, first, last) else ""
     return WrapInGuard(module.path, module.span(first), test, module.span(last), otherwise=leaving)
+
+
+def _in_a_test(module: SourceModule, first: ast.stmt, last: ast.stmt, test: str, *, alone: bool) -> ReplaceExpression | None:
+    """`if rank == 0 and asked:` for an `if asked:` that is to be guarded, `if asked and rank == 0:` where all it holds is."""
+    up = module.parent(first)
+    if first is last and isinstance(first, ast.If):
+        outer, holder = True, first
+    elif alone and isinstance(up, ast.If) and up.body[0] is first and up.body[-1] is last:
+        outer, holder = False, up
+    else:
+        return None
+    asked = module.text_of(holder.test)
+    if holder.orelse or "\n" in asked or "__name__" in asked or "TYPE_CHECKING" in asked:
+        return None
+    if isinstance(holder.test, (ast.IfExp, ast.Lambda, ast.NamedExpr)) or _is_either(holder.test):
+        asked = f"({asked})"
+    ranks = f"({test})" if _is_either(ast.parse(test, mode="eval").body) else test
+    code = f"{ranks} and {asked}" if outer else f"{asked} and {ranks}"
+    if len(module.lines[holder.test.lineno - 1].rstrip()) + len(code) - len(asked) > _WIDE:
+        return None
+    return ReplaceExpression(module.path, module.span(holder.test), code)
+
+
+def _is_either(test: ast.expr) -> bool:
+    return isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or)
 
 
 def _quiet_prints(module: SourceModule, run: Run, spelled: Spelling) -> tuple[Edit, ...]:
