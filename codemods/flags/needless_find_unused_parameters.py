@@ -51,8 +51,9 @@ class NeedlessFindUnusedParameters(DdpCodemod):
     Finds the flag switched on (`DistributedDataParallel`, `DDPStrategy`, `DDPPlugin`, `DistributedDataParallelKwargs`,
     `ddp_find_unused_parameters`, `'ddp_find_unused_parameters_true'`; as a keyword, a name, in a dict, in a conditional
     expression, as the default of an option or a field, in YAML) and follows the model it is for from `forward` or
-    `training_step` to the loss. Where every parameter gets there on every path the flag is switched off, with a comment that
-    says why, how to see it if that changes, and how to roll back.
+    `training_step` to the loss. Where every parameter gets there on every path the argument goes, if leaving it out is off
+    (`DistributedDataParallel`, `DistributedDataParallelKwargs`, `DDPStrategy` of Lightning 2). Elsewhere the flag is switched
+    off, with a comment that says why, how to see it if that changes, and how to roll back.
 
     ## Why it matters
     With the flag on DDP walks the whole autograd graph in every step, clones the model's outputs, reduces a map of used
@@ -103,10 +104,7 @@ class NeedlessFindUnusedParameters(DdpCodemod):
 
     def train(loader, device):
         model = Net().to(device)
-        # Off: every parameter of Net reaches the loss in every step (module.py).
-        # If that changes, TORCH_DISTRIBUTED_DEBUG=INFO names the parameters behind
-        # "Expected to have finished reduction in the prior iteration". To roll back: True.
-        model = DDP(model, device_ids=[device], find_unused_parameters=False)
+        model = DDP(model, device_ids=[device])
         for x, y in loader:
             loss = nn.functional.cross_entropy(model(x), y)
             loss.backward()
@@ -120,9 +118,8 @@ class NeedlessFindUnusedParameters(DdpCodemod):
     unknown function lies on it. Unsafe where the proof takes something for granted, which the finding names: a loop that runs
     at least once, a freeze elsewhere in the project, a setting that keeps its value, a registry to which no other package
     adds; and where the source does not show it, but `ddpfix probe` watched at least 20 steps and saw no parameter left out
-    (`--evidence`), or torch's own line in a log (`--log`) says so and the source has no sign against it. `False` is written
-    rather than
-    nothing because the Hugging Face Trainer and Lightning 1.2.4 to 1.9 take nothing for on.
+    (`--evidence`), or torch's own line in a log (`--log`) says so and the source has no sign against it. The Hugging Face
+    Trainer and Lightning 1.2.4 to 1.9 take nothing for on: there `False` is written.
 
     ## Refuses
     - says nothing where the source does not show whether the flag is needed (a model class that is not part of the project, a

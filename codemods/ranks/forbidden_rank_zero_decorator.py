@@ -10,6 +10,7 @@ from codemods.analysis.class_index import ClassFacts, Role, class_facts
 from codemods.analysis.hooks import NEEDED_ON_EVERY_RANK, OBSERVERS
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.output.effects import Kind, effects_of, effects_of_function, phrases
+from codemods.analysis.output.guard_edits import kept_to_zero
 from codemods.analysis.output.guard_spelling import guard_for
 from codemods.analysis.output.output_runs import makes_folder, output_runs
 from codemods.codemod import DdpCodemod
@@ -242,7 +243,7 @@ def _guards(project: Project, module: SourceModule, function: FunctionNode) -> t
         spelled = guard_for(project, module, run.first)
         if spelled is None or spelled.assumes or function.name == "prepare_data":
             continue
-        guards += [WrapInGuard(module.path, module.span(run.first), spelled.test, module.span(run.last)), *spelled.edits]
+        guards += kept_to_zero(project, module, run, spelled).edits
         held |= set(range(run.first.lineno, (run.last.end_lineno or run.last.lineno) + 1))
     inside = range(function.lineno, (function.end_lineno or function.lineno) + 1)
     output = effects_of_function(project, module, function).output

@@ -15,7 +15,7 @@ from codemods.analysis.files.every_rank import Way, is_for_some, is_of_the_start
 from codemods.analysis.files.folder_calls import creates_folder, folder_of, gives_exist_ok
 from codemods.analysis.files.folders_made_before import is_made_above
 from codemods.analysis.files.made_by_all_above import is_made_by_all_above
-from codemods.analysis.files.missing_folders import goes_on, handler_of, is_tested, why_an_error
+from codemods.analysis.files.missing_folders import goes_on, handler_of, is_tested, why_an_error, without_test
 from codemods.analysis.files.state_folders import state_folders
 from codemods.analysis.model.signatures import bind, defaults
 from codemods.analysis.names import dotted, last
@@ -48,8 +48,9 @@ class MakedirsRace(DdpCodemod):
     """A folder that every rank creates at once: all but the first fail with FileExistsError.
 
     ## What it does
-    Finds `os.makedirs(p)` and `Path.mkdir()` that every rank reaches without `exist_ok`, and adds `exist_ok=True`. Reports a new
-    folder whose name each rank works out for itself: after its clock, or as the next that is free.
+    Finds `os.makedirs(p)` and `Path.mkdir()` that every rank reaches without `exist_ok`, and adds `exist_ok=True`. A test that
+    the folder is missing goes where nothing else stands under it: `exist_ok` asks the same, in one step. Reports a new folder
+    whose name each rank works out for itself: after its clock, or as the next that is free.
 
     ## Why it matters
     Two ranks that start together both see that the folder is missing, and both create it. The slower one dies with
@@ -78,13 +79,13 @@ class MakedirsRace(DdpCodemod):
 
     class Recorder(pl.Callback):
         def on_train_start(self, trainer, pl_module):
-            if not os.path.exists(self.folder):
-                os.makedirs(self.folder, exist_ok=True)
+            os.makedirs(self.folder, exist_ok=True)
     ```
 
     ## Safety
     Safe: an existing folder is what every rank but the first finds. Nothing else changes, and one process that tests for
-    the folder first never sees the difference. `os.mkdir`, which has no such argument and does not create parents, becomes
+    the folder first never sees the difference; only where a file stands in the folder's place, it is told so here and not
+    where it writes into it. `os.mkdir`, which has no such argument and does not create parents, becomes
     `os.makedirs` only as an unsafe fix. A call without such a test in a helper that other files call is unsafe too.
 
     ## Refuses
@@ -242,21 +243,22 @@ class MakedirsRace(DdpCodemod):
         if tested and way is not None and (_is_of_first_process(project, way) or is_made_above(project, module, call, path)):
             return None
         if spelling == "os.mkdir":
-            return self._mkdir(module, call, message, shown)
-        edits = [SetKeyword(module.path, module.span(call), "exist_ok", "True")]
+            return self._mkdir(module, call, path, message, shown)
+        edits = [SetKeyword(module.path, module.span(call), "exist_ok", "True"), *without_test(module, call, path)]
         if borrowed and not tested:
             assumes = "assumes that no caller relies on the error for a folder that is already there"
             unsafe = Applicability.UNSAFE
             return self.finding(module, call, message, level=unsafe, edits=edits, evidence=[shown], reason=assumes)
         return self.finding(module, call, message, level=Applicability.SAFE, edits=edits, evidence=[shown])
 
-    def _mkdir(self, module: SourceModule, call: ast.Call, message: str, shown: Evidence) -> Finding:
+    def _mkdir(self, module: SourceModule, call: ast.Call, path: ast.expr, message: str, shown: Evidence) -> Finding:
         if not isinstance(call.func, ast.Attribute) or any(k.arg == "dir_fd" for k in call.keywords):
             reason = "os.mkdir has no exist_ok: write os.makedirs(…, exist_ok=True)"
             return self.finding(module, call, message, evidence=[shown], reason=reason)
         edits: list[Edit] = [
             ReplaceExpression(module.path, module.span(call.func), f"{module.text_of(call.func.value)}.makedirs"),
             SetKeyword(module.path, module.span(call), "exist_ok", "True"),
+            *without_test(module, call, path),
         ]
         assumes = "os.mkdir has no exist_ok; os.makedirs also creates missing parents, which is assumed to be welcome"
         unsafe = Applicability.UNSAFE

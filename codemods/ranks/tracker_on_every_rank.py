@@ -12,6 +12,7 @@ from codemods.analysis.files.file_calls import CHANGES, Act
 from codemods.analysis.files.file_flow import steps_in
 from codemods.analysis.names import qualified
 from codemods.analysis.output.effects import Effect, Kind, effects_of, names_rank, phrases
+from codemods.analysis.output.guard_edits import guard_edit
 from codemods.analysis.output.guard_spelling import guard_for
 from codemods.analysis.output.observers import is_left_to_rank_zero, plain_body
 from codemods.analysis.output.output_runs import Run, output_runs
@@ -175,7 +176,7 @@ class TrackerOnEveryRank(DdpCodemod):
         if all(e.text.startswith("mlflow") for e in sent):
             message = f"every rank comes here, and {phrases(sent[:1])}: each rank's numbers stand there, as a run of its own"
             level, reason = Applicability.UNSAFE, "assumes that a run for each rank is not wanted"
-        guard = WrapInGuard(module.path, module.span(first), spelled.test, module.span(last))
+        guard = guard_edit(project, module, first, last, spelled.test)
         edits: list[Edit] = [guard, *spelled.edits]
         evidence = [Evidence("static", e.phrase, e.path, e.line) for e in sent[:2]]
         return self.finding(module, run.first, message, level=level, edits=edits, evidence=evidence, reason=reason)

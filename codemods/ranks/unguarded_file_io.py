@@ -37,6 +37,7 @@ from codemods.analysis.hooks import HF_CALLBACK_HOOKS, OBSERVERS
 from codemods.analysis.names import dotted, last
 from codemods.analysis.output.effects import Effect, Kind, effects_of, effects_of_function, names_rank, phrases
 from codemods.analysis.output.file_readers import reader_on_every_rank, suffixes
+from codemods.analysis.output.guard_edits import guard_edit
 from codemods.analysis.output.guard_spelling import Spelling, asks_the_group, guard_for, has_guard, written_out
 from codemods.analysis.output.observers import covered, is_taken_as_a_whole
 from codemods.analysis.output.opened_files import emptied_above
@@ -53,7 +54,7 @@ from codemods.analysis.ranks.unused import is_never_run
 from codemods.codemod import DdpCodemod
 from codemods.data.printed_errors import HALF_WRITTEN, WAITING
 from codemods.data.process_words import OFFERS_A_GUARD, SHOWS_PROCESSES
-from codemods.findings import Applicability, Edit, Evidence, Finding, WrapInGuard
+from codemods.findings import Applicability, Edit, Evidence, Finding
 from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.sites import Site
@@ -303,8 +304,10 @@ class UnguardedFileIo(DdpCodemod):
             if unsure and not in_class and (way := way_of_every_rank(project, module, run.first)) is not None:
                 if any(is_above_the_start(home, node) for home, node in way.frames):
                     continue  # there is no group to ask yet: told below
-                spelled = written_out(module, run.first) or spelled
-            if spelled is None or (is_of_group(spelled.test) and group_comes_later(project, module, run.first)):
+                spelled = written_out(project, module, run.first) or spelled
+            if spelled is None or (
+                (spelled.asks_group or is_of_group(spelled.test)) and group_comes_later(project, module, run.first)
+            ):
                 continue  # a test that asks the group is true on all ranks there: told below
             if over_a_share(module, run.statements) or runs_alone(module, module.function_of(run.first)):
                 continue
@@ -359,7 +362,7 @@ class UnguardedFileIo(DdpCodemod):
             yield self.finding(module, run.first, message, evidence=evidence, reason=handed.told)
             return
         level, assumes = handed.level, handed.reason
-        guard = WrapInGuard(module.path, module.span(run.first), spelled.test, module.span(run.last))
+        guard = guard_edit(project, module, run.first, run.last, spelled.test, alone=not handed.edits)
         edits: list[Edit] = [guard, *spelled.edits, *handed.edits]
         yield self.finding(
             module, run.first, message, level=level, edits=edits, evidence=evidence, reason=assumes

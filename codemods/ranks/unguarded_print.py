@@ -18,6 +18,7 @@ from codemods.analysis.output.beside_files import stands_beside_files
 from codemods.analysis.output.debug_flags import is_under_a_debug_switch
 from codemods.analysis.output.debug_lines import of_debugging, shows_nothing
 from codemods.analysis.output.effects import Kind, effects_of, effects_of_function, names_rank, phrases
+from codemods.analysis.output.guard_edits import kept_to_zero
 from codemods.analysis.output.guard_spelling import guard_for, has_guard
 from codemods.analysis.output.left_lines import most_lines_stay
 from codemods.analysis.output.levels_by_rank import has_handlers_on_zero_alone, has_levels_by_rank
@@ -39,7 +40,7 @@ from codemods.analysis.ranks.uses import calls_of
 from codemods.codemod import DdpCodemod
 from codemods.data.printed_errors import WAITING
 from codemods.data.process_words import OFFERS_A_GUARD, SHOWS_PROCESSES
-from codemods.findings import AddDecorator, Applicability, Edit, Evidence, Finding, Fix, WrapInGuard
+from codemods.findings import AddDecorator, Applicability, Evidence, Finding, Fix
 from codemods.imports import plan_rank_zero_only
 from codemods.late_pattern import late
 from codemods.project import Project
@@ -68,8 +69,11 @@ class UnguardedPrint(DdpCodemod):
 
     ## What it does
     Finds prints in hooks and methods of Lightning and transformers classes, and in functions that know the rank, that every
-    rank reaches, and puts them under a test for rank 0. Neighbours share one test. Decorates a function of a Lightning file
-    that does nothing but print with `rank_zero_only` (unsafe).
+    rank reaches, and lets them through on rank 0 alone: by the `print` of the object that knows the rank (`accelerator.print`,
+    `fabric.print`, `trainer.print` from Lightning 2.1 on, `self.print` of a module), by the level of a logger that the class
+    builds itself, else by a test. Neighbours share one, an `if` that holds nothing else takes it into its own, and a function
+    that only prints is left at its top. Decorates a function of a Lightning file that does nothing but print with
+    `rank_zero_only` (unsafe).
 
     ## Why it matters
     With eight processes every message stands eight times in the log, interleaved, and the one that differs is not seen.
@@ -94,13 +98,13 @@ class UnguardedPrint(DdpCodemod):
     class Model(pl.LightningModule):
         def on_train_epoch_start(self):
             self.schedule.advance(self.current_epoch)
-            if self.trainer.is_global_zero:
-                print(f"epoch {self.current_epoch}")
-                print(f"learning rate {self.hparams.lr}")
+            self.print(f"epoch {self.current_epoch}")
+            self.print(f"learning rate {self.hparams.lr}")
     ```
 
     ## Safety
-    Safe: only statements that print go under the test, with the text they compute. The test is the one the function uses
+    Safe: only statements that print go under the test, with the text they compute; the `print` of an Accelerator, a
+    Fabric or a Trainer shows a line once for each node. The test is the one the function uses
     already, or fits the place and works with one process: `trainer.is_global_zero` in a callback, `self.global_rank == 0` in
     a module's helper, which may run without a Trainer, `rank_zero_only.rank == 0` in a data module,
     `state.is_world_process_zero`, `accelerator.is_main_process`, a `rank` that is bound above. Unsafe: the launcher's `RANK`,
@@ -247,21 +251,20 @@ class UnguardedPrint(DdpCodemod):
                 continue  # the file is the error: one test belongs round both
             if most_lines_stay(project, module, None if isinstance(function, ast.Module) else function):
                 continue
-            guard = WrapInGuard(module.path, module.span(run.first), spelled.test, module.span(run.last))
-            edits: list[Edit] = [guard, *spelled.edits]
+            kept = kept_to_zero(project, module, run, spelled)
             verb = "prints" if run.makes(Kind.PRINT) else "logs"
             message = f"every rank {verb} in {run_place(module, function)}: the output appears once for each process"
-            evidence = [Evidence("static", f"only output goes under `{spelled.test}`", module.path, run.first.lineno)]
+            evidence = [Evidence("static", kept.how, module.path, run.first.lineno)]
             evidence += [Evidence("static", e.phrase, e.path, e.line) for e in run.effects.output[:2] if e.text != "print(…)"]
             level = Applicability.UNSAFE if assumes else Applicability.SAFE
-            found = self.finding(module, run.first, message, level=level, edits=edits, evidence=evidence, reason=assumes)
+            found = self.finding(module, run.first, message, level=level, edits=kept.edits, evidence=evidence, reason=assumes)
             if assumes:
                 lines.append(found)
             else:
                 yield found
         if lines:
-            edits = list(dict.fromkeys(edit for found in lines for edit in found.edits))
-            yield replace(lines[0], fix=Fix(Applicability.UNSAFE, tuple(edits)))
+            edits = tuple(dict.fromkeys(edit for found in lines for edit in found.edits))
+            yield replace(lines[0], fix=Fix(Applicability.UNSAFE, edits))
 
     def _printer(self, module: SourceModule, project: Project, function: FunctionNode) -> Finding | None:
         """A function of a Lightning project that only prints, where no test for rank 0 is known."""

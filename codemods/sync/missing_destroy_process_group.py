@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from codemods.analysis.distribution import is_test_file, is_test_module
 from codemods.analysis.guards.destroyed_groups import is_destroyed
 from codemods.analysis.guards.entry_points import EXITS, Entry, entries, group_name, main_block, starts_group
+from codemods.analysis.guards.group_above import has_group_above, has_group_below
 from codemods.analysis.job_files.said_torch import said_torch
 from codemods.analysis.loading.endless_streams import trains_for_ever
 from codemods.analysis.names import dotted, family, last
@@ -31,9 +32,9 @@ class MissingDestroyProcessGroup(DdpCodemod):
 
     ## What it does
     Finds `init_process_group`, follows the calls up to the function that a script (or a process that it starts) runs, and, where
-    nothing that this program comes to calls `destroy_process_group`, puts the destruction behind its last statement, under
-    `is_initialized()`. Where that function can be left early, the end of the script's `if __name__ == "__main__":` block takes
-    it.
+    nothing that this program comes to calls `destroy_process_group`, puts the destruction behind its last statement; under
+    `is_initialized()` where the start depends on something. Where that function can be left early, the end of the script's
+    `if __name__ == "__main__":` block takes it.
 
     ## Why it matters
     NCCL's resources are left to the interpreter's exit: since torch 2.4 there is a warning each time, and a rank that exits while
@@ -61,8 +62,7 @@ class MissingDestroyProcessGroup(DdpCodemod):
     def main():
         dist.init_process_group("nccl")
         train()
-        if dist.is_initialized():
-            dist.destroy_process_group()
+        dist.destroy_process_group()
 
 
     if __name__ == "__main__":
@@ -119,12 +119,10 @@ class MissingDestroyProcessGroup(DdpCodemod):
             reason = "the script does not import torch: the import and the call have to be written"
         edits: list[Edit] = []
         if at is not None and name:
-            step = _step(entry)
-            available = "" if in_scope(module, _is_distributed) else f"{name}.is_available() and "
-            asked = f"{available}{name}.is_initialized()"
-            code = f"if {asked}:\n{step}{name}.destroy_process_group()"
+            started = has_group_above(project, module, at) if before else has_group_below(project, module, at)
+            destroys = f"{name}.destroy_process_group()"
             edit = InsertBefore if before else InsertAfter
-            edits = [edit(module.path, module.span(at), code)]
+            edits = [edit(module.path, module.span(at), destroys if started else _asked(entry, name, destroys))]
         where = f"{starting.path}:{start.lineno}" if starting is not module else f"line {start.lineno}"
         anchor: ast.AST = at if at is not None else (entry.function or start)
         return self.finding(
@@ -140,6 +138,12 @@ class MissingDestroyProcessGroup(DdpCodemod):
             ],
             reason=reason,
         )
+
+
+def _asked(entry: Entry, name: str, destroys: str) -> str:
+    """The destruction under the question whether there is a group to destroy."""
+    available = "" if in_scope(entry.module, _is_distributed) else f"{name}.is_available() and "
+    return f"if {available}{name}.is_initialized():\n{_step(entry)}{destroys}"
 
 
 _Start = tuple[SourceModule, ast.Call]

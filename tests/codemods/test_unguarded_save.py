@@ -34,6 +34,24 @@ def test_under_the_rank_that_the_function_has() -> None:
     check_transformed(UnguardedSave, main(*lines), main(*lines[:3], "    if rank == 0:", f"        {SAVE}"))
 
 
+OWN = "def is_main_process():\n    return not dist.is_initialized() or dist.get_rank() == 0\n\n"
+
+
+@pytest.mark.parametrize(
+    ("asks", "test"),
+    [
+        ("        if is_main_process():\n            note()\n", "if is_main_process():"),
+        ("        pass\n", WRITTEN_OUT),  # nobody asks it here: it may be meant for something else
+    ],
+)
+def test_the_function_by_which_the_file_asks_already_is_taken(asks: str, test: str) -> None:
+    above = OWN + "class Keeper:\n    def begin(self):\n" + asks
+    above += "\n    def save(self, model):\n        torch.save(model.module.state_dict(), 'last.pt')\n\n"
+    after = above.replace("        torch.save", f"        {test}\n            torch.save")
+    lines = ("keeper = Keeper()", "keeper.save(model)")
+    check_transformed(UnguardedSave, main(*lines, above=above), main(*lines, above=after))
+
+
 def test_two_files_of_one_helper_go_under_one_test() -> None:
     above = (
         "def keep(state, best, folder):\n    path = os.path.join(folder, 'last.pt')\n    torch.save(state, path)\n    if best:\n"

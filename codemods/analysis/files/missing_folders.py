@@ -9,12 +9,14 @@ from codemods.analysis.bound_values import assigned
 from codemods.analysis.names import dotted, last
 from codemods.analysis.paths import origin_text
 from codemods.analysis.ranks.uses import calls_of
+from codemods.findings import Edit, Unwrap
 from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.source import SourceModule, walk
 
 _CAUGHT = frozenset({"FileExistsError", "OSError", "IOError", "EnvironmentError", "Exception", "BaseException"})
 _FRESH = late(r"increment|unique|next_|new_run|(^|_)version", re.I)
+_IS_THERE = frozenset({"exists", "isdir", "is_dir"})  # tests that a folder passes
 _EXISTS = frozenset({"exists", "isdir", "is_dir", "isfile", "is_file", "lexists"})
 
 
@@ -138,3 +140,16 @@ def is_tested(module: SourceModule, call: ast.Call, path: ast.expr) -> bool:
     """True where the call stands under a test that the folder is missing."""
     text = _bare(module, path)
     return any(isinstance(up, ast.If) and _tests(module, up.test, text) for up in module.ancestors(call))
+
+
+def without_test(module: SourceModule, call: ast.Call, path: ast.expr) -> tuple[Edit, ...]:
+    """Takes off the test that the folder is missing, where nothing else hangs on it: `exist_ok` asks the same, in one step."""
+    statement = module.statement_of(call)
+    test = module.parent(statement)
+    if not isinstance(statement, ast.Expr) or statement.value is not call or not isinstance(test, ast.If):
+        return ()
+    asked = test.test.operand if isinstance(test.test, ast.UnaryOp) and isinstance(test.test.op, ast.Not) else None
+    if len(test.body) > 1 or test.orelse or not module.is_whole(test) or not isinstance(asked, ast.Call):
+        return ()
+    asks = last(dotted(asked.func) or getattr(asked.func, "attr", "")) in _IS_THERE
+    return (Unwrap(module.path, module.span(test)),) if asks and _tests(module, asked, _bare(module, path)) else ()
