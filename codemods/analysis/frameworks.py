@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from posixpath import basename, dirname
 
-from codemods.analysis.requirement_files import LOCK_FILES, documented_pins, documents, normalized, read_pins, reader_of
+from codemods.analysis.requirement_files import (
+    INSTALL_KINDS,
+    LOCK_FILES,
+    documented_pins,
+    documents,
+    installs,
+    normalized,
+    read_pins,
+    reader_of,
+)
 from codemods.analysis.version_pins import Pin, Version
 from codemods.project import Project
 
@@ -102,12 +111,22 @@ def _read_all(project: Project) -> dict[str, tuple[Pin, ...]]:
         for pin in read_pins(path, project.read(path) or b""):
             out.setdefault(pin.package, []).append(pin)
     pinned = {package for package, found in out.items() if any(pin.spec for pin in found)}
-    texts = {p for word in (b"install", b"==") for p in project.files_containing(word, kinds=(".md", ".rst", ".txt"))}
-    for path in sorted(texts, key=lambda path: (path.count("/"), path)):
-        for pin in documented_pins(path, project.read(path) or b"") if documents(path) and is_run(path) else ():
+    for path in sorted(_saying_files(project), key=lambda path: (path.count("/"), path)):
+        for pin in documented_pins(path, project.read(path) or b""):
             if pin.package not in pinned:  # a text is older than the files that pins are for
                 out.setdefault(pin.package, []).append(pin)
     return {package: tuple(found) for package, found in out.items()}
+
+
+def _saying_files(project: Project) -> set[str]:
+    """The texts that say how to install the repository, the scripts and images that do it, and scripts that such a text names."""
+    words = (b"install", b"==")
+    texts = {p for word in words for p in project.files_containing(word, kinds=(".md", ".rst", ".txt"))}
+    scripts = {p for p in project.files_containing(b"install", kinds=INSTALL_KINDS) if is_run(p)}
+    said = {p for p in texts if documents(p) and is_run(p)}
+    unnamed = {p for p in scripts if not installs(p)}
+    told = [project.read(p) or b"" for p in project.files if unnamed and documents(p) and is_run(p)]
+    return said | (scripts - unnamed) | {p for p in unnamed if any(p.encode() in text for text in told)}
 
 
 def _pinning_files(files: Iterable[str]) -> list[str]:
