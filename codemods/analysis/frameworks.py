@@ -19,7 +19,8 @@ from codemods.analysis.version_pins import Pin, Version
 from codemods.project import Project
 
 __all__ = [
-    "Pin", "Version", "accelerate_pin", "joined", "lightning_pin", "pin_of", "pins", "torch_pin", "transformers_pin",
+    "Pin", "Version", "accelerate_pin", "joined", "lightning_pin", "pin_of", "pinned_packages",
+    "pins", "torch_pin", "transformers_pin",
 ]  # fmt: skip
 
 LIGHTNING_PACKAGES = ("pytorch-lightning", "lightning")
@@ -33,6 +34,11 @@ _NOT_RUN = ("docs", "doc", ".github", "third_party", "node_modules", "site-packa
 def pins(project: Project, package: str) -> tuple[Pin, ...]:
     """Every pin of the package in the project, files nearer the root first."""
     return _all_pins(project).get(normalized(package), ())
+
+
+def pinned_packages(project: Project) -> frozenset[str]:
+    """The names of all packages that the project pins, as PEP 503 writes them."""
+    return frozenset(_all_pins(project))
 
 
 def lightning_pin(project: Project, *, near: str = "") -> Pin | None:

@@ -755,3 +755,17 @@ def test_what_is_complete_when_it_is_read_is_stored_by_rank_zero(mode: str, betw
     source = main(READS_BACK[0], *between, *READS_BACK[1:], *STORES, above=ADDS.replace("MODE", mode))
     (found,) = findings_of(UnguardedSave, source)
     assert found.edits
+
+
+def test_a_way_through_a_method_that_nobody_calls() -> None:
+    shown = "from keeping import keep\n\n\nclass Shown:\n    def __init__(self, state):\n        keep(state, 'runs')\n"
+    files = {"shown.py": shown}
+    program = (
+        f"{HEAD}from shown import Shown\n\n\nclass Runs:\n    def __init__(self, model):\n"
+        "        dist.init_process_group('gloo')\n        self.model = DDP(model)\n\n    def fit(self):\n        self.model(1).backward()\n        END\n\n"
+        "    def show(self):\n        Shown(self.model.state_dict())\n\n\nif __name__ == '__main__':\n"
+        "    Runs(torch.nn.Linear(1, 1)).fit()\n"
+    )
+    alone = f"{BARE}{HELPER}\n\nif __name__ == '__main__':\n    keep({{}}, 'runs')\n"
+    check_nothing(UnguardedSave, alone, files={**files, "train.py": program.replace("END", "pass")}, path="keeping.py")
+    assert findings_of(UnguardedSave, alone, {**files, "train.py": program.replace("END", "self.show()")}, path="keeping.py")

@@ -12,10 +12,8 @@ from codemods.project import Project
 
 
 def is_dead(project: Project, way: Way) -> bool:
-    """True for a way over a test that is never true, or that begins in a plain function that no program comes to."""
+    """True for a way over a test that is never true, or that begins in a function or method that no program comes to."""
     if any(is_never_asked_for(project, home, node) for home, node in way.frames):
         return True
     home, node = way.frames[-1]
-    function = home.function_of(node)
-    plain = function is not None and home.parent(function) is home.tree
-    return plain and is_run_by_nobody(project, home, node)
+    return home.function_of(node) is not None and is_run_by_nobody(project, home, node)
