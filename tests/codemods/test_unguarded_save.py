@@ -762,7 +762,8 @@ def test_a_way_through_a_method_that_nobody_calls() -> None:
     files = {"shown.py": shown}
     program = (
         f"{HEAD}from shown import Shown\n\n\nclass Runs:\n    def __init__(self, model):\n"
-        "        dist.init_process_group('gloo')\n        self.model = DDP(model)\n\n    def fit(self):\n        self.model(1).backward()\n        END\n\n"
+        "        dist.init_process_group('gloo')\n        self.model = DDP(model)\n\n"
+        "    def fit(self):\n        self.model(1).backward()\n        END\n\n"
         "    def show(self):\n        Shown(self.model.state_dict())\n\n\nif __name__ == '__main__':\n"
         "    Runs(torch.nn.Linear(1, 1)).fit()\n"
     )
