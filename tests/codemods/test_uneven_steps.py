@@ -395,7 +395,10 @@ def main(net, loss_of, rows, given):
 OWN_LOOP = "model = DDP(net)\n    for i in range(settings.epochs):\n        model(rows).backward()"
 
 
-@pytest.mark.parametrize("copy", ["replace(given, {}=RANK)", "given._replace({}=RANK)", "given.model_copy(update={{'{}': RANK}})"])
+COPIES = ["replace(given, {}=RANK)", "given._replace({}=RANK)", "given.model_copy(update={{'{}': RANK}})"]
+
+
+@pytest.mark.parametrize("copy", COPIES)
 @pytest.mark.parametrize("call", ["run(settings, net, loss_of, rows)", OWN_LOOP])
 def test_a_copy_with_another_label(copy: str, call: str) -> None:
     check_nothing(RULE, HEAD + SETTINGS.format(copy=copy.format("label").replace("RANK", "dist.get_rank()"), call=call))
