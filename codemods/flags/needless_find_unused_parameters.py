@@ -32,6 +32,7 @@ from codemods.analysis.model.observed_errors import contradicting, needless_line
 from codemods.analysis.model.observed_usage import Probed, named, probed
 from codemods.analysis.model.trained_model import Trained, trained_by
 from codemods.analysis.model.unused_flag import settings_in
+from codemods.analysis.wrapped.doubled_wraps import doubled_wraps
 from codemods.codemod import DdpCodemod
 from codemods.data.printed_errors import UNUSED
 from codemods.findings import Finding
@@ -126,6 +127,7 @@ class NeedlessFindUnusedParameters(DdpCodemod):
       function on the way whose effect on gradients is not known, reentrant checkpointing, a module that takes part only by a
       setting, several outputs of which nothing shows which enter the loss, a Trainer that makes the loss in its own way): only
       beside what a log or a probe says of the same model it gets a report of what the source leaves open
+    - says nothing of a model that is wrapped a second time: that is what has to be put right there
     - says nothing where a module is left out in some steps: there the flag is needed; reported where it is on by the default of
       Lightning 1 alone, which version 2 takes back, and where another model is trained with the same configuration
     - says nothing where a parameter never reaches the loss and more is not known: the flag is needed as it stands
@@ -174,9 +176,10 @@ class NeedlessFindUnusedParameters(DdpCodemod):
             yield from self._configuration(module, project)
             return
         taken: dict[int, tuple[Setting, list[Wrapper]]] = {}
+        doubled = {id(call) for d in doubled_wraps(project, module) for call in (d.first, d.again)}
         tests = any(part.startswith("test") for part in module.path.split("/"))
         for wrapper, here in settings_in(project, module):
-            for setting in here:
+            for setting in here if id(wrapper.call) not in doubled else ():
                 given = setting.state is State.ON or not tests
                 if given and (setting.state is State.UNKNOWN or effect_of(project, wrapper, setting) is State.ON):
                     taken.setdefault(id(setting.node), (setting, []))[1].append(wrapper)

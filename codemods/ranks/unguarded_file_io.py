@@ -508,7 +508,7 @@ def _writes_of(module: SourceModule, run: Run) -> tuple[Write, ...]:
     """What the run does to paths, for whoever uses them behind it; folders stay outside of it."""
     calls = [n for s in run.statements for n in walk(s) if isinstance(n, ast.Call)]
     found = [f for c in calls if (f := file_call(module, c)) is not None and f.act in CHANGES]
-    return tuple(Write(f.act, forms(module, f.path), module, f.call, module.text_of(f.path)) for f in found)
+    return tuple(Write(f.act, forms(module, f.path), module, f.call, module.text_of(f.path), f.path) for f in found)
 
 
 def _below_tests(module: SourceModule, run: Run) -> ast.stmt:

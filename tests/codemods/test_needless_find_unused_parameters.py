@@ -440,3 +440,24 @@ def test_lightnings_finetuning_callback_lowers_the_level() -> None:
     body = "    trainer = pl.Trainer(strategy='ddp_find_unused_parameters_true', callbacks=[pl.callbacks.BackboneFinetuning()])\n"
     found = findings_of(Rule, trainer(body), TWO)
     assert [f.applicability for f in found] == [Applicability.UNSAFE]
+
+
+FLAGGED = "model = DDP(model, find_unused_parameters=True)\n"
+
+
+@pytest.mark.parametrize("between", ["", "if torch.cuda.is_available():\n    "])
+def test_a_model_that_is_wrapped_twice_is_another_defect(between: str) -> None:
+    check_nothing(Rule, script(FLAGGED + between + FLAGGED), files={"net.py": NET})
+
+
+@pytest.mark.parametrize(
+    ("wraps", "found"),
+    [
+        (FLAGGED + "other = Net()\nother = DDP(other, find_unused_parameters=True)\n", 2),
+        (FLAGGED + "model = Net()\n" + FLAGGED, 2),
+        (FLAGGED + "model = model.module\n" + FLAGGED, 2),
+        ("if torch.cuda.is_available():\n    " + FLAGGED + "else:\n    " + FLAGGED, 2),
+    ],
+)
+def test_models_that_are_wrapped_once_each(wraps: str, found: int) -> None:
+    assert len(findings_of(Rule, script(wraps), {"net.py": NET})) == found

@@ -176,11 +176,27 @@ def test_transformers_classes() -> None:
         ("import os\n", "rank = int(os.environ['RANK'])", "rank == 0"),
         ("import lightning as L\n", "trainer = L.Trainer(max_epochs=1)", "trainer.is_global_zero"),
         ("from transformers import Trainer\n", "trainer = Trainer(args)", "trainer.is_world_process_zero()"),
+        ("from trl import SFTTrainer\n", "trainer = SFTTrainer(args)", "trainer.is_world_process_zero()"),
+        ("from trl import PPOTrainer\n", "trainer = PPOTrainer(args)", "trainer.accelerator.is_main_process"),
     ],
 )
 def test_functions_that_know_the_rank(head: str, above: str, test: str) -> None:
     before = script(above, "print('start')", head=head)
     check_transformed(UnguardedPrint, before, script(above, f"if {test}:", "    print('start')", head=head))
+
+
+def test_a_trainer_is_asked_as_the_file_asks_it() -> None:
+    above = ("trainer = Trainer(args)", "print('start')")
+    below = ("trainer.train()", "if trainer.accelerator.is_main_process:", "    trainer.save_model()")
+    wanted = (above[0], "if trainer.accelerator.is_main_process:", "    print('start')")
+    head = "from transformers import Trainer\n"
+    check_transformed(UnguardedPrint, script(*above, *below, head=head), script(*wanted, *below, head=head))
+
+
+def test_an_heir_of_a_trainer_without_the_method() -> None:
+    before = "from trl import PPOTrainer\n\nclass Own(PPOTrainer):\n    def describe(self):\n        print('model')\n"
+    wanted = before.replace("        print", "        if self.accelerator.is_main_process:\n            print")
+    check_transformed(UnguardedPrint, before, wanted)
 
 
 def test_the_test_that_the_function_uses_already() -> None:

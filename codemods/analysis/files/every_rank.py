@@ -30,6 +30,7 @@ from codemods.analysis.ranks.device_tests import asks_for_a_device
 from codemods.analysis.ranks.failing_ranks import ranks_unless_one_fails
 from codemods.analysis.ranks.first_device import is_tied_to_first_device
 from codemods.analysis.ranks.given_by_rank import ranks_of_receiver
+from codemods.analysis.ranks.hidden_packages import is_hidden
 from codemods.analysis.ranks.in_turn import in_turn
 from codemods.analysis.ranks.one_device import has_trainers_of_one_device
 from codemods.analysis.ranks.rank_guards import Ranks, split_of
@@ -81,7 +82,7 @@ def way_of_every_rank(
         return None
     if is_behind_an_end(module, node) or is_tied_to_first_device(project, module) or has_trainers_of_one_device(project, module):
         return None
-    if is_behind_a_failure(project, module, node):
+    if is_behind_a_failure(project, module, node) or is_hidden(project, module):
         return None
     function = module.function_of(node)
     if function is not None and _is_of_the_saving_one(project, module, function):

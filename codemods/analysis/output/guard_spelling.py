@@ -24,6 +24,7 @@ from codemods.analysis.output.script_guards import (
     sure_arguments,
 )
 from codemods.analysis.output.set_attributes import is_set_by_methods, is_sure_to_be_set
+from codemods.analysis.output.trainer_guards import test_of_trainer
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_of_test, speaks_of_ranks
 from codemods.analysis.ranks.several_processes import is_of_one_process
 from codemods.imports import in_scope, plan_rank_zero_only, runs_at_import
@@ -176,8 +177,8 @@ def _in_class(project: Project, module: SourceModule, facts: ClassFacts, functio
         if function.name in HF_CALLBACK_HOOKS and len(arguments) > 3:
             return Spelling(f"{arguments[2]}.is_world_process_zero")
         return Spelling("state.is_world_process_zero") if "state" in sure else None
-    if facts.is_a(Role.HF_TRAINER):
-        return Spelling("self.is_world_process_zero()")
+    if test := test_of_trainer(module, "self", facts.external):
+        return Spelling(test)
     if facts.is_a(Role.LIGHTNING_DATA_MODULE):  # its trainer is None outside a run; the rank itself is known from the import on
         planned = plan_rank_zero_only(module)
         return Spelling(f"{planned.name}.rank == 0", planned.edits) if planned else None

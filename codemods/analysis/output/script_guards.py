@@ -10,7 +10,6 @@ import ast
 import re
 
 from codemods.analysis.bindings import bindings_in
-from codemods.analysis.class_index import Role, external_role
 from codemods.analysis.frameworks import lightning_pin
 from codemods.analysis.functions import find_function
 from codemods.analysis.guards.before_group import group_comes_later
@@ -22,6 +21,7 @@ from codemods.analysis.output.natures import values_of
 from codemods.analysis.output.own_helpers import own_flag, own_helper
 from codemods.analysis.output.run_before import binds, bound_above, run_before
 from codemods.analysis.output.set_attributes import is_sure_to_be_set
+from codemods.analysis.output.trainer_guards import test_of_trainer
 from codemods.analysis.output.worker_ranks import rank_of_worker
 from codemods.analysis.paths import origin_text
 from codemods.analysis.ranks.given_numbers import is_given_a_number, is_left_at_its_default
@@ -107,8 +107,8 @@ def _of_object(project: Project, module: SourceModule, name: str, value: ast.exp
     if made in _TRAINERS or made in _FABRICS:
         printer = f"{name}.print" if made in _FABRICS else printer_of_trainer(project, module, name)
         return Spelling(f"{name}.is_global_zero", printer=printer)
-    if made and external_role(made) is Role.HF_TRAINER:
-        return Spelling(f"{name}.is_world_process_zero()")
+    if made and (test := test_of_trainer(module, name, [made])):
+        return Spelling(test)
     if made == "transformers.TrainingArguments":
         return Spelling(f"{name}.process_index == 0")
     if _asks_for_zero(project, module, value):
