@@ -31,14 +31,15 @@ _WORDS = late(
 _USES = late(rb"torch\s*\.\s*distributed|DistributedDataParallel|accelerate\.Accelerator\(")
 _TESTS = late(r"(^|/)(tests?|testing)/|(^|/)(test_[^/]*|[^/]*_test|conftest|testing(_\w+)?)\.py$")
 
-_TEST_FOLDERS = late(r"(^|/)(tests?|testing)/|(^|/)conftest\.py$")
+# `test/` beside `train/` holds the programs that evaluate a model: those do not bear a test's name.
+_TEST_FOLDERS = late(r"(^|/)(tests|testing)/|(^|/)conftest\.py$|(^|/)test/(?:[^/]+/)*(?:test_[^/]*|[^/]*_test)\.py$")
 _UNIT_TESTS = late(rb"\bdef test_|\bunittest\b|\bpytest\b|\bclass Test")
 _JOINS = late(
     rb"init_process_group\(|\bAccelerator\(|DistributedDataParallel\(|\bTrainer(?:\.from_argparse_args)?\(|init_distributed"
 )
 _ALONE = late(rb"^[ \t]*assert [^\n]*(?:num_processes|world_size)[^\n]*== 1\b", re.MULTILINE)
 _OPTIONS = late(rb"argparse|parse_args|HfArgumentParser|hydra|OmegaConf|\bfire\b|\bclick\b|\btyper\b")
-_LOADS = late(rb"load_state_dict|from_pretrained|load_checkpoint|load_from_checkpoint|\.(?:test|validate|fit)\(")
+_LOADS = late(rb"load_state_dict|from_pretrained|load_pretrained|load_checkpoint|load_from_checkpoint|\.(?:test|validate|fit)\(")
 
 
 @lru_cache(maxsize=4096)  # asked for each file that a search comes upon

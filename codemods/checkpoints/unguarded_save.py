@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_module, runs_trials
+from codemods.analysis.files.loose_guards import LooseGuard, loose_guards
 from codemods.analysis.files.save_repairs import Repair, repairs
 from codemods.analysis.names import dotted, family, qualified
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
@@ -26,6 +27,7 @@ class UnguardedSave(DdpCodemod):
     comes to, through helpers, methods and other files, with a path that is the same on all of them. Puts the writing under a
     test for rank 0: where it is written, or at the call of the helper where only the caller knows the rank. Where every rank
     reads the file behind it, a barrier comes with the test. A model of Accelerate gets `is_main_process=`, its own word for it.
+    It reports a test whose `or` lets every rank past the rank that it asks for: `if first or better and rank == 0`.
 
     ## Why it matters
     The ranks open the same file at once and write into each other's bytes. The file looks whole, and loading it fails with
@@ -81,6 +83,8 @@ class UnguardedSave(DdpCodemod):
       be left to rank 0. So is a statement that holds any other collective.
     - What only this rank has seen, its predictions or its share, reported: gather it first.
     - A place with no sure test for rank 0, and one whose barrier could hang, reported.
+    - A test with brackets (`if first or (better and rank == 0)`), which is meant so, and one whose other part speaks of ranks or
+      of a run without a process group: silent.
 
     ## References
     Two gloo processes that wrote to one path at once left corrupt files in 4 of 10 loads (torch 2.13). `save_pretrained` of
@@ -109,6 +113,17 @@ class UnguardedSave(DdpCodemod):
                 continue
             if not is_run_by_nobody(project, found.module, found.at):
                 yield self._told(found)
+        for guard in loose_guards(project, module):
+            if not is_run_by_nobody(project, module, guard.at):
+                yield self._loose(module, guard)
+
+    def _loose(self, module: SourceModule, found: LooseGuard) -> Finding:
+        message = (
+            f"`and` binds tighter than `or`: where `{found.free}` holds, every rank comes here and writes "
+            f"`{module.text_of(found.save.path)}` at once, whatever the rank is asked for behind it"
+        )
+        evidence = [Evidence("static", "the save under the test", module.path, found.save.call.lineno), found.way.shown]
+        return self.finding(module, found.at, message, evidence=evidence, reason=f"write the test as `{found.meant}`")
 
     def _told(self, found: Repair) -> Finding:
         places = [Evidence("static", s.text, s.path, s.line) for s in found.steps]

@@ -55,7 +55,8 @@ class MissingSetEpoch(DdpCodemod):
     Finds a training loop over a DataLoader whose `DistributedSampler` shuffles, inside of a loop over epochs, where no code calls
     `set_epoch` for it. It calls `set_epoch` at the top of each epoch. Loader and sampler are followed through functions, classes,
     attributes and arguments, into a project's own heir of `BatchSampler`, and so are classes of the project that derive from the
-    sampler and read `self.epoch`. A generator that goes through such a loader without end (`while True: for x in loader: yield
+    sampler and read `self.epoch`. Where one function makes the loaders of training and test, the call that made this one says
+    whether it shuffles. A generator that goes through such a loader without end (`while True: for x in loader: yield
     x`) counts its rounds and hands them over. Where a training over steps begins the loader anew (`except StopIteration:
     batches = iter(loader)`), the number of the step is reported. It reports `itertools.cycle(loader)`, too, which keeps the
     batches of the first pass. A `set_epoch` inside of the loop over the batches, whose order is drawn by then, goes in front of

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_module, may_show_ranks
 from codemods.analysis.guards.set_by_one_rank import is_set_by_test
+from codemods.analysis.loading.early_ends import early_ends
 from codemods.analysis.names import dotted, last
 from codemods.analysis.variance.loaders import training_loaders, uneven_batches
 from codemods.analysis.variance.mismatches import Form, Mismatch, mismatches_in
@@ -29,6 +30,9 @@ _ADVICE_OF_START = (
     "let one rank say where the loop begins and ends, and hand the numbers to all others (`broadcast_object_list`) above it"
 )
 _ADVICE_OF_SETTING = "leave it out, or train under `accelerator.join_uneven_inputs([model])`"
+_ADVICE_OF_END = (
+    "raise an error that ends the run (`RuntimeError`), which the launcher sees, or give another sample in the place of this one"
+)
 _LOADER = (
     "the training loader goes through each rank's own share, whose length may differ: the ranks with more batches wait in "
     "the next backward for those that are done"
@@ -45,7 +49,8 @@ class UnevenSteps(DdpCodemod):
     ## What it does
     Finds loops over a share of the data whose length depends on the rank (`rows[rank::world_size]`, files of each rank, a sampler
     or a data set of the project that splits without padding), or over the keys that its own batches have put into a dictionary,
-    where each round comes to a collective: the backward of a wrapped model, an all_reduce, a barrier.
+    where each round comes to a collective: the backward of a wrapped model, an all_reduce, a barrier. Finds a data set whose
+    `__getitem__` raises `StopIteration` when a sample fails: the loader hands it on, and the loop ends as if the data were done.
 
     ## Why it matters
     41 rows on two ranks are 21 and 20. The rank with fewer batches leaves the loop; the other waits for it in the next gradient
@@ -98,6 +103,8 @@ class UnevenSteps(DdpCodemod):
       model gives, or that all ranks have gathered.
     - Says nothing of numbers that one rank alone sets, under a test of the rank (DDP305).
     - Says nothing of lists that rank 0 fills under a progress bar and the others without one.
+    - Says nothing of a `StopIteration` that the index decides on, that the class catches, or that a stream raises (`__next__`), and
+      of programs that no text shows on several processes.
 
     ## References
     torch 2.13: `DistributedSampler` pads to equal lengths, `torch.distributed.algorithms.join.Join` is for unequal ones; runs on
@@ -106,7 +113,7 @@ class UnevenSteps(DdpCodemod):
 
     code = "DDP411"
     severity = "hang"
-    TRIGGERS = (COLLECTIVE_WORDS,)
+    TRIGGERS = ((*COLLECTIVE_WORDS, b"StopIteration"),)
     READS_TESTS = False
 
     def is_worth_parsing(self, path: str, project: Project) -> bool:
@@ -126,6 +133,13 @@ class UnevenSteps(DdpCodemod):
             yield self.finding(module, node, _LOADER, evidence=shown, reason=_ADVICE, severity="risk")
         for keyword in uneven_batches(project, module):
             yield self.finding(module, keyword, _SETTING, reason=_ADVICE_OF_SETTING)
+        for end in early_ends(project, module):
+            shown = [Evidence("static", "a sample fails on the rank that has it", module.path, end.failed.lineno)]
+            text = (
+                f"the StopIteration of {end.owner} ends the loop over its loader on the rank whose sample fails, as if the data were "
+                "done: the others wait for it in their next step until the time-out"
+            )
+            yield self.finding(module, end.at, text, evidence=shown, reason=_ADVICE_OF_END)
 
 
 _SHARE = "is each rank's own share"

@@ -32,9 +32,9 @@ class UnorderedLabels(DdpCodemod):
     Finds numbers that are given to the elements of a set (`enumerate(set(names))`), files of an unsorted folder of which each
     rank takes its part (`glob(...)[rank::world_size]`), and such files behind the index of a `DistributedSampler`, or texts
     of a set (`list(images.keys() & captions.keys())`), behind that of Lightning's too. It sorts them. Finds a data set behind
-    a `DistributedSampler` whose list is shuffled when it is made, or just before, where no seed is set or each rank has one
-    of its own, and gives the shuffle a generator with a fixed seed. Reports an IterableDataset that shuffles in `__iter__` before
-    a worker takes its part.
+    a `DistributedSampler`, or one that the Trainer of transformers gets, whose list is shuffled or drawn (`random.sample`) when
+    it is made, or just before, where no seed is set or each rank has one of its own, and gives the call a generator with a fixed
+    seed. Reports an IterableDataset that shuffles in `__iter__` before a worker takes its part.
 
     ## Why it matters
     Python hashes texts with a seed of its own in each process, so the elements of a set come in another order on each rank: one
@@ -71,12 +71,14 @@ class UnorderedLabels(DdpCodemod):
     - Says nothing of a shuffle whose library is seeded alike on every rank somewhere, and of one by an own generator.
     - Says nothing of a shuffle in a function that broadcasts, and of a stream that speaks of seeds or epochs.
     - Says nothing of a shuffle by a parameter that is False in runs of several processes.
+    - Says nothing of what the Trainer of transformers gets where a seed is set on the way to it, where the Trainer has loaders of
+      its own, and where no text or program shows several processes.
     - Says nothing of files where the group is started at 127.0.0.1 with a rank for each device: no other machine is in it.
     - Says nothing where no file shows several processes, on one rank alone, and in a repository's own tests.
 
     ## References
     The documentation of Python (`PYTHONHASHSEED`; `os.listdir`: "The list is in arbitrary order"); a set of names on two
-    processes.
+    processes. transformers 5, `Trainer.__init__`: it calls `set_seed`, behind the making of the data set that it is handed.
     """
 
     code = "DDP404"
@@ -84,7 +86,10 @@ class UnorderedLabels(DdpCodemod):
     subject = "Sort what gives labels and shares"
     must_show = "Both processes number the classes alike, and have no file in common."
     printed = ("not supported between instances of",)
-    TRIGGERS = ((b"glob", b"listdir", b"iterdir", b"set(", b".keys()", b" for ", b"shuffle(", b"permutation(", b"randperm("),)
+    TRIGGERS = (
+        (b"glob", b"listdir", b"iterdir", b"set(", b".keys()", b" for ", b"shuffle(", b"permutation(", b"randperm(",
+         b"random.sample(", b"random.choice"),
+    )  # fmt: skip
     READS_TESTS = False
 
     def concerns(self, data: bytes) -> bool:
@@ -164,13 +169,13 @@ class UnorderedLabels(DdpCodemod):
         return self.finding(
             module,
             one.call,
-            f"each rank shuffles `{one.name}` by random numbers of its own: the indices that DistributedSampler deals out mean "
-            "other samples on each rank, so an epoch has some samples twice and others never",
+            f"each rank {'draws' if one.drawn else 'shuffles'} `{one.name}` by random numbers of its own: the indices that "
+            f"{one.dealer} deals out mean other samples on each rank, so an epoch has some samples twice and others never",
             level=Applicability.UNSAFE if edits else Applicability.DISPLAY,
             edits=edits,
             evidence=[
                 Evidence("static", "the index of the sampler is an index of it", module.path, one.item.lineno),
-                Evidence("static", "a DistributedSampler deals the indices out", one.loader.module.path, one.loader.call.lineno),
+                Evidence("static", f"{one.dealer} deals the indices out", one.dealt_in.path, one.dealt.lineno),
             ],
             reason="assumes that the same order in every run is fine"
             if edits
@@ -179,7 +184,7 @@ class UnorderedLabels(DdpCodemod):
 
 
 _STEP = late(rb":\s*[^\W\d][\w.()]*\s*\]")  # `[rank::world]`
-_SHUFFLES = (b"shuffle(", b"permutation(", b"randperm(")
+_SHUFFLES = (b"shuffle(", b"permutation(", b"randperm(", b"random.sample(", b"random.choice")
 _Found = tuple[Unordered, ast.AST, str]
 
 

@@ -773,3 +773,52 @@ def test_a_loop_whose_method_is_called_like_one_of_torch() -> None:
     loop = "                for x in train_loader:\n"
     fixed = LEARNER.replace(loop, f"                train_loader.sampler.set_epoch(e)\n{loop}")
     check_transformed(MissingSetEpoch, LEARNER, fixed, files=files, path="learner.py")
+
+
+HELPER = """\
+from torch.utils.data import DataLoader, DistributedSampler
+
+
+def loader_of(data, rank, size, shuffle=False):
+    sampler = DistributedSampler(data, rank=rank, num_replicas=size, shuffle=shuffle)
+    return DataLoader(data, batch_size=8, sampler=sampler)
+
+
+def train(rank, size, model, data, optimizer, args):
+    loader = loader_of(data, rank, size, shuffle=True)
+    held_out = loader_of(args.held_out, rank, size)
+    for epoch in range(3):
+        for x in loader:
+            optimizer.zero_grad()
+            model(x).mean().backward()
+            optimizer.step()
+        for x in held_out:
+            print(model(x))
+"""
+
+
+def test_of_a_helper_with_several_callers_the_call_that_made_the_loader_says_whether_it_shuffles() -> None:
+    told = "    for epoch in range(3):\n        loader.sampler.set_epoch(epoch)\n"
+    check_transformed(MissingSetEpoch, HELPER, HELPER.replace("    for epoch in range(3):\n", told))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("size, shuffle=True)", "size)"),
+        ("size, shuffle=True)", "size, args.mixed)"),
+        ("size, shuffle=True)", "size, **args.options)"),
+        ("    return DataLoader", "    shuffle = args.mixed\n    return DataLoader"),
+        ("for x in loader:", "for x in args.loader:"),
+    ],
+)
+def test_calls_of_such_a_helper_that_do_not_say_it(old: str, new: str) -> None:
+    check_nothing(MissingSetEpoch, HELPER.replace(old, new))
+
+
+def test_the_call_is_found_behind_the_parameter_that_hands_the_loader_on() -> None:
+    handed = "    fit(loader, model, optimizer)\n    print(held_out)\n\n\ndef fit(loader, model, optimizer):\n    for epoch"
+    apart = HELPER.replace("    for epoch", handed)
+    apart = apart[: apart.index("        for x in held_out")]
+    assert [f.span.line for f in findings_of(MissingSetEpoch, apart)] == [17]
+    check_nothing(MissingSetEpoch, apart.replace("    fit(loader", "    fit(held_out, model, optimizer)\n    fit(loader"))

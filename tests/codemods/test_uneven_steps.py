@@ -404,3 +404,87 @@ def test_a_copy_with_another_label(copy: str, call: str) -> None:
     check_nothing(RULE, HEAD + SETTINGS.format(copy=copy.format("label").replace("RANK", "dist.get_rank()"), call=call))
     counted = HEAD + SETTINGS.format(copy=copy.format("epochs").replace("RANK", "dist.get_rank()"), call=OWN_LOOP)
     assert findings_of(RULE, counted)
+
+
+# A data set that ends the loop of one rank
+
+ENDING = """\
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel as DDP
+from torch.utils.data import DataLoader, Dataset, IterableDataset
+from torch.utils.data.distributed import DistributedSampler
+
+
+class Rows(Dataset):
+    def __init__(self, rows):
+        self.rows = rows
+
+    def __len__(self):
+        return len(self.rows)
+
+    def __getitem__(self, index):
+        tries = 0
+        while True:
+            if tries > 3:
+                raise StopIteration
+            try:
+                return parsed(self.rows[index])
+            except Exception as error:
+                tries += 1
+
+
+def train(net, rows, optimizer):
+    data = Rows(rows)
+    model = DDP(net)
+    for batch in DataLoader(data, batch_size=4, sampler=DistributedSampler(data)):
+        model(batch).mean().backward()
+        optimizer.step()
+
+
+if __name__ == "__main__":
+    dist.init_process_group("nccl")
+    train(None, [], None)
+"""
+RETRY = ENDING[ENDING.index("        tries = 0") : ENDING.index("\n\ndef train")]
+OF_ENDS = "give another sample in the place of this one"
+
+
+def test_tries_that_end_in_stop_iteration() -> None:
+    found = check_told(RULE, ENDING, reason=OF_ENDS)
+    assert found.span.line == 18
+    assert "the StopIteration of Rows ends the loop over its loader" in found.message
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "try:\n    return parsed(self.rows[index])\nexcept OSError:\n    raise StopIteration('no more')",
+        "return self.item_of(index)\n\ndef item_of(self, index):\n    try:\n        return parsed(self.rows[index])\n"
+        "    except Exception:\n        raise StopIteration",
+        "for _ in range(3):\n    try:\n        return parsed(self.rows[index])\n    except Exception:\n        continue\n"
+        "    raise StopIteration()",
+    ],
+)
+def test_samples_that_fail_and_end_the_loop(body: str) -> None:
+    lines = "".join(f"        {line}\n" if "def item" not in line else f"    {line}\n" for line in body.splitlines())
+    lines = lines.replace("        \n", "\n")
+    check_told(RULE, ENDING.replace(RETRY, lines), reason=OF_ENDS)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("raise StopIteration", "raise RuntimeError"),
+        ("class Rows(Dataset)", "class Rows(IterableDataset)"),
+        ("def __getitem__(self, index)", "def __next__(self)"),
+        ("def __len__", "def __next__(self):\n        return self[0]\n\n    def __len__"),
+        (RETRY, "        if index >= len(self.rows):\n            raise StopIteration\n        return self.rows[index]\n"),
+        (RETRY, "        try:\n            raise StopIteration\n        except Exception:\n            return self.rows[0]\n"),
+        ('dist.init_process_group("nccl")\n', ""),
+    ],
+)
+def test_ends_that_are_meant_or_not_seen(old: str, new: str) -> None:
+    source = ENDING.replace(old, new)
+    if "init_process_group" in old:
+        source = source.replace("DDP(net)", "net").replace(", sampler=DistributedSampler(data)", "")
+    check_nothing(RULE, source)

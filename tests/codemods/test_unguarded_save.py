@@ -788,3 +788,46 @@ def test_a_way_through_a_method_that_nobody_calls() -> None:
     alone = f"{BARE}{HELPER}\n\nif __name__ == '__main__':\n    keep({{}}, 'runs')\n"
     check_nothing(UnguardedSave, alone, files={**files, "train.py": program.replace("END", "pass")}, path="keeping.py")
     assert findings_of(UnguardedSave, alone, {**files, "train.py": program.replace("END", "self.show()")}, path="keeping.py")
+
+
+LOOSE = ("rank = dist.get_rank()", "best = None", "for loss in args.losses:", "    if {}:", "        best = 1", f"        {SAVE}")
+
+
+def loose(test: str) -> str:
+    return main(*(line.format(test) if "{}" in line else line for line in LOOSE))
+
+
+@pytest.mark.parametrize(
+    ("test", "meant"),
+    [
+        ("not best or loss < best and rank == 0", "(not best or loss < best) and rank == 0"),
+        ("best is None or rank <= 0 and loss < best", "(best is None or loss < best) and rank <= 0"),
+        ("not best or loss < best and args.keep and not rank", "(not best or loss < best and args.keep) and not rank"),
+        ("(rank == 0 and loss < best or best is None)", "(loss < best or best is None) and rank == 0"),
+    ],
+)
+def test_an_or_lets_every_rank_past_the_test_of_the_rank(test: str, meant: str) -> None:
+    found = check_told(UnguardedSave, loose(test), reason=f"write the test as `{meant}`")
+    assert "every rank comes here and writes `'last.pt'`" in found.message
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        "not best or (loss < best and rank == 0)",
+        "(not best or loss < best) and rank == 0",
+        "not dist.is_initialized() or loss < best and rank == 0",
+        "rank is None or loss < best and rank == 0",
+        "rank == 1 or loss < best and rank == 0",
+        "args.main_process or loss < best and rank == 0",
+    ],
+)
+def test_tests_with_an_or_that_are_meant_so(test: str) -> None:
+    check_nothing(UnguardedSave, loose(test))
+
+
+def test_an_or_above_a_path_of_each_rank_and_below_a_test_of_the_rank() -> None:
+    text = loose("not best or loss < best and rank == 0")
+    check_nothing(UnguardedSave, text.replace("'last.pt'", "f'last-{rank}.pt'"))
+    check_nothing(UnguardedSave, text.replace("    for loss", "    if rank != 0:\n        return\n    for loss"))
+    check_nothing(UnguardedSave, text.replace("        torch.save", "        if rank == 0:\n                torch.save"))

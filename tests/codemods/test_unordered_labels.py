@@ -320,3 +320,94 @@ def test_files_that_an_evaluation_deals_out() -> None:
     after = EVALUATION.replace("os.listdir(folder)", "sorted(os.listdir(folder))")
     check_transformed(UnorderedLabels, EVALUATION, after, unsafe=True)
     check_nothing(UnorderedLabels, EVALUATION.replace("sampler=DistributedSampler(images, shuffle=False)", "shuffle=False"))
+
+
+# What the Trainer of transformers is handed: it seeds the process when it is made, behind the data set
+
+HANDED = """\
+import random
+
+from torch.utils.data import Dataset
+from transformers import HfArgumentParser, Trainer, TrainingArguments
+
+
+class Rows(Dataset):
+    def __init__(self, parts, rate):
+        rows = []
+        for part in parts:
+            rows += part
+        random.shuffle(rows)
+        self.rows = rows
+
+    def __len__(self):
+        return len(self.rows)
+
+    def __getitem__(self, i):
+        return self.item_of(i)
+
+    def item_of(self, place):
+        return self.rows[place]
+
+
+def data_of(parts):
+    data = Rows(parts, 0.5)
+    return dict(train_dataset=data, eval_dataset=None)
+
+
+def main(model, parts):
+    (arguments,) = HfArgumentParser(TrainingArguments).parse_args_into_dataclasses()
+    given = data_of(parts)
+    trainer = Trainer(model=model, args=arguments, **given)
+    trainer.train()
+
+
+if __name__ == "__main__":
+    main(None, [])
+"""
+STARTED = {"run.sh": "torchrun --nproc_per_node 8 module.py --output_dir out\n"}
+
+
+def test_a_shuffle_of_what_the_trainer_gets() -> None:
+    after = HANDED.replace("random.shuffle(", "random.Random(0).shuffle(")
+    check_transformed(UnorderedLabels, HANDED, after, files=STARTED, unsafe=True)
+    (found,) = findings_of(UnorderedLabels, HANDED, STARTED)
+    assert "the indices that the Trainer deals out" in found.message
+
+
+@pytest.mark.parametrize(
+    ("drawn", "kept"),
+    [
+        ("part = random.sample(part, int(len(part) * rate))", "rows += part"),
+        ("few = random.sample(part, 3)", "rows.extend(few)"),
+        ("few = random.choices(part, k=3)", "rows += [r for r in few]"),
+    ],
+)
+def test_a_part_that_each_rank_draws_for_itself(drawn: str, kept: str) -> None:
+    drawn = HANDED.replace("        random.shuffle(rows)\n", "").replace("rows += part\n", f"{drawn}\n            {kept}\n")
+    after = drawn.replace("random.sample(", "random.Random(0).sample(").replace("random.choices(", "random.Random(0).choices(")
+    check_transformed(UnorderedLabels, drawn, after, files=STARTED, unsafe=True)
+    (found,) = findings_of(UnorderedLabels, drawn, STARTED)
+    assert "each rank draws `self.rows`" in found.message
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("    given = data_of", "    set_seed(arguments.seed)\n    given = data_of"),
+        ("    given = data_of", "    random.seed(3)\n    given = data_of"),
+        ("import random\n", "import random\n\nrandom.seed(0)\n"),
+        ("random.shuffle(rows)", "random.Random(3).shuffle(rows)"),
+        ("random.shuffle(rows)", "print(random.sample(rows, 3))"),
+        ("self.rows = rows", "self.rows = sorted(rows)"),
+        ("dict(train_dataset=data", "dict(train_data=data"),
+        ("Trainer(model=model", "Own(model=model"),
+    ],
+)
+def test_data_of_a_trainer_that_are_alike(old: str, new: str) -> None:
+    own = "class Own(Trainer):\n    def get_train_dataloader(self):\n        return self.made\n\n\ndef data_of"
+    source = HANDED.replace(old, new).replace("def data_of", own)
+    check_nothing(UnorderedLabels, source.replace("TrainingArguments\n", "TrainingArguments, set_seed\n", 1), files=STARTED)
+
+
+def test_a_trainer_that_nobody_starts_as_several_processes() -> None:
+    check_nothing(UnorderedLabels, HANDED, files={"run.sh": "python module.py\n"})

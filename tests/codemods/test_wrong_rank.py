@@ -842,3 +842,41 @@ def test_helpers_of_a_node_that_stay(old: str, new: str) -> None:
     source = f"{OWN}    if dist.is_local_master():\n        torch.save(model, args.out + '/last.pt')\n"
     files = {path: text.replace(old, new) for path, text in RANKS.items()}
     check_nothing(WrongRank, source.replace(old, new), files=files)
+
+
+EVALUATION = """\
+import argparse
+
+import torch.distributed as dist
+
+
+def get_rank():
+    if not dist.is_available() or not dist.is_initialized():
+        return 0
+    return dist.get_rank()
+
+
+def load(rank, model, args):
+    model.load_pretrained_weight(args.path)
+    return model.to("cuda:{}".format(rank))
+
+
+def main(model):
+    args = argparse.ArgumentParser().parse_args()
+    dist.init_process_group("nccl")
+    rank, size = get_rank(), dist.get_world_size()
+    return load(rank, model, args), size
+
+
+if __name__ == "__main__":
+    main(None)
+"""
+
+
+def test_a_program_in_a_folder_called_test_is_no_unit_test() -> None:
+    for path in ("net/test/bench/evaluate.py", "test/infer.py"):
+        found = findings_of(WrongRank, EVALUATION, path=path)
+        assert [(f.span.line, f.applicability.value) for f in found] == [(14, "safe")]
+    for path in ("test/test_infer.py", "tests/infer.py", "testing/infer.py"):
+        check_nothing(WrongRank, EVALUATION, path=path)
+    check_nothing(WrongRank, EVALUATION + "\n\ndef test_it():\n    assert main\n", path="test/infer.py")

@@ -42,17 +42,22 @@ class Origin:
 
 def origins(project: Project, module: SourceModule, node: ast.expr) -> tuple[Origin, ...]:
     """Every expression that may make the value of `node`; what is not known stands among them."""
+    return project.memo(("origins", module.path, id(node)), lambda: _all(project, module, node, ()))
 
-    def build() -> tuple[Origin, ...]:
-        search = _Search(project)
-        found: dict[tuple[int, tuple[Key, ...]], Origin] = {}
-        for origin in search.of(module, node, (), 0):
-            found.setdefault((id(origin.node), origin.path), origin)
-            if len(found) > MOST:
-                return (Origin(module, node, (), known=False),)
-        return tuple(found.values())
 
-    return project.memo(("origins", module.path, id(node)), build)
+def origins_of_part(project: Project, module: SourceModule, node: ast.expr, key: Key) -> tuple[Origin, ...]:
+    """As `origins`, of the element of a tuple, list or dictionary that stands under a key."""
+    return project.memo(("origins of a part", module.path, id(node), key), lambda: _all(project, module, node, (key,)))
+
+
+def _all(project: Project, module: SourceModule, node: ast.expr, path: tuple[Key, ...]) -> tuple[Origin, ...]:
+    search = _Search(project)
+    found: dict[tuple[int, tuple[Key, ...]], Origin] = {}
+    for origin in search.of(module, node, path, 0):
+        found.setdefault((id(origin.node), origin.path), origin)
+        if len(found) > MOST:
+            return (Origin(module, node, (), known=False),)
+    return tuple(found.values())
 
 
 def all_known(found: tuple[Origin, ...]) -> bool:
@@ -220,6 +225,9 @@ class _Search:
         name = dotted(node.func)
         if name and find_class(self.project, module, name) is not None:
             yield Origin(module, node, path)
+            return
+        if name == "dict" and path and (part := next((k.value for k in node.keywords if k.arg == path[0]), None)) is not None:
+            yield from self.of(module, part, path[1:], depth)
             return
         if last(name) in _SAME_THING and isinstance(node.func, ast.Attribute):
             yield from self.of(module, node.func.value, path, depth)

@@ -8,7 +8,7 @@ from codemods.analysis.bindings import bindings_in
 from codemods.analysis.call_graph import called_function
 from codemods.analysis.class_index import class_facts
 from codemods.analysis.loading.origins import Origin, made_class, origins
-from codemods.analysis.model.signatures import bind
+from codemods.analysis.model.signatures import bind, defaults
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.project import Project
 from codemods.record import record
@@ -164,10 +164,21 @@ def shuffles_by_callers(project: Project, origin: Origin, loader: Loader | None 
     if loader is not None and helper is not None and helper is not origin.node:
         called = called_function(project, loader.module, helper)
         if called is not None and called.node is origin.module.function_of(origin.node):
-            value = (bind(called.node, helper, bound=False) or {}).get(given.id)
-            if value is not None and _is_handed_on(origin.module, called.node, given.id):
-                return _said(project, loader.module, value)
+            if (said := shuffles_by_call(project, origin, loader.module, helper)) is not None:
+                return said
     return _said(project, origin.module, given)
+
+
+def shuffles_by_call(project: Project, origin: Origin, module: SourceModule, call: ast.Call) -> bool | None:
+    """Whether a sampler that a function makes shuffles by what this call says; None where it hands nothing on."""
+    given, function = _keyword(origin.node, "shuffle"), origin.module.function_of(origin.node)
+    if not isinstance(given, ast.Name) or function is None or not _is_handed_on(origin.module, function, given.id):
+        return None
+    method = isinstance(origin.module.parent(function), ast.ClassDef)
+    if (bound := bind(function, call, bound=method)) is None:
+        return None
+    value = bound.get(given.id, defaults(function).get(given.id))
+    return _said(project, module, value) if value is not None else None
 
 
 def _said(project: Project, module: SourceModule, given: ast.expr) -> bool | None:

@@ -1,4 +1,4 @@
-"""Data sets whose constructor shuffles what a DistributedSampler's indices point into, with random numbers that nothing seeds."""
+"""Data sets whose constructor shuffles or draws what the indices of the ranks point into, with numbers that nothing seeds."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.class_index import ClassSite, class_facts
-from codemods.analysis.loading.dealt_out import Deal, deals
+from codemods.analysis.loading.dealt_out import deals
 from codemods.analysis.loading.origins import Origin, made_class, origins
 from codemods.analysis.loading.samplers import Loader
+from codemods.analysis.loading.seeded_way import is_seeded_on_the_way
 from codemods.analysis.loading.seeds import is_of_rank, is_seeded, seeds_of_stream, stream_of
+from codemods.analysis.loading.trainer_deals import trainer_deals
 from codemods.analysis.model.signatures import bind, defaults, parameters
 from codemods.analysis.names import dotted, qualified
 from codemods.analysis.ranks.several_processes import several_processes
@@ -20,31 +22,74 @@ from codemods.source import FunctionNode, SourceModule, walk
 
 _IN_PLACE = {"random.shuffle": "Random", "numpy.random.shuffle": "default_rng"}
 _NEW = {"numpy.random.permutation": "default_rng", "torch.randperm": ""}
+_DRAWN = {"random.sample": "Random", "random.choices": "Random", "numpy.random.choice": "default_rng"}
+_BEFORE = ("shuffle", "sample", "choices")  # what is looked for in front of the data set
+_STEPS = 3  # over how many names the rows go to the attribute
+_WORDS = (b"shuffle(", b"permutation(", b"randperm(", b"random.sample(", b"random.choice")
 
 
 @record
 class Shuffled:
-    """call: it shuffles `name`, an attribute that `item` takes an element of by its index. loader: what deals the indices out."""
+    """call: it shuffles `name`, or draws a part of it: an attribute that `item` takes an element of by its index.
+
+    dealer: what deals the indices out, at `dealt` in `dealt_in`. drawn: each rank has other elements, and not only another order.
+    """
 
     call: ast.Call
     name: str
     item: ast.Subscript
-    loader: Loader
+    dealer: str
+    dealt_in: SourceModule
+    dealt: ast.Call
+    drawn: bool = False
 
 
 def shuffled_alone(project: Project, module: SourceModule) -> Iterator[Shuffled]:
-    if not any(word in module.data for word in (b"shuffle(", b"permutation(", b"randperm(")):
+    if not any(word in module.data for word in _WORDS):
         return
     seen: set[int] = set()
     for deal in deals(project, module.path):
-        taken = taken_by_index(project, deal.site)
-        inside = _shuffles(module, deal.site) if deal.site.module is module else ()
-        for call, name in (*inside, *_shuffled_before(module, deal)):
-            if name not in taken or id(call) in seen or _is_off(project, deal.site, call, deal.loader):
-                continue
-            if _differs(project, module, call):
+        for call, item in _of_deal(project, module, deal.site, deal.made):
+            if id(call) not in seen and not _is_off(project, deal.site, call, deal.loader) and _differs(project, module, call):
                 seen.add(id(call))
-                yield Shuffled(call, name, taken[name], deal.loader)
+                loader = deal.loader
+                yield _found(module, call, item, "DistributedSampler", loader.module, loader.call)
+    for given in trainer_deals(project):
+        for call, item in _of_deal(project, module, given.site, given.made):
+            if id(call) not in seen and not _is_tested(given.site, call) and _differs_above(project, module, call):
+                seen.add(id(call))
+                yield _found(module, call, item, "the Trainer", given.trainer.module, given.trainer.call)
+
+
+def _found(
+    module: SourceModule, call: ast.Call, item: ast.Subscript, dealer: str, dealt_in: SourceModule, dealt: ast.Call
+) -> Shuffled:
+    drawn = qualified(module, call.func) in _DRAWN
+    return Shuffled(call, dotted(item.value), item, dealer, dealt_in, dealt, drawn)
+
+
+def _of_deal(
+    project: Project, module: SourceModule, site: ClassSite, made: Origin
+) -> Iterator[tuple[ast.Call, ast.Subscript]]:
+    """The shuffles of this file in a data set, or just before it is made, each with the element that is taken by its index."""
+    taken = taken_by_index(project, site)
+    inside = _shuffles(module, site) if site.module is module else ()
+    for call, name in (*inside, *_shuffled_before(module, site, made)):
+        if name in taken:
+            yield call, taken[name]
+
+
+def _differs_above(project: Project, module: SourceModule, call: ast.Call) -> bool:
+    """As `_differs`, of what happens before a Trainer is made, which seeds what comes behind: asked of the way to the call."""
+    stream = stream_of(qualified(module, call.func))
+    seeds = seeds_of_stream(project, module.path, stream)
+    return all(is_of_rank(project, s) for s in seeds) and not is_seeded_on_the_way(project, module, call)
+
+
+def _is_tested(site: ClassSite, call: ast.Call) -> bool:
+    """True for a shuffle by a parameter or a setting of the data set: whether it is on is not seen."""
+    tests = (up.test for up in site.module.ancestors(call) if isinstance(up, ast.If))
+    return any(isinstance(t, (ast.Name, ast.Attribute)) and "shuf" in dotted(t).lower() for t in tests)
 
 
 def _differs(project: Project, module: SourceModule, call: ast.Call) -> bool:
@@ -91,9 +136,29 @@ def taken_by_index(project: Project, site: ClassSite) -> dict[str, ast.Subscript
     method = class_facts(project, site.module, site.node).method("__getitem__")
     if method is None or method[0].module is not site.module:
         return {}
-    index = {a.arg for a in parameters(method[1], bound=True)}
+    found = _taken_in(method[1], {a.arg for a in parameters(method[1], bound=True)})
+    for call, other in _handed_the_index(site, method[1]):
+        names = {p for p, v in (bind(other, call, bound=True) or {}).items() if dotted(v) in _names_of(method[1])}
+        for name, item in _taken_in(other, names).items():
+            found.setdefault(name, item)
+    return found
+
+
+def _names_of(function: FunctionNode) -> set[str]:
+    return {a.arg for a in parameters(function, bound=True)}
+
+
+def _handed_the_index(site: ClassSite, function: FunctionNode) -> Iterator[tuple[ast.Call, FunctionNode]]:
+    """The methods that `__getitem__` hands its index: `return self._get_item(i)`."""
+    for call in (n for n in walk(function) if isinstance(n, ast.Call)):
+        holder, _, name = dotted(call.func).rpartition(".")
+        if holder == "self" and (method := site.methods().get(name)) is not None and method is not function:
+            yield call, method
+
+
+def _taken_in(function: FunctionNode, index: set[str]) -> dict[str, ast.Subscript]:
     found: dict[str, ast.Subscript] = {}
-    for node in walk(method[1]):
+    for node in walk(function):
         if not isinstance(node, ast.Subscript) or not dotted(node.value).startswith("self."):
             continue
         place = node.slice
@@ -119,14 +184,14 @@ def _shuffles(module: SourceModule, site: ClassSite) -> Iterator[tuple[ast.Call,
                     yield call, name
 
 
-def _shuffled_before(module: SourceModule, deal: Deal) -> Iterator[tuple[ast.Call, str]]:
+def _shuffled_before(module: SourceModule, site: ClassSite, made: Origin) -> Iterator[tuple[ast.Call, str]]:
     """The shuffles of what the constructor is handed and keeps, in the function that makes the data set."""
-    constructor, made = deal.site.methods().get("__init__"), deal.made
+    constructor = site.methods().get("__init__")
     if made.module is not module or constructor is None or not isinstance(made.node, ast.Call):
         return
     function = module.function_of(made.node)
     for parameter, value in (bind(constructor, made.node, bound=True) or {}).items():
-        for call in module.calls_named("shuffle") if isinstance(value, ast.Name) else ():
+        for call in module.calls_named(*_BEFORE) if isinstance(value, ast.Name) else ():
             if call.lineno < made.line and module.function_of(call) is function and _shuffled(module, call) == dotted(value):
                 yield from ((call, name) for name in _kept_as(constructor, parameter))
 
@@ -137,15 +202,32 @@ def _shuffled(module: SourceModule, call: ast.Call) -> str:
     if name in _IN_PLACE and call.args:
         return dotted(call.args[0])
     up = module.statement_of(call)
-    if name not in _NEW or any(k.arg == "generator" for k in call.keywords):
+    if name not in (_NEW | _DRAWN) or any(k.arg == "generator" for k in call.keywords):
         return ""
     return dotted(up.targets[0]) if isinstance(up, ast.Assign) and len(up.targets) == 1 else ""
 
 
 def _kept_as(function: FunctionNode, name: str) -> tuple[str, ...]:
-    """The attributes that a function gives the object of this name: `self.rows = rows`."""
-    given = (n for n in walk(function) if isinstance(n, ast.Assign) and name and dotted(n.value) == name)
-    return tuple(dotted(t) for n in given for t in n.targets if dotted(t).startswith("self."))
+    """The attributes that a function gives the object of this name: `self.rows = rows`, also over `all_rows += rows`."""
+    names = {name} - {""}
+    for _ in range(_STEPS if names else 0):
+        names |= {dotted(t) for targets, value in _given_on(function) for t in targets if dotted(value) in names} - {""}
+    return tuple(sorted(n for n in names - {name} if n.startswith("self.")))
+
+
+def _given_on(function: FunctionNode) -> Iterator[tuple[list[ast.expr], ast.expr]]:
+    """What a function hands from one name to another whole: `a = b`, `a += b`, `a.extend(b)`, `a = [f(x) for x in b]`."""
+    for node in walk(function):
+        if isinstance(node, ast.Assign):
+            yield node.targets, _gone_through(node.value)
+        elif isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add):
+            yield [node.target], _gone_through(node.value)
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "extend" and node.args:
+            yield [node.func.value], _gone_through(node.args[0])
+
+
+def _gone_through(value: ast.expr) -> ast.expr:
+    return value.generators[0].iter if isinstance(value, ast.ListComp) and len(value.generators) == 1 else value
 
 
 def alike(module: SourceModule, call: ast.Call) -> list[Edit]:
@@ -158,5 +240,5 @@ def alike(module: SourceModule, call: ast.Call) -> list[Edit]:
     if not isinstance(call.func, ast.Attribute):
         return []
     holder = module.text_of(call.func.value)
-    maker = (_IN_PLACE | _NEW)[name]
+    maker = (_IN_PLACE | _NEW | _DRAWN)[name]
     return [ReplaceExpression(module.path, module.span(call.func), f"{holder}.{maker}(0).{call.func.attr}")]
