@@ -26,8 +26,9 @@ class UnguardedSave(DdpCodemod):
     Finds `torch.save`, `save_pretrained`, `safetensors` and `torch.jit.save` that every rank of a run with several processes
     comes to, through helpers, methods and other files, with a path that is the same on all of them. Puts the writing under a
     test for rank 0: where it is written, or at the call of the helper where only the caller knows the rank. Where every rank
-    reads the file behind it, a barrier comes with the test. A model of Accelerate gets `is_main_process=`, its own word for it.
-    It reports a test whose `or` lets every rank past the rank that it asks for: `if first or better and rank == 0`.
+    reads the file behind it, or goes on with its path in a way that nothing shows, a barrier comes with the test. A model of
+    Accelerate gets `is_main_process=`, its own word for it. It reports a test whose `or` lets every rank past the rank that it
+    asks for: `if first or better and rank == 0`.
 
     ## Why it matters
     The ranks open the same file at once and write into each other's bytes. The file looks whole, and loading it fails with
@@ -81,7 +82,9 @@ class UnguardedSave(DdpCodemod):
     - `_save` of a transformers Trainer, which its own `save_model` guards, and what only that calls, in other files too.
     - The state of a model that may be sharded (FSDP, DeepSpeed), reported: to ask for it is a collective, and only the write may
       be left to rank 0. So is a statement that holds any other collective.
-    - What only this rank has seen, its predictions or its share, reported: gather it first.
+    - What only this rank has seen, its predictions or its share, reported: gather it first. So is what is read from a file to
+      which each rank has just added its part, with no barrier in between.
+    - A way over a method that nobody calls, or over a task that ends above the start of the process group: silent.
     - A place with no sure test for rank 0, and one whose barrier could hang, reported.
     - A test with brackets (`if first or (better and rank == 0)`), which is meant so, and one whose other part speaks of ranks or
       of a run without a process group: silent.

@@ -162,8 +162,9 @@ class UnguardedFileIo(DdpCodemod):
     - Hooks that only write (DDP201 takes them as a whole), folders (DDP204), `torch.save` (DDP501).
     - Statements that are guarded already, by a test, a decorator, or every caller; a repository's own tests.
     - Functions of a repository of scripts that nothing in it calls, hands on or names; those that are only handed on.
-    - Tests of a parameter that no caller makes true, files that a caller names after the sample of a batch, and an Accelerator
-      that a program of one process has for half precision alone.
+    - Tasks that return above the start of the process group (`if args.task == "convert": ...; return`): silent.
+    - Tests of a parameter that no caller makes true, of an argument that every maker of the object leaves None, files that a
+      caller names after the sample of a batch, and an Accelerator that a program of one process has for half precision alone.
     - Where no test is at hand, silent about: lines that are added (`"a"`), files of one item of a loop, names made of a clock or
       of random letters, handlers of errors (unless every rank fails at that very file), locks, calls that may be another
       object's method of that name, functions under a decorator of the project that asks for the rank, paths that no call gives.

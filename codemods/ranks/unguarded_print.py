@@ -52,7 +52,8 @@ _TROUBLE = late(
     r"\b(error|fail|failed|failure|exception|traceback|warn|warning|invalid|missing|not found|cannot|can't|could not|nan|inf|"
     r"mismatch|unexpected|abort\w*|stopping training|non-?finite|not finite|diverg\w+|oom|"
     r"out of memory|corrupt|skipping|skipped|worker)\b|"
-    r"\b(this|each|per)[ -](process|node|gpu|device)\b|⚠|❌|debug",
+    r"\b(this|each|per)[ -](process|node|gpu|device)\b|⚠|❌|debug|"
+    r"\bno\s+(?:\w+\s+){1,3}found\b",
     re.IGNORECASE,
 )  # fmt: skip
 # A setting, the same everywhere, that is named after the device.

@@ -100,7 +100,8 @@ class CacheFilledByEveryRank(DdpCodemod):
     - Says nothing where some callers may not write (`if read_only: raise`).
     - Says nothing of what a Lightning script makes above `fit`, unless a text or a job script of the repository starts all
       processes from outside (torchrun, srun): rank 0 is through with it before its Trainer starts the others.
-    - Says nothing of functions that no program comes to, and of what the program ends behind.
+    - Says nothing of functions that no program comes to, and of what the program ends behind; nothing of a copy of an installed
+      package that only `import clip` beside it names: that means the installed one.
     - Says nothing of a file that the repository itself holds: no rank finds it missing.
     - Says nothing of a file that `os.replace` or `rename` puts in its place.
     - Says nothing where some caller lets rank 0 in first, or alone: the others find the files.

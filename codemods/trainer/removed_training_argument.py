@@ -92,13 +92,14 @@ class RemovedTrainingArgument(DdpCodemod):
     the training arguments are made of.
 
     ## Refuses
-    - no file pins transformers, or the pin allows versions on both sides: reported once for all places under the same pin
+    - no file pins transformers, and no install script or image installs a version of it, or the pin allows versions on both
+      sides: reported once for all places under the same pin
     - every version that the pin allows takes the old name, deprecated as it may be: nothing is said
     - the new name is given as well
     - what is gone did something with this value (`logging_dir="runs"`): what takes its place is reported
     - `warmup_ratio` of 1 or more, or not a literal: `warmup_steps` takes it for a number of steps
     - the dictionary behind `**` is used for something else as well
-    - a script or a class defines the parameter itself: nothing is said
+    - a script or a class defines the parameter itself, a dataclass that of a key: nothing is said
     - a Trainer that is not one of transformers, or whose `__init__` handles the argument: nothing is said
     - code reads the key of a file by its name
     - the script that a command starts is not in the repository

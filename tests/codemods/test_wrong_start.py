@@ -141,3 +141,11 @@ def test_the_processes_of_one_node(lines: tuple[str, ...]) -> None:
 
 def test_a_test_of_the_repository() -> None:
     check_nothing(RULE, program("mp.spawn(worker, nprocs=2, args=(1, 2, 3))"), path="tests/test_start.py")
+
+
+def test_a_parser_at_the_top_of_the_file() -> None:
+    source = (
+        "import argparse\nimport torch.multiprocessing as mp\n\nparser = argparse.ArgumentParser()\n\n\ndef worker(gpu, args):\n    pass\n"
+        "\n\ndef main():\n    args = parser.parse_args()\n    args.size = 2\n    mp.spawn(worker, nprocs=2, args={})\n"
+    )
+    check_transformed(WrongStart, source.format("(args)"), source.format("(args,)"))

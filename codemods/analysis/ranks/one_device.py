@@ -33,6 +33,7 @@ _SEVERAL_NODES = late(
 _ONE_NODE = late(rb"(?im)^[ \t]*(?:export[ ]+)?(?:nnodes|num_nodes|n_nodes|num_machines)=[\"']?1\b")
 _ASKED = late(rb"How many different machines[^\n]*")  # the dialogue of `accelerate config`
 _TEXTS = (".py", ".sh", ".md", ".rst", ".txt", ".yaml", ".yml", ".json", ".slurm", ".sbatch", ".toml", "Makefile")
+_HOW = ("strategy", "accelerator", "distributed_backend")  # Lightning 2.0 has `strategy` alone, and no `dp`
 _DEPTH = 2  # functions that hand the devices on
 
 
@@ -141,8 +142,10 @@ def _is_lightning(module: SourceModule, call: ast.Call) -> bool:
 
 
 def has_one_device(project: Project, module: SourceModule, call: ast.Call) -> bool:
-    """True for a call of Lightning's Trainer that is handed one device, on one node."""
+    """True for a call of Lightning's Trainer that is handed one device, on one node, or `dp`, whose devices share one process."""
     given = {k.arg: k.value for k in call.keywords}
+    if any(isinstance(v := given.get(name), ast.Constant) and v.value == "dp" for name in _HOW):
+        return True  # DataParallel: one process, whatever its devices
     devices, nodes = given.get("devices", given.get("gpus")), given.get("num_nodes")
     if devices is None or None in given or not (nodes is None or (isinstance(nodes, ast.Constant) and nodes.value == 1)):
         return False

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from enum import Enum
 
+from codemods.analysis.bindings import bindings_of
 from codemods.analysis.call_graph import FunctionSite, find_function
 from codemods.analysis.functions import functions_by_name
 from codemods.analysis.names import dotted, qualified
@@ -152,7 +153,7 @@ def _is_parsed(module: SourceModule, call: ast.Call) -> bool:
     """`parser.parse_args()` of argparse, whose answer nothing goes through."""
     if not isinstance(call.func, ast.Attribute) or call.func.attr != "parse_args" or not isinstance(call.func.value, ast.Name):
         return False
-    made = values_of_name(module, call.func.value)
+    made = [b.value for b in bindings_of(module, call.func.value)]
     return bool(made) and all(isinstance(v, ast.Call) and qualified(module, v.func) == "argparse.ArgumentParser" for v in made)
 
 

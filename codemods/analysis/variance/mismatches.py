@@ -11,6 +11,7 @@ from codemods.analysis.names import dotted
 from codemods.analysis.ranks.exit_statuses import is_status
 from codemods.analysis.variance.analysis import Analysis, variance
 from codemods.analysis.variance.buffers import speaks_of_buffers
+from codemods.analysis.variance.contradictions import contradicts_itself
 from codemods.analysis.variance.exits import calls_in
 from codemods.analysis.variance.may_meet import may_meet
 from codemods.analysis.variance.other_forms import other_forms
@@ -36,6 +37,7 @@ def mismatches_in(project: Project, module: SourceModule) -> tuple[Mismatch, ...
         if not analysis.is_parallel(module):
             return ()
         found = [m for state in _parting_states(analysis, module) for m in mismatches(analysis, state)]
+        found = [m for m in found if not contradicts_itself(project, m.value.chain)]
         return tuple(sorted(found, key=lambda m: (m.node.lineno, m.node.col_offset)))
 
     return project.memo(("mismatches", module.path), build)
