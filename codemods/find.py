@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from codemods import suppressions
 from codemods.analysis.files.generated import generated_from
+from codemods.analysis.ranks.guarded_meetings import meeting_under
 from codemods.analysis.ranks.program_starts import Start
 from codemods.analysis.ranks.shown_runs import (
     is_never_reached,
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
 
 # What these topics say of a place is what ranks do when they come there; the others are about settings and versions.
 _OF_RUNS = frozenset({"ranks", "sync", "metrics", "data_loading", "checkpoints"})
+
+# Those whose fix is a test round what puts something out; those of `sync` part the collectives from it themselves.
+_GUARDING = frozenset({"ranks", "checkpoints"})
 
 
 class Numbers:
@@ -155,7 +159,12 @@ def _as_seen(codemod: DdpCodemod, finding: Finding, module: SourceModule, projec
     if (made := _made_from(finding, module, project)) is not None:
         why = f"a program writes this file{f' from {made}' if made else ''}, and would take the fix away: make the change there"
         return replace(finding, fix=None, reason=why)
-    if finding.fix is None or finding.applicability is not Applicability.SAFE or codemod.topic() not in _OF_RUNS:
+    if finding.fix is None or codemod.topic() not in _OF_RUNS:
+        return finding
+    if codemod.topic() in _GUARDING and (call := meeting_under(project, module, finding)) is not None:
+        why = f"a test for rank 0 would go round line {call.lineno}, to which every rank has to come: put it round the rest alone"
+        return replace(finding, fix=None, reason=why)
+    if finding.applicability is not Applicability.SAFE:
         return finding
     place = module if finding.path == module.path else project.module(finding.path)
     if place is None or (unseen := unseen_run(project, place, finding.span)) is None:

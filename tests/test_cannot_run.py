@@ -249,3 +249,11 @@ def test_settings_that_each_user_writes_and_the_library(line: str, gone: bool) -
     module = project.module("train.py")
     assert module is not None
     assert cannot_be_imported(project, module) is gone
+
+
+@pytest.mark.parametrize("how", ["strategy", "distributed_backend"])
+def test_devices_that_share_one_process(how: str) -> None:
+    project = project_of({"train.py": TRAINER.format(f"gpus=4, {how}='dp'")})
+    module = project.module("train.py")
+    assert module is not None
+    assert has_trainers_of_one_device(project, module)

@@ -7,12 +7,14 @@ from collections.abc import Iterator
 
 from codemods.analysis.accelerators import is_accelerator
 from codemods.analysis.distribution import is_test_module
+from codemods.analysis.frameworks import accelerate_pin
 from codemods.analysis.loading.padded_counts import evaluates, padded_counts, trains
+from codemods.analysis.names import dotted
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, Evidence, Finding, ReplaceExpression
 from codemods.late_pattern import late
 from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.source import SourceModule, walk
 
 _OF_SAMPLES = late(r"pred|label|target|logit|output|answer|reference|hyp")
 _LOSS = late(r"loss|time|elapsed|norm")
@@ -30,6 +32,9 @@ _GATHER = (
     "`gather` keeps the samples that Accelerate repeats to even out the last batches: they count twice in what is made of {}"
 )
 _ASSUMED = "assumes that it is made of the current batch of a prepared loader, a row for each sample"
+
+_SINCE = (0, 12)  # the first Accelerate with `gather_for_metrics`
+_BY_HAND = "the pinned Accelerate has no `gather_for_metrics` (0.12): cut what the last batch repeats by hand, or raise the pin"
 
 
 class GatheredDuplicates(DdpCodemod):
@@ -122,6 +127,9 @@ class GatheredDuplicates(DdpCodemod):
         calls = [c for c in module.calls_named("gather") if any(up is loop for up in module.ancestors(c))]
         same = [c.func for c in calls if isinstance(c.func, ast.Attribute) and _is_gather_of_rows(project, module, c)]
         what = ", ".join(f"`{' '.join(module.text_of(c.args[0]).split())[:60]}`" for c in calls if c.func in same)
+        evidence = [Evidence("static", "the batches come from here", module.path, loop.lineno)]
+        if _lacks_the_call(project, module):
+            return self.finding(module, call, _GATHER.format(what), evidence=evidence, reason=_BY_HAND)
         return self.finding(
             module,
             call,
@@ -130,7 +138,7 @@ class GatheredDuplicates(DdpCodemod):
             edits=[
                 ReplaceExpression(module.path, module.span(f), f"{module.text_of(f.value)}.gather_for_metrics") for f in same
             ],
-            evidence=[Evidence("static", "the batches come from here", module.path, loop.lineno)],
+            evidence=evidence,
             reason=_ASSUMED,
         )
 
@@ -171,10 +179,28 @@ def _is_of_samples(module: SourceModule, node: ast.expr) -> bool:
 
 
 def _is_cut(module: SourceModule, call: ast.Call) -> bool:
-    """True where the names that take the result are cut in the function, as was done by hand before there was a function."""
+    """True where the names that take the result are cut in the function, as was done by hand before there was a function.
+
+    So is what is made of them: `texts[: len(loader.dataset) - seen]`.
+    """
     statement, function = module.statement_of(call), module.function_of(call)
+    if any(module.function_of(n) is function and _is_what_is_left(n) for n in module.nodes(ast.Slice)):
+        return True
     if not isinstance(statement, ast.Assign):
         return False
     names = {n.id for t in statement.targets for n in ast.walk(t) if isinstance(n, ast.Name)}
     reads = (use for name in names for use in module.reads_of(name) if module.function_of(use) is function)
     return any(isinstance(up := module.parent(use), ast.Subscript) and isinstance(up.slice, ast.Slice) for use in reads)
+
+
+def _is_what_is_left(piece: ast.Slice) -> bool:
+    """True for `[: len(data) - seen]`."""
+    left = piece.upper
+    counts = isinstance(left, ast.BinOp) and isinstance(left.op, ast.Sub)
+    return left is not None and counts and any(isinstance(n, ast.Call) and dotted(n.func) == "len" for n in walk(left))
+
+
+def _lacks_the_call(project: Project, module: SourceModule) -> bool:
+    """True where the pinned Accelerate has no `gather_for_metrics` yet."""
+    pin = accelerate_pin(project, near=module.path)
+    return pin is not None and pin.surely_below(_SINCE)

@@ -14,6 +14,7 @@ from codemods.analysis.variance.number_roles import Role
 from codemods.analysis.variance.numbers import Number
 from codemods.analysis.variance.values import Proof
 from codemods.codemod import DdpCodemod
+from codemods.data.rank_variance import BARS
 from codemods.findings import Evidence, Finding
 from codemods.project import Project
 from codemods.source import SourceModule
@@ -118,6 +119,8 @@ class UnreducedNumber(DdpCodemod):
         shown = shown_in(project, module)
         for number in shown.numbers:
             line = getattr(number.shown, "lineno", 0)
+            if number.role is not Role.DECIDES and _is_for_a_moment(number.shown):
+                continue
             if number.everyone and any(m.node.lineno == line for m in mismatches_in(project, module)):
                 continue  # the ranks part over it before a collective: DDP305 tells of that
             yield self._number(module, number)
@@ -152,6 +155,11 @@ class UnreducedNumber(DdpCodemod):
         if helper is not None:
             way.append(Evidence("static", f"`{helper.text}` puts numbers together from all ranks", helper.path, helper.line))
         return self.finding(module, number.at, _message(number, beside, helper), evidence=way, reason=_advice(number))
+
+
+def _is_for_a_moment(shown: ast.AST) -> bool:
+    """True for what a progress bar shows beside itself: the result of the loop is given elsewhere, or by nobody."""
+    return isinstance(shown, ast.Call) and isinstance(shown.func, ast.Attribute) and shown.func.attr in BARS
 
 
 _ADVICE = {

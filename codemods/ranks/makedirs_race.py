@@ -37,7 +37,9 @@ from codemods.source import SourceModule, walk
 
 _ROUND_FILES = re.compile(r"\b(?:dirname|os\.path\.split)\(|\.parent\b")
 _OWN_PATH = late(r"rank|getpid|uuid|mkdtemp|TemporaryDirectory|tmp_path|tempfile|process_index|worker_id", re.I)
-_CLOCK = late(r"\b(?:datetime\.)?(?:now|today|utcnow)\(|\bstrftime\(|\btime\.(?:time|localtime|ctime)\(|\basctime\(")
+_CLOCK = late(
+    r"\b(?:datetime\.)?(?:now|today|utcnow)\(|\bstrftime\(|\btime\.(?:time|localtime|ctime)\(|\basctime\(|(?<![\w.])time\(\)"
+)
 # Without one of these a file names no folder after what is there, be it by a function of another file.
 _LISTING = (b"listdir", b"glob", b"iterdir", b"scandir", b"exists", b"is_dir", b"increment_", b"next_", b"new_run")
 _LEADS_ELSEWHERE = "FileExistsError is caught here and leads elsewhere: an existing folder means something to this code"

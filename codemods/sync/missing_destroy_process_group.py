@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Iterator
 
+from codemods.analysis.call_graph import called_function
 from codemods.analysis.distribution import is_test_file, is_test_module
 from codemods.analysis.guards.destroyed_groups import is_destroyed
 from codemods.analysis.guards.entry_points import EXITS, Entry, entries, group_name, main_block, starts_group
@@ -19,7 +20,7 @@ from codemods.data.printed_errors import WAITING
 from codemods.findings import Applicability, Edit, Evidence, Finding, InsertAfter, InsertBefore
 from codemods.imports import in_scope
 from codemods.project import Project
-from codemods.source import SourceModule, walk_scope
+from codemods.source import FunctionNode, SourceModule, walk_scope
 
 _OWNERS = frozenset({"lightning", "accelerate", "deepspeed", "ray", "composer", "ignite"})
 _MANY = 12
@@ -114,6 +115,8 @@ class MissingDestroyProcessGroup(DdpCodemod):
     def _told(self, project: Project, starting: SourceModule, start: ast.Call, entry: Entry) -> Finding:
         module = entry.module
         at, before, reason = _end(entry)
+        if at is not None and not before and _ends_the_program(project, module, at):
+            at, reason = None, _NO_PLACE
         name = group_name(module, at) if at is not None else ""
         if at is not None and not name:
             reason = "the script does not import torch: the import and the call have to be written"
@@ -208,6 +211,24 @@ def _end(entry: Entry) -> tuple[ast.stmt | None, bool, str]:
         if module.is_whole(last_one) and not isinstance(last_one, (ast.Raise, ast.Return)) and not block.orelse:
             return last_one, False, ""
     return None, False, _NO_PLACE
+
+
+def _ends_the_program(project: Project, module: SourceModule, statement: ast.stmt) -> bool:
+    """True for a call of a function of the project that ends with `exit()`: nothing behind it is run."""
+    call = statement.value if isinstance(statement, (ast.Expr, ast.Assign)) else None
+    if not isinstance(call, ast.Call):
+        return False
+    if (called := called_function(project, module, call)) is not None:
+        return _exits(called.node)
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+    homes = [m for p in project.files_containing(f"def {name}(".encode()) if (m := project.module(p)) is not None] if name else []
+    named = [f for home in homes for f in home.functions if f.name == name]
+    return len(named) == 1 and _exits(named[0])
+
+
+def _exits(function: FunctionNode) -> bool:
+    end = function.body[-1]
+    return isinstance(end, ast.Expr) and isinstance(end.value, ast.Call) and last(dotted(end.value.func)) in EXITS
 
 
 def _program(module: SourceModule) -> ast.Module | ast.If:

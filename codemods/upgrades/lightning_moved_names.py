@@ -111,7 +111,8 @@ class LightningMovedNames(DdpCodemod):
         package, inner = split("" if node.level else node.module or "")
         if not package or is_tried(module, node, "ImportError", "ModuleNotFoundError", "Exception"):
             return
-        old = [Old(a, MOVED[inner, a.name]) for a in node.names if (inner, a.name) in MOVED]
+        own = {n.name for n in module.tree.body if isinstance(n, (ast.ClassDef, ast.FunctionDef))}  # which take the name's place
+        old = [Old(a, MOVED[inner, a.name]) for a in node.names if (inner, a.name) in MOVED and (a.asname or a.name) not in own]
         judged = [(o, s) for o in old if (s := standing(project, module.path, node, since=o.moved.since, gone=o.moved.gone))]
         if judged:
             yield self._moved(project, module, node, package, judged)

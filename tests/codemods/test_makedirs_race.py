@@ -1014,3 +1014,7 @@ def test_an_object_that_rank_zero_alone_is_given(start: str) -> None:
 )
 def test_an_object_that_every_rank_is_given(source: str) -> None:
     assert findings_of(MakedirsRace, source)
+
+
+def test_a_folder_named_after_a_clock_of_another_name() -> None:
+    check_told(MakedirsRace, script("from time import time", "os.makedirs(f'/tmp/{time()}')"), reason="broadcast")

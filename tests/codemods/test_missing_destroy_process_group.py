@@ -366,3 +366,10 @@ def test_a_stream_that_never_ends() -> None:
         ("resampled=True", "", "count(max_steps)"),
     ):
         assert findings_of(RULE, STREAM.format(given=given, more=more, step=step))
+
+
+def test_a_program_that_a_method_ends() -> None:
+    run = "class Run:\n    def train(self):\n        step()\n        {}\n\n\n"
+    source = f"{HEAD}{run}def main():\n    dist.init_process_group('nccl')\n    run = Run()\n    run.train()\n{MAIN}"
+    check_told(RULE, source.format("exit()"), reason="the place has to be chosen")
+    assert findings_of(RULE, source.format("step()"))[0].edits

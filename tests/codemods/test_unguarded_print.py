@@ -1208,3 +1208,9 @@ def test_a_line_beside_many_that_would_go_on_being_repeated() -> None:
     few, many = (SCRIPT_OF_A_TRAINER.format("; ".join(['print("one of them")'] * n)) for n in (1, 2))
     check_nothing(UnguardedPrint, many)
     assert findings_of(UnguardedPrint, few)
+
+
+@pytest.mark.parametrize("line", ["no checkpoint found at '{}'", "No pretrained weights found", "=> no old run found"])
+def test_what_a_rank_does_not_find_on_its_node(line: str) -> None:
+    head = "import torch.distributed as dist\n"
+    check_nothing(UnguardedPrint, script("rank = dist.get_rank()", f'print("{line}", args)', head=head))

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from codemods.checkpoints.unguarded_save import UnguardedSave
-from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of
+from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of, fix
 
 HEAD = (
     "import os\nimport torch\nimport torch.distributed as dist\nfrom torch.nn.parallel import DistributedDataParallel as DDP\n\n"
@@ -831,3 +831,31 @@ def test_an_or_above_a_path_of_each_rank_and_below_a_test_of_the_rank() -> None:
     check_nothing(UnguardedSave, text.replace("'last.pt'", "f'last-{rank}.pt'"))
     check_nothing(UnguardedSave, text.replace("    for loss", "    if rank != 0:\n        return\n    for loss"))
     check_nothing(UnguardedSave, text.replace("        torch.save", "        if rank == 0:\n                torch.save"))
+
+
+LOOP_IN_A_PROFILER = """\
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+
+def main(args, net, loader):
+    dist.init_process_group("nccl")
+    model = DDP(net)
+    with torch.profiler.profile() as prof:
+        for epoch in range(3):
+            for x in loader:
+                model(x).mean().backward()
+            if epoch > 1:
+                {save}
+                epoch_of_best = epoch
+            prof.step()
+"""
+
+
+def test_a_save_alone_in_a_loop_below_a_with_is_guarded_alone() -> None:
+    before = LOOP_IN_A_PROFILER.format(save="torch.save(net.state_dict(), args.out)")
+    (found,) = findings_of(UnguardedSave, before)
+    (guard,) = (e for e in found.edits if isinstance(e, WrapInGuard))
+    assert before.splitlines()[guard.span.line - 1].strip() == "torch.save(net.state_dict(), args.out)"
+    assert guard.last == guard.span

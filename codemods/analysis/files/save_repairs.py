@@ -137,10 +137,8 @@ def _block_of(project: Project, module: SourceModule, function: FunctionNode | N
         if any(n is save.call for s in run.statements for n in walk(s)):
             return _with_opening(project, module, run.statements)
     statement = module.statement_of(save.call)
-    handle = next((w for w in module.ancestors(save.call) if isinstance(w, ast.With)), None)
-    if handle is not None and len(handle.body) == 1 and module.function_of(handle) is function:
-        return (handle,)
-    return (statement,)
+    handle = module.parent(statement)
+    return (handle,) if isinstance(handle, ast.With) and handle.body == [statement] else (statement,)
 
 
 def _with_opening(project: Project, module: SourceModule, block: _Block) -> _Block:
