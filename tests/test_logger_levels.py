@@ -8,9 +8,9 @@ from codemods.ranks.unguarded_hook import UnguardedHook
 from codemods.ranks.unguarded_print import UnguardedPrint
 from ddpfix.testing import check_nothing, check_transformed, findings_of, fix
 
-BUILT = "        self.log = logging.getLogger('history')\n        self.log.setLevel(logging.INFO)\n"
+BUILT = "        self.logger = logging.getLogger('history')\n        self.logger.setLevel(logging.INFO)\n"
 HELPER = (
-    "        self.log = self._build()\n\n    def _build(self):\n        log = logging.getLogger('history')\n"
+    "        self.logger = self._build()\n\n    def _build(self):\n        log = logging.getLogger('history')\n"
     "        log.setLevel(logging.INFO)\n        return log\n"
 )
 CALLBACK = """\
@@ -23,14 +23,14 @@ class History(pl.Callback):
 {built}
     def on_train_start(self, trainer, pl_module):
         pl_module.count += 1
-        self.log.info("start")
-        self.log.info("epochs: %s", trainer.max_epochs)
+        self.logger.info("start")
+        self.logger.info("epochs: %s", trainer.max_epochs)
         pl_module.note()
-        self.log.info("devices: %s", trainer.num_devices)
-        self.log.warning("no limit of time")
+        self.logger.info("devices: %s", trainer.num_devices)
+        self.logger.warning("no limit of time")
 
     def on_train_end(self, trainer, pl_module):
-        self.log.info("end")
+        self.logger.info("end")
 """
 IMPORT = "from lightning.pytorch.utilities import rank_zero_only\n"
 SET = "logging.INFO if rank_zero_only.rank == 0 else logging.WARNING"
@@ -62,18 +62,18 @@ def test_a_class_of_the_project_asks_what_it_knows() -> None:
         class Trainer:
             def __init__(self, args):
                 self.rank = dist.get_rank()
-                self.log = logging.getLogger("train")
-                self.log.setLevel(level=logging.DEBUG)
+                self.logger = logging.getLogger("train")
+                self.logger.setLevel(level=logging.DEBUG)
 
             def fit(self):
                 if self.rank == 0:
-                    self.log.info("a")
+                    self.logger.info("a")
                 step()
-                self.log.info("b")
+                self.logger.info("b")
                 step()
-                self.log.info("c")
+                self.logger.info("c")
                 step()
-                self.log.info("d")
+                self.logger.info("d")
 
         if __name__ == "__main__":
             dist.init_process_group("nccl")
@@ -87,10 +87,10 @@ def test_a_class_of_the_project_asks_what_it_knows() -> None:
     ("old", "new"),
     [
         ("getLogger('history')", "getLogger()"),  # the root logger: everybody's
-        ('        self.log.info("end")', '        print("end")'),  # three lines: as many guards
-        ("        self.log.info(\"end\")", "        self.log.info('rank %s ends', trainer.global_rank)"),
-        ("self.log.setLevel(logging.INFO)", "self.log.addHandler(handler)"),
-        ("self.log.setLevel(logging.INFO)", "if path:\n            self.log.setLevel(logging.INFO)"),
+        ('        self.logger.info("end")', '        print("end")'),  # three lines: as many guards
+        ("        self.logger.info(\"end\")", "        self.logger.info('rank %s ends', trainer.global_rank)"),
+        ("self.logger.setLevel(logging.INFO)", "self.logger.addHandler(handler)"),
+        ("self.logger.setLevel(logging.INFO)", "if path:\n            self.logger.setLevel(logging.INFO)"),
         ("import logging\n", "import logging\n\nlog = logging.getLogger('history')\n"),  # others may speak through it
     ],
 )

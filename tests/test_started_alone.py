@@ -180,6 +180,6 @@ def test_nothing_is_reported_of_a_mode_of_one_process() -> None:
     check_nothing(MakedirsRace, textwrap.dedent(EXPORT), files=files, path="export.py")
     launched = {**files, "README.md": files["README.md"].replace("--epochs 9", "--epochs 9 --export --draw_to x")}
     before = textwrap.dedent(EXPORT)
-    check_transformed(
-        MakedirsRace, before, before.replace("makedirs(out)", "makedirs(out, exist_ok=True)"), files=launched, path="export.py"
-    )
+    asked = "if not os.path.exists(out):\n        os.makedirs(out)"
+    after = before.replace(asked, "os.makedirs(out, exist_ok=True)")
+    check_transformed(MakedirsRace, before, after, files=launched, path="export.py")

@@ -86,8 +86,8 @@ class MakedirsRace(DdpCodemod):
 
     ## Safety
     Safe: an existing folder is what every rank but the first finds. Nothing else changes, and one process that tests for
-    the folder first never sees the difference; only where a file stands in the folder's place, it is told so here and not
-    where it writes into it. `os.mkdir`, which has no such argument and does not create parents, becomes
+    the folder first never sees the difference; only where a file stands in the folder's place, the error comes here
+    and not where the folder is written to. `os.mkdir`, which has no such argument and does not create parents, becomes
     `os.makedirs` only as an unsafe fix. A call without such a test in a helper that other files call is unsafe too.
 
     ## Refuses

@@ -105,7 +105,8 @@ class UnguardedPrint(DdpCodemod):
 
     ## Safety
     Safe: only statements that print go under the test, with the text they compute; the `print` of an Accelerator, a
-    Fabric or a Trainer shows a line once for each node. The test is the one the function uses
+    Fabric or a Trainer shows a line once for each node. A logger's level is set where its class builds it, once and in any case,
+    if no line of it names the rank; the other ranks go on to log warnings. The test is the one the function uses
     already, or fits the place and works with one process: `trainer.is_global_zero` in a callback, `self.global_rank == 0` in
     a module's helper, which may run without a Trainer, `rank_zero_only.rank == 0` in a data module,
     `state.is_world_process_zero`, `accelerator.is_main_process`, a `rank` that is bound above. Unsafe: the launcher's `RANK`,

@@ -9,6 +9,7 @@ from codemods.analysis.bindings import attribute_bindings, bindings_in
 from codemods.analysis.class_index import class_facts
 from codemods.analysis.distribution import is_test_module
 from codemods.analysis.names import dotted, last
+from codemods.analysis.output.guard_edits import guard_edit
 from codemods.analysis.output.kept_for_zero import kept_for_zero
 from codemods.analysis.output.rank_values import is_of_rank_zero, under_such_a_name
 from codemods.analysis.ranks.made_on_zero import Made, made_on_zero
@@ -17,7 +18,7 @@ from codemods.analysis.ranks.reach import ranks_entering, ranks_reaching
 from codemods.codemod import DdpCodemod
 from codemods.data.printed_errors import WAITING
 from codemods.data.rank_words import PROCESSES, RANK_TEST, SPAWNED_TEST
-from codemods.findings import Applicability, Evidence, Finding, WrapInGuard
+from codemods.findings import Applicability, Evidence, Finding
 from codemods.project import Project
 from codemods.source import SourceModule
 
@@ -134,7 +135,7 @@ class ValueOfOneRank(DdpCodemod):
         if place is None or not made.test:
             reason = "put what uses it under the same test, or give the other ranks a value too"
             return self.finding(module, use, message, reason=reason, evidence=evidence)
-        edits = [WrapInGuard(module.path, module.span(place), made.test, module.span(place))]
+        edits = [guard_edit(project, module, place, place, made.test)]
         reason = "assumes that what is done with it is rank 0's alone, and waits for no other rank"
         unsafe = Applicability.UNSAFE
         return self.finding(module, use, message, level=unsafe, edits=edits, reason=reason, evidence=evidence)

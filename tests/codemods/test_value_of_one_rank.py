@@ -283,7 +283,7 @@ def test_what_is_made_of_it_and_read_by_rank_0_alone_goes_under_the_test() -> No
 
 def test_an_option_that_does_nothing_else_goes_under_the_test_as_a_whole() -> None:
     lines = ("if scored:", "    if not model.fast:", "        self.accelerator.print('slow')", "    self.scorer = MADE")
-    after = ("if self.accelerator.is_main_process:", *(f"    {line}" for line in lines))
+    after = ("if self.accelerator.is_main_process and scored:", *lines[1:])
     check_transformed(ValueOfOneRank, scored(*lines), scored(*after), unsafe=True)
     more = ("if scored:", "    self.scored = True", "    self.scorer = MADE")
     inner = (*more[:2], "    if self.accelerator.is_main_process:", "        self.scorer = MADE")

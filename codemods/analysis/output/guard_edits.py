@@ -1,7 +1,8 @@
 """How a run of output is kept to rank 0: by its logger's level, a print that is quiet elsewhere, a return, or a test round it.
 
 The shortest of them that a person would write. A logger with many lines gets its level by the rank, prints go through the one
-that the framework offers for it, a function that does nothing but this is left at its top, and the rest goes under an `if`.
+that the framework offers for it, a test that stands there already takes the one for rank 0, a function that does nothing but this
+is left at its top, and the rest goes under an `if` of its own.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ class Kept:
 
 
 def kept_to_zero(project: Project, module: SourceModule, run: Run, spelled: Spelling) -> Kept:
+    """The shortest way for this run; `spelled`: the test for rank 0 at its place."""
     if (level := level_by_rank(project, module, run)) is not None:
         return Kept(level.edits, f"the level of `{level.logger}` is set in line {level.line}")
     if quiet := _quiet_prints(module, run, spelled):
