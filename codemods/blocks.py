@@ -110,8 +110,12 @@ class _Step(cst.CSTTransformer):
         return updated_node.with_changes(indent=self._unit)
 
     def leave_EmptyLine(self, original_node: cst.EmptyLine, updated_node: cst.EmptyLine) -> cst.EmptyLine:
-        """A blank line is empty wherever the statement goes."""
-        return updated_node if updated_node.comment else updated_node.with_changes(indent=False)
+        return _hollow(updated_node)
+
+
+def _hollow(line: cst.EmptyLine) -> cst.EmptyLine:
+    """A blank line is empty wherever the statement below it goes."""
+    return line if line.comment else line.with_changes(indent=False)
 
 
 def statements(code: str, unit: str) -> list[cst.BaseStatement]:
@@ -181,6 +185,34 @@ def under_guard(held: Sequence[cst.BaseStatement], test: str, unit: str, *, comm
     above = detached(lead_of(held[0])) if comments_inside else lead_of(held[0])
     body = [with_lead(moved[0], lead_of(moved[0])[len(above) :]), *moved[1:]]
     return cst.If(test=cst.parse_expression(test), body=cst.IndentedBlock(body, indent=unit), leading_lines=above)
+
+
+def behind_return(held: Sequence[cst.BaseStatement], test: str, unit: str) -> list[cst.BaseStatement]:
+    """`if test: return` above statements, and below the gap above them; their comments stay with them."""
+    lead = lead_of(held[0])
+    gap = list(lead[: len(lead) - len(_from_comment(lead))])
+    leaves = cst.IndentedBlock([cst.SimpleStatementLine([cst.Return()])], indent=unit)
+    first = with_lead(held[0], lead[len(gap) :])
+    return [cst.If(test=cst.parse_expression(test), body=leaves, leading_lines=gap), first, *held[1:]]
+
+
+def into_guard_above(above: list[cst.BaseStatement], new: list[cst.BaseStatement]) -> list[cst.BaseStatement]:
+    """What is left of `new` once a guard that begins it stands in the guard of the same test that `above` ends with.
+
+    Both may have changed or gone by now: then all of it.
+    """
+    upper, lower = above[-1] if above else None, new[0] if new else None
+    if not isinstance(upper, cst.If) or not isinstance(lower, cst.If) or upper.orelse or lower.orelse:
+        return new
+    if not isinstance(upper.body, cst.IndentedBlock) or not isinstance(lower.body, cst.IndentedBlock):
+        return new
+    if not upper.test.deep_equals(lower.test):
+        return new
+    first, *rest = lower.body.body
+    lead = [_hollow(line) for line in (*upper.body.footer, *lower.leading_lines, *lead_of(first))]
+    body = [*upper.body.body, with_lead(first, lead), *rest]
+    above[-1] = upper.with_changes(body=upper.body.with_changes(body=body, footer=lower.body.footer))
+    return new[1:]
 
 
 def _shifted(statement: cst.BaseStatement, unit: str) -> cst.BaseStatement:

@@ -75,6 +75,8 @@ class DdpCodemod(ABC):
     a run of several processes is seen to come there. TEXT: words of
     which a file that is no Python must hold one to be looked at, none where the codemod reads Python only; TEXT_KINDS: how the
     names of such files end.
+    subject: what the commit of its fixes does, in at most sixty characters. must_show: what a test on two processes must show.
+    printed: the exact messages where a fix is wrong, empty where nothing is printed, None where that is not known.
     name: for people, where it is not that of the file. The docstring holds a summary line and the sections of SECTIONS, each
     under `## `.
     """
@@ -84,6 +86,9 @@ class DdpCodemod(ABC):
     SITES: ClassVar[tuple[re.Pattern[bytes] | Site, ...]] = ()
     READS_TESTS: ClassVar[bool] = True
     severity: ClassVar[Severity] = ""
+    subject: ClassVar[str] = ""
+    must_show: ClassVar[str] = "The changed lines run on two processes; the paragraphs on safety above say what must hold."
+    printed: ClassVar[tuple[str, ...] | None] = None
     ONLY_SEEN_RUNS: ClassVar[bool] = False
     TEXT: ClassVar[tuple[bytes, ...]] = ()
     TEXT_KINDS: ClassVar[tuple[str, ...]] = YAML_KINDS
@@ -122,7 +127,7 @@ class DdpCodemod(ABC):
     def commit_subject(cls, findings: Sequence[Finding]) -> str:
         """What the commit of these fixes does, in at most sixty characters: `Train on NCCL`. "" for `Fix` and the name."""
         del findings
-        return ""
+        return cls.subject
 
     def concerns(self, data: bytes) -> bool:
         """False where the bytes lack the words or the site, so that nothing can be found in them."""

@@ -157,11 +157,14 @@ class WrapInGuard(Edit):
     """Put the statements from the one at `span` to the one at `last` (neighbours, whole lines) under `if test:`.
 
     comments_inside: the comment on the first statement goes under the guard with it; else it stays above, and is of both.
+    otherwise: the opposite test, where the statements are all that a function does: while nothing is put behind them they keep
+    their place, and the function is left above them.
     """
 
     test: str
     last: Span
     comments_inside: bool = False
+    otherwise: str = ""
 
 
 @record

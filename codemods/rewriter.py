@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 import libcst as cst
@@ -16,7 +16,8 @@ from libcst.metadata import MetadataWrapper, PositionProvider
 
 from codemods import blocks, text_edits
 from codemods.deep_stack import with_deep_stack
-from codemods.findings import DropImport, Edit, RemoveStatement, ReplaceLines
+from codemods.findings import DropImport, Edit, RemoveStatement, ReplaceLines, Span
+from codemods.neighbour_guards import joined_guards
 from codemods.notebook import NotebookModule, cannot_be_written
 from codemods.run_writer import RunWriter
 from codemods.runs import RewriteError, Run, find_runs, indent_of, is_blank, newline_of, steps, with_blank_lines
@@ -79,9 +80,10 @@ def _merged(module: SourceModule, made: list[tuple[int, int, str]], by_hand: lis
 def _replacements(module: SourceModule, edits: Sequence[Edit]) -> list[tuple[int, int, str]]:
     made: list[tuple[Run, str]] = []
     taken = steps(module)
-    for run in find_runs(module, list(dict.fromkeys(edits))):
+    joined = joined_guards(module, edits)
+    for run in find_runs(module, list(dict.fromkeys(edits)), joined):
         try:
-            new = _Rewriting(module, run, taken.at(run.top)).text(edits)
+            new = _Rewriting(module, run, taken.at(run.top), joined).text(edits)
         except (RewriteError, KeyboardInterrupt, SystemExit):
             raise
         except BaseException as error:  # LibCST's own errors have no common base, and a panic of its parser is no Exception
@@ -154,8 +156,8 @@ def _compile_error(path: str, text: str) -> str:
 class _Rewriting:
     """One run: read by LibCST under `if 1:` where it is indented, so that every line keeps its form."""
 
-    def __init__(self, module: SourceModule, run: Run, unit: str) -> None:
-        self.module, self.run, self.unit = module, run, unit
+    def __init__(self, module: SourceModule, run: Run, unit: str, joined: Mapping[Span, Span]) -> None:
+        self.module, self.run, self.unit, self.joined = module, run, unit, joined
 
     def text(self, all_edits: Sequence[Edit]) -> str:
         """The new lines. `all_edits`: those of the whole file, which say whether a block loses its last statement."""
@@ -179,7 +181,7 @@ class _Rewriting:
         wrapper = MetadataWrapper(self._read(header + text), unsafe_skip_copy=True)
         shift = self.run.top - 1 - (1 if header else 0)
         taken_from = wrapper.module.body[0] if header else None
-        writer = RunWriter(self.run.edits, wrapper.resolve(PositionProvider), shift, self.unit, taken_from)
+        writer = RunWriter(self.run.edits, wrapper.resolve(PositionProvider), shift, self.unit, taken_from, self.joined)
         new = wrapper.module.visit(writer)
         writer.all_made(self.module.path)
         return new.code[len(header) :] if _statements_of(new, header) else ""

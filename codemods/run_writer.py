@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 
 import libcst as cst
 from libcst.metadata import CodeRange
@@ -42,8 +42,11 @@ def _goes_before(edit: Edit) -> bool:
 class RunWriter(cst.CSTTransformer):
     """Makes the edits of one run, children first; each edit is looked up by the span of the node it is anchored at."""
 
-    def __init__(self, edits: Iterable[Edit], positions: object, shift: int, unit: str, taken_from: object) -> None:
+    def __init__(
+        self, edits: Iterable[Edit], positions: object, shift: int, unit: str, taken_from: object, joined: Container[Span]
+    ) -> None:
         super().__init__()
+        self._joined = joined  # where guards begin that become one with the guard right above
         self._taken_from = taken_from  # the `if 1:` in the place of the block that the run was cut out of, if any
         self._positions: dict[cst.CSTNode, CodeRange] = positions  # type: ignore[assignment]
         self._shift, self._unit = shift, unit
@@ -175,16 +178,26 @@ class RunWriter(cst.CSTTransformer):
                 held.carry(below)
                 held.add(self._after(items[k]) if k < j else [])
             body = held.body
+            behind = self._after(items[j])
             if guard is not None:
-                body = [blocks.under_guard(body, guard.test, self._unit, comments_inside=guard.comments_inside)] if body else []
+                body = self._guarded(guard, body, ends=j == len(items) - 1 and not behind) if body else []
                 self._done(guard)
             if not body:
                 out.carry(held.carried)
-            out.add([*self._before(items[i], body), *self._after(items[j])])
+            new = [*self._before(items[i], body), *behind]
+            if self._span(items[i].anchors[0]) in self._joined and not out.carried:
+                new = blocks.into_guard_above(out.body, new)
+            out.add(new)
             if body:
                 out.carry(held.carried)
             i = j + 1
         return out.body, out.at_end()
+
+    def _guarded(self, guard: WrapInGuard, body: list[cst.BaseStatement], *, ends: bool) -> list[cst.BaseStatement]:
+        """The statements for those alone that pass the test. ends: nothing follows them in their block."""
+        if guard.otherwise and ends and guard.span not in self._joined:
+            return blocks.behind_return(body, guard.otherwise, self._unit)
+        return [blocks.under_guard(body, guard.test, self._unit, comments_inside=guard.comments_inside)]
 
     def _must_split(self, item: Item) -> bool:
         """True where a line of several statements has an edit that is for one of them and not for the line."""

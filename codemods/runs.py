@@ -179,9 +179,14 @@ def statements(module: SourceModule) -> Statements:
 # Runs
 
 
-def find_runs(module: SourceModule, edits: Iterable[Edit]) -> list[Run]:
-    """The smallest runs of whole statements that hold the edits, joined where they overlap, in order."""
+def find_runs(module: SourceModule, edits: Iterable[Edit], one_guard: Mapping[Span, Span]) -> list[Run]:
+    """The smallest runs of whole statements that hold the edits, joined where they overlap, in order.
+
+    one_guard: where the lower of two guards that become one begins -> where the upper one begins.
+    """
     runs = [_run_of(module, edit, statements(module)) for edit in edits]
+    for run in runs:
+        _take_in_neighbours(module, run, one_guard)
     runs.sort(key=lambda r: (r.top, -r.bottom))
     joined: list[Run] = []
     for run in runs:
@@ -191,6 +196,17 @@ def find_runs(module: SourceModule, edits: Iterable[Edit]) -> list[Run]:
         else:
             joined.append(run)
     return joined
+
+
+def _take_in_neighbours(module: SourceModule, run: Run, one_guard: Mapping[Span, Span]) -> None:
+    """Makes a guard's run reach over the guards that it becomes one with."""
+    known = statements(module).by_span
+    for edit in run.edits if one_guard else ():
+        if isinstance(edit, WrapInGuard):
+            if edit.span in one_guard:
+                run.top = min(run.top, known[one_guard[edit.span]].top)
+            for lower in (known[low] for low, up in one_guard.items() if up == edit.span):
+                run.bottom = max(run.bottom, _with_comments_below(module, lower.top, lower.bottom))
 
 
 def _run_of(module: SourceModule, edit: Edit, known: Statements) -> Run:
@@ -206,7 +222,9 @@ def _run_of(module: SourceModule, edit: Edit, known: Statements) -> Run:
         top, bottom, last = held.top, held.bottom, None
     if isinstance(edit, (WrapInGuard, Unwrap, RemoveStatement)) and last and hasattr(last.statements[-1], "body"):
         bottom = _with_comments_below(module, top, bottom)
-    takes_comments = isinstance(edit, RemoveStatement) or (isinstance(edit, WrapInGuard) and edit.comments_inside)
+    takes_comments = isinstance(edit, RemoveStatement) or (
+        isinstance(edit, WrapInGuard) and (edit.comments_inside or bool(edit.otherwise))
+    )
     if takes_comments and first and len(first.statements) == 1:
         top = _with_comments_above(module, top)
     return Run(top, bottom, [edit])

@@ -205,6 +205,7 @@ class ProjectRename(DdpCodemod):
 
     kind: ClassVar[str]
     name = "project-rename"
+    must_show = "The program starts and its tests pass; a mention that was missed fails when its line is reached."
 
     def __init__(self, table: Mapping[str, str]) -> None:
         self.renames = tuple(Rename(self.kind, old, new) for old, new in table.items())
@@ -223,11 +224,11 @@ class ProjectRename(DdpCodemod):
     def commit_subject(cls, findings: Sequence[Finding]) -> str:
         pairs = renamed(findings)
         if not pairs:
-            return ""
+            return cls.subject
         (old, new), more = pairs[0], len(pairs) - 1
         rest = f" and {more} more {cls.kind if more > 1 else cls.kind[:-1]}" if more else ""
         every = "Rename " + " and ".join(f"{a} to {b}" for a, b in pairs)
-        return next((text for text in (every, f"Rename {old} to {new}{rest}") if len(text) <= 60), "")
+        return next((text for text in (every, f"Rename {old} to {new}{rest}") if len(text) <= 60), cls.subject)
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         places: dict[Span, str] = {}
@@ -266,6 +267,8 @@ class RenamedFunctions(ProjectRename):
     """
 
     kind, code = "functions", "PRJ001"
+    subject = "Rename functions as the project asks"
+    printed = ("ImportError: cannot import name", "NameError: name")
 
 
 class RenamedMethods(ProjectRename):
@@ -278,6 +281,8 @@ class RenamedMethods(ProjectRename):
     """
 
     kind, code = "methods", "PRJ002"
+    subject = "Rename methods as the project asks"
+    printed = ("object has no attribute",)
 
 
 class RenamedModules(ProjectRename):
@@ -289,6 +294,8 @@ class RenamedModules(ProjectRename):
     """
 
     kind, code = "modules", "PRJ003"
+    subject = "Rename modules as the project asks"
+    printed = ("ModuleNotFoundError: No module named",)
 
 
 class RenamedAttributes(ProjectRename):
@@ -300,6 +307,8 @@ class RenamedAttributes(ProjectRename):
     """
 
     kind, code = "attributes", "PRJ004"
+    subject = "Rename attributes as the project asks"
+    printed = ("object has no attribute",)
 
 
 class RenamedKeywords(ProjectRename):
@@ -311,6 +320,8 @@ class RenamedKeywords(ProjectRename):
     """
 
     kind, code = "keywords", "PRJ005"
+    subject = "Rename keyword arguments as the project asks"
+    printed = ("got an unexpected keyword argument",)
 
 
 RUN_TIME = "a rename goes by names and imports: what is looked up at run time is not seen"

@@ -28,7 +28,6 @@ from codemods.told_once import told_once
 from ddpfix import cache, catalog, plugins, workers
 from ddpfix.discovery import NO_FILE, Tree
 from ddpfix.gate import Gate
-from ddpfix.narrow_edits import narrowed
 from ddpfix.results import Failure, Fixed, Report
 from ddpfix.settings import Settings
 
@@ -386,6 +385,7 @@ def line_edits(
 
 def _line_edits(report: Report, read: Callable[[str], bytes | None] | None) -> dict[str, list[dict[str, object]]]:
     from codemods.rewriter import RewriteError, replacements
+    from ddpfix.narrow_edits import narrowed
 
     project = Project((e.path for f in report.findings for e in f.edits), read or disk_reader(report.root))
     out: dict[str, list[dict[str, object]]] = {}

@@ -77,6 +77,9 @@ class $cls(DdpCodemod):
 
     code = "$code"
     severity = "hang"
+    subject = "Wait for every node"
+    must_show = "Say what a test on two processes must show."
+    printed = ()
     name = "$name"
     TRIGGERS = ((b"old_barrier",),)
 
@@ -123,6 +126,9 @@ class $cls(BowlerCodemod):
 
     code = "$code"
     severity = "hang"
+    subject = "Wait for every node"
+    must_show = "Say what a test on two processes must show."
+    printed = ()
     name = "$name"
     TRIGGERS = ((b"old_barrier",),)
 

@@ -135,6 +135,7 @@ TRAINER = "from lightning.pytorch import Trainer\n\nTrainer({}).fit(model)\n"
         ("devices=1", "", True),
         ("devices=2", "", False),
         ("**options", "trainer:\n  devices: 1\n", True),
+        ("**options", "trainer:\n  gpus: [2]\nmodel:\n  num_nodes: 27\n", True),
         ("**options", "trainer:\n  devices: 4\n", False),
         ("**options", "", False),
         ("", "trainer:\n  devices: 1\n", False),

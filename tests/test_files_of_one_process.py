@@ -293,3 +293,55 @@ def test_a_folder_that_a_person_is_asked_about() -> None:
     )
     check_nothing(UnguardedFileIo, source.format("sure('clear?')"))
     check_told(UnguardedFileIo, source.format("args.clear"), reason="no group exists yet")
+
+
+TASK = (
+    "import json\nimport sys\nimport torch.distributed as dist\n\n\ndef main(args):\n    if args.task == 'show':\n"
+    "        with open('shown.json', 'w') as f:\n            json.dump(vars(args), f)\n        {}\n    {}\n"
+    "    dist.init_process_group('gloo')\n" + START
+)
+
+
+@pytest.mark.parametrize(
+    ("end", "behind", "found"),
+    [
+        ("return", "pass", False),
+        ("sys.exit(0)", "pass", False),
+        ("print('shown')", "pass", True),  # the run goes on, with all its processes
+        ("return", "return\n    dist.barrier()", False),
+        ("dist.init_process_group('gloo')\n        return", "pass", True),
+    ],
+)
+def test_a_task_that_ends_before_the_group_is_one_process_alone(end: str, behind: str, *, found: bool) -> None:
+    assert bool(findings_of(UnguardedFileIo, TASK.format(end, behind))) is found
+
+
+HANDLER = """\
+import logging
+import torch.distributed as dist
+
+
+class Lines:
+    def __init__(self, name, log_file):
+        self.log_file = log_file
+        if self.log_file == None:
+            self.handler = logging.StreamHandler()
+        else:
+            self.handler = logging.FileHandler(self.log_file, mode="w")
+
+
+class Plain(Lines):
+    def __init__(self, log_file=None):
+        Lines.__init__(self, name="plain", log_file=log_file)
+
+
+def main(args):
+    Plain(GIVEN)
+    dist.init_process_group("nccl")
+"""
+
+
+def test_a_log_that_no_maker_asks_for() -> None:
+    check_nothing(UnguardedFileIo, HANDLER.replace("GIVEN", "log_file=None") + START)
+    check_nothing(UnguardedFileIo, HANDLER.replace("GIVEN", "") + START)
+    check_told(UnguardedFileIo, HANDLER.replace("GIVEN", "'all.log'") + START, reason="no group exists yet")

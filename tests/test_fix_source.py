@@ -208,7 +208,7 @@ def test_of_equals_the_lower_code_wins_and_the_other_follows() -> None:
     assert text(fixed("a()\n", second, first)) == "a(k=1)\n"
     outer = rule("X1", "out", guarded)
     inner = rule("X2", "a", guarded)
-    assert text(fixed("out()\na()\n", outer, inner)) == "if r:\n    out()\nif r:\n    a()\n"
+    assert text(fixed("out()\na()\n", outer, inner)) == "if r:\n    out()\n    a()\n"
 
 
 def test_edits_of_nested_calls_are_no_conflict() -> None:

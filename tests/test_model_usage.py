@@ -567,3 +567,28 @@ def test_a_list_that_is_filled_where_nothing_has_made_it() -> None:
             return self.a(x)
     """)
     assert found.verdict is Verdict.ALL
+
+
+MANY = "self.heads = nn.ModuleList([nn.Linear(4, 4) for _ in range(depth)])"
+KEEPS = {
+    "a chain": "h = self.b(self.a(x))\nfor head in self.heads:\n    h = head(h)\nreturn h",
+    "a sum": "h, out = self.b(self.a(x)), 0\nfor head in self.heads:\n    out = out + head(h)\nreturn out",
+    "a list": "h, o = self.b(self.a(x)), []\nfor head in self.heads:\n    y = head(h)\n    o.append(y)\nreturn torch.cat(o)",
+    "two in a row": "h = self.b(self.a(x))\nfor i, head in enumerate(self.heads):\n    y = head(h)\n    h = h + y\nreturn h",
+}
+FORGETS = {
+    "the last answer": "h = self.b(self.a(x))\nfor head in self.heads:\n    out = head(h)\nreturn out",
+    "the last of an index": "h = self.b(self.a(x))\nfor i in range(len(self.heads)):\n    out = self.heads[i](h)\nreturn out",
+    "the last module": "h = self.b(self.a(x))\nfor head in self.heads:\n    h = h + 1\nreturn head(h)",
+    "the last of pairs": "h = self.b(self.a(x))\nfor i, head in enumerate(self.heads):\n    h = h + i\nreturn head(h)",
+}
+
+
+@pytest.mark.parametrize("forward", KEEPS.values(), ids=KEEPS)
+def test_a_loop_over_modules_that_keeps_what_each_gives(forward: str) -> None:
+    assert usage(net(forward, init=MANY)).verdict is Verdict.ALL
+
+
+@pytest.mark.parametrize("forward", FORGETS.values(), ids=FORGETS)
+def test_a_loop_over_modules_of_which_only_the_last_is_used(forward: str) -> None:
+    assert usage(net(forward, init=MANY)).verdict is not Verdict.ALL

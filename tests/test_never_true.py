@@ -277,4 +277,30 @@ def test_an_attribute_that_a_setting_or_an_heir_may_give() -> None:
     source, made = HELD.format(field="pass", given="pass", test="self.judge"), MADE.format(judge="None", given="")
     assert never(source, {"train.py": made})
     assert not never(source, {"train.py": made, "a.yaml": "_target_: module.Work\n"})
-    assert not never(source, {"train.py": made + "\n\nclass More(Work):\n    pass\n"})
+    more = "\n\nclass More(Work):\n    {}\n\n\nMore({}).run()\n"
+    assert not never(source, {"train.py": made + more.format("pass", "print")})
+    assert not never(source, {"train.py": made + more.format("def __init__(self):\n        super().__init__(print)", "")})
+    assert not never(source, {"train.py": made + more.format("def __init__(self, how):\n        self.judge = how", "print")})
+
+
+@pytest.mark.parametrize("test", ["self.judge", "self.judge is not None", "self.judge != None"])
+@pytest.mark.parametrize(
+    ("handed", "given", "is_never"),
+    [
+        ("judge=how", "", True), ("how", "how=None", True), ("path=how", "print", True), ("how", "print", False),
+        ("*how", "", False),
+    ],
+)
+def test_an_argument_that_a_derived_class_hands_on(test: str, handed: str, given: str, is_never: bool) -> None:
+    source = HELD.format(field="pass", given="pass", test=test)
+    heir = "from module import Work\n\n\nclass More(Work):\n    def __init__(self, how=None):\n"
+    heir += f"        super().__init__({handed})\n"
+    unused = "\n\nclass Unused(More):\n    def __init__(self, how=None):\n        More.__init__(self, how)\n"
+    assert never(source, {"train.py": f"{heir}\n\nMore({given}).run()\n"}) is is_never
+    assert never(source, {"train.py": f"{heir}{unused}\n\nMore({given}).run()\n"}) is is_never
+
+
+@pytest.mark.parametrize(("asked", "is_never"), [("is None", True), ("== None", True), ("is not None", False)])
+def test_the_other_branch(asked: str, is_never: bool) -> None:
+    source = HELD.format(field="pass", given="pass", test=f"self.judge {asked}:\n            pass\n        else")
+    assert never(source, {"train.py": MADE.format(judge="None", given="")}) is is_never

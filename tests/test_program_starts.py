@@ -318,3 +318,20 @@ def test_fit_of_a_trainer_that_the_scope_makes_says_nothing_more() -> None:
     assert start(FITS.format(made="pl.Trainer(devices=1, accelerator='gpu')")) is Start.ONE
     assert start(FITS.format(made="pl.Trainer(devices=2)")) is Start.SEVERAL
     assert start(FITS.format(made="read_trainer()")) is Start.SEVERAL
+
+
+@pytest.mark.parametrize(
+    ("settings", "command", "expected"),
+    [
+        ("trainer:\n  devices: [0]\n", "", Start.OPEN),
+        ("trainer:\n  devices: 1\n  num_nodes: 1\nmodel:\n  num_nodes: 27\n", "", Start.OPEN),
+        ("trainer:\n  devices: [3]\n", 'D="--trainer.devices [${GPU}]"\npython train.py fit $D\n', Start.OPEN),
+        ("trainer:\n  devices: [0]\n", "python train.py fit --trainer.devices 4\n", Start.SEVERAL),
+        ("trainer:\n  devices: 1\n  num_nodes: 2\n", "", Start.SEVERAL),
+        ("trainer:\n  devices: [0, 1]\n", "", Start.SEVERAL),
+        ("trainer:\n  max_epochs: 3\n", "", Start.SEVERAL),
+    ],
+)
+def test_a_command_line_of_lightning_whose_settings_give_one_device(settings: str, command: str, expected: Start) -> None:
+    source = f"from lightning.pytorch.cli import LightningCLI\n\ndef main():\n    LightningCLI(Net)\n{MAIN}"
+    assert start(source, {"configs/a.yaml": settings, "run.sh": command}) is expected

@@ -5,12 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from posixpath import basename, dirname
 
-from codemods.analysis.requirement_files import LOCK_FILES, documented_pins, documents, normalized, read_pins, reader_of
+from codemods.analysis.requirement_files import (
+    INSTALL_KINDS,
+    LOCK_FILES,
+    documented_pins,
+    documents,
+    installs,
+    normalized,
+    read_pins,
+    reader_of,
+)
 from codemods.analysis.version_pins import Pin, Version
 from codemods.project import Project
 
 __all__ = [
-    "Pin", "Version", "accelerate_pin", "joined", "lightning_pin", "pin_of", "pins", "torch_pin", "transformers_pin",
+    "Pin", "Version", "accelerate_pin", "joined", "lightning_pin", "pin_of", "pinned_packages",
+    "pins", "torch_pin", "transformers_pin",
 ]  # fmt: skip
 
 LIGHTNING_PACKAGES = ("pytorch-lightning", "lightning")
@@ -24,6 +34,11 @@ _NOT_RUN = ("docs", "doc", ".github", "third_party", "node_modules", "site-packa
 def pins(project: Project, package: str) -> tuple[Pin, ...]:
     """Every pin of the package in the project, files nearer the root first."""
     return _all_pins(project).get(normalized(package), ())
+
+
+def pinned_packages(project: Project) -> frozenset[str]:
+    """The names of all packages that the project pins, as PEP 503 writes them."""
+    return frozenset(_all_pins(project))
 
 
 def lightning_pin(project: Project, *, near: str = "") -> Pin | None:
@@ -102,12 +117,22 @@ def _read_all(project: Project) -> dict[str, tuple[Pin, ...]]:
         for pin in read_pins(path, project.read(path) or b""):
             out.setdefault(pin.package, []).append(pin)
     pinned = {package for package, found in out.items() if any(pin.spec for pin in found)}
-    texts = {p for word in (b"install", b"==") for p in project.files_containing(word, kinds=(".md", ".rst", ".txt"))}
-    for path in sorted(texts, key=lambda path: (path.count("/"), path)):
-        for pin in documented_pins(path, project.read(path) or b"") if documents(path) and is_run(path) else ():
+    for path in sorted(_saying_files(project), key=lambda path: (path.count("/"), path)):
+        for pin in documented_pins(path, project.read(path) or b""):
             if pin.package not in pinned:  # a text is older than the files that pins are for
                 out.setdefault(pin.package, []).append(pin)
     return {package: tuple(found) for package, found in out.items()}
+
+
+def _saying_files(project: Project) -> set[str]:
+    """The texts that say how to install the repository, the scripts and images that do it, and scripts that such a text names."""
+    words = (b"install", b"==")
+    texts = {p for word in words for p in project.files_containing(word, kinds=(".md", ".rst", ".txt"))}
+    scripts = {p for p in project.files_containing(b"install", kinds=INSTALL_KINDS) if is_run(p)}
+    said = {p for p in texts if documents(p) and is_run(p)}
+    unnamed = {p for p in scripts if not installs(p)}
+    told = [project.read(p) or b"" for p in project.files if unnamed and documents(p) and is_run(p)]
+    return said | (scripts - unnamed) | {p for p in unnamed if any(p.encode() in text for text in told)}
 
 
 def _pinning_files(files: Iterable[str]) -> list[str]:

@@ -11,6 +11,7 @@ from posixpath import basename
 
 from codemods.analysis.version_pins import Pin
 from codemods.late_pattern import late
+from codemods.text_file import IMAGE_KINDS, SHELL_KINDS
 
 _REQUIREMENT = late(
     r"^\s*(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:\[[^\]]*\])?"
@@ -23,6 +24,9 @@ _CONDA = late(
 
 _INSTALLS = late(r"\b(?:pip3?|conda|mamba)\s+install\s+(.+)")
 _LISTED = late(r"^\s*(?:[-*+]\s+)?`?([A-Za-z][\w.-]*\s*==\s*\d[\w.]*)`?\s*$")
+_COMMENT = late(r"(?:^|\s)#.*$")
+INSTALL_KINDS = (*SHELL_KINDS, *IMAGE_KINDS)  # whose commands install what the code runs with
+_OF_INSTALLING = ("install", "setup", "env", "conda", "requirement", "dependenc", "dockerfile")
 LOCK_FILES = ("uv.lock", "poetry.lock", "pdm.lock", "pylock.toml")
 # conda calls two packages by names that pip does not use for them
 _CONDA_NAMES = {"pytorch": "torch", "pytorch-gpu": "torch", "pytorch-cpu": "torch"}
@@ -69,17 +73,25 @@ def documents(path: str) -> bool:
     return name.startswith(("readme", "install")) and name.endswith((".md", ".rst", ".txt"))
 
 
+def installs(path: str) -> bool:
+    """True for a script or an image that is named after what it does: install what the repository needs."""
+    name = basename(path)
+    return name.endswith(INSTALL_KINDS) and any(word in name.lower() for word in _OF_INSTALLING)
+
+
 def documented_pins(path: str, data: bytes) -> Iterator[Pin]:
-    """The versions that the install commands of a text name, `conda install pytorch==2.0.1 -c pytorch`, and its lists of exact
-    ones: `* torch==1.7.0`.
+    """The versions that the install commands of a text or a script name, `conda install pytorch==2.0.1 -c pytorch`, and a text's
+    lists of exact ones: `* torch==1.7.0`.
     """
     goes_on = False
-    for number, line in enumerate(data.decode("utf-8", "replace").split("\n"), 1):
+    is_run = path.endswith(INSTALL_KINDS)
+    for number, written in enumerate(data.decode("utf-8", "replace").split("\n"), 1):
+        line = _COMMENT.sub("", written) if is_run else written
         if (listed := _LISTED.match(line)) is not None and (named := requirement(listed[1], path, number)) is not None:
             yield Pin(_CONDA_NAMES.get(named.package, named.package), named.spec, path, number)
             continue
         command = _INSTALLS.search(line)
-        words = command[1] if command is not None else line if goes_on else ""
+        words = line if goes_on else command[1] if command is not None else ""
         goes_on = bool(words) and line.rstrip().endswith("\\")
         for word in words.split():
             pin = requirement(word.strip("`'\"\\"), path, number) or _of_conda(word, path, number)

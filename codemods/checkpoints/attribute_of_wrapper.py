@@ -94,6 +94,9 @@ class AttributeOfWrapper(DdpCodemod):
 
     code = "DDP507"
     severity = "crash"
+    subject = "Ask the model inside the DDP wrapper"
+    must_show = "Two processes get past these lines, and one process prints and saves what it did."
+    printed = ("object has no attribute",)
     TRIGGERS = ((b"DistributedDataParallel", b".prepare(", b".prepare_model(", b"self.", b"model", b"net"),)
     READS_TESTS = False
 

@@ -11,6 +11,7 @@ from codemods.analysis.distribution import is_test_module
 from codemods.analysis.names import dotted, qualified
 from codemods.analysis.wrapped.lightning_runs import kept_to_one, runs_on_several
 from codemods.codemod import DdpCodemod
+from codemods.data.printed_errors import UNUSED
 from codemods.findings import Applicability, Evidence, Finding, ReplaceExpression
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule
@@ -87,6 +88,9 @@ class BackwardPastLightning(DdpCodemod):
 
     code = "DDP508"
     severity = "crash"
+    subject = "Let Lightning see each backward pass"
+    must_show = "After some steps on two processes the weights of both agree."
+    printed = UNUSED
     TRIGGERS = ((b"automatic_optimization",), (b".backward(",))
     READS_TESTS = False
 

@@ -17,6 +17,7 @@ from codemods.analysis.wrapped.plain_parts import is_plain_part
 from codemods.analysis.wrapped.unrun_wraps import Unrun, unrun_wraps
 from codemods.analysis.wrapped.wraps import Held, Side, held, inside_of, without_moves
 from codemods.codemod import DdpCodemod
+from codemods.data.printed_errors import UNUSED
 from codemods.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression
 from codemods.project import Project
 from codemods.source import SourceModule
@@ -101,6 +102,9 @@ class ForwardBypassesDdp(DdpCodemod):
 
     code = "DDP504"
     severity = "data"
+    subject = "Train through the DDP wrapper"
+    must_show = "After some steps on two processes the weights of both agree."
+    printed = UNUSED
     TRIGGERS = (
         (b".backward(", b"scaler(", b".setup("),
         (b".step(", b"scaler(", b"apply_to("),

@@ -95,6 +95,9 @@ class LoadOnOneGpu(DdpCodemod):
 
     code = "DDP503"
     severity = "risk"
+    subject = "Load checkpoints to the CPU on every rank"
+    must_show = "A resumed run goes on at its old loss, and nvidia-smi shows each process on its own GPU alone."
+    printed = ("Expected all tensors to be on the same device",)
     TRIGGERS = ((b"torch",), (b"load(",), (b"load_state_dict",))
     READS_TESTS = False
 

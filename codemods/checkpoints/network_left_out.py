@@ -9,6 +9,7 @@ from codemods.analysis.distribution import is_test_module
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
 from codemods.analysis.wrapped.by_hand_averages import averages_by_hand
+from codemods.analysis.wrapped.doubled_wraps import doubled_wraps
 from codemods.analysis.wrapped.left_out import LeftOut, networks_left_out
 from codemods.analysis.wrapped.wraps import is_prepare
 from codemods.codemod import DdpCodemod
@@ -100,9 +101,9 @@ class NetworkLeftOut(DdpCodemod):
             if averages_by_hand(project) or ranks_reaching(project, module, optimizer).some:
                 continue
             if not is_run_by_nobody(project, module, optimizer):
-                yield self._tell(module, left)
+                yield self._tell(module, project, left)
 
-    def _tell(self, module: SourceModule, left: list[LeftOut]) -> Finding:
+    def _tell(self, module: SourceModule, project: Project, left: list[LeftOut]) -> Finding:
         first, names = left[0], list(dict.fromkeys(f"`{found.name}`" for found in left))
         other = f"`{first.wrapped}`" if first.wrapped and first.wrapped != first.name else "the wrapped network"
         prepared = is_prepare(first.beside, first.wrap)
@@ -116,4 +117,9 @@ class NetworkLeftOut(DdpCodemod):
         wraps = Evidence("static", f"{other} {'is prepared' if prepared else 'is wrapped'}", first.beside.path, first.wrap.lineno)
         how = "hand it to `accelerator.prepare` as well" if prepared else "wrap it as well"
         reason = f"{how}, or put both into one module and wrap that"
-        return self.finding(module, first.optimizer, message, reason=reason, evidence=[*made, wraps])
+        again = doubled_wraps(project, first.beside)
+        if again:
+            line = again[0].again.lineno
+            reason = f"line {line} wraps `{again[0].name}` a second time, and may be meant for {names[0]}: {reason}"
+        twice = [Evidence("static", f"`{d.name}` is wrapped a second time", first.beside.path, d.again.lineno) for d in again]
+        return self.finding(module, first.optimizer, message, reason=reason, evidence=[*made, wraps, *twice])

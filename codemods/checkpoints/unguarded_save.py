@@ -11,6 +11,7 @@ from codemods.analysis.files.save_repairs import Repair, repairs
 from codemods.analysis.names import dotted, family, qualified
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
 from codemods.codemod import DdpCodemod
+from codemods.data.printed_errors import HALF_WRITTEN, WAITING
 from codemods.data.rank_names import EXIT_CALLS
 from codemods.findings import Evidence, Finding
 from codemods.project import Project
@@ -92,6 +93,11 @@ class UnguardedSave(DdpCodemod):
 
     code = "DDP501"
     severity = "data"
+    subject = "Leave checkpoints to the first process"
+    must_show = (
+        "Two processes write each checkpoint once, and it loads; where it is loaded in the same run, the other process finds it."
+    )
+    printed = (*HALF_WRITTEN, *WAITING)
     TRIGGERS = ((b"torch", b"save_pretrained", b"safetensors"), (b"save", b"export("))
     SITES = (Site(
         rb"(?<!def )\b(?:save\(|save_pretrained\(|save_file\(|save_model\(|onnx\.export\()",

@@ -82,6 +82,11 @@ class WrappedStateDict(DdpCodemod):
 
     code = "DDP502"
     severity = "data"
+    subject = "Save the module inside the DDP wrapper"
+    must_show = (
+        "A checkpoint that was written on two processes loads into a bare model, and its keys do not begin with `module.`."
+    )
+    printed = ("Error(s) in loading state_dict",)
     TRIGGERS = ((b".save(", b"deepcopy(", b".load_state_dict("),)
     READS_TESTS = False
 

@@ -97,6 +97,9 @@ class IteratorGivenToPrepare(DdpCodemod):
 
     code = "DDP412"
     severity = "data"
+    subject = "Prepare loaders, not iterators over them"
+    must_show = "Each process trains on its own share of the data: the shares together are the whole set."
+    printed = ()
     TRIGGERS = ((b".prepare(",), (b"iter(", b"cycle(", b"yield", b"import"), (b"backward(",))
     READS_TESTS = False
 

@@ -102,6 +102,9 @@ class MissingDistributedSampler(DdpCodemod):
 
     code = "DDP401"
     severity = "data"
+    subject = "Share training data out over the ranks"
+    must_show = "Each process goes through half of the samples, and no sample comes on both."
+    printed = ("Default process group has not been initialized",)
     TRIGGERS = ((b"DataLoader",),)
     READS_TESTS = False
 

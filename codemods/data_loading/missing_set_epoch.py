@@ -125,6 +125,9 @@ class MissingSetEpoch(DdpCodemod):
 
     code = "DDP402"
     severity = "data"
+    subject = "Give samplers the epoch"
+    must_show = "The second epoch has the samples in another order than the first, and each process still its own half."
+    printed = ("object has no attribute 'set_epoch'",)
     TRIGGERS = ((b"for ", b"while "), (b"oader", b"epoch", b"backward", b"ampler"))
     READS_TESTS = False
 

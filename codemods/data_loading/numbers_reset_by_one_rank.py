@@ -90,6 +90,9 @@ class NumbersResetByOneRank(DdpCodemod):
 
     code = "DDP414"
     severity = "data"
+    subject = "Give pictures in training a generator of their own"
+    must_show = "Behind each validation rank 0 trains with new noise, as the other ranks do."
+    printed = ()
     TRIGGERS = ((b"manual_seed(",),)
     READS_TESTS = False
 

@@ -75,6 +75,9 @@ class RankSeededSplit(DdpCodemod):
 
     code = "DDP409"
     severity = "data"
+    subject = "Divide data alike on all ranks"
+    must_show = "Both processes train on the same samples, and validate on the others."
+    printed = ()
     TRIGGERS = ((b"random_split", b"train_test_split", b"DistributedSampler", b"randperm", b"permutation("),)
     READS_TESTS = False
 

@@ -106,6 +106,9 @@ class SameRandomNumbers(DdpCodemod):
 
     code = "DDP405"
     severity = "data"
+    subject = "Draw other noise on each rank"
+    must_show = "The first batch of noise differs between the processes, and the weights are the same on both."
+    printed = ()
     TRIGGERS = ((b"seed", b"Random("),)
     SITES = (
         Site(rb"seed\w*[ \t]*\(", b"seed"),

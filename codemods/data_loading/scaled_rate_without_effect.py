@@ -97,6 +97,9 @@ class ScaledRateWithoutEffect(DdpCodemod):
 
     code = "DDP416"
     severity = "data"
+    subject = "Give the optimizer the scaled learning rate"
+    must_show = "On two processes the optimizer's rate is twice that of one where the setting asks for it."
+    printed = ()
     TRIGGERS = ((b"num_processes", b"world_size", b"gpus", b"num_devices", b"n_devices"), (b"lr=", b"lr ="))
     READS_TESTS = False
 

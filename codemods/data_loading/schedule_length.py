@@ -92,6 +92,9 @@ class ScheduleLength(DdpCodemod):
 
     code = "DDP406"
     severity = "data"
+    subject = "Let the schedule last as long as the training"
+    must_show = "At the last step on two processes the learning rate is where it is on one."
+    printed = ()
     TRIGGERS = ((b".prepare(", b"Trainer(", b"configure_optimizers"), (b"ccelerat", b"ightning"), (b"sched", b"Sched", b"len("))
     READS_TESTS = False
 

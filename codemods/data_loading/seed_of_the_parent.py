@@ -80,6 +80,9 @@ class SeedOfTheParent(DdpCodemod):
 
     code = "DDP413"
     severity = "data"
+    subject = "Seed in the processes that spawn starts"
+    must_show = "Two runs on two processes with one seed draw the same numbers."
+    printed = ()
     TRIGGERS = ((b"seed",), (b"spawn", b"launch"))
     READS_TESTS = False
 

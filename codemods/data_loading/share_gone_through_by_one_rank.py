@@ -107,6 +107,9 @@ class ShareGoneThroughByOneRank(DdpCodemod):
 
     code = "DDP415"
     severity = "hang"
+    subject = "Go through a shared loader on every rank"
+    must_show = "An evaluation on two processes counts as many rows as on one."
+    printed = ()
     TRIGGERS = (GUARDS, PROCESSES, (b"oader", b"_dl", b"dl_"))
     SITES = RANK_GUARDS
     READS_TESTS = False

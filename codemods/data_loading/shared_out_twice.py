@@ -63,6 +63,9 @@ class SharedOutTwice(DdpCodemod):
 
     code = "DDP417"
     severity = "data"
+    subject = "Share the data out once"
+    must_show = "Two processes see all samples of an epoch between them, and each half of them."
+    printed = ()
     TRIGGERS = ((b"DistributedSampler", b"DataLoader"),)
     READS_TESTS = False
 

@@ -10,6 +10,7 @@ from codemods.analysis.distribution import is_test_file, is_test_module
 from codemods.analysis.names import dotted
 from codemods.analysis.wrapped.lightning_runs import kept_to_one
 from codemods.codemod import DdpCodemod
+from codemods.data.printed_errors import WAITING
 from codemods.findings import Applicability, Edit, Evidence, Finding, InsertBefore
 from codemods.project import Project
 from codemods.record import record
@@ -81,6 +82,9 @@ class StateInPrepareData(DdpCodemod):
 
     code = "DDP407"
     severity = "crash"
+    subject = "Make in setup what every rank needs"
+    must_show = "A fit on two processes gets past setup on both, and both hold the same value."
+    printed = ("object has no attribute", *WAITING)
     TRIGGERS = ((b"def prepare_data",), (b"self.",))
     READS_TESTS = False
 

@@ -83,6 +83,9 @@ class UnorderedLabels(DdpCodemod):
 
     code = "DDP404"
     severity = "data"
+    subject = "Sort what gives labels and shares"
+    must_show = "Both processes number the classes alike, and have no file in common."
+    printed = ("not supported between instances of",)
     TRIGGERS = (
         (b"glob", b"listdir", b"iterdir", b"set(", b".keys()", b" for ", b"shuffle(", b"permutation(", b"randperm(",
          b"random.sample(", b"random.choice"),

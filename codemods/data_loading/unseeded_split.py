@@ -18,13 +18,19 @@ from codemods.source import SourceModule
 
 _TEXTS = (".yaml", ".yml", ".json", ".toml", ".cfg")
 
+# What gives Lightning's Trainer several processes, on a machine with several GPUs.
+_SEVERAL = (
+    b'strategy="ddp', b"strategy='ddp", b"DDPStrategy", b"num_nodes=", b'devices="auto"', b"devices='auto'", b"devices=-1", b"gpus=-1",
+)  # fmt: skip
+
 
 class UnseededSplit(DdpCodemod):
     """A random split that each rank makes in another way.
 
     ## What it does
-    Finds `random_split`, `train_test_split` and permutations of which each rank takes its part, without a generator, in a program
-    for several processes in which nothing on the way seeds the random numbers. It adds a generator with a seed.
+    Finds `random_split`, `train_test_split`, rows that pandas draws (`train = rows.sample(frac=0.9)`, the rest by
+    `rows.drop(train.index)`) and permutations of which each rank takes its part, without a generator, in a program for several
+    processes in which nothing on the way seeds the random numbers. It adds a generator with a seed.
 
     ## Why it matters
     Each process draws from a seed of its own. A sample that one rank keeps for validation is trained on by another, so the
@@ -74,7 +80,10 @@ class UnseededSplit(DdpCodemod):
 
     code = "DDP403"
     severity = "data"
-    TRIGGERS = ((b"split", b"randperm", b"permutation"),)
+    subject = "Seed random splits"
+    must_show = "Both processes train on the same samples, and validate on the others."
+    printed = ()
+    TRIGGERS = ((b"split", b"randperm", b"permutation", b".sample("),)
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
@@ -120,4 +129,4 @@ def _prepares(module: SourceModule) -> bool:
 def _is_lightning_with_several(project: Project, module: SourceModule) -> bool:
     if not any(is_from(name, "lightning") for name in module.imported_modules):
         return False
-    return any(project.files_containing(word) for word in (b'strategy="ddp', b"strategy='ddp", b"DDPStrategy", b"num_nodes="))
+    return any(project.files_containing(word) for word in _SEVERAL)

@@ -76,6 +76,9 @@ class ConflictingStaticGraph(DdpCodemod):
 
     code = "DDP003"
     severity = "noise"
+    subject = "Drop the flag that static_graph overrules"
+    must_show = "Training goes on past the second step with the same losses, and torch prints no complaint about the flag."
+    printed = ("Your training graph has changed in this iteration",)
     TRIGGERS = ((b"static_graph",), (b"DistributedDataParallel", b"DDPStrategy", b"DDPPlugin", b"ddp_static_graph"))
     READS_TESTS = False
 

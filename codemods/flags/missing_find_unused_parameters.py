@@ -28,6 +28,7 @@ from codemods.analysis.model.trained_model import Trained, seen_training, traine
 from codemods.analysis.model.unasked_arguments import without_argument
 from codemods.analysis.model.unused_flag import settings_in, wrappers
 from codemods.codemod import DdpCodemod
+from codemods.data.printed_errors import UNUSED
 from codemods.findings import Finding
 from codemods.project import Project
 from codemods.source import SourceModule
@@ -153,6 +154,9 @@ class MissingFindUnusedParameters(DdpCodemod):
 
     code = "DDP002"
     severity = "crash"
+    subject = "Let DDP look for unused parameters"
+    must_show = "Training goes on past the step that failed, for enough steps to take the rare branch."
+    printed = (*UNUSED, "Expected to mark a variable ready only once")
     TRIGGERS = (
         (b"lightning", b"DistributedDataParallel", *FLAG),
         (b"DistributedDataParallel", b"Trainer", b"Fabric", b"DDPStrategy", b"DDPPlugin", *FLAG),

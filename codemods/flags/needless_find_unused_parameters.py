@@ -32,7 +32,9 @@ from codemods.analysis.model.observed_errors import contradicting, needless_line
 from codemods.analysis.model.observed_usage import Probed, named, probed
 from codemods.analysis.model.trained_model import Trained, trained_by
 from codemods.analysis.model.unused_flag import settings_in
+from codemods.analysis.wrapped.doubled_wraps import doubled_wraps
 from codemods.codemod import DdpCodemod
+from codemods.data.printed_errors import UNUSED
 from codemods.findings import Finding
 from codemods.project import Project
 from codemods.record import replace
@@ -50,8 +52,9 @@ class NeedlessFindUnusedParameters(DdpCodemod):
     Finds the flag switched on (`DistributedDataParallel`, `DDPStrategy`, `DDPPlugin`, `DistributedDataParallelKwargs`,
     `ddp_find_unused_parameters`, `'ddp_find_unused_parameters_true'`; as a keyword, a name, in a dict, in a conditional
     expression, as the default of an option or a field, in YAML) and follows the model it is for from `forward` or
-    `training_step` to the loss. Where every parameter gets there on every path the flag is switched off, with a comment that
-    says why, how to see it if that changes, and how to roll back.
+    `training_step` to the loss. Where every parameter gets there on every path the argument goes, if leaving it out is off
+    (`DistributedDataParallel`, `DistributedDataParallelKwargs`, `DDPStrategy` of Lightning 2). Elsewhere the flag is switched
+    off, with a comment that says why, how to see it if that changes, and how to roll back.
 
     ## Why it matters
     With the flag on DDP walks the whole autograd graph in every step, clones the model's outputs, reduces a map of used
@@ -102,10 +105,7 @@ class NeedlessFindUnusedParameters(DdpCodemod):
 
     def train(loader, device):
         model = Net().to(device)
-        # Off: every parameter of Net reaches the loss in every step (module.py).
-        # If that changes, TORCH_DISTRIBUTED_DEBUG=INFO names the parameters behind
-        # "Expected to have finished reduction in the prior iteration". To roll back: True.
-        model = DDP(model, device_ids=[device], find_unused_parameters=False)
+        model = DDP(model, device_ids=[device])
         for x, y in loader:
             loss = nn.functional.cross_entropy(model(x), y)
             loss.backward()
@@ -119,15 +119,15 @@ class NeedlessFindUnusedParameters(DdpCodemod):
     unknown function lies on it. Unsafe where the proof takes something for granted, which the finding names: a loop that runs
     at least once, a freeze elsewhere in the project, a setting that keeps its value, a registry to which no other package
     adds; and where the source does not show it, but `ddpfix probe` watched at least 20 steps and saw no parameter left out
-    (`--evidence`), or torch's own line in a log (`--log`) says so and the source has no sign against it. `False` is written
-    rather than
-    nothing because the Hugging Face Trainer and Lightning 1.2.4 to 1.9 take nothing for on.
+    (`--evidence`), or torch's own line in a log (`--log`) says so and the source has no sign against it. The Hugging Face
+    Trainer and Lightning 1.2.4 to 1.9 take nothing for on: there `False` is written.
 
     ## Refuses
     - says nothing where the source does not show whether the flag is needed (a model class that is not part of the project, a
       function on the way whose effect on gradients is not known, reentrant checkpointing, a module that takes part only by a
       setting, several outputs of which nothing shows which enter the loss, a Trainer that makes the loss in its own way): only
       beside what a log or a probe says of the same model it gets a report of what the source leaves open
+    - says nothing of a model that is wrapped a second time: that is what has to be put right there
     - says nothing where a module is left out in some steps: there the flag is needed; reported where it is on by the default of
       Lightning 1 alone, which version 2 takes back, and where another model is trained with the same configuration
     - says nothing where a parameter never reaches the loss and more is not known: the flag is needed as it stands
@@ -153,6 +153,12 @@ class NeedlessFindUnusedParameters(DdpCodemod):
 
     code = "DDP001"
     severity = "noise"
+    subject = "Turn needless unused-parameter detection off"
+    must_show = (
+        "Training goes on for as many steps as it takes to meet every branch of the model, never fewer than two: the error "
+        "comes in the forward pass after a step that left a parameter without a gradient."
+    )
+    printed = UNUSED
     TRIGGERS = ((*FLAG, *DEFAULT_ON), (*FLAG, b"ightning", b"TrainingArguments("))
     # the flag, or a call that takes it as on where it is left out
     SITES = (
@@ -170,9 +176,10 @@ class NeedlessFindUnusedParameters(DdpCodemod):
             yield from self._configuration(module, project)
             return
         taken: dict[int, tuple[Setting, list[Wrapper]]] = {}
+        doubled = {id(call) for d in doubled_wraps(project, module) for call in (d.first, d.again)}
         tests = any(part.startswith("test") for part in module.path.split("/"))
         for wrapper, here in settings_in(project, module):
-            for setting in here:
+            for setting in here if id(wrapper.call) not in doubled else ():
                 given = setting.state is State.ON or not tests
                 if given and (setting.state is State.UNKNOWN or effect_of(project, wrapper, setting) is State.ON):
                     taken.setdefault(id(setting.node), (setting, []))[1].append(wrapper)

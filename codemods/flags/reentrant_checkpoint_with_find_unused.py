@@ -14,6 +14,7 @@ from codemods.analysis.model.trained_model import Trained, trained_by
 from codemods.analysis.model.unused_flag import wrappers
 from codemods.codemod import DdpCodemod
 from codemods.data.find_unused_parameters import REENTRANT_CHOICE_FROM
+from codemods.data.printed_errors import UNUSED
 from codemods.findings import Applicability, Evidence, Finding, ReplaceExpression, SetKeyword
 from codemods.project import Project
 from codemods.record import record
@@ -114,6 +115,9 @@ class ReentrantCheckpointWithFindUnused(DdpCodemod):
 
     code = "DDP004"
     severity = "crash"
+    subject = "Checkpoint without re-entrant backward passes"
+    must_show = "Training goes on past the first backward pass, with the same losses on one process as before."
+    printed = ("Expected to mark a variable ready only once", *UNUSED)
     TRIGGERS = ((b"checkpoint(", b"checkpoint_sequential(", b"use_reentrant"), (b"torch.utils", b"use_reentrant"))
     SITES = (Site(rb"(?<!def )\bcheckpoint(?:_sequential)?[ \t]*\(|use_reentrant", b"checkpoint", b"use_reentrant"),)
     READS_TESTS = False

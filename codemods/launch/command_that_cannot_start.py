@@ -72,6 +72,9 @@ class CommandThatCannotStart(DdpCodemod):
 
     code = "DDP710"
     severity = "crash"
+    subject = "Give the launcher the script instead of python"
+    must_show = "The job starts: the command of the file, with two processes."
+    printed = ("can't open file 'python'", "unrecognized arguments", "arguments are required: training_script")
     TRIGGERS = ((b"nproc_per_node",), (b"deepspeed_config_file",))  # no Python is read
     READS_TESTS = False
     TEXT = (b"torchrun", b"torch.distributed", b"accelerate", b"deepspeed")

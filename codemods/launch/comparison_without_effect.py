@@ -61,6 +61,9 @@ class ComparisonWithoutEffect(DdpCodemod):
 
     code = "DDP709"
     severity = "data"
+    subject = "Give the setting its value instead of comparing it"
+    must_show = "The setting has the new value behind the line: print it there once."
+    printed = ("Address already in use",)
     TRIGGERS = ((b"dist", b"rank", b"gpu", b"world"),)
     SITES = (Site(rb"(?m)^[ \t]+\w[\w.\[\]\"']*[ \t]*==[ \t]*[^=\n]+$", b"=="),)
     READS_TESTS = False

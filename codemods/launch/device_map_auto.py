@@ -98,6 +98,9 @@ class DeviceMapAuto(DdpCodemod):
 
     code = "DDP705"
     severity = "crash"
+    subject = "Load the model on the process's own device"
+    must_show = "`nvidia-smi` shows each process on one GPU, and the whole model has room there."
+    printed = ("You can't train a model that has been loaded with `device_map='auto'` in any distributed mode",)
     TRIGGERS = ((b"device_map",), (b"Trainer", b".prepare("), tuple(word.encode() for word in sorted(_SPREADS)))
     READS_TESTS = False
 

@@ -86,6 +86,9 @@ class MissingSetDevice(DdpCodemod):
 
     code = "DDP703"
     severity = "crash"
+    subject = "Give each spawned rank its GPU"
+    must_show = "`nvidia-smi` shows a process on each GPU, and none of them twice on the first."
+    printed = ("Duplicate GPU detected", "CUDA error: invalid device ordinal", "CUDA out of memory")
     TRIGGERS = ((b"init_process_group",), (b"nccl",), (b"rank",))
     READS_TESTS = False
 

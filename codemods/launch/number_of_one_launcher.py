@@ -86,6 +86,9 @@ class NumberOfOneLauncher(DdpCodemod):
 
     code = "DDP712"
     severity = "crash"
+    subject = "Set the number of processes for each launcher"
+    must_show = "The tasks of srun, or the processes of torchrun, start their group; the other launcher's branch is as before."
+    printed = ("object has no attribute 'world_size'", "object has no attribute 'rank'")
     TRIGGERS = ((b"init_process_group(",), (b"environ", b"getenv", b"local_rank"), (b"rank", b"world_size", b"gpu"))
     READS_TESTS = False
 

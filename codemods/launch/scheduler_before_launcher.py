@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from codemods.analysis.distribution import is_test_module
 from codemods.analysis.ranks.launcher_order import Order, orders, started_by_launcher
 from codemods.codemod import DdpCodemod
+from codemods.data.printed_errors import WAITING
 from codemods.findings import Applicability, Evidence, Finding
 from codemods.project import Project
 from codemods.source import SourceModule
@@ -76,6 +77,9 @@ class SchedulerBeforeLauncher(DdpCodemod):
 
     code = "DDP711"
     severity = "crash"
+    subject = "Ask the launcher before Slurm for the rank"
+    must_show = "torchrun within one Slurm task gives each process a rank of its own; srun alone gives the same ranks as before."
+    printed = ("Duplicate GPU detected", *WAITING)
     TRIGGERS = ((b"SLURM_PROCID", b"SLURM_LOCALID", b"SLURM_NTASKS", b"SLURM_NPROCS"), (b"RANK", b"WORLD_SIZE"))
     READS_TESTS = False
 

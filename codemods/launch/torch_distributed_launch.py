@@ -70,6 +70,11 @@ class TorchDistributedLaunch(DdpCodemod):
 
     code = "DDP702"
     severity = "noise"
+    subject = "Start ranks by torchrun"
+    must_show = "The job starts as many ranks as before, without the warning; each takes another GPU."
+    printed = (
+        ("torch.distributed.launch is deprecated", "unrecognized arguments: --use_env", "arguments are required: --local_rank")
+    )
     TRIGGERS = ((LAUNCHER.encode(),),)
     READS_TESTS = False
     TEXT = (LAUNCHER.encode(),)

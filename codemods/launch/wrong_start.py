@@ -77,6 +77,9 @@ class WrongStart(DdpCodemod):
 
     code = "DDP713"
     severity = "crash"
+    subject = "Hand the spawned ranks their arguments as a tuple"
+    must_show = "The ranks start; with one process nothing changes."
+    printed = ("argument after * must be an iterable", "cannot unpack non-iterable")
     TRIGGERS = ((b"spawn", b"start_processes", b"Process("), (b"args", b"nprocs"), (b"torch",))
     SITES = (Site(rb"\bspawn\(|start_processes\(|\bProcess\(", b"spawn", b"start_processes", b"Process("),)
     READS_TESTS = False

@@ -85,6 +85,9 @@ class AveragedMetric(DdpCodemod):
 
     code = "DDP116"
     severity = "data"
+    subject = "Work metrics out of the predictions of all ranks"
+    must_show = "One process and two give the same score for the same checkpoint."
+    printed = ()
     TRIGGERS = ((b"reduce", b"sync_dist"),)
     READS_TESTS = False
 

@@ -81,6 +81,9 @@ class DroppedReduction(DdpCodemod):
 
     code = "DDP112"
     severity = "data"
+    subject = "Take the result of a reduction"
+    must_show = "The number that is shown is the same on both processes, and that of all data."
+    printed = ()
     TRIGGERS = ((b"ccelerat", b"abric", b"distributed.nn", b"all_reduce(", b"broadcast(", b"all_gather("),)
     SITES = (Site(rb"(?m)(?:^|;)\s*[\w.]*\b(reduce|gather\w*|pad_across_processes|all_reduce|all_gather)\(", b"reduce(",
                   b"gather", b"pad_across_processes("),

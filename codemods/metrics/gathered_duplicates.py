@@ -95,6 +95,9 @@ class GatheredDuplicates(DdpCodemod):
 
     code = "DDP605"
     severity = "data"
+    subject = "Count each sample of an evaluation once"
+    must_show = "With a number of samples that two does not divide, the evaluation counts as many on two processes as on one."
+    printed = ()
     TRIGGERS = ((b"DistributedSampler(", b".gather("),)
     READS_TESTS = False
 

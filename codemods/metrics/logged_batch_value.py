@@ -80,6 +80,9 @@ class LoggedBatchValue(DdpCodemod):
 
     code = "DDP104"
     severity = "data"
+    subject = "Log the metric instead of its value for a batch"
+    must_show = "The value of the epoch is that of the whole set: the same on one process and on two, whatever the batches hold."
+    printed = ()
     TRIGGERS = ((b".log(", *_UNDER_A_NAME), (b"ightning", b"_step"))
     READS_TESTS = False
 

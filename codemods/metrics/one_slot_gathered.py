@@ -78,6 +78,9 @@ class OneSlotGathered(DdpCodemod):
 
     code = "DDP113"
     severity = "data"
+    subject = "Gather into a tensor for each rank"
+    must_show = "What is worked out of the gathered list is that of all ranks; on one process nothing changes."
+    printed = ()
     TRIGGERS = ((b"gather(", b"all_to_all("),)
     SITES = (Site(rb"\] ?\* ?[\w(]|[\w)] ?\* ?\[", b"]*", b"] *", b"*[", b"* ["),)
     READS_TESTS = False

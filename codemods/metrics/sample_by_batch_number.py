@@ -69,6 +69,9 @@ class SampleByBatchNumber(DdpCodemod):
 
     code = "DDP117"
     severity = "data"
+    subject = "Take ids of samples from the batch"
+    must_show = "On two processes every prediction goes under the id of its own sample."
+    printed = ()
     TRIGGERS = ((b"ightning",), (b"_step(",), (b"batch", b"idx"))
     READS_TESTS = False
 

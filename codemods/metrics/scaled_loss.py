@@ -92,6 +92,9 @@ class ScaledLoss(DdpCodemod):
 
     code = "DDP107"
     severity = "data"
+    subject = "Leave the averaging over the ranks to DDP"
+    must_show = "The gradients on two processes are the mean of those of the shares; clipping acts at another norm than before."
+    printed = ()
     TRIGGERS = ((b"backward(", b"all_reduce("), (b"world_size", b"num_processes", b"all_reduce("))
     READS_TESTS = False
 

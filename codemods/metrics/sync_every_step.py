@@ -77,6 +77,11 @@ class SyncEveryStep(DdpCodemod):
 
     code = "DDP102"
     severity = "noise"
+    subject = "Leave step values of the training unreduced"
+    must_show = (
+        "A training step makes no collective for this key any more, and each step takes less time; the curve is that of rank 0."
+    )
+    printed = ()
     TRIGGERS = ((b"sync_dist",), (b".log(", b"= self.log"))
     READS_TESTS = False
     opt_in = True

@@ -78,6 +78,9 @@ class SyncedMetricObject(DdpCodemod):
 
     code = "DDP103"
     severity = "noise"
+    subject = "Drop sync_dist where a metric object reduces itself"
+    must_show = "The logged value is the same before and after, on one process and on two."
+    printed = ()
     TRIGGERS = ((b"sync_dist",), (b".log(", b".log_dict("))
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:

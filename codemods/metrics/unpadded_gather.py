@@ -10,6 +10,7 @@ from codemods.analysis.bindings import bindings_in
 from codemods.analysis.distribution import is_test_module
 from codemods.analysis.names import dotted
 from codemods.codemod import DdpCodemod
+from codemods.data.printed_errors import WAITING
 from codemods.findings import Applicability, Evidence, Finding, ReplaceExpression
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule, walk
@@ -89,6 +90,9 @@ class UnpaddedGather(DdpCodemod):
 
     code = "DDP114"
     severity = "hang"
+    subject = "Pad generated tokens before they are gathered"
+    must_show = "The evaluation ends, and each text is that of the prompt it belongs to."
+    printed = WAITING
     TRIGGERS = ((b"generate(",), (b".gather(", b".gather_for_metrics("))
     READS_TESTS = False
 

@@ -24,6 +24,7 @@ from codemods.analysis.logged.sync_judgement import NEEDS_NOTHING, judge_promise
 from codemods.analysis.logged.sync_twins import judge
 from codemods.analysis.ranks.rank_guards import ranks_at
 from codemods.codemod import DdpCodemod
+from codemods.data.printed_errors import WAITING
 from codemods.findings import Applicability, DropKeyword, Edit, Finding, SetKeyword
 from codemods.late_pattern import late
 from codemods.project import Project
@@ -127,6 +128,12 @@ class UnsyncedMetric(DdpCodemod):
 
     code = "DDP101"
     severity = "data"
+    subject = "Reduce epoch metrics over the ranks"
+    must_show = (
+        "Each logged value is the mean over both processes, and the epoch ends: a rank that does not reach the call leaves the "
+        "others waiting there."
+    )
+    printed = (*WAITING, "No backend type associated with device type cpu")
     TRIGGERS = ((b".log(", b".log_dict(", *_UNDER_A_NAME), (b"_step", b"_epoch", b"ightning", b"module", b"model", b"self"))
     READS_TESTS = False
 

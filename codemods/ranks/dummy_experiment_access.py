@@ -10,12 +10,14 @@ from codemods.analysis.distribution import is_test_module
 from codemods.analysis.names import dotted, last
 from codemods.analysis.output.early_ranks import under_such_a_test
 from codemods.analysis.output.effects import Kind, effects_of, phrases
+from codemods.analysis.output.guard_edits import guard_edit
 from codemods.analysis.output.guard_spelling import guard_for
 from codemods.analysis.output.natures import values_of
 from codemods.analysis.positions import behind
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.codemod import DdpCodemod
-from codemods.findings import Applicability, Edit, Evidence, Finding, WrapInGuard
+from codemods.data.printed_errors import WAITING
+from codemods.findings import Applicability, Edit, Evidence, Finding
 from codemods.project import Project
 from codemods.source import SourceModule, walk
 
@@ -87,6 +89,9 @@ class DummyExperimentAccess(DdpCodemod):
 
     code = "DDP209"
     severity = "crash"
+    subject = "Change the experiment on the process that has it"
+    must_show = "The run's page shows the settings, and both processes get past the line."
+    printed = ("'function' object has no attribute", *WAITING)
     TRIGGERS = ((b".experiment",), (b"ightning", b"def on_", b"_step("))
     SITES = (re.compile(
         rb"\.experiment[ \t]*(?:\r?\n|\.(?:config|summary|dir|id|name|path|url|log_dir|project|entity|notes|step|start_time)\b)"
@@ -141,7 +146,7 @@ class DummyExperimentAccess(DdpCodemod):
             return self.finding(module, run[0], message, reason=reason)
         reason = f"assumes that the other ranks need not run {phrases(unknown)}" if unknown else spelled.assumes
         level = Applicability.UNSAFE if unknown else spelled.level()
-        edits: list[Edit] = [WrapInGuard(module.path, module.span(run[0]), spelled.test, module.span(run[-1])), *spelled.edits]
+        edits: list[Edit] = [guard_edit(project, module, run[0], run[-1], spelled.test), *spelled.edits]
         evidence = [Evidence("static", f"on the other ranks {what} is a function that does nothing", module.path, node.lineno)]
         return self.finding(module, run[0], message, level=level, edits=edits, evidence=evidence, reason=reason)
 

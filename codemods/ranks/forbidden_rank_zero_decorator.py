@@ -10,9 +10,11 @@ from codemods.analysis.class_index import ClassFacts, Role, class_facts
 from codemods.analysis.hooks import NEEDED_ON_EVERY_RANK, OBSERVERS
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.output.effects import Kind, effects_of, effects_of_function, phrases
+from codemods.analysis.output.guard_edits import kept_to_zero
 from codemods.analysis.output.guard_spelling import guard_for
 from codemods.analysis.output.output_runs import makes_folder, output_runs
 from codemods.codemod import DdpCodemod
+from codemods.data.printed_errors import WAITING
 from codemods.findings import Applicability, DropDecorator, DropImport, Edit, Finding, WrapInGuard
 from codemods.late_pattern import late
 from codemods.project import Project
@@ -125,6 +127,9 @@ class ForbiddenRankZeroDecorator(DdpCodemod):
 
     code = "DDP206"
     severity = "crash"
+    subject = "Run the hooks that every rank needs on every rank"
+    must_show = "Both processes get through the first epoch, and the files that the hook writes come once."
+    printed = ("AttributeError", "Skipping the `training_step` by returning None in distributed training", *WAITING)
     TRIGGERS = ((b"rank_zero_only",), (b"def ",))
     SITES = (Site(rb"@[\w.]*rank_zero_only\b|\brank_zero_only[ \t]+as\b", b"rank_zero_only"),)
 
@@ -238,7 +243,7 @@ def _guards(project: Project, module: SourceModule, function: FunctionNode) -> t
         spelled = guard_for(project, module, run.first)
         if spelled is None or spelled.assumes or function.name == "prepare_data":
             continue
-        guards += [WrapInGuard(module.path, module.span(run.first), spelled.test, module.span(run.last)), *spelled.edits]
+        guards += kept_to_zero(project, module, run, spelled).edits
         held |= set(range(run.first.lineno, (run.last.end_lineno or run.last.lineno) + 1))
     inside = range(function.lineno, (function.end_lineno or function.lineno) + 1)
     output = effects_of_function(project, module, function).output

@@ -12,18 +12,20 @@ from codemods.analysis.files.before_fit import comes_first, is_made_above_fit
 from codemods.analysis.files.counted_names import counted_in
 from codemods.analysis.files.dead_ways import is_dead
 from codemods.analysis.files.every_rank import Way, is_for_some, is_of_the_starter, way_of_every_rank
+from codemods.analysis.files.folder_calls import creates_folder, folder_of, gives_exist_ok
 from codemods.analysis.files.folders_made_before import is_made_above
 from codemods.analysis.files.made_by_all_above import is_made_by_all_above
+from codemods.analysis.files.missing_folders import goes_on, handler_of, is_tested, why_an_error, without_test
 from codemods.analysis.files.state_folders import state_folders
 from codemods.analysis.model.signatures import bind, defaults
-from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.names import dotted, last
 from codemods.analysis.output.effects import names_rank
-from codemods.analysis.paths import PATH_CLASSES, is_path, origin_text
+from codemods.analysis.paths import origin_text
 from codemods.analysis.ranks.one_device import names_nodes
 from codemods.analysis.ranks.rank_guards import Ranks
 from codemods.analysis.ranks.reach import called_by_framework, ranks_reaching
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
-from codemods.analysis.ranks.uses import CallSite, calls_of, constructions, uses_of
+from codemods.analysis.ranks.uses import CallSite, constructions, uses_of
 from codemods.analysis.variance.analysis import variance
 from codemods.analysis.variance.values import Cause
 from codemods.codemod import DdpCodemod
@@ -33,24 +35,22 @@ from codemods.project import Project
 from codemods.sites import Site
 from codemods.source import SourceModule, walk
 
-_CAUGHT = frozenset({"FileExistsError", "OSError", "IOError", "EnvironmentError", "Exception", "BaseException"})
 _ROUND_FILES = re.compile(r"\b(?:dirname|os\.path\.split)\(|\.parent\b")
 _OWN_PATH = late(r"rank|getpid|uuid|mkdtemp|TemporaryDirectory|tmp_path|tempfile|process_index|worker_id", re.I)
 _CLOCK = late(r"\b(?:datetime\.)?(?:now|today|utcnow)\(|\bstrftime\(|\btime\.(?:time|localtime|ctime)\(|\basctime\(")
 # Without one of these a file names no folder after what is there, be it by a function of another file.
 _LISTING = (b"listdir", b"glob", b"iterdir", b"scandir", b"exists", b"is_dir", b"increment_", b"next_", b"new_run")
 _LEADS_ELSEWHERE = "FileExistsError is caught here and leads elsewhere: an existing folder means something to this code"
-_FRESH = late(r"increment|unique|next_|new_run|(^|_)version", re.I)
 _FETCHES = ("urlretrieve", "urlopen", "download", "download_url", "download_file", "snapshot_download", "wget")
-_EXISTS = frozenset({"exists", "isdir", "is_dir", "isfile", "is_file", "lexists"})
 
 
 class MakedirsRace(DdpCodemod):
     """A folder that every rank creates at once: all but the first fail with FileExistsError.
 
     ## What it does
-    Finds `os.makedirs(p)` and `Path.mkdir()` that every rank reaches without `exist_ok`, and adds `exist_ok=True`. Reports a new
-    folder whose name each rank works out for itself: after its clock, or as the next that is free.
+    Finds `os.makedirs(p)` and `Path.mkdir()` that every rank reaches without `exist_ok`, and adds `exist_ok=True`. A test that
+    the folder is missing goes where nothing else stands under it: `exist_ok` asks the same, in one step. Reports a new folder
+    whose name each rank works out for itself: after its clock, or as the next that is free.
 
     ## Why it matters
     Two ranks that start together both see that the folder is missing, and both create it. The slower one dies with
@@ -79,13 +79,13 @@ class MakedirsRace(DdpCodemod):
 
     class Recorder(pl.Callback):
         def on_train_start(self, trainer, pl_module):
-            if not os.path.exists(self.folder):
-                os.makedirs(self.folder, exist_ok=True)
+            os.makedirs(self.folder, exist_ok=True)
     ```
 
     ## Safety
     Safe: an existing folder is what every rank but the first finds. Nothing else changes, and one process that tests for
-    the folder first never sees the difference. `os.mkdir`, which has no such argument and does not create parents, becomes
+    the folder first never sees the difference; only where a file stands in the folder's place, it is told so here and not
+    where it writes into it. `os.mkdir`, which has no such argument and does not create parents, becomes
     `os.makedirs` only as an unsafe fix. A call without such a test in a helper that other files call is unsafe too.
 
     ## Refuses
@@ -119,6 +119,9 @@ class MakedirsRace(DdpCodemod):
 
     code = "DDP204"
     severity = "crash"
+    subject = "Let several processes create the same folder"
+    must_show = "With the folder deleted first, both processes start."
+    printed = ("FileExistsError",)
     TRIGGERS = ((b"makedirs(", b"mkdir(", b".save_state("),)
     # a call that gives no exist_ok in its first line, or a clock
     SITES = (Site(
@@ -146,7 +149,7 @@ class MakedirsRace(DdpCodemod):
             if spelling and (told := self._counted(module, project, call, spelling)) is not None:
                 yield told
                 continue
-            if not spelling or _gives_exist_ok(call, spelling) or any(k.arg is None for k in call.keywords):
+            if not spelling or gives_exist_ok(call, spelling) or any(k.arg is None for k in call.keywords):
                 continue
             if (found := self._judge(module, project, call, spelling)) is not None:
                 yield found
@@ -163,7 +166,9 @@ class MakedirsRace(DdpCodemod):
         if path is None or (shown := ranks_in_file(project, module)) is None or ranks_reaching(project, module, call).some:
             return None
         made = origin_text(module, path)
-        if not _CLOCK.search(made) or _OWN_PATH.search(made) or _handler(module, project, call) is not None:
+        if not _CLOCK.search(made) or _OWN_PATH.search(made) or handler_of(module, project, call) is not None:
+            return None
+        if is_run_by_nobody(project, module, call):
             return None
         function = module.function_of(call)
         if "broadcast" in (module.text_of(function) if function else module.text):
@@ -182,7 +187,7 @@ class MakedirsRace(DdpCodemod):
         shown = ranks_in_file(project, module) or ranks_in_importers(project, module)
         if shown is None or (found := counted_in(project, module, path)) is None:
             return None
-        if found.searched and not _gives_exist_ok(call, spelling):
+        if found.searched and not gives_exist_ok(call, spelling):
             return None  # the slower rank fails, which is told as the race that it is
         if any(ranks_reaching(project, m, n).some for m, n in ((module, call), (found.module, found.node))):
             return None
@@ -221,14 +226,14 @@ class MakedirsRace(DdpCodemod):
                 f"{what} is the folder of samples that several ranks have: of two ranks that come to it at once one fails with "
                 "FileExistsError, and the others wait for it"
             )
-        handler = _handler(module, project, call)
-        if (handler is not None and not _goes_on(handler)) or is_run_by_nobody(project, module, call):
+        handler = handler_of(module, project, call)
+        if (handler is not None and not goes_on(handler)) or is_run_by_nobody(project, module, call):
             return None
-        reason = _LEADS_ELSEWHERE if handler is not None else _protects(module, call, path)
+        reason = _LEADS_ELSEWHERE if handler is not None else why_an_error(module, call, path)
         if reason:
             return self.finding(module, call, message, evidence=[shown], reason=reason) if evidence else None
-        tested = _is_tested(module, call, path)
-        if tested and is_made_by_all_above(module, call, path):
+        tested = is_tested(module, call, path)
+        if tested and is_made_by_all_above(project, module, call, path):
             return None  # the test is never true
         way = way_of_every_rank(project, module, call)
         if way is None and not _is_in_hook(project, module, call):
@@ -238,21 +243,22 @@ class MakedirsRace(DdpCodemod):
         if tested and way is not None and (_is_of_first_process(project, way) or is_made_above(project, module, call, path)):
             return None
         if spelling == "os.mkdir":
-            return self._mkdir(module, call, message, shown)
-        edits = [SetKeyword(module.path, module.span(call), "exist_ok", "True")]
+            return self._mkdir(module, call, path, message, shown)
+        edits = [SetKeyword(module.path, module.span(call), "exist_ok", "True"), *without_test(module, call, path)]
         if borrowed and not tested:
             assumes = "assumes that no caller relies on the error for a folder that is already there"
             unsafe = Applicability.UNSAFE
             return self.finding(module, call, message, level=unsafe, edits=edits, evidence=[shown], reason=assumes)
         return self.finding(module, call, message, level=Applicability.SAFE, edits=edits, evidence=[shown])
 
-    def _mkdir(self, module: SourceModule, call: ast.Call, message: str, shown: Evidence) -> Finding:
+    def _mkdir(self, module: SourceModule, call: ast.Call, path: ast.expr, message: str, shown: Evidence) -> Finding:
         if not isinstance(call.func, ast.Attribute) or any(k.arg == "dir_fd" for k in call.keywords):
             reason = "os.mkdir has no exist_ok: write os.makedirs(…, exist_ok=True)"
             return self.finding(module, call, message, evidence=[shown], reason=reason)
         edits: list[Edit] = [
             ReplaceExpression(module.path, module.span(call.func), f"{module.text_of(call.func.value)}.makedirs"),
             SetKeyword(module.path, module.span(call), "exist_ok", "True"),
+            *without_test(module, call, path),
         ]
         assumes = "os.mkdir has no exist_ok; os.makedirs also creates missing parents, which is assumed to be welcome"
         unsafe = Applicability.UNSAFE
@@ -321,39 +327,10 @@ def _clock(module: SourceModule, path: ast.expr) -> ast.expr | None:
     return read[-1] if read else None
 
 
-def creates_folder(module: SourceModule, call: ast.Call) -> str:
-    """`os.makedirs`, `os.mkdir`, `Path.mkdir` for a call that creates a folder, "" for any other."""
-    name = qualified(module, call.func)
-    if name in ("os.makedirs", "os.mkdir"):
-        return name if dotted(call.func).partition(".")[0] in module.imports else ""
-    if name.rpartition(".")[0] in PATH_CLASSES and name.endswith(".mkdir"):
-        return "Path.mkdir" if call.args else ""
-    if isinstance(call.func, ast.Attribute) and call.func.attr == "mkdir":
-        if any(k.arg == "parents" for k in call.keywords) or is_path(module, call.func.value):
-            return "path.mkdir"
-    return ""
-
-
-def folder_of(call: ast.Call, spelling: str) -> ast.expr | None:
-    """The expression of the folder that a call creates."""
-    if spelling == "path.mkdir":
-        return call.func.value if isinstance(call.func, ast.Attribute) else None
-    if call.args:
-        return call.args[0]
-    return next((k.value for k in call.keywords if k.arg in ("name", "path")), None)
-
-
-def _gives_exist_ok(call: ast.Call, spelling: str) -> bool:
-    position = {"os.makedirs": 3, "path.mkdir": 3, "Path.mkdir": 4, "os.mkdir": 99}[spelling]
-    if any(isinstance(a, ast.Starred) for a in call.args):
-        return True
-    return len(call.args) >= position or any(k.arg == "exist_ok" for k in call.keywords)
-
-
 def _shown_by_callers(project: Project, module: SourceModule, call: ast.Call) -> Evidence | None:
     """What shows several processes on a way to a helper that makes what it does not find, over any number of files."""
     path = folder_of(call, creates_folder(module, call))
-    if path is None or module.function_of(call) is None or not _is_tested(module, call, path):
+    if path is None or module.function_of(call) is None or not is_tested(module, call, path):
         return None
     if not may_be_run_by_ranks(project, module.path) or _OWN_PATH.search(origin_text(module, path)):
         return None
@@ -406,128 +383,3 @@ def _fetches(project: Project, module: SourceModule, call: ast.Call) -> bool:
         return False
     fetching = (c for c in module.calls_named(*_FETCHES) if module.function_of(c) is function)
     return any(not ranks_reaching(project, module, c).some for c in fetching)
-
-
-# What stands round the call
-
-
-def _handler(module: SourceModule, project: Project, call: ast.Call) -> ast.ExceptHandler | None:
-    """The handler that catches FileExistsError of this call, in its function or round a call of its function."""
-    if found := _catching(module, call):
-        return found
-    function = module.function_of(call)
-    for site in (calls_of(project, module, function) or () if function else ()):
-        caught = _catching(site.module, site.call)
-        if caught is not None and caught.type is not None and "FileExistsError" in ast.unparse(caught.type):
-            return caught
-    return None
-
-
-def _catching(module: SourceModule, node: ast.AST) -> ast.ExceptHandler | None:
-    below = node
-    for up in module.ancestors(node):
-        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
-            return None
-        if isinstance(up, ast.Try) and any(s is below for s in up.body):
-            for handler in up.handlers:
-                types = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
-                if any(t is None or last(dotted(t)) in _CAUGHT for t in types):
-                    return handler
-        below = up
-    return None
-
-
-def _goes_on(handler: ast.ExceptHandler) -> bool:
-    """True where the handler raises, leaves, or changes a name: an existing folder means something here."""
-    decisive = (ast.Raise, ast.Return, ast.Continue, ast.Break, ast.Assign, ast.AugAssign)
-    return any(isinstance(n, decisive) for s in handler.body if not _is_of_others(s) for n in walk(s))
-
-
-def _is_of_others(statement: ast.stmt) -> bool:
-    """True for `if e.errno != errno.EEXIST: raise`: what is done there is done for other errors than that of a folder."""
-    if not isinstance(statement, ast.If) or statement.orelse or not isinstance(test := statement.test, ast.Compare):
-        return False
-    names = {last(dotted(n)) for n in walk(test) if isinstance(n, (ast.Name, ast.Attribute))}
-    return "EEXIST" in names and len(test.ops) == 1 and isinstance(test.ops[0], (ast.NotEq, ast.IsNot))
-
-
-def _protects(module: SourceModule, call: ast.Call, path: ast.expr) -> str:
-    """Why an existing folder must stay an error here, "" where it need not."""
-    if _FRESH.search(" ".join(_called(module, path))) or _searches(module, call, path):
-        return (
-            "the name of a new folder is searched for here, and each rank may find another: choose it on rank 0 and "
-            "broadcast it"
-        )
-    text = _bare(module, path)
-    function = module.function_of(call)
-    for node in walk(function or module.tree):
-        if isinstance(node, ast.Call) and last(dotted(node.func)) == "rmtree" and node.args:
-            if module.function_of(node) is function and _bare(module, node.args[0]) == text:
-                return "the folder is deleted here first: on a slower rank that removes what a faster one has written"
-        if isinstance(node, ast.If) and module.function_of(node) is function and _tests(module, node.test, text):
-            branch = node.orelse if _is_negative(node.test) else node.body
-            if any(_stops(n) for s in branch for n in walk(s)):
-                return "the code stops where the folder exists, so an existing one is not meant to be used again"
-    return ""
-
-
-def _called(module: SourceModule, path: ast.expr) -> list[str]:
-    """Names of the functions that made the path."""
-    values = [path, *(v for n in walk(path) if (name := dotted(n)) for v in assigned(module, n, name))]
-    return [last(dotted(n.func)) for v in values for n in walk(v) if isinstance(n, ast.Call)]
-
-
-def _searches(module: SourceModule, call: ast.Call, path: ast.expr) -> bool:
-    """True where a loop of the function looks for a name that is free, and the path is made of what the loop binds."""
-    function = module.function_of(call)
-    made = origin_text(module, path)
-    for node in walk(function or module.tree):
-        if module.function_of(node) is not function:
-            continue
-        if isinstance(node, ast.While) and any(_is_existence_test(n) for n in walk(node.test)):
-            bound = {dotted(n) for s in node.body for n in walk(s) if isinstance(getattr(n, "ctx", None), ast.Store)}
-            if any(name and re.search(rf"\b{re.escape(name)}\b", made) for name in bound):
-                return True
-        if isinstance(node, (ast.While, ast.For)) and any(up is node for up in module.ancestors(call)):
-            exits = [n for s in node.body for n in walk(s) if isinstance(n, (ast.Break, ast.Return))]
-            tests = [n for s in node.body for n in walk(s) if _is_existence_test(n)]
-            if exits and tests:
-                return True
-    return False
-
-
-def _is_existence_test(node: ast.AST) -> bool:
-    return isinstance(node, ast.Call) and last(dotted(node.func) or getattr(node.func, "attr", "")) in _EXISTS
-
-
-def _bare(module: SourceModule, path: ast.expr) -> str:
-    """The text of a path, without `str(...)`, `Path(...)` round it and without blanks."""
-    while isinstance(path, ast.Call) and last(dotted(path.func)) in ("str", "Path", "fspath") and len(path.args) == 1:
-        path = path.args[0]
-    return "".join(module.text_of(path).split())
-
-
-def _tests(module: SourceModule, test: ast.expr, text: str) -> bool:
-    """True where the test asks whether the path `text` exists."""
-    for node in walk(test):
-        if isinstance(node, ast.Call) and _is_existence_test(node):
-            asked = node.args[0] if node.args else node.func.value if isinstance(node.func, ast.Attribute) else None
-            if asked is not None and _bare(module, asked) == text:
-                return True
-    return False
-
-
-def _is_negative(test: ast.expr) -> bool:
-    return any(isinstance(n, ast.UnaryOp) and isinstance(n.op, ast.Not) for n in walk(test))
-
-
-def _stops(node: ast.AST) -> bool:
-    if isinstance(node, ast.Call):
-        return last(dotted(node.func)) in ("exit", "_exit", "quit", "input", "abort")
-    return isinstance(node, (ast.Raise, ast.Assert))
-
-
-def _is_tested(module: SourceModule, call: ast.Call, path: ast.expr) -> bool:
-    """True where the call stands under a test that the folder is missing."""
-    text = _bare(module, path)
-    return any(isinstance(up, ast.If) and _tests(module, up.test, text) for up in module.ancestors(call))

@@ -9,6 +9,7 @@ from codemods.analysis.distribution import is_test_module
 from codemods.analysis.ranks.narrow_prints import NarrowPrint, narrow_prints
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
 from codemods.codemod import DdpCodemod
+from codemods.data.printed_errors import WAITING
 from codemods.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression
 from codemods.project import Project
 from codemods.source import SourceModule, line_of
@@ -73,6 +74,9 @@ class NarrowPrintOfOtherRanks(DdpCodemod):
 
     code = "DDP214"
     severity = "crash"
+    subject = "Let the quiet print take keywords"
+    must_show = "The other processes get past the line that prints with `flush=True`."
+    printed = ("got an unexpected keyword argument", *WAITING)
     TRIGGERS = ((b".print",), (b"builtin",))
     READS_TESTS = False
 

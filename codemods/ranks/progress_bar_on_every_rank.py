@@ -98,6 +98,9 @@ class ProgressBarOnEveryRank(DdpCodemod):
 
     code = "DDP208"
     severity = "noise"
+    subject = "Draw one progress bar"
+    must_show = "One bar is drawn, and the loop goes through the same items."
+    printed = ()
     ONLY_SEEN_RUNS = True
     TRIGGERS = (
         (b"rank", b"RANK", b"lightning", b"torch.distributed", b"ccelerat", b"Trainer", b"Callback", b"Lightning", b"DataModule",

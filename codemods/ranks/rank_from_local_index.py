@@ -21,6 +21,7 @@ from codemods.analysis.ranks.local_shares import (
     worlds_as_nodes,
 )  # fmt: skip
 from codemods.codemod import DdpCodemod
+from codemods.data.printed_errors import WAITING
 from codemods.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression
 from codemods.project import Project
 from codemods.source import SourceModule
@@ -39,10 +40,10 @@ class RankFromLocalIndex(DdpCodemod):
     ## What it does
     Finds a local rank (`LOCAL_RANK`, `args.local_rank`, `accelerator.local_process_index`, the first argument of what `mp.spawn`
     starts) that is handed to `init_process_group`, to a distributed sampler or to a share of the data (`rows[i::n]`, `islice`,
-    `shard`, `shard_id=`), beside a number of processes that counts all nodes, or that the same function hands over with the rank that it works
-    out of both (`node * gpus + gpu`). Puts the global rank there (unsafe). Finds the own tensor that is put back among those of
-    `all_gather` by the local rank, and takes the place of the global rank (safe). Finds `WORLD_SIZE`
-    multiplied by a number of nodes: torchrun counts the nodes in it already; `LOCAL_WORLD_SIZE` is meant (unsafe).
+    `shard`, `shard_id=`), beside a number of processes that counts all nodes, or that the same function hands over with the rank
+    that it works out of both (`node * gpus + gpu`). Puts the global rank there (unsafe). Finds the own tensor that is put back
+    among those of `all_gather` by the local rank, and takes the place of the global rank (safe). Finds `WORLD_SIZE` multiplied
+    by a number of nodes: torchrun counts the nodes in it already; `LOCAL_WORLD_SIZE` is meant (unsafe).
 
     ## Why it matters
     On one node both numbers are the same, so the mistake shows on the second node. Two processes give the same rank to
@@ -101,6 +102,9 @@ class RankFromLocalIndex(DdpCodemod):
 
     code = "DDP213"
     severity = "crash"
+    subject = "Count processes over all nodes"
+    must_show = "On two nodes every process joins the group, and no two of them read the same rows."
+    printed = ("Timed out after", "Address already in use", *WAITING)
     TRIGGERS = (
         (b"LOCAL_RANK", b"local_rank", b"LOCALID", b"local_process_index", b"spawn(", b"WORLD_SIZE"),
         (b"rank", b"RANK"),

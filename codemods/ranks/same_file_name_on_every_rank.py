@@ -91,6 +91,9 @@ class SameFileNameOnEveryRank(DdpCodemod):
 
     code = "DDP211"
     severity = "data"
+    subject = "Give each rank a file of its own"
+    must_show = "There is a file for each rank, and together they hold as many rows as the data."
+    printed = ()
     TRIGGERS = (
         (b"Sampler", b"rank", b"RANK", b"ccelerat"),
         (b"open(", b"save", b"to_csv", b"to_json", b"to_p", b"write_"),

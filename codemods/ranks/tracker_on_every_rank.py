@@ -12,6 +12,7 @@ from codemods.analysis.files.file_calls import CHANGES, Act
 from codemods.analysis.files.file_flow import steps_in
 from codemods.analysis.names import qualified
 from codemods.analysis.output.effects import Effect, Kind, effects_of, names_rank, phrases
+from codemods.analysis.output.guard_edits import guard_edit
 from codemods.analysis.output.guard_spelling import guard_for
 from codemods.analysis.output.observers import is_left_to_rank_zero, plain_body
 from codemods.analysis.output.output_runs import Run, output_runs
@@ -22,6 +23,7 @@ from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
 from codemods.analysis.trainer.wandb_callbacks import reports_of_heirs
 from codemods.codemod import DdpCodemod
 from codemods.data.host_only import TRACKER_FUNCTIONS, TRACKER_METHODS
+from codemods.data.printed_errors import WAITING
 from codemods.data.process_words import SHOWS_PROCESSES
 from codemods.findings import Applicability, Edit, Evidence, Finding, SetKeyword, WrapInGuard
 from codemods.project import Project
@@ -99,6 +101,9 @@ class TrackerOnEveryRank(DdpCodemod):
 
     code = "DDP205"
     severity = "data"
+    subject = "Report to the tracker from one process"
+    must_show = "There is one run for one training, and no process ends with an error about a run that it has not."
+    printed = ("You must call wandb.init() before wandb.log()", *WAITING)
     TRIGGERS = ((b"wandb", b"SummaryWriter", b"mlflow"), SHOWS_PROCESSES)
     SITES = (Site(
         rb"\bwandb[ \t]*\.[ \t]*(?:log|save|log_artifact|alert|init)[ \t]*\(|SummaryWriter[ \t]*\(|\bmlflow\.log_|"
@@ -171,7 +176,7 @@ class TrackerOnEveryRank(DdpCodemod):
         if all(e.text.startswith("mlflow") for e in sent):
             message = f"every rank comes here, and {phrases(sent[:1])}: each rank's numbers stand there, as a run of its own"
             level, reason = Applicability.UNSAFE, "assumes that a run for each rank is not wanted"
-        guard = WrapInGuard(module.path, module.span(first), spelled.test, module.span(last))
+        guard = guard_edit(project, module, first, last, spelled.test)
         edits: list[Edit] = [guard, *spelled.edits]
         evidence = [Evidence("static", e.phrase, e.path, e.line) for e in sent[:2]]
         return self.finding(module, run.first, message, level=level, edits=edits, evidence=evidence, reason=reason)

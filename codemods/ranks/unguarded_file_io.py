@@ -14,16 +14,29 @@ from codemods.analysis.files.entered_by_device import is_entered_by_device
 from codemods.analysis.files.every_rank import imports_again, is_for_some, runs_alone, way_of_every_rank
 from codemods.analysis.files.file_calls import CHANGES, file_call
 from codemods.analysis.files.file_locks import is_under_lock
-from codemods.analysis.files.file_paths import forms
+from codemods.analysis.files.file_runs import (
+    HOOKS,
+    NOT_READ,
+    below_tests,
+    decides_a_name,
+    files_of,
+    is_a_run_for_nobody,
+    is_made_sure_of,
+    level_of,
+    level_unless_read,
+    only_takes_away,
+    takes_away,
+    trimmed,
+    used_behind,
+    writes_of,
+)
 from codemods.analysis.files.files_of_all import FileOfAll, files_of_all
-from codemods.analysis.files.files_of_each_rank import are_of_each_rank, is_given_own, is_of_a_rank
-from codemods.analysis.files.filled_on_demand import is_asked_for
+from codemods.analysis.files.files_of_each_rank import are_of_each_rank
 from codemods.analysis.files.items_of_a_loop import goes_over_a_listing, is_fetched, is_of_a_share
-from codemods.analysis.files.never_true import is_never_asked_for
 from codemods.analysis.files.own_contents import holds_own
 from codemods.analysis.files.own_results import filled_by_batches
 from codemods.analysis.files.paths_given_out import given_out
-from codemods.analysis.files.paths_in_statements import opened_for, paths_in
+from codemods.analysis.files.paths_in_statements import paths_in
 from codemods.analysis.files.reads_beside import reader_beside
 from codemods.analysis.files.save_judgement import Judgement
 from codemods.analysis.files.save_repairs import holds_save
@@ -32,37 +45,31 @@ from codemods.analysis.files.source_copies import copies_source
 from codemods.analysis.files.told_files import advice_for, gathered_first, is_above_the_start, message_of, short
 from codemods.analysis.files.written_saves import is_of_saves
 from codemods.analysis.guards.before_group import group_comes_later, is_of_group
-from codemods.analysis.guards.file_handover import Write, first_use
-from codemods.analysis.hooks import HF_CALLBACK_HOOKS, OBSERVERS
 from codemods.analysis.names import dotted, last
-from codemods.analysis.output.effects import Effect, Kind, effects_of, effects_of_function, names_rank, phrases
-from codemods.analysis.output.file_readers import reader_on_every_rank, suffixes
+from codemods.analysis.output.effects import Effect, Kind, effects_of_function, names_rank, phrases
+from codemods.analysis.output.guard_edits import guard_edit
 from codemods.analysis.output.guard_spelling import Spelling, asks_the_group, guard_for, has_guard, written_out
-from codemods.analysis.output.observers import covered, is_taken_as_a_whole
+from codemods.analysis.output.observers import is_taken_as_a_whole
 from codemods.analysis.output.opened_files import emptied_above
 from codemods.analysis.output.output_runs import Run, is_guarded_at_its_calls, makes_folder, output_runs
 from codemods.analysis.output.rank_data import rank_local
 from codemods.analysis.output.rank_share import over_a_share
-from codemods.analysis.output.shared_values import is_shown_same, same_everywhere
-from codemods.analysis.output.taken_away import may_be_gone
 from codemods.analysis.paths import origin_text
 from codemods.analysis.ranks.rank_guards import decorated_ranks
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
 from codemods.analysis.ranks.unused import is_never_run
 from codemods.codemod import DdpCodemod
+from codemods.data.printed_errors import HALF_WRITTEN, WAITING
 from codemods.data.process_words import OFFERS_A_GUARD, SHOWS_PROCESSES
-from codemods.findings import Applicability, Edit, Evidence, Finding, WrapInGuard
+from codemods.findings import Applicability, Edit, Evidence, Finding
 from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.sites import Site
-from codemods.source import FunctionNode, SourceModule, line_of, once_a_module, walk, walk_scope
+from codemods.source import FunctionNode, SourceModule, line_of, once_a_module, walk
 
 _CLASSES = (Role.LIGHTNING_CALLBACK, Role.LIGHTNING_MODULE, Role.HF_CALLBACK)
-_HOOKS = OBSERVERS | HF_CALLBACK_HOOKS
 _OF_A_NODE = late(r"cache|scratch|/tmp|tmpdir|temp_?dir|shm", re.IGNORECASE)  # each node may have its own
-_EXISTS = late(r"\b(?:exists|isdir|isfile|is_dir|is_file)\(")
-_GONE = late(r"(?:^|\.)(?:remove|unlink|rmtree|rmdir|removedirs)\(")
 _MOVED = late(r"^(?:os\.rename|os\.renames|os\.replace|shutil\.move)\(")
 
 _OVERWRITE = "the ranks overwrite or repeat each other's output"
@@ -171,6 +178,9 @@ class UnguardedFileIo(DdpCodemod):
 
     code = "DDP202"
     severity = "data"
+    subject = "Write files from one process"
+    must_show = "The files are written once and are whole, and no other process looks for one before it is there."
+    printed = (*HALF_WRITTEN, *WAITING)
     TRIGGERS = (
         (b"open(", b"save", b"dump", b"write", b"to_csv", b"remove", b"rmtree", b"rename", b"unlink", b"shutil", b"copy",
          b"FileHandler", b"filemode", b"rm -", b'"rm"', b"'rm'"),
@@ -242,7 +252,7 @@ class UnguardedFileIo(DdpCodemod):
         place = found.home.method_of(found.file.call)
         if place is None:
             return False
-        if place[1].name not in _HOOKS:
+        if place[1].name not in HOOKS:
             return is_taken_as_a_whole(project, found.home, place[1])
         facts = class_facts(project, found.home, place[0])
         return any(facts.is_a(r) for r in _CLASSES)
@@ -265,7 +275,7 @@ class UnguardedFileIo(DdpCodemod):
             if not has_guard(project, module, function) and (in_class or not asks_the_group(module)):
                 continue
             done = list(self._runs(module, project, function, in_class=in_class))
-            if not done and in_class and function.name in _HOOKS:
+            if not done and in_class and function.name in HOOKS:
                 done = list(self._between(module, project, function))
             elif done and is_guarded_at_its_calls(project, module, function):
                 continue
@@ -282,13 +292,13 @@ class UnguardedFileIo(DdpCodemod):
         self, module: SourceModule, project: Project, function: FunctionNode | ast.Module, *, in_class: bool
     ) -> Iterator[Finding]:
         for run in output_runs(project, module, function, lambda s: _may_move(module, s) and not holds_save(project, module, s)):
-            files = _files(project, module, run.effects.output)
-            run = _trimmed(project, module, run) if files else run
+            files = files_of(project, module, run.effects.output)
+            run = trimmed(project, module, run) if files else run
             if not files or any(is_of_saves(project, e) for e in files):
                 continue
             if ranks_reaching(project, module, run.first).some or is_for_some(project, module, run.first):
                 continue
-            if _is_never_asked_for(project, module, run) or is_entered_by_device(project, module, run.first):
+            if is_a_run_for_nobody(project, module, run) or is_entered_by_device(project, module, run.first):
                 continue
             if is_under_lock(module, run.first):
                 continue
@@ -299,8 +309,10 @@ class UnguardedFileIo(DdpCodemod):
             if unsure and not in_class and (way := way_of_every_rank(project, module, run.first)) is not None:
                 if any(is_above_the_start(home, node) for home, node in way.frames):
                     continue  # there is no group to ask yet: told below
-                spelled = written_out(module, run.first) or spelled
-            if spelled is None or (is_of_group(spelled.test) and group_comes_later(project, module, run.first)):
+                spelled = written_out(project, module, run.first) or spelled
+            if spelled is None or (
+                (spelled.asks_group or is_of_group(spelled.test)) and group_comes_later(project, module, run.first)
+            ):
                 continue  # a test that asks the group is true on all ranks there: told below
             if over_a_share(module, run.statements) or runs_alone(module, module.function_of(run.first)):
                 continue
@@ -315,10 +327,10 @@ class UnguardedFileIo(DdpCodemod):
         paths: list[ast.expr], spelled: Spelling, *, in_class: bool,
     ) -> Iterator[Finding]:  # fmt: skip
         """What is told of a run that every rank comes to, or its guard."""
-        harm = "the second one raises FileNotFoundError" if _only_takes_away(files) else _OVERWRITE
+        harm = "the second one raises FileNotFoundError" if only_takes_away(files) else _OVERWRITE
         message = f"every rank comes here, and {phrases(files[:1])}: {harm}"
         evidence = [Evidence("static", e.phrase, e.path, e.line) for e in files[:2]]
-        if _MOVED.search(files[0].text) and _decides(module, run) and is_above_fit(project, module, run.first):
+        if _MOVED.search(files[0].text) and decides_a_name(module, run) and is_above_fit(project, module, run.first):
             message = (
                 f"each process runs the script up to here, and {files[0].text} takes the file away: those that `fit` starts "
                 "later no longer find it, and do not go on as rank 0 does"
@@ -329,18 +341,18 @@ class UnguardedFileIo(DdpCodemod):
         if told := self._why_not(module, project, function, run, paths):
             yield self.finding(module, run.first, message, evidence=evidence, reason=told)
             return
-        level, assumes = _level(project, module, function, run, in_class=in_class)
+        level, assumes = level_of(project, module, function, run, in_class=in_class)
         if level is Applicability.SAFE:
-            level, assumes = _unless_read(module, project, function, paths)
+            level, assumes = level_unless_read(module, project, function, paths)
         if level is Applicability.SAFE and any(_OF_A_NODE.search(origin_text(module, p)) for p in paths):
             level, assumes = Applicability.UNSAFE, "assumes that the nodes share the disk on which it lies"
-        if level is Applicability.SAFE and (gone := _removes(module, function, run, paths, in_class=in_class)):
+        if level is Applicability.SAFE and (gone := takes_away(module, function, run, paths, in_class=in_class)):
             level = Applicability.UNSAFE
             assumes = f"assumes that no other rank needs what {gone} takes away before that is done"
         if level is Applicability.SAFE:
             level, assumes = spelled.level(), spelled.assumes
-        if level is not Applicability.SAFE and not assumes.startswith(_NOT_READ) and is_of_a_share(module, function, run):
-            if _only_takes_away(files):
+        if level is not Applicability.SAFE and not assumes.startswith(NOT_READ) and is_of_a_share(module, function, run):
+            if only_takes_away(files):
                 return  # what is gone cannot be gathered
             reason = "each rank may have items of its own: put the rank into the name, or gather them and let rank 0 write"
             if goes_over_a_listing(module, run):
@@ -349,13 +361,13 @@ class UnguardedFileIo(DdpCodemod):
                 reason = "let rank 0 fetch it, and put a barrier behind the loop, before another rank reads it"
             yield self.finding(module, run.first, message, evidence=evidence, reason=reason)
             return
-        handed = Judgement(level=level, reason=assumes, writes=_writes_of(module, run))
-        handed = handed.behind(project, module, _below_tests(module, run), spelled.test)
+        handed = Judgement(level=level, reason=assumes, writes=writes_of(module, run))
+        handed = handed.behind(project, module, below_tests(module, run), spelled.test)
         if handed.told:
             yield self.finding(module, run.first, message, evidence=evidence, reason=handed.told)
             return
         level, assumes = handed.level, handed.reason
-        guard = WrapInGuard(module.path, module.span(run.first), spelled.test, module.span(run.last))
+        guard = guard_edit(project, module, run.first, run.last, spelled.test, alone=not handed.edits)
         edits: list[Edit] = [guard, *spelled.edits, *handed.edits]
         yield self.finding(
             module, run.first, message, level=level, edits=edits, evidence=evidence, reason=assumes
@@ -368,7 +380,7 @@ class UnguardedFileIo(DdpCodemod):
         if any((f := file_call(module, c)) is not None and f.act in CHANGES and is_scratch(module, c, f.path) for c in calls):
             return OF_ONE_PROCESS
         if not isinstance(function, ast.Module):
-            body = function.body if function.name in _HOOKS else list(run.statements)
+            body = function.body if function.name in HOOKS else list(run.statements)
             if own := rank_local(project, module, function, body):
                 return f"{own}: rank 0 alone would lose the other ranks' part; gather it on every rank, then write"
             if filled := filled_by_batches(((module, run.first),)):
@@ -384,7 +396,7 @@ class UnguardedFileIo(DdpCodemod):
 
     def _constructor(self, module: SourceModule, project: Project, function: FunctionNode) -> Iterator[Finding]:
         output = effects_of_function(project, module, function).output
-        files = [e for e in _files(project, module, output) if "open(" in e.text and not _is_made_sure_of(project, e)]
+        files = [e for e in files_of(project, module, output) if "open(" in e.text and not is_made_sure_of(project, e)]
         if files:
             message = f"every rank builds this object, and {phrases(files[:1])}: the ranks overwrite each other's file"
             reason = "a constructor runs before the rank is sure to be known: open the file in a hook, on rank 0"
@@ -393,39 +405,15 @@ class UnguardedFileIo(DdpCodemod):
     def _between(self, module: SourceModule, project: Project, function: FunctionNode) -> Iterator[Finding]:
         """A hook that writes, but not in statements of their own."""
         effects = effects_of_function(project, module, function)
-        files = _files(project, module, effects.output)
+        files = files_of(project, module, effects.output)
         rest = effects.besides(Kind.STATE)
         if not files or not rest or names_rank(module.text_of(function)) or any(is_of_saves(project, e) for e in files):
             return
         message = f"every rank runs {function.name}, and {phrases(files[:1])}: the ranks overwrite each other's output"
         reason = f"every rank may need what else is done there ({phrases(rest)}): put the writing alone under a guard"
-        if (line := _used_behind(project, module, function)) is not None:
+        if (line := used_behind(project, module, function)) is not None:
             reason += f", and a barrier behind it: every rank uses what is written in line {line}"
         yield self.finding(module, function, message, reason=reason)
-
-
-def _used_behind(project: Project, module: SourceModule, function: FunctionNode) -> int | None:
-    """The line in which every rank uses what a hook has written."""
-    calls = [c for c in walk_scope(function) if isinstance(c, ast.Call)]
-    for call, found in ((c, f) for c in calls if (f := file_call(module, c)) is not None and f.act in CHANGES):
-        write = Write(found.act, forms(module, found.path), module, call, "")
-        if (used := first_use(project, module, module.statement_of(call), [write])) is not None:
-            return line_of(used.use.call)
-    return None
-
-
-def _trimmed(project: Project, module: SourceModule, run: Run) -> Run:
-    """The run without the lines that go to a logger at its ends: each rank may keep a log of its own."""
-    puts_out = (effects_of(project, module, [s]).output for s in run.statements)
-    writes = [any(e.kind in (Kind.FILE, Kind.PRINT) for e in output) for output in puts_out]
-    if not any(writes) or (writes[0] and writes[-1]):
-        return run
-    first, end = writes.index(True), len(writes) - writes[::-1].index(True)
-    bound = {n.id for s in run.statements[first:end] for n in walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-    if any(isinstance(n, ast.Name) and n.id in bound for s in run.statements[end:] for n in walk(s)):
-        end = len(writes)
-    kept = run.statements[first:end]
-    return Run(kept, effects_of(project, module, kept))
 
 
 def _writes_below(project: Project, module: SourceModule, function: FunctionNode) -> bool:
@@ -456,112 +444,8 @@ def _writing(module: SourceModule) -> frozenset[int]:
     return frozenset(id(f) for f in found)
 
 
-def _files(project: Project, module: SourceModule, output: tuple[Effect, ...]) -> list[Effect]:
-    """What is written, but for folders, by what names the file first."""
-    found = [e for e in output if e.kind is Kind.FILE and not covered(project, module, e) and not may_be_gone(module, e)]
-    found = [e for e in found if not any(w in e.text for w in ("makedirs(", "mkdir(", ".flush(")) and not _for_some(project, e)]
-    return sorted(found, key=lambda e: e.text.endswith(("write(…)", "writerow(…)", "writelines(…)")))
-
-
-def _for_some(project: Project, effect: Effect) -> bool:
-    """True for what a test in its own function keeps from most ranks, a handle that is None there, and for a rank's own path.
-
-    Also for a copy of the program's source, which nobody misses and no rank reads.
-    """
-    home = project.module(effect.path)
-    calls = [c for c in home.nodes(ast.Call) if c.lineno == effect.line] if home is not None else []
-    if home is None or not calls:
-        return False
-    if is_for_some(project, home, calls[0]) or is_never_asked_for(project, home, calls[0]):
-        return True
-    if any(copies_source(home, c) for c in calls):
-        return True
-    paths = [f.path for c in calls for opened in (c, *opened_for(home, c)) if (f := file_call(home, opened)) is not None]
-    return any(is_of_a_rank(project, home, p) or is_given_own(project, home, p) for p in paths)
-
-
-def _is_made_sure_of(project: Project, effect: Effect) -> bool:
-    """True for a file that is written where it is not there yet: a cache, of which DDP307 tells."""
-    home = project.module(effect.path)
-    calls = [c for c in home.nodes(ast.Call) if c.lineno == effect.line] if home is not None else []
-    return any(home is not None and (f := file_call(home, c)) is not None and is_asked_for(home, c, f.path) for c in calls)
-
-
-_NOT_READ = "assumes that the other ranks do not read it:"
-
-
-def _is_never_asked_for(project: Project, module: SourceModule, run: Run) -> bool:
-    """True where each file of the run stands under a test that no caller makes true."""
-    calls = (n for s in run.statements for n in walk(s) if isinstance(n, ast.Call))
-    changes = [c for c in calls if (f := file_call(module, c)) is not None and f.act in CHANGES]
-    return bool(changes) and all(is_never_asked_for(project, module, c) for c in changes)
-
-
-def _writes_of(module: SourceModule, run: Run) -> tuple[Write, ...]:
-    """What the run does to paths, for whoever uses them behind it; folders stay outside of it."""
-    calls = [n for s in run.statements for n in walk(s) if isinstance(n, ast.Call)]
-    found = [f for c in calls if (f := file_call(module, c)) is not None and f.act in CHANGES]
-    return tuple(Write(f.act, forms(module, f.path), module, f.call, module.text_of(f.path)) for f in found)
-
-
-def _below_tests(module: SourceModule, run: Run) -> ast.stmt:
-    """The statement behind which a barrier has to stand: what asks whether the path is there may differ between the ranks."""
-    end: ast.stmt = run.last
-    while isinstance(up := module.parent(end), ast.If) and not up.orelse and _EXISTS.search(module.text_of(up.test)):
-        end = up
-    return end
-
-
-def _unless_read(
-    module: SourceModule, project: Project, function: FunctionNode | ast.Module, paths: list[ast.expr]
-) -> tuple[Applicability, str]:
-    written = set().union(*(suffixes(module, p) for p in paths)) if paths else set()
-    reader = reader_on_every_rank(project, module, function, written) if written else ""
-    if reader:
-        return Applicability.UNSAFE, f"{_NOT_READ} {reader} reads such a file on every rank"
-    return Applicability.SAFE, ""
-
-
 def _may_move(module: SourceModule, statement: ast.stmt) -> bool:
     """False for a rank's own file, and for folders: other ranks may write into them, on their own node's disk too."""
     return not names_rank(module.text_of(statement)) and not makes_folder(module, statement)
-
-
-def _decides(module: SourceModule, run: Run) -> bool:
-    """True where names are given beside the run, in its block: who finds the file goes on in another way."""
-    beside = (s for s in module.block_of(run.first) if s not in run.statements)
-    return any(isinstance(s, (ast.Assign, ast.AugAssign)) for s in beside) and isinstance(module.parent(run.first), ast.If)
-
-
-def _only_takes_away(files: list[Effect]) -> bool:
-    return all(_GONE.search(e.text) for e in files)
-
-
-def _level(
-    project: Project, module: SourceModule, function: FunctionNode | ast.Module, run: Run, *, in_class: bool
-) -> tuple[Applicability, str]:
-    if in_class and not isinstance(function, ast.Module) and function.name in _HOOKS:
-        return Applicability.SAFE, ""
-    unknown = same_everywhere(module, run.statements)
-    if not unknown or is_shown_same(project, module, run.statements):
-        return Applicability.SAFE, ""
-    return Applicability.UNSAFE, f"assumes that {', '.join(unknown[:3])} is the same on every rank"
-
-
-def _removes(
-    module: SourceModule, function: FunctionNode | ast.Module, run: Run, paths: list[ast.expr], *, in_class: bool
-) -> str:
-    """The call of the run that takes a file away while others may still be at it; "" without one.
-
-    In a hook the ranks come together; there only a path that is used again below is one that they may miss.
-    """
-    texts = (e.text for e in run.effects.output if e.kind is Kind.FILE)
-    gone = next((t for t in texts if re.search(r"(?:^|\.)(?:remove|unlink|rmtree|rmdir|rename|replace|move)\(", t)), "")
-    if not gone or not in_class or isinstance(function, ast.Module) or function.name not in _HOOKS:
-        return gone
-    end = run.last.end_lineno or run.last.lineno
-    named = {module.text_of(p) for p in paths}
-    below = (n for n in walk(function) if isinstance(n, (ast.Name, ast.Attribute, ast.Call)) and n.lineno > end)
-    return gone if any(module.text_of(n) in named for n in below) else ""
 
 

@@ -9,11 +9,16 @@ from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.distribution import is_test_module
 from codemods.analysis.files.never_true import is_never_put_out
 from codemods.analysis.output.effects import Effects, Kind, effects_of, phrases
+from codemods.analysis.output.guard_edits import guard_edit
+from codemods.analysis.output.left_lines import most_logs_stay
+from codemods.analysis.output.logger_levels import Level, has_level_by_rank, level_by_rank
 from codemods.analysis.output.observers import GATHER_FIRST, Observer, observers, transformers_body
+from codemods.analysis.output.output_runs import Run
 from codemods.analysis.output.rank_data import rank_local
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
 from codemods.codemod import DdpCodemod
-from codemods.findings import AddDecorator, Applicability, Edit, Evidence, Finding, WrapInGuard
+from codemods.data.printed_errors import WAITING
+from codemods.findings import AddDecorator, Applicability, Edit, Evidence, Finding
 from codemods.imports import plan_rank_zero_only
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule
@@ -25,7 +30,8 @@ class UnguardedHook(DdpCodemod):
     ## What it does
     Finds hooks of a Lightning callback or module whose whole body is output that one rank can make for all, and decorates
     them with `@rank_zero_only`; so for methods that write a file and are called from such hooks alone. The body of a hook of
-    a transformers `TrainerCallback` goes under `if state.is_world_process_zero:`.
+    a transformers `TrainerCallback` goes under `if state.is_world_process_zero:`. A hook that only logs to a logger which its
+    class builds, and which has many lines, stays as it is: the level of the logger goes by the rank.
 
     ## Why it matters
     Every hook runs on every rank. With four ranks each line stands four times in the log, and four processes write the same
@@ -76,6 +82,7 @@ class UnguardedHook(DdpCodemod):
       class that no source is seen of, of the trainer, a model, Lightning or torch.
     - Output that names the rank, the host or the process.
     - Files of what only this rank has seen (`outputs`, lists filled in a step), reported: gather first.
+    - Hooks that only log lines, in a file of which every rank goes on logging more: the logger wants a filter.
     - Hooks that only create folders: other ranks may write into them (DDP204).
     - Hooks that are decorated, guarded, or leave by a rank test already.
     - Files in which no import shows the flavour of Lightning to import from, reported.
@@ -89,6 +96,9 @@ class UnguardedHook(DdpCodemod):
 
     code = "DDP201"
     severity = "noise"
+    subject = "Run host-side hooks on one process"
+    must_show = "Files and lines of output come once, not once for each process, and the run goes on behind the hook."
+    printed = WAITING
     READS_TESTS = False
     TRIGGERS = ((b"def on_",), (b"print", b"open", b"log", b"write", b"save", b"dump", b"plt", b"to_csv", b"remove"))
 
@@ -99,15 +109,22 @@ class UnguardedHook(DdpCodemod):
             if not node.bases:
                 continue
             made = observers(project, module, node)
+            logging = [o.function for o in made.values() if all(e.kind is Kind.LOG for e in o.effects.output)]
+            if logging and most_logs_stay(project, module, logging):
+                made = {name: o for name, o in made.items() if o.function not in logging}
             for observer in made.values():
                 if all(is_never_put_out(project, e.path, e.line) for e in observer.effects.output):
                     continue
-                if not is_run_by_nobody(project, module, observer.function.body[0]):
-                    yield self._decorate(module, observer, _group(module, node, observer, made))
+                run = Run((observer.function.body[0],), observer.effects)
+                if has_level_by_rank(project, module, run):
+                    continue
+                if not is_run_by_nobody(project, module, run.first):
+                    level = level_by_rank(project, module, run)
+                    yield self._decorate(module, observer, _group(module, node, observer, made), level)
             if class_facts(project, module, node).is_a(Role.HF_CALLBACK):
                 yield from self._transformers(module, project, node)
 
-    def _decorate(self, module: SourceModule, made: Observer, group: str) -> Finding:
+    def _decorate(self, module: SourceModule, made: Observer, group: str, level: Level | None) -> Finding:
         function = made.function
         message = _message(function, made.effects, hook=made.is_hook)
         evidence = [Evidence("static", e.phrase, e.path, e.line) for e in made.effects.output[:3]]
@@ -118,6 +135,8 @@ class UnguardedHook(DdpCodemod):
             reason = "no import here shows which rank_zero_only to use, lightning.pytorch's or pytorch_lightning's"
             return self.finding(module, function, message, evidence=evidence, reason=reason)
         edits: list[Edit] = [AddDecorator(module.path, module.span(function), planned.name), *planned.edits]
+        if level is not None:  # it only logs, and its logger is set up for all such lines at once
+            edits = list(level.edits)
         return self.finding(
             module, function, message, level=made.level, edits=edits, evidence=evidence, reason=made.assumes, group=group
         )
@@ -136,7 +155,7 @@ class UnguardedHook(DdpCodemod):
                 yield self.finding(module, function, message, evidence=evidence, reason=reason)
                 continue
             test = f"{function.args.args[2].arg}.is_world_process_zero"
-            guard = WrapInGuard(module.path, module.span(body[0]), test, module.span(body[-1]))
+            guard = guard_edit(project, module, body[0], body[-1], test)
             safe = Applicability.SAFE
             yield self.finding(module, function, message, level=safe, edits=[guard], evidence=evidence)
 

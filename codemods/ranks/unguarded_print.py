@@ -18,6 +18,7 @@ from codemods.analysis.output.beside_files import stands_beside_files
 from codemods.analysis.output.debug_flags import is_under_a_debug_switch
 from codemods.analysis.output.debug_lines import of_debugging, shows_nothing
 from codemods.analysis.output.effects import Kind, effects_of, effects_of_function, names_rank, phrases
+from codemods.analysis.output.guard_edits import kept_to_zero
 from codemods.analysis.output.guard_spelling import guard_for, has_guard
 from codemods.analysis.output.left_lines import most_lines_stay
 from codemods.analysis.output.levels_by_rank import has_handlers_on_zero_alone, has_levels_by_rank
@@ -37,8 +38,9 @@ from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
 from codemods.analysis.ranks.unused import is_never_run
 from codemods.analysis.ranks.uses import calls_of
 from codemods.codemod import DdpCodemod
+from codemods.data.printed_errors import WAITING
 from codemods.data.process_words import OFFERS_A_GUARD, SHOWS_PROCESSES
-from codemods.findings import AddDecorator, Applicability, Edit, Evidence, Finding, Fix, WrapInGuard
+from codemods.findings import AddDecorator, Applicability, Evidence, Finding, Fix
 from codemods.imports import plan_rank_zero_only
 from codemods.late_pattern import late
 from codemods.project import Project
@@ -67,8 +69,11 @@ class UnguardedPrint(DdpCodemod):
 
     ## What it does
     Finds prints in hooks and methods of Lightning and transformers classes, and in functions that know the rank, that every
-    rank reaches, and puts them under a test for rank 0. Neighbours share one test. Decorates a function of a Lightning file
-    that does nothing but print with `rank_zero_only` (unsafe).
+    rank reaches, and lets them through on rank 0 alone: by the `print` of the object that knows the rank (`accelerator.print`,
+    `fabric.print`, `trainer.print` from Lightning 2.1 on, `self.print` of a module), by the level of a logger that the class
+    builds itself, else by a test. Neighbours share one, an `if` that holds nothing else takes it into its own, and a function
+    that only prints is left at its top. Decorates a function of a Lightning file that does nothing but print with
+    `rank_zero_only` (unsafe).
 
     ## Why it matters
     With eight processes every message stands eight times in the log, interleaved, and the one that differs is not seen.
@@ -93,13 +98,13 @@ class UnguardedPrint(DdpCodemod):
     class Model(pl.LightningModule):
         def on_train_epoch_start(self):
             self.schedule.advance(self.current_epoch)
-            if self.trainer.is_global_zero:
-                print(f"epoch {self.current_epoch}")
-                print(f"learning rate {self.hparams.lr}")
+            self.print(f"epoch {self.current_epoch}")
+            self.print(f"learning rate {self.hparams.lr}")
     ```
 
     ## Safety
-    Safe: only statements that print go under the test, with the text they compute. The test is the one the function uses
+    Safe: only statements that print go under the test, with the text they compute; the `print` of an Accelerator, a
+    Fabric or a Trainer shows a line once for each node. The test is the one the function uses
     already, or fits the place and works with one process: `trainer.is_global_zero` in a callback, `self.global_rank == 0` in
     a module's helper, which may run without a Trainer, `rank_zero_only.rank == 0` in a data module,
     `state.is_world_process_zero`, `accelerator.is_main_process`, a `rank` that is bound above. Unsafe: the launcher's `RANK`,
@@ -138,7 +143,8 @@ class UnguardedPrint(DdpCodemod):
     - Hooks that only print: DDP201 takes them as a whole.
     - Files that hand each process prompts of its own with `split_between_processes`.
     - A loop with a progress bar stays outside the test, and so does a statement that binds a name used elsewhere.
-    - One branch of an `if` whose other branch prints something that must stay; a line beside one that must stay.
+    - One branch of an `if` whose other branch prints something that must stay; a line beside one that must stay, or beside a loop
+      that prints numbers of each rank's own.
     - What a Trainer predicts: each rank has its own samples; functions that ask a person for `input()`.
     - Scripts whose Trainer has one device on one node, and the trials of Ray Tune: they are one process.
     - `prepare_data`, which runs once on each node; a repository's own tests.
@@ -166,6 +172,9 @@ class UnguardedPrint(DdpCodemod):
 
     code = "DDP203"
     severity = "noise"
+    subject = "Print from one process"
+    must_show = "Each line comes once, and the run goes on behind it."
+    printed = WAITING
     ONLY_SEEN_RUNS = True
     TRIGGERS = (
         (b"rank", b"RANK", b"lightning", b"torch.distributed", b"ccelerat", b"Trainer", b"Callback", b"Lightning", b"DataModule",
@@ -224,7 +233,7 @@ class UnguardedPrint(DdpCodemod):
                 continue
             if spelled.assumes == BY_LAUNCHER and not is_launched(project, module.path):
                 continue
-            if _stands_beside_one_for_each(module, run) or over_a_share(module, run.statements):
+            if _stands_beside_one_for_each(project, module, function, run) or over_a_share(module, run.statements):
                 continue
             if of_debugging(run.statements) or shows_nothing(run.statements):
                 continue
@@ -242,21 +251,20 @@ class UnguardedPrint(DdpCodemod):
                 continue  # the file is the error: one test belongs round both
             if most_lines_stay(project, module, None if isinstance(function, ast.Module) else function):
                 continue
-            guard = WrapInGuard(module.path, module.span(run.first), spelled.test, module.span(run.last))
-            edits: list[Edit] = [guard, *spelled.edits]
+            kept = kept_to_zero(project, module, run, spelled)
             verb = "prints" if run.makes(Kind.PRINT) else "logs"
             message = f"every rank {verb} in {run_place(module, function)}: the output appears once for each process"
-            evidence = [Evidence("static", f"only output goes under `{spelled.test}`", module.path, run.first.lineno)]
+            evidence = [Evidence("static", kept.how, module.path, run.first.lineno)]
             evidence += [Evidence("static", e.phrase, e.path, e.line) for e in run.effects.output[:2] if e.text != "print(…)"]
             level = Applicability.UNSAFE if assumes else Applicability.SAFE
-            found = self.finding(module, run.first, message, level=level, edits=edits, evidence=evidence, reason=assumes)
+            found = self.finding(module, run.first, message, level=level, edits=kept.edits, evidence=evidence, reason=assumes)
             if assumes:
                 lines.append(found)
             else:
                 yield found
         if lines:
-            edits = list(dict.fromkeys(edit for found in lines for edit in found.edits))
-            yield replace(lines[0], fix=Fix(Applicability.UNSAFE, tuple(edits)))
+            edits = tuple(dict.fromkeys(edit for found in lines for edit in found.edits))
+            yield replace(lines[0], fix=Fix(Applicability.UNSAFE, edits))
 
     def _printer(self, module: SourceModule, project: Project, function: FunctionNode) -> Finding | None:
         """A function of a Lightning project that only prints, where no test for rank 0 is known."""
@@ -342,13 +350,24 @@ def _printing(module: SourceModule) -> frozenset[int]:
     return frozenset(found)
 
 
-def _stands_beside_one_for_each(module: SourceModule, run: Run) -> bool:
-    """True where a line near by is printed by every rank on purpose: the two belong together, as a start and its end do."""
+def _stands_beside_one_for_each(
+    project: Project, module: SourceModule, function: FunctionNode | ast.Module, run: Run
+) -> bool:
+    """True where a line near by is printed by every rank on purpose, or shows numbers of its own: they belong together, as a
+    start and its end do.
+    """
     block = module.block_of(run.first)
     places = [i for i, s in enumerate(block) if s is run.first or s is run.last]
     beside = block[max(places[0] - _NEAR, 0) : places[0]] + block[places[-1] + 1 : places[-1] + 1 + _NEAR]
     lines = [s for s in beside if isinstance(s, ast.Expr) and isinstance(s.value, ast.Call) and dotted(s.value.func) == "print"]
+    loops = [s for s in beside if isinstance(s, ast.For) and any(_is_print(n) for n in walk(s))]
+    if any(own_line(project, module, function, [s]).own is Own.RESULT for s in loops):
+        return True
     return any(not is_for_everybody(module, s) for s in lines)
+
+
+def _is_print(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
 
 
 def _where_it_runs(project: Project, module: SourceModule, function: FunctionNode | ast.Module) -> str:

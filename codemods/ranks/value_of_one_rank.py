@@ -15,6 +15,7 @@ from codemods.analysis.ranks.made_on_zero import Made, made_on_zero
 from codemods.analysis.ranks.rank_guards import Ranks, guards_over, ranks_at
 from codemods.analysis.ranks.reach import ranks_entering, ranks_reaching
 from codemods.codemod import DdpCodemod
+from codemods.data.printed_errors import WAITING
 from codemods.data.rank_words import PROCESSES, RANK_TEST, SPAWNED_TEST
 from codemods.findings import Applicability, Evidence, Finding, WrapInGuard
 from codemods.project import Project
@@ -82,6 +83,9 @@ class ValueOfOneRank(DdpCodemod):
 
     code = "DDP210"
     severity = "crash"
+    subject = "Use what rank 0 alone has on rank 0 alone"
+    must_show = "Both processes get past the line."
+    printed = ("object has no attribute", "UnboundLocalError", *WAITING)
     TRIGGERS = ((b"rank", b"main_process", b"process_index", b"process_zero", b"global_zero", b"is_ma"), PROCESSES)
     SITES = (RANK_TEST, SPAWNED_TEST)
     READS_TESTS = False

@@ -121,6 +121,9 @@ class WrongRank(DdpCodemod):
 
     code = "DDP207"
     severity = "crash"
+    subject = "Ask for the right rank"
+    must_show = "On two nodes, or two processes of one, each takes a device of its own and what is wanted once comes once."
+    printed = ("CUDA error: invalid device ordinal", "Duplicate GPU detected")
     TRIGGERS = (
         (b"rank", b"RANK", b"_local_", b"process_index", b"local_process"),
         (b"cuda", b"local_rank", b"LOCAL_RANK", b"get_rank", b".fit(", b"is_local_", b"local_process_index",

@@ -15,6 +15,7 @@ from codemods.analysis.files.shared_caches import SharedCache, shared_caches
 from codemods.analysis.files.whole_files import whole_file
 from codemods.analysis.names import qualified
 from codemods.codemod import DdpCodemod
+from codemods.data.printed_errors import HALF_WRITTEN
 from codemods.findings import Applicability, Evidence, Finding
 from codemods.project import Project
 from codemods.sites import Site
@@ -112,6 +113,11 @@ class CacheFilledByEveryRank(DdpCodemod):
 
     code = "DDP307"
     severity = "data"
+    subject = "Let a cache appear under its name when it is whole"
+    must_show = (
+        "With the cache deleted first, both processes load the same rows, and no file with a number behind its name is left."
+    )
+    printed = HALF_WRITTEN
     TRIGGERS = (
         (b"save", b"open(", b"dump", b"imwrite", b"write_", b"to_", b"extract", b"download", b"unpack", b"urlretrieve", b"build",
          b"hub", b"clip", b"memmap", b"generate", b"create", b"process", b"torch_geometric"),

@@ -17,6 +17,7 @@ from codemods.analysis.variance.mismatches import under_rank_tests
 from codemods.analysis.variance.wording import chain, head, where_to_call
 from codemods.analysis.variance.wording import message as parting_message
 from codemods.codemod import DdpCodemod
+from codemods.data.printed_errors import WAITING
 from codemods.data.rank_words import GUARDS, PROCESSES, RANK_GUARDS
 from codemods.findings import Applicability, Evidence, Finding
 from codemods.project import Project
@@ -128,6 +129,9 @@ class CollectiveUnderRankGuard(DdpCodemod):
 
     code = "DDP301"
     severity = "hang"
+    subject = "Let every rank reach the collective calls"
+    must_show = "Both processes get past the call."
+    printed = (*WAITING, "Detected mismatch between collectives on ranks")
     TRIGGERS = (GUARDS, PROCESSES)
     SITES = (*RANK_GUARDS, Site(_PARTS, b"rank", b"process_first("))
     READS_TESTS = False

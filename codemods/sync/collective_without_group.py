@@ -98,6 +98,9 @@ class CollectiveWithoutGroup(DdpCodemod):
 
     code = "DDP306"
     severity = "crash"
+    subject = "Ask for the group before it is used"
+    must_show = "The script runs to its end on one process without a launcher, and on two with it."
+    printed = ("Default process group has not been initialized", "Process group cannot be None")
     TRIGGERS = (
         (b"barrier(", b"reduce(", b"broadcast(", b"all_gather", b"destroy_process_group(", b".get_rank(", b".get_world_size("),
         (b"torch.distributed", b"torch import distributed"),

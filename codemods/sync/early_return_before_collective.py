@@ -21,6 +21,7 @@ from codemods.analysis.variance.mismatches import under_rank_tests
 from codemods.analysis.variance.wording import chain, head, where_to_call
 from codemods.analysis.variance.wording import message as parting_message
 from codemods.codemod import DdpCodemod
+from codemods.data.printed_errors import WAITING
 from codemods.data.rank_words import GUARDS, PROCESSES, RANK_GUARDS
 from codemods.findings import Applicability, Evidence, Finding
 from codemods.project import Project
@@ -105,6 +106,9 @@ class EarlyReturnBeforeCollective(DdpCodemod):
 
     code = "DDP303"
     severity = "hang"
+    subject = "Let no rank leave before a collective call"
+    must_show = "Both processes get to the end of the hook or the loop."
+    printed = (*WAITING, "Detected mismatch between collectives on ranks")
     TRIGGERS = (GUARDS, PROCESSES)
     SITES = RANK_GUARDS
     READS_TESTS = False

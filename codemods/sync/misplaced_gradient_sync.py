@@ -78,6 +78,9 @@ class MisplacedGradientSync(DdpCodemod):
 
     code = "DDP313"
     severity = "data"
+    subject = "Average the gradients of the micro batch that steps"
+    must_show = "After some steps on two processes the weights are the same on both."
+    printed = ()
     TRIGGERS = ((b"require_backward_grad_sync", b"no_sync"), (b"backward(", b".step("))
     READS_TESTS = False
 

@@ -19,6 +19,7 @@ from codemods.analysis.guards.leaders import lets_all_in
 from codemods.analysis.guards.meeting_place import parted_before
 from codemods.analysis.ranks.rank_guards import Ranks
 from codemods.codemod import DdpCodemod
+from codemods.data.printed_errors import HALF_WRITTEN, WAITING
 from codemods.data.rank_words import GUARDS, PROCESSES, RANK_GUARDS
 from codemods.findings import Applicability, Evidence, Finding, InsertAfter
 from codemods.project import Project
@@ -101,6 +102,9 @@ class MissingBarrier(DdpCodemod):
 
     code = "DDP302"
     severity = "data"
+    subject = "Wait for the first process before its files are used"
+    must_show = "With the output folder deleted first, the other process finds the file."
+    printed = (*HALF_WRITTEN, *WAITING)
     TRIGGERS = (
         (*GUARDS, b".save_model(", b".prepare("),
         (b"open(", b"save", b"mkdir", b"makedirs", b"copy", b".move", b"to_csv", b"to_json", b"write_", b"urlretrieve", b"dump",

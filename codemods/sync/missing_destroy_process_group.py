@@ -10,10 +10,12 @@ from collections.abc import Iterator
 from codemods.analysis.distribution import is_test_file, is_test_module
 from codemods.analysis.guards.destroyed_groups import is_destroyed
 from codemods.analysis.guards.entry_points import EXITS, Entry, entries, group_name, main_block, starts_group
+from codemods.analysis.guards.group_above import has_group_above, has_group_below
 from codemods.analysis.job_files.said_torch import said_torch
 from codemods.analysis.loading.endless_streams import trains_for_ever
 from codemods.analysis.names import dotted, family, last
 from codemods.codemod import DdpCodemod
+from codemods.data.printed_errors import WAITING
 from codemods.findings import Applicability, Edit, Evidence, Finding, InsertAfter, InsertBefore
 from codemods.imports import in_scope
 from codemods.project import Project
@@ -30,9 +32,9 @@ class MissingDestroyProcessGroup(DdpCodemod):
 
     ## What it does
     Finds `init_process_group`, follows the calls up to the function that a script (or a process that it starts) runs, and, where
-    nothing that this program comes to calls `destroy_process_group`, puts the destruction behind its last statement, under
-    `is_initialized()`. Where that function can be left early, the end of the script's `if __name__ == "__main__":` block takes
-    it.
+    nothing that this program comes to calls `destroy_process_group`, puts the destruction behind its last statement; under
+    `is_initialized()` where the start depends on something. Where that function can be left early, the end of the script's
+    `if __name__ == "__main__":` block takes it.
 
     ## Why it matters
     NCCL's resources are left to the interpreter's exit: since torch 2.4 there is a warning each time, and a rank that exits while
@@ -60,8 +62,7 @@ class MissingDestroyProcessGroup(DdpCodemod):
     def main():
         dist.init_process_group("nccl")
         train()
-        if dist.is_initialized():
-            dist.destroy_process_group()
+        dist.destroy_process_group()
 
 
     if __name__ == "__main__":
@@ -91,6 +92,9 @@ class MissingDestroyProcessGroup(DdpCodemod):
 
     code = "DDP304"
     severity = "noise"
+    subject = "Destroy the process group at the end"
+    must_show = "Both processes end with status 0, and NCCL prints no warning about resources that may leak."
+    printed = ("Process group cannot be None", *WAITING)
     ONLY_SEEN_RUNS = True
     TRIGGERS = ((b"init_process_group",),)
     SITES = (re.compile(rb"init_process_group[ \t]*\("),)
@@ -115,12 +119,10 @@ class MissingDestroyProcessGroup(DdpCodemod):
             reason = "the script does not import torch: the import and the call have to be written"
         edits: list[Edit] = []
         if at is not None and name:
-            step = _step(entry)
-            available = "" if in_scope(module, _is_distributed) else f"{name}.is_available() and "
-            asked = f"{available}{name}.is_initialized()"
-            code = f"if {asked}:\n{step}{name}.destroy_process_group()"
+            started = has_group_above(project, module, at) if before else has_group_below(project, module, at)
+            destroys = f"{name}.destroy_process_group()"
             edit = InsertBefore if before else InsertAfter
-            edits = [edit(module.path, module.span(at), code)]
+            edits = [edit(module.path, module.span(at), destroys if started else _asked(entry, name, destroys))]
         where = f"{starting.path}:{start.lineno}" if starting is not module else f"line {start.lineno}"
         anchor: ast.AST = at if at is not None else (entry.function or start)
         return self.finding(
@@ -136,6 +138,12 @@ class MissingDestroyProcessGroup(DdpCodemod):
             ],
             reason=reason,
         )
+
+
+def _asked(entry: Entry, name: str, destroys: str) -> str:
+    """The destruction under the question whether there is a group to destroy."""
+    available = "" if in_scope(entry.module, _is_distributed) else f"{name}.is_available() and "
+    return f"if {available}{name}.is_initialized():\n{_step(entry)}{destroys}"
 
 
 _Start = tuple[SourceModule, ast.Call]

@@ -21,6 +21,7 @@ from codemods.analysis.variance.mismatches import Mismatch, mismatches_in
 from codemods.analysis.variance.values import Cause, Link
 from codemods.analysis.variance.wording import chain, head, message
 from codemods.codemod import DdpCodemod
+from codemods.data.printed_errors import WAITING
 from codemods.data.rank_variance import COLLECTIVE_WORDS, SERVERS
 from codemods.findings import Applicability, Edit, Evidence, Finding, InsertAfter
 from codemods.project import Project
@@ -129,6 +130,9 @@ class OneRankDecision(DdpCodemod):
 
     code = "DDP305"
     severity = "hang"
+    subject = "Decide on all ranks together"
+    must_show = "A process whose own number says stop, and one whose does not, go the same way."
+    printed = WAITING
     TRIGGERS = ((*COLLECTIVE_WORDS, *_OWN_WORDS),)
     READS_TESTS = False
 

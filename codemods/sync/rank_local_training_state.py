@@ -106,6 +106,9 @@ class RankLocalTrainingState(DdpCodemod):
 
     code = "DDP308"
     severity = "data"
+    subject = "Restore the training state on every rank"
+    must_show = "A training that is resumed on two processes has the same weights on both after some steps."
+    printed = ("Timed out waiting …ms for recv operation to complete", "FileNotFoundError")
     TRIGGERS = (
         # a class that changes the learning rate need not know of ranks: its callers do
         (b"rank", b"main_process", b"process_index", b"process_zero", b"global_zero", b"is_ma", b"param_groups"),

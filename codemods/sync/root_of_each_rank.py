@@ -12,6 +12,7 @@ from codemods.analysis.ranks.rank_guards import Ranks
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
 from codemods.codemod import DdpCodemod
+from codemods.data.printed_errors import WAITING
 from codemods.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression
 from codemods.project import Project
 from codemods.source import SourceModule
@@ -73,6 +74,9 @@ class RootOfEachRank(DdpCodemod):
 
     code = "DDP312"
     severity = "hang"
+    subject = "Name one root on all ranks"
+    must_show = "Two processes get past the line, and rank 0 saves the state of the optimizer."
+    printed = WAITING
     TRIGGERS = ((b"src", b"dst", b"consolidate_state_dict", b"broadcast", b"reduce"), (b"rank", b"RANK"))
     READS_TESTS = False
 

@@ -127,6 +127,9 @@ class StateOfOwnBatches(DdpCodemod):
 
     code = "DDP311"
     severity = "data"
+    subject = "Put together what the ranks saw of their batches"
+    must_show = "After some steps on two processes the parameters and codebooks are the same on both, and those of all data."
+    printed = ()
     TRIGGERS = (
         (b"Parameter(", b"register_parameter", b"register_buffer"),
         (b"copy_(", b".data", b"mul_(", b"lerp_(", b"ema", b"[...]", b"* self.", b"] = "),

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from codemods.analysis.distribution import is_test_module
 from codemods.analysis.guards.swallowed_errors import Swallowed, swallowed
 from codemods.codemod import DdpCodemod
+from codemods.data.printed_errors import WAITING
 from codemods.findings import Applicability, Edit, Evidence, Finding, InsertAfter, ReplaceExpression, SetKeyword
 from codemods.project import Project
 from codemods.sites import Site
@@ -82,6 +83,11 @@ class SwallowedByOneRank(DdpCodemod):
 
     code = "DDP309"
     severity = "hang"
+    subject = "Let an error of one rank end the run"
+    must_show = (
+        "With an error on one process the run ends with its message and a status, and the launcher ends the other process."
+    )
+    printed = WAITING
     TRIGGERS = (
         (b"except", b"catch", b"suppress("),
         (b"rank", b"RANK", b"ightning", b"torch.distributed", b"DistributedDataParallel", b"ccelerat", b"Trainer"),

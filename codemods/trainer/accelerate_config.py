@@ -72,6 +72,13 @@ class AccelerateConfig(DdpCodemod):
 
     code = "DDP603"
     severity = "crash"
+    subject = "Write the Accelerate configuration as the launcher takes it"
+    must_show = "`accelerate launch` with the file starts as many processes as it says."
+    printed = (
+            "'bool' object has no attribute 'lower'",
+            "had unknown keys",
+            "is not a valid DistributedType",
+        )
     TRIGGERS = ((b"distributed_type", b"compute_environment"),)  # no Python is read, but the words are those
     READS_TESTS = False
     TEXT = (b"distributed_type", b"compute_environment")

@@ -88,6 +88,9 @@ class AccumulationScaledTwice(DdpCodemod):
 
     code = "DDP606"
     severity = "data"
+    subject = "Divide the loss by the accumulation steps once"
+    must_show = "A step over several micro batches moves the weights as far as one over a batch of all their samples."
+    printed = ()
     TRIGGERS = ((b".backward(",), (b"ccelerat",))
     READS_TESTS = False
 

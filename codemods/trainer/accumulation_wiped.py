@@ -88,6 +88,9 @@ class AccumulationWiped(DdpCodemod):
 
     code = "DDP607"
     severity = "data"
+    subject = "Wipe the gradients behind the step"
+    must_show = "The gradient of a step is made of all its micro batches: leaving one of the first out changes it."
+    printed = ()
     TRIGGERS = ((b".zero_grad(",), (b"accumulate(", b"no_sync", b"range("), (b"backward(",))
     READS_TESTS = False
 

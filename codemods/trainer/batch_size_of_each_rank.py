@@ -84,6 +84,9 @@ class BatchSizeOfEachRank(DdpCodemod):
 
     code = "DDP608"
     severity = "risk"
+    subject = "Give all ranks one batch size"
+    must_show = "A run whose memory is full on one GPU ends with that error, instead of hanging."
+    printed = ("CUDA out of memory", "Watchdog caught collective operation timeout")
     TRIGGERS = ((b"auto_find_batch_size", b"find_executable_batch_size"),)
     READS_TESTS = False
 

@@ -121,6 +121,9 @@ class DeadComputeMetrics(DdpCodemod):
 
     code = "DDP601"
     severity = "noise"
+    subject = "Remove compute_metrics that is never called"
+    must_show = "One evaluation runs to its end, and whatever reads its metrics finds the keys it wants."
+    printed = ("KeyError: 'eval_", "The `metric_for_best_model` training argument is set to")
     TRIGGERS = ((b"compute_metrics",),)
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:

@@ -96,6 +96,9 @@ class MissingLabelNames(DdpCodemod):
 
     code = "DDP604"
     severity = "data"
+    subject = "Name the labels that the Trainer does not find"
+    must_show = "One evaluation reports `eval_loss` and what compute_metrics gives: its batches hold the named input."
+    printed = ("The `metric_for_best_model` training argument is set to",)
     TRIGGERS = ((b"Trainer",), (b"Arguments(",), (b"eval_dataset",))
     READS_TESTS = False
 

@@ -109,6 +109,13 @@ class RemovedTrainingArgument(DdpCodemod):
 
     code = "DDP602"
     severity = "crash"
+    subject = "Call the training arguments by their names of today"
+    must_show = "The job gets to its first step, and the arguments it prints hold the values that were asked for."
+    printed = (
+            "TrainingArguments.__init__() got an unexpected keyword argument",
+            "Some specified arguments are not used by the HfArgumentParser",
+            "Some keys are not used by the HfArgumentParser",
+        )
     TRIGGERS = ((b"Arguments", b"Trainer", b"Config("), (*_WORDS, *_WORDS_OF_TRAINER))
     SITES = (_Given(*(w for w in _WORDS if w not in _COMMON)), _GivenCommonly(*_COMMON))
     READS_TESTS = False

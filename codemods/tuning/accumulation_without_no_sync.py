@@ -79,6 +79,9 @@ class AccumulationWithoutNoSync(DdpCodemod):
 
     code = "DDP704"
     severity = "noise"
+    subject = "Average gradients only before a step"
+    must_show = "The weights are the same on both processes, and the same as before; fewer buckets of gradients are sent."
+    printed = ()
     TRIGGERS = ((b".backward(",), (b".step(",))
     READS_TESTS = False
     opt_in = True

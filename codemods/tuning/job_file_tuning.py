@@ -93,6 +93,12 @@ class JobFileTuning(DdpCodemod):
 
     code = "DDP902"
     severity = "noise"
+    subject = "Tune the job where its values are decided"
+    must_show = (
+        "The arguments that the job prints hold the new values, the first step fits into the device's memory, and the loss after "
+        "as many steps is the same."
+    )
+    printed = ("CUDA out of memory",)
     TRIGGERS = ((b"Arguments(", b"Config("), (b"add_argument", b"dataclass", b"HfArgumentParser"))
     READS_TESTS = False
     TEXT = (b"batch", b"accum", b"logging", b"python", b"torchrun", b"accelerate", b"deepspeed")

@@ -89,6 +89,9 @@ class LearningRateLog(DdpCodemod):
 
     code = "DDP904"
     severity = "noise"
+    subject = "Log the learning rate"
+    must_show = "The log has a value of the learning rate for each epoch, once and not once for each process."
+    printed = ("Cannot use `LearningRateMonitor` callback with `Trainer` that has no logger",)
     TRIGGERS = ((b"Trainer(",), (b"lightning",), (b".fit(",))
     READS_TESTS = False
     opt_in = True

@@ -75,6 +75,9 @@ class LightningSpeedFlags(DdpCodemod):
 
     code = "DDP903"
     severity = "noise"
+    subject = "Set the flags that cost time in every step"
+    must_show = "An epoch comes to the same weights, and the second epoch sees the data that it is meant to see."
+    printed = ("persistent_workers option needs num_workers > 0", "Can't detach views in-place")
     TRIGGERS = ((b"lightning",), (b"log_every_n_steps", b"DataLoader(", b"DDPStrategy("))
     READS_TESTS = False
     opt_in = True

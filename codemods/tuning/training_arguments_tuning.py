@@ -88,6 +88,12 @@ class TrainingArgumentsTuning(DdpCodemod):
 
     code = "DDP901"
     severity = "noise"
+    subject = "Log less often, and take larger batches for fewer at a time"
+    must_show = (
+        "Training with the same data comes to the same loss after as many steps, the first step fits into the device's memory, "
+        "and a step takes less time: `ddpfix tune --measure` says how much."
+    )
+    printed = ("CUDA out of memory",)
     TRIGGERS = ((b"Arguments(", b"Config("),)
     READS_TESTS = False
     opt_in = True

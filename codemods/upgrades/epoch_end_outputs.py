@@ -89,6 +89,9 @@ class EpochEndOutputs(DdpCodemod):
 
     code = "DDP804"
     severity = "crash"
+    subject = "Keep the outputs of the steps in the module"
+    must_show = "The training begins with the version of Lightning that is installed, and logs the same numbers."
+    printed = ("has been removed in v2.0.0",)
     TRIGGERS = ((b"ightning",), tuple(name.encode() for name in NEW_NAMES))
     READS_TESTS = False
 

@@ -76,6 +76,13 @@ class LightningMovedNames(DdpCodemod):
 
     code = "DDP803"
     severity = "crash"
+    subject = "Take names of Lightning from where they are now"
+    must_show = "The program starts with the version of Lightning that is installed."
+    printed = (
+            "ModuleNotFoundError: No module named 'pytorch_lightning",
+            "ImportError: cannot import name",
+            "has no attribute 'training_type_plugin'",
+        )
     TRIGGERS = ((b"lightning",), (*_WORDS, *_MODULES, b"training_type_plugin", b"accelerator.barrier"))
 
     @classmethod

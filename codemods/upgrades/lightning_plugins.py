@@ -101,6 +101,9 @@ class LightningPlugins(DdpCodemod):
 
     code = "DDP802"
     severity = "crash"
+    subject = "Hand strategies to the Trainer as strategies"
+    must_show = "The program makes its Trainer with the version of Lightning that is installed."
+    printed = ("cannot import name 'DDPPlugin'", "Found invalid type for plugin")
     TRIGGERS = ((b"lightning",), (b"plugins", b"Plugin"))
     READS_TESTS = False
 

@@ -109,6 +109,9 @@ class LightningTrainerArguments(DdpCodemod):
 
     code = "DDP801"
     severity = "crash"
+    subject = "Call the Trainer's arguments as Lightning calls them now"
+    must_show = "The program makes its Trainer with the version of Lightning that is installed."
+    printed = ("Trainer.__init__() got an unexpected keyword argument",)
     TRIGGERS = (
         (b"lightning",),
         (b"Trainer", b".trainer"),

@@ -68,6 +68,9 @@ class OptionOverridden(DdpCodemod):
 
     code = "DDP805"
     severity = "data"
+    subject = "Let the command line decide over the Trainer"
+    must_show = "The run takes what its command gives: print the argument of the Trainer once."
+    printed = ()
     TRIGGERS = ((b"from_argparse_args",), (b"lightning",))
     READS_TESTS = False
 

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, Finding
 from ddpfix.bowler_rewrites import renamed
-from ddpfix.summary.facts import facts
 from ddpfix.summary.markdown import bare, described, plural
 from ddpfix.summary.places import by_file, codemod_of, lines
 
@@ -44,7 +43,7 @@ def subject(code: str, name: str, findings: Sequence[Finding] = ()) -> str:
     """What the commit of a codemod does, with its code. findings: those that it fixes."""
     codemod = codemod_of(code)
     own = bare(codemod.commit_subject(findings)) if codemod else ""
-    said = own or facts(code).subject or f"Fix {name}"
+    said = own or f"Fix {name}"
     tail = f" ({code})"
     if len(said) + len(tail) > SUBJECT:
         said = textwrap.shorten(said, SUBJECT - len(tail), placeholder=" …")

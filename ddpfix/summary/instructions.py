@@ -5,12 +5,13 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
+from codemods.codemod import DdpCodemod
+from codemods.data.printed_errors import UNUSED, WAITING
 from codemods.text_file import NOTEBOOK
 from ddpfix.results import Fixed
 from ddpfix.summary.context import Context, Launch
-from ddpfix.summary.facts import FACTS, UNUSED, WAITING, facts
 from ddpfix.summary.markdown import code, fence, folded_up, plural, prose, table
-from ddpfix.summary.places import origin_of
+from ddpfix.summary.places import codemod_of, origin_of
 
 FILE = "DDPFIX_SUMMARY.md"
 
@@ -39,7 +40,7 @@ def how_to_test(codes: Sequence[str], fixed: Fixed, context: Context) -> list[st
         more = f" and {plural(len(notebooks) - 1, 'more notebook')}" if len(notebooks) > 1 else ""
         out += [f"{code(notebooks[0])}{more}: restart the kernel, let the launcher start two processes, and run all cells.", ""]
     more_of_it = [*_shown(codes, fixed), ""]
-    errors = {error for key in codes for error in facts(key).errors}
+    errors = {error for key in codes for error in _printed(key) or ()}
     if errors & {*WAITING}:
         more_of_it += ["A rank that waits is ended by the time-out of its process group: 10 to 30 minutes, unless it is set.", ""]
     if errors & {*UNUSED}:
@@ -64,7 +65,15 @@ def _commands(fixed: Fixed, context: Context) -> list[str]:
 def _shown(codes: Sequence[str], fixed: Fixed) -> list[str]:
     """What each codemod's test must show."""
     heads = ("Codemod", "What the test must show", "Printed if it is wrong here")
-    return table(heads, [(key, facts(key).look, _errors(key, fixed)) for key in codes])
+    return table(heads, [(key, _must_show(key), _errors(key, fixed)) for key in codes])
+
+
+def _must_show(key: str) -> str:
+    return (codemod_of(key) or DdpCodemod).must_show
+
+
+def _printed(key: str) -> tuple[str, ...] | None:
+    return (codemod_of(key) or DdpCodemod).printed
 
 
 def _lightning(fixed: Fixed) -> bool:
@@ -77,9 +86,9 @@ def _devices(launch: Launch) -> str:
 
 
 def _errors(key: str, fixed: Fixed) -> str:
-    if key not in FACTS:
+    if (printed := _printed(key)) is None:
         return "not known for this codemod"
-    shown = [error for error in facts(key).errors if _lightning(fixed) or "Lightning" not in error]
+    shown = [error for error in printed if _lightning(fixed) or "Lightning" not in error]
     return "<br>".join(code(error) for error in shown) or "nothing: the difference is in what is logged"
 
 

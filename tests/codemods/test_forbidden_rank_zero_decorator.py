@@ -158,7 +158,7 @@ def test_an_observer_that_changes_what_a_step_reads_is_for_every_rank() -> None:
                 self.rows.clear()
         """
     after = source.replace("            @rank_zero_only\n", "").replace(
-        "print(len(self.rows))", "if self.trainer.is_global_zero:\n                    print(len(self.rows))"
+        "print(len(self.rows))", "self.print(len(self.rows))"
     ).replace("        from pytorch_lightning.utilities import rank_zero_only\n", "")
     found = check_transformed(ForbiddenRankZeroDecorator, source, after, unsafe=True)
     assert "self.rows" in found[0].message

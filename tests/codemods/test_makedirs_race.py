@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import ast
+import re
 
 import pytest
 
@@ -33,6 +34,14 @@ def hook(*lines: str) -> str:
 
 def script(*lines: str) -> str:
     return SCRIPT + "    def main(args):\n        dist.init_process_group()\n" + "".join(f"        {line}\n" for line in lines)
+
+
+_ASKED = re.compile(r"if not os\.path\.(?:exists|isdir)\((.+)\):\s+os\.makedirs\(\1\)")
+
+
+def at_once(source: str) -> str:
+    """The source with `exist_ok` in the place of the test for the folder."""
+    return _ASKED.sub(r"os.makedirs(\1, exist_ok=True)", source)
 
 
 def test_example_of_the_page() -> None:
@@ -93,7 +102,7 @@ def test_a_path_held_by_the_object() -> None:
 def test_tabs_and_a_test_that_does_not_help() -> None:
     head = "import os\nimport torch.distributed as dist\n"
     source = f"{head}def main(d):\n\tdist.barrier()\n\tif not os.path.isdir(d):\n\t\tos.makedirs(d)\n"
-    check_transformed(MakedirsRace, source, source.replace("makedirs(d)", "makedirs(d, exist_ok=True)"))
+    check_transformed(MakedirsRace, source, at_once(source))
 
 
 def test_aliases_and_a_call_over_several_lines() -> None:
@@ -116,6 +125,36 @@ def test_aliases_and_a_call_over_several_lines() -> None:
     check_transformed(MakedirsRace, source, wanted)
 
 
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("if not args.out.exists():", "    args.out.mkdir(parents=True)"),
+        ("if not Path(args.out).is_dir():", "    # made once", "    Path(args.out).mkdir()  # by all"),
+        ("if not os.path.isdir(args.out):", "    os.makedirs(args.out)"),
+    ],
+)
+def test_a_test_that_exist_ok_makes_needless_goes(lines: tuple[str, ...]) -> None:
+    kept = [line.removeprefix("    ") for line in lines[1:]]
+    kept[-1] = re.sub(r"\)(?=$|  #)", ", exist_ok=True)", kept[-1]).replace("(, ", "(")
+    check_transformed(MakedirsRace, script(*lines), script(*kept))
+
+
+@pytest.mark.parametrize(
+    ("above", "below"),
+    [
+        (("if not os.path.exists(args.out):",), ("    args.fresh = True",)),  # more hangs on it
+        (("if not os.path.exists(args.out):",), ("else:", "    args.note()")),
+        (("if args.save and not os.path.exists(args.out):",), ()),
+        (("if not os.path.isfile(args.out):",), ()),
+        (("if not os.path.exists(args.other):",), ()),
+        (("if args.first:", "    args.note()", "elif not os.path.exists(args.out):"), ()),
+    ],
+)
+def test_a_test_on_which_more_hangs_stays(above: tuple[str, ...], below: tuple[str, ...]) -> None:
+    before, after = (script(*above, f"    os.makedirs(args.out{more})", *below) for more in ("", ", exist_ok=True"))
+    check_transformed(MakedirsRace, before, after)
+
+
 def test_nested_calls_and_neighbours_are_all_fixed() -> None:
     before = script(
         "for name in ('a', 'b'):",
@@ -123,14 +162,13 @@ def test_nested_calls_and_neighbours_are_all_fixed() -> None:
         "        os.makedirs(args.out)",
         "    os.makedirs(os.path.join(args.out, name))",
     )
-    after = before.replace("os.makedirs(args.out)", "os.makedirs(args.out, exist_ok=True)")
-    after = after.replace("os.path.join(args.out, name))", "os.path.join(args.out, name), exist_ok=True)")
+    after = at_once(before).replace("os.path.join(args.out, name))", "os.path.join(args.out, name), exist_ok=True)")
     check_transformed(MakedirsRace, before, after)
 
 
 def test_module_level_of_a_script() -> None:
     source = "import os\nimport lightning as L\nif not os.path.exists('runs'): os.makedirs('runs')\nL.Fabric().launch()\n"
-    check_transformed(MakedirsRace, source, source.replace("makedirs('runs')", "makedirs('runs', exist_ok=True)"))
+    check_transformed(MakedirsRace, source, at_once(source))
 
 
 def test_a_helper_whose_file_knows_no_ranks() -> None:
@@ -143,8 +181,7 @@ def test_a_helper_whose_file_knows_no_ranks() -> None:
         """
     head = "import torch.distributed as dist\nfrom pkg.files import ensure\n\n"
     train = f"{head}def main():\n    dist.barrier()\n    ensure('runs')\n"
-    wanted = helper.replace("makedirs(path)", "makedirs(path, exist_ok=True)")
-    check_transformed(MakedirsRace, helper, wanted, files={"train.py": train}, path="pkg/files.py")
+    check_transformed(MakedirsRace, helper, at_once(helper), files={"train.py": train}, path="pkg/files.py")
 
 
 def test_a_helper_that_is_handed_its_rank_or_that_nobody_asks_for() -> None:
@@ -340,7 +377,7 @@ def test_hooks_of_a_base_class_in_another_file() -> None:
                 if not os.path.exists(self.out):
                     os.makedirs(self.out)
         """
-    wanted = source.replace("makedirs(self.out)", "makedirs(self.out, exist_ok=True)")
+    wanted = at_once(source)
     use = "from saver import Saver\nfrom lightning.pytorch import Trainer\n\nTrainer(callbacks=[Saver()])\n"
     check_transformed(MakedirsRace, source, wanted, files={"base.py": base, "train.py": use}, path="saver.py")
 
@@ -360,7 +397,18 @@ def test_two_in_one_hook_keep_their_comments() -> None:
     ],
 )
 def test_a_folder_named_after_the_time_is_told(lines: tuple[str, ...]) -> None:
-    check_told(MakedirsRace, script(*lines), reason="broadcast")
+    check_told(MakedirsRace, script("import time", "from datetime import datetime", *lines), reason="broadcast")
+
+
+def test_a_folder_named_after_the_time_in_a_branch_of_one_process() -> None:
+    body = "    out = time.strftime('%H%M')\n    os.makedirs(out, exist_ok=True)\n"
+    source = (
+        "import os, sys, time\nimport torch.distributed as dist\n\n\ndef of_all(args):\n    dist.init_process_group()\n\n\n"
+        f"def main(args):\n{body}\n\nif __name__ == '__main__':\n    args = sys.argv\n"
+    )
+    alone = source + "    if args.distributed:\n        of_all(args)\n    else:\n        main(args)\n"
+    check_nothing(MakedirsRace, alone)
+    check_told(MakedirsRace, source + "    of_all(args)\n    main(args)\n", reason="broadcast")
 
 
 @pytest.mark.parametrize(
@@ -402,10 +450,10 @@ FIT = """\
 def test_a_folder_above_the_start_of_lightnings_processes() -> None:
     """Its launcher starts the others in `predict`: they find the folder."""
     check_nothing(MakedirsRace, FIT)
-    wanted = FIT.replace("makedirs(out)", "makedirs(out, exist_ok=True)")
+    wanted = at_once(FIT)
     check_transformed(MakedirsRace, FIT, wanted, files={"run.sh": "srun python main.py\n"})
     several = FIT.replace("devices=4", "devices=4, num_nodes=2")
-    check_transformed(MakedirsRace, several, several.replace("makedirs(out)", "makedirs(out, exist_ok=True)"))
+    check_transformed(MakedirsRace, several, at_once(several))
     untested = FIT.replace("if not os.path.exists(out):", "if out:")
     check_transformed(MakedirsRace, untested, untested.replace("makedirs(out)", "makedirs(out, exist_ok=True)"))
 
@@ -433,7 +481,7 @@ def test_a_folder_that_the_starter_has_made() -> None:
         """
     check_nothing(MakedirsRace, source)
     other = source.replace('logger(settings["out_dir"])', 'logger(settings["logs"])')
-    check_transformed(MakedirsRace, other, other.replace("makedirs(folder)", "makedirs(folder, exist_ok=True)"))
+    check_transformed(MakedirsRace, other, at_once(other))
 
 
 def test_a_folder_of_a_sample() -> None:
@@ -462,7 +510,7 @@ def test_where_every_rank_goes_on_to_fetch() -> None:
         """
     check_nothing(MakedirsRace, source.format(""))
     first = source.format("if dist.get_rank() == 0: ")
-    check_transformed(MakedirsRace, first, first.replace("makedirs(out)", "makedirs(out, exist_ok=True)"))
+    check_transformed(MakedirsRace, first, at_once(first))
 
 
 def test_no_way_of_every_rank() -> None:
@@ -597,7 +645,7 @@ def test_nothing_where_the_handler_raises_other_errors_alone() -> None:
 def test_a_search_for_the_name_of_another_file() -> None:
     search = "count = 1", "while os.path.exists(f'old.{count}.yaml'):", "    count += 1"
     made = "if not os.path.exists(args.data):", "    os.makedirs(args.data)"
-    after = made[0], "    os.makedirs(args.data, exist_ok=True)"
+    after = ("os.makedirs(args.data, exist_ok=True)",)
     check_transformed(MakedirsRace, script(*search, *made), script(*search, *after))
     check_told(MakedirsRace, script(*search, "os.makedirs(f'{args.data}/{count}')"), reason="searched for")
 
@@ -759,7 +807,7 @@ OF_ITEMS = (
 @pytest.mark.parametrize("folder", ["folder = os.path.dirname(path)", "folder, _ = os.path.split(path)"])
 def test_the_folder_round_the_files_of_a_share(folder: str) -> None:
     before = OF_ITEMS.format(folder=folder)
-    check_transformed(MakedirsRace, before, before.replace("makedirs(folder)", "makedirs(folder, exist_ok=True)"))
+    check_transformed(MakedirsRace, before, at_once(before))
     assert "of two ranks that come to it at once" in findings_of(MakedirsRace, before)[0].message
 
 
@@ -781,7 +829,7 @@ OF_MPI = (
 
 def test_a_program_that_joins_by_a_helper_below() -> None:
     before = OF_MPI.format(start="    dist_util.setup_dist()")
-    after = before.replace("makedirs(args.out)", "makedirs(args.out, exist_ok=True)")
+    after = at_once(before)
     check_transformed(MakedirsRace, before, after, files={**MPI, "run.sh": "mpiexec -n 8 python module.py\n"})
 
 
@@ -854,7 +902,7 @@ def test_every_rank_has_made_the_folder_above(above: tuple[str, ...]) -> None:
     ],
 )
 def test_the_folder_may_be_missing_below_a_writer(above: tuple[str, ...]) -> None:
-    after = (ASKS[0], "    os.makedirs(args.out, exist_ok=True)")
+    after = ("os.makedirs(args.out, exist_ok=True)",)
     check_transformed(MakedirsRace, script(*above, *ASKS), script(*above, *after))
 
 
@@ -881,3 +929,88 @@ def test_a_program_that_asserts_one_gpu() -> None:
 @pytest.mark.parametrize("line", ["    assert num_gpus >= 1\n", "", "    assert num_gpus == 1\n    import torch.distributed\n"])
 def test_a_program_that_asserts_no_one_gpu(line: str) -> None:
     assert not _is_of_one(line)
+
+
+COPY = """\
+import os
+import shutil
+import torch.distributed as dist
+
+
+def keep(file, folder):
+    if not os.path.exists(folder):
+        os.makedirs(folder)
+    shutil.copy(file, folder)
+
+
+def train(config):
+    dist.init_process_group("gloo")
+    out = os.path.join(config["out"], config["name"])
+    {made}
+    out = os.path.join(config["out"], config["name"])
+    if not os.path.exists(out):
+        os.makedirs(out)
+    return out
+
+
+if __name__ == "__main__":
+    config = read()
+    out = train(config)
+    keep("a.json", out)
+"""
+
+
+def test_a_folder_that_the_same_text_has_named_above() -> None:
+    check_nothing(MakedirsRace, COPY.format(made="os.makedirs(out, exist_ok=True)"))
+    assert len(findings_of(MakedirsRace, COPY.format(made="print(out)"))) == 2
+    changed = COPY.format(made='os.makedirs(out, exist_ok=True)\n    config["name"] = "b"')
+    assert [f.span.line for f in findings_of(MakedirsRace, changed)] == [8, 19]
+
+
+GIVEN = """\
+import os
+import torch.distributed as dist
+
+
+class Log:
+    def start(self, folder):
+        if not os.path.exists(folder):
+            os.makedirs(folder)
+
+
+class Nothing:
+    def __getattr__(self, name):
+        return lambda *a, **k: None
+
+
+real = Log()
+silent = Nothing()
+
+
+def get_log():
+    if dist.get_rank() > 0:
+        return silent
+    else:
+        return real
+
+
+def main(args):
+    dist.init_process_group("nccl")
+    {start}
+"""
+
+
+@pytest.mark.parametrize("start", ["get_log().start(args.out)", "log = get_log()\n    log.start(args.out)"])
+def test_an_object_that_rank_zero_alone_is_given(start: str) -> None:
+    check_nothing(MakedirsRace, GIVEN.format(start=start))
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        GIVEN.format(start="Log().start(args.out)"),
+        GIVEN.replace("return silent", "return real").format(start="get_log().start(args.out)"),
+    ],
+)
+def test_an_object_that_every_rank_is_given(source: str) -> None:
+    assert findings_of(MakedirsRace, source)

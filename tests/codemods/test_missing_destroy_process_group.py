@@ -10,7 +10,8 @@ from ddpfix.testing import check_nothing, check_told, check_transformed, finding
 RULE = MissingDestroyProcessGroup
 HEAD = "import torch.distributed as dist\n\n\n"
 MAIN = "\n\nif __name__ == '__main__':\n    main()\n"
-END = "    if dist.is_initialized():\n        dist.destroy_process_group()\n"
+END = "    dist.destroy_process_group()\n"
+ASKED = "    if dist.is_initialized():\n        dist.destroy_process_group()\n"
 
 
 def test_the_example_of_the_documentation() -> None:
@@ -29,6 +30,39 @@ def test_an_early_return_moves_it_behind_the_call() -> None:
     check_transformed(RULE, before, before + END)
 
 
+@pytest.mark.parametrize(
+    "start",
+    [
+        "    if args.many:\n        dist.init_process_group('nccl')\n",
+        "    dist.init_process_group('nccl') if args.many else None\n",
+        "    args.many and dist.init_process_group('nccl')\n",
+        "    try:\n        dist.init_process_group('nccl')\n    except RuntimeError:\n        pass\n",
+        "    set_up()\n",
+    ],
+)
+def test_a_start_that_may_be_left_out_is_asked_for(start: str) -> None:
+    helper = "def set_up():\n    if one_device():\n        return\n    dist.init_process_group('nccl')\n\n\n"
+    head = HEAD + (helper if "set_up" in start else "")
+    before = f"{head}def main(args):\n{start}    train()\n{MAIN.replace('main()', 'main(parse())')}"
+    check_transformed(RULE, before, before.replace("    train()\n", f"    train()\n{ASKED}"))
+
+
+def test_the_question_of_a_script_that_knows_torch_alone() -> None:
+    tools = TOOLS.replace("    dist.init", "    if many():\n        dist.init")
+    made = fix(RULE, tools, {"main.py": f"import torch\n{SCRIPT}"}, path="tools/dist.py")
+    assert made.changed["main.py"].decode() == f"import torch\n{SCRIPT}".replace(
+        "    train()\n",
+        "    train()\n    if torch.distributed.is_available() and torch.distributed.is_initialized():\n"
+        "        torch.distributed.destroy_process_group()\n",
+    )
+
+
+def test_a_question_that_is_asked_before_the_start_finds_a_group() -> None:
+    start = "    if not dist.is_initialized():\n        dist.init_process_group('nccl')\n"
+    before = f"{HEAD}def main():\n{start}    train()\n{MAIN}"
+    check_transformed(RULE, before, before.replace("    train()\n", f"    train()\n{END}"))
+
+
 def test_a_function_that_a_script_hands_to_spawn() -> None:
     before = f"""{HEAD}import torch.multiprocessing as mp
 
@@ -42,7 +76,7 @@ def setup(rank, world):
 if __name__ == "__main__":
   mp.spawn(worker, nprocs=2, args=(2,))
 """
-    after = before.replace("  train(rank)\n", "  train(rank)\n  if dist.is_initialized():\n    dist.destroy_process_group()\n")
+    after = before.replace("  train(rank)\n", "  train(rank)\n  dist.destroy_process_group()\n")
     check_transformed(RULE, before, after)
 
 
@@ -54,8 +88,7 @@ def test_the_group_is_started_in_another_file() -> None:
     made = fix(RULE, TOOLS, {"main.py": f"import torch\n{SCRIPT}"}, path="tools/dist.py")
     assert made.changed["main.py"].decode() == f"import torch\n{SCRIPT}".replace(
         "    train()\n",
-        "    train()\n    if torch.distributed.is_available() and torch.distributed.is_initialized():\n"
-        "        torch.distributed.destroy_process_group()\n",
+        "    train()\n    torch.distributed.destroy_process_group()\n",
     )
 
 
@@ -69,7 +102,7 @@ def test_two_starts_of_one_program_are_one_finding() -> None:
 
 def test_a_script_without_functions() -> None:
     before = f"{HEAD}dist.init_process_group('nccl')\ntrain()\n"
-    check_transformed(RULE, before, f"{before}if dist.is_initialized():\n    dist.destroy_process_group()\n")
+    check_transformed(RULE, before, f"{before}dist.destroy_process_group()\n")
 
 
 # Told
@@ -194,14 +227,13 @@ if __name__ == "__main__":
 
 
 def test_a_set_up_that_the_program_calls_first_is_not_its_end() -> None:
-    after = SET_UP + "    if dist.is_initialized():\n        dist.destroy_process_group()\n"
-    check_transformed(MissingDestroyProcessGroup, SET_UP, after)
+    check_transformed(MissingDestroyProcessGroup, SET_UP, SET_UP + END)
 
 
 def test_a_program_that_is_run_for_each_of_several_files_ends_each_time() -> None:
     before = SET_UP.replace("    set_up()\n    train()\n", "    for name in names():\n        set_up()\n")
     body = '    dist.init_process_group("nccl")\n'
-    after = before.replace(body, f"{body}    if dist.is_initialized():\n        dist.destroy_process_group()\n")
+    after = before.replace(body, body + END)
     check_transformed(MissingDestroyProcessGroup, before, after)
 
 
@@ -254,10 +286,7 @@ def test_a_script_that_ends_with_what_it_computes_is_told() -> None:
 def test_a_script_calls_the_set_up_of_another_file() -> None:
     script = "import torch\nfrom tools.dist import init\n\nif __name__ == '__main__':\n    init()\n    train()\n"
     made = fix(RULE, TOOLS, {"main.py": script}, path="tools/dist.py")
-    assert made.changed["main.py"].decode() == script + (
-        "    if torch.distributed.is_available() and torch.distributed.is_initialized():\n"
-        "        torch.distributed.destroy_process_group()\n"
-    )
+    assert made.changed["main.py"].decode() == script + "    torch.distributed.destroy_process_group()\n"
 
 
 def test_a_start_on_import_ends_with_the_program() -> None:

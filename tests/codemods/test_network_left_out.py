@@ -206,3 +206,11 @@ def test_accelerate() -> None:
 
 def test_tests_of_a_repository() -> None:
     check_nothing(NetworkLeftOut, script(*MADE, BOTH, *STEPS), path="tests/test_train.py")
+
+
+def test_a_wrap_that_was_meant_for_it_is_named() -> None:
+    source = script(*MADE, "body = DDP(body)", BOTH, *STEPS)
+    found = check_told(NetworkLeftOut, source, reason="wraps `body` a second time, and may be meant for `head`: wrap it as well")
+    assert "`body` is wrapped a second time" in [e.text for e in found.evidence]
+    again = script(*MADE, "body = DDP(body.module)", BOTH, *STEPS)
+    assert "second time" not in check_told(NetworkLeftOut, again, reason="wrap it as well").reason

@@ -366,6 +366,26 @@ def test_keys_that_stay() -> None:
     check_told(Removed, YAML + "adafactor: true\n", reason="write optim", files=READER, path="a.yaml")
 
 
+@pytest.mark.parametrize(
+    "head", ["@dataclass\nclass Own(TrainingArguments):\n", "@dataclasses.dataclass(frozen=True)\nclass Own:\n"]
+)
+def test_a_key_that_a_dataclass_declares_is_its_own(head: str) -> None:
+    files = {**READER, "own.py": f'{head}    evaluation_strategy: str = "no"\n'}
+    left = YAML.replace("overwrite_output_dir: yes\n", "")
+    check_transformed(Removed, YAML, left, files=files, path="conf/a.yaml")
+
+
+def test_a_parameter_of_a_function_declares_no_key() -> None:
+    own = {**READER, "own.py": 'def train(\n    evaluation_strategy: str = "no",\n) -> None: ...\n'}
+    check_told(Removed, YAML, reason="own.py:2 reads or defines", files=own, path="a.yaml")
+
+
+def test_an_install_script_pins_as_a_requirement_file_does() -> None:
+    code = call('"o", evaluation_strategy="no"')
+    check_nothing(Removed, code, files={"setup.sh": "pip install -e .\npip install transformers==4.33.3\n"})
+    check_told(Removed, code, reason="no file pins transformers", files={"run.sh": "pip install transformers==4.33.3\n"})
+
+
 def messages(found: list[Finding]) -> list[str]:
     return [f.message for f in found]
 

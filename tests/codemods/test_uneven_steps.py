@@ -370,6 +370,42 @@ def test_a_wrapper_anywhere_in_the_project_may_be_that_of_the_model() -> None:
     check_nothing(RULE, "from nets import build\n" + wrapped, files={"nets.py": "def build():\n    return Net()\n"})
 
 
+SETTINGS = """\
+from dataclasses import dataclass, replace
+
+
+@dataclass
+class Settings:
+    epochs: int = 3
+    label: object = None
+
+
+def run(settings, net, loss_of, rows):
+    model = DDP(net)
+    for epoch in range(settings.epochs):
+        loss_of(model(rows)).backward()
+
+
+def main(net, loss_of, rows, given):
+    settings = {copy}
+    {call}
+"""
+
+
+OWN_LOOP = "model = DDP(net)\n    for i in range(settings.epochs):\n        model(rows).backward()"
+
+
+COPIES = ["replace(given, {}=RANK)", "given._replace({}=RANK)", "given.model_copy(update={{'{}': RANK}})"]
+
+
+@pytest.mark.parametrize("copy", COPIES)
+@pytest.mark.parametrize("call", ["run(settings, net, loss_of, rows)", OWN_LOOP])
+def test_a_copy_with_another_label(copy: str, call: str) -> None:
+    check_nothing(RULE, HEAD + SETTINGS.format(copy=copy.format("label").replace("RANK", "dist.get_rank()"), call=call))
+    counted = HEAD + SETTINGS.format(copy=copy.format("epochs").replace("RANK", "dist.get_rank()"), call=OWN_LOOP)
+    assert findings_of(RULE, counted)
+
+
 # A data set that ends the loop of one rank
 
 ENDING = """\

@@ -31,6 +31,12 @@ def test_example_of_the_page() -> None:
     check_transformed(UnguardedFileIo, before, after)
 
 
+def test_figures_that_each_rank_has_made_are_closed_on_each() -> None:
+    loop = ("fig = self.draw(trainer)", "for x in range(2):", "    fig.savefig(f'{x}.png')", "    plt.close(fig)")
+    after = (*loop[:2], "    if trainer.is_global_zero:", "        fig.savefig(f'{x}.png')", loop[3])
+    check_transformed(UnguardedFileIo, hook(*loop), hook(*after))
+
+
 @pytest.mark.parametrize(
     "lines",
     [
@@ -46,7 +52,7 @@ def test_example_of_the_page() -> None:
 )
 def test_writing_goes_under_the_test(lines: tuple[str, ...]) -> None:
     if lines[0].startswith("if "):
-        guarded = (lines[0], "    if trainer.is_global_zero:", *("    " + x for x in lines[1:]))
+        guarded = (lines[0].replace(":", " and trainer.is_global_zero:"), *lines[1:])
     else:
         guarded = ("if trainer.is_global_zero:", *("    " + x for x in lines))
     check_transformed(UnguardedFileIo, hook(*lines), hook(*guarded))

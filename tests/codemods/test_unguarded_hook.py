@@ -462,3 +462,12 @@ def test_what_a_method_is_handed_of_the_own_share_is_gathered_first() -> None:
     assert "`self.found` is filled in Model.validation_step" in reasons["Model.keep"]
     handed = findings_of(UnguardedHook, HANDED.format(handed="names"))
     assert [f.applicability for f in handed if f.symbol == "Model.keep"] == [Applicability.SAFE]
+
+
+def test_a_hook_that_logs_one_line_of_many() -> None:
+    head = "import logging\n" + IMPORTS + "\nlogger = logging.getLogger(__name__)\nlogging.basicConfig(level=logging.INFO)\n"
+    steps = "".join(f"        logger.info('step {i}')\n" for i in range(3))
+    arguments = "self, trainer, pl_module, outputs, batch, batch_idx"
+    rest = f"\n    def on_train_batch_end({arguments}):\n{steps}        self.model.move(batch)\n"
+    check_nothing(UnguardedHook, callback("on_train_epoch_start", "logger.info('start')", rest=rest, imports=head))
+    assert findings_of(UnguardedHook, callback("on_train_epoch_start", "logger.info('start')", imports=head))

@@ -34,6 +34,24 @@ def test_under_the_rank_that_the_function_has() -> None:
     check_transformed(UnguardedSave, main(*lines), main(*lines[:3], "    if rank == 0:", f"        {SAVE}"))
 
 
+OWN = "def is_main_process():\n    return not dist.is_initialized() or dist.get_rank() == 0\n\n"
+
+
+@pytest.mark.parametrize(
+    ("asks", "test"),
+    [
+        ("        if is_main_process():\n            note()\n", "if is_main_process():"),
+        ("        pass\n", WRITTEN_OUT),  # nobody asks it here: it may be meant for something else
+    ],
+)
+def test_the_function_by_which_the_file_asks_already_is_taken(asks: str, test: str) -> None:
+    above = OWN + "class Keeper:\n    def begin(self):\n" + asks
+    above += "\n    def save(self, model):\n        torch.save(model.module.state_dict(), 'last.pt')\n\n"
+    after = above.replace("        torch.save", f"        {test}\n            torch.save")
+    lines = ("keeper = Keeper()", "keeper.save(model)")
+    check_transformed(UnguardedSave, main(*lines, above=above), main(*lines, above=after))
+
+
 def test_two_files_of_one_helper_go_under_one_test() -> None:
     above = (
         "def keep(state, best, folder):\n    path = os.path.join(folder, 'last.pt')\n    torch.save(state, path)\n    if best:\n"
@@ -695,6 +713,81 @@ def test_a_hook_that_the_base_class_calls_on_rank_zero() -> None:
 
 def test_a_hook_that_the_base_class_calls_on_every_rank() -> None:
     assert findings_of(UnguardedSave, HEIR, {"base.py": BASE.replace("CALL", "self.ended(epoch)")})
+
+
+# What others do with the file: its path is given to them, or each rank adds its part to what is stored
+
+GIVES = "def keep(state, path):\n    torch.save(state, path)\n    return path\n\n"
+BARRIER = "    if dist.is_initialized():\n        dist.barrier()\n"
+
+
+@pytest.mark.parametrize(
+    "behind",
+    [
+        ("path = keep(model.module.state_dict(), args.out)", "args.library.build(path)"),
+        ("args.weights = keep(model.module.state_dict(), args.out)",),
+        ("args.library.build(keep(model.module.state_dict(), args.out))",),
+    ],
+)
+def test_a_path_that_the_caller_goes_on_with_gets_a_barrier(behind: tuple[str, ...]) -> None:
+    guarded = GIVES.replace("    torch.save", f"    {WRITTEN_OUT}\n        torch.save")
+    after = guarded.replace("    return", f"{BARRIER}    return")
+    check_transformed(UnguardedSave, main(*behind, above=GIVES), main(*behind, above=after), unsafe=True)
+
+
+@pytest.mark.parametrize(
+    "behind",
+    [
+        ("keep(model.module.state_dict(), args.out)",),
+        ("path = keep(model.module.state_dict(), args.out)", "print(path)"),
+        ("path = keep(model.module.state_dict(), args.out)", "dist.barrier()", "args.library.build(path)"),
+    ],
+)
+def test_a_path_that_is_only_shown_or_waited_for_gets_none(behind: tuple[str, ...]) -> None:
+    (found,) = findings_of(UnguardedSave, main(*behind, above=GIVES))
+    assert [type(e).__name__ for e in found.edits] == ["WrapInGuard"]
+
+
+def test_a_path_left_with_what_was_handed_over_gets_a_barrier() -> None:
+    lines = ("torch.save(model.module.state_dict(), 'last.pt')", "args.weights = 'last.pt'")
+    (found,) = findings_of(UnguardedSave, main(*lines))
+    assert [type(e).__name__ for e in found.edits] == ["WrapInGuard", "InsertAfter"]
+
+
+ADDS = (
+    "import h5py\n\ndef add(path, rows, mode='MODE'):\n    with h5py.File(path, mode) as f:\n"
+    "        f['rows'] = rows\n    return path\n\n"
+)
+READS_BACK = ("path = add('rows.h5', args.rows)", "with h5py.File(path, 'r') as f:", "    rows = f['rows'][:]")
+STORES = ("rows = torch.from_numpy(rows)", "torch.save({'state_dict': rows}, 'rows.pt')")
+
+
+def test_what_all_ranks_add_to_is_waited_for_before_it_is_stored() -> None:
+    check_told(UnguardedSave, main(*READS_BACK, *STORES, above=ADDS.replace("MODE", "a")), reason="adds its part in line 16")
+
+
+@pytest.mark.parametrize(
+    ("mode", "between"), [("r", ()), ("a", ("dist.barrier()",))], ids=["nobody adds to it", "the ranks wait for each other"]
+)
+def test_what_is_complete_when_it_is_read_is_stored_by_rank_zero(mode: str, between: tuple[str, ...]) -> None:
+    source = main(READS_BACK[0], *between, *READS_BACK[1:], *STORES, above=ADDS.replace("MODE", mode))
+    (found,) = findings_of(UnguardedSave, source)
+    assert found.edits
+
+
+def test_a_way_through_a_method_that_nobody_calls() -> None:
+    shown = "from keeping import keep\n\n\nclass Shown:\n    def __init__(self, state):\n        keep(state, 'runs')\n"
+    files = {"shown.py": shown}
+    program = (
+        f"{HEAD}from shown import Shown\n\n\nclass Runs:\n    def __init__(self, model):\n"
+        "        dist.init_process_group('gloo')\n        self.model = DDP(model)\n\n"
+        "    def fit(self):\n        self.model(1).backward()\n        END\n\n"
+        "    def show(self):\n        Shown(self.model.state_dict())\n\n\nif __name__ == '__main__':\n"
+        "    Runs(torch.nn.Linear(1, 1)).fit()\n"
+    )
+    alone = f"{BARE}{HELPER}\n\nif __name__ == '__main__':\n    keep({{}}, 'runs')\n"
+    check_nothing(UnguardedSave, alone, files={**files, "train.py": program.replace("END", "pass")}, path="keeping.py")
+    assert findings_of(UnguardedSave, alone, {**files, "train.py": program.replace("END", "self.show()")}, path="keeping.py")
 
 
 LOOSE = ("rank = dist.get_rank()", "best = None", "for loss in args.losses:", "    if {}:", "        best = 1", f"        {SAVE}")

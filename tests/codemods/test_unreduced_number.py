@@ -793,3 +793,55 @@ def main(model, data):
 def test_parts_that_the_file_of_the_loss_shows(reduced: str, *, found: bool) -> None:
     files = {"train.py": TRAINING.replace("REDUCED", reduced)}
     assert bool(findings_of(UnreducedNumber, OF_THE_LOSS, files, path="losses.py")) is found
+
+
+BROUGHT_IN = """\
+from common import *
+
+
+def train(model, train_loader, optimizer):
+    right = total = 0
+    for x, y in train_loader:
+        scores = model(x)
+        own_right = (scores.argmax(1) == y).sum()
+        own_total = torch.tensor(len(y))
+        REDUCED
+        if dist.get_rank() == 0:
+            right += own_right.item()
+            total += own_total.item()
+        scores.mean().backward()
+        optimizer.step()
+    if dist.get_rank() == 0:
+        accuracy = right / total
+        print(f"accuracy {accuracy:.4f}")
+"""
+
+
+@pytest.mark.parametrize(("reduced", "found"), [("dist.reduce({}, dst=0, op=dist.ReduceOp.SUM)", False), ("print({})", True)])
+def test_a_sum_in_place_by_what_another_file_brings_in(reduced: str, *, found: bool) -> None:
+    lines = "\n        ".join(reduced.format(name) for name in ("own_right", "own_total"))
+    started = f"{HEAD}from engine import train\n\n\ndef main(model, data, optimizer):\n    dist.init_process_group('nccl')\n"
+    files = {"common.py": HEAD, "main.py": f"{started}    train(model, {SHARED}, optimizer)\n"}
+    assert bool(findings_of(RULE, BROUGHT_IN.replace("REDUCED", lines), files, path="engine.py")) is found
+
+
+KEPT = HEAD + METERS.replace("def settle", "def synchronize_between_processes").partition("class Board")[0]
+
+
+@pytest.mark.parametrize(
+    ("between", "found"),
+    [
+        ("for meter in kept.values():\n        meter.synchronize_between_processes()", False),
+        ("for name, meter in kept.items():\n        meter.synchronize_between_processes()", False),
+        ("for name, meter in kept.items():\n        print(name)", True),
+    ],
+)
+def test_meters_of_a_dict_that_are_synchronised_one_by_one(between: str, *, found: bool) -> None:
+    source = (
+        f"{HEAD}from collections import defaultdict\nimport kept as meters\n\n\ndef main(model, data, loss_of, best=9.0):\n"
+        f"    loader = {SHARED}\n    kept = defaultdict(meters.Kept)\n    for batch in loader:\n"
+        f"        kept['loss'].update(loss_of(model(batch)).item())\n    {between}\n"
+        "    stats = {k: meter.overall for k, meter in kept.items()}\n"
+        "    if stats['loss'] < best:\n        torch.save(model, 'best.pt')\n"
+    )
+    assert bool(findings_of(RULE, source, {"kept.py": KEPT})) is found

@@ -102,3 +102,25 @@ def test_a_split_of_what_an_accelerator_deals_out() -> None:
 
 def test_one_process() -> None:
     check_nothing(UnseededSplit, program(SPLIT).replace("DDP(net)", "net"))
+
+
+ROWS = ("train = args.rows.sample({})", "sets = train, args.rows.drop(train.index)")
+
+
+def test_rows_that_pandas_draws() -> None:
+    given, rest = ROWS
+    after = program(given.format("frac=0.9, random_state=0"), rest)
+    check_transformed(UnseededSplit, program(given.format("frac=0.9"), rest), after, unsafe=True)
+    check_nothing(UnseededSplit, after)
+    check_nothing(UnseededSplit, program(given.format("frac=0.9"), "sets = train, None"))  # nothing is held out of it
+    check_nothing(UnseededSplit, program("torch.manual_seed(0); np.random.seed(0)", given.format("frac=0.9"), rest))
+
+
+@pytest.mark.parametrize(("devices", "found"), [('devices="auto"', 1), ("devices=1", 0)])
+def test_rows_of_a_data_module(devices: str, found: int) -> None:
+    data = (
+        "import lightning.pytorch as pl\n\n\nclass Data(pl.LightningDataModule):\n    def setup(self, stage):\n"
+        "        self.train = self.rows.sample(frac=0.9)\n        self.val = self.rows.drop(self.train.index)\n"
+    )
+    main = f"import lightning.pytorch as pl\nfrom module import Data\n\npl.Trainer({devices}).fit(net, Data())\n"
+    assert len(findings_of(UnseededSplit, data, {"main.py": main})) == found

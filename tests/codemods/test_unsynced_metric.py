@@ -295,6 +295,32 @@ def test_metric_objects_their_results_and_configuration(lines: tuple[str, ...]) 
     check_nothing(UnsyncedMetric, step(*lines, more=METRICS))
 
 
+HELD = "\ndef __init__(self):\n    super().__init__()\n    self.spread = Spread()\n"
+SPREAD = """\
+import scipy.stats
+from torchmetrics import CatMetric
+
+
+class Spread:
+    def __init__(self):
+        self.seen = CatMetric()
+        self.own = []
+
+    def result(self):
+        found = scipy.stats.describe(self.seen.compute().numpy())
+        return found.minmax, found.variance
+"""
+
+
+def test_a_metric_that_an_object_of_the_project_asks() -> None:
+    head = "import scipy.stats\nfrom spread import Spread\n"
+    lines = ("minmax, variance = self.spread.result()", 'self.log("val/spread", variance)')
+    source = head + step(*lines, hook="validation_step(self, batch, batch_idx)", more=HELD)
+    check_nothing(UnsyncedMetric, source, files={"spread.py": SPREAD})
+    own = SPREAD.replace("self.seen.compute().numpy()", "self.own")
+    assert findings_of(UnsyncedMetric, source, {"spread.py": own})
+
+
 def test_per_step_training_values() -> None:
     check_nothing(UnsyncedMetric, step('self.log("loss", loss)', hook="training_step(self, batch, batch_idx)"))
 

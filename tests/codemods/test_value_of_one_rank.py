@@ -146,7 +146,7 @@ def test_a_name_of_the_program_itself() -> None:
 
 def test_an_import_of_rank_0() -> None:
     used = "    tracker.log({'loss': 1})\n"
-    after = "    if dist.get_rank() == 0:\n        tracker.log({'loss': 1})\n"
+    after = "        tracker.log({'loss': 1})\n"
     source = PROGRAM.format(above="", made="import tracker", below=used)
     check_transformed(ValueOfOneRank, source, PROGRAM.format(above="", made="import tracker", below=after), unsafe=True)
 
@@ -313,6 +313,6 @@ def test_a_value_in_whose_making_the_ranks_meet_is_told() -> None:
 
 def test_a_value_of_a_local_name_that_rank_0_alone_reads() -> None:
     lines = ("if rank == 0:", "    writer = Writer()", "table = writer.table()", "if rank == 0:", "    table.show()")
-    after = (*lines[:2], "if rank == 0:", "    table = writer.table()", *lines[3:])
+    after = (*lines[:2], "    table = writer.table()", lines[4])
     check_transformed(ValueOfOneRank, script(*lines), script(*after), unsafe=True)
     check_told(ValueOfOneRank, script(*lines[:3], "table.show()"), reason="under the same test")

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 from codemods.analysis.files.every_rank import Way
 from codemods.analysis.files.never_true import is_never_asked_for
+from codemods.analysis.guards.before_group import ends_before_group
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
 from codemods.project import Project
 
 
 def is_dead(project: Project, way: Way) -> bool:
-    """True for a way over a test that is never true, or that begins in a plain function that no program comes to."""
-    if any(is_never_asked_for(project, home, node) for home, node in way.frames):
+    """True for a way over a test that is never true, or that begins in a function or method that no program comes to.
+
+    And for a way through a task of a program that ends before there is a group: one process does that.
+    """
+    if any(is_never_asked_for(project, home, node) or ends_before_group(project, home, node) for home, node in way.frames):
         return True
     home, node = way.frames[-1]
-    function = home.function_of(node)
-    plain = function is not None and home.parent(function) is home.tree
-    return plain and is_run_by_nobody(project, home, node)
+    return home.function_of(node) is not None and is_run_by_nobody(project, home, node)

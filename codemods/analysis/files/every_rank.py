@@ -29,6 +29,8 @@ from codemods.analysis.ranks.cannot_run import is_behind_an_end
 from codemods.analysis.ranks.device_tests import asks_for_a_device
 from codemods.analysis.ranks.failing_ranks import ranks_unless_one_fails
 from codemods.analysis.ranks.first_device import is_tied_to_first_device
+from codemods.analysis.ranks.given_by_rank import ranks_of_receiver
+from codemods.analysis.ranks.hidden_packages import is_hidden
 from codemods.analysis.ranks.in_turn import in_turn
 from codemods.analysis.ranks.one_device import has_trainers_of_one_device
 from codemods.analysis.ranks.rank_guards import Ranks, split_of
@@ -80,7 +82,7 @@ def way_of_every_rank(
         return None
     if is_behind_an_end(module, node) or is_tied_to_first_device(project, module) or has_trainers_of_one_device(project, module):
         return None
-    if is_behind_a_failure(project, module, node):
+    if is_behind_a_failure(project, module, node) or is_hidden(project, module):
         return None
     function = module.function_of(node)
     if function is not None and _is_of_the_saving_one(project, module, function):
@@ -102,6 +104,8 @@ def way_of_every_rank(
     if function is None or id(function) in seen or len(seen) >= (_LONG if loose else _DEPTH):
         return None
     for site in callers_of(project, module, function):
+        if ranks_of_receiver(project, site.module, site.call).some:
+            continue
         above = way_of_every_rank(project, site.module, site.call, seen | {id(function)}, loose=loose)
         if above is not None:
             return Way(((module, node), *above.frames), above.shown)

@@ -79,7 +79,7 @@ _KEYWORDS = frozenset(
      "pretrained_model_name_or_path", "path_or_buf", "filepath_or_buffer", "fname", "filepath", "uri", "image_path"}
 )  # fmt: skip
 _NO_FILE = ("webbrowser.", "wave.", "os.")
-_ARCHIVES = ("tarfile.open", "zipfile.ZipFile", "h5py.File", "lmdb.open", "gzip.open", "bz2.open", "codecs.open", "io.open",
+OPENERS = ("tarfile.open", "zipfile.ZipFile", "h5py.File", "lmdb.open", "gzip.open", "bz2.open", "codecs.open", "io.open",
              "rich.progress.open")
 _CHAINED = 5
 _WILD = late(r"[*?]|\[")
@@ -91,7 +91,7 @@ _FETCHERS = frozenset({"download", "download_file", "download_url", "download_fr
 _ADDRESS = late(r"(?i)url|^[\"'](?:https?|ftp)://")
 NAMES = frozenset(
     {*_FETCHERS, "open", "exists", "load", "save_model", "save"}
-    | {*map(last, SHELLS), *map(last, _FUNCTIONS), *map(last, _ARCHIVES), *_METHODS}
+    | {*map(last, SHELLS), *map(last, _FUNCTIONS), *map(last, OPENERS), *_METHODS}
 )
 # Data sets of torchvision are fetched into their root by `download=True`, and read from it without.
 _FETCHED = "torchvision.datasets."
@@ -117,7 +117,7 @@ def file_call(module: SourceModule, call: ast.Call) -> FileCall | None:
         return _fetched(call)
     if end not in NAMES and last(name) not in NAMES:
         return None
-    if (last(name) or end) == "open" or name in _ARCHIVES:
+    if (last(name) or end) == "open" or name in OPENERS:
         return _opened(module, call, name)
     if name in SHELLS:
         return _by_the_shell(call)
@@ -228,7 +228,7 @@ def _opened(module: SourceModule, call: ast.Call, name: str) -> FileCall | None:
         return FileCall(call, call.args[0], Act.READS)
     if name.startswith(_NO_FILE):
         return None
-    with_path = name == "open" or name in _ARCHIVES or name.rpartition(".")[0] in module.imports
+    with_path = name == "open" or name in OPENERS or name.rpartition(".")[0] in module.imports
     modes = call.args[1:2] if with_path else call.args[:1]
     mode = next((k.value for k in call.keywords if k.arg == "mode"), modes[0] if modes else None)
     text = mode.value if isinstance(mode, ast.Constant) and isinstance(mode.value, str) else "r" if mode is None else ""

@@ -248,7 +248,7 @@ def _argument(word: str, function: FunctionNode, here: SourceModule, caller: Sou
         return forms(caller, call.args[at]) if plain and at < len(call.args) else frozenset()
     argument = arguments_of(function, call).get(name)
     if argument is None:
-        default = _default(function, name)
+        default = default_of(function, name)
         return forms(here, default) if isinstance(default, ast.Constant) and not rest else frozenset()
     found = forms(caller, argument)
     if not dot:
@@ -270,7 +270,7 @@ def arguments_of(function: FunctionNode, call: ast.Call) -> dict[str, ast.expr]:
     return found
 
 
-def _default(function: FunctionNode, name: str) -> ast.expr | None:
+def default_of(function: FunctionNode, name: str) -> ast.expr | None:
     args = function.args
     positional = [*args.posonlyargs, *args.args]
     for argument, default in zip(reversed(positional), reversed(args.defaults), strict=False):

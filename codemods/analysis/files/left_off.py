@@ -6,12 +6,12 @@ import ast
 import re
 
 from codemods.analysis.bindings import bindings_in
-from codemods.analysis.class_index import ClassSite, class_facts, subclasses
+from codemods.analysis.class_index import ClassSite, class_facts, find_class, subclasses
 from codemods.analysis.class_values import Given, class_values
 from codemods.analysis.files.file_paths import arguments_of
 from codemods.analysis.files.left_at_default import default_of, is_made_a_command
 from codemods.analysis.names import dotted
-from codemods.analysis.ranks.uses import constructions
+from codemods.analysis.ranks.uses import CallSite, constructions
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule
 
@@ -32,11 +32,9 @@ def is_local_off(module: SourceModule, name: ast.Name) -> bool:
 
 def is_attribute_left_off(project: Project, module: SourceModule, part: ast.expr) -> bool:
     """True for `self.plots` that the class sets once, to something false or to an argument that every program leaves off."""
-    wants_none = isinstance(part, ast.Compare) and len(part.ops) == 1 and isinstance(part.ops[0], ast.IsNot)
-    if isinstance(part, ast.Compare):
-        if not wants_none or not _is_none(part.comparators[0]):
-            return False
-        part = part.left
+    asked = _asked_for_none(part)
+    wants_none = asked is not None
+    part = asked if asked is not None else part
     owner = module.class_of(part) if isinstance(part, ast.Attribute) else None
     if owner is None or not isinstance(part, ast.Attribute) or dotted(part) != f"self.{part.attr}":
         return False
@@ -51,18 +49,28 @@ def is_attribute_left_off(project: Project, module: SourceModule, part: ast.expr
     if isinstance(value, ast.Constant):
         off = _is_none(value) if wants_none else _is_false(value)
         return off and project.keep(("set once", part.attr), lambda: _is_set_once(project, part.attr))
-    return _is_argument_left_off(project, given[0], wants_none) and _is_stored_once(project, part.attr)
+    return _is_argument_left_off(project, given[0], wants_none) and _is_stored_by_itself(project, given[0].site, part.attr)
 
 
-def _is_stored_once(project: Project, name: str) -> bool:
-    """False where another file may put something into it from outside: `meter.file = open(path)`."""
+def _asked_for_none(part: ast.expr) -> ast.expr | None:
+    """`x` of `x is not None` and `x != None`, and of the `else` of `x is None` and `x == None`."""
+    kinds: tuple[type[ast.cmpop], ...] = (ast.IsNot, ast.NotEq)
+    if isinstance(part, ast.UnaryOp) and isinstance(part.op, ast.Not):
+        part, kinds = part.operand, (ast.Is, ast.Eq)
+    plain = isinstance(part, ast.Compare) and len(part.ops) == 1 and isinstance(part.ops[0], kinds)
+    return part.left if plain and isinstance(part, ast.Compare) and _is_none(part.comparators[0]) else None
+
+
+def _is_stored_by_itself(project: Project, site: ClassSite, name: str) -> bool:
+    """False where another may put something into it: from outside, `meter.file = open(path)`, or a class that derives from it."""
 
     def build() -> bool:
-        stores = re.compile(rb"\." + re.escape(name.encode()) + rb"\s*(?::[^=\n]*|,[^()\n]*)?[-+*/|&]?=(?!=)")
+        stores = re.compile(rb"([\w\])]+)\." + re.escape(name.encode()) + rb"\s*(?::[^=\n]*|,[^()\n]*)?[-+*/|&]?=(?!=)")
         files = project.files_containing(f".{name}".encode())
-        return sum(len(stores.findall(project.read(p) or b"")) for p in files) == 1
+        return all(found == b"self" for p in files for found in stores.findall(project.read(p) or b""))
 
-    return project.keep(("stored once", name), build)
+    heirs = (class_values(project, class_facts(project, h.module, h.node)) for h in subclasses(project, site))
+    return project.keep(("stored by itself", name), build) and all(len(h.given.get(name, [])) == 1 for h in heirs)
 
 
 def _is_set_once(project: Project, name: str) -> bool:
@@ -81,14 +89,18 @@ def _is_set_once(project: Project, name: str) -> bool:
 
 
 def _is_argument_left_off(project: Project, given: Given, wants_none: bool) -> bool:
-    """True where each place that makes an object of the class leaves the argument off, or gives something false."""
+    """True where each place that makes an object of the class leaves the argument off, or gives something false.
+
+    So it is in the calls that the constructors of derived classes make of this one.
+    """
     site, function, value = given.site, given.function, given.value
-    if function is None or function.name != "__init__" or not isinstance(value, ast.Name) or subclasses(project, site):
+    if function is None or function.name != "__init__" or not isinstance(value, ast.Name):
         return False
     bound = bindings_in(site.module, function, value.id)
     if len(bound) != 1 or not bound[0].parameter or is_made_a_command(project, function):
         return False
-    if any(project.files_containing(site.node.name.encode(), kinds=_SETTINGS)):
+    kin = (site, *subclasses(project, site))
+    if any(project.files_containing(one.node.name.encode(), kinds=_SETTINGS) for one in kin):
         return False  # a setting may make one
     key = ("argument left off", site.module.path, function.lineno, value.id, wants_none)
     return project.keep(key, lambda: _is_off_at_all(project, site, function, value.id, wants_none))
@@ -99,15 +111,57 @@ def _is_off_at_all(project: Project, site: ClassSite, function: FunctionNode, na
     used = made.outside_tests() if made is not None else None
     if used is None or used.more or used.handed_on or not used.calls:
         return False
-    for place in used.calls:
-        if any(isinstance(a, ast.Starred) for a in place.call.args) or any(k.arg is None for k in place.call.keywords):
-            return False
-        value = arguments_of(function, place.call).get(name, default_of(function, name))
-        if isinstance(value, ast.Name) and is_local_off(place.module, value):
-            value = bindings_in(place.module, place.module.function_of(value), value.id)[0].value
-        if not (_is_none(value) if wants_none else _is_false(value)):
+    for one in (site, *subclasses(project, site)):
+        own = one.methods().get("__init__")
+        if own is None or own is function:
+            calls = [p for p in used.calls if _makes(project, p, one)]
+            if not all(_leaves_off(p.module, p.call, function, name, wants_none) for p in calls):
+                return False
+        elif not all(_is_handed_off(project, one, own, call, function, name, wants_none) for call in _calls_above(one, own)):
             return False
     return True
+
+
+def _makes(project: Project, place: CallSite, site: ClassSite) -> bool:
+    """False for an object of another class of the kin."""
+    found = find_class(project, place.module, dotted(place.call.func))
+    return found is None or found.node is site.node
+
+
+def _calls_above(site: ClassSite, constructor: FunctionNode) -> list[ast.Call]:
+    """`super().__init__(…)` and `Base.__init__(self, …)`."""
+    return [c for c in site.module.calls_named("__init__") if site.module.function_of(c) is constructor]
+
+
+def _is_handed_off(
+    project: Project, heir: ClassSite, own: FunctionNode, call: ast.Call, function: FunctionNode, name: str, wants_none: bool
+) -> bool:
+    """True where a derived class hands on what its own makers leave off, or leaves it off itself."""
+    value = _given(call, function, name)
+    if isinstance(value, ast.Name) and [b.parameter for b in bindings_in(heir.module, own, value.id)] == [True]:
+        return _is_off_at_all(project, heir, own, value.id, wants_none) or _is_never_made(project, heir)
+    return _leaves_off(heir.module, call, function, name, wants_none)
+
+
+def _is_never_made(project: Project, site: ClassSite) -> bool:
+    made = constructions(project, site.module, site.node)
+    return made is not None and not (made.more or made.calls or made.handed_on)
+
+
+def _leaves_off(module: SourceModule, call: ast.Call, function: FunctionNode, name: str, wants_none: bool) -> bool:
+    if any(isinstance(a, ast.Starred) for a in call.args) or any(k.arg is None for k in call.keywords):
+        return False
+    value = _given(call, function, name)
+    if isinstance(value, ast.Name) and is_local_off(module, value):
+        value = bindings_in(module, module.function_of(value), value.id)[0].value
+    return _is_none(value) if wants_none else _is_false(value)
+
+
+def _given(call: ast.Call, function: FunctionNode, name: str) -> ast.expr | None:
+    """What the call gives the parameter, or its default; `self` of `Base.__init__(self, …)` is none of its arguments."""
+    if call.args and isinstance(call.func, ast.Attribute) and dotted(call.func.value) and call.func.attr == "__init__":
+        call = ast.Call(call.func, call.args[1:], call.keywords)
+    return arguments_of(function, call).get(name, default_of(function, name))
 
 
 def _is_none(value: ast.expr | None) -> bool:

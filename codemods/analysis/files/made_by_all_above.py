@@ -1,17 +1,24 @@
 """Folders that each rank has surely made above a place, without an error: a test that they are missing is never true there.
 
-`SummaryWriter(path)` and `os.makedirs(path, exist_ok=True)`, by themselves or in both branches of an `if`.
+`SummaryWriter(path)` and `os.makedirs(path, exist_ok=True)`, by themselves or in both branches of an `if`; in the function
+itself, above all of its calls, or in the function that gives the path back.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from itertools import count
 
+from codemods.analysis.bindings import bindings_in
+from codemods.analysis.call_graph import called_function
+from codemods.analysis.model.signatures import bind
 from codemods.analysis.names import dotted, last
 from codemods.analysis.positions import above
-from codemods.source import SourceModule, walk
+from codemods.analysis.ranks.uses import uses_of
+from codemods.project import Project
+from codemods.source import FunctionNode, SourceModule, walk, walk_scope
 
 _WRITERS = frozenset({"SummaryWriter", "FileWriter"})
 _FOLDER = ("log_dir", "logdir", "name", "path")
@@ -37,9 +44,10 @@ class _State:
         self._made.add(self._value(name))
 
     def bind(self, name: str, given: str = "") -> None:
-        """`name` has another value, that of `given` if any; what begins with it (`args.out`) is not known any more."""
+        """`name` has another value, that of `given` if any; what is made of it (`args.out`) is not known any more."""
         value = self._value(given) if given else _fresh()
-        for other in [n for n in self._values if n.startswith((f"{name}.", f"{name}["))]:
+        read = re.compile(rf"(?<![\w.']){re.escape(name)}(?![\w'])")
+        for other in [n for n in self._values if n != name and read.search(n)]:
             self._values[other] = _fresh()
         self._values[name] = value
 
@@ -47,11 +55,40 @@ class _State:
 _fresh = count().__next__
 
 
-def is_made_by_all_above(module: SourceModule, call: ast.Call, path: ast.expr) -> bool:
-    """True where every way to `call` within its function has made the folder `path`."""
+def is_made_by_all_above(project: Project, module: SourceModule, node: ast.AST, path: ast.expr, *, depth: int = 2) -> bool:
+    """True where every way to `node` has made the folder `path`."""
+    if _is_made_within(module, node, path):
+        return True
+    function = module.function_of(node)
+    bound = bindings_in(module, function, path.id) if isinstance(path, ast.Name) else []
+    if not depth or len(bound) != 1 or bound[0].part:
+        return False
+    if bound[0].parameter and function is not None and isinstance(path, ast.Name):
+        return _is_made_by_callers(project, module, function, path.id, depth)
+    value = bound[0].value
+    called = called_function(project, module, value) if isinstance(value, ast.Call) else None
+    if called is None or called.node is function:
+        return False
+    given = [n for n in walk_scope(called.node) if isinstance(n, ast.Return)]
+    return bool(given) and all(
+        n.value is not None and is_made_by_all_above(project, called.module, n, n.value, depth=depth - 1) for n in given
+    )
+
+
+def _is_made_by_callers(project: Project, module: SourceModule, function: FunctionNode, name: str, depth: int) -> bool:
+    uses = uses_of(project, module, function).outside_tests()
+    method = isinstance(module.parent(function), ast.ClassDef)
+    handed = [(s, (bind(function, s.call, bound=method) or {}).get(name)) for s in uses.calls]
+    return bool(handed) and not uses.more and all(
+        given is not None and is_made_by_all_above(project, s.module, s.call, given, depth=depth - 1) for s, given in handed
+    )
+
+
+def _is_made_within(module: SourceModule, node: ast.AST, path: ast.expr) -> bool:
+    """True where every way to `node` within its function has made the folder `path`."""
     blocks: list[_Block] = []
-    below: ast.AST = call
-    for up in module.ancestors(call):
+    below: ast.AST = node
+    for up in module.ancestors(node):
         blocks.append(above(module, below))
         if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             break
@@ -83,9 +120,23 @@ def _pass(module: SourceModule, statement: ast.stmt, state: _State) -> None:
     for made in _made(module, statement):
         state.make(made)
     given = statement.value if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
-    plain = isinstance(given, (ast.Name, ast.Attribute, ast.Subscript))
+    plain = given is not None and _is_path(given)
     for name in _bound(module, statement):
         state.bind(name, _text(module, given) if plain and given is not None else "")
+
+
+def _is_path(node: ast.expr) -> bool:
+    """True for a name, and for a path that is joined of names and texts: the same text stands for the same folder."""
+    if isinstance(node, ast.Call):
+        joins = dotted(node.func) in ("os.path.join", "join", "str", "Path", "os.fspath") and not node.keywords
+        return joins and all(_is_path(a) for a in node.args)
+    if isinstance(node, ast.BinOp):
+        return isinstance(node.op, (ast.Add, ast.Div)) and _is_path(node.left) and _is_path(node.right)
+    if isinstance(node, ast.JoinedStr):
+        return all(_is_path(v.value if isinstance(v, ast.FormattedValue) else v) for v in node.values)
+    if isinstance(node, (ast.Attribute, ast.Subscript)):
+        return _is_path(node.value)
+    return isinstance(node, (ast.Name, ast.Constant))
 
 
 def _bound(module: SourceModule, statement: ast.stmt) -> Iterator[str]:

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from codemods.analysis.files.every_rank import Way
 from codemods.analysis.files.file_calls import Act
 from codemods.analysis.files.file_paths import forms
+from codemods.analysis.files.paths_given_out import given_out, returned_to
+from codemods.analysis.files.read_back import read_back
 from codemods.analysis.files.written_saves import Save
 from codemods.analysis.guards.barrier_spelling import Barrier, barrier_for
 from codemods.analysis.guards.before_group import group_comes_later
@@ -26,7 +28,7 @@ from codemods.findings import Applicability, Edit, InsertAfter, lowest
 from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.record import record, replace
-from codemods.source import SourceModule, line_of, walk
+from codemods.source import FunctionNode, SourceModule, line_of, walk
 
 _SHARDED = late(
     rb"FullyShardedDataParallel|\bFSDP\b|FSDPStrategy|fully_shard\b|\bdeepspeed\b|DeepSpeedPlugin|DeepSpeedStrategy"
@@ -59,22 +61,34 @@ class Judgement:
         """
         if self.told or not self.writes:
             return self
-        found = first_use(project, module, end, list(self.writes))
-        if found is None:
-            return self
         function = module.function_of(end)
-        line = line_of(found.use.call)
-        use = f"line {line}" if found.use.module is module else f"{found.use.module.path}:{line}"
+        use = self._use_behind(project, module, end, function)
+        if not use:
+            return self
         if parted := parted_before(project, module, end, function):
-            return Judgement(told=f"every rank uses it in {use}, and a barrier here could hang: it is not shown that {parted}")
+            return Judgement(told=f"{use}, and a barrier here could hang: it is not shown that {parted}")
         if later := group_comes_later(project, module, end):
-            return Judgement(told=f"every rank uses it in {use}, and there is no group for a barrier yet: {later}")
+            return Judgement(told=f"{use}, and there is no group for a barrier yet: {later}")
         barrier = _barrier(project, module, end, test)
         if not barrier.code:
-            return Judgement(told=f"every rank uses it in {use}: the test needs a barrier behind it ({barrier.reason})")
+            return Judgement(told=f"{use}: the test needs a barrier behind it ({barrier.reason})")
         insert = InsertAfter(module.path, module.span(end), barrier.code)
         reason = "; ".join(filter(None, (self.reason, barrier.reason)))
         return replace(self, level=lowest(self.level, barrier.level), reason=reason, edits=(*self.edits, insert))
+
+    def _use_behind(self, project: Project, module: SourceModule, end: ast.stmt, function: FunctionNode | None) -> str:
+        """Where every rank uses the file behind the statement `end`, or may: its path is given to others. "" for nowhere."""
+        found = first_use(project, module, end, list(self.writes))
+        if found is not None:
+            line = line_of(found.use.call)
+            return f"every rank uses it in {f'line {line}' if found.use.module is module else f'{found.use.module.path}:{line}'}"
+        for path in (w.path for w in self.writes if w.path is not None and w.module is module and function is not None):
+            assert function is not None
+            if out := given_out(function, [path]):
+                return f"whoever gets `{out}` may read the file, on every rank"
+            if place := returned_to(project, module, function, path):
+                return f"`{module.text_of(path)}` is returned, and every rank goes on with it in {place}"
+        return ""
 
 
 def _barrier(project: Project, module: SourceModule, end: ast.stmt, test: str) -> Barrier:
@@ -109,12 +123,15 @@ def judged(
             return Judgement(
                 told="the model may be sharded, and asking for its state is a collective then: ask on every rank, write on rank 0"
             )
+    if filled := next(filter(None, (read_back(project, module, s.stored) for s in saves)), ""):
+        told = f"what is stored is read from {filled}: rank 0 may find it incomplete; put a barrier above the reading first"
+        return Judgement(told=told)
     values = [v for s in saves for v in _values(project, module, s)]
     if any(v.differs and v.cause is Cause.DATA for v in values) and not any(_is_state(module, s) for s in saves):
         return Judgement(told="what is stored is this rank's own: gather it on every rank, then write on rank 0")
     level, reason = _level(project, module, saves, block, values, waits_in_callee=waits_in_callee)
     writes = tuple(
-        Write(Act.FILLS if s.pretrained else Act.WRITES, known, module, s.call, module.text_of(s.path))
+        Write(Act.FILLS if s.pretrained else Act.WRITES, known, module, s.call, module.text_of(s.path), s.path)
         for s in saves if (known := forms(module, s.path))
     )  # fmt: skip
     return Judgement(level, reason, writes=writes)

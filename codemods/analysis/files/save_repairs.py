@@ -16,6 +16,7 @@ from codemods.analysis.files.written_saves import Save, is_of_saves, saves_in
 from codemods.analysis.guards.before_group import group_comes_later, is_of_group
 from codemods.analysis.guards.lost_groups import group_is_over
 from codemods.analysis.output.effects import Kind, effects_of, names_rank
+from codemods.analysis.output.guard_edits import guard_edit
 from codemods.analysis.output.guard_spelling import Spelling, guard_for, written_out
 from codemods.analysis.output.natures import values_of
 from codemods.analysis.output.opened_files import emptied_above
@@ -27,7 +28,7 @@ from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.analysis.ranks.trace_items import Step
 from codemods.analysis.variance.analysis import variance
 from codemods.analysis.variance.values import Cause
-from codemods.findings import Applicability, Edit, Evidence, SetKeyword, WrapInGuard
+from codemods.findings import Applicability, Edit, Evidence, SetKeyword
 from codemods.project import Project
 from codemods.record import record
 from codemods.source import FunctionNode, SourceModule, line_of, walk
@@ -175,14 +176,14 @@ def _repaired(project: Project, place: _Place, saves: Sequence[Save]) -> Iterato
         yield _made(place, saves, judgement)
         return
     known = guard_for(project, module, place.block[0])
-    sure = known if known is not None and not known.assumes else written_out(module, place.block[0])
+    sure = known if known is not None and not known.assumes else written_out(project, module, place.block[0])
     if sure is None or _is_guarded_elsewhere(project, place):
         calls = list(_at_calls(project, place))
         if calls and all(spelled is not None for _, spelled in calls):
             for at, spelled in calls:
                 yield _guarded(project, at, saves, judgement, spelled)
             return
-    spelled = sure or written_out(module, place.block[0], imported=False) or known
+    spelled = sure or written_out(project, module, place.block[0], imported=False) or known
     if spelled is not None and _can_be_wrapped(module, place.block):
         yield _guarded(project, place, saves, judgement, spelled)
         return
@@ -201,7 +202,7 @@ def _at_calls(project: Project, place: _Place) -> Iterator[tuple[_Place, Spellin
         alone = isinstance(statement, ast.Expr) and _is_only_output(project, site.module, statement)
         spelled = guard_for(project, site.module, statement) if alone else None
         if spelled is None or spelled.assumes:
-            spelled = written_out(site.module, statement) if alone else None
+            spelled = written_out(project, site.module, statement) if alone else None
         at = _Place(site.module, (statement,), Way((*place.way.frames[:1], *way.frames), way.shown), at_call=True)
         yield at, spelled
 
@@ -229,17 +230,17 @@ def _guarded(
     project: Project, place: _Place, saves: Sequence[Save], judgement: Judgement, spelled: Spelling | None
 ) -> Repair:
     assert spelled is not None
-    if is_of_group(spelled.test) and (over := group_is_over(project, place.way.frames)):
+    if (spelled.asks_group or is_of_group(spelled.test)) and (over := group_is_over(project, place.way.frames)):
         told = f"{over} has destroyed the process group above: keep the rank in a name before that, and write on rank 0 alone"
         return _made(place, saves, Judgement(told=told))
-    if is_of_group(spelled.test) and (later := group_comes_later(project, place.module, place.block[0])):
+    if (spelled.asks_group or is_of_group(spelled.test)) and (later := group_comes_later(project, place.module, place.block[0])):
         told = f"there is no process group yet: {later}, and until then a test that asks it is true on every rank"
         return _made(place, saves, Judgement(told=told))
     module, first, end = place.module, place.block[0], place.block[-1]
     barrier = judgement.behind(project, module, end, spelled.test)
     if barrier.told:
         return _made(place, saves, barrier)
-    guard = WrapInGuard(module.path, module.span(first), spelled.test, module.span(end))
+    guard = guard_edit(project, module, first, end, spelled.test, alone=not barrier.edits)
     edits: list[Edit] = [guard, *spelled.edits, *barrier.edits]
     level, reason = barrier.level, barrier.reason
     if spelled.assumes:

@@ -16,6 +16,7 @@ from codemods.analysis.guards.barrier_spelling import STARTS
 from codemods.analysis.guards.entry_points import starts_group
 from codemods.analysis.names import family
 from codemods.analysis.ranks.collectives import trainer_of
+from codemods.analysis.ranks.rank_exits import leaves
 from codemods.analysis.ranks.reach import called_by_framework
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule, line_of, walk_scope
@@ -32,6 +33,24 @@ def is_of_group(test: str) -> bool:
 def group_comes_later(project: Project, module: SourceModule, node: ast.AST) -> str:
     """What starts the group below the place, or below a call that leads to it, with where it stands; "" where none is seen."""
     return _later(project, module, node, frozenset())
+
+
+def ends_before_group(project: Project, module: SourceModule, node: ast.AST) -> bool:
+    """True in a branch that returns or ends the program above the start of the group: a task of its own, for one process.
+
+    `if args.task == "convert": convert(args); return`, with `init_distributed_mode(args)` behind it.
+    """
+    starts = [call.lineno for call, _ in _starting(project, module, module.function_of(node))]
+    below = node
+    for up in module.ancestors(node) if starts else ():
+        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            return False
+        if isinstance(up, ast.If) and below is not up.test:
+            block = up.body if any(s is below for s in up.body) else up.orelse
+            if leaves(block) and min(starts) > (block[-1].end_lineno or block[-1].lineno):
+                return True
+        below = up
+    return False
 
 
 def _later(project: Project, module: SourceModule, node: ast.AST, seen: frozenset[int]) -> str:

@@ -37,13 +37,17 @@ _CALLERS = 8
 
 @record
 class Write:
-    """A change of a path that rank 0 alone makes. forms: the path, in the words of the function asked about."""
+    """A change of a path that rank 0 alone makes. forms: the path, in the words of the function asked about.
+
+    path: the expression itself, where what the function gives to others is to be asked.
+    """
 
     act: Act
     forms: frozenset[str]
     module: SourceModule
     call: ast.AST
     written: str
+    path: ast.expr | None = None
 
 
 @record

@@ -17,7 +17,7 @@ _FEW = 4  # files that define a method of one name
 _DEPTH = 3  # functions that call the one that does it
 
 
-def has_group_above(project: Project, module: SourceModule, call: ast.expr) -> bool:
+def has_group_above(project: Project, module: SourceModule, call: ast.expr | ast.stmt) -> bool:
     """True where a statement above, in a block round `call`, starts the group in any case, or ends a run that has none."""
     below: ast.AST = call
     for up in module.ancestors(call):
@@ -29,6 +29,11 @@ def has_group_above(project: Project, module: SourceModule, call: ast.expr) -> b
     return False
 
 
+def has_group_below(project: Project, module: SourceModule, statement: ast.stmt) -> bool:
+    """True where there is a group behind the statement, in any case."""
+    return _needs(project, module, statement, _DEPTH) or has_group_above(project, module, statement)
+
+
 def _needs(project: Project, module: SourceModule, statement: ast.stmt, depth: int) -> bool:
     """True for a statement that always makes such a call, itself or in a function of the project."""
     if isinstance(statement, ast.If) and _asks_for_none(statement.test):
@@ -37,7 +42,7 @@ def _needs(project: Project, module: SourceModule, statement: ast.stmt, depth: i
         return False
     if isinstance(statement, ast.With):
         return any(_needs(project, module, s, depth) for s in statement.body)
-    for call in (n for n in walk(statement) if isinstance(n, ast.Call)):
+    for call in (n for n in walk(statement) if isinstance(n, ast.Call) and not _may_be_left_out(module, n)):
         if starts_group(module, call):
             return True
         name = qualified(module, call.func)
@@ -65,6 +70,19 @@ def _all_methods_do(project: Project, call: ast.Call, depth: int) -> bool:
     methods = [(m, f) for m in modules for f in m.functions if f.name == call.func.attr and isinstance(m.parent(f), ast.ClassDef)]
     filled = [(m, f) for m, f in methods if not isinstance(f.body[-1], ast.Raise)]
     return bool(filled) and all(_does(project, m, f, depth) for m, f in filled)
+
+
+def _may_be_left_out(module: SourceModule, call: ast.Call) -> bool:
+    """True for one arm of `init() if many else None`, of `many and init()`, and for what a lambda calls."""
+    below: ast.AST = call
+    for up in module.ancestors(call):
+        if isinstance(up, ast.stmt):
+            return False
+        arm = isinstance(up, ast.IfExp) and below is not up.test
+        if arm or isinstance(up, ast.Lambda) or (isinstance(up, ast.BoolOp) and below is not up.values[0]):
+            return True
+        below = up
+    return False
 
 
 def _asks_for_none(test: ast.expr) -> bool:

@@ -59,7 +59,7 @@ def _files(project: Project, program: SourceModule) -> Iterator[SourceModule]:
 
 @once_a_module
 def _endings(module: SourceModule) -> tuple[Ending, ...]:
-    found = [Ending(_GONE[source], module.path, line) for source, line in _imports(module) if source in _GONE]
+    found = [Ending(_GONE[source], module.path, line) for source, line in _needed(module) if source in _GONE]
     for call in module.calls_named("next"):
         if isinstance(call.func, ast.Attribute) and not call.args and not call.keywords and not _is_tried(module, call):
             if _is_iterator_of_a_loader(module, call.func.value):
@@ -67,7 +67,11 @@ def _endings(module: SourceModule) -> tuple[Ending, ...]:
     return tuple(found)
 
 
-def _imports(module: SourceModule) -> Iterator[tuple[str, int]]:
+def _needed(module: SourceModule) -> Iterator[tuple[str, int]]:
+    """(dotted name, line) of what the file imports at its top, and of attributes that its top reads (`if torch._six.PY3:`)."""
+    for node in module.nodes(ast.Attribute):
+        if module.function_of(node) is None and not any(isinstance(up, ast.Try) for up in module.ancestors(node)):
+            yield dotted(node), node.lineno
     for statement in module.tree.body:
         if isinstance(statement, ast.Import):
             yield from ((alias.name, statement.lineno) for alias in statement.names)

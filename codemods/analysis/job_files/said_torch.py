@@ -9,7 +9,7 @@ from posixpath import basename, dirname
 from codemods.analysis.frameworks import is_run, torch_pin
 from codemods.analysis.job_files.job_pins import pin_of_job
 from codemods.analysis.job_files.older_torch import ends_with
-from codemods.analysis.requirement_files import documents
+from codemods.analysis.requirement_files import INSTALL_KINDS, documents
 from codemods.analysis.version_pins import Range, Version, padded, parse_version
 from codemods.late_pattern import late
 from codemods.project import Project
@@ -80,7 +80,7 @@ def said_torch(project: Project, file: SourceModule, *, elsewhere: bool = True) 
         return SaidTorch((Said((None, ending.version), ending.path, ending.line),))
     pin = pin_of_job(project, file, "torch") if isinstance(file, TextFile) else torch_pin(project, near=file.path)
     pinned: tuple[Said, ...] = ()
-    if pin is not None and (pin.minimum or pin.below) and not documents(pin.path):
+    if pin is not None and (pin.minimum or pin.below) and not _is_text(pin.path):
         pinned = (Said((pin.minimum, pin.below), pin.path, pin.line),)
         if pin.below is not None and pin.minimum is not None:
             return SaidTorch(pinned)
@@ -89,6 +89,11 @@ def said_torch(project: Project, file: SourceModule, *, elsewhere: bool = True) 
     if pin is not None and texts and not _is_around(pin.path, file.path):
         pinned = ()  # a part of the project with a `setup.py` of its own
     return SaidTorch((*pinned, *(t for t in texts if not any(_are_apart(t.range, p.range) for p in pinned))))
+
+
+def _is_text(path: str) -> bool:
+    """Instructions and scripts are older than the files that pins are for."""
+    return documents(path) or path.endswith(INSTALL_KINDS)
 
 
 def _are_apart(one: Range, other: Range) -> bool:

@@ -1,4 +1,4 @@
-"""Data sets whose `__getitem__` raises StopIteration where a sample fails: the loop over the loader ends there, on that rank.
+"""Data sets whose `__getitem__` raises StopIteration where a sample fails: the loop over the loader ends on that rank alone.
 
 Seen with torch 2.13: the loader hands the exception on as its own, from its worker too, and a `for` takes it for the end.
 """

@@ -45,7 +45,7 @@ class Split:
 
 def splits_in(project: Project, module: SourceModule) -> Iterator[Split]:
     """The splits of a file that stay each rank's own: nobody makes them equal in the same function."""
-    for call in module.calls_named("random_split", "train_test_split", "randperm", "permutation"):
+    for call in module.calls_named("random_split", "train_test_split", "randperm", "permutation", "sample"):
         found = _split(project, module, call)
         if found is not None and not found.hides and not _made_equal(module, call):
             yield found
@@ -57,10 +57,25 @@ def _split(project: Project, module: SourceModule, call: ast.Call) -> Split | No
         return Split(module, call, "generator", "torch")
     if name.startswith("sklearn.") and last(name) == "train_test_split":
         return Split(module, call, "random_state", "numpy")
+    if _is_a_part_of_rows(module, call):
+        return Split(module, call, "random_state", "numpy")
     if name in ("torch.randperm", "numpy.random.permutation"):
         taken = _taken_by_rank(project, module, call)
         return Split(module, call, "generator", name.partition(".")[0], taken) if taken is not None else None
     return None
+
+
+def _is_a_part_of_rows(module: SourceModule, call: ast.Call) -> bool:
+    """True for `train = rows.sample(frac=0.9)` of pandas where `rows.drop(train.index)` is the rest."""
+    up = module.parent(call)
+    if not isinstance(call.func, ast.Attribute) or call.func.attr != "sample" or not isinstance(up, ast.Assign):
+        return False
+    taken = {f"{dotted(t)}.index" for t in up.targets if dotted(t)}
+    if not any(k.arg in ("frac", "n") for k in call.keywords):
+        return False
+    function = module.function_of(call)
+    drops = (c for c in module.calls_named("drop") if module.function_of(c) is function and c.args)
+    return any(dotted(c.args[0]) in taken for c in drops)
 
 
 def _taken_by_rank(project: Project, module: SourceModule, call: ast.Call) -> ast.AST | None:

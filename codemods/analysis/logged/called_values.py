@@ -26,6 +26,8 @@ from codemods.analysis.logged.value_kinds import (
 )  # fmt: skip
 from codemods.analysis.metric_attributes import metric_attribute
 from codemods.analysis.names import dotted, family, last, qualified
+from codemods.analysis.variance.analysis import variance
+from codemods.analysis.variance.number_roles import state_of
 from codemods.source import FunctionNode, walk_scope
 
 CALLS = 12  # project functions deep
@@ -199,6 +201,8 @@ def _method_call(scope: Scope, node: ast.Call, func: ast.Attribute, path: Path, 
     if func.attr in ("get", "pop") and node.args and isinstance(node.args[0], ast.Constant):
         return classify(scope, func.value, (node.args[0].value, *path), depth + 1)
     receiver = classify(scope, func.value, (), depth + 1)
+    if receiver.kind in (Kind.UNKNOWN, Kind.LIST) and (whole := _of_object(scope, node, path, depth)) is not None:
+        return whole
     if receiver.kind is Kind.METRIC_OBJECT:
         forward = func.attr == "forward"
         return Value(Kind.METRIC_RESULT, receiver.text) if forward else unknown(f"what {func.attr} gives is not seen")
@@ -206,6 +210,18 @@ def _method_call(scope: Scope, node: ast.Call, func: ast.Attribute, path: Path, 
     if receiver.kind is Kind.EQUAL and any(v.kind is not Kind.EQUAL for v in judged):
         return unknown(f"what {short(scope, func)}(…) returns is not known")
     return join([receiver, *(v for v in judged if v.kind in (Kind.LIST, Kind.REDUCED))])
+
+
+def _of_object(scope: Scope, node: ast.Call, path: Path, depth: int) -> Value | None:
+    """What a method of an object of the project gives back, where that is the value of all ranks: it asks metrics of its own."""
+    state = state_of(variance(scope.project), scope.module, node)
+    site = state.targets.get(id(node)) if state is not None and any(m.carries for m in state.met.get(id(node), ())) else None
+    owner = site.module.parent(site.node) if site is not None else None
+    if site is None or not isinstance(owner, ast.ClassDef):
+        return None
+    inner = scope.inside(site.module, site.node, class_facts(scope.project, site.module, owner))
+    found = _of_returns(scope, node, inner, site.node, path, depth)
+    return found if found is not None and found.kind is Kind.REDUCED else None
 
 
 def _is_part(scope: Scope, node: ast.expr) -> bool:

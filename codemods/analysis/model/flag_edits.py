@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import ast
 
-from codemods.analysis.model.flag_setting import Setting, State
-from codemods.findings import AddComment, Edit, ReplaceExpression, SetKeyword
+from codemods.analysis.frameworks import lightning_pin
+from codemods.analysis.model.flag_setting import Framework, Setting, State
+from codemods.analysis.names import last, qualified
+from codemods.data.find_unused_parameters import LIGHTNING_OFF_FROM
+from codemods.findings import AddComment, DropKeyword, Edit, ReplaceExpression, SetKeyword
+from codemods.project import Project
 from codemods.source import SourceModule
 
 
@@ -21,6 +25,35 @@ def switched(setting: Setting, to: str) -> Edit | None:
         whole = chosen_by(setting)  # `False if debug else False` asks for nothing any more
         return ReplaceExpression(module.path, module.span(whole if whole is not None else setting.node), to)
     return None
+
+
+def with_comment(setting: Setting, to: str, comment: tuple[str, ...]) -> tuple[Edit, ...]:
+    """`to` in place of the setting, with the comment beside it."""
+    edit = switched(setting, to)
+    return (edit, comment_at(setting, comment)) if edit is not None else ()
+
+
+def left_out(project: Project, setting: Setting, framework: Framework) -> tuple[Edit, ...]:
+    """The argument taken away, where leaving it out is off: that needs no comment; none where something speaks against it."""
+    if setting.call is None or not _is_off_if_left_out(project, setting, framework):
+        return ()
+    return (DropKeyword(setting.module.path, setting.module.span(setting.call), setting.keyword),)
+
+
+def _is_off_if_left_out(project: Project, setting: Setting, framework: Framework) -> bool:
+    """True for an argument of the wrapper itself, without a comment of its own, whose default is off in all pinned versions."""
+    module, argument = setting.module, setting.module.parent(setting.node)
+    if setting.call is None or setting.state is not State.ON or not isinstance(argument, ast.keyword):
+        return False
+    span = module.span(argument)
+    if any("#" in line for line in module.lines[max(span.line - 2, 0) : span.end_line]):
+        return False
+    made = last(qualified(module, setting.call.func))
+    if framework is Framework.LIGHTNING:
+        pin = lightning_pin(project, near=module.path)
+        return made == "DDPStrategy" and pin is not None and pin.surely_at_least(LIGHTNING_OFF_FROM)
+    wanted = {Framework.TORCH: "DistributedDataParallel", Framework.ACCELERATE: "DistributedDataParallelKwargs"}
+    return made == wanted.get(framework)
 
 
 def chosen_by(setting: Setting) -> ast.IfExp | None:

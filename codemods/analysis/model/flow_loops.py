@@ -43,6 +43,8 @@ def for_statement(flow: Flow, frame: Frame, node: ast.For | ast.AsyncFor, env: E
         return None
     if counted:
         current = _once_more(flow, frame, node, current, before)
+    elif repeated := _repeated(flow, rounds):
+        current = _of_the_last(flow, frame, node, current, rounds[0], repeated)
     if not _runs(flow, frame, env, node.iter):
         gained = {p for n, v in current.items() for p in v.must - before.get(n, NOTHING).must}
         if gained:
@@ -97,16 +99,74 @@ def _once_more(flow: Flow, frame: Frame, node: ast.For | ast.AsyncFor | ast.Whil
         return first
     if flow.loop is not None or flow.by_hand is not None:
         return first  # the passes of a training loop are counted as they are met
+    later = _another_round(flow, frame, node, dict(first))
+    return {n: _may_carry(v, _carried((later or {}).get(n, NOTHING)) - _carried(v)) for n, v in first.items()}
+
+
+def _another_round(flow: Flow, frame: Frame, node: ast.For | ast.AsyncFor | ast.While, env: Env) -> Env | None:
+    """The end of one more round, of which nothing else is remembered."""
     decisions, branches, heap, steps = list(flow.decisions), dict(flow.branches), dict(flow.heap), flow.steps
     exits, depth = len(frame.exits), len(frame.tests)
     frame.loops.append([])
     frame.breaks.append([])
-    later = flow.block(frame, node.body, dict(first))
+    later = flow.block(frame, node.body, env)
     frame.loops.pop()
     frame.breaks.pop()
     del frame.tests[depth:], frame.exits[exits:]
     flow.decisions[:], flow.branches, flow.heap, flow.steps = decisions, branches, heap, steps
-    return {n: _may_carry(v, _carried((later or {}).get(n, NOTHING)) - _carried(v)) for n, v in first.items()}
+    return later
+
+
+def _repeated(flow: Flow, rounds: list[Value]) -> tuple[str, ...]:
+    """The paths of the lists of modules whose elements, of a number that is not known, one round stands for."""
+    if len(rounds) != 1:
+        return ()
+    refs = [r for value in (rounds[0], *(v for _, v in rounds[0].parts)) for r in value.refs]
+    listed = [v.index_of for v in (rounds[0], *(v for _, v in rounds[0].parts)) if v.index_of not in ("", "*")]
+    return (*dict.fromkeys(r.path for r in refs if r.member.repeated), *listed)
+
+
+def _of_the_last(
+    flow: Flow, frame: Frame, node: ast.For | ast.AsyncFor, first: Env, element: Value, paths: tuple[str, ...]
+) -> Env:
+    """The end of the loop, where a name that each round gives anew (`out = head(x)`) has what the last one gave it.
+
+    What one round left is marked, and another is gone through: what has lost the mark has forgotten the rounds before.
+    """
+    marked = {n: _marked(v, paths) for n, v in first.items()}
+    flow.assign(frame, marked, node.target, element)
+    later = _another_round(flow, frame, node, marked)
+    if later is None:
+        return first
+    targets = {n.id for n in walk(node.target) if isinstance(n, ast.Name)}
+    return {n: _last_alone(v) if n in targets else _less_forgotten(v, later.get(n, NOTHING), paths) for n, v in first.items()}
+
+
+_MARK = "\0"
+
+
+def _is_of(name: str, paths: tuple[str, ...]) -> bool:
+    return any(name == path or name.startswith((f"{path}.", f"{path}[")) for path in paths)
+
+
+def _marked(value: Value, paths: tuple[str, ...]) -> Value:
+    must = frozenset(n + _MARK if _is_of(n, paths) else n for n in value.must)
+    may = frozenset(n + _MARK if _is_of(n, paths) else n for n in value.may)
+    return replace(value, must=must, may=may, parts=tuple((k, _marked(v, paths)) for k, v in value.parts))
+
+
+def _less_forgotten(value: Value, later: Value, paths: tuple[str, ...]) -> Value:
+    gone = frozenset(n for n in value.must if _is_of(n, paths) and n + _MARK not in later.must)
+    if not gone:
+        return value
+    parts = tuple((k, _less_forgotten(v, later.part(k) or NOTHING, paths)) for k, v in value.parts)
+    doubts = value.doubts | {"of a loop over modules only what the last round gives it is used"}
+    return replace(value, must=value.must - gone, may=value.may | gone, doubts=doubts, parts=parts)
+
+
+def _last_alone(value: Value) -> Value:
+    refs = tuple(replace(r, partial=r.partial or r.path) if r.member.repeated else r for r in value.refs)
+    return replace(value, refs=refs, parts=tuple((k, _last_alone(v)) for k, v in value.parts))
 
 
 def _carried(value: Value) -> Names:

@@ -10,7 +10,7 @@ from codemods.analysis.distribution import is_test_file
 from codemods.analysis.frameworks import lightning_pin
 from codemods.analysis.model.answer import Answer
 from codemods.analysis.model.flag_comment import off_comment
-from codemods.analysis.model.flag_edits import comment_at, comment_column, switched
+from codemods.analysis.model.flag_edits import comment_column, left_out, with_comment
 from codemods.analysis.model.flag_setting import Framework, Setting, State, Wrapper
 from codemods.analysis.model.flow_values import Decision
 from codemods.analysis.model.grad_switches import grad_switch
@@ -44,7 +44,6 @@ def off(project: Project, setting: Setting, takers: list[Wrapper], trained: list
     usages = [usage for one in trained for usage in one.usages]
     level, reason = _level(project, setting, usages, trains=trains)
     to = _off_name(project, setting) if setting.strategy else "False"
-    edit = switched(setting, to) if to else None
     names = ", ".join(dict.fromkeys(usage.name for usage in usages))
     message = (
         f"{_shown(project, setting, framework)} makes DDP search the graph in every step, and every parameter of {names} "
@@ -55,7 +54,7 @@ def off(project: Project, setting: Setting, takers: list[Wrapper], trained: list
     comment = off_comment(project, setting, framework, why, column=comment_column(setting))
     evidence = [e for one in trained for e in one.evidence] + [e for usage in usages for e in usage.evidence]
     evidence = [*(probe.evidence if probe is not None else ()), *evidence]
-    edits = [edit, comment_at(setting, comment)] if edit is not None else []
+    edits = left_out(project, setting, framework) or (with_comment(setting, to, comment) if to else ())
     return Answer(
         setting,
         message,
@@ -68,21 +67,21 @@ def off(project: Project, setting: Setting, takers: list[Wrapper], trained: list
 
 def off_by_line(project: Project, setting: Setting, takers: list[Wrapper], evidence: Iterable[Evidence], open_end: str) -> Answer:
     """The flag off because torch's line and a source without a sign agree; both together are no proof."""
-    edit = switched(setting, ON_NAMES[ast.literal_eval(setting.node)] if setting.strategy else "False")
+    to = ON_NAMES[ast.literal_eval(setting.node)] if setting.strategy else "False"
     why = "Off: a run said that no parameter goes unused, and nothing in the source speaks against it."
     comment = off_comment(project, setting, takers[0].framework, why, column=comment_column(setting))
     return Answer(
         setting,
         f"{setting.text} makes DDP search the graph in every step; a run said in its first step that it finds nothing",
         level=Applicability.UNSAFE,
-        edits=[edit, comment_at(setting, comment)] if edit is not None else [],
+        edits=with_comment(setting, to, comment),
         evidence=evidence,
         reason=f"assumes that the first step of the logged run is like all others; the source leaves it open: {open_end}",
     )
 
 
 def off_by_probe(project: Project, setting: Setting, framework: Framework, trained: list[Trained], probe: Probed) -> Answer:
-    edit = switched(setting, ON_NAMES[ast.literal_eval(setting.node)] if setting.strategy else "False")
+    to = ON_NAMES[ast.literal_eval(setting.node)] if setting.strategy else "False"
     why = f"Off: in {probe.steps} steps of a probe every parameter of {probe.models} had a path to the loss."
     comment = off_comment(project, setting, framework, why, column=comment_column(setting))
     usages = [usage for one in trained for usage in one.usages]
@@ -93,7 +92,7 @@ def off_by_probe(project: Project, setting: Setting, framework: Framework, train
         f"{setting.text} makes DDP search the graph in every step, and in {probe.steps} steps of a probe no parameter of "
         f"{probe.models} was left out",
         level=Applicability.UNSAFE,
-        edits=[edit, comment_at(setting, comment)] if edit is not None else [],
+        edits=with_comment(setting, to, comment),
         evidence=dict.fromkeys([*probe.evidence, *(e for usage in usages for e in usage.evidence)][:ROWS]),
         reason=f"assumes that what was probed is what is trained: {probe.chance()}{doubt}",
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from codemods.analysis.accelerators import is_accelerator, is_fabric
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.class_index import ClassFacts, Role, class_facts
 from codemods.analysis.functions import find_function
@@ -12,18 +13,21 @@ from codemods.analysis.names import dotted, is_parameter, last, qualified
 from codemods.analysis.output.attached_trainer import may_be_attached
 from codemods.analysis.output.early_ranks import has_no_group_yet
 from codemods.analysis.output.minus_one import writes_minus_one
+from codemods.analysis.output.own_helpers import own_helper
 from codemods.analysis.output.run_before import binds, bound_above, run_before
 from codemods.analysis.output.script_guards import (
     Spelling,
     claims_one_process,
     is_text,
+    printer_of_trainer,
     script_guard,
     sure_arguments,
 )
 from codemods.analysis.output.set_attributes import is_set_by_methods, is_sure_to_be_set
+from codemods.analysis.output.trainer_guards import test_of_trainer
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_of_test, speaks_of_ranks
 from codemods.analysis.ranks.several_processes import is_of_one_process
-from codemods.imports import in_scope, plan_rank_zero_only
+from codemods.imports import in_scope, plan_rank_zero_only, runs_at_import
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule, walk
 
@@ -67,7 +71,7 @@ def _guard_for(project: Project, module: SourceModule, statement: ast.stmt, *, l
         special = any(facts.is_a(role) for role in _FRAMEWORK) or bool(facts.unresolved)
         if function.name.startswith("__") and (special or function.name != "__init__"):
             return None
-        found = _in_class(module, facts, function)
+        found = _in_class(project, module, facts, function)
         if found is not None and _is_bound_to(function, found.test) and _may_differ(project, facts, function, found.test):
             return found
         if function.name == "__init__":
@@ -77,8 +81,10 @@ def _guard_for(project: Project, module: SourceModule, statement: ast.stmt, *, l
     return script_guard(project, module, statement, function, lines=lines)
 
 
-def written_out(module: SourceModule, statement: ast.stmt, *, imported: bool = True) -> Spelling | None:
+def written_out(project: Project, module: SourceModule, statement: ast.stmt, *, imported: bool = True) -> Spelling | None:
     """The test of the process group itself, true for one process too; None where there may be no group yet, or none any more.
+
+    Where the file has a function of the project that asks the same, by that.
 
     imported: only where the file speaks of torch.distributed itself. Horovod's processes have no group of torch, and ask it.
     """
@@ -95,7 +101,11 @@ def written_out(module: SourceModule, statement: ast.stmt, *, imported: bool = T
         early = call.lineno > statement.lineno if last(dotted(call.func)) in _STARTS else call.lineno < statement.lineno
         if early and module.function_of(call) is function:
             return None
-    return Spelling(f"not {name}.is_initialized() or {name}.get_rank() == 0")
+    own = own_helper(project, module, module.function_of(statement), statement)
+    root = own.partition("(")[0].partition(".")[0]
+    if root in module.imports and not runs_at_import(module, module.imports[root][0].node):
+        own = ""  # known in the function that imports it
+    return Spelling(own or f"not {name}.is_initialized() or {name}.get_rank() == 0", asks_group=True)
 
 
 def asks_the_group(module: SourceModule) -> bool:
@@ -145,26 +155,30 @@ def _may_differ(project: Project, facts: ClassFacts, function: FunctionNode, tes
     return not test.startswith("self.global_rank") or may_be_attached(project, facts, function)
 
 
-def _in_class(module: SourceModule, facts: ClassFacts, function: FunctionNode) -> Spelling | None:
+def _in_class(project: Project, module: SourceModule, facts: ClassFacts, function: FunctionNode) -> Spelling | None:
     arguments = [a.arg for a in (*function.args.posonlyargs, *function.args.args)]
     sure = {a.arg for a in sure_arguments(function)}
     if facts.unresolved:
         return None
     if facts.is_a(Role.LIGHTNING_CALLBACK):
         if function.name in LIGHTNING_HOOKS and len(arguments) > 1:
-            return Spelling(f"{arguments[1]}.is_global_zero")
+            name = arguments[1]
+            return Spelling(f"{name}.is_global_zero", printer=printer_of_trainer(project, module, name))
         if "trainer" in sure:
-            return Spelling("trainer.is_global_zero")
+            return Spelling("trainer.is_global_zero", printer=printer_of_trainer(project, module, "trainer"))
         return Spelling("pl_module.global_rank == 0") if "pl_module" in sure else None
     if facts.is_a(Role.LIGHTNING_MODULE):
         attached = function.name in OBSERVERS
-        return Spelling("self.trainer.is_global_zero" if attached else "self.global_rank == 0")
+        if not attached:
+            return Spelling("self.global_rank == 0")
+        printer = "" if facts.opaque or facts.method("print") is not None else "self.print"
+        return Spelling("self.trainer.is_global_zero", printer=printer, takes_keywords=False)
     if facts.is_a(Role.HF_CALLBACK):
         if function.name in HF_CALLBACK_HOOKS and len(arguments) > 3:
             return Spelling(f"{arguments[2]}.is_world_process_zero")
         return Spelling("state.is_world_process_zero") if "state" in sure else None
-    if facts.is_a(Role.HF_TRAINER):
-        return Spelling("self.is_world_process_zero()")
+    if test := test_of_trainer(module, "self", facts.external):
+        return Spelling(test)
     if facts.is_a(Role.LIGHTNING_DATA_MODULE):  # its trainer is None outside a run; the rank itself is known from the import on
         planned = plan_rank_zero_only(module)
         return Spelling(f"{planned.name}.rank == 0", planned.edits) if planned else None
@@ -187,12 +201,23 @@ def _used_already(
             continue
         if id(node) not in before and not _has_its_fields(project, module, test, statement):
             continue
-        if id(node) in before or all(_is_bound_before(module, n, statement) for n in names):
-            return Spelling(module.text_of(test))
+        known = id(node) in before or all(_is_bound_before(module, n, statement) for n in names)
         above = node.lineno < statement.lineno and function is not None
-        if above and all(_is_known(project, module, function, n.id, statement) for n in names):
-            return Spelling(module.text_of(test))
+        if known or (above and all(_is_known(project, module, function, n.id, statement) for n in names)):
+            return Spelling(module.text_of(test), printer=_printer_beside(project, module, test))
     return None
+
+
+def _printer_beside(project: Project, module: SourceModule, test: ast.expr) -> str:
+    """`accelerator.print` for `accelerator.is_main_process`, `fabric.print` for `fabric.global_rank == 0`: once for each node."""
+    asked = test.left if isinstance(test, ast.Compare) else test
+    if not isinstance(asked, ast.Attribute) or not (name := dotted(asked.value)):
+        return ""
+    if asked.attr in ("is_main_process", "is_local_main_process") and is_accelerator(project, module, asked.value):
+        return f"{name}.print"
+    if asked.attr in ("is_global_zero", "global_rank", "local_rank") and is_fabric(project, module, asked.value):
+        return f"{name}.print"
+    return ""
 
 
 def _has_its_fields(project: Project, module: SourceModule, test: ast.expr, statement: ast.stmt) -> bool:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
+from codemods.analysis.names import dotted
 from codemods.analysis.output.guard_spelling import guard_for
 from codemods.analysis.ranks.rank_guards import Ranks
 from codemods.analysis.ranks.reach import ranks_reaching
@@ -20,3 +23,11 @@ def _most_stay(project: Project, module: SourceModule, function: FunctionNode | 
     repeated = [c for c in calls if ranks_reaching(project, module, c) is Ranks.ALL]
     known = sum(guard_for(project, module, module.statement_of(c), lines=True) is not None for c in repeated)
     return 2 * known < len(repeated)
+
+
+def most_logs_stay(project: Project, module: SourceModule, functions: Collection[FunctionNode]) -> bool:
+    """True where every rank would go on logging more lines of the file than the functions log: the logger wants a filter."""
+    calls = [c for c in module.calls_named("info", "debug") if "log" in dotted(c.func).rpartition(".")[0].lower()]
+    inside = [c for c in calls if any(up in functions for up in module.ancestors(c))]
+    rest = (c for c in calls if c not in inside)
+    return len(inside) < sum(ranks_reaching(project, module, c) is Ranks.ALL for c in rest)

@@ -57,7 +57,7 @@ def _is_by_rank(project: Project, module: SourceModule, call: ast.Call) -> bool:
     if last(dotted(call.func)) == "setLevel" or getattr(call.func, "attr", "") == "setLevel":
         if ranks_at(module, call, project=project).some or _is_without_a_result(project, module, call):
             return True
-        levels = call.args[:1]
+        levels = call.args[:1] or [k.value for k in call.keywords]
     else:
         levels = [k.value for k in call.keywords if k.arg == "level"]
     texts = [origin_text(module, level) for level in levels]

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from codemods.analysis.names import dotted, last
 from codemods.analysis.output.early_ranks import under_such_a_test
 from codemods.analysis.output.effects import Effect, Effects, Kind, does_nothing, effects_of, names_rank, only_output_of
+from codemods.analysis.output.figures import releases_figures
 from codemods.analysis.output.guard_spelling import asks_the_group, guard_for, has_guard
 from codemods.analysis.output.natures import Nature, nature
 from codemods.analysis.output.observers import covered
@@ -163,11 +164,11 @@ def _is_lone_test(piece: list[ast.stmt]) -> bool:
 
 
 def _split(module: SourceModule, held: list[ast.stmt]) -> list[list[ast.stmt]]:
-    if not _leaks(module, held):
+    if not _leaks(module, held) and not releases_figures(module, held):
         return [held]
     pieces: list[list[ast.stmt]] = []
     for statement in held:
-        if isinstance(statement, _UNITS) and not _leaks(module, [statement]):
+        if isinstance(statement, _UNITS) and not _leaks(module, [statement]) and not releases_figures(module, [statement]):
             if pieces and pieces[-1] and held.index(pieces[-1][-1]) + 1 == held.index(statement):
                 pieces[-1].append(statement)
             else:

@@ -10,7 +10,7 @@ import ast
 import re
 
 from codemods.analysis.bindings import bindings_in
-from codemods.analysis.class_index import Role, external_role
+from codemods.analysis.frameworks import lightning_pin
 from codemods.analysis.functions import find_function
 from codemods.analysis.guards.before_group import group_comes_later
 from codemods.analysis.loading.programs import starts_group_before
@@ -21,6 +21,7 @@ from codemods.analysis.output.natures import values_of
 from codemods.analysis.output.own_helpers import own_flag, own_helper
 from codemods.analysis.output.run_before import binds, bound_above, run_before
 from codemods.analysis.output.set_attributes import is_sure_to_be_set
+from codemods.analysis.output.trainer_guards import test_of_trainer
 from codemods.analysis.output.worker_ranks import rank_of_worker
 from codemods.analysis.paths import origin_text
 from codemods.analysis.ranks.given_numbers import is_given_a_number, is_left_at_its_default
@@ -41,16 +42,24 @@ BY_LAUNCHER = "assumes that a launcher sets RANK for each process, as torchrun d
 _VARIABLES = frozenset({"RANK", "LOCAL_RANK", "WORLD_SIZE"})
 _FLAG = "accelerator.is_main_process"
 _ACCELERATOR = "accelerate.Accelerator"
+_TRAINER_PRINTS_FROM = (2, 1)  # Lightning's changelog of 2.1: "Added `Trainer.print()`"
 _FABRICS = frozenset({"lightning.fabric.Fabric", "lightning_fabric.Fabric", "lightning.Fabric"})
 
 
 @record
 class Spelling:
-    """The text of the test, the imports it takes, and what it rests on where that is not shown."""
+    """The text of the test, the imports it takes, and what it rests on where that is not shown.
+
+    printer: a `print` that is silent where the test does not hold, or on all processes of a node but one, "" where none is
+    known; takes_keywords: whether it takes those of Python's. asks_group: the test says nothing where no group has started yet.
+    """
 
     test: str
     edits: tuple[Edit, ...] = ()
     assumes: str = ""
+    printer: str = ""
+    takes_keywords: bool = True
+    asks_group: bool = False
 
     def level(self, highest: Applicability = Applicability.SAFE) -> Applicability:
         return min(highest, Applicability.UNSAFE, key=lambda a: a.rank) if self.assumes else highest
@@ -94,11 +103,12 @@ def script_guard(
 def _of_object(project: Project, module: SourceModule, name: str, value: ast.expr) -> Spelling | None:
     made = _made_by(project, module, name, value)
     if made == _ACCELERATOR:
-        return Spelling(f"{name}.is_main_process")
+        return Spelling(f"{name}.is_main_process", printer=f"{name}.print")
     if made in _TRAINERS or made in _FABRICS:
-        return Spelling(f"{name}.is_global_zero")
-    if made and external_role(made) is Role.HF_TRAINER:
-        return Spelling(f"{name}.is_world_process_zero()")
+        printer = f"{name}.print" if made in _FABRICS else printer_of_trainer(project, module, name)
+        return Spelling(f"{name}.is_global_zero", printer=printer)
+    if made and (test := test_of_trainer(module, name, [made])):
+        return Spelling(test)
     if made == "transformers.TrainingArguments":
         return Spelling(f"{name}.process_index == 0")
     if _asks_for_zero(project, module, value):
@@ -106,6 +116,12 @@ def _of_object(project: Project, module: SourceModule, name: str, value: ast.exp
     if (name in _RANK_NAMES or _asks_the_group(module, value)) and _is_global_rank(module, value):
         return Spelling(f"{name} in (-1, 0)" if "-1" in module.text_of(value) else f"{name} == 0")
     return None
+
+
+def printer_of_trainer(project: Project, module: SourceModule, name: str) -> str:
+    """`trainer.print` of Lightning, where the pinned version has it; it speaks once on each node."""
+    pin = lightning_pin(project, near=module.path)
+    return f"{name}.print" if pin is not None and pin.surely_at_least(_TRAINER_PRINTS_FROM) else ""
 
 
 def _asks_for_zero(project: Project, module: SourceModule, value: ast.expr) -> bool:
@@ -222,9 +238,9 @@ def _of_argument(project: Project, module: SourceModule, function: FunctionNode)
     for argument in sure_arguments(function):
         written = ast.unparse(argument.annotation) if argument.annotation else ""
         if argument.arg == "accelerator" and (_imports(module, "accelerate") or written.endswith("Accelerator")):
-            return Spelling("accelerator.is_main_process")
+            return Spelling("accelerator.is_main_process", printer="accelerator.print")
         if argument.arg == "fabric" and (_imports(module, "lightning") or written.endswith("Fabric")):
-            return Spelling("fabric.is_global_zero")
+            return Spelling("fabric.is_global_zero", printer="fabric.print")
         if argument.arg in _RANK_NAMES and module.holds(b"torch.distributed") and not writes_minus_one(module):
             number = is_given_a_number(project, module, function, argument.arg)
             if not number and not is_left_at_its_default(project, module, function, argument.arg):
@@ -261,7 +277,9 @@ def _of_attribute(project: Project, module: SourceModule, function: FunctionNode
     made = all(isinstance(v, ast.Call) and qualified(module, v.func) == _ACCELERATOR for v in values)
     if not values or not (made or owner in _asking_accelerators(module)):
         return None
-    return Spelling(f"self.{_FLAG}") if is_sure_to_be_set(project, module, statement, "accelerator") else None
+    if not is_sure_to_be_set(project, module, statement, "accelerator"):
+        return None
+    return Spelling(f"self.{_FLAG}", printer="self.accelerator.print")
 
 
 @once_a_module

@@ -20,6 +20,8 @@ def is_looked_up(project: Project, module: SourceModule, node: FunctionNode | as
     A short word stands for many things: a function's name counts where functions are looked up by text at all.
     """
     name = node.name.encode()
+    if node.name == "main":
+        return _is_entry(project, module)
     users = project.files_using(node.name, most=MANY_FILES)
     if users is None or _is_set(project, module, name, word=isinstance(node, ast.ClassDef)):
         return True
@@ -27,6 +29,13 @@ def is_looked_up(project: Project, module: SourceModule, node: FunctionNode | as
     quoted = re.compile((rb"""["'.:]""" if bare else rb"""[.:]""") + re.escape(name) + rb"""["']""")
     held = (path for path in users if quoted.search(project.read(path) or b""))
     return any(_is_spelled(project, module, node, path, bare=bare) for path in held)
+
+
+def _is_entry(project: Project, module: SourceModule) -> bool:
+    """True where a setting or a script names the `main` of this very file: each program has one."""
+    stem = re.escape(os.fsencode(module.path.removesuffix(".py").removesuffix("/__init__").rpartition("/")[2]))
+    named = re.compile(rb"\b%b[.:]main\b|\b%b[ \t]+import\b[^\n]*\bmain\b" % (stem, stem))
+    return any(named.search(project.read_text(path) or b"") for path in project.files_containing(b"main", kinds=ELSEWHERE))
 
 
 def _is_spelled(project: Project, module: SourceModule, node: FunctionNode | ast.ClassDef, path: str, *, bare: bool) -> bool:

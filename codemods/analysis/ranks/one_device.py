@@ -14,11 +14,12 @@ from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule
 
-_DEVICES = late(rb"(?m)^[ ]*(?:devices|gpus|num_nodes)[ ]*:[ ]*([^\s#]+)")
+_DEVICES = late(rb"(?m)^[ ]*(?P<key>devices|gpus|num_nodes)[ ]*:[ ]*(?P<value>\[[ ]*\d+[ ]*\]|[^\s#]+)")
+_ONE = late(rb"[\"']?1[\"']?|\[[ ]*\d+[ ]*\]")
 _MADE_BY_SETTINGS = late(rb"_target_[ ]*:[ ]*[\"']?(?:pytorch_lightning|lightning(?:\.pytorch)?)\.Trainer\b")
 # Commands that start, or have Lightning start, several processes.
 _SPREADS = late(
-    rb"--(?:trainer\.)?(?:devices|gpus)[ =]+(?!1\b|[\"']?\[[\w ]+\])|trainer\.(?:devices|gpus)=(?!1\b|[\"']?\[[\w ]+\])|"
+    rb"--(?:trainer\.)?(?:devices|gpus)[ =]+(?!1\b|[\"']?\[[\w ${}]+\])|trainer\.(?:devices|gpus)=(?!1\b|[\"']?\[[\w ${}]+\])|"
     rb"torchrun|\bsrun\b|--nproc|"
     rb"distributed\.launch"
 )
@@ -95,8 +96,28 @@ def _takes_settings(call: ast.Call) -> bool:
 def _settings_have_one(project: Project) -> bool:
     """True where the YAML of the project gives its Trainers one device, and nowhere more."""
     texts = [project.read(p) or b"" for p in project.files if p.endswith((".yaml", ".yml"))]
-    values = [v for text in texts if b"trainer" in text or _MADE_BY_SETTINGS.search(text) for v in _DEVICES.findall(text)]
-    return bool(values) and all(v in (b"1", b"[0]", b"'1'", b'"1"') for v in values)
+    texts = [text for text in texts if b"trainer" in text or _MADE_BY_SETTINGS.search(text)]
+    found = ((text, m) for text in texts for m in _DEVICES.finditer(text))
+    values = [m["value"] for text, m in found if m["key"] != b"num_nodes" or _is_of_a_trainer(text, m)]
+    return bool(values) and all(_ONE.fullmatch(v) for v in values)
+
+
+def _is_of_a_trainer(text: bytes, found: re.Match[bytes]) -> bool:
+    """True for a key at the top of a file, or right below `trainer:`. A graph of 27 nodes has a `num_nodes` of its own."""
+    depth = len(found[0]) - len(found[0].lstrip(b" "))
+    above = (line for line in reversed(text[: found.start()].splitlines()) if line.strip() and not line.lstrip().startswith(b"#"))
+    outer = next((line for line in above if len(line) - len(line.lstrip(b" ")) < depth), b"trainer")
+    return b"trainer" in outer.lower()
+
+
+def settings_leave_one(project: Project) -> bool:
+    """True for a project whose settings give each Trainer one device, and of which no command names more: it may be told more."""
+
+    def build() -> bool:
+        commands = (p for p in project.files if p.endswith(_COMMANDS))
+        return _settings_have_one(project) and not any(_SPREADS.search(project.read(p) or b"") for p in commands)
+
+    return project.keep("settings of one device", build)
 
 
 def names_nodes(project: Project) -> bool:

@@ -19,7 +19,7 @@ from codemods.analysis.functions import functions_by_name
 from codemods.analysis.job_files.documented_starts import other_starts, script_names, starts
 from codemods.analysis.loading.same_program import whole_program
 from codemods.analysis.names import dotted, family, last, qualified
-from codemods.analysis.ranks.one_device import has_one_device, says_more_devices
+from codemods.analysis.ranks.one_device import has_one_device, says_more_devices, settings_leave_one
 from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule, walk
@@ -166,7 +166,8 @@ def _start_of_heir(project: Project, module: SourceModule, owner: ast.ClassDef) 
     named = class_facts(project, module, owner).external
     loops = [name for name in named if last(name).endswith(("Trainer", "Runner", "Engine", "CLI"))]
     if any(family(name) == "lightning" for name in loops):
-        return Start.SEVERAL
+        by_settings = all(last(name).endswith("CLI") for name in loops) and settings_leave_one(project)
+        return Start.OPEN if by_settings else Start.SEVERAL
     return Start.OPEN if loops else Start.ONE
 
 
@@ -176,6 +177,8 @@ def _start_by(project: Project, module: SourceModule, call: ast.Call) -> Start:
     if bare == "Trainer" or bare.endswith("Trainer") or name.endswith("Trainer.from_argparse_args"):
         return _start_of_trainer(project, module, call)
     full = qualified(module, call.func)
+    if bare == "LightningCLI" and family(full) == "lightning" and settings_leave_one(project):
+        return Start.OPEN
     if bare == "Fabric" and family(full) == "lightning" and _is_on_one(project, module, call):
         return Start.ONE
     if bare == "launch" and isinstance(call.func, ast.Attribute) and made_as_fabric(project, module, call.func.value):

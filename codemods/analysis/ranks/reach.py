@@ -9,6 +9,7 @@ from codemods.analysis.frameworks import transformers_pin
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS
 from codemods.analysis.names import dotted, family, last
 from codemods.analysis.ranks.closed_branches import asks_a_parameter, open_uses
+from codemods.analysis.ranks.given_by_rank import ranks_of_receiver
 from codemods.analysis.ranks.in_turn import in_turn
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_at
 from codemods.analysis.ranks.several_processes import is_of_one_process
@@ -106,6 +107,8 @@ def _handed_to(place: HandedOn) -> str:
 
 def _coming(project: Project, module: SourceModule, node: ast.AST, seen: frozenset[int]) -> Ranks | None:
     ranks = ranks_at(module, node, project=project)
+    if ranks is Ranks.ALL:
+        ranks = ranks_of_receiver(project, module, node)
     if in_turn(project, module, node):
         return Ranks.UNKNOWN
     if is_of_one_process(module, node):

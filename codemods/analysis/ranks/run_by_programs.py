@@ -19,6 +19,7 @@ from codemods.analysis.ranks.closed_branches import is_asked_for_by_none, is_onl
 from codemods.analysis.ranks.described_parts import is_only_a_part
 from codemods.analysis.ranks.failing_ranks import ranks_unless_one_fails
 from codemods.analysis.ranks.first_device import is_tied_to_first_device
+from codemods.analysis.ranks.hidden_packages import is_hidden
 from codemods.analysis.ranks.looked_up import is_looked_up
 from codemods.analysis.ranks.one_device import has_trainers_of_one_device, trains_on_one_device
 from codemods.analysis.ranks.pool_workers import is_of_a_pool
@@ -66,7 +67,7 @@ def is_run_by_nobody(project: Project, module: SourceModule, node: ast.AST, *, s
     function = module.function_of(node)
     if trains_on_one_device(project, module, function) or is_behind_an_end(module, node) or cannot_be_imported(project, module):
         return True
-    if is_behind_a_failure(project, module, node):
+    if is_behind_a_failure(project, module, node) or is_hidden(project, module):
         return True
     if starts_ranks_in_fit(project, module, function) or is_of_a_pool(project, module, function):
         return True
@@ -121,6 +122,8 @@ class Search:
         if is_test_module(module) or is_of_one_process(module, node) or is_behind_an_end(module, node):
             return False
         if cannot_be_imported(self._project, module) or is_tied_to_first_device(self._project, module):
+            return False
+        if is_hidden(self._project, module):
             return False
         if is_behind_a_failure(self._project, module, node) or is_asked_for_by_none(self._project, module, node):
             return False
@@ -178,7 +181,12 @@ class Search:
             return True
         if self._presumed and self._is_public(module, function.name):
             return True
-        return function.name == "main" and self._ends_at(module, shown)
+        return function.name == "main" and not self._is_left_to_one(module, function) and self._ends_at(module, shown)
+
+    def _is_left_to_one(self, module: SourceModule, function: FunctionNode) -> bool:
+        """True where the project calls the function, and only in the branch that runs of several processes do not take."""
+        calls = uses_of(self._project, module, function).outside_tests().calls
+        return bool(calls) and all(is_of_one_process(s.module, s.call) for s in calls)
 
     def _is_found_by_name(self, module: SourceModule, *, of_the_file: bool = False) -> bool:
         """What the command line or a setting names may be run by whoever starts the file, or any that looks it up."""

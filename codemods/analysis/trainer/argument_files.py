@@ -3,12 +3,14 @@ JSON that such a parser, or `TrainingArguments(**…)`, is handed."""
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.job_files.command_lines import CommandLine, Flag, command_lines, script_of
 from codemods.analysis.job_files.flag_edits import NoEdit, drop_flag, rename_flag
+from codemods.analysis.names import dotted
 from codemods.analysis.trainer.metric_obstacles import imported_files
 from codemods.data.training_arguments import FIELDS
 from codemods.findings import DropEntry, Edit, ReplaceExpression, ReplaceText, Span
@@ -16,6 +18,7 @@ from codemods.late_pattern import late
 from codemods.passages import Passage
 from codemods.project import Project
 from codemods.record import record
+from codemods.source import SourceModule
 from codemods.text_entries import Entry, Table, tables
 from codemods.text_file import SHELL_KINDS, TextFile
 
@@ -170,6 +173,8 @@ def keys_in(project: Project, file: TextFile, names: frozenset[str]) -> Iterator
         flat = table.uses == ((),) and bool(reads)
         assumes = "" if flat else f"assumes that this mapping is what {filled or reads} makes the training arguments of"
         for entry in here:
+            if _is_own_field(project, entry.key):
+                continue  # no version of transformers makes it an error
             reader = _reader(project, entry.key)
             why = f"{reader} reads or defines {entry.key!r} itself" if reader else ""
             yield Keyed(table, entry, assumes, why)
@@ -186,6 +191,23 @@ def _first_filled(project: Project) -> str:
         return next((p for p in paths if not is_test_file(p) and _FILLED.search(project.read(p) or b"")), "")
 
     return project.memo("arguments filled from a mapping", build)
+
+
+def _is_own_field(project: Project, key: str) -> bool:
+    """True where a dataclass of the project, an heir of TrainingArguments or its own, has a field of that name."""
+    for path in project.files_containing(key.encode()):
+        module = project.module(path) if not is_test_file(path) else None
+        if module is not None and any(_is_of_dataclass(module, f, key) for f in module.nodes(ast.AnnAssign)):
+            return True
+    return False
+
+
+def _is_of_dataclass(module: SourceModule, field: ast.AnnAssign, key: str) -> bool:
+    owner = module.parent(field)
+    if not isinstance(field.target, ast.Name) or field.target.id != key or not isinstance(owner, ast.ClassDef):
+        return False
+    decorators = (d.func if isinstance(d, ast.Call) else d for d in owner.decorator_list)
+    return any(dotted(d).rpartition(".")[2] == "dataclass" for d in decorators)
 
 
 def _reader(project: Project, key: str) -> str:

@@ -10,12 +10,13 @@ import ast
 
 from codemods.analysis.names import dotted, last
 from codemods.analysis.output.effects import Kind, names_rank
+from codemods.analysis.output.guard_edits import kept_to_zero
 from codemods.analysis.output.guard_spelling import Spelling, guard_for, has_guard
 from codemods.analysis.output.opened_files import emptied_above
 from codemods.analysis.output.output_runs import Run, makes_folder, output_runs
 from codemods.analysis.ranks.rank_guards import ranks_at
 from codemods.analysis.ranks.reach import ranks_reaching
-from codemods.findings import Edit, WrapInGuard
+from codemods.findings import Edit
 from codemods.imports import plan_plain
 from codemods.project import Project
 from codemods.record import record
@@ -53,7 +54,7 @@ def guarding(project: Project, module: SourceModule, function: FunctionNode) -> 
         spelled = _spelling(project, module, function, run)
         if spelled is None:
             return Guarding(run.first, (), "", "no test for rank 0 is sure to work here")
-        edits += [WrapInGuard(module.path, module.span(run.first), spelled.test, module.span(run.last)), *spelled.edits]
+        edits += kept_to_zero(project, module, run, spelled).edits
         assumes.append(spelled.assumes)
     return Guarding(runs[0].first, tuple(dict.fromkeys(edits)), "; ".join(dict.fromkeys(a for a in assumes if a)))
 

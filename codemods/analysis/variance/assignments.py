@@ -7,6 +7,7 @@ import ast
 from codemods.analysis.bindings import attribute_bindings, bindings_of
 from codemods.analysis.names import dotted, last
 from codemods.analysis.variance.binding import bind
+from codemods.analysis.variance.copies import keep_fields
 from codemods.analysis.variance.meetings import make_same
 from codemods.analysis.variance.paths import is_none
 from codemods.analysis.variance.state import State
@@ -22,6 +23,7 @@ def assign(state: State, node: ast.Assign) -> None:
         if isinstance(target, ast.Attribute) and target.attr in STOP_FLAGS and not off:
             state.stops.append((node, value))
         bind(state, target, value)
+        keep_fields(state, target, node.value)
         if isinstance(target, ast.Name):
             state.begun[target.id] = tuple(state.control)
         if isinstance(target, ast.Subscript) and _is_gathered_back(state, target, node.value, value):

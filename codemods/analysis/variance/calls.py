@@ -7,6 +7,7 @@ import ast
 from codemods.analysis.names import family
 from codemods.analysis.ranks.collectives import collective_at
 from codemods.analysis.variance.call_parts import CallParts, parts_of
+from codemods.analysis.variance.copies import value_of_copy
 from codemods.analysis.variance.lookup import as_rank
 from codemods.analysis.variance.meetings import collective_value, forward, is_backward, meet_here, shown
 from codemods.analysis.variance.objects import made
@@ -36,6 +37,8 @@ from codemods.record import replace
 def call_value(state: State, node: ast.Call) -> Value:
     """What the call gives. The first rule that knows it answers; what none knows is made of what it is handed."""
     call = parts_of(state, node)
+    if (copy := value_of_copy(state, node)) is not None:
+        return copy
     for rule in (_of_elements, _of_sizes, _of_rank, _of_mpi, _of_meeting, _of_moves, _of_the_process, _of_trainers, made):
         if (found := rule(state, call)) is not None:
             return found

@@ -264,10 +264,11 @@ def _for(state: State, node: ast.For | ast.AsyncFor) -> None:
 
 
 def _element(node: ast.For | ast.AsyncFor) -> str:
-    """The name of what a loop takes out of a list, also with its number; "" where it takes it apart."""
+    """The name of what a loop takes out of a list or a dict, also with its number or key; "" where it takes it apart."""
     target = node.target
     if isinstance(target, ast.Tuple) and len(target.elts) == 2 and isinstance(node.iter, ast.Call):
-        target = target.elts[1] if dotted(node.iter.func) == "enumerate" else target
+        keyed = isinstance(node.iter.func, ast.Attribute) and node.iter.func.attr == "items"
+        target = target.elts[1] if keyed or dotted(node.iter.func) == "enumerate" else target
     return target.id if isinstance(target, ast.Name) else ""
 
 

@@ -108,11 +108,16 @@ def _says_reduced(call: CallParts) -> bool:
 
 
 def _reduced(state: State, call: CallParts) -> Value:
-    """The result is everybody's, and so is the object whose method it is; the argument only where it is done in place."""
-    for argument in call.node.args[:1] if call.end.startswith(("all_reduce", "allreduce")) else ():
+    """The result is everybody's, and so is the object whose method it is; the argument only where it is done in place.
+
+    So it is in a statement that drops the result: `dist.reduce(x, dst=0)` with a `dist` that another file brings in.
+    """
+    dropped = isinstance(state.module.parent(call.node), ast.Expr)
+    for argument in call.node.args[:1] if dropped or call.end.startswith(("all_reduce", "allreduce")) else ():
         make_same(state, argument)
     if isinstance(call.node.func, ast.Attribute) and (path := path_of(call.node.func.value)) in state.env:
         put(state, path, Value(thing=state.env[path].thing))
+        state.made_same.add(path)
     return Value(Cause.SAME, Proof.LIKELY)
 
 

@@ -1,0 +1,155 @@
+"""What stands round the making of a folder that may be there: a test for it, a handler of the error, a search for a free name."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from codemods.analysis.bound_values import assigned
+from codemods.analysis.names import dotted, last
+from codemods.analysis.paths import origin_text
+from codemods.analysis.ranks.uses import calls_of
+from codemods.findings import Edit, Unwrap
+from codemods.late_pattern import late
+from codemods.project import Project
+from codemods.source import SourceModule, walk
+
+_CAUGHT = frozenset({"FileExistsError", "OSError", "IOError", "EnvironmentError", "Exception", "BaseException"})
+_FRESH = late(r"increment|unique|next_|new_run|(^|_)version", re.I)
+_IS_THERE = frozenset({"exists", "isdir", "is_dir"})  # tests that a folder passes
+_EXISTS = frozenset({"exists", "isdir", "is_dir", "isfile", "is_file", "lexists"})
+
+
+def handler_of(module: SourceModule, project: Project, call: ast.Call) -> ast.ExceptHandler | None:
+    """The handler that catches FileExistsError of this call, in its function or round a call of its function."""
+    if found := _catching(module, call):
+        return found
+    function = module.function_of(call)
+    for site in (calls_of(project, module, function) or () if function else ()):
+        caught = _catching(site.module, site.call)
+        if caught is not None and caught.type is not None and "FileExistsError" in ast.unparse(caught.type):
+            return caught
+    return None
+
+
+def _catching(module: SourceModule, node: ast.AST) -> ast.ExceptHandler | None:
+    below = node
+    for up in module.ancestors(node):
+        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            return None
+        if isinstance(up, ast.Try) and any(s is below for s in up.body):
+            for handler in up.handlers:
+                types = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+                if any(t is None or last(dotted(t)) in _CAUGHT for t in types):
+                    return handler
+        below = up
+    return None
+
+
+def goes_on(handler: ast.ExceptHandler) -> bool:
+    """True where the handler raises, leaves, or changes a name: an existing folder means something here."""
+    decisive = (ast.Raise, ast.Return, ast.Continue, ast.Break, ast.Assign, ast.AugAssign)
+    return any(isinstance(n, decisive) for s in handler.body if not _is_of_others(s) for n in walk(s))
+
+
+def _is_of_others(statement: ast.stmt) -> bool:
+    """True for `if e.errno != errno.EEXIST: raise`: what is done there is done for other errors than that of a folder."""
+    if not isinstance(statement, ast.If) or statement.orelse or not isinstance(test := statement.test, ast.Compare):
+        return False
+    names = {last(dotted(n)) for n in walk(test) if isinstance(n, (ast.Name, ast.Attribute))}
+    return "EEXIST" in names and len(test.ops) == 1 and isinstance(test.ops[0], (ast.NotEq, ast.IsNot))
+
+
+def why_an_error(module: SourceModule, call: ast.Call, path: ast.expr) -> str:
+    """Why an existing folder must stay an error here, "" where it need not."""
+    if _FRESH.search(" ".join(_called(module, path))) or _searches(module, call, path):
+        return (
+            "the name of a new folder is searched for here, and each rank may find another: choose it on rank 0 and "
+            "broadcast it"
+        )
+    text = _bare(module, path)
+    function = module.function_of(call)
+    for node in walk(function or module.tree):
+        if isinstance(node, ast.Call) and last(dotted(node.func)) == "rmtree" and node.args:
+            if module.function_of(node) is function and _bare(module, node.args[0]) == text:
+                return "the folder is deleted here first: on a slower rank that removes what a faster one has written"
+        if isinstance(node, ast.If) and module.function_of(node) is function and _tests(module, node.test, text):
+            branch = node.orelse if _is_negative(node.test) else node.body
+            if any(_stops(n) for s in branch for n in walk(s)):
+                return "the code stops where the folder exists, so an existing one is not meant to be used again"
+    return ""
+
+
+def _called(module: SourceModule, path: ast.expr) -> list[str]:
+    """Names of the functions that made the path."""
+    values = [path, *(v for n in walk(path) if (name := dotted(n)) for v in assigned(module, n, name))]
+    return [last(dotted(n.func)) for v in values for n in walk(v) if isinstance(n, ast.Call)]
+
+
+def _searches(module: SourceModule, call: ast.Call, path: ast.expr) -> bool:
+    """True where a loop of the function looks for a name that is free, and the path is made of what the loop binds."""
+    function = module.function_of(call)
+    made = origin_text(module, path)
+    for node in walk(function or module.tree):
+        if module.function_of(node) is not function:
+            continue
+        if isinstance(node, ast.While) and any(_is_existence_test(n) for n in walk(node.test)):
+            bound = {dotted(n) for s in node.body for n in walk(s) if isinstance(getattr(n, "ctx", None), ast.Store)}
+            if any(name and re.search(rf"\b{re.escape(name)}\b", made) for name in bound):
+                return True
+        if isinstance(node, (ast.While, ast.For)) and any(up is node for up in module.ancestors(call)):
+            exits = [n for s in node.body for n in walk(s) if isinstance(n, (ast.Break, ast.Return))]
+            tests = [n for s in node.body for n in walk(s) if _is_existence_test(n)]
+            if exits and tests:
+                return True
+    return False
+
+
+def _is_existence_test(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and last(dotted(node.func) or getattr(node.func, "attr", "")) in _EXISTS
+
+
+def _bare(module: SourceModule, path: ast.expr) -> str:
+    """The text of a path, without `str(...)`, `Path(...)` round it and without blanks."""
+    while isinstance(path, ast.Call) and last(dotted(path.func)) in ("str", "Path", "fspath") and len(path.args) == 1:
+        path = path.args[0]
+    return "".join(module.text_of(path).split())
+
+
+def _tests(module: SourceModule, test: ast.expr, text: str) -> bool:
+    """True where the test asks whether the path `text` exists."""
+    for node in walk(test):
+        if isinstance(node, ast.Call) and _is_existence_test(node):
+            asked = node.args[0] if node.args else node.func.value if isinstance(node.func, ast.Attribute) else None
+            if asked is not None and _bare(module, asked) == text:
+                return True
+    return False
+
+
+def _is_negative(test: ast.expr) -> bool:
+    return any(isinstance(n, ast.UnaryOp) and isinstance(n.op, ast.Not) for n in walk(test))
+
+
+def _stops(node: ast.AST) -> bool:
+    if isinstance(node, ast.Call):
+        return last(dotted(node.func)) in ("exit", "_exit", "quit", "input", "abort")
+    return isinstance(node, (ast.Raise, ast.Assert))
+
+
+def is_tested(module: SourceModule, call: ast.Call, path: ast.expr) -> bool:
+    """True where the call stands under a test that the folder is missing."""
+    text = _bare(module, path)
+    return any(isinstance(up, ast.If) and _tests(module, up.test, text) for up in module.ancestors(call))
+
+
+def without_test(module: SourceModule, call: ast.Call, path: ast.expr) -> tuple[Edit, ...]:
+    """Takes off the test that the folder is missing, where nothing else hangs on it: `exist_ok` asks the same, in one step."""
+    statement = module.statement_of(call)
+    test = module.parent(statement)
+    if not isinstance(statement, ast.Expr) or statement.value is not call or not isinstance(test, ast.If):
+        return ()
+    asked = test.test.operand if isinstance(test.test, ast.UnaryOp) and isinstance(test.test.op, ast.Not) else None
+    if len(test.body) > 1 or test.orelse or not module.is_whole(test) or not isinstance(asked, ast.Call):
+        return ()
+    asks = last(dotted(asked.func) or getattr(asked.func, "attr", "")) in _IS_THERE
+    return (Unwrap(module.path, module.span(test)),) if asks and _tests(module, asked, _bare(module, path)) else ()

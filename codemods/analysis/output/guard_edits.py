@@ -1,0 +1,139 @@
+"""How a run of output is kept to rank 0: by its logger's level, a print that is quiet elsewhere, a return, or a test round it.
+
+The shortest of them that a person would write. A logger with many lines gets its level by the rank, prints go through the one
+that the framework offers for it, a function that does nothing but this is left at its top, and the rest goes under an `if`.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from codemods.analysis.bindings import bindings_of
+from codemods.analysis.output.effects import Kind, does_nothing
+from codemods.analysis.output.logger_levels import level_by_rank
+from codemods.analysis.output.output_runs import Run
+from codemods.analysis.output.script_guards import Spelling
+from codemods.analysis.whole_body import is_idle
+from codemods.findings import Edit, ReplaceExpression, WrapInGuard
+from codemods.project import Project
+from codemods.record import record
+from codemods.source import SourceModule, walk, walk_scope
+
+_WIDE = 120  # columns up to which a test takes one more
+_LONG = 4  # lines of a body that are better left alone than moved to the right
+_OPPOSITES = {ast.Eq: "!=", ast.NotEq: "==", ast.In: "not in", ast.NotIn: "in", ast.Is: "is not", ast.IsNot: "is", ast.LtE: ">"}
+
+
+@record
+class Kept:
+    """The edits that keep a run of output to rank 0, and how they do it, in words."""
+
+    edits: tuple[Edit, ...]
+    how: str
+
+
+def kept_to_zero(project: Project, module: SourceModule, run: Run, spelled: Spelling) -> Kept:
+    if (level := level_by_rank(project, module, run)) is not None:
+        return Kept(level.edits, f"the level of `{level.logger}` is set in line {level.line}")
+    if quiet := _quiet_prints(module, run, spelled):
+        return Kept(quiet, f"`{spelled.printer}` prints for one process")
+    guard = guard_edit(project, module, run.first, run.last, spelled.test)
+    return Kept((guard, *spelled.edits), f"only output goes under `{spelled.test}`")
+
+
+def guard_edit(
+    project: Project, module: SourceModule, first: ast.stmt, last: ast.stmt, test: str, *, alone: bool = True
+) -> Edit:
+    """The guard round the statements from `first` to `last`.
+
+    In the test of an `if` that they are, or that holds them alone, where there is one; as a return at the top where they are what
+    the function does. alone: nothing else is put beside them.
+    """
+    if (joined := _in_a_test(module, first, last, test, alone=alone)) is not None:
+        return joined
+    leaving = opposite(test) if _is_all_that_is_done(project, module, first, last) else ""
+    return WrapInGuard(module.path, module.span(first), test, module.span(last), otherwise=leaving)
+
+
+def _in_a_test(module: SourceModule, first: ast.stmt, last: ast.stmt, test: str, *, alone: bool) -> ReplaceExpression | None:
+    """`if rank == 0 and asked:` for an `if asked:` that is to be guarded, `if asked and rank == 0:` where all it holds is."""
+    up = module.parent(first)
+    if first is last and isinstance(first, ast.If):
+        outer, holder = True, first
+    elif alone and isinstance(up, ast.If) and up.body[0] is first and up.body[-1] is last:
+        outer, holder = False, up
+    else:
+        return None
+    asked = module.text_of(holder.test)
+    if holder.orelse or "\n" in asked or "__name__" in asked or "TYPE_CHECKING" in asked:
+        return None
+    if isinstance(holder.test, (ast.IfExp, ast.Lambda, ast.NamedExpr)) or _is_either(holder.test):
+        asked = f"({asked})"
+    ranks = f"({test})" if _is_either(ast.parse(test, mode="eval").body) else test
+    code = f"{ranks} and {asked}" if outer else f"{asked} and {ranks}"
+    if len(module.lines[holder.test.lineno - 1].rstrip()) + len(code) - len(asked) > _WIDE:
+        return None
+    return ReplaceExpression(module.path, module.span(holder.test), code)
+
+
+def _is_either(test: ast.expr) -> bool:
+    return isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or)
+
+
+def _quiet_prints(module: SourceModule, run: Run, spelled: Spelling) -> tuple[Edit, ...]:
+    """The run's calls of `print` as calls of `spelled.printer`; none where that cannot take them, or is longer."""
+    if not spelled.printer:
+        return ()
+    calls = [n for s in run.statements for n in walk(s) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)]
+    prints = [c for c in calls if isinstance(c.func, ast.Name) and c.func.id == "print"]
+    lines = {c.lineno for c in prints}
+    if any(e.kind is not Kind.PRINT or e.path != module.path or e.line not in lines for e in run.effects.output):
+        return ()
+    if not all(_fits(module, c, spelled) for c in prints):
+        return ()
+    return tuple(ReplaceExpression(module.path, module.span(c.func), spelled.printer) for c in prints)
+
+
+def _fits(module: SourceModule, call: ast.Call, spelled: Spelling) -> bool:
+    """False where the quiet print does not know the arguments, or lines that stand under the first one would move."""
+    if not isinstance(call.func, ast.Name) or bindings_of(module, call.func) or "print" in module.imports:
+        return False
+    if call.keywords and not spelled.takes_keywords:
+        return False
+    given = [*call.args, *(k.value for k in call.keywords)]
+    aligned = bool(given) and given[0].lineno == call.lineno and (call.end_lineno or call.lineno) > call.lineno
+    return not aligned
+
+
+def _is_all_that_is_done(project: Project, module: SourceModule, first: ast.stmt, last: ast.stmt) -> bool:
+    """True where a function does nothing but what stands from `first` to `last`, in several lines, and gives nothing back."""
+    function = module.function_of(first)
+    if function is None or function.body[-1] is not last or not any(s is first for s in function.body):
+        return False
+    if function.name.startswith("__") or module.span(last).end_line - first.lineno + 1 < _LONG:
+        return False
+    gives = (ast.Yield, ast.YieldFrom)
+    if any(isinstance(n, gives) or (isinstance(n, ast.Return) and n.value is not None) for n in walk_scope(function)):
+        return False
+    above = function.body[: next(i for i, s in enumerate(function.body) if s is first)]
+    return all(_prepares(project, module, s) for s in above)
+
+
+def _prepares(project: Project, module: SourceModule, statement: ast.stmt) -> bool:
+    if is_idle([statement]) or isinstance(statement, (ast.Import, ast.ImportFrom)):
+        return True
+    return isinstance(statement, (ast.Assign, ast.AnnAssign)) and does_nothing(project, module, statement)
+
+
+def opposite(test: str) -> str:
+    """The opposite of a test for rank 0, as one would write it; a rank is a whole number."""
+    node = ast.parse(test, mode="eval").body
+    if isinstance(node, ast.BoolOp) and not any(isinstance(v, ast.BoolOp) for v in node.values):
+        parts = [opposite(ast.get_source_segment(test, v) or ast.unparse(v)) for v in node.values]
+        return (" and " if isinstance(node.op, ast.Or) else " or ").join(parts)
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        return ast.unparse(node.operand)
+    if isinstance(node, ast.Compare) and len(node.ops) == 1 and (sign := _OPPOSITES.get(type(node.ops[0]))):
+        left, right = (ast.get_source_segment(test, side) for side in (node.left, node.comparators[0]))
+        return f"{left} {sign} {right}"
+    return f"not {test}" if isinstance(node, (ast.Name, ast.Attribute, ast.Call, ast.Subscript)) else f"not ({test})"
