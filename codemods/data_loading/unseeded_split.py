@@ -20,7 +20,8 @@ _TEXTS = (".yaml", ".yml", ".json", ".toml", ".cfg")
 
 # What gives Lightning's Trainer several processes, on a machine with several GPUs.
 _SEVERAL = (
-    b'strategy="ddp', b"strategy='ddp", b"DDPStrategy", b"num_nodes=", b'devices="auto"', b"devices='auto'", b"devices=-1", b"gpus=-1",
+    b'strategy="ddp', b"strategy='ddp", b"DDPStrategy", b"num_nodes=", b'devices="auto"', b"devices='auto'", b"devices=-1",
+    b"gpus=-1",
 )  # fmt: skip
 
 
