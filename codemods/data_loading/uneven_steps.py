@@ -103,8 +103,8 @@ class UnevenSteps(DdpCodemod):
       model gives, or that all ranks have gathered.
     - Says nothing of numbers that one rank alone sets, under a test of the rank (DDP305).
     - Says nothing of lists that rank 0 fills under a progress bar and the others without one.
-    - Says nothing of a `StopIteration` that the index decides on, that the class catches, or that a stream raises (`__next__`), and
-      of programs that no text shows on several processes.
+    - Says nothing of a `StopIteration` that the index decides on, that the class catches, or that a stream raises (`__next__`),
+      and of programs that are not shown to run on several processes.
 
     ## References
     torch 2.13: `DistributedSampler` pads to equal lengths, `torch.distributed.algorithms.join.Join` is for unequal ones; runs on
@@ -136,8 +136,8 @@ class UnevenSteps(DdpCodemod):
         for end in early_ends(project, module):
             shown = [Evidence("static", "a sample fails on the rank that has it", module.path, end.failed.lineno)]
             text = (
-                f"the StopIteration of {end.owner} ends the loop over its loader on the rank whose sample fails, as if the data were "
-                "done: the others wait for it in their next step until the time-out"
+                f"the StopIteration of {end.owner} ends the loop over its loader on the rank whose sample fails, as if the data "
+                "were done: the others wait for it in their next step until the time-out"
             )
             yield self.finding(module, end.at, text, evidence=shown, reason=_ADVICE_OF_END)
 
