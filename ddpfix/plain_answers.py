@@ -18,7 +18,7 @@ _TURNED = {"yes": "no", "no": "yes"}
 def sentence(docstring: str, parameters: Sequence[str], answer: str) -> str:
     """The question with its answer; "" where the docstring asks nothing that a person could follow.
 
-    parameters: the names of the function's own values, which stand in its docstring as `node`. answer: yes, no or nothing.
+    parameters: the names of the function's own values, which stand in its docstring as `node`. answer: yes, no or nothing; else what was found, in words.
     """
     first = _first_sentence(docstring)
     for name in parameters:
@@ -31,6 +31,8 @@ def sentence(docstring: str, parameters: Sequence[str], answer: str) -> str:
     if answer == "nothing":
         wanted = _OTHERWISE.sub("", first)
         return "" if asks is not None else f"looked for {_lower(wanted)}: found none"
+    if answer not in _TURNED:
+        return "" if asks is not None else f"looked for {_lower(_OTHERWISE.sub('', first))}: {answer}"
     if asks is None:
         return ""
     turned = (asks[1].lower() == "false") is not (asks[2].lower() == "unless")

@@ -6,53 +6,35 @@ is a function of `codemods` that was handed a node of the line, or the function 
 
 from __future__ import annotations
 
-import ast
-import sys
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from types import CodeType, FrameType
 
-import codemods
 from codemods.analysis.ranks.bound_to_rank import bound_to_rank
 from codemods.codemod import DdpCodemod
 from codemods.deep_stack import with_deep_stack
 from codemods.find import find_in
-from codemods.findings import Finding, Span
+from codemods.findings import Finding
 from codemods.project import Project
 from codemods.record import record
 from codemods.source import SourceModule
 from codemods.text_file import TextFile
-from ddpfix import asked_versions, engine, plugins
+from ddpfix import engine, plugins
+from ddpfix.asked_places import NONE, Places
 from ddpfix.discovery import Tree
 from ddpfix.gate import Gate
-from ddpfix.plain_answers import sentence
+from ddpfix.listening import Asked, Listener, listening
 from ddpfix.settings import Settings
 
-MOST = 12  # questions that are shown of a codemod: the last ones decided
-_DEEPEST = 6  # calls below the codemod's own: what lies deeper is how an answer was worked out
-_DEEPEST_IN_TEXT = 10  # entries are handed on, not the nodes that they are made of
-_HOME = str(Path(codemods.__file__).parent)
-_LOOKUPS = (str(Path(_HOME) / "source.py"), str(Path(_HOME) / "analysis" / "names.py"))  # they read the text, and judge nothing
-_ABOUT = {"line": "", "function": "of the function: ", "version": ""}
-_GENERATOR = 0x20  # inspect.CO_GENERATOR: importing inspect takes longer than a check of a file
-
-
-@record
-class Question:
-    """What was asked about the line, with the answer. about: `line`, `function`, or `version` of a package."""
-
-    about: str
-    text: str
+MOST = 4  # questions that are shown of a codemod: the one that decided, and what it rests on
 
 
 @record
 class Looked:
-    """What one codemod did. found: its findings whose span holds the line; questions: in the order they were asked."""
+    """What one codemod did. found: its findings whose span holds the line; reasons: the question that decided, and those it rests on."""
 
     codemod: DdpCodemod
     found: tuple[Finding, ...] = ()
-    questions: tuple[Question, ...] = ()
+    reasons: tuple[str, ...] = ()
 
 
 @record
@@ -92,26 +74,29 @@ def _watched(codemod: DdpCodemod, module: SourceModule, project: Project, line: 
     fresh = Project(project.files, project.raw, observed=project.observed, targets=project.targets).seen_from(module.path)
     again = fresh.module(module.path)
     assert again is not None
-    questions: list[Question] = []
 
-    def found_heard() -> list[Finding]:
-        with _listening(again, line, questions):  # in the thread that does the work
-            return find_in(again, fresh, [codemod])
+    def found_heard() -> tuple[list[Finding], Listener]:
+        with listening(Places(again, line)) as heard:  # in the thread that does the work
+            return find_in(again, fresh, [codemod]), heard
 
-    found = with_deep_stack(found_heard)
+    found, heard = with_deep_stack(found_heard)
     here = tuple(f for f in found if f.span.line <= line <= f.span.end_line)
-    if not (any(q.about == "line" for q in questions) or _is_of(codemod, module, line)):
-        questions = [q for q in questions if q.about != "version"]
-    return Looked(codemod, here, _clear(questions)[-MOST:])
+    return Looked(codemod, here, _reasons(heard, module.path, _is_of(codemod, module, line)))
 
 
-def _clear(questions: Sequence[Question]) -> tuple[Question, ...]:
-    """Each once, without those that were answered by yes and by no: they were asked of what stands beside it, too."""
-    answers: dict[str, set[str]] = {}
-    for question in questions:
-        asked, _, answer = question.text.rpartition(": ")
-        answers.setdefault(asked, set()).add(answer)
-    return tuple(q for q in dict.fromkeys(questions) if not {"yes", "no"} <= answers[q.text.rpartition(": ")[0]])
+def _reasons(heard: Listener, path: str, is_of: bool) -> tuple[str, ...]:
+    """The question that decided, and what it rests on."""
+    chain: list[str] = []
+    asked = heard.root.decided
+    of_line = asked is not None and asked.kind != NONE
+    while asked is not None:
+        chain.append(_line_of(asked, path))
+        asked = asked.because
+    return tuple(dict.fromkeys(chain))
+
+
+def _line_of(asked: Asked, path: str) -> str:
+    return f"[{asked.kind} {asked.path if asked.path != path else ''}:{asked.line}] {asked.text}"
 
 
 def _is_of(codemod: DdpCodemod, module: SourceModule, line: int) -> bool:
@@ -121,93 +106,6 @@ def _is_of(codemod: DdpCodemod, module: SourceModule, line: int) -> bool:
     return any(word in text for word in words)
 
 
-@contextmanager
-def _listening(module: SourceModule, line: int, heard: list[Question]) -> Iterator[None]:
-    """Writes down what functions of `codemods` are asked about the line, in the order of their answers."""
-    about = _text_of_line(line) if isinstance(module, TextFile) else _of_line(_nodes_of(module, line))
-    deepest = _DEEPEST_IN_TEXT if isinstance(module, TextFile) else _DEEPEST
-    own: dict[CodeType, bool] = {}
-    judges: dict[CodeType, bool] = {}
-    depth = 0
-
-    def listen(frame: FrameType, event: str, value: object) -> None:
-        nonlocal depth
-        code = frame.f_code
-        if code not in own:
-            own[code] = code.co_filename.startswith(_HOME) and not code.co_name.startswith("<")
-            judges[code] = not code.co_flags & _GENERATOR and code.co_filename not in _LOOKUPS
-        if not own[code]:
-            return
-        if event == "call":
-            depth += 1
-        elif event == "return":
-            depth -= 1
-            if code.co_name in asked_versions.METHODS:
-                given = frame.f_locals
-                said = asked_versions.answered(given.get("self"), code.co_name, given.get("version"), value)
-                heard.extend([Question("version", said)] if said else [])
-            elif depth <= deepest and judges[code] and (answer := _said(value)) and (what := _asked_about(frame, about)):
-                said = sentence(_text_of(code), code.co_varnames[: code.co_argcount + code.co_kwonlyargcount], answer)
-                heard.extend([Question(what, said)] if said else [])
-
-    before = sys.getprofile()
-    sys.setprofile(listen)
-    try:
-        yield
-    finally:
-        sys.setprofile(before)
-
-
-def _nodes_of(module: SourceModule, line: int) -> dict[int, str]:
-    """id of a node -> what it is: a part of the line, or the function that the line stands in."""
-    out: dict[int, str] = {}
-    for node in ast.walk(module.tree):
-        if isinstance(node, (ast.stmt, ast.expr)) and node.lineno == line:
-            out[id(node)] = "line"
-            function = module.function_of(node)
-            if function is not None:
-                out.setdefault(id(function), "function")
-    return out
-
-
-def _of_line(nodes: dict[int, str]) -> Callable[[object], str]:
-    return lambda value: nodes.get(id(value), "")
-
-
-def _text_of_line(line: int) -> Callable[[object], str]:
-    """What an argument is in a file without a tree: an entry, a setting, a flag that stands in the line."""
-
-    def kind(value: object) -> str:
-        if not type(value).__module__.startswith("codemods."):
-            return ""
-        span = getattr(value, "key_span", None) or getattr(value, "span", None)
-        return "line" if isinstance(span, Span) and span.line <= line <= span.end_line else ""
-
-    return kind
-
-
-def _asked_about(frame: FrameType, about: Callable[[object], str]) -> str:
-    code = frame.f_code
-    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-    kinds = {about(frame.f_locals.get(name)) for name in names}
-    return "line" if "line" in kinds else "function" if "function" in kinds else ""
-
-
-def _text_of(code: CodeType) -> str:
-    """The docstring, which a function's constants begin with; "" where it has none."""
-    first = code.co_consts[0] if code.co_consts else None
-    return first if isinstance(first, str) and " " in first else ""
-
-
-def _said(value: object) -> str:
-    """The answer in a word; "" for a thing that was looked up: it decides nothing by itself."""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if value is None or (isinstance(value, Collection) and not value):
-        return "nothing"
-    return ""
-
-
 def page(answer: WhyNot) -> str:
     """The answer as text for a terminal."""
     lines = [f"{answer.path}:{answer.line}: {answer.source}", ""]
@@ -215,7 +113,7 @@ def page(answer: WhyNot) -> str:
         return "\n".join([*lines, f"The file is not read: {answer.unread}", ""])
     for looked in answer.looked:
         lines += _of_codemod(looked)
-    silent = [c for c in answer.looked if not c.found and not c.questions]
+    silent = [c for c in answer.looked if not c.found and not c.reasons]
     nothing = "look at the file, and ask nothing about the line: what they look for does not stand there"
     lines += _names(nothing, [s.codemod for s in silent])
     lines += _names("leave the file out: its kind, or what the project holds, is not theirs", answer.passed)
@@ -232,10 +130,10 @@ def _of_codemod(looked: Looked) -> Iterator[str]:
             yield f"    {finding.reason}"
     if looked.found:
         yield ""
-    elif looked.questions:
+    elif looked.reasons:
         yield f"{head} looked at it, and reports nothing here. The last that it asked:"
-        for question in looked.questions:
-            yield f"    {_ABOUT[question.about]}{question.text}"
+        for question in looked.reasons:
+            yield f"    {question}"
         yield ""
 
 
