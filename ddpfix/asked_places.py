@@ -7,7 +7,7 @@ statements, a finding.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from codemods.findings import Span
@@ -58,12 +58,20 @@ class Places:
             return self._of_node(value)
         cls = value.__class__
         if cls is tuple or cls is list:
-            return self._best(value[:_MOST], depth) if depth < _DEEPEST else _NOWHERE  # type: ignore[index]
+            return self._of_many(value, depth) if value and depth < _DEEPEST else _NOWHERE  # type: ignore[arg-type]
         if cls is Span:
             return self._of_span(value)  # type: ignore[arg-type]
         if not cls.__module__.startswith("codemods.") or isinstance(value, (SourceModule, Project)):
             return _NOWHERE
         return self._of_record(value, depth)
+
+    def _of_many(self, values: Sequence[object], depth: int) -> Place:
+        """A block of statements is what the line stands in; fewer things are themselves."""
+        if not isinstance(values[0], ast.stmt):
+            return self._best(values[:_MOST], depth)
+        here = next((v for v in values if id(v) in self._here), None)
+        found = self._of_node(here if here is not None else values[0])  # type: ignore[arg-type]
+        return Place(ROUND, found.line, found.path) if found.kind == LINE and not depth and len(values) > 1 else found
 
     def _of_node(self, node: ast.AST) -> Place:
         kind = self._here.get(id(node))

@@ -7,6 +7,7 @@ is kept, with the one that it rests on.
 
 from __future__ import annotations
 
+import dis
 import sys
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
@@ -22,11 +23,11 @@ from codemods.record import record
 from codemods.source import once_a_module
 from ddpfix import asked_versions
 from ddpfix.asked_places import LINE, NONE, OTHER, ROUND, Places
-from ddpfix.plain_answers import sentence
+from ddpfix.plain_answers import sentence, sentence_of_name
 
 _HOME = str(Path(codemods.__file__).parent)
 # They read files and texts, and judge nothing.
-_LOOKUPS = frozenset(str(Path(_HOME) / n) for n in ("source.py", "project.py", "corpus.py", "findings.py", "analysis/names.py"))
+_LOOKUPS = frozenset(str(Path(_HOME) / n) for n in ("source.py", "project.py", "corpus.py", "findings.py", "deep_stack.py", "spelling.py", "analysis/names.py"))
 _FIND = find_in.__code__.co_filename  # of what it is asked only yes and no are answers: the rest are findings
 _GENERATOR = 0x20  # inspect.CO_GENERATOR: importing inspect takes longer than a check of a file
 _REMEMBERING = {Project.memo.__code__, Project.keep.__code__, once_a_module(len).__code__}
@@ -34,13 +35,21 @@ _REMEMBERING = {Project.memo.__code__, Project.keep.__code__, once_a_module(len)
 
 @record
 class Asked:
-    """A question and its answer. because: the last that was asked to answer it. kind: as in `asked_places`."""
+    """A question and its answer. because: the last that was asked to answer it. kind: as in `asked_places`.
+
+    of: the function that was asked. is_new: nothing has asked it of the line before. by_itself: its answer is a yes, a no or a
+    None, and no list that happens to be empty. is_thing: something was found, of which more is asked.
+    """
 
     text: str
     kind: str
+    of: CodeType
     path: str = ""
     line: int = 0
     because: Asked | None = None
+    is_new: bool = True
+    by_itself: bool = True
+    is_thing: bool = False
 
 
 class Call:
@@ -61,41 +70,46 @@ class Call:
     @property
     def decided(self) -> Asked | None:
         """The question that let the line be."""
-        return next((self.best[kind] for kind in (LINE, OTHER, ROUND, NONE) if kind in self.best), None)
+        return next((self.best[kind] for kind in (LINE, ROUND, NONE, OTHER) if kind in self.best), None)
 
-    def take(self, below: Call, said: Asked | None) -> None:
-        """The call that ended, with its own question if it was one."""
-        self.last = said or below.last or self.last
-        question = said or (below.last if below.kind else None)
+    def take(self, below: Call, said: Asked | None, *, gave: bool) -> None:
+        """The call that ended, with its own question if it was one. gave: it gave something back."""
+        if said is None or not said.is_thing:
+            self.last = said or below.last or self.last
         if below.kind == LINE:
             self.now = LINE
-            if question is not None:
-                self.best[LINE] = question
-            return
-        if below.kind == OTHER:
+            self._put(LINE, said or below.best.get(LINE) or (None if gave else below.last))
+        elif below.kind == OTHER:
             self.now = OTHER
-            for kind in (OTHER, LINE):
-                if kind in below.best:
-                    self.best[OTHER] = below.best[kind]
-            return
-        of_line = self.now == LINE
-        self.best |= below.best
-        self.now = below.now or self.now
-        if said is not None:
-            kind = LINE if of_line and self.now == LINE else below.kind
-            self.best[kind] = said
+            self._put(OTHER, below.best.get(LINE) or below.best.get(OTHER))
+        elif said is not None and (said.by_itself or LINE not in below.best):
+            self._put(LINE if self.now == LINE else below.kind, said)
+        else:
+            for kind, asked in below.best.items():
+                self._put(kind, asked)
+            if below.now:  # who was given nothing goes on to the next place
+                self.now = below.now if gave else OTHER
+
+    def _put(self, kind: str, asked: Asked | None) -> None:
+        """Of several things in the line the one counts that came furthest: what was asked before of another decides nothing."""
+        held = self.best.get(kind)
+        if asked is not None and (held is None or asked.is_new or asked.of is held.of or kind != LINE):
+            self.best[kind] = asked
 
 
 class Listener:
-    """Watches the calls of one thread."""
+    """Watches the calls of one thread. rules: what decided in each method of the codemod that looked at the line in vain."""
 
     def __init__(self, places: Places) -> None:
         self.root = Call()
         self.versions: list[str] = []
+        self.rules: dict[CodeType, Asked | None] = {}
         self._open = [self.root]
         self._places = places
         self._known: dict[Hashable, Call] = {}
         self._own: dict[CodeType, bool] = {}
+        self._texts: dict[CodeType, str] = {}
+        self._asked_of_line: set[CodeType] = set()
 
     def __call__(self, frame: FrameType, event: str, value: object) -> None:
         if event != "call" and event != "return":
@@ -122,7 +136,14 @@ class Listener:
     def _returned(self, frame: FrameType, code: CodeType, call: Call, value: object) -> None:
         if code in _REMEMBERING:
             call = self._remembered(frame, call)
-        self._open[-1].take(call, self._said(frame, code, call, value))
+        said = self._said(frame, code, call, value)
+        if call.kind == LINE and not value and not code.co_flags & _GENERATOR and self._is_of_codemod(frame, code):
+            self.rules[code] = said or call.best.get(LINE) or call.last
+        self._open[-1].take(call, said, gave=bool(value))
+
+    def _is_of_codemod(self, frame: FrameType, code: CodeType) -> bool:
+        """True for a method of the codemod itself: of several that are asked about a place each looks for something else."""
+        return bool(code.co_argcount) and isinstance(frame.f_locals.get(code.co_varnames[0]), DdpCodemod)
 
     def _remembered(self, frame: FrameType, call: Call) -> Call:
         """What was heard when the answer was worked out, which may have been for another place."""
@@ -134,22 +155,36 @@ class Listener:
 
     def _said(self, frame: FrameType, code: CodeType, call: Call, value: object) -> Asked | None:
         if code.co_name in asked_versions.METHODS:
-            given = frame.f_locals
-            text = asked_versions.answered(given.get("self"), code.co_name, given.get("version"), value)
-            if text:
-                self.versions.append(text)
-                call.kind = NONE  # the pin has a place, and the question has none
-                return Asked(text, NONE)
+            return self._of_version(frame, code, call, value)
+        text = self._texts.get(code)
+        if text is None:
+            text = self._texts[code] = _question(code)
+        named = not text and call.kind and isinstance(value, bool) and code.co_filename not in _LOOKUPS
+        if not (text or named) or (isinstance(value, list) and code.co_filename == _FIND):
             return None
-        if code.co_flags & _GENERATOR or code.co_filename in _LOOKUPS or code in _REMEMBERING:
-            return None
-        if isinstance(value, list) and code.co_filename == _FIND:
-            return None
-        if code.co_argcount and isinstance(frame.f_locals.get(code.co_varnames[0]), Enum):
+        names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        if names and isinstance(frame.f_locals.get(names[0]), Enum):
             return None  # a word of the answer before it
-        answer = _answer(value)
-        text = answer and sentence(_text_of(code), code.co_varnames[: code.co_argcount + code.co_kwonlyargcount], answer)
-        return Asked(text, call.kind, call.path, call.line, call.last) if text else None
+        answer = _answer(value) or ("found" if call.kind == LINE else "")
+        said = sentence_of_name(code.co_name, answer) if named else answer and sentence(text, names, answer)
+        if not said:
+            return None
+        is_new = call.kind != LINE or code not in self._asked_of_line
+        if call.kind == LINE:
+            self._asked_of_line.add(code)
+        by_itself = value is None or not hasattr(value, "__len__")
+        is_thing = answer == "found"
+        because = None if is_thing else call.last
+        return Asked(said, call.kind, code, call.path, call.line, because, is_new, by_itself, is_thing)
+
+    def _of_version(self, frame: FrameType, code: CodeType, call: Call, value: object) -> Asked | None:
+        given = frame.f_locals
+        said = asked_versions.answered(given.get("self"), code.co_name, given.get("version"), value)
+        if not said:
+            return None
+        self.versions.append(said)
+        call.kind = NONE  # the pin has a place, and the question has none
+        return Asked(said, NONE, code)
 
 
 @contextmanager
@@ -164,10 +199,24 @@ def listening(places: Places) -> Iterator[Listener]:
         sys.setprofile(before)
 
 
-def _text_of(code: CodeType) -> str:
-    """The docstring, which a function's constants begin with; "" where it has none."""
+def _question(code: CodeType) -> str:
+    """The docstring of a function that answers something; "" of one without, of a step on the way, and of one that only acts."""
+    if code.co_flags & _GENERATOR or code.co_filename in _LOOKUPS or code in _REMEMBERING:
+        return ""
     first = code.co_consts[0] if code.co_consts else None
-    return first if isinstance(first, str) and " " in first else ""
+    return first if isinstance(first, str) and " " in first and _answers(code) else ""
+
+
+def _answers(code: CodeType) -> bool:
+    """True where some `return` gives something else than None."""
+    before = None
+    for step in dis.get_instructions(code):
+        if step.opname == "RETURN_VALUE" and not (before is not None and before.opname == "LOAD_CONST" and before.argval is None):
+            return True
+        if step.opname == "RETURN_CONST" and step.argval is not None:
+            return True
+        before = step
+    return False
 
 
 def _answer(value: object) -> str:

@@ -1,7 +1,7 @@
 """What a codemod asked, as a sentence for a person who has not read its code.
 
 A question is a function with a docstring, which says what it answers ("True where …", "The loop round …"); its answer is yes, no
-or nothing. A function without one is a step on the way, and is no question for anybody.
+or nothing. Of one without, the words of its name ask, where they are those of a question (`is_muted`).
 """
 
 from __future__ import annotations
@@ -37,6 +37,17 @@ def sentence(docstring: str, parameters: Sequence[str], answer: str) -> str:
         return ""
     turned = (asks[1].lower() == "false") is not (asks[2].lower() == "unless")
     return f"{_asked(asks[2].lower(), first[asks.end() :])}: {_TURNED[answer] if turned else answer}"
+
+
+def sentence_of_name(name: str, answer: str) -> str:
+    """The question that a name asks; "" where it asks none."""
+    verb, _, rest = name.strip("_").partition("_")
+    words = rest.replace("_", " ")
+    if not words:
+        return ""
+    if verb in ("is", "has", "may", "can", "must"):
+        return f"asked whether it {verb} {words}: {answer}"
+    return f"asked whether it {verb} {words}: {answer}" if verb.endswith("s") and not verb.endswith("ss") else ""
 
 
 def _asked(word: str, rest: str) -> str:

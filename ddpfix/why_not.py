@@ -13,27 +13,39 @@ from codemods.analysis.ranks.bound_to_rank import bound_to_rank
 from codemods.codemod import DdpCodemod
 from codemods.deep_stack import with_deep_stack
 from codemods.find import find_in
-from codemods.findings import Finding
+from codemods.findings import Finding, Span
 from codemods.project import Project
 from codemods.record import record
 from codemods.source import SourceModule
 from codemods.text_file import TextFile
 from ddpfix import engine, plugins
-from ddpfix.asked_places import NONE, Places
+from ddpfix.asked_places import LINE, NONE, ROUND, Places
 from ddpfix.discovery import Tree
 from ddpfix.gate import Gate
 from ddpfix.listening import Asked, Listener, listening
 from ddpfix.settings import Settings
 
 MOST = 4  # questions that are shown of a codemod: the one that decided, and what it rests on
+FEW = 3  # codemods; where so few are asked, what they asked of the file as a whole is an answer, too
 
 
 @record
 class Looked:
-    """What one codemod did. found: its findings whose span holds the line; reasons: the question that decided, and those it rests on."""
+    """What one codemod did. found: its findings whose span holds the line; reasons: the question that decided, and those it rests
+    on; beside: its findings of other lines whose evidence or fix names this one.
+    """
 
     codemod: DdpCodemod
     found: tuple[Finding, ...] = ()
+    reasons: tuple[str, ...] = ()
+    beside: tuple[Finding, ...] = ()
+
+
+@record
+class Passed:
+    """A codemod that leaves the file out before it reads it, and why."""
+
+    codemod: DdpCodemod
     reasons: tuple[str, ...] = ()
 
 
@@ -45,7 +57,7 @@ class WhyNot:
     line: int
     source: str
     looked: tuple[Looked, ...]
-    passed: tuple[DdpCodemod, ...]
+    passed: tuple[Passed, ...]
     closed: tuple[DdpCodemod, ...]
     unread: str = ""
 
@@ -58,20 +70,40 @@ def why_not(tree: Tree, settings: Settings, path: str, line: int) -> WhyNot:
     data = project.read(path) or b""
     ranks = bound_to_rank(project)
     opened = [c for c in chosen if Gate([c], ranks).open_for(data, path)]
-    asking = [c for c in opened if c.is_worth_parsing(path, project)]
-    closed = tuple(c for c in chosen if c not in opened)
-    passed = tuple(c for c in opened if c not in asking)
     module = project.module(path)
+    entered = [(c, *_entered(c, module, project, path, line)) for c in opened]
+    closed = tuple(c for c in chosen if c not in opened)
+    passed = tuple(Passed(c, reasons) for c, enters, reasons in entered if not enters)
     if module is None:
         return WhyNot(path, line, "", (), passed, closed, unread=project.why_unreadable(path))
     text = module.lines[line - 1].strip() if line <= len(module.lines) else ""
-    looked = tuple(_watched(codemod, module, project, line) for codemod in asking)
+    few = len(chosen) <= FEW
+    looked = tuple(_watched(c, module, project, line, few=few) for c, enters, _ in entered if enters)
     return WhyNot(path, line, text, looked, passed, closed)
 
 
-def _watched(codemod: DdpCodemod, module: SourceModule, project: Project, line: int) -> Looked:
+def _entered(
+    codemod: DdpCodemod, module: SourceModule | None, project: Project, path: str, line: int
+) -> tuple[bool, tuple[str, ...]]:
+    """Whether the codemod looks at the file at all, and what it asked to know that."""
+    if module is None:
+        return codemod.is_worth_parsing(path, project), ()
+    fresh = _anew(project, path)
+    with listening(Places(module, line)) as heard:
+        enters = codemod.is_worth_parsing(path, fresh)
+    return enters, () if enters else _chain(heard.root.last, path)
+
+
+def _anew(project: Project, path: str) -> Project:
+    """The project without any answer that was left behind."""
+    return Project(
+        project.files, project.raw, observed=project.observed, targets=project.targets, launched=project.launched
+    ).seen_from(path)
+
+
+def _watched(codemod: DdpCodemod, module: SourceModule, project: Project, line: int, *, few: bool) -> Looked:
     """A run of one codemod over the file, with answers that earlier ones left behind taken away."""
-    fresh = Project(project.files, project.raw, observed=project.observed, targets=project.targets).seen_from(module.path)
+    fresh = _anew(project, module.path)
     again = fresh.module(module.path)
     assert again is not None
 
@@ -81,22 +113,42 @@ def _watched(codemod: DdpCodemod, module: SourceModule, project: Project, line: 
 
     found, heard = with_deep_stack(found_heard)
     here = tuple(f for f in found if f.span.line <= line <= f.span.end_line)
-    return Looked(codemod, here, _reasons(heard, module.path, _is_of(codemod, module, line)))
+    beside = tuple(f for f in found if f not in here and _names(f, module, line))
+    decided = heard.root.decided
+    is_of = few or _is_of(codemod, module, line)
+    if decided is not None and decided.kind == NONE and not is_of:
+        decided = None
+    reasons = _chain(decided, module.path)
+    others = [_told(rule, module.path) for rule in heard.rules.values() if rule is not None]
+    if len(others) > 1:
+        reasons = tuple(dict.fromkeys([*reasons[:1], *reversed(others), *reasons[1:]]))[:MOST]
+    if is_of and heard.versions and heard.versions[-1] not in reasons:
+        reasons = (*reasons[: MOST - 1], heard.versions[-1])
+    return Looked(codemod, here, reasons, beside)
 
 
-def _reasons(heard: Listener, path: str, is_of: bool) -> tuple[str, ...]:
+def _names(finding: Finding, module: SourceModule, line: int) -> bool:
+    """True where the finding is of another line, and shows this one or changes it."""
+    shown = any(e.path == module.path and e.line == line for e in finding.evidence)
+    spans = (getattr(e, "span", None) for e in finding.edits if e.path == module.path)
+    return shown or any(isinstance(s, Span) and s.line <= line <= s.end_line for s in spans)
+
+
+def _chain(asked: Asked | None, path: str) -> tuple[str, ...]:
     """The question that decided, and what it rests on."""
     chain: list[str] = []
-    asked = heard.root.decided
-    of_line = asked is not None and asked.kind != NONE
     while asked is not None:
-        chain.append(_line_of(asked, path))
+        chain.append(_told(asked, path))
         asked = asked.because
-    return tuple(dict.fromkeys(chain))
+    return tuple(dict.fromkeys(chain))[:MOST]
 
 
-def _line_of(asked: Asked, path: str) -> str:
-    return f"[{asked.kind} {asked.path if asked.path != path else ''}:{asked.line}] {asked.text}"
+def _told(asked: Asked, path: str) -> str:
+    """The question, with the place that it was asked of where that is another one."""
+    if asked.kind in (LINE, NONE) or not asked.line:
+        return asked.text
+    place = f"line {asked.line}" if asked.path in ("", path) else f"{asked.path}:{asked.line}"
+    return f"{place}, round it: {asked.text}" if asked.kind == ROUND else f"{place}: {asked.text}"
 
 
 def _is_of(codemod: DdpCodemod, module: SourceModule, line: int) -> bool:
@@ -113,11 +165,11 @@ def page(answer: WhyNot) -> str:
         return "\n".join([*lines, f"The file is not read: {answer.unread}", ""])
     for looked in answer.looked:
         lines += _of_codemod(looked)
-    silent = [c for c in answer.looked if not c.found and not c.reasons]
+    silent = [c for c in answer.looked if not c.found and not c.reasons and not c.beside]
     nothing = "look at the file, and ask nothing about the line: what they look for does not stand there"
-    lines += _names(nothing, [s.codemod for s in silent])
-    lines += _names("leave the file out: its kind, or what the project holds, is not theirs", answer.passed)
-    lines += _names("find none of their words in the file", answer.closed)
+    lines += _listed(nothing, [s.codemod for s in silent])
+    lines += _left_out(answer.passed)
+    lines += _listed("find none of their words in the file", answer.closed)
     return "\n".join(lines) + "\n"
 
 
@@ -128,16 +180,28 @@ def _of_codemod(looked: Looked) -> Iterator[str]:
         yield f"{head} reports it ({finding.applicability.value}): {finding.message}"
         if finding.reason:
             yield f"    {finding.reason}"
-    if looked.found:
-        yield ""
-    elif looked.reasons:
-        yield f"{head} looked at it, and reports nothing here. The last that it asked:"
-        for question in looked.reasons:
-            yield f"    {question}"
+    if not looked.found and looked.beside:
+        yield f"{head} reports nothing here, and names this line in what it reports elsewhere:"
+        yield from (f"    line {f.span.line} ({f.applicability.value}): {f.message}" for f in looked.beside[:MOST])
+    elif not looked.found and looked.reasons:
+        yield f"{head} looked at it, and reports nothing here. What decided, then what that rests on:"
+        yield from (f"    {reason}" for reason in looked.reasons)
+    if looked.found or looked.beside or looked.reasons:
         yield ""
 
 
-def _names(what: str, those: Sequence[DdpCodemod]) -> list[str]:
+def _left_out(passed: Sequence[Passed]) -> Iterator[str]:
+    if not passed:
+        return
+    yield f"{len(passed)} leave the file out: its kind, or what the project holds, is not theirs:"
+    if len(passed) > FEW:
+        yield f"    {', '.join(p.codemod.code for p in passed)}"
+    else:
+        yield from (f"    {p.codemod.code}{': ' if p.reasons else ''}{'; '.join(p.reasons)}" for p in passed)
+    yield ""
+
+
+def _listed(what: str, those: Sequence[DdpCodemod]) -> list[str]:
     if not those:
         return []
     return [f"{len(those)} {what}:", f"    {', '.join(c.code for c in those)}", ""]
