@@ -109,7 +109,9 @@ class Listener:
         self._known: dict[Hashable, Call] = {}
         self._own: dict[CodeType, bool] = {}
         self._texts: dict[CodeType, str] = {}
+        self.trail: list[Asked] = []  # all that was asked of the line for its own sake
         self._asked_of_line: set[CodeType] = set()
+        self._within = 0  # running calls that are about the line, or about another place
 
     def __call__(self, frame: FrameType, event: str, value: object) -> None:
         if event != "call" and event != "return":
@@ -131,9 +133,11 @@ class Listener:
         given = frame.f_locals
         names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
         place = self._places.of_all([v for n in names if not isinstance(v := given.get(n), DdpCodemod)])
+        self._within += place.kind in (LINE, OTHER)
         return Call(place.kind, place.path or self._open[-1].path, place.line)
 
     def _returned(self, frame: FrameType, code: CodeType, call: Call, value: object) -> None:
+        self._within -= call.kind in (LINE, OTHER)
         if code in _REMEMBERING:
             call = self._remembered(frame, call)
         said = self._said(frame, code, call, value)
@@ -159,7 +163,8 @@ class Listener:
         text = self._texts.get(code)
         if text is None:
             text = self._texts[code] = _question(code)
-        named = not text and call.kind and isinstance(value, bool) and code.co_filename not in _LOOKUPS
+        judges = code.co_argcount > 1 and isinstance(value, bool) and code.co_filename not in _LOOKUPS
+        named = not text and bool(call.kind) and judges
         if not (text or named) or (isinstance(value, list) and code.co_filename == _FIND):
             return None
         names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
@@ -170,12 +175,14 @@ class Listener:
         if not said:
             return None
         is_new = call.kind != LINE or code not in self._asked_of_line
-        if call.kind == LINE:
-            self._asked_of_line.add(code)
         by_itself = value is None or not hasattr(value, "__len__")
         is_thing = answer == "found"
         because = None if is_thing else call.last
-        return Asked(said, call.kind, code, call.path, call.line, because, is_new, by_itself, is_thing)
+        asked = Asked(said, call.kind, code, call.path, call.line, because, is_new, by_itself, is_thing)
+        if call.kind == LINE and not self._within:
+            self._asked_of_line.add(code)
+            self.trail.append(asked)
+        return asked
 
     def _of_version(self, frame: FrameType, code: CodeType, call: Call, value: object) -> Asked | None:
         given = frame.f_locals

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 _ASKS = re.compile(r"(True|False) (where|if|for|unless|under|in|on|behind|outside of|while|when)\b\s*", re.IGNORECASE)
 _OTHERWISE = re.compile(r",? (?:[Nn]one|\"\"|\(\)|none|True|False|\[\]) (?:where|for|if|of|unless)\b.*$")
 _ONLY_NONE = re.compile(r"(?:None|Nothing|No \w+) where\s+")
+_OUTSIDE_OF_CODE = r"(?=[^`]*(?:`[^`]*`[^`]*)*$)"  # an even number of backticks follows
 _TURNED = {"yes": "no", "no": "yes"}
 
 
@@ -62,8 +63,8 @@ def _asked(word: str, rest: str) -> str:
 def _first_sentence(docstring: str) -> str:
     """Up to the full stop, on one line; what explains it behind a colon or a semicolon is left."""
     paragraph = " ".join(docstring.strip().partition("\n\n")[0].split())
-    first = re.split(r"\.(?:\s|$)", paragraph, maxsplit=1)[0]
-    return re.split(r"[:;]\s", first, maxsplit=1)[0].strip()
+    first = re.split(rf"\.(?:\s|$){_OUTSIDE_OF_CODE}", paragraph, maxsplit=1)[0]
+    return re.split(rf"[:;]\s{_OUTSIDE_OF_CODE}", first, maxsplit=1)[0].strip()
 
 
 def _lower(text: str) -> str:

@@ -120,8 +120,10 @@ def _watched(codemod: DdpCodemod, module: SourceModule, project: Project, line: 
         decided = None
     reasons = _chain(decided, module.path)
     others = [_told(rule, module.path) for rule in heard.rules.values() if rule is not None]
-    if len(others) > 1:
-        reasons = tuple(dict.fromkeys([*reasons[:1], *reversed(others), *reasons[1:]]))[:MOST]
+    first, rest = reasons[:1], reasons[1:]
+    rules = others[::-1] if len(others) > 1 else []
+    earlier = [_told(asked, module.path) for asked in reversed(heard.trail) if not asked.is_thing] if decided is not None else []
+    reasons = tuple(dict.fromkeys([*first, *rules, *rest, *earlier]))[:MOST]
     if is_of and heard.versions and heard.versions[-1] not in reasons:
         reasons = (*reasons[: MOST - 1], heard.versions[-1])
     return Looked(codemod, here, reasons, beside)
