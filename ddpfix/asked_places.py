@@ -1,7 +1,7 @@
 """What a value that a question was handed has to do with the line that is asked about.
 
-Codemods hand each other nodes of the tree, and records that hold nodes, a span, or a path and a line: a save, a call site, a run of
-statements, a finding.
+Codemods hand each other nodes of the tree, and records that hold nodes, a span, or a path and a line: a save, a call site, a run
+of statements, a finding.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
 """Hears what codemods ask about one line, and finds the question that decided.
 
-The calls of the codemods' own functions are watched as they run. Of what a function asks, the last answer decided its own: a codemod
-goes on to the next place as soon as one answer lets it, and so does every function below it. So only the last question of each call
-is kept, with the one that it rests on.
+The calls of the codemods' own functions are watched as they run. Of what a function asks, the last answer decided its own: a
+codemod goes on to the next place as soon as one answer lets it, and so does every function below it. So only the last question
+of each call is kept, with the one that it rests on.
 """
 
 from __future__ import annotations
 
 import dis
 import sys
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
@@ -20,17 +20,25 @@ from codemods.codemod import DdpCodemod
 from codemods.find import find_in
 from codemods.project import Project
 from codemods.record import record
-from codemods.source import once_a_module
+from codemods.source import SourceModule, once_a_module
 from ddpfix import asked_versions
 from ddpfix.asked_places import LINE, NONE, OTHER, ROUND, Places
 from ddpfix.plain_answers import sentence, sentence_of_name
 
 _HOME = str(Path(codemods.__file__).parent)
 # They read files and texts, and judge nothing.
-_LOOKUPS = frozenset(str(Path(_HOME) / n) for n in ("source.py", "project.py", "corpus.py", "findings.py", "deep_stack.py", "spelling.py", "analysis/names.py"))
+_READERS = ("source.py", "project.py", "corpus.py", "findings.py", "deep_stack.py", "spelling.py", "analysis/names.py")
+_LOOKUPS = frozenset(str(Path(_HOME) / name) for name in _READERS)
 _FIND = find_in.__code__.co_filename  # of what it is asked only yes and no are answers: the rest are findings
 _GENERATOR = 0x20  # inspect.CO_GENERATOR: importing inspect takes longer than a check of a file
-_REMEMBERING = {Project.memo.__code__, Project.keep.__code__, once_a_module(len).__code__}
+
+
+def _memo_of(module: SourceModule) -> int:
+    """Any function of a module: what `once_a_module` makes of all of them is the same code."""
+    return len(module.lines)
+
+
+_REMEMBERING = {Project.memo.__code__, Project.keep.__code__, once_a_module(_memo_of).__code__}
 
 
 @record
@@ -55,8 +63,8 @@ class Asked:
 class Call:
     """What one running function has heard so far.
 
-    last: the last question that was answered below it. best: kind -> the last question asked of the line, of what stands round it,
-    of the line on behalf of another place (OTHER), and of no place at all (NONE). now: the kind of place it looks at.
+    last: the last question that was answered below it. best: kind -> the last question asked of the line, of what stands round
+    it, of the line on behalf of another place (OTHER), and of no place at all (NONE). now: the kind of place it looks at.
     """
 
     __slots__ = ("best", "kind", "last", "line", "now", "path")
@@ -198,7 +206,7 @@ class Listener:
 def listening(places: Places) -> Iterator[Listener]:
     """Writes down what functions of `codemods` are asked about the line, in this thread."""
     listener = Listener(places)
-    before: Callable[[FrameType, str, object], object] | None = sys.getprofile()
+    before = sys.getprofile()
     sys.setprofile(listener)
     try:
         yield listener
@@ -218,7 +226,8 @@ def _answers(code: CodeType) -> bool:
     """True where some `return` gives something else than None."""
     before = None
     for step in dis.get_instructions(code):
-        if step.opname == "RETURN_VALUE" and not (before is not None and before.opname == "LOAD_CONST" and before.argval is None):
+        is_none = before is not None and before.opname == "LOAD_CONST" and before.argval is None
+        if step.opname == "RETURN_VALUE" and (step.is_jump_target or not is_none):
             return True
         if step.opname == "RETURN_CONST" and step.argval is not None:
             return True

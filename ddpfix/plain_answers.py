@@ -19,7 +19,8 @@ _TURNED = {"yes": "no", "no": "yes"}
 def sentence(docstring: str, parameters: Sequence[str], answer: str) -> str:
     """The question with its answer; "" where the docstring asks nothing that a person could follow.
 
-    parameters: the names of the function's own values, which stand in its docstring as `node`. answer: yes, no or nothing; else what was found, in words.
+    parameters: the names of the function's own values, which stand in its docstring as `node`. answer: yes, no or nothing; else
+    what was found, in words.
     """
     first = _first_sentence(docstring)
     for name in parameters:

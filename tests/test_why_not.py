@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ddpfix.plain_answers import sentence
+from ddpfix.plain_answers import sentence, sentence_of_name
 from tests.programs import ddpfix
 
 SOURCE = """\
@@ -173,4 +173,81 @@ def test_no_name_of_a_function_is_shown(folder: Path) -> None:
     _, text = asked(folder, "train.py:9")
     told = [line for line in text.splitlines() if line.startswith("    ") and not line.startswith("    DDP")]
     assert told
-    assert all(line.strip().startswith(("asked ", "looked for ", "of the function: ", "by ", "no file ")) for line in told)
+    assert all(line.strip().startswith(("asked ", "looked for ", "by ", "no file ", "line ")) for line in told)
+
+
+SAVES = """\
+import torch
+import torch.distributed as dist
+
+
+def main(args, model, best, loss):
+    dist.init_process_group("nccl")
+    model = torch.nn.parallel.DistributedDataParallel(model)
+    if not best or loss < best and args.rank <= 0:
+        torch.save(model.module.state_dict(), "model.pt")
+    torch.save({"rank": dist.get_rank()}, f"rank{dist.get_rank()}.pt")
+
+
+main(None, None, None, None)
+"""
+
+
+def reasons(text: str, code: str) -> list[str]:
+    """The questions that are shown of one codemod, the deciding one first."""
+    return [line.strip() for line in part(text, code).splitlines()[1:]]
+
+
+def test_a_record_that_holds_the_call_is_the_place(folder: Path) -> None:
+    (folder / "train.py").write_text(SAVES)
+    told = reasons(asked(folder, "train.py:9", "--select", "DDP501")[1], "DDP501")
+    assert told[0] == "looked for how every rank comes to a save: found none"
+    assert "ranks that the source does not show" in told[1]
+    assert any(line.startswith("line 8: ") for line in told)
+    assert len(told) <= 4
+
+
+def test_an_answer_of_an_earlier_place_is_shown_with_what_it_rests_on(folder: Path) -> None:
+    calls = "def a():\n    torch.save(1, 'a.pt')\n    torch.save(2, 'b.pt')\n\n\nif dist.get_rank() == 0:\n    a()\n"
+    (folder / "train.py").write_text(f"import torch\nimport torch.distributed as dist\n\ndist.init_process_group()\n\n\n{calls}")
+    first = reasons(asked(folder, "train.py:8", "--select", "DDP501")[1], "DDP501")
+    second = reasons(asked(folder, "train.py:9", "--select", "DDP501")[1], "DDP501")
+    assert first
+    assert second == first
+
+
+def test_a_finding_that_no_run_comes_to(folder: Path) -> None:
+    source = SOURCE.replace("import torch.distributed as dist\n", "import torch.distributed as dist\nfrom gone import thing\n")
+    (folder / "train.py").write_text(source.replace("from gone", "from folder.gone"))
+    (folder / "folder").mkdir()
+    (folder / "folder" / "__init__.py").write_text("")
+    told = reasons(asked(folder, "train.py:8", "--select", "DDP203")[1], "DDP203")
+    assert any("names a part of the project that is not there" in line for line in told)
+
+
+def test_a_finding_of_another_line_that_names_this_one(folder: Path) -> None:
+    (folder / "train.py").write_text(SAVES.replace("    if not best or loss < best and args.rank <= 0:\n    ", ""))
+    _, text = asked(folder, "train.py:8", "--select", "DDP501")
+    assert "DDP501 unguarded-save reports it" in text
+
+
+def test_why_a_file_is_left_out(folder: Path) -> None:
+    (folder / "train.py").write_text("import torch\n\nstate = torch.load('a.pt')\n")
+    _, text = asked(folder, "train.py:3", "--select", "DDP503")
+    assert "leave the file out" in text or "find none of their words" in text
+
+
+def test_a_file_of_no_repository_is_seen_from_the_folder(folder: Path) -> None:
+    (folder / "pyproject.toml").unlink()
+    (folder / "below").mkdir()
+    (folder / "train.py").rename(folder / "below" / "train.py")
+    _, text = asked(folder, "below/train.py:7")
+    assert text.startswith("below/train.py:7: ")
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("_is_muted", "asked whether it is muted: no"), ("holds_save", "asked whether it holds save: no"), ("_run", ""), ("pass_on", "")],
+)
+def test_the_words_of_a_name_ask(name: str, text: str) -> None:
+    assert sentence_of_name(name, "no") == text
