@@ -216,19 +216,6 @@ def test_an_answer_of_an_earlier_place_is_shown_with_what_it_rests_on(folder: Pa
     assert second == first
 
 
-def test_a_finding_that_no_run_comes_to(folder: Path) -> None:
-    unread = 'def unused():\n    rank = dist.get_rank()\n    raise SystemExit\n    print("never")\n\n\nif __name__'
-    (folder / "train.py").write_text(SOURCE.replace("if __name__", unread))
-    told = reasons(asked(folder, "train.py:16", "--select", "DDP203")[1], "DDP203")
-    assert told
-
-
-def test_why_a_file_is_left_out(folder: Path) -> None:
-    (folder / "train.py").write_text("import torch\n\nstate = torch.load('a.pt')\n")
-    _, text = asked(folder, "train.py:3", "--select", "DDP503")
-    assert "leave the file out" in text or "find none of their words" in text
-
-
 def test_a_file_of_no_repository_is_seen_from_the_folder(folder: Path) -> None:
     (folder / "pyproject.toml").unlink()
     (folder / "below").mkdir()
@@ -239,7 +226,7 @@ def test_a_file_of_no_repository_is_seen_from_the_folder(folder: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "text"),
-    [("_is_muted", "asked whether it is muted: no"), ("holds_save", "asked whether it holds save: no"), ("_run", ""), ("pass_on", "")],
+    [("_is_muted", "asked whether it is muted: no"), ("holds_save", "asked whether it holds save: no"), ("pass_on", "")],
 )
 def test_the_words_of_a_name_ask(name: str, text: str) -> None:
     assert sentence_of_name(name, "no") == text
