@@ -89,6 +89,12 @@ def find_root(path: Path) -> Path:
     return folder
 
 
+def is_of_a_project(path: Path) -> bool:
+    """True where a folder round `path` is a repository, or holds a project file."""
+    root = find_root(path)
+    return (root / ".git").exists() or any((root / mark).is_file() for mark in ROOT_MARKS)
+
+
 def _tree(root: Path, wanted: Sequence[Path], exclude: Sequence[str], force: bool) -> Tree:
     is_git = (root / ".git").exists()
     listed = git_files(root) if is_git else None

@@ -6,14 +6,9 @@ is a function of `codemods` that was handed a node of the line, or the function 
 
 from __future__ import annotations
 
-import ast
-import sys
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from types import CodeType, FrameType
 
-import codemods
 from codemods.analysis.ranks.bound_to_rank import bound_to_rank
 from codemods.codemod import DdpCodemod
 from codemods.deep_stack import with_deep_stack
@@ -23,36 +18,35 @@ from codemods.project import Project
 from codemods.record import record
 from codemods.source import SourceModule
 from codemods.text_file import TextFile
-from ddpfix import asked_versions, engine, plugins
+from ddpfix import engine, plugins
+from ddpfix.asked_places import LINE, NONE, ROUND, Places
 from ddpfix.discovery import Tree
 from ddpfix.gate import Gate
-from ddpfix.plain_answers import sentence
+from ddpfix.listening import Asked, Listener, listening
 from ddpfix.settings import Settings
 
-MOST = 12  # questions that are shown of a codemod: the last ones decided
-_DEEPEST = 6  # calls below the codemod's own: what lies deeper is how an answer was worked out
-_DEEPEST_IN_TEXT = 10  # entries are handed on, not the nodes that they are made of
-_HOME = str(Path(codemods.__file__).parent)
-_LOOKUPS = (str(Path(_HOME) / "source.py"), str(Path(_HOME) / "analysis" / "names.py"))  # they read the text, and judge nothing
-_ABOUT = {"line": "", "function": "of the function: ", "version": ""}
-_GENERATOR = 0x20  # inspect.CO_GENERATOR: importing inspect takes longer than a check of a file
-
-
-@record
-class Question:
-    """What was asked about the line, with the answer. about: `line`, `function`, or `version` of a package."""
-
-    about: str
-    text: str
+MOST = 4  # questions that are shown of a codemod: the one that decided, and what it rests on
+FEW = 3  # codemods; where so few are asked, what they asked of the file as a whole is an answer, too
 
 
 @record
 class Looked:
-    """What one codemod did. found: its findings whose span holds the line; questions: in the order they were asked."""
+    """What one codemod did. found: its findings whose span holds the line; reasons: the question that decided, and those it rests
+    on; beside: its findings of other lines whose evidence or fix names this one.
+    """
 
     codemod: DdpCodemod
     found: tuple[Finding, ...] = ()
-    questions: tuple[Question, ...] = ()
+    reasons: tuple[str, ...] = ()
+    beside: tuple[Finding, ...] = ()
+
+
+@record
+class Passed:
+    """A codemod that leaves the file out before it reads it, and why."""
+
+    codemod: DdpCodemod
+    reasons: tuple[str, ...] = ()
 
 
 @record
@@ -63,7 +57,7 @@ class WhyNot:
     line: int
     source: str
     looked: tuple[Looked, ...]
-    passed: tuple[DdpCodemod, ...]
+    passed: tuple[Passed, ...]
     closed: tuple[DdpCodemod, ...]
     unread: str = ""
 
@@ -76,42 +70,87 @@ def why_not(tree: Tree, settings: Settings, path: str, line: int) -> WhyNot:
     data = project.read(path) or b""
     ranks = bound_to_rank(project)
     opened = [c for c in chosen if Gate([c], ranks).open_for(data, path)]
-    asking = [c for c in opened if c.is_worth_parsing(path, project)]
-    closed = tuple(c for c in chosen if c not in opened)
-    passed = tuple(c for c in opened if c not in asking)
     module = project.module(path)
+    entered = [(c, *_entered(c, module, project, path, line)) for c in opened]
+    closed = tuple(c for c in chosen if c not in opened)
+    passed = tuple(Passed(c, reasons) for c, enters, reasons in entered if not enters)
     if module is None:
         return WhyNot(path, line, "", (), passed, closed, unread=project.why_unreadable(path))
     text = module.lines[line - 1].strip() if line <= len(module.lines) else ""
-    looked = tuple(_watched(codemod, module, project, line) for codemod in asking)
+    few = len(chosen) <= FEW
+    looked = tuple(_watched(c, module, project, line, few=few) for c, enters, _ in entered if enters)
     return WhyNot(path, line, text, looked, passed, closed)
 
 
-def _watched(codemod: DdpCodemod, module: SourceModule, project: Project, line: int) -> Looked:
+def _entered(
+    codemod: DdpCodemod, module: SourceModule | None, project: Project, path: str, line: int
+) -> tuple[bool, tuple[str, ...]]:
+    """Whether the codemod looks at the file at all, and what it asked to know that."""
+    if module is None:
+        return codemod.is_worth_parsing(path, project), ()
+    fresh = _anew(project, path)
+    with listening(Places(module, line)) as heard:
+        enters = codemod.is_worth_parsing(path, fresh)
+    return enters, () if enters else _chain(heard.root.last, path)
+
+
+def _anew(project: Project, path: str) -> Project:
+    """The project without any answer that was left behind."""
+    return Project(
+        project.files, project.raw, observed=project.observed, targets=project.targets, launched=project.launched
+    ).seen_from(path)
+
+
+def _watched(codemod: DdpCodemod, module: SourceModule, project: Project, line: int, *, few: bool) -> Looked:
     """A run of one codemod over the file, with answers that earlier ones left behind taken away."""
-    fresh = Project(project.files, project.raw, observed=project.observed, targets=project.targets).seen_from(module.path)
+    fresh = _anew(project, module.path)
     again = fresh.module(module.path)
     assert again is not None
-    questions: list[Question] = []
 
-    def found_heard() -> list[Finding]:
-        with _listening(again, line, questions):  # in the thread that does the work
-            return find_in(again, fresh, [codemod])
+    def found_heard() -> tuple[list[Finding], Listener]:
+        with listening(Places(again, line)) as heard:  # in the thread that does the work
+            return find_in(again, fresh, [codemod]), heard
 
-    found = with_deep_stack(found_heard)
+    found, heard = with_deep_stack(found_heard)
     here = tuple(f for f in found if f.span.line <= line <= f.span.end_line)
-    if not (any(q.about == "line" for q in questions) or _is_of(codemod, module, line)):
-        questions = [q for q in questions if q.about != "version"]
-    return Looked(codemod, here, _clear(questions)[-MOST:])
+    beside = tuple(f for f in found if f not in here and _names(f, module, line))
+    decided = heard.root.decided
+    is_of = few or _is_of(codemod, module, line)
+    if decided is not None and decided.kind == NONE and not is_of:
+        decided = None
+    reasons = _chain(decided, module.path)
+    others = [_told(rule, module.path) for rule in heard.rules.values() if rule is not None]
+    first, rest = reasons[:1], reasons[1:]
+    rules = others[::-1] if len(others) > 1 else []
+    earlier = [_told(asked, module.path) for asked in reversed(heard.trail) if not asked.is_thing] if decided is not None else []
+    reasons = tuple(dict.fromkeys([*first, *rules, *rest, *earlier]))[:MOST]
+    if is_of and heard.versions and heard.versions[-1] not in reasons:
+        reasons = (*reasons[: MOST - 1], heard.versions[-1])
+    return Looked(codemod, here, reasons, beside)
 
 
-def _clear(questions: Sequence[Question]) -> tuple[Question, ...]:
-    """Each once, without those that were answered by yes and by no: they were asked of what stands beside it, too."""
-    answers: dict[str, set[str]] = {}
-    for question in questions:
-        asked, _, answer = question.text.rpartition(": ")
-        answers.setdefault(asked, set()).add(answer)
-    return tuple(q for q in dict.fromkeys(questions) if not {"yes", "no"} <= answers[q.text.rpartition(": ")[0]])
+def _names(finding: Finding, module: SourceModule, line: int) -> bool:
+    """True where the finding is of another line, and shows this one or changes it."""
+    shown = any(e.path == module.path and e.line == line for e in finding.evidence)
+    spans = (getattr(e, "span", None) for e in finding.edits if e.path == module.path)
+    return shown or any(isinstance(s, Span) and s.line <= line <= s.end_line for s in spans)
+
+
+def _chain(asked: Asked | None, path: str) -> tuple[str, ...]:
+    """The question that decided, and what it rests on."""
+    chain: list[str] = []
+    while asked is not None:
+        chain.append(_told(asked, path))
+        asked = asked.because
+    return tuple(dict.fromkeys(chain))[:MOST]
+
+
+def _told(asked: Asked, path: str) -> str:
+    """The question, with the place that it was asked of where that is another one."""
+    if asked.kind in (LINE, NONE) or not asked.line:
+        return asked.text
+    place = f"line {asked.line}" if asked.path in ("", path) else f"{asked.path}:{asked.line}"
+    return f"{place}, round it: {asked.text}" if asked.kind == ROUND else f"{place}: {asked.text}"
 
 
 def _is_of(codemod: DdpCodemod, module: SourceModule, line: int) -> bool:
@@ -121,93 +160,6 @@ def _is_of(codemod: DdpCodemod, module: SourceModule, line: int) -> bool:
     return any(word in text for word in words)
 
 
-@contextmanager
-def _listening(module: SourceModule, line: int, heard: list[Question]) -> Iterator[None]:
-    """Writes down what functions of `codemods` are asked about the line, in the order of their answers."""
-    about = _text_of_line(line) if isinstance(module, TextFile) else _of_line(_nodes_of(module, line))
-    deepest = _DEEPEST_IN_TEXT if isinstance(module, TextFile) else _DEEPEST
-    own: dict[CodeType, bool] = {}
-    judges: dict[CodeType, bool] = {}
-    depth = 0
-
-    def listen(frame: FrameType, event: str, value: object) -> None:
-        nonlocal depth
-        code = frame.f_code
-        if code not in own:
-            own[code] = code.co_filename.startswith(_HOME) and not code.co_name.startswith("<")
-            judges[code] = not code.co_flags & _GENERATOR and code.co_filename not in _LOOKUPS
-        if not own[code]:
-            return
-        if event == "call":
-            depth += 1
-        elif event == "return":
-            depth -= 1
-            if code.co_name in asked_versions.METHODS:
-                given = frame.f_locals
-                said = asked_versions.answered(given.get("self"), code.co_name, given.get("version"), value)
-                heard.extend([Question("version", said)] if said else [])
-            elif depth <= deepest and judges[code] and (answer := _said(value)) and (what := _asked_about(frame, about)):
-                said = sentence(_text_of(code), code.co_varnames[: code.co_argcount + code.co_kwonlyargcount], answer)
-                heard.extend([Question(what, said)] if said else [])
-
-    before = sys.getprofile()
-    sys.setprofile(listen)
-    try:
-        yield
-    finally:
-        sys.setprofile(before)
-
-
-def _nodes_of(module: SourceModule, line: int) -> dict[int, str]:
-    """id of a node -> what it is: a part of the line, or the function that the line stands in."""
-    out: dict[int, str] = {}
-    for node in ast.walk(module.tree):
-        if isinstance(node, (ast.stmt, ast.expr)) and node.lineno == line:
-            out[id(node)] = "line"
-            function = module.function_of(node)
-            if function is not None:
-                out.setdefault(id(function), "function")
-    return out
-
-
-def _of_line(nodes: dict[int, str]) -> Callable[[object], str]:
-    return lambda value: nodes.get(id(value), "")
-
-
-def _text_of_line(line: int) -> Callable[[object], str]:
-    """What an argument is in a file without a tree: an entry, a setting, a flag that stands in the line."""
-
-    def kind(value: object) -> str:
-        if not type(value).__module__.startswith("codemods."):
-            return ""
-        span = getattr(value, "key_span", None) or getattr(value, "span", None)
-        return "line" if isinstance(span, Span) and span.line <= line <= span.end_line else ""
-
-    return kind
-
-
-def _asked_about(frame: FrameType, about: Callable[[object], str]) -> str:
-    code = frame.f_code
-    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-    kinds = {about(frame.f_locals.get(name)) for name in names}
-    return "line" if "line" in kinds else "function" if "function" in kinds else ""
-
-
-def _text_of(code: CodeType) -> str:
-    """The docstring, which a function's constants begin with; "" where it has none."""
-    first = code.co_consts[0] if code.co_consts else None
-    return first if isinstance(first, str) and " " in first else ""
-
-
-def _said(value: object) -> str:
-    """The answer in a word; "" for a thing that was looked up: it decides nothing by itself."""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if value is None or (isinstance(value, Collection) and not value):
-        return "nothing"
-    return ""
-
-
 def page(answer: WhyNot) -> str:
     """The answer as text for a terminal."""
     lines = [f"{answer.path}:{answer.line}: {answer.source}", ""]
@@ -215,11 +167,11 @@ def page(answer: WhyNot) -> str:
         return "\n".join([*lines, f"The file is not read: {answer.unread}", ""])
     for looked in answer.looked:
         lines += _of_codemod(looked)
-    silent = [c for c in answer.looked if not c.found and not c.questions]
+    silent = [c for c in answer.looked if not c.found and not c.reasons and not c.beside]
     nothing = "look at the file, and ask nothing about the line: what they look for does not stand there"
-    lines += _names(nothing, [s.codemod for s in silent])
-    lines += _names("leave the file out: its kind, or what the project holds, is not theirs", answer.passed)
-    lines += _names("find none of their words in the file", answer.closed)
+    lines += _listed(nothing, [s.codemod for s in silent])
+    lines += _left_out(answer.passed)
+    lines += _listed("find none of their words in the file", answer.closed)
     return "\n".join(lines) + "\n"
 
 
@@ -230,16 +182,28 @@ def _of_codemod(looked: Looked) -> Iterator[str]:
         yield f"{head} reports it ({finding.applicability.value}): {finding.message}"
         if finding.reason:
             yield f"    {finding.reason}"
-    if looked.found:
-        yield ""
-    elif looked.questions:
-        yield f"{head} looked at it, and reports nothing here. The last that it asked:"
-        for question in looked.questions:
-            yield f"    {_ABOUT[question.about]}{question.text}"
+    if not looked.found and looked.beside:
+        yield f"{head} reports nothing here, and names this line in what it reports elsewhere:"
+        yield from (f"    line {f.span.line} ({f.applicability.value}): {f.message}" for f in looked.beside[:MOST])
+    elif not looked.found and looked.reasons:
+        yield f"{head} looked at it, and reports nothing here. What decided, then what that rests on:"
+        yield from (f"    {reason}" for reason in looked.reasons)
+    if looked.found or looked.beside or looked.reasons:
         yield ""
 
 
-def _names(what: str, those: Sequence[DdpCodemod]) -> list[str]:
+def _left_out(passed: Sequence[Passed]) -> Iterator[str]:
+    if not passed:
+        return
+    yield f"{len(passed)} leave the file out: its kind, or what the project holds, is not theirs:"
+    if len(passed) > FEW:
+        yield f"    {', '.join(p.codemod.code for p in passed)}"
+    else:
+        yield from (f"    {p.codemod.code}{': ' if p.reasons else ''}{'; '.join(p.reasons)}" for p in passed)
+    yield ""
+
+
+def _listed(what: str, those: Sequence[DdpCodemod]) -> list[str]:
     if not those:
         return []
     return [f"{len(those)} {what}:", f"    {', '.join(c.code for c in those)}", ""]

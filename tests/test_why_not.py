@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ddpfix.plain_answers import sentence
+from ddpfix.plain_answers import sentence, sentence_of_name
 from tests.programs import ddpfix
 
 SOURCE = """\
@@ -173,4 +173,60 @@ def test_no_name_of_a_function_is_shown(folder: Path) -> None:
     _, text = asked(folder, "train.py:9")
     told = [line for line in text.splitlines() if line.startswith("    ") and not line.startswith("    DDP")]
     assert told
-    assert all(line.strip().startswith(("asked ", "looked for ", "of the function: ", "by ", "no file ")) for line in told)
+    assert all(line.strip().startswith(("asked ", "looked for ", "by ", "no file ", "line ")) for line in told)
+
+
+SAVES = """\
+import torch
+import torch.distributed as dist
+
+
+def main(args, model, best, loss):
+    dist.init_process_group("nccl")
+    model = torch.nn.parallel.DistributedDataParallel(model)
+    if not best or loss < best and args.rank <= 0:
+        torch.save(model.module.state_dict(), "model.pt")
+    torch.save({"rank": dist.get_rank()}, f"rank{dist.get_rank()}.pt")
+
+
+main(None, None, None, None)
+"""
+
+
+def reasons(text: str, code: str) -> list[str]:
+    """The questions that are shown of one codemod, the deciding one first."""
+    return [line.strip() for line in part(text, code).splitlines()[1:]]
+
+
+def test_a_record_that_holds_the_call_is_the_place(folder: Path) -> None:
+    (folder / "train.py").write_text(SAVES)
+    told = reasons(asked(folder, "train.py:9", "--select", "DDP501")[1], "DDP501")
+    assert told[0] == "looked for how every rank comes to a save: found none"
+    assert "ranks that the source does not show" in told[1]
+    assert len(told) <= 4
+
+
+def test_an_answer_of_an_earlier_place_is_shown_with_what_it_rests_on(folder: Path) -> None:
+    calls = "def a():\n    torch.save(1, 'a.pt')\n    torch.save(2, 'b.pt')\n\n\nif dist.get_rank() == 0:\n    a()\n"
+    head = "import torch\nimport torch.distributed as dist\n\ndist.init_process_group()\n\n\n"
+    (folder / "train.py").write_text(head + calls)
+    first = reasons(asked(folder, "train.py:8", "--select", "DDP501")[1], "DDP501")
+    second = reasons(asked(folder, "train.py:9", "--select", "DDP501")[1], "DDP501")
+    assert first
+    assert second == first
+
+
+def test_a_file_of_no_repository_is_seen_from_the_folder(folder: Path) -> None:
+    (folder / "pyproject.toml").unlink()
+    (folder / "below").mkdir()
+    (folder / "train.py").rename(folder / "below" / "train.py")
+    _, text = asked(folder, "below/train.py:7")
+    assert text.startswith("below/train.py:7: ")
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("_is_muted", "asked whether it is muted: no"), ("holds_save", "asked whether it holds save: no"), ("pass_on", "")],
+)
+def test_the_words_of_a_name_ask(name: str, text: str) -> None:
+    assert sentence_of_name(name, "no") == text

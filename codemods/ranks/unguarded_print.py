@@ -417,7 +417,10 @@ def _is_a_share(value: ast.expr) -> bool:
 
 
 def _may_go_under(module: SourceModule, statement: ast.stmt) -> bool:
-    """False for making a folder, which stays on every rank: the prints beside it take a guard of their own."""
+    """True for what is said once for all ranks, and makes no folder, which stays on every rank.
+
+    The prints beside a folder take a guard of their own.
+    """
     return is_for_everybody(module, statement) and not makes_folder(module, statement)
 
 

@@ -179,7 +179,13 @@ def _why_not(
         path, line = asking.place(given)
     except ValueError:
         raise CommandError(f"--why-not takes FILE:LINE, not {given!r}", todo="Give `--why-not train.py:42`, say.") from None
-    ((tree, settings),) = asked([path], select, ignore, extend, False, None, config=config, isolated=isolated, plugins=plugins)
+    from ddpfix.discovery import is_of_a_project
+
+    # what lies in no repository is seen as `check` sees it from here
+    near = [path] if is_of_a_project(path) or not path.resolve().is_relative_to(Path.cwd()) else [Path()]
+    if not path.is_file():
+        raise CommandError(f"{path} does not exist", todo="Give a file and a line of it.")
+    ((tree, settings),) = asked(near, select, ignore, extend, False, None, config=config, isolated=isolated, plugins=plugins)
     name = path.resolve().relative_to(tree.root).as_posix()
     if not name.endswith((*PYTHON_KINDS, *READ_KINDS)):
         raise CommandError(f"--why-not reads programs, YAML, JSON, shell, Markdown and Dockerfiles, not {path}")

@@ -32,7 +32,7 @@ class DrawnItem:
 
 
 def drawn_items(project: Project, path: str) -> tuple[DrawnItem, ...]:
-    """Those of the programs of a file, one for each data set."""
+    """Draws by which a data set of the programs of a file gives another sample than it is asked for, one for each data set."""
     found = project.memo("drawn items", lambda: tuple(_all(project)))
     return tuple(d for d in found if same_program(project, path, d.module.path))
 

@@ -114,6 +114,7 @@ def _answers(module: SourceModule, node: ast.AST) -> list[tuple[ast.If, bool]]:
 
 
 def _resumed(project: Project, module: SourceModule, load: ast.Call) -> Resumed | None:
+    """What of the file is read under a key that the project saves, too; None where nothing is."""
     statement, function = module.parent(load), module.function_of(load)
     targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
     if isinstance(statement, (ast.Assign, ast.AnnAssign)) and len(targets) == 1 and isinstance(targets[0], ast.Name):

@@ -1,0 +1,246 @@
+"""Hears what codemods ask about one line, and finds the question that decided.
+
+The calls of the codemods' own functions are watched as they run. Of what a function asks, the last answer decided its own: a
+codemod goes on to the next place as soon as one answer lets it, and so does every function below it. So only the last question
+of each call is kept, with the one that it rests on.
+"""
+
+from __future__ import annotations
+
+import dis
+import sys
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
+from enum import Enum
+from pathlib import Path
+from types import CodeType, FrameType
+
+import codemods
+from codemods.codemod import DdpCodemod
+from codemods.find import find_in
+from codemods.project import Project
+from codemods.record import record
+from codemods.source import SourceModule, once_a_module
+from ddpfix import asked_versions
+from ddpfix.asked_places import LINE, NONE, OTHER, ROUND, Places
+from ddpfix.plain_answers import sentence, sentence_of_name
+
+_HOME = str(Path(codemods.__file__).parent)
+# They read files and texts, and judge nothing.
+_READERS = ("source.py", "project.py", "corpus.py", "findings.py", "deep_stack.py", "spelling.py", "analysis/names.py")
+_LOOKUPS = frozenset(str(Path(_HOME) / name) for name in _READERS)
+_FIND = find_in.__code__.co_filename  # of what it is asked only yes and no are answers: the rest are findings
+_GENERATOR = 0x20  # inspect.CO_GENERATOR: importing inspect takes longer than a check of a file
+
+
+def _memo_of(module: SourceModule) -> int:
+    """Any function of a module: what `once_a_module` makes of all of them is the same code."""
+    return len(module.lines)
+
+
+_REMEMBERING = {Project.memo.__code__, Project.keep.__code__, once_a_module(_memo_of).__code__}
+
+
+@record
+class Asked:
+    """A question and its answer. because: the last that was asked to answer it. kind: as in `asked_places`.
+
+    of: the function that was asked. is_new: nothing has asked it of the line before. by_itself: its answer is a yes, a no or a
+    None, and no list that happens to be empty. is_thing: something was found, of which more is asked.
+    """
+
+    text: str
+    kind: str
+    of: CodeType
+    path: str = ""
+    line: int = 0
+    because: Asked | None = None
+    is_new: bool = True
+    by_itself: bool = True
+    is_thing: bool = False
+
+
+class Call:
+    """What one running function has heard so far.
+
+    last: the last question that was answered below it. best: kind -> the last question asked of the line, of what stands round
+    it, of the line on behalf of another place (OTHER), and of no place at all (NONE). now: the kind of place it looks at.
+    """
+
+    __slots__ = ("best", "kind", "last", "line", "now", "path")
+
+    def __init__(self, kind: str = NONE, path: str = "", line: int = 0) -> None:
+        self.kind, self.path, self.line = kind, path, line
+        self.last: Asked | None = None
+        self.best: dict[str, Asked] = {}
+        self.now = NONE
+
+    @property
+    def decided(self) -> Asked | None:
+        """The question that let the line be."""
+        return next((self.best[kind] for kind in (LINE, ROUND, NONE, OTHER) if kind in self.best), None)
+
+    def take(self, below: Call, said: Asked | None, *, gave: bool) -> None:
+        """The call that ended, with its own question if it was one. gave: it gave something back."""
+        if said is None or not said.is_thing:
+            self.last = said or below.last or self.last
+        if below.kind == LINE:
+            self.now = LINE
+            self._put(LINE, said or below.best.get(LINE) or (None if gave else below.last))
+        elif below.kind == OTHER:
+            self.now = OTHER
+            self._put(OTHER, below.best.get(LINE) or below.best.get(OTHER))
+        elif said is not None and (said.by_itself or LINE not in below.best):
+            self._put(LINE if self.now == LINE else below.kind, said)
+        else:
+            for kind, asked in below.best.items():
+                self._put(kind, asked)
+            if below.now:  # who was given nothing goes on to the next place
+                self.now = below.now if gave else OTHER
+
+    def _put(self, kind: str, asked: Asked | None) -> None:
+        """Of several things in the line the one counts that came furthest: what was asked before of another decides nothing."""
+        held = self.best.get(kind)
+        if asked is not None and (held is None or asked.is_new or asked.of is held.of or kind != LINE):
+            self.best[kind] = asked
+
+
+class Listener:
+    """Watches the calls of one thread. rules: what decided in each method of the codemod that looked at the line in vain."""
+
+    def __init__(self, places: Places) -> None:
+        self.root = Call()
+        self.versions: list[str] = []
+        self.rules: dict[CodeType, Asked | None] = {}
+        self._open = [self.root]
+        self._places = places
+        self._known: dict[Hashable, Call] = {}
+        self._own: dict[CodeType, bool] = {}
+        self._texts: dict[CodeType, str] = {}
+        self.trail: list[Asked] = []  # all that was asked of the line for its own sake
+        self._asked_of_line: set[CodeType] = set()
+        self._within = 0  # running calls that are about the line, or about another place
+
+    def __call__(self, frame: FrameType, event: str, value: object) -> None:
+        if event != "call" and event != "return":
+            return
+        code = frame.f_code
+        own = self._own.get(code)
+        if own is None:
+            own = self._own[code] = code.co_filename.startswith(_HOME) and not code.co_name.startswith("<")
+        if not own:
+            return
+        if event == "call":
+            self._open.append(self._called(frame, code))
+        elif len(self._open) > 1:
+            self._returned(frame, code, self._open.pop(), value)
+
+    def _called(self, frame: FrameType, code: CodeType) -> Call:
+        if code in _REMEMBERING or code.co_name == "__init__":
+            return Call()
+        given = frame.f_locals
+        names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        place = self._places.of_all([v for n in names if not isinstance(v := given.get(n), DdpCodemod)])
+        self._within += place.kind in (LINE, OTHER)
+        return Call(place.kind, place.path or self._open[-1].path, place.line)
+
+    def _returned(self, frame: FrameType, code: CodeType, call: Call, value: object) -> None:
+        self._within -= call.kind in (LINE, OTHER)
+        if code in _REMEMBERING:
+            call = self._remembered(frame, call)
+        said = self._said(frame, code, call, value)
+        if call.kind == LINE and not value and not code.co_flags & _GENERATOR and self._is_of_codemod(frame, code):
+            self.rules[code] = said or call.best.get(LINE) or call.last
+        self._open[-1].take(call, said, gave=bool(value))
+
+    def _is_of_codemod(self, frame: FrameType, code: CodeType) -> bool:
+        """True for a method of the codemod itself: of several that are asked about a place each looks for something else."""
+        return bool(code.co_argcount) and isinstance(frame.f_locals.get(code.co_varnames[0]), DdpCodemod)
+
+    def _remembered(self, frame: FrameType, call: Call) -> Call:
+        """What was heard when the answer was worked out, which may have been for another place."""
+        given = frame.f_locals
+        key = (id(given["self"]), given["key"]) if "key" in given else (id(given["build"]), id(given["module"]))
+        if call.last is not None or call.best:
+            self._known[key] = call
+        return self._known.get(key, call)
+
+    def _said(self, frame: FrameType, code: CodeType, call: Call, value: object) -> Asked | None:
+        if code.co_name in asked_versions.METHODS:
+            return self._of_version(frame, code, call, value)
+        text = self._texts.get(code)
+        if text is None:
+            text = self._texts[code] = _question(code)
+        judges = code.co_argcount > 1 and isinstance(value, bool) and code.co_filename not in _LOOKUPS
+        named = not text and bool(call.kind) and judges
+        if not (text or named) or (isinstance(value, list) and code.co_filename == _FIND):
+            return None
+        names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        if names and isinstance(frame.f_locals.get(names[0]), Enum):
+            return None  # a word of the answer before it
+        answer = _answer(value) or ("found" if call.kind == LINE else "")
+        said = sentence_of_name(code.co_name, answer) if named else answer and sentence(text, names, answer)
+        if not said:
+            return None
+        is_new = call.kind != LINE or code not in self._asked_of_line
+        by_itself = value is None or not hasattr(value, "__len__")
+        is_thing = answer == "found"
+        because = None if is_thing else call.last
+        asked = Asked(said, call.kind, code, call.path, call.line, because, is_new, by_itself, is_thing)
+        if call.kind == LINE and not self._within:
+            self._asked_of_line.add(code)
+            self.trail.append(asked)
+        return asked
+
+    def _of_version(self, frame: FrameType, code: CodeType, call: Call, value: object) -> Asked | None:
+        given = frame.f_locals
+        said = asked_versions.answered(given.get("self"), code.co_name, given.get("version"), value)
+        if not said:
+            return None
+        self.versions.append(said)
+        call.kind = NONE  # the pin has a place, and the question has none
+        return Asked(said, NONE, code)
+
+
+@contextmanager
+def listening(places: Places) -> Iterator[Listener]:
+    """Writes down what functions of `codemods` are asked about the line, in this thread."""
+    listener = Listener(places)
+    before = sys.getprofile()
+    sys.setprofile(listener)
+    try:
+        yield listener
+    finally:
+        sys.setprofile(before)
+
+
+def _question(code: CodeType) -> str:
+    """The docstring of a function that answers something; "" of one without, of a step on the way, and of one that only acts."""
+    if code.co_flags & _GENERATOR or code.co_filename in _LOOKUPS or code in _REMEMBERING:
+        return ""
+    first = code.co_consts[0] if code.co_consts else None
+    return first if isinstance(first, str) and " " in first and _answers(code) else ""
+
+
+def _answers(code: CodeType) -> bool:
+    """True where some `return` gives something else than None."""
+    before = None
+    for step in dis.get_instructions(code):
+        is_none = before is not None and before.opname == "LOAD_CONST" and before.argval is None
+        if step.opname == "RETURN_VALUE" and (step.is_jump_target or not is_none):
+            return True
+        if step.opname == "RETURN_CONST" and step.argval is not None:
+            return True
+        before = step
+    return False
+
+
+def _answer(value: object) -> str:
+    """The answer in words; "" for a thing that was looked up: it decides nothing by itself."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if value is None or (isinstance(value, (str, tuple, list, dict, set, frozenset)) and not value):
+        return "nothing"
+    if isinstance(value, Enum) and isinstance(value.value, str) and " " in value.value:
+        return value.value
+    return ""
