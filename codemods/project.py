@@ -41,12 +41,15 @@ class Resolved:
 
 
 class Rest:
-    """What an answer rests on; it says something to the project that gave it only."""
+    """What an answer rests on; it says something to the project that gave it only.
 
-    __slots__ = ("number",)
+    so_far: the numbers of what it rests on up to now, as long as it is worked out; number: that of all of it, afterwards.
+    """
 
-    def __init__(self) -> None:
-        self.number = 0
+    __slots__ = ("number", "so_far")
+
+    def __init__(self, so_far: Collection[int] = ()) -> None:
+        self.number, self.so_far = 0, so_far
 
 
 class Table(Generic[K, T]):
@@ -164,6 +167,9 @@ class Project:
 
     def rests_on(self, rest: Rest) -> None:
         """An answer is given that was worked out before: what asks for it rests on the same."""
+
+    def order_counts(self) -> None:
+        """What is being worked out rests on what was asked before: it is not kept for another run."""
 
     def make_room(self) -> None:
         """Between two files: where many trees are held, all of them go, and every memo that may hold their nodes.

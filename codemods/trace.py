@@ -15,12 +15,14 @@ from codemods.questions import Question, Row, alone, may_add, rows
 from codemods.record import field, record
 
 FILE, FILES, RESOLVE = "file", "files", "resolve"  # one file; the list of all; a project file by a dotted name
+NEVER = "never"  # what no trace says: an answer that rests on it holds for its own run only
+_BY_ONE = frozenset({FILE, FILES, RESOLVE, NEVER})
 Answer = tuple[Row, ...]
 
 
 def answered(project: Project, question: Question) -> Answer:
     """The answer as it is kept; of a file, and of the list of files, only whether they changed counts."""
-    if question[0] in (FILE, FILES):
+    if question[0] in (FILE, FILES, NEVER):
         return ()
     if question[0] == RESOLVE:
         _, dotted, folder = question
@@ -48,7 +50,7 @@ class Trace:
 
     def broken_by(self, change: Change) -> set[str]:
         """The judgements that a change may change."""
-        reached = {n for n, (question, answer) in self.questions.items() if question[0] in (FILE, FILES, RESOLVE)
+        reached = {n for n, (question, answer) in self.questions.items() if question[0] in _BY_ONE
                    and _is_another(question, answer, change)}  # fmt: skip
         reached |= self._answered_otherwise(change)
         for number in sorted(self.sources):  # an answer has a higher number than what it rests on
@@ -58,7 +60,7 @@ class Trace:
 
     def _answered_otherwise(self, change: Change) -> set[int]:
         """The questions about all files to which one of the changed files adds other rows than before."""
-        asked = [n for n, (question, _) in self.questions.items() if question[0] not in (FILE, FILES, RESOLVE)]
+        asked = [n for n, (question, _) in self.questions.items() if question[0] not in _BY_ONE]
         before: defaultdict[str, dict[int, list[Row]]] = defaultdict(dict)
         for number in asked:
             for row in self.questions[number][1]:
@@ -91,6 +93,8 @@ class Trace:
 def _is_another(question: Question, answer: Answer, change: Change) -> bool:
     if question[0] == FILE:
         return question[1] in change.texts
+    if question[0] == NEVER:
+        return True
     if change.project is None:
         return False
     return question[0] == FILES or answered(change.project, question) != answer

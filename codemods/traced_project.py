@@ -16,7 +16,7 @@ from codemods.evidence import Observed
 from codemods.project import Project, Reader, Rest
 from codemods.questions import Question
 from codemods.source import SourceModule
-from codemods.trace import FILE, Trace, answered
+from codemods.trace import FILE, NEVER, Trace, answered
 
 T = TypeVar("T")
 
@@ -42,8 +42,9 @@ class Notes:
                 number = self._numbers[question] = len(self._numbers) + len(self._same)
             self.note(number)
 
-    def begin(self) -> None:
+    def begin(self) -> set[int]:
         self._open.append(set())
+        return self._open[-1]
 
     def end(self) -> int:
         """The number of what was asked since `begin`, 0 for nothing; the answer round it rests on that, too."""
@@ -122,15 +123,19 @@ class TracedProject(AskedProject):
 
     @contextmanager
     def apart(self) -> Iterator[Rest]:
-        rest = Rest()
-        self.notes.begin()
+        rest = Rest(self.notes.begin())
         try:
             yield rest
         finally:
-            rest.number = self.notes.end()
+            rest.number, rest.so_far = self.notes.end(), ()
 
     def rests_on(self, rest: Rest) -> None:
-        self.notes.note(rest.number)
+        for number in (*rest.so_far, rest.number):
+            if number:
+                self.notes.note(number)
+
+    def order_counts(self) -> None:
+        self.notes.ask((NEVER,))
 
     def make_room(self) -> None:
         before = self._memo

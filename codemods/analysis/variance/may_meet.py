@@ -21,7 +21,7 @@ from codemods.analysis.ranks.collectives import collective_at
 from codemods.analysis.variance.heirs import is_left_open
 from codemods.data.rank_variance import BACKWARDS, COLLECTIVE_WORDS, SHOWS, WRAPPERS
 from codemods.late_pattern import late
-from codemods.project import Project
+from codemods.project import Project, Table
 from codemods.record import record
 from codemods.source import SourceModule, once_a_module, walk
 
@@ -48,19 +48,21 @@ def may_meet(project: Project, module: SourceModule, nodes: Iterable[ast.AST]) -
     first = _calls(project, module, nodes)
     if first.open:
         return True
-    clear: set[tuple[str, int, int]] = project.memo("never meet", set)
+    clear: Table[tuple[str, int, int], bool] = project.memo("never meet", lambda: Table(project))
     seen: set[tuple[str, int, int]] = set()
     left = list(first.functions)
-    while left:
-        site = left.pop()
-        if site.key in seen or site.key in clear:
-            continue
-        seen.add(site.key)
-        found = _of_function(project, site)
-        if found.open:
-            return True
-        left += found.functions
-    clear |= seen
+    with project.apart() as rest:
+        while left:
+            site = left.pop()
+            if site.key in seen or (clear.get(site.key)):
+                continue
+            seen.add(site.key)
+            found = _of_function(project, site)
+            if found.open:
+                return True
+            left += found.functions
+    for key in seen:
+        clear.put(key, True, rest)
     return False
 
 
@@ -195,20 +197,24 @@ def _is_method_that_waits(project: Project, name: str) -> bool:
 
 def _reaches(project: Project, path: str) -> bool:
     """True where the file, or one of the project that it imports, however far, holds a word of a collective or a wrapper."""
-    known: dict[str, bool] = project.keep("files that may wait", dict)
-    if path not in known:
-        seen, left = {path}, [path]
-        while left:
-            data = project.read(left[-1]) or b""
-            if known.get(left[-1]) or any(word in data for word in _WORDS):
-                known[path] = True
-                return True
+    known: Table[str, bool] = project.keep("files that may wait", lambda: Table(project))
+    if path in known:
+        return known[path]
+    seen, left = {path}, [path]
+    with project.apart() as rest:
+        while left and not _may_wait(project, left[-1], known):
             last = left.pop()
             found = (project.resolve(name, last) for name in imports_of(project, last))
             left += (fresh := {f.path for f in found if f is not None and known.get(f.path) is not False} - seen)
             seen |= fresh
-        known |= dict.fromkeys(seen, False)
-    return known[path]
+    for each in [path] if left else seen:
+        known.put(each, bool(left), rest)
+    return bool(left)
+
+
+def _may_wait(project: Project, path: str, known: Table[str, bool]) -> bool:
+    data = project.read(path) or b""
+    return bool(known.get(path)) or any(word in data for word in _WORDS)
 
 
 # What is run without a call
