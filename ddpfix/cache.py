@@ -37,6 +37,12 @@ def key(tree: Tree, settings: Settings, codemods: Sequence[DdpCodemod] | None) -
     return _digest("\0".join(parts))[:32]
 
 
+def key_of_judgements(tree: Tree, settings: Settings, codemods: Sequence[DdpCodemod]) -> str:
+    """What the judgement of a file depends on besides the files; not on which other files were asked about."""
+    parts = [__version__, sys.version, settings.digest(), str(tree.root), answers.code_state(), repr(tree.observed)]
+    return _digest("\0".join((*parts, *(c.code for c in codemods))))[:32]
+
+
 def _digest(text: str) -> str:
     import hashlib  # with OpenSSL: 5 ms
 
