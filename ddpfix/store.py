@@ -19,7 +19,7 @@ from codemods.findings import Finding
 from codemods.project import Project
 from codemods.record import field, record, replace
 from codemods.trace import Change, Trace
-from ddpfix import answers
+from ddpfix import answers, cache
 from ddpfix.results import Failure, Judged
 
 Stamp = tuple[int, int, int, int]  # size, both times, inode
@@ -117,8 +117,8 @@ def load(name: str) -> Kept | None:
     from ddpfix.unpickling import Restricted
 
     try:
-        data = (Path(answers.folder()) / f"{name}.judgements").read_bytes()
-        seen, taken, digests, ranks, looked, questions, sources, roots, found = marshal.loads(answers.opened(data))
+        stored = marshal.loads(cache.read(f"{name}.judgements"))
+        seen, taken, digests, ranks, looked, questions, sources, roots, found = stored
         judged = Restricted(io.BytesIO(found)).load()
         if not all(type(j) is Judged and _is_whole(j) for j in judged.values()):
             return None
@@ -139,13 +139,6 @@ def save(name: str, kept: Kept) -> None:
     trace = kept.trace
     found = pickle.dumps(dict(kept.judged), protocol=5)
     rows = (dict(kept.stamps), kept.taken, dict(kept.digests), kept.ranks, kept.looked)
-    place = Path(answers.folder())
-    fresh = place / f"{name}.judgements.tmp"  # of two writers at once the checksum lets neither spoil the other's
-    try:
+    with contextlib.suppress(ValueError):
         data = marshal.dumps((*rows, dict(trace.questions), dict(trace.sources), dict(trace.roots), found))
-        place.mkdir(parents=True, exist_ok=True)
-        fresh.write_bytes(answers.sealed(data))
-        os.replace(fresh, place / f"{name}.judgements")
-    except (OSError, ValueError):
-        with contextlib.suppress(OSError):
-            fresh.unlink()
+        cache.write(f"{name}.judgements", data)

@@ -35,7 +35,7 @@ def found_in(project: Project) -> list[str]:
 
 
 def holds_a_node(value: object, seen: set[int]) -> bool:
-    if id(value) in seen or isinstance(value, (str, bytes, int, float, Enum, type(None))):
+    if id(value) in seen or isinstance(value, (str, bytes, int, float, Enum, type(None), Project)):
         return False
     seen.add(id(value))
     if isinstance(value, (ast.AST, SourceModule)):

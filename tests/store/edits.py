@@ -18,6 +18,7 @@ _LINES = (
     b"    print(loss)\n", b"torch.manual_seed(rank)\n", b"rank = int(os.environ['LOCAL_RANK'])\n", b"    return\n", b"    pass\n",
     b"# ddpfix: ignore[DDP101] not here\n", b"local_id = int(os.environ['RANK'])\n",
 )  # fmt: skip
+_OTHERS = (".yaml", ".yml", ".sh", ".txt", ".md", ".toml", ".ipynb", ".json", ".cfg")
 _PINS = (b"torch==1.13\n", b"lightning==2.4\n", b"pytorch-lightning<2\n", b"transformers>=4.40\n", b"accelerate==0.20\n")
 
 
@@ -47,7 +48,7 @@ class Edits:
         return sorted(p for p in every if not ends or p.name.endswith(ends))
 
     def _any_file(self) -> Path:
-        ends = (".py",) if self._rng.random() < 0.8 else (".yaml", ".yml", ".sh", ".txt", ".md", ".toml", ".ipynb", ".json", ".cfg")
+        ends = (".py",) if self._rng.random() < 0.8 else _OTHERS
         return self._rng.choice(self._files(*ends) or self._files())
 
     def _change(self, path: Path, change: Callable[[list[bytes]], list[bytes]]) -> None:

@@ -14,6 +14,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from codemods.findings import Finding
 from codemods.record import replace
 from ddpfix import catalog, engine, settings
 from ddpfix.discovery import discover
@@ -53,11 +54,15 @@ def differences(folder: Path, edits: int, rng: random.Random) -> list[str]:
 
 
 def told_apart(kept: Report, cold: Report) -> str:
-    rows = [f"  kept: {f.place} {f.code} {f.message[:100]} | {f.reason[:100]} | {f.evidence}" for f in kept.findings if f not in cold.findings]
-    rows += [f"  cold: {f.place} {f.code} {f.message[:100]} | {f.reason[:100]} | {f.evidence}" for f in cold.findings if f not in kept.findings]
+    rows = [f"  kept: {_shown(f)}" for f in kept.findings if f not in cold.findings]
+    rows += [f"  cold: {_shown(f)}" for f in cold.findings if f not in kept.findings]
     if kept.failed != cold.failed or (kept.scanned, kept.parsed) != (cold.scanned, cold.parsed):
         rows += [f"  kept: {kept.scanned} {kept.parsed} {kept.failed}", f"  cold: {cold.scanned} {cold.parsed} {cold.failed}"]
     return "\n".join(rows or ["  the order of the findings"])
+
+
+def _shown(finding: Finding) -> str:
+    return f"{finding.place} {finding.code} {finding.message[:100]} | {finding.reason[:100]} | {finding.evidence}"
 
 
 def main() -> int:
