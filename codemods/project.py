@@ -13,6 +13,7 @@ from typing import Any, Generic, TypeVar
 
 from codemods.corpus import Corpus, alias_at, calls, is_imported, uses
 from codemods.evidence import Observed
+from codemods.file_facts import file_fact
 from codemods.late_pattern import late
 from codemods.record import record
 from codemods.source import SourceModule, Unreadable
@@ -161,6 +162,10 @@ class Project:
             self._kept[key] = build()
         return self._kept[key]  # type: ignore[return-value]
 
+    def fact(self, fact: Callable[..., T], path: str, *more: str) -> T:
+        """What one of `file_facts` makes of a file."""
+        return self.keep(("fact", fact, path, *more), lambda: fact(path, self.read(path) or b"", *more))
+
     def apart(self) -> AbstractContextManager[Rest]:
         """What an answer that goes into a `Table` is worked out in: the table wants to know what it rests on."""
         return nullcontext(Rest())
@@ -271,7 +276,7 @@ class Project:
         """As `files_using`, but of too many files one more than `most`: they show that there are."""
         word = name.encode()
         if among is not None and len(among) <= FEW:
-            return tuple(sorted(p for p in among if self.is_using(name, p)))
+            return tuple(sorted(p for p in among if p.endswith(PYTHON_KINDS) and self.fact(holds_use, p, name)))
 
         def users() -> Iterator[str]:
             yield from (p for p, data in self._changed.items() if p.endswith(PYTHON_KINDS) and uses(data, word))
@@ -280,10 +285,6 @@ class Project:
         found = (p for p in users() if among is None or p in among)
         near = None if among is None else frozenset(among)
         return self.keep(("files using", name, most, near), lambda: tuple(sorted(islice(found, most + 1))))
-
-    def is_using(self, name: str, path: str) -> bool:
-        """True for a Python file that is one of `files_using`."""
-        return path.endswith(PYTHON_KINDS) and uses(self.read(path) or b"", name.encode())
 
     def files_calling(self, name: str) -> tuple[str, ...]:
         """The Python files that call something of that name, `x.name(...)` included, told from the bytes; sorted."""
@@ -424,6 +425,12 @@ class Project:
                 if path in self._files:
                     return Resolved(path, parts[used:])
         return None
+
+
+@file_fact
+def holds_use(path: str, data: bytes, name: str) -> bool:
+    del path
+    return uses(data, name.encode())
 
 
 def _kind_of(path: str) -> type[SourceModule]:

@@ -10,14 +10,17 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from codemods.file_facts import fact_named
 from codemods.project import Project
-from codemods.questions import Question, Row, alone, may_add, rows
+from codemods.questions import Question, alone, may_add, rows
 from codemods.record import field, record
+from codemods.text_file import NOTEBOOK
 
 FILE, FILES, RESOLVE = "file", "files", "resolve"  # one file; the list of all; a project file by a dotted name
+FACT = "fact"  # what a function of `file_facts` says of one file
 NEVER = "never"  # what no trace says: an answer that rests on it holds for its own run only
-_BY_ONE = frozenset({FILE, FILES, RESOLVE, NEVER})
-Answer = tuple[Row, ...]
+_BY_ONE = frozenset({FILE, FILES, RESOLVE, FACT, NEVER})
+Answer = tuple[object, ...]  # of a question about all files: rows
 
 
 def answered(project: Project, question: Question) -> Answer:
@@ -28,6 +31,9 @@ def answered(project: Project, question: Question) -> Answer:
         _, dotted, folder = question
         found = project.resolve(str(dotted), f"{folder}/.py" if folder else ".py")
         return ((found.path, *found.rest),) if found is not None else ()
+    if question[0] == FACT:
+        _, name, path, *more = question
+        return (project.fact(fact_named(str(name)), str(path), *map(str, more)),)
     return rows(project, question)
 
 
@@ -61,9 +67,10 @@ class Trace:
     def _answered_otherwise(self, change: Change) -> set[int]:
         """The questions about all files to which one of the changed files adds other rows than before."""
         asked = [n for n, (question, _) in self.questions.items() if question[0] not in _BY_ONE]
-        before: defaultdict[str, dict[int, list[Row]]] = defaultdict(dict)
+        before: defaultdict[str, dict[int, list[object]]] = defaultdict(dict)
         for number in asked:
             for row in self.questions[number][1]:
+                assert isinstance(row, tuple)
                 if row[0] in change.texts:
                     before[row[0]].setdefault(number, []).append(row)
         found: set[int] = set()
@@ -95,9 +102,21 @@ def _is_another(question: Question, answer: Answer, change: Change) -> bool:
         return question[1] in change.texts
     if question[0] == NEVER:
         return True
+    if question[0] == FACT:
+        return (path := str(question[2])) in change.texts and _says_else(question, answer, change.texts[path])
     if change.project is None:
         return False
     return question[0] == FILES or answered(change.project, question) != answer
+
+
+def _says_else(question: Question, answer: Answer, data: bytes | None) -> bool:
+    _, name, path, *more = question
+    if str(path).endswith(NOTEBOOK):
+        return True  # the fact is one of its program
+    try:
+        return (fact_named(str(name))(path, data or b"", *more),) != answer
+    except KeyError:
+        return True
 
 
 def _other_rows(question: Question, answer: Answer, before: Answer, now: Answer) -> bool:

@@ -13,10 +13,11 @@ from typing import Any, TypeVar
 from codemods.asked_project import AskedProject
 from codemods.corpus import Corpus
 from codemods.evidence import Observed
+from codemods.file_facts import name_of
 from codemods.project import Project, Reader, Rest
 from codemods.questions import Question
 from codemods.source import SourceModule
-from codemods.trace import FILE, NEVER, Trace, answered
+from codemods.trace import FACT, FILE, NEVER, Trace, answered
 
 T = TypeVar("T")
 
@@ -120,6 +121,10 @@ class TracedProject(AskedProject):
         else:
             table[key], numbers[key] = self.traced(build)
         return table[key]  # type: ignore[return-value]
+
+    def fact(self, fact: Callable[..., T], path: str, *more: str) -> T:
+        ask = super().fact
+        return self._all_asked((FACT, name_of(fact), path, *more), lambda: ask(fact, path, *more))
 
     @contextmanager
     def apart(self) -> Iterator[Rest]:

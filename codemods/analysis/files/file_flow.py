@@ -13,6 +13,7 @@ from codemods.analysis.files.file_paths import forms, outside
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.collectives import collective_at
 from codemods.analysis.ranks.rank_guards import Ranks, guards_over
+from codemods.file_facts import file_fact
 from codemods.late_pattern import late
 from codemods.project import Project, Table
 from codemods.record import record
@@ -291,5 +292,11 @@ def may_touch_files(project: Project, module: SourceModule, call: ast.Call) -> b
 
 def _speaks_of_files(project: Project, path: str) -> bool:
     """Asked for each call of a file: the file is searched once."""
-    return project.keep(("speaks of files", path), lambda: bool(_FILE_WORDS.search(project.read(path) or b"")))
+    return project.fact(_holds_file_words, path)
+
+
+@file_fact
+def _holds_file_words(path: str, data: bytes) -> bool:
+    del path
+    return _FILE_WORDS.search(data) is not None
 

@@ -17,6 +17,7 @@ from codemods.analysis.ranks.bound_to_rank import bound_to_rank
 from codemods.analysis.ranks.rank_keys import rank_keys
 from codemods.analysis.ranks.rank_members import end_of, is_spawned
 from codemods.corpus import WORD
+from codemods.file_facts import file_fact
 from codemods.project import Project, Table
 from codemods.source import SourceModule, once_a_module
 
@@ -213,13 +214,21 @@ def _imported(target: str, importer: SourceModule, project: Project) -> Iterator
     resolved = project.resolve(target, importer.path)
     if resolved is None or len(resolved.rest) != 1:
         return
-    name, data = resolved.rest[0], project.read(resolved.path) or b""
-    if name.encode() not in data:
-        return
-    if any(shows_rank(block.decode("utf-8", "replace")) for block in _definitions(data, name.encode())):
+    name = resolved.rest[0]
+    shown = project.fact(_shows_where_defined, resolved.path, name)
+    if shown == "yes":
         yield importer, "rank"
-    elif (inner := project.module(resolved.path)) is not None:
+    elif shown and (inner := project.module(resolved.path)) is not None:
         yield inner, name
+
+
+@file_fact
+def _shows_where_defined(path: str, data: bytes, name: str) -> str:
+    """Whether a definition of the name at the top of a file shows a rank; "" where the name is not in it."""
+    del path
+    if name.encode() not in data:
+        return ""
+    return "yes" if any(shows_rank(b.decode("utf-8", "replace")) for b in _definitions(data, name.encode())) else "no"
 
 
 def _definitions(data: bytes, name: bytes) -> Iterator[bytes]:

@@ -20,6 +20,7 @@ from codemods.analysis.names import dotted, is_parameter, qualified
 from codemods.analysis.ranks.collectives import collective_at
 from codemods.analysis.variance.heirs import is_left_open
 from codemods.data.rank_variance import BACKWARDS, COLLECTIVE_WORDS, SHOWS, WRAPPERS
+from codemods.file_facts import file_fact
 from codemods.late_pattern import late
 from codemods.project import Project, Table
 from codemods.record import record
@@ -213,8 +214,13 @@ def _reaches(project: Project, path: str) -> bool:
 
 
 def _may_wait(project: Project, path: str, known: Table[str, bool]) -> bool:
-    data = project.read(path) or b""
-    return bool(known.get(path)) or any(word in data for word in _WORDS)
+    return bool(known.get(path)) or project.fact(_holds_words, path)
+
+
+@file_fact
+def _holds_words(path: str, data: bytes) -> bool:
+    del path
+    return any(word in data for word in _WORDS)
 
 
 # What is run without a call
