@@ -24,6 +24,7 @@ from ddpfix.results import Failure, Judged
 
 Stamp = tuple[int, int, int, int]  # size, both times, inode
 GATE = ""  # the root of what decides which codemods are asked about a file at all
+MOST_CHANGED = 50  # files; what a switch to another branch reaches is dearer to find out than to judge again
 _GONE = b"-"  # in the place of a digest: there are no bytes
 
 
@@ -92,6 +93,8 @@ def still_true(kept: Kept, now: Kept, read: Callable[[str], bytes | None], proje
                 changed[path] = data
         else:
             changed[path] = read(path) if path in now.stamps else None
+    if len(changed) > MOST_CHANGED:
+        return now
     if not changed:
         return replace(kept, stamps=now.stamps, taken=now.taken)
     broken = kept.trace.broken_by(Change(changed, None if now.stamps.keys() == kept.stamps.keys() else project))

@@ -279,8 +279,13 @@ def _joins_here(module: SourceModule) -> bool:
 
 def _starts_one_node(project: Project, path: str) -> bool:
     """True for a file that runs the launcher and names no nodes: it starts the processes of this machine."""
-    data = project.read(path) or b""
-    return not is_test_file(path) and _STARTS_ITSELF.search(data) is not None and b"nnode" not in data
+    return not is_test_file(path) and project.fact(_runs_the_launcher, path)
+
+
+@file_fact
+def _runs_the_launcher(path: str, data: bytes) -> bool:
+    del path
+    return _STARTS_ITSELF.search(data) is not None and b"nnode" not in data
 
 
 # WORLD_SIZE taken for the processes of one node

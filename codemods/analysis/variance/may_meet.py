@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import builtins
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.call_graph import FunctionSite, called_function
@@ -228,19 +228,36 @@ def _holds_words(path: str, data: bytes) -> bool:
 
 def _reading(project: Project) -> frozenset[str]:
     """The names of properties whose own words say that they may wait."""
-    return project.keep("properties that may wait", lambda: frozenset(_waiting(project, b"property", _PROPERTY)))
+    return project.keep("properties that may wait", lambda: _all_waiting(project, (b"property",), _waiting_properties))
 
 
 def _shows_by_meeting(project: Project) -> bool:
     """True where putting some object of the project into a text may wait."""
-    return project.keep("texts that may wait", lambda: any(True for word in _AS_TEXT for _ in _waiting(project, word, _TEXT)))
+    return project.keep("texts that may wait", lambda: bool(_all_waiting(project, _AS_TEXT, _waiting_texts)))
 
 
-def _waiting(project: Project, word: bytes, pattern: re.Pattern[bytes]) -> Iterator[str]:
+def _all_waiting(
+    project: Project, words: tuple[bytes, ...], waiting: Callable[[str, bytes], frozenset[str]]
+) -> frozenset[str]:
+    paths = dict.fromkeys(path for word in words for path in project.files_containing(word))
+    return frozenset(name for path in paths for name in project.fact(waiting, path))
+
+
+@file_fact
+def _waiting_properties(path: str, data: bytes) -> frozenset[str]:
+    del path
+    return frozenset(_waiting(data, _PROPERTY))
+
+
+@file_fact
+def _waiting_texts(path: str, data: bytes) -> frozenset[str]:
+    del path
+    return frozenset(_waiting(data, _TEXT))
+
+
+def _waiting(data: bytes, pattern: re.Pattern[bytes]) -> Iterator[str]:
     """The names of the methods that the pattern finds, if a word of a collective stands in them. Nothing is parsed for it."""
-    for path in project.files_containing(word):
-        data = project.read(path) or b""
-        for found in pattern.finditer(data) if any(w in data for w in COLLECTIVE_WORDS) else ():
-            body = data[found.end() : (data.find(b"def ", found.end()) + 1 or len(data) + 1) - 1]
-            if any(w in body for w in COLLECTIVE_WORDS):
-                yield found.group(1).decode("ascii", "replace")
+    for found in pattern.finditer(data) if any(w in data for w in COLLECTIVE_WORDS) else ():
+        body = data[found.end() : (data.find(b"def ", found.end()) + 1 or len(data) + 1) - 1]
+        if any(w in body for w in COLLECTIVE_WORDS):
+            yield found.group(1).decode("ascii", "replace")
