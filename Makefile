@@ -9,7 +9,7 @@ WORKERS ?= 2
 SPREAD = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 PIP = -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test quick lint types tests faults mutations proofs proofs-all install install-torch docs pictures site bench soak fleet-soak clean
+.PHONY: demo test quick lint types tests faults mutations proofs proofs-all install install-torch docs pictures site bench soak store-soak fleet-soak clean
 
 demo: $(DEMO)/done
 	fixtures/demo.sh $(abspath $(DEMO))/bin/ddpfix
@@ -75,6 +75,10 @@ docs: install
 # a thousand deliveries to the bot while it is killed and stopped: some minutes
 soak: install
 	$(BIN)/python -m tests.bot.soak
+
+# a thousand random edits of the examples: after each, what is kept on the disk leads to what a cold run says; TREES=<folders> of yours
+store-soak: install
+	$(BIN)/python -m tests.store.soak --edits 200 $(TREES)
 
 # 300 repositories, with every kind that ends badly, here and on a cluster that is killed; what the engine costs: half an hour
 fleet-soak: install

@@ -12,29 +12,30 @@ import ast
 import functools
 import re
 import types
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from enum import Enum
 from typing import TypeVar
 
 from codemods import project as plain
 from codemods.answer_sources import Sources, modules_in
-from codemods.corpus import alias_at, calls, is_imported, uses
+from codemods.asked_project import AskedProject
 from codemods.evidence import Observed
-from codemods.project import Project, Resolved
+from codemods.project import Project
+from codemods.questions import Question, alone, may_add, rows
 from codemods.source import SourceModule
 from codemods.text_file import NOTEBOOK, PYTHON_KINDS
 
 T = TypeVar("T")
 MOST_HELD = 16_000_000  # bytes of source with their trees; an editor comes back to the same files, a check does not
 _FILE, _QUERY, _FILLED_LATER = object(), object(), object()
-_WHOLE = frozenset({"headers", "matching"})
+_ALL = 1_000_000_000  # files
 
 
 class Interrupted(BaseException):
     """Something more urgent waits. No `except Exception` on the way takes it for a defect; finished answers stay."""
 
 
-class LiveProject(Project):
+class LiveProject(AskedProject):
     """interrupted: asked now and then; where it says yes, the work in hand ends with Interrupted."""
 
     asks_for_itself = True  # what a closure gets from it is noted
@@ -143,29 +144,17 @@ class LiveProject(Project):
         if self._asked:
             self._asked[-1].add(source)
 
-    # Questions about one file
+    # Questions
 
-    def module(self, path: str) -> SourceModule | None:
+    def _file_asked(self, path: str) -> None:
         self._note((_FILE, path))
-        return super().module(path)
 
-    def read(self, path: str) -> bytes | None:
-        self._note((_FILE, path))
-        return super().read(path)
-
-    def raw(self, path: str) -> bytes | None:
-        self._note((_FILE, path))
-        return super().raw(path)
-
-    def read_text(self, path: str) -> bytes | None:
-        self._note((_FILE, path))
-        return super().read_text(path)
-
-    # Questions about all files: the answer is noted as changed only where what one file adds to it changes
-
-    def _query(self, query: tuple[Hashable, ...], ask: Callable[[], T]) -> T:
-        self._note((_QUERY, *query))
-        before, self._within = self._within, ((_QUERY, *query),)
+    def _all_asked(self, question: Question, ask: Callable[[], T]) -> T:
+        """The answer is noted as changed only where what one file adds to it changes."""
+        if question[0] == "using":
+            question = (*question[:2], _ALL, None)  # in whichever files
+        self._note((_QUERY, *question))
+        before, self._within = self._within, ((_QUERY, *question),)
         self._asked.append(set())
         try:
             return ask()
@@ -173,47 +162,16 @@ class LiveProject(Project):
             self._asked.pop()
             self._within = before
 
-    def files_containing(self, word: bytes, *, kinds: tuple[str, ...] = (".py",)) -> tuple[str, ...]:
-        ask = super().files_containing
-        return self._query(("containing", word, kinds), lambda: ask(word, kinds=kinds))
-
-    def files_using(self, name: str, *, most: int, among: Collection[str] | None = None) -> tuple[str, ...] | None:
-        ask = super().files_using
-        return self._query(("using", name.encode()), lambda: ask(name, most=most, among=among))
-
-    def files_calling(self, name: str) -> tuple[str, ...]:
-        ask = super().files_calling
-        return self._query(("calling", name.encode()), lambda: ask(name))
-
-    def files_importing(self, stem: str) -> tuple[str, ...]:
-        ask = super().files_importing
-        return self._query(("importing", stem.encode("utf-8", "surrogateescape")), lambda: ask(stem))
-
-    def aliases_of(self, name: str) -> tuple[str, ...]:
-        ask = super().aliases_of
-        return self._query(("aliases", name.encode()), lambda: ask(name))
-
-    def class_headers(self) -> Mapping[str, tuple[tuple[str, str], ...]]:
-        return self._query(("headers",), super().class_headers)
-
-    def headers_naming(self, base: str) -> Iterator[tuple[str, str]]:
-        ask = super().headers_naming
-        return iter(self._query(("naming", base.encode()), lambda: tuple(ask(base))))
-
-    def files_defining(self, name: str) -> frozenset[str]:
-        ask = super().files_defining
-        return self._query(("defining", name.encode()), lambda: ask(name))
+    def _list_asked(self, question: Question, ask: Callable[[], T]) -> T:
+        self._asked.append(set())  # it rests on the names of files alone, which do not change
+        try:
+            return ask()
+        finally:
+            self._asked.pop()
 
     def _matches(self, head: bytes, pattern: re.Pattern[bytes]) -> Iterator[tuple[str, re.Match[bytes]]]:
         self._note((_QUERY, "matching", pattern))
         return super()._matches(head, pattern)
-
-    def resolve(self, dotted: str, importer: str) -> Resolved | None:
-        self._asked.append(set())  # it rests on the names of files alone
-        try:
-            return super().resolve(dotted, importer)
-        finally:
-            self._asked.pop()
 
 
 def _is_filled_later(build: Callable[[], object], value: object) -> bool:
@@ -241,28 +199,14 @@ def _is_touched(source: Hashable, path: str, before: bytes, after: bytes) -> boo
     """True for a question about all files whose answer changes with the text of this one."""
     if not isinstance(source, tuple) or not source or source[0] is not _QUERY:
         return False
-    kind, *words = source[1:]
-    if kind == "containing":
-        word, kinds = words
-        return path.endswith(kinds) and (word in before) != (word in after)
-    if not path.endswith(PYTHON_KINDS) or (kind not in _WHOLE and words[0] not in before and words[0] not in after):
+    question = source[1:]
+    if question[0] == "matching":
+        pattern = question[1]
+        return path.endswith(PYTHON_KINDS) and _groups(pattern, before) != _groups(pattern, after)
+    if not may_add(question, path, before) and not may_add(question, path, after):
         return False
-    return _part(kind, words, before) != _part(kind, words, after)
+    return rows(alone(path, before), question) != rows(alone(path, after), question)
 
 
-def _part(kind: str, words: list[bytes], data: bytes) -> object:
-    """What a file with these bytes adds to the answer."""
-    if kind == "using":
-        return uses(data, words[0])
-    if kind == "calling":
-        return calls(data, words[0])
-    if kind == "importing":
-        return any(is_imported(data, *m.span()) for m in re.finditer(re.escape(words[0]), data))
-    if kind == "aliases":
-        return [alias_at(data, *m.span()) for m in re.finditer(re.escape(words[0]), data)]
-    if kind == "matching":
-        return [m.groups() for m in words[0].finditer(data)]  # type: ignore[attr-defined]
-    if kind == "defining":
-        return any(m.group(1) == words[0] for m in plain._DEFINITION.finditer(data))
-    headers = [m.groups() for m in plain._CLASS_HEADER.finditer(data)]
-    return headers if kind == "headers" else [h for h in headers if words[0] in h[1]]
+def _groups(pattern: re.Pattern[bytes], data: bytes) -> list[tuple[bytes, ...]]:
+    return [m.groups() for m in pattern.finditer(data)]

@@ -5,20 +5,24 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from functools import cached_property
 from itertools import chain, islice
 from posixpath import basename, dirname, join, normpath
-from typing import TypeVar
+from typing import Any, Generic, TypeVar
 
 from codemods.corpus import Corpus, alias_at, calls, is_imported, uses
 from codemods.evidence import Observed
+from codemods.file_facts import file_fact
 from codemods.late_pattern import late
 from codemods.record import record
 from codemods.source import SourceModule, Unreadable
 from codemods.text_file import NOTEBOOK, PYTHON_KINDS, READ_KINDS, TextFile
 
 T = TypeVar("T")
+K = TypeVar("K", bound=Hashable)
 # A header as far as its colon; a longer one than this is no list of bases.
-_CLASS_HEADER = late(rb"class [ \t]*(\w+)[ \t]*(?:\[[^\]]*\])?[ \t]*\(([^:]{1,600})\)[ \t]*:")
+_CLASS_HEADER = late(rb"class [ \t]*(\w+)[ \t]*(?:\[[^\]\0]*\])?[ \t]*\(([^:\0]{1,600})\)[ \t]*:")
 _LONGEST_HEADER = 700  # bytes
 _DEFINITION = late(rb"def [ \t]*(\w+)")
 _DOTTED = late(rb"[A-Za-z_][\w.]*")
@@ -35,6 +39,45 @@ class Resolved:
 
     path: str
     rest: tuple[str, ...]
+
+
+class Rest:
+    """What an answer rests on; it says something to the project that gave it only.
+
+    so_far: the numbers of what it rests on up to now, as long as it is worked out; number: that of all of it, afterwards.
+    """
+
+    __slots__ = ("number", "so_far")
+
+    def __init__(self, so_far: Collection[int] = ()) -> None:
+        self.number, self.so_far = 0, so_far
+
+
+class Table(Generic[K, T]):
+    """Answers that `memo` and `keep` are not made for: found several at a time, or while another one is being looked for.
+
+    To be got from `memo` itself: `project.memo(key, lambda: Table(project))`.
+    """
+
+    def __init__(self, project: Project) -> None:
+        self._project = project
+        self._known: dict[K, tuple[T, Rest]] = {}
+
+    def __contains__(self, key: K) -> bool:
+        return key in self._known
+
+    def __getitem__(self, key: K) -> T:
+        value, rest = self._known[key]
+        self._project.rests_on(rest)
+        return value
+
+    def get(self, key: K) -> T | None:
+        return self[key] if key in self._known else None
+
+    def put(self, key: K, value: T, rest: Rest) -> T:
+        """rest: what `apart` gave for the work that led to it."""
+        self._known[key] = value, rest
+        return value
 
 
 class Project:
@@ -59,7 +102,7 @@ class Project:
         targets: Mapping[str, str] | None = None,
         launched: bool = False,
     ) -> None:
-        self.files = frozenset(files)
+        self._files = frozenset(files)
         self.observed = tuple(observed)
         self.targets = dict(targets or {})
         self.launched = launched
@@ -85,14 +128,17 @@ class Project:
         kept = {p: m for p, m in self._modules.items() if p not in new and isinstance(m, SourceModule)}
         changed = {**self._changed, **{path: _program(path, data) for path, data in new.items()}}
         before = self._original
-        project = Project(
-            self.files | set(new), self._raw, modules=kept, corpora=self._corpora, changed=changed, observed=self.observed,
+        project = self._overlay(
+            self._files | set(new), self._raw, modules=kept, corpora=self._corpora, changed=changed, observed=self.observed,
             targets=self.targets, launched=self.launched,
         )  # fmt: skip
         project._original = before
         project.failed = self.failed
         project._read = lambda path: changed[path] if path in changed else before(path)
         return project
+
+    def _overlay(self, *given: Any, **named: Any) -> Project:  # noqa: ANN401
+        return Project(*given, **named)
 
     def seen_from(self, path: str) -> Project:
         """The project as the code of one file sees it: of all notebooks there is only the one that is asked about.
@@ -115,6 +161,20 @@ class Project:
         if key not in self._kept:
             self._kept[key] = build()
         return self._kept[key]  # type: ignore[return-value]
+
+    def fact(self, fact: Callable[..., T], path: str, *more: str) -> T:
+        """What one of `file_facts` makes of a file."""
+        return self.keep(("fact", fact, path, *more), lambda: fact(path, self.read(path) or b"", *more))
+
+    def apart(self) -> AbstractContextManager[Rest]:
+        """What an answer that goes into a `Table` is worked out in: the table wants to know what it rests on."""
+        return nullcontext(Rest())
+
+    def rests_on(self, rest: Rest) -> None:
+        """An answer is given that was worked out before: what asks for it rests on the same."""
+
+    def order_counts(self) -> None:
+        """What is being worked out rests on what was asked before: it is not kept for another run."""
 
     def make_room(self) -> None:
         """Between two files: where many trees are held, all of them go, and every memo that may hold their nodes.
@@ -148,10 +208,10 @@ class Project:
     def each_python_file(self) -> Iterator[tuple[str, bytes]]:
         """Every Python file that can be read, in order, with its bytes; they are held from then on, for who searches in them."""
         if (".py",) in self._corpora or self._changed:
-            yield from ((path, data) for path in self.python_files if (data := self.read(path)) is not None)
+            yield from ((path, data) for path in self._python_files if (data := self.read(path)) is not None)
             return
         corpus = Corpus()
-        for path in self.python_files:
+        for path in self._python_files:
             if (data := self._original(path)) is not None:
                 corpus.add(path, data)
                 yield path, data
@@ -164,7 +224,7 @@ class Project:
     def module(self, path: str) -> SourceModule | None:
         """The parsed file, or None where it is missing or unreadable (`why_unreadable` says why)."""
         if path not in self._modules:
-            data = self.read(path) if path in self.files else None
+            data = self.read(path) if path in self._files else None
             try:
                 self._modules[path] = _kind_of(path)(path, data) if data is not None else None
                 self._held += len(data or b"")
@@ -178,10 +238,19 @@ class Project:
         return found.reason if isinstance(found, Unreadable) else ""
 
     @property
+    def files(self) -> frozenset[str]:
+        """Every file of the project: paths relative to its root."""
+        return self._files
+
+    @property
     def python_files(self) -> tuple[str, ...]:
         """The modules, and of the notebooks that which `seen_from` added."""
+        return self._python_files
+
+    @cached_property
+    def _python_files(self) -> tuple[str, ...]:
         own = (p for p in self._changed if p.endswith(NOTEBOOK))
-        return self.keep("python files", lambda: tuple(sorted({*(p for p in self.files if p.endswith(".py")), *own})))
+        return tuple(sorted({*(p for p in self._files if p.endswith(".py")), *own}))
 
     def files_containing(self, word: bytes, *, kinds: tuple[str, ...] = (".py",)) -> tuple[str, ...]:
         """The files whose bytes hold `word`, sorted."""
@@ -200,24 +269,22 @@ class Project:
         most: None is the answer where there are more files, and the search ends as soon as that is seen. among: where to look,
         if that is known.
         """
+        found = self.first_using(name, most=most, among=among)
+        return found if len(found) <= most else None
+
+    def first_using(self, name: str, *, most: int, among: Collection[str] | None = None) -> tuple[str, ...]:
+        """As `files_using`, but of too many files one more than `most`: they show that there are."""
         word = name.encode()
         if among is not None and len(among) <= FEW:
-            near = {p for p in among if p.endswith(PYTHON_KINDS) and uses(self.read(p) or b"", word)}
-            return tuple(sorted(near)) if len(near) <= most else None
+            return tuple(sorted(p for p in among if p.endswith(PYTHON_KINDS) and self.fact(holds_use, p, name)))
 
         def users() -> Iterator[str]:
             yield from (p for p, data in self._changed.items() if p.endswith(PYTHON_KINDS) and uses(data, word))
             yield from (p for p in self._corpus((".py",)).using(word) if p not in self._changed)
 
-        def build() -> tuple[str, ...] | None:
-            found = tuple(islice(users(), most + 1))
-            return tuple(sorted(found)) if len(found) <= most else None
-
-        if among is not None:
-            near = set(islice((p for p in users() if p in among), most + 1))
-            return tuple(sorted(near)) if len(near) <= most else None
-
-        return self.keep(("files using", name, most), build)
+        found = (p for p in users() if among is None or p in among)
+        near = None if among is None else frozenset(among)
+        return self.keep(("files using", name, most, near), lambda: tuple(sorted(islice(found, most + 1))))
 
     def files_calling(self, name: str) -> tuple[str, ...]:
         """The Python files that call something of that name, `x.name(...)` included, told from the bytes; sorted."""
@@ -242,10 +309,6 @@ class Project:
 
         return self.keep(("files importing", stem), build)
 
-    def class_headers(self) -> Mapping[str, tuple[tuple[str, str], ...]]:
-        """Last name of a base -> (path, name) of the classes whose header names it, found in the bytes, nothing parsed."""
-        return self.keep("class headers", self._class_headers)
-
     def _class_headers(self) -> Mapping[str, tuple[tuple[str, str], ...]]:
         found: dict[str, list[tuple[str, str]]] = {}
         for path, match in self._matches(b"class ", _CLASS_HEADER):
@@ -264,13 +327,13 @@ class Project:
             found.setdefault(match.group(1), set()).add(path)
         return {name.decode("ascii", "replace"): frozenset(paths) for name, paths in found.items()}
 
-    def headers_naming(self, base: str) -> Iterator[tuple[str, str]]:
+    def headers_naming(self, base: str, *, few: bool = True) -> Iterator[tuple[str, str]]:
         """(path, name) of the classes whose header names a base of that last name, found as they are asked for.
 
-        Cheaper than `class_headers` for the first few names, and where the first few answers will do.
+        few: cheaper for the first few names, and where the first few answers will do; else all headers are read, once.
         """
-        if "class headers" in self._kept:
-            yield from self.class_headers().get(base, ())
+        if not few or "class headers" in self._kept:
+            yield from self.keep("class headers", self._class_headers).get(base, ())
             return
         word = base.encode()
         held = self._corpus((".py",)).holding(word, b"class ", _CLASS_HEADER, _LONGEST_HEADER)
@@ -281,14 +344,18 @@ class Project:
 
     def aliases_of(self, name: str) -> tuple[str, ...]:
         """The other names that `import name as other` gives it somewhere, found in the bytes."""
+        return tuple(dict.fromkeys(other for _, other in self.aliases_at(name)))
 
-        def build() -> tuple[str, ...]:
+    def aliases_at(self, name: str) -> tuple[tuple[str, str], ...]:
+        """(file, other) for each of them."""
+
+        def build() -> tuple[tuple[str, str], ...]:
             word = name.encode()
-            found = [other for p, other in self._corpus((".py",)).aliases(word) if p not in self._changed]
+            found = [(p, other) for p, other in self._corpus((".py",)).aliases(word) if p not in self._changed]
             for path, data in self._changed.items():
                 if path.endswith(PYTHON_KINDS):
-                    found += [o for m in re.finditer(re.escape(word), data) if (o := alias_at(data, *m.span()))]
-            return tuple(dict.fromkeys(other.decode("ascii", "replace") for other in found))
+                    found += [(path, o) for m in re.finditer(re.escape(word), data) if (o := alias_at(data, *m.span()))]
+            return tuple((path, other.decode("ascii", "replace")) for path, other in found)
 
         return self.keep(("import aliases", name), build)
 
@@ -303,7 +370,7 @@ class Project:
 
     def _corpus(self, kinds: tuple[str, ...]) -> Corpus:
         if kinds not in self._corpora:
-            paths = sorted(p for p in self.files if p.endswith(kinds))
+            paths = sorted(p for p in self._files if p.endswith(kinds))
             corpus = self._corpora[kinds] = Corpus()
             for path in paths:
                 if (data := self._text(path)) is not None:
@@ -347,17 +414,23 @@ class Project:
         return self.keep("importable", self._first_names)
 
     def _first_names(self) -> frozenset[str]:
-        folders = {dirname(path) for path in self.python_files}
+        folders = {dirname(path) for path in self._python_files}
         names = {name for folder in folders for name in folder.split("/")}
-        return frozenset(names | {basename(path).removesuffix(".py") for path in self.python_files})
+        return frozenset(names | {basename(path).removesuffix(".py") for path in self._python_files})
 
     def _below(self, base: str, parts: tuple[str, ...], *, allow_base: bool) -> Resolved | None:
         for used in range(len(parts), -1 if allow_base else 0, -1):
             stem = "/".join((base, *parts[:used]) if base else parts[:used])
             for path in (join(stem, "__init__.py") if stem else "__init__.py", f"{stem}.py"):  # as Python, the package first
-                if path in self.files:
+                if path in self._files:
                     return Resolved(path, parts[used:])
         return None
+
+
+@file_fact
+def holds_use(path: str, data: bytes, name: str) -> bool:
+    del path
+    return uses(data, name.encode())
 
 
 def _kind_of(path: str) -> type[SourceModule]:

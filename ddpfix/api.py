@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from codemods.codemod import DdpCodemod
     from codemods.findings import Finding
     from codemods.fix_source import Accept
-    from ddpfix.engine import Progress
+    from ddpfix.judging import Progress
     from ddpfix.run import Applied, Options
 
 Read = Callable[[str], bytes | None]

@@ -37,6 +37,12 @@ def key(tree: Tree, settings: Settings, codemods: Sequence[DdpCodemod] | None) -
     return _digest("\0".join(parts))[:32]
 
 
+def key_of_judgements(tree: Tree, settings: Settings, codemods: Sequence[DdpCodemod]) -> str:
+    """What the judgement of a file depends on besides the files; not on which other files were asked about."""
+    parts = [__version__, sys.version, settings.digest(), str(tree.root), answers.code_state(), repr(tree.observed)]
+    return _digest("\0".join((*parts, *(c.code for c in codemods))))[:32]
+
+
 def _digest(text: str) -> str:
     import hashlib  # with OpenSSL: 5 ms
 
@@ -79,8 +85,7 @@ def load(tree: Tree, name: str, state: State) -> Report | None:
     from ddpfix.unpickling import Restricted
 
     try:
-        data = (Path(answers.folder()) / f"{name}.report").read_bytes()
-        digest, written, rows = Restricted(io.BytesIO(answers.opened(data))).load()
+        digest, written, rows = Restricted(io.BytesIO(read(f"{name}.report"))).load()
         if digest != state.digest or state.newest > written - answers.RACY:
             return None
         found, scanned, parsed, failed, elapsed = rows
@@ -105,14 +110,23 @@ def store(name: str, state: State, report: Report) -> None:
     written = time.time_ns()
     if state.newest > written - answers.RACY:
         return
+    rows = (report.findings, report.scanned, report.parsed, report.failed, report.elapsed)
+    write(f"{name}.report", pickle.dumps((state.digest, written, rows), protocol=5))
+
+
+def write(name: str, data: bytes) -> None:
+    """Put a file of that name into the cache folder, whole or not at all; where that cannot be done, nothing happens."""
     place = Path(answers.folder())
     fresh = place / f"{name}.tmp"  # of two writers at once the checksum lets neither spoil the other's
-    rows = (report.findings, report.scanned, report.parsed, report.failed, report.elapsed)
-    data = answers.sealed(pickle.dumps((state.digest, written, rows), protocol=5))
     try:
         place.mkdir(parents=True, exist_ok=True)
-        fresh.write_bytes(data)
-        os.replace(fresh, place / f"{name}.report")
+        fresh.write_bytes(answers.sealed(data))
+        os.replace(fresh, place / name)
     except OSError:
         with contextlib.suppress(OSError):
             fresh.unlink()
+
+
+def read(name: str) -> bytes:
+    """What `write` was given. Raises OSError where there is none, ValueError where it is not the same any more."""
+    return answers.opened((Path(answers.folder()) / name).read_bytes())

@@ -2,46 +2,59 @@
 
 from __future__ import annotations
 
-import ast
-import fnmatch
 import gc
 import os
 import stat
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
-from codemods import suppressions
-from codemods.analysis.ranks.bound_to_rank import bound_to_rank
 from codemods.codemod import DdpCodemod
 from codemods.deep_stack import with_deep_stack
-from codemods.find import find_in
-from codemods.findings import Finding
 from codemods.fix_source import Accept, Chosen, fix_project, joined
 from codemods.project import Project
-from codemods.record import record
 from codemods.source import SourceModule
-from codemods.text_file import NOTEBOOK, READ_KINDS, UNREADABLE
+from codemods.text_file import NOTEBOOK, READ_KINDS
 from codemods.told_once import told_once
-from ddpfix import cache, catalog, plugins, workers
+from codemods.traced_project import TracedProject
+from ddpfix import cache, catalog, plugins, store
 from ddpfix.discovery import NO_FILE, Tree
-from ddpfix.gate import Gate
+from ddpfix.judging import (
+    Progress as Progress,
+)
+from ddpfix.judging import (
+    failures,
+    gated,
+    ignored_here,
+    is_python,
+    judge_all,
+    why_crowded,
+    why_unreadable,
+    worth_parsing,
+)
+from ddpfix.rejudging import judge_changed
 from ddpfix.results import Failure, Fixed, Report
 from ddpfix.settings import Settings
 
-Progress = Callable[[int, int], None]
+P = TypeVar("P", bound=Project)
 _LEFT: list[Project] = []  # taking a million nodes apart, one by one, is a tenth of a run: the end of the process does it
 LARGEST = 2 * 1024 * 1024  # a Python file of more bytes is data
 LARGEST_NOTEBOOK = 64 * 1024 * 1024  # its outputs hold pictures
-BRANCHING = 400  # statements that branch, in one function: more have been written by a program, and tests for ranks are compared
-# with each other (twice as many take four times as long)
+
 
 
 def project_of(tree: Tree, settings: Settings, read: Callable[[str], bytes | None]) -> Project:
     """The project as the codemods see it: its files, what was seen of its runs, and what its settings say of it."""
     return Project(tree.files, read, observed=tree.observed, targets=settings.targets, launched=settings.launched)
+
+
+def _begun(project: P, ending: bool) -> P:
+    project.failed = {}
+    if ending:
+        _LEFT.append(project)
+    return project
 
 
 def disk_reader(root: Path) -> Callable[[str], bytes | None]:
@@ -113,19 +126,12 @@ def check(
     else:
         chosen = tuple(codemods)
     with collector_off():
-        report = _check(tree, settings, chosen, started, progress, read or disk_reader(tree.root), ending)
-    if state and (codemods is not None or not any(catalog.is_plugged_in(c) for c in chosen)):
+        plugged_in = any(catalog.is_plugged_in(c) for c in chosen)
+        kept = cache.key_of_judgements(tree, settings, chosen) if use_cache and not plugged_in else ""
+        report = _check(tree, settings, chosen, started, progress, read or disk_reader(tree.root), ending, kept)
+    if state and (codemods is not None or not plugged_in):
         cache.store(key, state, report)
     return report
-
-
-@record
-class Judged:
-    """What came of some files. broken: those that cannot be parsed. parsed: how many Python files were."""
-
-    findings: tuple[Finding, ...] = ()
-    broken: tuple[Failure, ...] = ()
-    parsed: int = 0
 
 
 def _check(
@@ -136,12 +142,17 @@ def _check(
     progress: Progress | None,
     read: Callable[[str], bytes | None],
     ending: bool,
+    kept: str,
 ) -> Report:
-    project = project_of(tree, settings, read)
-    project.failed = {}
-    if ending:
-        _LEFT.append(project)
-    judged, unread = judge_all(project, tree, settings, codemods, progress, ending=ending)
+    if kept:
+        now, seen = store.begun(tree.root, tree.files), store.Reader(read)
+        traced = TracedProject(
+            tree.files, seen, observed=tree.observed, targets=settings.targets, launched=settings.launched
+        )  # fmt: skip
+        judged, unread = judge_changed(kept, _begun(traced, ending), seen, now, tree, settings, codemods, progress, ending=ending)
+    else:
+        project = _begun(project_of(tree, settings, read), ending)
+        judged, unread = judge_all(project, tree, settings, codemods, progress, ending=ending)
     findings = tuple(told_once([f for part in judged.values() for f in part.findings]))
     failed = (*tree.skipped, *not_read(tree.root, unread), *(f for part in judged.values() for f in part.broken))
     scanned = _scanned(tree, unread)
@@ -149,128 +160,9 @@ def _check(
     return Report(tree.root, findings, scanned, parsed, failed, time.perf_counter() - started)
 
 
-def judge_all(
-    project: Project,
-    tree: Tree,
-    settings: Settings,
-    codemods: Sequence[DdpCodemod],
-    progress: Progress | None = None,
-    *,
-    ending: bool = False,
-) -> tuple[dict[str, Judged], list[str]]:
-    """(what came of each file that passes the gate, in order; paths without bytes). ending: as for `check`."""
-    work, unread = gated(project, tree.chosen, codemods)
-
-    def judge(paths: Sequence[str]) -> dict[str, Judged]:
-        found = {}
-        for i, path in enumerate(paths):
-            if progress:
-                progress(i, len(paths))
-            project.make_room()
-            found[path] = judge_file(project, path, work[path], settings)
-        return found
-
-    if not work:
-        return {}, unread
-    # a server may have threads, which a fork leaves behind; a process that ends with this has none
-    most = None if ending else 1
-    shares = workers.parts(sorted(work), lambda p: len(project.read(p) or b""), most=most)
-    parts = workers.judged(shares, lambda paths: with_deep_stack(lambda: judge(paths)))
-    return {path: found for part in parts for path, found in part.items()}, unread
-
-
-def judge_file(project: Project, path: str, asking: Sequence[DdpCodemod], settings: Settings) -> Judged:
-    """What some codemods, those that the gate lets through, find in a file; what it shares with others is not put together."""
-    here = project.seen_from(path)
-    asking = _worth_parsing(project, path, asking)
-    if not asking:
-        return Judged()
-    module = here.module(path)
-    if module is None:
-        return Judged(broken=(Failure(path, _why_unreadable(here, path, asking)),))
-    if crowded := _crowded(module):
-        return Judged(broken=(Failure(path, crowded, left_alone=True),), parsed=int(_is_python(path)))
-    findings = tuple(f for f in find_in(module, here, asking) if not _ignored_here(f, settings))
-    return Judged(findings, tuple(_failures(project, path)), int(_is_python(path)))
-
-
-def _crowded(module: SourceModule) -> str:
-    """Why the file is left out: a function that nobody wrote by hand; "" where there is none."""
-    kinds = (ast.If, ast.For, ast.While, ast.Try, ast.With, ast.Match)
-    nodes = [n for kind in kinds for n in module.nodes(kind)]
-    if len(nodes) <= BRANCHING:
-        return ""
-    most, count = Counter(module.function_of(n) for n in nodes).most_common(1)[0]
-    if count <= BRANCHING:
-        return ""
-    name = most.name if most is not None else "the file itself"
-    return f"{name} has {count} statements that branch, more than {BRANCHING}: taken for the work of a program, and left out"
-
-
-def _failures(project: Project, path: str) -> list[Failure]:
-    """What went wrong in a file that was read; all others have been checked."""
-    return [Failure(path, text) for text in (project.failed or {}).get(path, ())]
-
-
-def _why_unreadable(project: Project, path: str, codemods: Sequence[DdpCodemod]) -> str:
-    """Why Python cannot read a file; where a rename would have reached into it, that it did not."""
-    why = project.why_unreadable(path)
-    if any(c.topic() == "project" for c in codemods):
-        from ddpfix.bowler_rewrites import only_bowler_reads
-
-        if only_bowler_reads(project.read(path) or b""):
-            return f"{why}. Only Bowler's grammar reads it: the project's renames in it are yours to make"
-    return why
-
-
-def gated(
-    project: Project, paths: Iterable[str], codemods: Sequence[DdpCodemod], gate: Gate | None = None
-) -> tuple[dict[str, Sequence[DdpCodemod]], list[str]]:
-    """(path -> codemods that can have something to say there, paths without bytes). gate: theirs, where it is made already."""
-    gate = gate or Gate(codemods, bound_to_rank(project))
-    wanted = dict.fromkeys(paths)
-    work: dict[str, Sequence[DdpCodemod]] = {}
-    unread: list[str] = []
-
-    def look(path: str, data: bytes) -> None:
-        text = path.endswith(READ_KINDS)
-        # which codemods have nothing to say matters to a suppression comment, too
-        whole = (b"ddpfix:" in data and not text) or data.startswith(UNREADABLE)
-        hits = codemods if whole else gate.open_for(data, path)
-        if hits:
-            work[path] = hits
-
-    if 2 * len(wanted) > len(project.python_files):
-        for path, data in project.each_python_file():
-            if path in wanted:
-                del wanted[path]
-                look(path, data)
-    for path in wanted:
-        found = project.read(path)
-        if found is not None:
-            look(path, found)
-        else:
-            unread.append(path)
-    return work, unread
-
-
-def _worth_parsing(project: Project, path: str, codemods: Sequence[DdpCodemod]) -> Sequence[DdpCodemod]:
-    """The codemods that can have something to say of a file that passed the gate, as far as the other files show it."""
-    data = project.read(path) or b""
-    # else what finds nothing matters, too: its suppression is unused
-    if b"ddpfix:" in data or data.startswith(UNREADABLE):
-        return codemods
-    here = project.seen_from(path)
-    return [c for c in codemods if c.is_worth_parsing(path, here)]
-
-
-def _is_python(path: str) -> bool:
-    return not path.endswith(READ_KINDS)
-
-
 def _scanned(tree: Tree, unread: Iterable[str]) -> int:
     """How many Python files were looked at."""
-    return sum(map(_is_python, tree.chosen)) - sum(map(_is_python, unread))
+    return sum(map(is_python, tree.chosen)) - sum(map(is_python, unread))
 
 
 def not_read(root: Path, paths: Iterable[str]) -> list[Failure]:
@@ -296,16 +188,6 @@ def not_read(root: Path, paths: Iterable[str]) -> list[Failure]:
     return out
 
 
-def _ignored_here(finding: Finding, settings: Settings) -> bool:
-    if finding.code == suppressions.CODE and any(suppressions.CODE.startswith(w.upper()) for w in settings.ignore):
-        return True
-    for pattern, words in (settings.per_file_ignores or {}).items():
-        if fnmatch.fnmatch(finding.path, pattern):
-            if any(finding.code.startswith(w.upper()) or w.lower() == finding.name for w in words):
-                return True
-    return False
-
-
 def fix(
     tree: Tree,
     settings: Settings,
@@ -326,8 +208,8 @@ def fix(
         project.failed = {}
         first, unread = gated(project, tree.chosen, codemods)
         candidates = tuple(first)
-        looked = {p: who for p in first if (who := _worth_parsing(project, p, first[p]))}
-        crowded = {p: why for p in looked if (module := project.module(p)) and (why := _crowded(module))}
+        looked = {p: who for p in first if (who := worth_parsing(project, p, first[p]))}
+        crowded = {p: why for p in looked if (module := project.module(p)) and (why := why_crowded(module))}
         asked = {p: who for p, who in looked.items() if p not in crowded}
 
         def work(now: Project, paths: Iterable[str]) -> Mapping[str, Sequence[DdpCodemod]]:
@@ -335,7 +217,7 @@ def fix(
                 return {p: who for p in paths if (who := asked.get(p))}
             return gated(now, (p for p in paths if p not in crowded), codemods)[0]
 
-        wanted: Accept = lambda f: False if _ignored_here(f, settings) else accept(f)  # noqa: E731
+        wanted: Accept = lambda f: False if ignored_here(f, settings) else accept(f)  # noqa: E731
         edited = accept.edited if isinstance(accept, Chosen) else None
         modules = [p for p in candidates if not p.endswith(NOTEBOOK)]
         alone = [p for p in candidates if p.endswith(NOTEBOOK)]
@@ -343,15 +225,15 @@ def fix(
         result = joined([result, *(fix_project(project.seen_from(p), work, (p,), wanted, edited) for p in alone)])
         before = {path: project.raw(path) or b"" for path in result.changed}
         after = {path: as_file(path, before[path], data) for path, data in result.changed.items()}
-        broken = [Failure(p, _why_unreadable(project, p, looked[p])) for p in looked if project.module(p) is None]
-        parsed = sum(_is_python(p) for p in looked) - sum(_is_python(f.path) for f in broken)
+        broken = [Failure(p, why_unreadable(project, p, looked[p])) for p in looked if project.module(p) is None]
+        parsed = sum(is_python(p) for p in looked) - sum(is_python(f.path) for f in broken)
         broken += [Failure(path, why, left_alone=True) for path, why in crowded.items()]
-        broken += [f for path in sorted(project.failed) for f in _failures(project, path)]
+        broken += [f for path in sorted(project.failed) for f in failures(project, path)]
     failed = (*tree.skipped, *(not_read(tree.root, unread) if read is None else ()), *broken)
-    left = tuple(told_once(f for f in result.left if not _ignored_here(f, settings)))
+    left = tuple(told_once(f for f in result.left if not ignored_here(f, settings)))
     scanned = _scanned(tree, unread)
     report = Report(tree.root, (*result.fixed, *left), scanned, parsed, failed, time.perf_counter() - started)
-    at_first = tuple(told_once(f for f in result.first if not _ignored_here(f, settings)))
+    at_first = tuple(told_once(f for f in result.first if not ignored_here(f, settings)))
     return Fixed(report, before, after, result.fixed, left, result.withdrawn, at_first, result.origins)
 
 

@@ -19,6 +19,15 @@ class Failure:
 
 
 @record
+class Judged:
+    """What came of a file. broken: why it cannot be parsed, or what failed on it. parsed: how many Python files were."""
+
+    findings: tuple[Finding, ...] = ()
+    broken: tuple[Failure, ...] = ()
+    parsed: int = 0
+
+
+@record
 class Report:
     """Findings of one project. Paths are relative to `root`; `scanned` counts Python files, `parsed` those of them read whole."""
 

@@ -15,7 +15,7 @@ from codemods.fix_source import Accept, fix_project, safe, with_unsafe
 from codemods.project import Project
 from ddpfix.catalog import all_codemods
 from ddpfix.discovery import walk_files
-from ddpfix.engine import gated
+from ddpfix.judging import gated
 from ddpfix.prove.ranks import run_ranks
 from tests.proofs.harness import base_env, forked
 

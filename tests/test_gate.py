@@ -14,8 +14,9 @@ from codemods.findings import Finding
 from codemods.project import Project
 from codemods.source import SourceModule
 from ddpfix.catalog import all_codemods
-from ddpfix.engine import disk_reader, gated
+from ddpfix.engine import disk_reader
 from ddpfix.gate import Gate
+from ddpfix.judging import gated
 from ddpfix.testing import MAIN
 
 HERE = Path(__file__).parent.parent

@@ -11,8 +11,9 @@ from codemods.deep_stack import with_deep_stack
 from codemods.live_project import Interrupted, LiveProject
 from codemods.project import Project
 from codemods.text_file import PYTHON_KINDS, READ_KINDS
-from ddpfix import catalog, engine
+from ddpfix import catalog, judging
 from ddpfix.gate import Gate
+from ddpfix.results import Judged
 from ddpfix.settings import Settings
 
 EXAMPLES = sorted(p for p in (Path(__file__).parents[1] / "fixtures/examples").iterdir() if p.is_dir())
@@ -24,10 +25,10 @@ def sources(folder: Path) -> dict[str, bytes]:
     return {p.relative_to(folder).as_posix(): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
 
 
-def judged(project: Project, path: str) -> engine.Judged:
+def judged(project: Project, path: str) -> Judged:
     project.failed = {}  # odd programs may bring a codemod to fail: the same one on both
     asking = GATE.open_for(project.read(path) or b"", path)
-    return engine.judge_file(project, path, asking, Settings())
+    return judging.judge_file(project, path, asking, Settings())
 
 
 def edited(data: bytes, rng: random.Random) -> bytes:
@@ -71,7 +72,7 @@ def test_the_file_itself_is_judged_by_its_new_text_before_anything_is_refreshed(
     assert judged(live, "a.py").findings == ()
     live.change("a.py", guarded)
     fresh = Project({"a.py"}, {"a.py": guarded}.get, launched=True)
-    assert judged(live, "a.py") == judged(fresh, "a.py") != engine.Judged(parsed=1)
+    assert judged(live, "a.py") == judged(fresh, "a.py") != Judged(parsed=1)
 
 
 def test_a_change_makes_only_those_answers_again_that_rest_on_it() -> None:

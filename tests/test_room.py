@@ -16,7 +16,7 @@ from codemods import project as held
 from codemods.find import find_all
 from codemods.project import Project
 from codemods.source import SourceModule
-from ddpfix import catalog, engine
+from ddpfix import catalog, judging
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 # A seventh of the folders: a round with little room parses everything many times.
@@ -30,12 +30,12 @@ FILES = {
 
 def found_in(project: Project) -> list[str]:
     codemods = catalog.all_codemods()
-    work, _ = engine.gated(project, FILES, codemods)
+    work, _ = judging.gated(project, FILES, codemods)
     return [repr(finding) for finding in find_all(project, work)]
 
 
 def holds_a_node(value: object, seen: set[int]) -> bool:
-    if id(value) in seen or isinstance(value, (str, bytes, int, float, Enum, type(None))):
+    if id(value) in seen or isinstance(value, (str, bytes, int, float, Enum, type(None), Project)):
         return False
     seen.add(id(value))
     if isinstance(value, (ast.AST, SourceModule)):

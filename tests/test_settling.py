@@ -6,13 +6,14 @@ from collections.abc import Callable
 from itertools import permutations
 
 from codemods.analysis.variance.settling import Settling
+from codemods.project import Project
 
 # name -> the names that it asks for; an answer is the set of all names that were reached
 _GRAPH = {"a": "b", "b": "ca", "c": "d", "d": "b", "e": "ad"}
 
 
 def _asker(*, light: bool = False) -> Callable[[str], frozenset[str]]:
-    settling: Settling[frozenset[str]] = Settling()
+    settling: Settling[frozenset[str]] = Settling(Project.of({}))
 
     def ask(name: str) -> frozenset[str]:
         def build() -> frozenset[str]:
@@ -35,7 +36,7 @@ def test_every_order_of_questions_gives_the_same_answers() -> None:
 
 
 def test_an_answer_outside_of_cycles_is_worked_out_once() -> None:
-    settling: Settling[int] = Settling()
+    settling: Settling[int] = Settling(Project.of({}))
     built: list[str] = []
 
     def ask(name: str, *others: str) -> int:

@@ -13,6 +13,7 @@ import pytest
 from codemods.project import Project
 from ddpfix import engine, workers
 from ddpfix.discovery import discover
+from ddpfix.results import Judged
 from ddpfix.settings import Settings
 from tests.gitrepos import make
 from tests.programs import MODULE
@@ -77,7 +78,7 @@ def test_a_check_says_the_same_with_workers(tmp_path: Path, monkeypatch: pytest.
     seen: list[int] = []
     judged = workers.judged
 
-    def watched(work: Sequence[Sequence[str]], judge: Callable[[Sequence[str]], engine.Judged]) -> list[engine.Judged]:
+    def watched(work: Sequence[Sequence[str]], judge: Callable[[Sequence[str]], Judged]) -> list[Judged]:
         seen.append(len(work))
         return judged(work, judge)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Container, Iterator
 from enum import Enum
 
@@ -234,7 +235,7 @@ def subclasses(project: Project, site: ClassSite) -> tuple[ClassSite, ...]:
 
     The headers of all classes are read from the bytes first, so that only files with a likely heir are parsed.
     """
-    return _subclasses(project, site, "", len(project.files)) or ()
+    return _subclasses(project, site, "", sys.maxsize) or ()
 
 
 def overriding(project: Project, site: ClassSite, name: str) -> tuple[ClassSite, ...] | None:
@@ -311,7 +312,7 @@ def _heirs_of(project: Project, site: ClassSite) -> dict[str, set[str]]:
     while queue:
         base = queue.pop()
         few = few and len(seen) <= FEW_NAMES
-        for path, name in project.headers_naming(base) if few else project.class_headers().get(base, ()):
+        for path, name in project.headers_naming(base, few=few):
             out.setdefault(path, set()).add(name)
             if name not in seen:
                 seen.add(name)

@@ -9,6 +9,7 @@ from functools import lru_cache
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.precision_alone import is_for_precision_alone
 from codemods.analysis.switched_off import is_switched_off
+from codemods.file_facts import file_fact
 from codemods.findings import Evidence
 from codemods.import_statements import imported_names
 from codemods.late_pattern import late
@@ -60,9 +61,10 @@ def _is_program(module: SourceModule) -> bool:
 
 def is_own_test(project: Project, path: str) -> bool:
     """As `is_test_module`, told from the bytes of a file."""
-    return is_test_file(path) and not project.keep(("is a program", path), lambda: is_program(path, project.read(path) or b""))
+    return is_test_file(path) and not project.fact(is_program, path)
 
 
+@file_fact
 def is_program(path: str, data: bytes) -> bool:
     """True for a script with options that joins the processes of a run and loads a model; no framework of tests knows it."""
     if _TEST_FOLDERS.search(path) or b"__main__" not in data or _UNIT_TESTS.search(data) or _ALONE.search(data):
@@ -144,11 +146,18 @@ def may_show_ranks(project: Project, path: str) -> bool:
 def _may_show(project: Project, path: str) -> bool:
     if is_own_test(project, path):
         return False
-    if _WORDS.search(project.read(path) or b""):
+    if project.fact(_speaks, path):
         return True
     stem = path.removesuffix(".py").removesuffix("/__init__").rpartition("/")[2]
     users = (p for p in project.files_importing(stem) if p != path and not is_own_test(project, p))
-    return any(_WORDS.search(project.read(p) or b"") for p in users)
+    return any(project.fact(_speaks, p) for p in users)
+
+
+@file_fact
+def _speaks(path: str, data: bytes) -> bool:
+    """True for a file with a word of several processes in it."""
+    del path
+    return _WORDS.search(data) is not None
 
 
 def may_be_run_by_ranks(project: Project, path: str, hops: int = 3) -> bool:
@@ -166,7 +175,13 @@ def may_be_run_by_ranks(project: Project, path: str, hops: int = 3) -> bool:
 
 def imports_of(project: Project, path: str) -> frozenset[str]:
     """The names that a file imports, told from its bytes once: files of a common name are asked for again and again."""
-    return project.keep(("imported names", path), lambda: imported_names(project.read(path) or b""))
+    return project.fact(_imported, path)
+
+
+@file_fact
+def _imported(path: str, data: bytes) -> frozenset[str]:
+    del path
+    return imported_names(data)
 
 
 def ranks_in_importers(project: Project, module: SourceModule) -> Evidence | None:
@@ -178,7 +193,7 @@ def _ranks_in_importers(project: Project, module: SourceModule) -> Evidence | No
     stem = module.path.removesuffix(".py").removesuffix("/__init__").rpartition("/")[2]
     named = "" if module.path.endswith("__init__.py") else stem  # a package is what `from . import x` names, too
     for path in project.files_importing(stem):
-        if path == module.path or is_own_test(project, path) or not _WORDS.search(project.read(path) or b""):
+        if path == module.path or is_own_test(project, path) or not project.fact(_speaks, path):
             continue
         brought = (project.resolve(name, path) for name in imports_of(project, path) if named in name)
         if not any(found is not None and found.path == module.path for found in brought):

@@ -17,12 +17,11 @@ from codemods.findings import Finding
 from codemods.live_project import LiveProject
 from codemods.record import replace
 from codemods.told_once import told_once
-from ddpfix import api, discovery, engine, plugins
+from ddpfix import api, discovery, engine, judging, plugins
 from ddpfix.discovery import Tree
-from ddpfix.engine import Judged
 from ddpfix.gate import Gate
 from ddpfix.lsp.options import Options
-from ddpfix.results import Failure
+from ddpfix.results import Failure, Judged
 from ddpfix.settings import Settings
 
 Stamp = tuple[int, int, int]
@@ -129,9 +128,9 @@ class Held:
             self.project.failed.pop(path, None)
         if (ranks := bound_to_rank(self.project)) != self._ranks:
             self._gate, self._ranks = Gate(self.codemods, ranks), ranks
-        work, _ = engine.gated(self.project, [path], self.codemods, self._gate)
+        work, _ = judging.gated(self.project, [path], self.codemods, self._gate)
         asking = work.get(path, ())
-        self._judged[path] = engine.judge_file(self.project, path, asking, self.settings) if asking else Judged()
+        self._judged[path] = judging.judge_file(self.project, path, asking, self.settings) if asking else Judged()
 
     def refresh(self) -> bool:
         """Bring answers that may be stale up to date; False where none is."""

@@ -15,10 +15,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from codemods.record import record
-from ddpfix import engine, plugins
-from ddpfix.engine import Judged
+from ddpfix import engine, judging, plugins
 from ddpfix.lsp.held import project_at
 from ddpfix.lsp.options import Options
+from ddpfix.results import Judged
 
 _LENGTH = struct.Struct(">Q")
 _STEP = 25  # files between two messages
@@ -65,7 +65,7 @@ class Whole:
         self._child.kill()
 
 
-def judged(request: Request, progress: engine.Progress) -> dict[str, Judged]:
+def judged(request: Request, progress: judging.Progress) -> dict[str, Judged]:
     """What is found in each file. In this process, which ends with it."""
     found = project_at(Path(request.place), request.options, request.texts)
     tree, codemods = plugins.with_codemods(found.tree, found.settings)
@@ -77,7 +77,7 @@ def judged(request: Request, progress: engine.Progress) -> dict[str, Judged]:
     project = engine.project_of(tree, found.settings, read)
     project.failed = {}
     with engine.collector_off():
-        return engine.judge_all(project, tree, found.settings, codemods, progress, ending=True)[0]
+        return judging.judge_all(project, tree, found.settings, codemods, progress, ending=True)[0]
 
 
 def main() -> None:

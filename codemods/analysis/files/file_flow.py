@@ -13,8 +13,9 @@ from codemods.analysis.files.file_paths import forms, outside
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.collectives import collective_at
 from codemods.analysis.ranks.rank_guards import Ranks, guards_over
+from codemods.file_facts import file_fact
 from codemods.late_pattern import late
-from codemods.project import Project
+from codemods.project import Project, Table
 from codemods.record import record
 from codemods.source import FunctionNode, SourceModule, child_nodes, walk, walk_scope
 
@@ -47,7 +48,7 @@ class Step:
     ranks: Ranks = Ranks.ALL
 
 
-_Steps = dict[tuple[str, int, int], tuple[Step, ...]]
+_Steps = Table[tuple[str, int, int], tuple[Step, ...]]
 
 
 def steps_in(project: Project, module: SourceModule, nodes: Sequence[ast.AST], depth: int = 0) -> Iterator[Step]:
@@ -148,15 +149,16 @@ def brought_out(
 
 def steps_of(project: Project, site: FunctionSite, depth: int = 0) -> tuple[Step, ...]:
     """The steps of a whole function, remembered for the project; a function that is being read adds nothing to itself."""
-    known = project.memo("file steps", _Steps)
+    known: _Steps = project.memo("file steps", lambda: Table(project))
     if site.key in known:
         return known[site.key]
     if depth > DEPTH:
         return ()
-    known[site.key] = ()
-    found = tuple(steps_in(project, site.module, list(site.node.body), depth))
-    known[site.key] = (*found[:60], *waits_behind(project, site.module, site.node))
-    return known[site.key]
+    with project.apart() as rest:
+        known.put(site.key, (), rest)
+        found = tuple(steps_in(project, site.module, list(site.node.body), depth))
+        steps = (*found[:60], *waits_behind(project, site.module, site.node))
+    return known.put(site.key, steps, rest)
 
 
 def waits_behind(project: Project, module: SourceModule, function: FunctionNode) -> tuple[Step, ...]:
@@ -290,5 +292,11 @@ def may_touch_files(project: Project, module: SourceModule, call: ast.Call) -> b
 
 def _speaks_of_files(project: Project, path: str) -> bool:
     """Asked for each call of a file: the file is searched once."""
-    return project.keep(("speaks of files", path), lambda: bool(_FILE_WORDS.search(project.read(path) or b"")))
+    return project.fact(_holds_file_words, path)
+
+
+@file_fact
+def _holds_file_words(path: str, data: bytes) -> bool:
+    del path
+    return _FILE_WORDS.search(data) is not None
 

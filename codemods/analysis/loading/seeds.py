@@ -11,6 +11,7 @@ from codemods.analysis.loading.origins import origins
 from codemods.analysis.loading.same_program import callers, same_program
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.rank_sources import rank_source
+from codemods.file_facts import file_fact
 from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.record import record
@@ -179,11 +180,17 @@ def _files(project: Project, near: str = "") -> Iterator[SourceModule]:
             yield module
 
 
+@file_fact
+def _hands_seed(path: str, data: bytes) -> bool:
+    del path
+    return _HANDS.search(data) is not None
+
+
 def _handing(project: Project) -> frozenset[str]:
     """The files that call something by a name with "seed" in it."""
 
     def build() -> frozenset[str]:
-        return frozenset(p for p in project.files_containing(b"seed") if _HANDS.search(project.read(p) or b""))
+        return frozenset(p for p in project.files_containing(b"seed") if project.fact(_hands_seed, p))
 
     return project.keep("files that hand seeds", build)
 

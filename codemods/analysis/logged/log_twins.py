@@ -11,7 +11,7 @@ from codemods.analysis.callers import entries, family_of
 from codemods.analysis.class_index import ClassSite, class_facts
 from codemods.analysis.logged.log_calls import LogCall, key_nodes
 from codemods.analysis.names import dotted
-from codemods.project import Project
+from codemods.project import Project, Rest
 from codemods.record import field, record
 from codemods.source import FunctionNode, SourceModule, once_a_module
 
@@ -27,12 +27,16 @@ class Same:
     """
 
     logs: dict[ast.Call, tuple[int, LogCall]] = field(default_factory=dict)
-    known: dict[str, object] = field(default_factory=dict)
+    known: dict[str, tuple[object, Rest]] = field(default_factory=dict)
 
     def once(self, name: str, build: Callable[[], T]) -> T:
+        project = next(iter(self.logs.values()))[1].project
         if name not in self.known:
-            self.known[name] = build()
-        return self.known[name]  # type: ignore[return-value]
+            with project.apart() as rest:
+                self.known[name] = build(), rest
+        found, rest = self.known[name]
+        project.rests_on(rest)
+        return found  # type: ignore[return-value]
 
 
 def twins(log: LogCall) -> list[Same]:

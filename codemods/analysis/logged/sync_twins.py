@@ -41,6 +41,9 @@ def judge(log: LogCall) -> Verdict | None:
 
 def _doubts(same: Same) -> dict[Applicability, list[Doubt]]:
     """The calls that make a change of their twins less sure, by the level they leave, in their order."""
+    project = next(iter(same.logs.values()))[1].project
+    if len({twin.module.path for _, twin in same.logs.values()}) > 1:
+        project.order_counts()  # which of the files is judged first
     return same.once("doubts", lambda: _found_doubts(same))
 
 

@@ -7,6 +7,7 @@ file is parsed; whether such a name is the rank at its place is told by what its
 from __future__ import annotations
 
 from codemods.analysis.distribution import is_test_file
+from codemods.file_facts import file_fact
 from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.sites import Site
@@ -20,13 +21,18 @@ _NAMES = late(rb"(?m:^[ \t]*|;[ \t]*)(\w+)[ \t]*=[ \t]*(?:" + _SOURCE + rb")")
 _SHORT = 2  # letters: `r` and `i` are everything in other files
 
 
+@file_fact
+def _bound_in(path: str, data: bytes) -> frozenset[str]:
+    del path
+    return frozenset(m.decode() for m in _NAMES.findall(data)) if _BOUND.search(data) else frozenset()
+
+
 def bound_to_rank(project: Project) -> frozenset[str]:
     """The names without the word `rank` that a statement binds to it."""
 
     def build() -> frozenset[str]:
         paths = {*project.files_containing(b"RANK"), *project.files_containing(b"_rank")}
-        texts = (project.read(p) or b"" for p in paths if p.endswith(".py") and not is_test_file(p))
-        names = {m.decode() for data in texts if _BOUND.search(data) for m in _NAMES.findall(data)}
-        return frozenset(n for n in names if len(n) > _SHORT and "rank" not in n.lower())
+        found = (project.fact(_bound_in, p) for p in paths if p.endswith(".py") and not is_test_file(p))
+        return frozenset(n for names in found for n in names if len(n) > _SHORT and "rank" not in n.lower())
 
     return project.keep("names bound to the rank", build)

@@ -18,6 +18,7 @@ from codemods.analysis.wrapped.holders import Wrapped
 from codemods.analysis.wrapped.may_hold import Handed, may_hold
 from codemods.analysis.wrapped.wrap_files import wrapping
 from codemods.data.rank_words import GUARDS, PROCESSES, RANK_GUARDS
+from codemods.file_facts import file_fact
 from codemods.findings import Evidence, Span
 from codemods.project import Project
 from codemods.record import record, replace
@@ -76,8 +77,14 @@ def _all(project: Project) -> Iterator[AloneForward]:
     words = sorted({word for site in RANK_GUARDS for word in site.words})
     paths = {p for word in words for p in project.files_containing(word) if p.endswith(PYTHON_KINDS) and not is_test_file(p)}
     for path in sorted(paths):
-        if any(site.search(project.read(path) or b"") for site in RANK_GUARDS) and (home := project.module(path)) is not None:
+        if project.fact(_guards, path) and (home := project.module(path)) is not None:
             yield from _of_file(project, home)
+
+
+@file_fact
+def _guards(path: str, data: bytes) -> bool:
+    del path
+    return any(site.search(data) for site in RANK_GUARDS)
 
 
 def _of_file(project: Project, home: SourceModule) -> Iterator[AloneForward]:

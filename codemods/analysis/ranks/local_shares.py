@@ -28,6 +28,7 @@ from codemods.analysis.ranks.rank_members import end_of
 from codemods.analysis.ranks.rank_sources import shows_processes
 from codemods.analysis.ranks.worked_out_ranks import worked_out_rank
 from codemods.data.rank_names import LOCAL_NAMES
+from codemods.file_facts import file_fact
 from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.record import record
@@ -113,6 +114,12 @@ _SITES = late(
 )
 
 
+@file_fact
+def _may_share_out(path: str, data: bytes) -> bool:
+    del path
+    return _SITES.search(data) is not None
+
+
 def _all_pairs(project: Project) -> Iterator[tuple[SourceModule, Pair]]:
     for path in sorted({p for word in _SPEAKS for p in project.files_containing(word)}):
         yield from _pairs_of_file(project, path)
@@ -120,7 +127,7 @@ def _all_pairs(project: Project) -> Iterator[tuple[SourceModule, Pair]]:
 
 def _pairs_of_file(project: Project, path: str) -> Sequence[tuple[SourceModule, Pair]]:
     def build() -> list[tuple[SourceModule, Pair]]:
-        if is_test_file(path) or not _SITES.search(project.read(path) or b"") or (module := project.module(path)) is None:
+        if is_test_file(path) or not project.fact(_may_share_out, path) or (module := project.module(path)) is None:
             return []
         shown = shows_processes(module)
         return [(module, p) for p in _pairs(module) if shown or _WORDS.search(f"{end_of(p.index)} {_text(p.size)}")]
@@ -274,8 +281,13 @@ def _joins_here(module: SourceModule) -> bool:
 
 def _starts_one_node(project: Project, path: str) -> bool:
     """True for a file that runs the launcher and names no nodes: it starts the processes of this machine."""
-    data = project.read(path) or b""
-    return not is_test_file(path) and _STARTS_ITSELF.search(data) is not None and b"nnode" not in data
+    return not is_test_file(path) and project.fact(_runs_the_launcher, path)
+
+
+@file_fact
+def _runs_the_launcher(path: str, data: bytes) -> bool:
+    del path
+    return _STARTS_ITSELF.search(data) is not None and b"nnode" not in data
 
 
 # WORLD_SIZE taken for the processes of one node

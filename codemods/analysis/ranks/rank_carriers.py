@@ -17,7 +17,8 @@ from codemods.analysis.ranks.bound_to_rank import bound_to_rank
 from codemods.analysis.ranks.rank_keys import rank_keys
 from codemods.analysis.ranks.rank_members import end_of, is_spawned
 from codemods.corpus import WORD
-from codemods.project import Project
+from codemods.file_facts import file_fact
+from codemods.project import Project, Table
 from codemods.source import SourceModule, once_a_module
 
 # Every name of data/rank_names.py holds one of these.
@@ -28,7 +29,7 @@ _WORDS = (
 _HEADS = frozenset({b"", b"def ", b"async def "})
 _END = re.compile(rb"\n(?=[^\s)\]}#])")  # where the next thing at the top of a file begins
 _READS = frozenset({"int", "str", "bool", "getattr", "get", "getenv"})  # calls that give what they are given
-_Known = dict[tuple[str, str], bool]  # by file and name
+_Known = Table[tuple[str, str], bool]  # by file and name
 _SHORT = 8  # statements of a function that answers by `if rank == 0: return True`
 
 
@@ -39,19 +40,33 @@ def may_speak_of_ranks(module: SourceModule, test: ast.AST, project: Project | N
 
 def _carries(module: SourceModule, name: str, project: Project | None) -> bool:
     """True for a name of the file that is bound, in one step or several, to what shows a rank."""
-    known = _alone(module) if project is None else project.keep("rank carriers", _Known)
-    start = (module.path, name)
-    if start not in known:
-        seen, queue = {start}, [(module, name)]
-        while queue and not known.get(start):
-            for place, part in _behind(*queue.pop(), project):
-                if (key := (place.path, part)) not in seen and not (key in known and not known[key]):
-                    seen.add(key)
-                    queue.append((place, part))
-                    known[start] = known.get(start, False) or shows_rank(part) or known.get(key, False)
-        if not known.get(start):
-            known |= dict.fromkeys(seen, False)
-    return known[start]
+    if project is None:
+        alone = _alone(module)
+        if name not in alone:
+            alone[name] = _lead_to_rank(module, name, None, {})[0]
+        return alone[name]
+    known: _Known = project.keep("rank carriers", lambda: Table(project))
+    if (module.path, name) not in known:
+        with project.apart() as rest:
+            found, seen = _lead_to_rank(module, name, project, known)
+        for key in [(module.path, name)] if found else seen:
+            known.put(key, found, rest)
+    return known[module.path, name]
+
+
+def _lead_to_rank(
+    module: SourceModule, name: str, project: Project | None, known: _Known | dict[tuple[str, str], bool]
+) -> tuple[bool, set[tuple[str, str]]]:
+    """(whether a name leads to what shows a rank, all names that it leads to if it does not)."""
+    seen, queue = {(module.path, name)}, [(module, name)]
+    while queue:
+        for place, part in _behind(*queue.pop(), project):
+            if (key := (place.path, part)) not in seen and known.get(key) is not False:
+                seen.add(key)
+                queue.append((place, part))
+                if shows_rank(part) or known.get(key):
+                    return True, seen
+    return False, seen
 
 
 def _behind(module: SourceModule, name: str, project: Project | None) -> Iterator[tuple[SourceModule, str]]:
@@ -73,7 +88,7 @@ def _behind(module: SourceModule, name: str, project: Project | None) -> Iterato
 
 
 @once_a_module
-def _alone(module: SourceModule) -> _Known:
+def _alone(module: SourceModule) -> dict[str, bool]:
     del module
     return {}
 
@@ -199,13 +214,21 @@ def _imported(target: str, importer: SourceModule, project: Project) -> Iterator
     resolved = project.resolve(target, importer.path)
     if resolved is None or len(resolved.rest) != 1:
         return
-    name, data = resolved.rest[0], project.read(resolved.path) or b""
-    if name.encode() not in data:
-        return
-    if any(shows_rank(block.decode("utf-8", "replace")) for block in _definitions(data, name.encode())):
+    name = resolved.rest[0]
+    shown = project.fact(_shows_where_defined, resolved.path, name)
+    if shown == "yes":
         yield importer, "rank"
-    elif (inner := project.module(resolved.path)) is not None:
+    elif shown and (inner := project.module(resolved.path)) is not None:
         yield inner, name
+
+
+@file_fact
+def _shows_where_defined(path: str, data: bytes, name: str) -> str:
+    """Whether a definition of the name at the top of a file shows a rank; "" where the name is not in it."""
+    del path
+    if name.encode() not in data:
+        return ""
+    return "yes" if any(shows_rank(b.decode("utf-8", "replace")) for b in _definitions(data, name.encode())) else "no"
 
 
 def _definitions(data: bytes, name: bytes) -> Iterator[bytes]:

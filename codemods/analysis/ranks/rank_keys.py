@@ -6,6 +6,7 @@ import ast
 
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.ranks.rank_members import end_of
+from codemods.file_facts import file_fact
 from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.sites import Site
@@ -20,10 +21,16 @@ def rank_keys(project: Project) -> frozenset[str]:
     """The keys under which a file of the project puts what looks like a test of the rank, told from the bytes."""
 
     def build() -> frozenset[str]:
-        texts = (project.read(p) or b"" for p in project.files_containing(b"rank") if p.endswith(".py") and not is_test_file(p))
-        return frozenset(m.decode() for data in texts if _GIVEN.search(data) for m in _KEY.findall(data))
+        paths = (p for p in project.files_containing(b"rank") if p.endswith(".py") and not is_test_file(p))
+        return frozenset(key for path in paths for key in project.fact(_keys_in, path))
 
     return project.keep("keys of rank tests", build)
+
+
+@file_fact
+def _keys_in(path: str, data: bytes) -> frozenset[str]:
+    del path
+    return frozenset(m.decode() for m in _KEY.findall(data)) if _GIVEN.search(data) else frozenset()
 
 
 def item_values(project: Project | None, node: ast.Subscript) -> list[tuple[SourceModule, ast.expr]]:

@@ -10,6 +10,7 @@ from codemods.analysis.call_graph import FunctionSite, called_function
 from codemods.analysis.class_index import class_facts, find_class
 from codemods.analysis.names import dotted, last
 from codemods.data.rank_names import HOLDERS, speaks_of_rank
+from codemods.file_facts import file_fact
 from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule, once_a_module
@@ -169,7 +170,13 @@ def is_spawned(project: Project | None, module: SourceModule, function: Function
 
 def _all_spawned(project: Project) -> frozenset[str]:
     paths = project.files_containing(b"spawn(")
-    return frozenset(name for path in paths for name in _spawned(project.read(path) or b""))
+    return frozenset(name for path in paths for name in project.fact(_spawned_in, path))
+
+
+@file_fact
+def _spawned_in(path: str, data: bytes) -> frozenset[str]:
+    del path
+    return _spawned(data)
 
 
 @lru_cache(maxsize=64)

@@ -15,12 +15,12 @@ from codemods.analysis.ranks.rank_members import called_sites, end_of, field_bin
 from codemods.analysis.ranks.rank_sets import Ranks
 from codemods.data.rank_names import GLOBAL_NAMES, GROUP_NAMES, HOLDERS, LOCAL_NAMES, PROCESS_WORDS, WEAK_NAMES
 from codemods.late_pattern import late
-from codemods.project import Project
+from codemods.project import Project, Table
 from codemods.source import SourceModule, walk_scope
 
 DEPTH = 8
 _MOST_CALLS = 6
-_Known = dict[tuple[int, str], Ranks | None]  # by function and parameter
+_Known = Table[tuple[int, str], Ranks | None]  # by function and parameter
 _LOW_RANK = late(r"lora|lokr|loha|low_?rank|svd|dora|adapter", re.I)
 # What a global rank is taken modulo of, to get the local one.
 _PER_NODE = late(r"gpu|device_count|per_node|local|nproc|per_machine", re.I)
@@ -258,13 +258,14 @@ def _handed(
     function = module.function_of(node)
     if project is None or function is None or not isinstance(node, ast.Name) or not all(b.parameter for b in bound):
         return None
-    known = project.memo(("handed ranks", module.path), _Known)
+    known: _Known = project.memo(("handed ranks", module.path), lambda: Table(project))
     key = (function.lineno, node.id)
     if key not in known:
-        known[key] = None  # a function that hands it to itself adds nothing
-        given = [(m, v) for m, v in arguments(project, module, function, node.id) if not _is_a_literal(v)]
-        found = {rank_source(m, v, project, depth + 2) for m, v in given[:_MOST_CALLS]}
-        known[key] = found.pop() if len(found) == 1 else None
+        with project.apart() as rest:
+            known.put(key, None, rest)  # a function that hands it to itself adds nothing
+            given = [(m, v) for m, v in arguments(project, module, function, node.id) if not _is_a_literal(v)]
+            found = {rank_source(m, v, project, depth + 2) for m, v in given[:_MOST_CALLS]}
+        known.put(key, found.pop() if len(found) == 1 else None, rest)
     return known[key]
 
 

@@ -10,7 +10,7 @@ from codemods.analysis.ranks.collectives import Collective, collective_at
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_at
 from codemods.analysis.ranks.rank_tests import means_process_group
 from codemods.analysis.ranks.trace_items import Step
-from codemods.project import Project
+from codemods.project import Project, Table
 from codemods.record import record
 from codemods.source import SourceModule, walk_scope
 
@@ -41,21 +41,22 @@ def reached_by(project: Project, module: SourceModule, call: ast.Call) -> Reache
 
 
 def _of_function(project: Project, site: FunctionSite, above: tuple[tuple[str, int, int], ...]) -> Reached | None:
-    known = project.memo("reached collectives", _Known)
+    known: _Known = project.memo("reached collectives", lambda: Table(project))
     key = site.key
     if key in known:
         return known[key]
     if key in above or len(above) > DEPTH:
         return None
     nodes = [n for n in walk_scope(site.node) if isinstance(n, (ast.Call, ast.Attribute))]
-    found = _direct(project, site, nodes) or _through_calls(project, site, nodes, (*above, key))
+    with project.apart() as rest:
+        found = _direct(project, site, nodes) or _through_calls(project, site, nodes, (*above, key))
     if found is not None or not above:  # a "no" in the middle of a cycle may be for the cut
-        known[key] = found
+        known.put(key, found, rest)
     return found
 
 
 _Nodes = list[ast.Call | ast.Attribute]
-_Known = dict[tuple[str, int, int], Reached | None]
+_Known = Table[tuple[str, int, int], Reached | None]
 
 
 def _direct(project: Project, site: FunctionSite, nodes: _Nodes) -> Reached | None:

@@ -38,14 +38,14 @@ from codemods.analysis.ranks.trace_items import (
     moved,
     outward,
 )
-from codemods.project import Project
+from codemods.project import Project, Table
 from codemods.source import FunctionNode, SourceModule, child_nodes, line_of
 
 DEPTH = 12
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
 _ENDS_PROCESS = frozenset({"sys.exit", "exit", "quit", "os._exit", "os.abort"})
 LONGEST = 150  # items of a function that its callers still see one by one
-_Traces = dict[tuple[tuple[str, int, int], Side], Trace]
+_Traces = Table[tuple[tuple[str, int, int], Side], Trace]
 
 _PASSES = {
     Side.ZERO: frozenset({Ranks.ALL, Ranks.ZERO, Ranks.LOCAL_ZERO, Ranks.UNKNOWN}),
@@ -89,31 +89,37 @@ def _leaves(trace: Trace) -> bool:
 
 
 def _whole(project: Project, site: FunctionSite, side: Side, above: tuple[tuple[str, int, int], ...]) -> Trace:
-    known = project.memo("rank traces", _Traces)
+    known = _wholes(project)
     if (site.key, side) in known:
         return known[site.key, side]
     if site.key in above or len(above) > DEPTH:
         return Trace((Unknown((site.key,), site.node.name),)) if site.key not in above else Trace()
-    reader = _Reader(project, site.module, side, site.node, (*above, site.key))
-    made = reader.block(site.node.body)
+    with project.apart() as rest:
+        reader = _Reader(project, site.module, side, site.node, (*above, site.key))
+        made = reader.block(site.node.body)
     if not reader.cut or not above:  # what a cut cycle lacks belongs to the function it began in
-        known[site.key, side] = made
+        known.put((site.key, side), made, rest)
         if not reader.sided:
-            known[site.key, side.turned] = made
+            known.put((site.key, side.turned), made, rest)
     return made
+
+
+def _wholes(project: Project) -> _Traces:
+    return project.memo("rank traces", lambda: Table(project))
 
 
 def _called(project: Project, site: FunctionSite, side: Side, above: tuple[tuple[str, int, int], ...]) -> Trace:
     """A function as its callers see it: what it meets whatever they hand over, the rest as unknown."""
-    known = project.memo("rank traces of calls", _Traces)
+    known: _Traces = project.memo("rank traces of calls", lambda: Table(project))
     if (found := known.get((site.key, side))) is not None:
         return found
-    ranks = decorated_ranks(site.module, site.node, project=project) if site.node.decorator_list else Ranks.ALL
-    made = Trace() if ranks not in _PASSES[side] else Trace(tuple(outward(_whole(project, site, side, above).items)))
+    with project.apart() as rest:
+        ranks = decorated_ranks(site.module, site.node, project=project) if site.node.decorator_list else Ranks.ALL
+        made = Trace() if ranks not in _PASSES[side] else Trace(tuple(outward(_whole(project, site, side, above).items)))
     if sum(1 for _ in meetings(made.items)) > LONGEST:
         made = Trace((Unknown((site.key,), site.node.name),))
-    if not above or (site.key, side) in project.memo("rank traces", _Traces):
-        known[site.key, side] = made
+    if not above or (site.key, side) in _wholes(project):
+        known.put((site.key, side), made, rest)
     return made
 
 

@@ -11,6 +11,7 @@ from codemods.analysis.distribution import is_test_file, is_test_module
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.other_methods import cannot_take, is_of_another_object
 from codemods.corpus import may_bring_in
+from codemods.file_facts import file_fact
 from codemods.project import Project
 from codemods.record import record, replace
 from codemods.source import FunctionNode, SourceModule
@@ -181,7 +182,13 @@ def _bringing_in(project: Project, module: SourceModule, name: str) -> tuple[str
     users = project.files_using(name, most=MANY_FILES, among=_naming(project, module))
     if users is None:
         return None
-    return tuple(p for p in users if p == module.path or may_bring_in(project.read(p) or b"", name.encode()))
+    return tuple(p for p in users if p == module.path or project.fact(_brings_in, p, name))
+
+
+@file_fact
+def _brings_in(path: str, data: bytes, name: str) -> bool:
+    del path
+    return may_bring_in(data, name.encode())
 
 
 def _naming(project: Project, module: SourceModule) -> set[str]:

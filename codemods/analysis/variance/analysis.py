@@ -35,9 +35,8 @@ class Analysis:
 
     def __init__(self, project: Project) -> None:
         self.project = project
-        self.settling: Settling[State | Value | Thing | None] = Settling()
+        self.settling: Settling[State | Value | Thing | None] = Settling(project)
         self._running: dict[_Key, State] = {}
-        self._parallel: dict[str, bool] = {}
         self._callers = Callers(self)
         self._fields = Fields(self, self._callers)
 
@@ -115,10 +114,12 @@ class Analysis:
 
     def is_parallel(self, module: SourceModule) -> bool:
         """True where several processes are seen to run the file."""
-        if module.path not in self._parallel:
+
+        def ask() -> bool:
             shown = ranks_in_file(self.project, module) or ranks_in_importers(self.project, module)
-            self._parallel[module.path] = shown is not None and not is_test_module(module)
-        return self._parallel[module.path]
+            return shown is not None and not is_test_module(module)
+
+        return self.project.memo(("several processes run", module.path), ask)
 
     def annotated(self, module: SourceModule, annotation: ast.expr) -> Thing | None:
         name = dotted(annotation)

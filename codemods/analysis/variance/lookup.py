@@ -64,10 +64,13 @@ def _outer(state: State, node: ast.Name) -> Value:
 
 def as_rank(state: State, node: ast.Name | ast.Attribute | ast.Call) -> Value | None:
     """The rank itself, or a flag that is made of it (`is_main = rank == 0`): no matter what was read before it."""
-    known = state.as_ranks
-    if node not in known:
-        known[node] = _as_rank(state, node) if _speaks_of_ranks(state.module) else None
-    return known[node]
+    if not _speaks_of_ranks(state.module):
+        return None
+    if node in state.as_ranks:
+        return state.as_ranks[node]
+    with state.project.apart() as rest:
+        found = _as_rank(state, node)
+    return state.as_ranks.put(node, found, rest)
 
 
 def _as_rank(state: State, node: ast.Name | ast.Attribute | ast.Call) -> Value | None:

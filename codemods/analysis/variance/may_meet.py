@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import builtins
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.call_graph import FunctionSite, called_function
@@ -20,8 +20,9 @@ from codemods.analysis.names import dotted, is_parameter, qualified
 from codemods.analysis.ranks.collectives import collective_at
 from codemods.analysis.variance.heirs import is_left_open
 from codemods.data.rank_variance import BACKWARDS, COLLECTIVE_WORDS, SHOWS, WRAPPERS
+from codemods.file_facts import file_fact
 from codemods.late_pattern import late
-from codemods.project import Project
+from codemods.project import Project, Table
 from codemods.record import record
 from codemods.source import SourceModule, once_a_module, walk
 
@@ -48,19 +49,21 @@ def may_meet(project: Project, module: SourceModule, nodes: Iterable[ast.AST]) -
     first = _calls(project, module, nodes)
     if first.open:
         return True
-    clear: set[tuple[str, int, int]] = project.memo("never meet", set)
+    clear: Table[tuple[str, int, int], bool] = project.memo("never meet", lambda: Table(project))
     seen: set[tuple[str, int, int]] = set()
     left = list(first.functions)
-    while left:
-        site = left.pop()
-        if site.key in seen or site.key in clear:
-            continue
-        seen.add(site.key)
-        found = _of_function(project, site)
-        if found.open:
-            return True
-        left += found.functions
-    clear |= seen
+    with project.apart() as rest:
+        while left:
+            site = left.pop()
+            if site.key in seen or (clear.get(site.key)):
+                continue
+            seen.add(site.key)
+            found = _of_function(project, site)
+            if found.open:
+                return True
+            left += found.functions
+    for key in seen:
+        clear.put(key, True, rest)
     return False
 
 
@@ -195,20 +198,29 @@ def _is_method_that_waits(project: Project, name: str) -> bool:
 
 def _reaches(project: Project, path: str) -> bool:
     """True where the file, or one of the project that it imports, however far, holds a word of a collective or a wrapper."""
-    known: dict[str, bool] = project.keep("files that may wait", dict)
-    if path not in known:
-        seen, left = {path}, [path]
-        while left:
-            data = project.read(left[-1]) or b""
-            if known.get(left[-1]) or any(word in data for word in _WORDS):
-                known[path] = True
-                return True
+    known: Table[str, bool] = project.keep("files that may wait", lambda: Table(project))
+    if path in known:
+        return known[path]
+    seen, left = {path}, [path]
+    with project.apart() as rest:
+        while left and not _may_wait(project, left[-1], known):
             last = left.pop()
             found = (project.resolve(name, last) for name in imports_of(project, last))
             left += (fresh := {f.path for f in found if f is not None and known.get(f.path) is not False} - seen)
             seen |= fresh
-        known |= dict.fromkeys(seen, False)
-    return known[path]
+    for each in [path] if left else seen:
+        known.put(each, bool(left), rest)
+    return bool(left)
+
+
+def _may_wait(project: Project, path: str, known: Table[str, bool]) -> bool:
+    return bool(known.get(path)) or project.fact(_holds_words, path)
+
+
+@file_fact
+def _holds_words(path: str, data: bytes) -> bool:
+    del path
+    return any(word in data for word in _WORDS)
 
 
 # What is run without a call
@@ -216,19 +228,36 @@ def _reaches(project: Project, path: str) -> bool:
 
 def _reading(project: Project) -> frozenset[str]:
     """The names of properties whose own words say that they may wait."""
-    return project.keep("properties that may wait", lambda: frozenset(_waiting(project, b"property", _PROPERTY)))
+    return project.keep("properties that may wait", lambda: _all_waiting(project, (b"property",), _waiting_properties))
 
 
 def _shows_by_meeting(project: Project) -> bool:
     """True where putting some object of the project into a text may wait."""
-    return project.keep("texts that may wait", lambda: any(True for word in _AS_TEXT for _ in _waiting(project, word, _TEXT)))
+    return project.keep("texts that may wait", lambda: bool(_all_waiting(project, _AS_TEXT, _waiting_texts)))
 
 
-def _waiting(project: Project, word: bytes, pattern: re.Pattern[bytes]) -> Iterator[str]:
+def _all_waiting(
+    project: Project, words: tuple[bytes, ...], waiting: Callable[[str, bytes], frozenset[str]]
+) -> frozenset[str]:
+    paths = dict.fromkeys(path for word in words for path in project.files_containing(word))
+    return frozenset(name for path in paths for name in project.fact(waiting, path))
+
+
+@file_fact
+def _waiting_properties(path: str, data: bytes) -> frozenset[str]:
+    del path
+    return frozenset(_waiting(data, _PROPERTY))
+
+
+@file_fact
+def _waiting_texts(path: str, data: bytes) -> frozenset[str]:
+    del path
+    return frozenset(_waiting(data, _TEXT))
+
+
+def _waiting(data: bytes, pattern: re.Pattern[bytes]) -> Iterator[str]:
     """The names of the methods that the pattern finds, if a word of a collective stands in them. Nothing is parsed for it."""
-    for path in project.files_containing(word):
-        data = project.read(path) or b""
-        for found in pattern.finditer(data) if any(w in data for w in COLLECTIVE_WORDS) else ():
-            body = data[found.end() : (data.find(b"def ", found.end()) + 1 or len(data) + 1) - 1]
-            if any(w in body for w in COLLECTIVE_WORDS):
-                yield found.group(1).decode("ascii", "replace")
+    for found in pattern.finditer(data) if any(w in data for w in COLLECTIVE_WORDS) else ():
+        body = data[found.end() : (data.find(b"def ", found.end()) + 1 or len(data) + 1) - 1]
+        if any(w in body for w in COLLECTIVE_WORDS):
+            yield found.group(1).decode("ascii", "replace")

@@ -9,7 +9,7 @@ from codemods.analysis.names import dotted, last
 from codemods.analysis.variance.paths import parameters
 from codemods.data.rank_variance import CASTS, FILLS, IN_PLACE
 from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule, once_a_module, walk_scope
+from codemods.source import FunctionNode, SourceModule, walk_scope
 
 
 def may_bind(project: Project, module: SourceModule, function: FunctionNode | None, name: str) -> bool:
@@ -23,19 +23,14 @@ def last_bound(project: Project, module: SourceModule, name: str) -> int:
 
 
 def _bound(project: Project, module: SourceModule, function: FunctionNode | None) -> dict[str, int]:
-    known = _by_scope(module)
-    if function not in known:
-        found = known[function] = dict.fromkeys(parameters(function), 0)
+    def build() -> dict[str, int]:
+        found = dict.fromkeys(parameters(function), 0)
         for node in walk_scope(function or module.tree):
             if isinstance(node, ast.Name) and _may_change(project, module, node):
                 found[node.id] = max(node.lineno, found.get(node.id, 0))
-    return known[function]
+        return found
 
-
-@once_a_module
-def _by_scope(module: SourceModule) -> dict[FunctionNode | None, dict[str, int]]:
-    del module
-    return {}
+    return project.memo(("names bound", module.path, function), build)
 
 
 def _may_change(project: Project, module: SourceModule, node: ast.Name) -> bool:

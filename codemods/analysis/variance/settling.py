@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
+from codemods.project import Project, Rest, Table
+
 T = TypeVar("T")
 MOST_TIMES = 6  # that a heavy question is worked out; a main program was interpreted up to 26 times without it
 
@@ -19,10 +21,13 @@ class Settling(Generic[T]):
     stays.
     """
 
-    def __init__(self) -> None:
-        self._done: dict[Hashable, T] = {}
+    def __init__(self, project: Project) -> None:
+        self._project = project  # is told on what files the answers rest
+        self._done: Table[Hashable, T] = Table(project)
         # with the places of the open questions that each rests on, and whether it is light
         self._for_now: dict[Hashable, tuple[T, set[int], bool]] = {}
+        self._files: dict[Hashable, Rest] = {}  # of those
+        self._working: list[Rest] = []  # of the open questions
         self._places: dict[Hashable, int] = {}  # of the open questions: how many stand round each
         self._times: Counter[Hashable] = Counter()  # how often each was worked out
         self._rests: list[set[int]] = []  # for each of those, outermost first: the places that it rests on
@@ -34,21 +39,25 @@ class Settling(Generic[T]):
             return stand_in
         if (known := self._for_now.get(key)) is not None:
             self._rests[-1] |= known[1]
+            self._project.rests_on(self._files[key])
             return known[0]
         place = self._places[key] = len(self._rests)
         self._rests.append(set())
-        try:
-            found = build()
-        finally:
-            del self._places[key]
-            self._times[key] += 1
-            rests = self._rests.pop() - {place}
-        self._closed(place, rests)
+        with self._project.apart() as files:
+            self._working.append(files)
+            try:
+                found = build()
+            finally:
+                del self._places[key]
+                self._times[key] += 1
+                rests = self._rests.pop() - {place}
+                self._closed(place, rests)
+                self._working.pop()
         if rests:
-            self._for_now[key] = (found, rests, light)
+            self._for_now[key], self._files[key] = (found, rests, light), files
             self._rests[-1] |= rests
         else:
-            self._done[key] = found
+            self._done.put(key, found, files)
         return found
 
     def _closed(self, place: int, rests: set[int]) -> None:
@@ -59,7 +68,10 @@ class Settling(Generic[T]):
                 if light or not left:
                     del self._for_now[key]
                     if not light and self._times[key] >= MOST_TIMES:
-                        self._done[key] = found
+                        with self._project.apart() as files:
+                            self._project.rests_on(self._files[key])
+                            self._project.rests_on(self._working[place])
+                        self._done.put(key, found, files)
                 else:
                     self._for_now[key] = (found, left, light)
 
@@ -76,6 +88,7 @@ class Settling(Generic[T]):
         """Note that what is being answered rests on what an open question rested on up to now, but not on its end."""
         place = self._places[key]
         self._rests[-1] |= self._rests[place] - {place}
+        self._project.rests_on(self._working[place])
 
     def is_known(self, key: Hashable) -> bool:
         return key in self._done or key in self._for_now or key in self._places
@@ -85,4 +98,5 @@ class Settling(Generic[T]):
         place = self._places.get(key)
         if place is not None:
             self._rests[-1].add(place)
+            self._project.rests_on(self._working[place])
         return place is not None

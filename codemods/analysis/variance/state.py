@@ -12,7 +12,7 @@ from codemods.analysis.class_index import ClassSite, class_facts
 from codemods.analysis.ranks.trace_items import Step
 from codemods.analysis.variance.paths import parameters
 from codemods.analysis.variance.values import Link, Thing, Value
-from codemods.project import Project
+from codemods.project import Project, Table
 from codemods.record import record
 from codemods.source import FunctionNode, SourceModule
 
@@ -101,7 +101,9 @@ class State:
     ) -> None:
         self.summaries, self.module, self.function = summaries, module, function
         self.project = summaries.project
-        self.as_ranks: dict[ast.expr, Value | None] = self.project.memo(("as ranks", module.path), dict)
+        self.as_ranks: Table[ast.expr, Value | None] = self.project.memo(
+            ("as ranks", module.path), lambda: Table(self.project)
+        )
         self.signalled = summaries.signalled(module)  # names and entries that a signal handler of the file sets
         self.value = partial(evaluate, self)  # what an expression is; handed in, for it asks the modules that ask it
         self.env: dict[str, Value] = {}

@@ -58,7 +58,9 @@ def check(
     isolated: Isolated = False,
     allow_plugins: Plugins = False,
     show_settings: Annotated[bool, typer.Option("--show-settings", help="Say which settings hold here, check nothing.")] = False,
-    no_cache: Annotated[bool, typer.Option("--no-cache", help="Work everything out again.")] = False,
+    no_cache: Annotated[
+        bool, typer.Option("--no-cache", help="Work everything out again; nothing is read from the cache or written to it.")
+    ] = False,
     statistics: Annotated[bool, typer.Option("--statistics", help="Count the findings of each codemod, list none.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Write the findings and what was not read, nothing else.")] = False,
     show_files: Annotated[bool, typer.Option("--show-files", help="List the files that would be read, check nothing.")] = False,
