@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from codemods.checkpoints.unguarded_save import UnguardedSave
-from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of, fix
+from codemods.findings import WrapInGuard
+from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of
 
 HEAD = (
     "import os\nimport torch\nimport torch.distributed as dist\nfrom torch.nn.parallel import DistributedDataParallel as DDP\n\n"

@@ -146,6 +146,7 @@ def test_a_test_of_the_repository() -> None:
 def test_a_parser_at_the_top_of_the_file() -> None:
     source = (
         "import argparse\nimport torch.multiprocessing as mp\n\nparser = argparse.ArgumentParser()\n\n\n"
-        "def worker(gpu, args):\n    pass\n\n\ndef main():\n    args = parser.parse_args()\n    args.size = 2\n    mp.spawn(worker, nprocs=2, args={})\n"
+        "def worker(gpu, args):\n    pass\n\n\ndef main():\n    args = parser.parse_args()\n    args.size = 2\n"
+        "    mp.spawn(worker, nprocs=2, args={})\n"
     )
     check_transformed(WrongStart, source.format("(args)"), source.format("(args,)"))
