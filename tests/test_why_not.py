@@ -184,7 +184,7 @@ import torch.distributed as dist
 def main(args, model, best, loss):
     dist.init_process_group("nccl")
     model = torch.nn.parallel.DistributedDataParallel(model)
-    if args.rank in args.savers:
+    if not best or (loss < best and args.rank <= 0):
         torch.save(model.module.state_dict(), "model.pt")
     torch.save({"rank": dist.get_rank()}, f"rank{dist.get_rank()}.pt")
 
