@@ -205,8 +205,12 @@ def test_through_a_method() -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ['f"epoch-{self.global_rank}.pt"', "os.path.join(self.cache, 'a.pt')", "'/tmp/a.pt'", 'f"node{self.node}.pt"']
-)
+    "path",
+    [
+        'f"epoch-{self.global_rank}.pt"', "os.path.join(self.cache, 'a.pt')", "'/tmp/a.pt'", 'f"node{self.node}.pt"',
+        "os.path.join(socket.gethostname(), 'a.pt')",
+    ],
+)  # fmt: skip
 def test_files_of_a_rank_or_a_node(path: str) -> None:
     check_nothing(WrongRank, in_class("self.local_rank == 0", path=path))
 
