@@ -109,13 +109,14 @@ class UnguardedHook(DdpCodemod):
             if not node.bases:
                 continue
             made = observers(project, module, node)
-            logging = [o.function for o in made.values() if all(e.kind is Kind.LOG for e in o.effects.output)]
-            if logging and most_logs_stay(project, module, logging):
-                made = {name: o for name, o in made.items() if o.function not in logging}
+            logging = [o for o in made.values() if all(e.kind is Kind.LOG for e in o.effects.output)]
+            if logging and most_logs_stay(project, module, [o.function for o in logging]):
+                unlevelled = {o.function for o in logging if level_by_rank(project, module, _run_of(o)) is None}
+                made = {name: o for name, o in made.items() if o.function not in unlevelled}
             for observer in made.values():
                 if all(is_never_put_out(project, e.path, e.line) for e in observer.effects.output):
                     continue
-                run = Run((observer.function.body[0],), observer.effects)
+                run = _run_of(observer)
                 if has_level_by_rank(project, module, run):
                     continue
                 if not is_run_by_nobody(project, module, run.first):
@@ -158,6 +159,10 @@ class UnguardedHook(DdpCodemod):
             guard = guard_edit(project, module, body[0], body[-1], test)
             safe = Applicability.SAFE
             yield self.finding(module, function, message, level=safe, edits=[guard], evidence=evidence)
+
+
+def _run_of(made: Observer) -> Run:
+    return Run((made.function.body[0],), made.effects)
 
 
 def _group(module: SourceModule, node: ast.ClassDef, made: Observer, all_made: dict[str, Observer]) -> str:
