@@ -21,7 +21,9 @@ from codemods.record import record
 from codemods.source import SourceModule, walk
 
 # Files that each node wants on its own disk.
-NODE_FILES = late(r"cache|download|extract|unzip|untar|/tmp|tempdir|tmpdir|scratch|local_dir|node|shm|build|compile|hostname", re.I)
+NODE_FILES = late(
+    r"cache|download|extract|unzip|untar|/tmp|tempdir|tmpdir|scratch|local_dir|node|shm|build|compile|hostname", re.I
+)
 _EXITS = (ast.Return, ast.Continue, ast.Raise)
 _FILES = frozenset({Act.WRITES, Act.FILLS, Act.REMOVES})
 
