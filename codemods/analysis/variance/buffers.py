@@ -8,35 +8,67 @@ from codemods.analysis.class_index import ClassSite, class_facts, find_class
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.names import dotted, last, qualified
 from codemods.project import Project
+from codemods.record import record
 from codemods.source import SourceModule, walk
 
-_DEPTH = 12  # models inside of models that are looked at
+_MOST = 400  # classes of one model that are looked at
 _REGISTERING = frozenset({"register_buffer", "spectral_norm"})  # the latter keeps its vectors in buffers
 
 
-def has_buffers(project: Project, site: ClassSite, seen: frozenset[int] = frozenset()) -> bool | None:
-    """Does a model have buffers? None where it is put together from what the source does not show."""
+@record
+class _Own:
+    """What a class says itself. known: it has buffers, has none, or has a part that is not seen. parts: classes it makes."""
+
+    known: bool | None
+    parts: tuple[ClassSite, ...] = ()
+
+
+def has_buffers(project: Project, site: ClassSite) -> bool | None:
+    """Does a model have buffers? None where it is put together from what the source does not show.
+
+    Each class is looked at once: a large model reaches its parts on very many ways.
+    """
+    weighs = {id(site.node): True}  # whether what is not seen of a class leaves the answer open: not of a base
+    below = [site]
     known: bool | None = False
-    for base in class_facts(project, site.module, site.node).lineage[1:]:
-        if id(base.node) not in seen and len(seen) < _DEPTH and has_buffers(project, base, seen | {id(site.node)}):
+    while below:
+        one = below.pop()
+        own = _own(project, one)
+        if own.known is True:
             return True
+        here = weighs[id(one.node)]
+        known = None if here and own.known is None else known
+        bases = class_facts(project, one.module, one.node).lineage[1:]
+        for part, counts in (*((p, here) for p in own.parts), *((b, False) for b in bases)):
+            if id(part.node) not in weighs or (counts and not weighs[id(part.node)]):
+                weighs[id(part.node)] = counts
+                below.append(part)
+        if len(weighs) > _MOST:
+            return None
+    return known
+
+
+def _own(project: Project, site: ClassSite) -> _Own:
+    return project.memo(("own buffers", site.module.path, site.node.lineno), lambda: _read(project, site))
+
+
+def _read(project: Project, site: ClassSite) -> _Own:
+    known: bool | None = None if _runs_what_it_is_given(site) else False
+    parts: dict[int, ClassSite] = {}
     for node in walk(site.node):
         if not isinstance(node, ast.Call):
             continue
         name, full = dotted(node.func), qualified(site.module, node.func)
         if "BatchNorm" in last(name) or last(name) in _REGISTERING or full.startswith(("torchvision.models.", "timm.")):
-            return True
-        if full.startswith(("torch.", "super", "self.")) or not name or id(node) in seen:
+            return _Own(True)
+        if full.startswith(("torch.", "super", "self.")) or not name:
             continue
-        part = find_class(project, site.module, name) if last(name)[:1].isupper() and len(seen) < _DEPTH else None
+        part = find_class(project, site.module, name) if last(name)[:1].isupper() else None
         if part is not None:
-            found = False if id(part.node) in seen else has_buffers(project, part, seen | {id(site.node)})
-            if found:
-                return True
-            known = None if found is None else known
+            parts[id(part.node)] = part
         elif _is_part(site.module, node):
             known = None
-    return None if known is False and _runs_what_it_is_given(site) else known
+    return _Own(known, tuple(parts.values()))
 
 
 def _runs_what_it_is_given(site: ClassSite) -> bool:
