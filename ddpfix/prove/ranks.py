@@ -268,10 +268,19 @@ class _Run:
         return bool(ready)
 
     def stopped_as(self, outcome: Outcome) -> Outcome:
-        """Ask each live rank where it stands, before it is killed."""
-        for rank in self.live():
+        """Ask each live rank where it stands, before it is killed.
+
+        All are held while they are asked: the question ends a rank whose handler is gone (Lightning's `fit` takes it off), and
+        one that waits for that rank would go on with the error of a lost peer before its own turn comes.
+        """
+        asked = {rank: self.processes[rank].pid for rank in self.live()}
+        for pid in asked.values():
+            _quietly(os.kill, pid, signal.SIGSTOP)
+        for rank, pid in asked.items():
             if (self.folder / f"stacks-{rank}.txt").exists():  # the signal ends a process that does not wait for it
-                os.kill(self.processes[rank].pid, STACK_SIGNAL)
+                _quietly(os.kill, pid, STACK_SIGNAL)
+        for pid in asked.values():
+            _quietly(os.kill, pid, signal.SIGCONT)
         until = time.monotonic() + 1.0
         while time.monotonic() < until:
             self.read(POLL)

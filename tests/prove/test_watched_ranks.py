@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import time
 from pathlib import Path
 
 import pytest
 
 from ddpfix.prove import compare
-from ddpfix.prove.ranks import Ended
+from ddpfix.prove.ranks import STACK_SIGNAL, Ended
 from ddpfix.prove.seen import look
 from tests.proofs.harness import TORCH, forked
 from tests.prove.programs import NET, needs_torch, run
@@ -49,6 +51,28 @@ def test_a_rank_that_the_question_for_its_stack_ends_has_hung_too(tmp_path: Path
     ended = run(tmp_path, source)
     assert ended.outcome == "hang"
     assert [(r.status, str(r.stood_at)) for r in ended.ranks] == [(None, "train.py:6"), (None, "train.py:6")]
+
+
+def test_a_rank_whose_peer_the_question_ends_is_named_where_it_stood(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = (
+        "import signal, torch\nimport torch.distributed as dist\n"
+        "dist.init_process_group('gloo')\nrank, value = dist.get_rank(), torch.zeros(1)\n"
+        "if rank == 0:\n    signal.signal(signal.SIGRTMIN + 9, signal.SIG_DFL)\n    dist.recv(value, src=1)\n"
+        "try:\n    dist.recv(value, src=0)\nexcept RuntimeError:\n    signal.pause()\n"
+    )
+    ask = os.kill
+
+    def slowly(pid: int, number: int) -> None:
+        ask(pid, number)
+        if number == STACK_SIGNAL:
+            time.sleep(0.5)  # a busy machine: the first rank is gone before the second one is asked
+
+    monkeypatch.setattr(os, "kill", slowly)
+    ended = run(tmp_path, source)
+    assert ended.outcome == "hang"
+    assert [str(r.stood_at) for r in ended.ranks] == ["train.py:7", "train.py:9"]
 
 
 def test_a_rank_that_waits_for_one_that_sleeps_does_not_hang(tmp_path: Path) -> None:
