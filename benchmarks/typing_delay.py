@@ -17,6 +17,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from codemods.project import Project
 from ddpfix import api, engine, judging, plugins
 from tests.lsp.editor import Editor, session
 
@@ -53,7 +54,7 @@ def delays(root: Path, count: int, seed: int) -> list[Delay]:
     (project,) = api.projects(root)
     read = engine.disk_reader(root)
     tree, codemods = plugins.with_codemods(project.tree, project.settings)
-    passing, _ = judging.gated(engine.project_of(tree, project.settings, read), tree.chosen, codemods)
+    passing, _ = judging.gated(engine.project_of(tree, project.settings, read, Project), tree.chosen, codemods)
     judged = sorted(p for p in passing if p.endswith(".py"))  # of the others there is nothing to say
     files = rng.sample(judged, min(count, len(judged)))
 

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from itertools import chain, islice
 from posixpath import basename, dirname, join, normpath
-from typing import Any, Generic, TypeVar
+from typing import TypeVar
 
 from codemods.corpus import Corpus, alias_at, calls, is_imported, uses
 from codemods.evidence import Observed
@@ -17,10 +17,10 @@ from codemods.file_facts import file_fact
 from codemods.late_pattern import late
 from codemods.record import record
 from codemods.source import SourceModule, Unreadable
+from codemods.tables import Rest
 from codemods.text_file import NOTEBOOK, PYTHON_KINDS, READ_KINDS, TextFile
 
 T = TypeVar("T")
-K = TypeVar("K", bound=Hashable)
 # A header as far as its colon; a longer one than this is no list of bases.
 _CLASS_HEADER = late(rb"class [ \t]*(\w+)[ \t]*(?:\[[^\]\0]*\])?[ \t]*\(([^:\0]{1,600})\)[ \t]*:")
 _LONGEST_HEADER = 700  # bytes
@@ -39,45 +39,6 @@ class Resolved:
 
     path: str
     rest: tuple[str, ...]
-
-
-class Rest:
-    """What an answer rests on; it says something to the project that gave it only.
-
-    so_far: the numbers of what it rests on up to now, as long as it is worked out; number: that of all of it, afterwards.
-    """
-
-    __slots__ = ("number", "so_far")
-
-    def __init__(self, so_far: Collection[int] = ()) -> None:
-        self.number, self.so_far = 0, so_far
-
-
-class Table(Generic[K, T]):
-    """Answers that `memo` and `keep` are not made for: found several at a time, or while another one is being looked for.
-
-    To be got from `memo` itself: `project.memo(key, lambda: Table(project))`.
-    """
-
-    def __init__(self, project: Project) -> None:
-        self._project = project
-        self._known: dict[K, tuple[T, Rest]] = {}
-
-    def __contains__(self, key: K) -> bool:
-        return key in self._known
-
-    def __getitem__(self, key: K) -> T:
-        value, rest = self._known[key]
-        self._project.rests_on(rest)
-        return value
-
-    def get(self, key: K) -> T | None:
-        return self[key] if key in self._known else None
-
-    def put(self, key: K, value: T, rest: Rest) -> T:
-        """rest: what `apart` gave for the work that led to it."""
-        self._known[key] = value, rest
-        return value
 
 
 class Project:
@@ -137,8 +98,10 @@ class Project:
         project._read = lambda path: changed[path] if path in changed else before(path)
         return project
 
-    def _overlay(self, *given: Any, **named: Any) -> Project:  # noqa: ANN401
-        return Project(*given, **named)
+    @property
+    def _overlay(self) -> type[Project]:
+        """What a project with other bytes in some of the files is made of."""
+        return Project
 
     def seen_from(self, path: str) -> Project:
         """The project as the code of one file sees it: of all notebooks there is only the one that is asked about.

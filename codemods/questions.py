@@ -24,13 +24,16 @@ def rows(project: Project, question: Question) -> tuple[Row, ...]:
     """The answer. That of "using" is cut off behind one more than its number of files."""
     kind, word, *more = question
     if kind == "containing":
-        assert isinstance(word, bytes)
         (kinds,) = more
-        return _of(project.files_containing(word, kinds=kinds))  # type: ignore[arg-type]
+        assert isinstance(word, bytes)
+        assert isinstance(kinds, tuple)
+        return _of(project.files_containing(word, kinds=kinds))
     assert isinstance(word, str)
     if kind == "using":
         most, among = more
-        return _of(project.first_using(word, most=most, among=among))  # type: ignore[arg-type]
+        assert isinstance(most, int)
+        assert among is None or isinstance(among, frozenset)
+        return _of(project.first_using(word, most=most, among=among))
     if kind == "calling":
         return _of(project.files_calling(word))
     if kind == "importing":

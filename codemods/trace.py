@@ -121,8 +121,11 @@ def _says_else(question: Question, answer: Answer, data: bytes | None) -> bool:
 
 def _other_rows(question: Question, answer: Answer, before: Answer, now: Answer) -> bool:
     """True where the rows of one file are not what they were. Of more files than count, those that are named are enough."""
-    if question[0] == "using" and len(answer) > question[2]:  # type: ignore[operator]
-        return bool(before) and not now
+    if question[0] == "using":
+        most = question[2]
+        assert isinstance(most, int)
+        if len(answer) > most:
+            return bool(before) and not now
     return before != now
 
 

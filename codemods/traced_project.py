@@ -6,17 +6,16 @@ files, other answers. Who is given the answer later rests on the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from functools import cached_property
+from typing import TypeVar
 
 from codemods.asked_project import AskedProject
-from codemods.corpus import Corpus
-from codemods.evidence import Observed
 from codemods.file_facts import name_of
-from codemods.project import Project, Reader, Rest
+from codemods.project import Project
 from codemods.questions import Question
-from codemods.source import SourceModule
+from codemods.tables import Rest
 from codemods.trace import FACT, FILE, NEVER, Trace, answered
 
 T = TypeVar("T")
@@ -75,30 +74,29 @@ class Notes:
 
 
 class TracedProject(AskedProject):
-    """notes: those of the project that this one is an overlay of."""
+    """An overlay of it notes where the project itself does."""
 
-    def __init__(
-        self,
-        files: Iterable[str],
-        read: Reader,
-        *,
-        modules: Mapping[str, SourceModule] | None = None,
-        corpora: dict[tuple[str, ...], Corpus] | None = None,
-        changed: Mapping[str, bytes] | None = None,
-        observed: Iterable[Observed] = (),
-        targets: Mapping[str, str] | None = None,
-        launched: bool = False,
-        notes: Notes | None = None,
-    ) -> None:
-        super().__init__(
-            files, read, modules=modules, corpora=corpora, changed=changed, observed=observed, targets=targets, launched=launched,
-        )  # fmt: skip
-        self.notes = notes or Notes()
-        self._memo_numbers: dict[Hashable, int] = {}
-        self._kept_numbers: dict[Hashable, int] = {}
+    @cached_property
+    def notes(self) -> Notes:
+        return Notes()
 
-    def _overlay(self, *given: Any, **named: Any) -> Project:  # noqa: ANN401
-        return TracedProject(*given, **named, notes=self.notes)
+    @cached_property
+    def _memo_numbers(self) -> dict[Hashable, int]:
+        return {}
+
+    @cached_property
+    def _kept_numbers(self) -> dict[Hashable, int]:
+        return {}
+
+    @property
+    def _overlay(self) -> type[Project]:
+        return TracedProject
+
+    def with_overlay(self, new: Mapping[str, bytes]) -> Project:
+        project = super().with_overlay(new)
+        assert isinstance(project, TracedProject)
+        project.notes = self.notes
+        return project
 
     def traced(self, ask: Callable[[], T]) -> tuple[T, int]:
         """What `ask` gives, and the number of all that it has asked of this project."""

@@ -56,21 +56,21 @@ class Places:
     def of(self, value: object, depth: int) -> Place:
         if isinstance(value, ast.AST):
             return self._of_node(value)
-        cls = value.__class__
-        if cls is tuple or cls is list:
-            return self._of_many(value, depth) if value and depth < _DEEPEST else _NOWHERE  # type: ignore[arg-type]
-        if cls is Span:
-            return self._of_span(value)  # type: ignore[arg-type]
-        if not cls.__module__.startswith("codemods.") or isinstance(value, (SourceModule, Project)):
+        if isinstance(value, (tuple, list)):
+            return self._of_many(value, depth) if value and depth < _DEEPEST else _NOWHERE
+        if isinstance(value, Span):
+            return self._of_span(value)
+        if not value.__class__.__module__.startswith("codemods.") or isinstance(value, (SourceModule, Project)):
             return _NOWHERE
         return self._of_record(value, depth)
 
     def _of_many(self, values: Sequence[object], depth: int) -> Place:
         """A block of statements is what the line stands in; fewer things are themselves."""
-        if not isinstance(values[0], ast.stmt):
+        first = values[0]
+        if not isinstance(first, ast.stmt):
             return self._best(values[:_MOST], depth)
-        here = next((v for v in values if id(v) in self._here), None)
-        found = self._of_node(here if here is not None else values[0])  # type: ignore[arg-type]
+        here = (v for v in values if isinstance(v, ast.AST) and id(v) in self._here)
+        found = self._of_node(next(here, first))
         return Place(ROUND, found.line, found.path) if found.kind == LINE and not depth and len(values) > 1 else found
 
     def _of_node(self, node: ast.AST) -> Place:

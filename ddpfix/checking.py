@@ -11,6 +11,7 @@ from codemods.project import Project
 from codemods.record import record
 from ddpfix import baseline, engine, narrowing, plugins
 from ddpfix.discovery import Tree
+from ddpfix.judging import Progress
 from ddpfix.outputs import files
 from ddpfix.outputs.answer import Answer
 from ddpfix.outputs.gather import gather
@@ -42,7 +43,7 @@ def report(
     *,
     changed_since: str = "",
     use_cache: bool = True,
-    progress: engine.Progress | None = None,
+    progress: Progress | None = None,
     ending: bool = False,
 ) -> Report:
     """What is wrong in a project; with `changed_since` the findings on what changed since that commit. Raises GitRefusal.

@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from codemods.codemod import DdpCodemod
 from codemods.deep_stack import with_deep_stack
+from codemods.findings import Finding
 from codemods.fix_source import Accept, Chosen, fix_project, joined
 from codemods.project import Project
 from codemods.source import SourceModule
@@ -22,9 +23,7 @@ from codemods.traced_project import TracedProject
 from ddpfix import cache, catalog, plugins, store
 from ddpfix.discovery import NO_FILE, Tree
 from ddpfix.judging import (
-    Progress as Progress,
-)
-from ddpfix.judging import (
+    Progress,
     failures,
     gated,
     ignored_here,
@@ -44,10 +43,9 @@ LARGEST = 2 * 1024 * 1024  # a Python file of more bytes is data
 LARGEST_NOTEBOOK = 64 * 1024 * 1024  # its outputs hold pictures
 
 
-
-def project_of(tree: Tree, settings: Settings, read: Callable[[str], bytes | None]) -> Project:
+def project_of(tree: Tree, settings: Settings, read: Callable[[str], bytes | None], made: type[P]) -> P:
     """The project as the codemods see it: its files, what was seen of its runs, and what its settings say of it."""
-    return Project(tree.files, read, observed=tree.observed, targets=settings.targets, launched=settings.launched)
+    return made(tree.files, read, observed=tree.observed, targets=settings.targets, launched=settings.launched)
 
 
 def _begun(project: P, ending: bool) -> P:
@@ -146,12 +144,10 @@ def _check(
 ) -> Report:
     if kept:
         now, seen = store.begun(tree.root, tree.files), store.Reader(read)
-        traced = TracedProject(
-            tree.files, seen, observed=tree.observed, targets=settings.targets, launched=settings.launched
-        )  # fmt: skip
-        judged, unread = judge_changed(kept, _begun(traced, ending), seen, now, tree, settings, codemods, progress, ending=ending)
+        traced = _begun(project_of(tree, settings, seen, TracedProject), ending)
+        judged, unread = judge_changed(kept, traced, seen, now, tree, settings, codemods, progress, ending=ending)
     else:
-        project = _begun(project_of(tree, settings, read), ending)
+        project = _begun(project_of(tree, settings, read, Project), ending)
         judged, unread = judge_all(project, tree, settings, codemods, progress, ending=ending)
     findings = tuple(told_once([f for part in judged.values() for f in part.findings]))
     failed = (*tree.skipped, *not_read(tree.root, unread), *(f for part in judged.values() for f in part.broken))
@@ -204,7 +200,7 @@ def fix(
     """
     started = time.perf_counter()
     with collector_off():
-        project = project or project_of(tree, settings, read or disk_reader(tree.root))
+        project = project or project_of(tree, settings, read or disk_reader(tree.root), Project)
         project.failed = {}
         first, unread = gated(project, tree.chosen, codemods)
         candidates = tuple(first)
@@ -217,7 +213,9 @@ def fix(
                 return {p: who for p in paths if (who := asked.get(p))}
             return gated(now, (p for p in paths if p not in crowded), codemods)[0]
 
-        wanted: Accept = lambda f: False if ignored_here(f, settings) else accept(f)  # noqa: E731
+        def wanted(finding: Finding) -> bool | None:
+            return False if ignored_here(finding, settings) else accept(finding)
+
         edited = accept.edited if isinstance(accept, Chosen) else None
         modules = [p for p in candidates if not p.endswith(NOTEBOOK)]
         alone = [p for p in candidates if p.endswith(NOTEBOOK)]

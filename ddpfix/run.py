@@ -19,6 +19,7 @@ from ddpfix.decided import Decided, decided, without_decided
 from ddpfix.decisions import Decisions
 from ddpfix.discovery import Tree
 from ddpfix.formatting import formatted
+from ddpfix.judging import Progress
 from ddpfix.repository_state import (
     NotInGit,
     Read,
@@ -109,7 +110,7 @@ def make(
     *,
     base: str = "",
     read: Read | None = None,
-    progress: engine.Progress | None = None,
+    progress: Progress | None = None,
 ) -> Made:
     """What `options` make of a project, in memory: the one answer of `diff` and of `apply`.
 
@@ -132,7 +133,7 @@ def apply(
     options: Options,
     *,
     command: str,
-    progress: engine.Progress | None = None,
+    progress: Progress | None = None,
 ) -> Applied:
     """Fix a repository and deliver as `options` say. Raises GitRefusal or FormatFailed; nothing is written then.
 
@@ -153,7 +154,7 @@ def _commit(
     codemods: Sequence[DdpCodemod],
     options: Options,
     command: str,
-    progress: engine.Progress | None,
+    progress: Progress | None,
 ) -> Applied:
     from ddpfix import git
 
@@ -271,7 +272,7 @@ def _in_place(
     codemods: Sequence[DdpCodemod],
     options: Options,
     command: str,
-    progress: engine.Progress | None,
+    progress: Progress | None,
 ) -> Applied:
     from ddpfix import git
 

@@ -66,7 +66,7 @@ def why_not(tree: Tree, settings: Settings, path: str, line: int) -> WhyNot:
     """What each codemod that the settings select makes of a line of a Python or YAML file. `path` is that of the tree."""
     tree, chosen = plugins.with_codemods(tree, settings)
     read = engine.disk_reader(tree.root)
-    project = engine.project_of(tree, settings, read).seen_from(path)
+    project = engine.project_of(tree, settings, read, Project).seen_from(path)
     data = project.read(path) or b""
     ranks = bound_to_rank(project)
     opened = [c for c in chosen if Gate([c], ranks).open_for(data, path)]

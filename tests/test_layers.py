@@ -31,7 +31,7 @@ CODEMODS_ORDER = [
     {"codemods.text_entries", "codemods.passages"},
     {"codemods.project", "codemods.corpus", "codemods.sites", "codemods.spoken", "codemods.import_statements",
      "codemods.answer_sources", "codemods.live_project", "codemods.questions", "codemods.file_facts", "codemods.asked_project",
-     "codemods.trace", "codemods.traced_project"},
+     "codemods.tables", "codemods.trace", "codemods.traced_project"},
     {"codemods.data"},
     {"codemods.analysis"},
     {"codemods.codemod", "codemods.runs", "codemods.neighbour_guards", "codemods.layout", "codemods.blocks",

@@ -10,7 +10,8 @@ from functools import partial
 
 from codemods import file_facts
 from codemods.codemod import built_in
-from codemods.project import Project, Table
+from codemods.project import Project
+from codemods.tables import Table
 from codemods.trace import Change, together
 from codemods.traced_project import TracedProject
 

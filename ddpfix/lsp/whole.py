@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from codemods.project import Project
 from codemods.record import record
 from ddpfix import engine, judging, plugins
 from ddpfix.lsp.held import project_at
@@ -74,7 +75,7 @@ def judged(request: Request, progress: judging.Progress) -> dict[str, Judged]:
     def read(path: str) -> bytes | None:
         return request.texts[path] if path in request.texts else disk(path)
 
-    project = engine.project_of(tree, found.settings, read)
+    project = engine.project_of(tree, found.settings, read, Project)
     project.failed = {}
     with engine.collector_off():
         return judging.judge_all(project, tree, found.settings, codemods, progress, ending=True)[0]

@@ -19,6 +19,7 @@ from codemods.source import SourceModule
 from ddpfix import engine
 from ddpfix.diff import NO_NEWLINE, quoted
 from ddpfix.discovery import Tree
+from ddpfix.judging import Progress
 from ddpfix.repository_state import head_of
 from ddpfix.results import Failure
 from ddpfix.settings import Settings
@@ -129,7 +130,7 @@ class Review:
 
 
 def review(
-    tree: Tree, settings: Settings, codemods: Sequence[DdpCodemod] | None = None, *, progress: engine.Progress | None = None
+    tree: Tree, settings: Settings, codemods: Sequence[DdpCodemod] | None = None, *, progress: Progress | None = None
 ) -> Review:
     """Every finding of a project with its own change. codemods: those that the settings select, unless given."""
     report = engine.check(tree, settings, codemods, progress=progress)

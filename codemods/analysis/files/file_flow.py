@@ -15,9 +15,10 @@ from codemods.analysis.ranks.collectives import collective_at
 from codemods.analysis.ranks.rank_guards import Ranks, guards_over
 from codemods.file_facts import file_fact
 from codemods.late_pattern import late
-from codemods.project import Project, Table
+from codemods.project import Project
 from codemods.record import record
 from codemods.source import FunctionNode, SourceModule, child_nodes, walk, walk_scope
+from codemods.tables import Table
 
 DEPTH = 5
 _FILE_WORDS = late(

@@ -11,9 +11,10 @@ from codemods.analysis.callers import entries, family_of
 from codemods.analysis.class_index import ClassSite, class_facts
 from codemods.analysis.logged.log_calls import LogCall, key_nodes
 from codemods.analysis.names import dotted
-from codemods.project import Project, Rest
+from codemods.project import Project
 from codemods.record import field, record
 from codemods.source import FunctionNode, SourceModule, once_a_module
+from codemods.tables import Table
 
 T = TypeVar("T")
 
@@ -26,17 +27,16 @@ class Same:
     thousands of methods may.
     """
 
+    project: Project
+    known: Table[str, object]
     logs: dict[ast.Call, tuple[int, LogCall]] = field(default_factory=dict)
-    known: dict[str, tuple[object, Rest]] = field(default_factory=dict)
 
     def once(self, name: str, build: Callable[[], T]) -> T:
-        project = next(iter(self.logs.values()))[1].project
         if name not in self.known:
-            with project.apart() as rest:
-                self.known[name] = build(), rest
-        found, rest = self.known[name]
-        project.rests_on(rest)
-        return found  # type: ignore[return-value]
+            with self.project.apart() as rest:
+                found = build()
+            self.known.put(name, found, rest)
+        return self.known[name]  # type: ignore[return-value]
 
 
 def twins(log: LogCall) -> list[Same]:
@@ -69,7 +69,7 @@ def _grouped(found: Sequence[tuple[int, LogCall]]) -> list[Same]:
     for place, log in found:
         alone = methods[log.function.name] > 1
         group = log.function if alone else entries(log.project, log.facts, log.function).hooks
-        out.setdefault(group, Same()).logs[log.call] = (place, log)
+        out.setdefault(group, Same(log.project, Table(log.project))).logs[log.call] = (place, log)
     return list(out.values())
 
 

@@ -18,8 +18,9 @@ from codemods.analysis.ranks.rank_keys import rank_keys
 from codemods.analysis.ranks.rank_members import end_of, is_spawned
 from codemods.corpus import WORD
 from codemods.file_facts import file_fact
-from codemods.project import Project, Table
+from codemods.project import Project
 from codemods.source import SourceModule, once_a_module
+from codemods.tables import Table
 
 # Every name of data/rank_names.py holds one of these.
 _WORDS = (

@@ -15,8 +15,9 @@ from codemods.analysis.ranks.rank_members import called_sites, end_of, field_bin
 from codemods.analysis.ranks.rank_sets import Ranks
 from codemods.data.rank_names import GLOBAL_NAMES, GROUP_NAMES, HOLDERS, LOCAL_NAMES, PROCESS_WORDS, WEAK_NAMES
 from codemods.late_pattern import late
-from codemods.project import Project, Table
+from codemods.project import Project
 from codemods.source import SourceModule, walk_scope
+from codemods.tables import Table
 
 DEPTH = 8
 _MOST_CALLS = 6

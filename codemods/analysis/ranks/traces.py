@@ -38,8 +38,9 @@ from codemods.analysis.ranks.trace_items import (
     moved,
     outward,
 )
-from codemods.project import Project, Table
+from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule, child_nodes, line_of
+from codemods.tables import Table
 
 DEPTH = 12
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)

@@ -22,9 +22,10 @@ from codemods.analysis.variance.heirs import is_left_open
 from codemods.data.rank_variance import BACKWARDS, COLLECTIVE_WORDS, SHOWS, WRAPPERS
 from codemods.file_facts import file_fact
 from codemods.late_pattern import late
-from codemods.project import Project, Table
+from codemods.project import Project
 from codemods.record import record
 from codemods.source import SourceModule, once_a_module, walk
+from codemods.tables import Table
 
 _WAITS = BACKWARDS | {"compute", "step"}  # of objects that nothing shows the kind of
 _AS_TEXT = (b"def __format__", b"def __str__", b"def __repr__")
