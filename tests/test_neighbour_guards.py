@@ -27,7 +27,11 @@ def guarded(source: str, *names: str, more: dict[str, type[Edit]] | None = None,
     for name, kind in (more or {}).items():
         statement = named(module, name)
         at = module.span(statement if kind is not Unwrap else module.statement_of(module.parent(statement) or statement))
-        edits.append(Unwrap(PATH, at) if kind is Unwrap else kind(PATH, at, "wait()"))  # type: ignore[call-arg]
+        if issubclass(kind, Unwrap):
+            edits.append(kind(PATH, at))
+        else:
+            assert issubclass(kind, (InsertAfter, InsertBefore))
+            edits.append(kind(PATH, at, "wait()"))
     return rewrite(module, edits)
 
 

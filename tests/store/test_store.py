@@ -5,11 +5,13 @@ from __future__ import annotations
 import random
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
+from codemods.codemod import DdpCodemod
+from codemods.project import Project
 from codemods.record import replace
 from ddpfix import answers, cache, engine, judging, store, workers
 from ddpfix.catalog import all_codemods
@@ -65,9 +67,9 @@ def judged(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     seen: list[str] = []
     work = judging.judge_file
 
-    def counted(project: object, path: str, *more: object) -> Judged:
+    def counted(project: Project, path: str, asking: Sequence[DdpCodemod], settings: Settings) -> Judged:
         seen.append(path)
-        return work(project, path, *more)  # type: ignore[arg-type]
+        return work(project, path, asking, settings)
 
     monkeypatch.setattr(judging, "judge_file", counted)
     return seen

@@ -6,6 +6,7 @@ import ast
 import re
 
 from codemods.analysis.bound_values import assigned
+from codemods.analysis.handlers import handler_over
 from codemods.analysis.names import dotted, last
 from codemods.analysis.paths import origin_text
 from codemods.analysis.ranks.uses import calls_of
@@ -22,27 +23,13 @@ _EXISTS = frozenset({"exists", "isdir", "is_dir", "isfile", "is_file", "lexists"
 
 def handler_of(module: SourceModule, project: Project, call: ast.Call) -> ast.ExceptHandler | None:
     """The handler that catches FileExistsError of this call, in its function or round a call of its function."""
-    if found := _catching(module, call):
+    if found := handler_over(module, call, _CAUGHT):
         return found
     function = module.function_of(call)
     for site in (calls_of(project, module, function) or () if function else ()):
-        caught = _catching(site.module, site.call)
+        caught = handler_over(site.module, site.call, _CAUGHT)
         if caught is not None and caught.type is not None and "FileExistsError" in ast.unparse(caught.type):
             return caught
-    return None
-
-
-def _catching(module: SourceModule, node: ast.AST) -> ast.ExceptHandler | None:
-    below = node
-    for up in module.ancestors(node):
-        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
-            return None
-        if isinstance(up, ast.Try) and any(s is below for s in up.body):
-            for handler in up.handlers:
-                types = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
-                if any(t is None or last(dotted(t)) in _CAUGHT for t in types):
-                    return handler
-        below = up
     return None
 
 

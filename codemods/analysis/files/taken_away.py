@@ -8,7 +8,8 @@ from codemods.analysis.call_graph import called_function
 from codemods.analysis.files.file_calls import SHELLS, Act, FileCall, file_call
 from codemods.analysis.files.file_flow import steps_in
 from codemods.analysis.files.file_paths import forms
-from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.handlers import handler_over
+from codemods.analysis.names import dotted, qualified
 from codemods.analysis.paths import origin_text
 from codemods.analysis.ranks.rank_guards import Ranks
 from codemods.project import Project
@@ -24,18 +25,12 @@ def puts_up_with_it(module: SourceModule, call: ast.Call) -> bool:
         return True
     if qualified(module, call.func) in SHELLS:
         return True  # `rm -rf` of what is gone says nothing
-    below: ast.AST = call
     for up in module.ancestors(call):
         if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            return False
+            break
         if isinstance(up, (ast.With, ast.AsyncWith)) and "suppress(" in "".join(module.text_of(i.context_expr) for i in up.items):
             return True
-        if isinstance(up, ast.Try) and any(s is below for s in up.body):
-            types = [t for h in up.handlers for t in (h.type.elts if isinstance(h.type, ast.Tuple) else [h.type])]
-            if any(t is None or last(dotted(t)) in _GONE for t in types):
-                return True
-        below = up
-    return False
+    return handler_over(module, call, _GONE) is not None
 
 
 def is_made_anew(project: Project, module: SourceModule, found: FileCall) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.files.file_flow import ranks_in_function
 from codemods.analysis.guards.reduced_tests import reduced_test
+from codemods.analysis.handlers import tries_over
 from codemods.analysis.job_files.lasting_commands import LastingStart
 from codemods.analysis.ranks.lasting_starts import lasting_start
 from codemods.analysis.ranks.rank_guards import Ranks
@@ -32,14 +33,7 @@ def lasting(project: Project, module: SourceModule, found: Mismatch) -> LastingS
 
 def _is_caught(module: SourceModule, node: ast.AST) -> bool:
     """True inside of a `try` of the function that catches anything."""
-    below = node
-    for up in module.ancestors(node):
-        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            return False
-        if isinstance(up, (ast.Try, ast.TryStar)) and up.handlers and any(s is below for s in up.body):
-            return True
-        below = up
-    return False
+    return any(attempt.handlers for attempt in tries_over(module, node))
 
 
 def words(module: SourceModule, found: Mismatch, start: LastingStart) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.files.own_paths import callers_of, leads_to
+from codemods.analysis.handlers import kinds_of
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.exit_places import short
 from codemods.analysis.ranks.reach import to_a_launcher
@@ -81,9 +82,8 @@ def _in_function(
 def _goes_on(block: ast.Try | ast.TryStar) -> bool:
     """True where a handler lets the rank that failed go on, and so leave out the rest of the block."""
     for handler in block.handlers:
-        kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
         ends = isinstance(handler.body[-1], ast.Raise) or _exits(handler.body[-1])
-        if not ends and not all(k is not None and last(dotted(k)) in _LEAVING for k in kinds):
+        if not ends and not (handler.type and all(last(dotted(k)) in _LEAVING for k in kinds_of(handler))):
             return True
     return False
 

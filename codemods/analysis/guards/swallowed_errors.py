@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator
 
 from codemods.analysis.call_graph import FunctionSite, called_function
+from codemods.analysis.handlers import takes
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.rank_members import end_of
 from codemods.analysis.variance.analysis import variance
@@ -131,10 +132,7 @@ def _in_loop(module: SourceModule, node: ast.AST) -> bool:
 
 
 def _is_broad(handler: ast.ExceptHandler) -> bool:
-    if handler.type is None:
-        return True
-    types = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
-    return any(last(dotted(t)) in _BROAD for t in types)
+    return takes(handler, _BROAD)
 
 
 def _catches(module: SourceModule, node: ast.expr) -> bool:

@@ -9,6 +9,7 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.class_index import class_facts
+from codemods.analysis.handlers import handler_over
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.program_starts import Start
 from codemods.analysis.ranks.seen_starts import started
@@ -37,7 +38,7 @@ def early_ends(project: Project, module: SourceModule) -> Iterator[EarlyEnd]:
         if raised is None or dotted(raised) != "StopIteration" or place is None:
             continue
         owner, method = place
-        if not _gives_an_item(owner, method) or not _is_map_style(project, module, owner) or _is_caught(module, node, method):
+        if not _gives_an_item(owner, method) or not _is_map_style(project, module, owner) or handler_over(module, node, _CATCHES):
             continue
         failed = _failed_sample(module, node, method)
         if failed is not None and started(project, module, node) is Start.SEVERAL:
@@ -60,20 +61,6 @@ def _is_map_style(project: Project, module: SourceModule, owner: ast.ClassDef) -
         return False
     names = {last(name) for name in facts.external}
     return "Dataset" in names and "IterableDataset" not in names
-
-
-def _is_caught(module: SourceModule, node: ast.Raise, method: FunctionNode) -> bool:
-    """True in the body of a `try` that may catch it."""
-    below: ast.AST = node
-    for up in module.ancestors(node):
-        if isinstance(up, (ast.Try, ast.TryStar)) and any(below is s for s in up.body):
-            kinds = [k for h in up.handlers for k in (h.type.elts if isinstance(h.type, ast.Tuple) else [h.type])]
-            if any(k is None or last(dotted(k)) in _CATCHES for k in kinds):
-                return True
-        if up is method:
-            return False
-        below = up
-    return False
 
 
 def _failed_sample(module: SourceModule, node: ast.Raise, method: FunctionNode) -> ast.ExceptHandler | None:

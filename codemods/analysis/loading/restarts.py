@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from codemods.analysis.handlers import takes
 from codemods.analysis.loading.passes import Pass, evaluates, loops_round
-from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.names import dotted, qualified
 from codemods.analysis.ranks.uses import CallSite
 from codemods.project import Project
 from codemods.record import record
@@ -83,18 +84,13 @@ def _begins_anew(module: SourceModule, statement: ast.Assign, name: str, loader:
         if isinstance(up, ast.ExceptHandler):
             tried = module.parent(up)
             drawn = isinstance(tried, ast.Try) and any(_draws(n, name) for s in tried.body for n in walk(s))
-            return drawn and _catches_the_end(up)
+            return drawn and takes(up, _ENDS)
         if isinstance(up, ast.If) and below in up.body and _asks_for_the_end(module, up, name, module.text_of(loader)):
             return True
         if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef, ast.For, ast.While)):
             return False
         below = up
     return False
-
-
-def _catches_the_end(handler: ast.ExceptHandler) -> bool:
-    kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
-    return handler.type is None or any(last(dotted(k)) in _ENDS for k in kinds)
 
 
 def _draws(node: ast.AST, name: str) -> bool:

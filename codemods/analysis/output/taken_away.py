@@ -5,9 +5,12 @@ from __future__ import annotations
 import ast
 import re
 
+from codemods.analysis.handlers import takes, tries_over
 from codemods.analysis.names import dotted, last
 from codemods.analysis.output.effects import Effect
 from codemods.source import SourceModule, walk
+
+_MISSING = frozenset({"FileNotFoundError", "OSError", "IOError", "EnvironmentError", "Exception"})
 
 
 def may_be_gone(module: SourceModule, effect: Effect) -> bool:
@@ -30,24 +33,19 @@ def _is_made_again(module: SourceModule, call: ast.Call) -> bool:
 def _puts_up_with_it(module: SourceModule, call: ast.Call) -> bool:
     if any(k.arg == "missing_ok" and isinstance(k.value, ast.Constant) and k.value.value is True for k in call.keywords):
         return True
-    below: ast.AST = call
     for up in module.ancestors(call):
         if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            return False
+            break
         if isinstance(up, (ast.With, ast.AsyncWith)):
             entered = [i.context_expr for i in up.items if isinstance(i.context_expr, ast.Call)]
-            if any(last(dotted(c.func)) == "suppress" and any(_is_missing(a) for a in c.args) for c in entered):
+            if any(last(dotted(c.func)) == "suppress" and any(last(dotted(a)) in _MISSING for a in c.args) for c in entered):
                 return True
-        if isinstance(up, ast.Try) and any(s is below for s in up.body):
-            types = [t for h in up.handlers for t in (h.type.elts if isinstance(h.type, ast.Tuple) else [h.type])]
-            raised = any(isinstance(n, ast.Raise) for h in up.handlers for n in walk(h))
-            whole = last(dotted(call.func)) not in ("remove", "unlink")  # a folder: an error that is reported is none put up with
-            raised |= whole and not all(isinstance(s, (ast.Pass, ast.Continue)) for h in up.handlers for s in h.body)
-            if not raised and any(t is None or _is_missing(t) for t in types):
-                return True
-        below = up
-    return False
+    return any(_goes_on(attempt, call) for attempt in tries_over(module, call))
 
 
-def _is_missing(error: ast.expr) -> bool:
-    return last(dotted(error)) in ("FileNotFoundError", "OSError", "IOError", "EnvironmentError", "Exception")
+def _goes_on(attempt: ast.Try | ast.TryStar, call: ast.Call) -> bool:
+    """True where a missing file is caught and no handler raises; of a folder, an error that is reported is none put up with."""
+    silent = all(isinstance(s, (ast.Pass, ast.Continue)) for h in attempt.handlers for s in h.body)
+    raised = any(isinstance(n, ast.Raise) for h in attempt.handlers for n in walk(h))
+    may_be_told = last(dotted(call.func)) in ("remove", "unlink")
+    return not raised and (silent or may_be_told) and any(takes(h, _MISSING) for h in attempt.handlers)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.call_graph import called_function
 from codemods.analysis.class_index import Role, class_facts
+from codemods.analysis.handlers import kinds_of
 from codemods.analysis.names import dotted, last
 from codemods.analysis.variance.exits import calls_in, is_exit, leaving_of
 from codemods.analysis.variance.handler_ways import ways_on
@@ -127,8 +128,7 @@ def _names(handler: ast.ExceptHandler) -> frozenset[str]:
     """The exceptions that are caught; "" for a bare `except`."""
     if handler.type is None:
         return frozenset({""})
-    types = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
-    return frozenset(last(dotted(t)) for t in types)
+    return frozenset(last(dotted(t)) for t in kinds_of(handler))
 
 
 def _ends_as_success(handler: ast.ExceptHandler) -> ast.stmt | None:

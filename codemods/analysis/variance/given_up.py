@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from codemods.analysis.handlers import kinds_of
 from codemods.analysis.names import dotted, last
 from codemods.analysis.variance.exits import calls_in
 from codemods.analysis.variance.paths import is_none
@@ -16,7 +17,7 @@ _OF_ONE_RANK = frozenset({"Exception", "BaseException", "RuntimeError", "OutOfMe
 
 def given_up(state: State, node: ast.Try | ast.TryStar, handler: ast.ExceptHandler) -> Value:
     """By what it differs that a handler gives back nothing; SAME for every other handler."""
-    kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type] if handler.type is not None else []
+    kinds = kinds_of(handler)
     if any(last(dotted(k)) not in _OF_ONE_RANK for k in kinds) or not _only_gives_up(handler):
         return SAME
     handed = [state.values[id(a)] for c in calls_in(node.body) for a in c.args if id(a) in state.values]

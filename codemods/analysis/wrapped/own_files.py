@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from codemods.analysis.handlers import takes
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.collectives import collective_at
 from codemods.analysis.variance.analysis import variance
@@ -29,9 +30,8 @@ def restored_from_own_files(project: Project, module: SourceModule) -> Iterator[
 
 
 def _swallows(handler: ast.ExceptHandler) -> bool:
-    caught = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
-    broad = handler.type is None or any(last(dotted(t)) in _BROAD for t in caught if t is not None)
-    return broad and not any(isinstance(n, (ast.Raise, ast.Return)) or _leaves(n) for s in handler.body for n in walk(s))
+    ends = (n for s in handler.body for n in walk(s) if isinstance(n, (ast.Raise, ast.Return)) or _leaves(n))
+    return takes(handler, _BROAD) and next(ends, None) is None
 
 
 def _leaves(node: ast.AST) -> bool:

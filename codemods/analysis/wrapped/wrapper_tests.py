@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from functools import lru_cache
 
+from codemods.analysis.handlers import handler_over
 from codemods.late_pattern import late
 from codemods.source import SourceModule
 
@@ -110,14 +111,4 @@ def _index(values: list[ast.expr], below: ast.AST) -> int:
 
 def is_caught(module: SourceModule, node: ast.AST) -> bool:
     """True in a `try` whose handler takes an AttributeError."""
-    below: ast.AST = node
-    for up in module.ancestors(node):
-        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            return False
-        if isinstance(up, ast.Try) and any(s is below for s in up.body):
-            for handler in up.handlers:
-                named = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
-                if any(n is None or (isinstance(n, ast.Name) and n.id in _CAUGHT) for n in named):
-                    return True
-        below = up
-    return False
+    return handler_over(module, node, _CAUGHT) is not None
