@@ -40,11 +40,11 @@ BOUND = 7  # of 750 findings and 3,000: 4.6 was measured, and 9.4 where each was
 
 
 def growth(measure: Callable[[int], float], low: int, high: int) -> float:
-    """What `measure` takes for `high`, in what it takes for `low`: of some runs side by side the best, as others work here."""
+    """What `measure` takes for `high`, in what it takes for `low`: where others work here, the best of some runs side by side."""
     measure(20)  # what is loaded at first
     found: list[float] = []
-    while len(found) < 4 and min(found, default=BOUND) >= BOUND:
-        found.append(min(measure(high) for _ in range(2)) / min(measure(low) for _ in range(2)))
+    while len(found) < 6 and min(found, default=BOUND) >= BOUND:
+        found.append(measure(high) / measure(low))
     return min(found)
 
 
