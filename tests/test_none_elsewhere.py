@@ -213,3 +213,12 @@ def test_the_first_process_of_each_node_has_none() -> None:
     found = check_told(ValueOfOneRank, source, reason="rank 0 of the run")
     assert "second node ends with AttributeError" in found.message
     check_nothing(ValueOfOneRank, source.replace("is_local_main_process", "is_main_process"))
+
+
+def test_what_no_program_of_the_project_runs() -> None:
+    source = script(*MADE, *USED).replace("def main(", "def train(")
+    start = "import torch.distributed as dist\nIMPORT\nif __name__ == '__main__':\n    CALL\n"
+    called = start.replace("IMPORT", "from module import train").replace("CALL", "dist.init_process_group(train(1))")
+    assert findings_of(ValueOfOneRank, source, {"main.py": called})
+    alone = start.replace("IMPORT", "").replace("CALL", "dist.init_process_group('gloo')")
+    check_nothing(ValueOfOneRank, source, files={"main.py": alone})

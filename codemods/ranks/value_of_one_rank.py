@@ -16,6 +16,7 @@ from codemods.analysis.ranks.partial_uses import PartialUse, given_to_others, pa
 from codemods.analysis.ranks.rank_guards import Ranks, guards_over, ranks_at
 from codemods.analysis.ranks.reach import ranks_entering, ranks_reaching
 from codemods.analysis.ranks.reached_collectives import reached_by
+from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
 from codemods.analysis.ranks.set_elsewhere import may_be_set_elsewhere
 from codemods.codemod import DdpCodemod
 from codemods.data.printed_errors import WAITING
@@ -76,7 +77,8 @@ class ValueOfOneRank(DdpCodemod):
     - A name that has a value on the other ranks too; one that a star import or another import may bring.
     - Of what is None there, uses under a test that may stand for the rank (a flag, a field, what a call says), and fields in
       methods of which no call is seen that lets every rank in.
-    - A function that raises or ends the process on the other ranks, is a generator, or stands under another decorator.
+    - A function that raises or ends the process on the other ranks, is a generator, or stands under another decorator; and what
+      no program of the project runs on several ranks.
     - Uses that stand under a test of the rank, of the name itself, or in a `try`; functions only rank 0 calls.
     - Attributes that a base class, another file or `setattr` may set; names that a `del`, a `global` or a loop binds as well.
     - Uses whose value goes on to something that another rank may read, or in whose making the ranks meet, reported: the use may
@@ -112,9 +114,10 @@ class ValueOfOneRank(DdpCodemod):
             elif (use := _used_on_each_node(module, project, made)) is not None:
                 yield self._tell_of_nodes(module, made, use)
         for found in partial_uses(project, module):
-            yield self._tell_of_none(project, module, found)
+            if not is_run_by_nobody(project, module, found.node):
+                yield self._tell_of_none(project, module, found)
         for found in given_to_others(project, module):
-            if not self.concerns(found.module.data):
+            if not self.concerns(found.module.data) and not is_run_by_nobody(project, found.module, found.node):
                 yield self._tell_of_given(module, found)
 
     def _use(self, module: SourceModule, project: Project, made: Made) -> ast.AST | None:
