@@ -25,15 +25,15 @@ class WrappedStateDict(DdpCodemod):
     """A checkpoint that holds the state of a DDP wrapper, or the wrapper itself.
 
     ## What it does
-    Finds `torch.save` of a wrapper's `state_dict()` where the project loads such a file into a bare model and nothing takes
-    `module.` off the keys, and `torch.save` of the wrapper itself. The module inside is saved instead. Reports `deepcopy` of a
-    wrapper, as for a moving average of the weights. Finds the other way round, too: a load into the wrapper of what the project
-    saves of the model inside only.
+    Finds `torch.save` of a wrapper's `state_dict()`, in a function that is handed the dict as well, where the project loads such
+    a file into a bare model and nothing takes `module.` off the keys, and `torch.save` of the wrapper itself. The module inside
+    is saved instead. Reports `deepcopy` of a wrapper, as for a moving average of the weights. Finds the other way round, too: a
+    load into the wrapper of what the project saves of the model inside only.
 
     ## Why it matters
     The keys of the wrapper begin with `module.`. A bare model of the same class refuses them all, on the day the run is resumed
-    or evaluated; with `strict=False` it takes none of them, says nothing, and trains or predicts with its first weights. A
-    wrapper that was pickled whole asks for a process group where it is loaded.
+    or evaluated; with `strict=False`, or where the keys that it has are picked out, it takes none of them, says nothing, and
+    trains or predicts with its first weights. A wrapper that was pickled whole asks for a process group where it is loaded.
 
     ## Example
     ```python
@@ -87,7 +87,7 @@ class WrappedStateDict(DdpCodemod):
         "A checkpoint that was written on two processes loads into a bare model, and its keys do not begin with `module.`."
     )
     printed = ("Error(s) in loading state_dict",)
-    TRIGGERS = ((b".save(", b"deepcopy(", b".load_state_dict("),)
+    TRIGGERS = ((b".save(", b"deepcopy(", b".load_state_dict(", b".state_dict()"),)
     READS_TESTS = False
 
     def is_worth_parsing(self, path: str, project: Project) -> bool:
@@ -169,6 +169,8 @@ def _message(receiver: str, saved: Saved, load: Loaded | None) -> str:
         )
     where = f"{load.module.path}:{load.call.lineno}"
     come = "raises an error for every key" if load.strict else "takes none of them with strict=False, and says nothing"
+    if load.picked:
+        come = "takes those alone whose keys it has: none of them, and says nothing"
     return (
         f"`{receiver}.state_dict()` of the DDP wrapper is saved: its keys begin with `module.`, and the bare model at "
         f"{where} {come}"

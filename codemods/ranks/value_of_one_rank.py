@@ -6,21 +6,24 @@ import ast
 from collections.abc import Collection, Iterator
 
 from codemods.analysis.bindings import attribute_bindings, bindings_in
-from codemods.analysis.class_index import class_facts
 from codemods.analysis.distribution import is_test_module
 from codemods.analysis.names import dotted, last
 from codemods.analysis.output.guard_edits import guard_edit
 from codemods.analysis.output.kept_for_zero import kept_for_zero
 from codemods.analysis.output.rank_values import is_of_rank_zero, under_such_a_name
 from codemods.analysis.ranks.made_on_zero import Made, made_on_zero
+from codemods.analysis.ranks.partial_uses import PartialUse, given_to_others, partial_uses
 from codemods.analysis.ranks.rank_guards import Ranks, guards_over, ranks_at
 from codemods.analysis.ranks.reach import ranks_entering, ranks_reaching
+from codemods.analysis.ranks.reached_collectives import reached_by
+from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
+from codemods.analysis.ranks.set_elsewhere import may_be_set_elsewhere
 from codemods.codemod import DdpCodemod
 from codemods.data.printed_errors import WAITING
 from codemods.data.rank_words import PROCESSES, RANK_TEST, SPAWNED_TEST
-from codemods.findings import Applicability, Evidence, Finding
+from codemods.findings import Applicability, Edit, Evidence, Finding
 from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.source import SourceModule, walk
 
 
 class ValueOfOneRank(DdpCodemod):
@@ -29,11 +32,13 @@ class ValueOfOneRank(DdpCodemod):
     ## What it does
     Reports an attribute that a class sets under a test of the rank and nowhere else, and of a name of that kind, of a function
     or of the file itself, a name that is imported there among them, where every rank comes to a place that uses it. A call of
-    it goes under the same test (unsafe), and so does what is made of it and read by rank 0 alone.
+    it goes under the same test (unsafe), and so does what is made of it and read by rank 0 alone. Reports as well what is None
+    on the other ranks (`writer = Writer() if rank == 0 else None`, a function that gives back its result on rank 0 alone) and is
+    used on all of them as if it were there, here or in a function that it is handed to; a call goes under `is not None` (unsafe).
 
     ## Why it matters
-    The other ranks end there with AttributeError, UnboundLocalError or NameError, and rank 0 waits for them until the time-out.
-    With one process nothing shows.
+    The other ranks end there with AttributeError, TypeError, UnboundLocalError or NameError, and rank 0 waits for them until the
+    time-out. With one process nothing shows.
 
     ## Example
     ```python
@@ -69,7 +74,11 @@ class ValueOfOneRank(DdpCodemod):
     alone. Where it waits for the other ranks, the value belongs on all of them.
 
     ## Refuses
-    - A name that has a value on the other ranks too, None included; one that a star import or another import may bring.
+    - A name that has a value on the other ranks too; one that a star import or another import may bring.
+    - Of what is None there, uses under a test that may stand for the rank (a flag, a field, what a call says), and fields in
+      methods of which no call is seen that lets every rank in.
+    - A function that raises or ends the process on the other ranks, is a generator, or stands under another decorator; and what
+      no program of the project runs on several ranks.
     - Uses that stand under a test of the rank, of the name itself, or in a `try`; functions only rank 0 calls.
     - Attributes that a base class, another file or `setattr` may set; names that a `del`, a `global` or a loop binds as well.
     - Uses whose value goes on to something that another rank may read, or in whose making the ranks meet, reported: the use may
@@ -86,7 +95,7 @@ class ValueOfOneRank(DdpCodemod):
     severity = "crash"
     subject = "Use what rank 0 alone has on rank 0 alone"
     must_show = "Both processes get past the line."
-    printed = ("object has no attribute", "UnboundLocalError", *WAITING)
+    printed = ("object has no attribute", "'NoneType' object", "UnboundLocalError", *WAITING)
     TRIGGERS = ((b"rank", b"main_process", b"process_index", b"process_zero", b"global_zero", b"is_ma"), PROCESSES)
     SITES = (RANK_TEST, SPAWNED_TEST)
     READS_TESTS = False
@@ -104,10 +113,16 @@ class ValueOfOneRank(DdpCodemod):
                 yield self._tell(project, module, made, use)
             elif (use := _used_on_each_node(module, project, made)) is not None:
                 yield self._tell_of_nodes(module, made, use)
+        for found in partial_uses(project, module):
+            if not is_run_by_nobody(project, module, found.node):
+                yield self._tell_of_none(project, module, found)
+        for found in given_to_others(project, module):
+            if not self.concerns(found.module.data) and not is_run_by_nobody(project, found.module, found.node):
+                yield self._tell_of_given(module, found)
 
     def _use(self, module: SourceModule, project: Project, made: Made) -> ast.AST | None:
         """The first use that every rank comes to."""
-        if made.name.startswith("self.") and _may_be_set_elsewhere(module, project, made):
+        if made.name.startswith("self.") and _set_elsewhere(project, module, made):
             return None
         for node in _uses(module, made):
             statement = module.statement_of(node)
@@ -148,6 +163,37 @@ class ValueOfOneRank(DdpCodemod):
         reason = "ask here for rank 0 of the run, as the test does that the value is made under"
         return self.finding(module, use, message, reason=reason, evidence=evidence)
 
+    def _tell_of_none(self, project: Project, module: SourceModule, found: PartialUse) -> Finding:
+        evidence = [Evidence("static", f"rank 0 gets {found.shown} here, and the others None", *found.made)]
+        if found.inside is not None:
+            evidence.append(Evidence("static", f"every rank needs it here: the others end with {found.error}", *found.place))
+        edits, reason = _kept_from_none(project, module, found)
+        level = Applicability.UNSAFE if edits else Applicability.DISPLAY
+        message = found.message(module)
+        return self.finding(module, found.node, message, level=level, edits=edits, reason=reason, evidence=evidence)
+
+    def _tell_of_given(self, module: SourceModule, found: PartialUse) -> Finding:
+        """A result of a function of this file that another file needs on every rank, where nothing speaks of ranks."""
+        message = f"rank 0 alone is given this, and {found.where} needs it on every rank: the others end with {found.error}"
+        evidence = [Evidence("static", "every rank needs the result here", found.module.path, found.node.lineno)]
+        reason = "give the others a value too, or ask there whether there is one"
+        return self.finding(module, found.partial.node, message, reason=reason, evidence=evidence)
+
+
+def _kept_from_none(project: Project, module: SourceModule, found: PartialUse) -> tuple[list[Edit], str]:
+    """The use under a test of the value itself, where it stands alone and waits for nobody."""
+    if found.by_node:
+        return [], "ask here for rank 0 of the run, as the test does that the value is made under"
+    if found.inside is not None:
+        return [], f"ask in {found.where} whether there is one, or give the other ranks a value too"
+    statement = module.statement_of(found.node)
+    meets = any(isinstance(n, ast.Call) and reached_by(project, module, n) is not None for n in walk(statement))
+    alone = isinstance(statement, ast.Expr) and module.is_whole(statement) and not isinstance(found.node, ast.Call)
+    if not alone or meets:
+        return [], "put what uses it under a test of the value itself, or give the other ranks a value too"
+    edit = guard_edit(project, module, statement, statement, f"{found.value} is not None")
+    return [edit], "assumes that what is done with it is rank 0's alone, and waits for no other rank"
+
 
 def _uses(module: SourceModule, made: Made) -> Iterator[ast.expr]:
     for node in module.reads_of(last(made.name)):
@@ -165,7 +211,7 @@ def _used_on_each_node(module: SourceModule, project: Project, made: Made) -> as
         if not guards or any(g.kind != "if" or g.ranks is not Ranks.LOCAL_ZERO for g in guards):
             continue
         statement, own = module.statement_of(node), made.name.startswith("self.")
-        if not _is_of_the_run(project, module, made, node) or (own and _may_be_set_elsewhere(module, project, made)):
+        if not _is_of_the_run(project, module, made, node) or (own and _set_elsewhere(project, module, made)):
             return None
         tests = {id(g.node) for g in guards}
         if under_such_a_name(project, module, statement) or _is_asked_for(project, module, node, made.name, apart=tests):
@@ -187,41 +233,9 @@ def _is_of_the_run(project: Project, module: SourceModule, made: Made, use: ast.
     return bool(bound) and all(ranks_at(module, b.node, project=project) is Ranks.ZERO for b in bound)
 
 
-def _may_be_set_elsewhere(module: SourceModule, project: Project, made: Made) -> bool:
-    """True unless this class alone sets the attribute, and nothing below the class body or in a base gives it a value."""
+def _set_elsewhere(project: Project, module: SourceModule, made: Made) -> bool:
     assert isinstance(made.home, ast.ClassDef)
-    attribute = made.name.removeprefix("self.")
-    facts = class_facts(project, module, made.home)
-    if facts.unresolved or len(facts.lineage) > 1 or any(_names_it(s, attribute) for s in made.home.body):
-        return True
-    if module.holds(b"setattr") or module.holds(b"__getattr__") or module.holds(b"__dict__"):
-        return True
-    for path in project.files_containing(f".{attribute}".encode()):
-        other = project.module(path)
-        for node in other.nodes(ast.Attribute) if other else ():
-            if other and node.attr == attribute and isinstance(node.ctx, (ast.Store, ast.Del)):
-                if not _is_of_another(project, other, node, made.home):
-                    return True
-    return False
-
-
-def _is_of_another(project: Project, module: SourceModule, node: ast.Attribute, home: ast.ClassDef) -> bool:
-    """True where the class itself sets its attribute, or one that has nothing to do with it sets its own."""
-    owner = module.class_of(node)
-    if dotted(node.value) != "self" or owner is None:
-        return False
-    return owner is home or not any(site.node is home for site in class_facts(project, module, owner).lineage)
-
-
-def _names_it(statement: ast.stmt, attribute: str) -> bool:
-    targets: list[ast.expr] = []
-    if isinstance(statement, ast.Assign):
-        targets = statement.targets
-    elif isinstance(statement, ast.AnnAssign):
-        targets = [statement.target]
-    elif isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
-        return statement.name == attribute
-    return any(isinstance(t, ast.Name) and t.id == attribute for t in targets)
+    return may_be_set_elsewhere(project, module, made.home, made.name.removeprefix("self."))
 
 
 def _is_asked_for(

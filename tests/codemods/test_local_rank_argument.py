@@ -194,6 +194,10 @@ START = "dist.init_process_group('nccl')"
         "run(2, place=parser.parse_args().local_rank)\n",
         f"class Run:\n    def __init__(self, args):\n        self.gpu = args.local_rank\n        {START}\n\n"
         "    def place(self, net):\n        return net.to(self.gpu)\n",
+        f"args = parser.parse_args()\ngpus = [args.local_rank]\nnet = net.cuda(gpus[0])\n{START}\n",
+        f"args = parser.parse_args()\ngpu = args.local_rank + args.first\ntorch.cuda.set_device(gpu)\n{START}\n",
+        f"def run(each, n):\n    {START}\n    gpus = list(range(n * each, (n + 1) * each))\n    net.to(gpus[0])\n\n\n"
+        "run(1, parser.parse_args().local_rank)\n",
     ],
 )  # fmt: skip
 def test_the_way_of_the_argument_to_the_device(tail: str) -> None:
@@ -212,6 +216,9 @@ def test_the_way_of_the_argument_to_the_device(tail: str) -> None:
         f"def run(gpu, args):\n    number = args.local_rank\n    torch.cuda.set_device(number)\n    {START}\n\n\n"
         "torch.multiprocessing.spawn(run)\n",
         f"args = parser.parse_args()\nname = f'run {{args.local_rank}}'\n{START}\n",
+        f"args = parser.parse_args()\nseed = args.seed + args.local_rank\ntorch.manual_seed(seed)\n{START}\n",
+        f"args = parser.parse_args()\ngpu = choose(args.local_rank)\ntorch.cuda.set_device(gpu)\n{START}\n",
+        f"args = parser.parse_args()\nparts = [args.local_rank, 2]\nprint(parts)\n{START}\n",
     ],
 )  # fmt: skip
 def test_ways_to_no_device(tail: str) -> None:

@@ -78,7 +78,7 @@ def test_uses_that_are_fine(lines: tuple[str, ...]) -> None:
 def test_values_that_others_may_have() -> None:
     use = "self.average.load(data)"
     check_nothing(ValueOfOneRank, loop(use, test="model.averaged"))
-    check_nothing(ValueOfOneRank, loop(use, head="    average = None\n"))
+    check_nothing(ValueOfOneRank, loop(use, head="    average = Average()\n"))
     check_nothing(ValueOfOneRank, loop(use).replace("class Loop:", "class Loop(Base):"))
     check_nothing(ValueOfOneRank, loop(use), files={"other.py": "def f(loop):\n    loop.average = 1\n"})
     check_nothing(ValueOfOneRank, loop(use), path="tests/test_a.py")
@@ -100,7 +100,7 @@ def test_a_method_that_only_rank_zero_calls() -> None:
 @pytest.mark.parametrize(
     "lines",
     [
-        ("writer = None", "if rank == 0:", "    writer = Writer()", "writer.add(1)"),
+        ("writer = Quiet()", "if rank == 0:", "    writer = Writer()", "writer.add(1)"),
         ("if rank == 0:", "    writer = Writer()", "else:", "    writer = Quiet()", "writer.add(1)"),
         ("if rank == 0:", "    writer = Writer()", "    writer.add(1)"),
         ("if rank == 0:", "    writer = Writer()", "if rank == 0 and args.write:", "    writer.add(1)"),
@@ -233,7 +233,7 @@ def test_names_of_nodes_that_are_fine(made: str, used: str) -> None:
     [("            board = Board(args.folder)", "            board = Board(args.folder)\n        else:\n            board = 1"),
      ("                board.add(step, loss)", "                try:\n                    board.add(step, loss)\n"
       "                except NameError:\n                    pass"),
-     ("        accelerator = Accelerator()", "        accelerator = Accelerator()\n        board = None"),
+     ("        accelerator = Accelerator()", "        accelerator = Accelerator()\n        board = Quiet()"),
      (f"            if {LOCAL}:", f"            if not {MAIN}:\n                continue\n            if {LOCAL}:")],
 )  # fmt: skip
 def test_names_that_a_nodes_first_process_has_too(changed: tuple[str, str]) -> None:

@@ -17,6 +17,7 @@ from codemods.source import SourceModule
 
 _DEPTH = 3
 _PLACES = frozenset({"set_device", "device", "DistributedDataParallel", "DDP", "cuda", "to"})
+_NUMBERS = frozenset({"int", "list", "range", "tuple"})
 _SPAWNS = (b"mp.spawn", b"multiprocessing.spawn", b"start_processes(")
 _GIVEN_ELSEWHERE = late(rb"(?<!self)\.local_rank[ \t]*=(?!=)[ \t]*(?!-?\d)")
 
@@ -121,15 +122,26 @@ def _followed(project: Project, module: SourceModule, read: ast.expr, depth: int
     """The place that a value comes to: under another name, in a field, or as the parameter of a function that it is handed."""
     if depth == 0:
         return None
+    read = _worked_out(module, read)
     up = module.parent(read)
-    if isinstance(up, ast.Call) and dotted(up.func) == "int" and up.args[:1] == [read]:
-        return _followed(project, module, up, depth)
     if isinstance(up, ast.Assign) and up.value is read:
         return _first(project, module, [n for t in up.targets for n in _reads_of(module, up, t)], depth)
     call = module.parent(up) if isinstance(up, ast.keyword) else up
     if isinstance(call, ast.Call) and call.func is not read:
         return _in_the_function(project, module, call, read, depth)
     return None
+
+
+def _worked_out(module: SourceModule, read: ast.expr) -> ast.expr:
+    """What a number becomes in its place: `[n]`, `list(range(n * each, (n + 1) * each))`."""
+    up = module.parent(read)
+    while isinstance(up, (ast.BinOp, ast.List, ast.Tuple, ast.Call)):
+        if isinstance(up, ast.Call) and (dotted(up.func) not in _NUMBERS or not any(a is read for a in up.args)):
+            break
+        if isinstance(up, (ast.List, ast.Tuple)) and isinstance(up.ctx, ast.Store):
+            break
+        read, up = up, module.parent(up)
+    return read
 
 
 def _in_the_function(project: Project, module: SourceModule, call: ast.Call, read: ast.expr, depth: int) -> Place | None:

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 
 from codemods.analysis.bound_values import assigned
 from codemods.analysis.distribution import is_test_file
-from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.names import dotted, last
 from codemods.analysis.wrapped.holders import Wrapped, wrapper_in
-from codemods.analysis.wrapped.saved_states import entries, is_in_parallel, key_of, strips
+from codemods.analysis.wrapped.saved_states import is_in_parallel, key_of, strips
+from codemods.analysis.wrapped.saving_calls import entries, saving_calls
 from codemods.analysis.wrapped.wrapper_tests import is_tested
 from codemods.project import Project
 from codemods.record import record
@@ -50,15 +51,14 @@ def bare_states(project: Project, module: SourceModule) -> Iterator[BareState]:
 
 
 def _saved_states(project: Project) -> tuple[tuple[SourceModule, str, ast.expr], ...]:
-    """(the file, the key, the expression) of every state that a `torch.save` of the project writes."""
+    """(the file, the key, the expression) of every state that the project saves."""
 
     def build() -> Iterator[tuple[SourceModule, str, ast.expr]]:
-        for path in project.files_containing(b".save("):
+        for path in sorted({p for word in (b".save(", b".state_dict()") for p in project.files_containing(word)}):
             module = project.module(path) if not is_test_file(path) else None
-            for call in module.calls_named("save") if module is not None else ():
-                if module is None or not call.args or qualified(module, call.func) != "torch.save":
-                    continue
-                yield from ((module, key, value) for key, value in entries(module, call.args[0]))
+            for _, written in saving_calls(project, module, torch_only=True) if module is not None else ():
+                if module is not None:
+                    yield from ((module, key, value) for key, value in entries(module, written))
 
     return project.memo("saved states", lambda: tuple(build()))
 

@@ -12,15 +12,17 @@ from codemods.analysis.distribution import is_test_file, is_test_module
 from codemods.analysis.model.signatures import bind
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.uses import uses_of
+from codemods.analysis.reaching import reaching
 from codemods.analysis.wrapped.bound_places import end_of
 from codemods.analysis.wrapped.holders import MOST_CALLERS, Wrapped, wrapper_in
 from codemods.analysis.wrapped.made_models import classes_of
+from codemods.analysis.wrapped.saving_calls import entries, saving_calls
 from codemods.analysis.wrapped.wrapper_tests import is_tested
 from codemods.analysis.wrapped.wraps import without_moves
 from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.record import record
-from codemods.source import SourceModule
+from codemods.source import SourceModule, line_of
 
 # What takes `module.` off the keys of a state, or puts it on.
 _STRIPS = late(rb"""["']module\.?["']|consume_prefix|\[7:\]|remove_prefix|strip_prefix|removeprefix""")
@@ -44,7 +46,10 @@ class Saved:
 
 @record
 class Loaded:
-    """A state from a file that goes into a model without the wrapper. strict: keys that do not fit raise."""
+    """A state from a file that goes into a model without the wrapper. strict: keys that do not fit raise.
+
+    picked: only the keys that the model has are taken, into a state of its own.
+    """
 
     module: SourceModule
     call: ast.Call
@@ -52,17 +57,15 @@ class Loaded:
     strict: bool
     receiver: str
     classes: tuple[ClassFacts, ...]
+    picked: bool = False
 
 
 def saved_wrappers(project: Project, module: SourceModule) -> Iterator[Saved]:
     """Every wrapper, and every state of one, that a `torch.save` of this file writes."""
-    for call in module.calls_named("save"):
-        owner = dotted(call.func).rpartition(".")[0]
-        if not call.args or not (qualified(module, call.func) == "torch.save" or "accelerator" in last(owner).lower()):
-            continue
+    for call, written in saving_calls(project, module):
         if is_tested(module, call):
             continue
-        for key, value in entries(module, call.args[0]):
+        for key, value in entries(module, written):
             state = isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "state_dict"
             node = value.func.value if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and state else value
             if isinstance(node, (ast.Name, ast.Attribute)) and (found := wrapper_in(project, module, node)) is not None:
@@ -73,26 +76,6 @@ def saved_wrappers(project: Project, module: SourceModule) -> Iterator[Saved]:
 def strips(data: bytes) -> bool:
     """True for a file that takes `module.` off the keys of a state, or puts it on."""
     return _STRIPS.search(data) is not None
-
-
-def entries(module: SourceModule, node: ast.expr) -> Iterator[tuple[str, ast.expr]]:
-    """(key, value) of what is saved: a dict written out, one that a name holds, or the value itself."""
-    if isinstance(node, ast.Dict):
-        for key, value in zip(node.keys, node.values, strict=True):
-            if isinstance(key, ast.Constant):
-                yield str(key.value), value
-        return
-    if isinstance(node, ast.Call) and dotted(node.func) == "dict":
-        yield from ((k.arg, k.value) for k in node.keywords if k.arg)
-        return
-    if isinstance(node, ast.Name):
-        scope = module.function_of(node)
-        above = [b for b in bindings_in(module, scope, node.id) if not b.part and end_of(b.node) < node.lineno]
-        held = above[0].value if len(above) == 1 else None
-        if isinstance(held, ast.Dict) or (isinstance(held, ast.Call) and dotted(held.func).endswith("dict")):
-            yield from entries(module, held)
-            return
-    yield "", node
 
 
 def bare_loads(project: Project) -> tuple[Loaded, ...]:
@@ -113,7 +96,8 @@ def _loads(project: Project) -> Iterator[Loaded]:
 def _load(project: Project, module: SourceModule, call: ast.Call) -> Loaded | None:
     if not call.args or not isinstance(call.func, ast.Attribute) or is_tested(module, call):
         return None
-    key = key_of(module, call.args[0])
+    updating = _updating(module, call.args[0])
+    key = key_of(module, call.args[0] if updating is None else updating)
     holder = call.func.value
     if key is None or any(word in dotted(holder).lower() for word in ("optim", "sched", "scaler", "ema")):
         return None
@@ -126,10 +110,37 @@ def _load(project: Project, module: SourceModule, call: ast.Call) -> Loaded | No
         return None
     classes = classes_of(project, found.module, found.model) if found is not None else classes_of(project, module, bare)
     given = call.args[1] if len(call.args) > 1 else next((k.value for k in call.keywords if k.arg == "strict"), None)
-    strict = not (isinstance(given, ast.Constant) and given.value is False)
+    strict = updating is None and not (isinstance(given, ast.Constant) and given.value is False)
     if not classes and found is None:
         classes = _handed_classes(project, module, bare)
-    return Loaded(module, call, key, strict, dotted(bare), classes)
+    return Loaded(module, call, key, strict, dotted(bare), classes, picked=updating is not None)
+
+
+def _updating(module: SourceModule, state: ast.expr) -> ast.expr | None:
+    """What `own = model.state_dict()` is updated with before it is loaded: those entries of a file whose keys it has."""
+    scope = module.function_of(state)
+    bound = bindings_in(module, scope, state.id) if isinstance(state, ast.Name) else []
+    if not isinstance(state, ast.Name) or not any(_is_own_state(b.value) for b in bound):
+        return None
+    updates = [
+        c for c in module.calls_named("update")
+        if module.function_of(c) is scope and dotted(c.func) == f"{state.id}.update" and c.lineno < state.lineno
+    ]  # fmt: skip
+    last_own = max((line_of(b.node) for b in bound if line_of(b.node) < state.lineno), default=0)
+    near = [c for c in updates if c.lineno > last_own and len(c.args) == 1]
+    return near[0].args[0] if len(near) == 1 and _picks(module, near[0].args[0]) else None
+
+
+def _is_own_state(value: ast.expr | None) -> bool:
+    return isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "state_dict"
+
+
+def _picks(module: SourceModule, node: ast.expr) -> bool:
+    """True for entries that are filtered by the keys that a model has."""
+    if isinstance(node, ast.Name):
+        bound = [b for b in bindings_in(module, module.function_of(node), node.id) if end_of(b.node) < node.lineno]
+        return bool(bound) and isinstance(max(bound, key=lambda b: line_of(b.node)).value, ast.DictComp)
+    return isinstance(node, ast.DictComp)
 
 
 def is_in_parallel(module: SourceModule, node: ast.expr) -> bool:
@@ -169,14 +180,32 @@ def _key(module: SourceModule, node: ast.expr, depth: int) -> str | None:
         return "" if is_load and not _is_given(module, node.args[0]) else None
     if isinstance(node, ast.Subscript):
         return _below(module, node.value, node.slice, depth)
+    if isinstance(node, ast.DictComp):
+        filtered = _filtered(node)
+        return _key(module, filtered, depth + 1) if filtered is not None else None
     if isinstance(node, ast.Name):
         scope = module.function_of(node)
         values = [b for b in bindings_in(module, scope, node.id) if end_of(b.node) < node.lineno]
         if scope is not None and not values:
             values = bindings_in(module, None, node.id)
-        one = values[-1] if len(values) == 1 else None
-        return _key(module, one.value, depth + 1) if one is not None and one.value is not None and not one.part else None
+        values = reaching(module, node, values)
+        if not values or any(b.value is None or b.part for b in values):
+            return None
+        keys = {_key(module, b.value, depth + 1) for b in values if b.value is not None}
+        return keys.pop() if len(keys) == 1 else None
     return None
+
+
+def _filtered(node: ast.DictComp) -> ast.expr | None:
+    """`state` of `{k: v for k, v in state.items() if k in own}`: the keys stay as they are."""
+    part = node.generators[0]
+    pair = [dotted(e) for e in part.target.elts] if isinstance(part.target, ast.Tuple) else []
+    if len(node.generators) > 1 or not part.ifs or [dotted(node.key), dotted(node.value)] != pair:
+        return None
+    test = part.ifs[0]
+    asked = isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.In) and dotted(test.left) == pair[0]
+    items = part.iter.func if isinstance(part.iter, ast.Call) else None
+    return items.value if asked and isinstance(items, ast.Attribute) and items.attr == "items" else None
 
 
 def _below(module: SourceModule, holder: ast.expr, name: ast.expr, depth: int) -> str | None:

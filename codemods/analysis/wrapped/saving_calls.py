@@ -1,0 +1,81 @@
+"""What saves states, and what of them: `torch.save`, and functions of the project that save what they are handed."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from codemods.analysis.bindings import bindings_in
+from codemods.analysis.call_graph import called_function
+from codemods.analysis.model.signatures import bind
+from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.wrapped.bound_places import end_of
+from codemods.project import Project
+from codemods.source import SourceModule
+
+
+def saving_calls(
+    project: Project, module: SourceModule, *, torch_only: bool = False
+) -> Iterator[tuple[ast.Call, ast.expr]]:
+    """Each call that saves, and what it writes: of `torch.save`, of a function that saves a dict of states which it is handed, as
+    `save_checkpoint({"model": model.state_dict()}, path)` does, and, unless `torch_only`, of an Accelerator.
+    """
+    for call in module.calls_named("save"):
+        owner = last(dotted(call.func).rpartition(".")[0]).lower()
+        if call.args and (qualified(module, call.func) == "torch.save" or ("accelerator" in owner and not torch_only)):
+            yield call, call.args[0]
+    dicts = {id(up): up for up in map(module.parent, module.calls_named("state_dict")) if isinstance(up, ast.Dict)}
+    for held in dicts.values():
+        for call in _handing_on(module, held):
+            if _is_saved_as_handed(project, module, call, held):
+                yield call, held
+
+
+def _handing_on(module: SourceModule, held: ast.Dict) -> list[ast.Call]:
+    """The calls that a dict is handed to, in its place or by its name."""
+    up = module.parent(held)
+    if isinstance(up, ast.Assign) and len(up.targets) == 1 and isinstance(up.targets[0], ast.Name):
+        name, scope = up.targets[0].id, module.function_of(held)
+        reads = [r for r in module.reads_of(name) if module.function_of(r) is scope and r.lineno > held.lineno]
+        ups = [module.parent(r) for r in reads] if len(bindings_in(module, scope, name)) == 1 else []
+    else:
+        ups = [module.parent(up) if isinstance(up, ast.keyword) else up]
+    return [call for call in ups if isinstance(call, ast.Call)]
+
+
+def _is_saved_as_handed(project: Project, module: SourceModule, call: ast.Call, held: ast.Dict) -> bool:
+    """True where the function that is called hands that parameter to `torch.save` as it is."""
+    site = called_function(project, module, call)
+    if site is None or not site.module.holds(b"torch.save("):
+        return False
+    given = bind(site.node, call, bound=isinstance(site.module.parent(site.node), ast.ClassDef)) or {}
+    name = next((n for n, v in given.items() if v is held or (isinstance(v, ast.Name) and _holds(module, v, held))), "")
+    if not name or len(bindings_in(site.module, site.node, name)) != 1:
+        return False
+    saves = (c for c in site.module.calls_named("save") if c.args and dotted(c.args[0]) == name)
+    return any(site.module.function_of(c) is site.node and qualified(site.module, c.func) == "torch.save" for c in saves)
+
+
+def _holds(module: SourceModule, name: ast.Name, held: ast.Dict) -> bool:
+    bound = bindings_in(module, module.function_of(name), name.id)
+    return len(bound) == 1 and bound[0].value is held
+
+
+def entries(module: SourceModule, node: ast.expr) -> Iterator[tuple[str, ast.expr]]:
+    """(key, value) of what is saved: a dict written out, one that a name holds, or the value itself."""
+    if isinstance(node, ast.Dict):
+        for key, value in zip(node.keys, node.values, strict=True):
+            if isinstance(key, ast.Constant):
+                yield str(key.value), value
+        return
+    if isinstance(node, ast.Call) and dotted(node.func) == "dict":
+        yield from ((k.arg, k.value) for k in node.keywords if k.arg)
+        return
+    if isinstance(node, ast.Name):
+        scope = module.function_of(node)
+        above = [b for b in bindings_in(module, scope, node.id) if not b.part and end_of(b.node) < node.lineno]
+        held = above[0].value if len(above) == 1 else None
+        if isinstance(held, ast.Dict) or (isinstance(held, ast.Call) and dotted(held.func).endswith("dict")):
+            yield from entries(module, held)
+            return
+    yield "", node
