@@ -6,13 +6,16 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.accelerators import is_accelerator, is_fabric
+from codemods.analysis.averages.unawaited import collectives_nobody_awaits
+from codemods.analysis.averages.unread import Unread, sums_nobody_reads
 from codemods.analysis.bindings import bindings_in
 from codemods.analysis.distribution import is_test_module
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.collectives import OUT_OF_PLACE
 from codemods.analysis.ranks.rank_guards import ranks_at
+from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
 from codemods.codemod import DdpCodemod
-from codemods.findings import Applicability, Edit, Finding, ReplaceLines, Span
+from codemods.findings import Applicability, DropKeyword, Edit, Evidence, Finding, RemoveStatement, ReplaceLines, Span
 from codemods.project import Project
 from codemods.sites import Site
 from codemods.source import SourceModule, ends_above
@@ -31,11 +34,14 @@ class DroppedReduction(DdpCodemod):
     Finds `accelerator.reduce(x)`, `accelerator.gather(x)`, `fabric.all_reduce(x)` and the like as statements of their own, whose
     result nobody takes, and assigns it to the name that was handed in where that is read further down. Finds the opposite, too:
     `x = torch.distributed.all_reduce(x)`, which works in place and returns None, and takes the assignment away; it reports such
-    a call whose None goes elsewhere.
+    a call whose None goes elsewhere. Finds a sum in place that nobody reads behind it, because the rank's own number was taken
+    above, and a collective with `async_op=True` whose handle is thrown away.
 
     ## Why it matters
     These functions reduce a copy and return it, unlike `torch.distributed.all_reduce`, which works in place. The ranks wait for
-    each other, and each goes on with its own number, which is then shown as that of all.
+    each other, and each goes on with its own number, which is then shown as that of all. A sum that comes behind the line that
+    takes the number is as good as none. A collective that nobody waits for may still be running when its tensor is read: on a
+    GPU the next kernel does not wait for it, and the number is that of this rank, of all of them, or of a part.
 
     ## Example
     ```python
@@ -63,12 +69,15 @@ class DroppedReduction(DdpCodemod):
 
     ## Safety
     Unsafe: the name holds the number of all ranks from there on, and what is behind it changes with it. One process alone has the
-    same number as before.
+    same number as before. `async_op=True` is taken out, and the call waits, as others may do elsewhere. A sum that nothing
+    needs is taken out. There is no fix where the own number was taken above: what is to be shown is a choice.
 
     ## Refuses
-    - Says nothing of `torch.distributed.all_reduce` and its kin as statements, with `async_op`, and where a function returns
-      what they return; nor of a result that is taken of `torch.distributed.nn` or
-      `torch.distributed._functional_collectives`, whose functions return it.
+    - Says nothing of `torch.distributed.all_reduce` and its kin as statements whose tensor may be read by anybody: a field, a
+      parameter, an entry, a name that was handed on, returned or is read in another round; nor where a function returns what
+      they return, or of a result that is taken of `torch.distributed.nn` or `torch.distributed._functional_collectives`,
+      whose functions return it.
+    - Says nothing of a handle where the function or one that calls it waits in another way: for a stream, in a later collective.
     - Says nothing under a test of the rank, where a rank may only take part for the others.
     - Says nothing of an object that is not shown to be an Accelerator or a Fabric (`functools.reduce`, Lightning's own flag).
     - Reports an argument that is no plain name of the function, that is not read below, and that a `with` or a loop hands out.
@@ -76,7 +85,7 @@ class DroppedReduction(DdpCodemod):
 
     ## References
     Accelerate 1.15, `accelerate/utils/operations.py`: `reduce` works on `tensor.clone()`; Lightning 2.6, `Fabric.all_reduce`.
-    Runs on two processes: the number stays that of the rank.
+    Runs on two processes: the number stays that of the rank; of a sum that nobody waits for, the own number is read.
     """
 
     code = "DDP112"
@@ -84,11 +93,12 @@ class DroppedReduction(DdpCodemod):
     subject = "Take the result of a reduction"
     must_show = "The number that is shown is the same on both processes, and that of all data."
     printed = ()
-    TRIGGERS = ((b"ccelerat", b"abric", b"distributed.nn", b"all_reduce(", b"broadcast(", b"all_gather("),)
+    TRIGGERS = ((b"ccelerat", b"abric", b"distributed.nn", b"reduce(", b"broadcast(", b"all_gather(", b"async_op"),)
     SITES = (Site(rb"(?m)(?:^|;)\s*[\w.]*\b(reduce|gather\w*|pad_across_processes|all_reduce|all_gather)\(", b"reduce(",
                   b"gather", b"pad_across_processes("),
              Site(rb"[=(\[,+*/-][ \t]*[\w.]*\b(all_reduce|broadcast|all_gather)\(", b"all_reduce(", b"broadcast(",
-                  b"all_gather("))  # fmt: skip
+                  b"all_gather("),
+             Site(rb"\basync_op[ \t]*=[ \t]*True", b"async_op"))  # fmt: skip
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
@@ -117,6 +127,46 @@ class DroppedReduction(DdpCodemod):
                 if edits
                 else "keep the tensor under a name, call it on that, and take the tensor",
             )
+
+        yield from self._in_vain(module, project)
+
+    def _in_vain(self, module: SourceModule, project: Project) -> Iterator[Finding]:
+        for found in sums_nobody_reads(project, module):
+            if not ranks_at(module, found.call, project=project).some and not is_run_by_nobody(project, module, found.call):
+                yield self._unread(module, found)
+        for call in collectives_nobody_awaits(project, module) if module.holds(b"async_op") else ():
+            if not is_run_by_nobody(project, module, call):
+                yield self.finding(
+                    module,
+                    call,
+                    f"nobody waits for `{module.text_of(call.func)}`: its handle is thrown away, and what it fills may be read "
+                    "before the ranks are done with it",
+                    level=_UNSAFE,
+                    edits=[DropKeyword(module.path, module.span(call), "async_op")],
+                    reason="assumes that nobody waits for the device elsewhere; or keep the handle, and call `wait()` on it",
+                )
+
+    def _unread(self, module: SourceModule, found: Unread) -> Finding:
+        statement = module.statement_of(found.call)
+        if found.taken is not None:
+            return self.finding(
+                module,
+                found.call,
+                f"nobody reads `{found.name}` behind this sum over the ranks: the number that goes on was taken above, and is "
+                "that of this rank alone",
+                evidence=[Evidence("static", "the own number is taken here", module.path, found.taken.lineno)],
+                reason=f"reduce a copy (`{found.name}.detach().clone()`) in front of that line, and take the copy there",
+            )
+        whole = module.is_whole(statement)
+        return self.finding(
+            module,
+            found.call,
+            f"nobody reads `{found.name}` behind this sum over the ranks: they wait for each other for nothing",
+            level=_UNSAFE if whole else _DISPLAY,
+            edits=[RemoveStatement(module.path, module.span(statement))] if whole else [],
+            reason="assumes that nothing counts on the ranks waiting for each other here" if whole else "take it out",
+            severity="noise",
+        )
 
     def _tell(self, module: SourceModule, statement: ast.Expr, call: ast.Call) -> Finding:
         assert isinstance(call.func, (ast.Attribute, ast.Name))

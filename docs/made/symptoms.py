@@ -61,7 +61,7 @@ SYMPTOMS = (
         "The metric is wrong",
         "The number depends on the count of GPUs, differs between ranks, or the best checkpoint is not the best.",
         "Each rank sees its own share of the data: a number of all must be made of sums and counts of all ranks.",
-        "101 106 116 115 105 104 605 107 109 112 117 118 210 211 601 604 103 404 415",
+        "101 106 116 115 105 104 605 107 109 112 117 118 119 210 211 601 604 103 404 415",
     ),
     Symptom(
         "It learns worse than on one GPU",

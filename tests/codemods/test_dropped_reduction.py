@@ -137,3 +137,128 @@ def test_a_functional_collective_whose_result_nobody_takes() -> None:
     check_transformed(DroppedReduction, loop(call, head=FUNCOL), loop(f"total = {call}", head=FUNCOL), unsafe=True)
     part = loop('funcol.all_reduce(total[0], "sum", group)', head=FUNCOL)
     check_told(DroppedReduction, part, reason="x = funcol.all_reduce(x)")
+
+
+TRAIN = """import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+
+def train(net, loader, criterion, optimizer, world_size):
+    model = DistributedDataParallel(net)
+    total, losses = 0, []
+    for x, y in loader:
+        out = model(x)
+        loss = criterion(out, y)
+        {lines}
+    print(total, losses)
+"""
+
+
+def train(*lines: str) -> str:
+    return TRAIN.replace("{lines}", "\n        ".join(lines))
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("total += loss.item()", "loss.backward()", "dist.all_reduce(loss)"),
+        ("total += loss.data.float()", "if world_size > 1:", "    dist.all_reduce(loss.data)", "    loss.data /= world_size"),
+        ("losses.append(loss.item())", "loss = loss / 4", "loss.backward()", "dist.all_reduce(loss.data)", "loss = loss * 4"),
+        ("total += float(loss.detach())", "dist.reduce(loss.detach(), 0)"),
+        ("mean = out['loss'].mean()", "total += mean.detach()", "dist.all_reduce(mean)", "mean = mean / world_size"),
+    ],
+)
+def test_a_sum_behind_the_line_that_takes_the_number(lines: tuple[str, ...]) -> None:
+    found = [f for f in findings_of(DroppedReduction, train(*lines)) if "nobody reads" in f.message]
+    assert [(f.severity, "of this rank alone" in f.message) for f in found] == [("data", True)]
+
+
+def test_a_sum_that_nothing_is_made_of_is_taken_out() -> None:
+    before = train("loss.backward()", "optimizer.step()", "dist.all_reduce(loss)")
+    after = train("loss.backward()", "optimizer.step()")
+    check_transformed(DroppedReduction, before, after, unsafe=True)
+
+
+def test_one_of_three_counts_that_is_not_read() -> None:
+    source = f"{HEAD}def count(x):\n    kept = torch.tensor([x]).cuda()\n    spare = torch.tensor([x]).cuda()\n"
+    both = "    dist.all_reduce(kept)\n    dist.all_reduce(spare)\n    return kept.item()\n"
+    (found,) = findings_of(DroppedReduction, source + both)
+    assert "`spare`" in found.message and found.severity == "noise"
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("dist.all_reduce(loss)", "total += loss.item()"),  # read below
+        ("losses.append(loss)", "dist.all_reduce(loss)"),  # the list holds the tensor itself
+        ("kept = loss.detach()", "dist.all_reduce(loss)", "total += kept.item()"),  # another name for it
+        ("kept = {'loss': loss}", "dist.all_reduce(loss)", "total += kept['loss']"),
+        ("part = out.loss", "total += part.item()", "dist.all_reduce(part)", "print(out.loss)"),
+        ("dist.all_reduce(loss, async_op=True).wait()", "total += 1"),
+        ("losses.append(lambda: loss)", "dist.all_reduce(loss)"),
+        ("total = loss", "dist.all_reduce(loss)"),  # what is printed is the sum
+        ("if total: print(last)", "last = loss * 1", "dist.all_reduce(last)"),  # read in the next round
+        ("model.last = loss", "dist.all_reduce(loss)"),
+        ("if x is None: part = loss * 2", "total += part.item()", "dist.all_reduce(part)"),  # that of the round before
+        ("for p in net.parameters():", "    dist.all_reduce(p.grad)"),
+        ("for p in net.parameters():", "    g = p.grad", "    dist.all_reduce(g)"),
+    ],
+)
+def test_a_tensor_that_somebody_may_read(lines: tuple[str, ...]) -> None:
+    check_nothing(DroppedReduction, train(*lines))
+
+
+def test_a_buffer_whose_pieces_are_read() -> None:
+    lines = "    flat = flatten(grads)\n    pieces = flat.split(4)\n    dist.all_reduce(flat)\n    return pieces\n"
+    check_nothing(DroppedReduction, f"{HEAD}def share(grads, flatten):\n{lines}")
+
+
+@pytest.mark.parametrize("made", ["torch.ones(1).cuda()", "torch.tensor([1.0], device='cuda')", "torch.randn(1024, 1024)"])
+def test_a_tensor_that_is_handed_round_for_its_own_sake(made: str) -> None:
+    check_nothing(DroppedReduction, f"{HEAD}def warm_up():\n    probe = {made}\n    dist.all_reduce(probe)\n")
+
+
+def test_what_a_function_keeps_beside_returning_it() -> None:
+    head = "def compute(self, x):\n    self.loss = x.mean()\n    return self.loss\n\n\n"
+    source = f"{HEAD}{head}def run(model, x):\n    loss = compute(model, x)\n    dist.all_reduce(loss)\n    return model.loss\n"
+    check_nothing(DroppedReduction, source)
+
+
+HANDLE = f"{HEAD}class Tracker:\n    def __init__(self):\n        self.total = torch.zeros(1)\n\n    def reduce(self):\n"
+
+
+@pytest.mark.parametrize(
+    "call", ["dist.all_reduce(self.total, async_op=True)", "dist.all_reduce(self.total, dist.ReduceOp.SUM, async_op=True)"]
+)
+def test_a_handle_that_is_thrown_away(call: str) -> None:
+    after = call.replace(", async_op=True", "")
+    check_transformed(DroppedReduction, f"{HANDLE}        {call}\n", f"{HANDLE}        {after}\n", unsafe=True)
+
+
+def test_a_handle_under_a_name_that_is_not_read() -> None:
+    lines = "    handle = dist.all_gather(parts, x, async_op=True)\n    return torch.cat(parts)\n"
+    before = f"{HEAD}def run(parts, x):\n{lines}"
+    check_transformed(DroppedReduction, before, before.replace(", async_op=True", ""), unsafe=True)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("handle = dist.all_reduce(self.total, async_op=True)", "handle.wait()"),
+        ("self.handle = dist.all_reduce(self.total, async_op=True)",),
+        ("return dist.all_reduce(self.total, async_op=True)",),
+        ("dist.all_reduce(self.total, async_op=True)", "torch.cuda.synchronize()"),
+        ("dist.all_reduce(self.total, async_op=True)", "dist.barrier()"),
+        ("with dist._coalescing_manager():", "    dist.all_reduce(self.total, async_op=True)"),
+        ("dist.all_reduce(self.total, async_op=self.later)",),
+    ],
+)
+def test_a_handle_that_is_kept_or_not_needed(lines: tuple[str, ...]) -> None:
+    check_nothing(DroppedReduction, HANDLE + "".join(f"        {line}\n" for line in lines))
+
+
+def test_a_caller_that_waits_for_the_device() -> None:
+    source = f"{HANDLE}        dist.all_reduce(self.total, async_op=True)\n\n\n"
+    caller = "def run():\n    tracker = Tracker()\n    tracker.reduce()\n    torch.cuda.synchronize()\n    return tracker\n"
+    check_nothing(DroppedReduction, source + caller)
