@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from codemods.analysis.distribution import is_test_module, may_show_ranks
 from codemods.analysis.loading.origins import origins
 from codemods.analysis.loading.samplers import short
-from codemods.analysis.loading.seeds import SEEDERS, Seed, depends_on_rank, is_of_rank, names_the_rank
+from codemods.analysis.loading.seeds import SEEDERS, Seed, depends_on_rank, names_the_rank
 from codemods.analysis.loading.splits import Split, seed_above, splits_in, without_rank
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.rank_sources import rank_source
@@ -116,9 +116,10 @@ class RankSeededSplit(DdpCodemod):
     def _split(self, module: SourceModule, project: Project, split: Split) -> Finding | None:
         if split.given is not None:
             return self._seeded_by_argument(module, project, split, split.given)
-        seed = seed_above(project, split)
-        if seed is None or not is_of_rank(project, seed):
+        above = seed_above(project, split)
+        if above is None or not above.of_rank:
             return None
+        seed = above.seed
         message = f"{_what(module, split)}: the seed above it is each rank's own, so each rank divides the data in another way"
         evidence = [Evidence("static", f"`{short(seed.module, seed.call)}`", seed.module.path, seed.call.lineno)]
         edits = _with_generator(module, project, split, seed)
@@ -131,7 +132,7 @@ class RankSeededSplit(DdpCodemod):
 
     def _seeded_by_argument(self, module: SourceModule, project: Project, split: Split, given: ast.expr) -> Finding | None:
         """A split whose own generator, or random state, has the rank in its seed."""
-        if split.argument == "random_state":
+        if split.argument in ("random_state", "seed"):
             if not names_the_rank(project, module, given):
                 return None
             plain = without_rank(project, module, given)

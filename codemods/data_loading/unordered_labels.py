@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from codemods.analysis.class_index import class_facts
 from codemods.analysis.distribution import is_test_module, may_show_ranks, ranks_in_file, ranks_in_importers
 from codemods.analysis.loading.dealt_out import dealt_out
+from codemods.analysis.loading.numbered_sets import numbered_sets, of_numbers
 from codemods.analysis.loading.one_machine import is_on_one_machine
 from codemods.analysis.loading.rows_of_sets import RowsOfSet, rows_of_sets
 from codemods.analysis.loading.samplers import short
@@ -29,7 +30,8 @@ class UnorderedLabels(DdpCodemod):
     """Labels or shares by an order that each process has for itself.
 
     ## What it does
-    Finds numbers that are given to the elements of a set (`enumerate(set(names))`), files of an unsorted folder of which each
+    Finds numbers that are given to the elements of a set (`enumerate(set(names))`, `dict(zip(set(names), range(n)))`,
+    `tokenizer.add_tokens(list(set(names)))`), files of an unsorted folder of which each
     rank takes its part (`glob(...)[rank::world_size]`), and such files behind the index of a `DistributedSampler`, or texts
     of a set (`list(images.keys() & captions.keys())`), behind that of Lightning's too. It sorts them. Finds a data set behind
     a `DistributedSampler`, or one that the Trainer of transformers gets, whose list is shuffled or drawn (`random.sample`) when
@@ -101,7 +103,9 @@ class UnorderedLabels(DdpCodemod):
             return True
         if b"__getitem__" in data and (b"set(" in data or b".keys()" in data):
             return True
-        return b"enumerate" in data or (listed and (b"__getitem__" in data or _STEP.search(data) is not None))
+        if any(word in data for word in (b"enumerate", b"zip(", b"add_tokens", b"add_special_tokens", b"= len(")):
+            return True
+        return (listed and (b"__getitem__" in data or _STEP.search(data) is not None))
 
     def is_worth_parsing(self, path: str, project: Project) -> bool:
         return may_show_ranks(project, path)
@@ -194,7 +198,7 @@ def _shares(module: SourceModule, project: Project) -> Iterator[_Found]:
         holder = module.parent(slice_)
         if isinstance(holder, ast.Subscript) and is_by_rank(project, module, slice_):
             found = unordered(module, holder.value)
-            if found is not None and not _of_numbers(module, found):
+            if found is not None and not of_numbers(found):
                 yield (
                     found,
                     holder,
@@ -204,25 +208,9 @@ def _shares(module: SourceModule, project: Project) -> Iterator[_Found]:
 
 def _numbers(module: SourceModule) -> Iterator[_Found]:
     """`{name: i for i, name in enumerate(names)}` of a set."""
-    for comp in module.nodes(ast.DictComp):
-        part = comp.generators[0]
-        source, target = part.iter, part.target
-        if not isinstance(source, ast.Call) or dotted(source.func) != "enumerate" or not source.args or len(comp.generators) != 1:
-            continue
-        found = unordered(module, source.args[0])
-        if (
-            found is None
-            or found.files
-            or _of_numbers(module, found)
-            or not isinstance(target, ast.Tuple)
-            or len(target.elts) != 2
-        ):
-            continue
-        yield (
-            found,
-            comp,
-            f"{_what(module, found)} has another order in each process: each rank numbers its elements in another way",
-        )
+    for found, where in numbered_sets(module):
+        what = _what(module, found)
+        yield found, where, f"{what} has another order in each process: each rank numbers its elements in another way"
 
 
 def _items(module: SourceModule, project: Project) -> Iterator[_Found]:
@@ -241,19 +229,6 @@ def _items(module: SourceModule, project: Project) -> Iterator[_Found]:
                         "the same index is another file there, so ranks read some files twice and others never"
                     )
                     yield files, node, text
-
-
-def _of_numbers(module: SourceModule, found: Unordered) -> bool:
-    """True for a set of numbers, or of what nothing shows to be texts but a cast to a number."""
-    node = found.node
-    element = node.elt if isinstance(node, ast.SetComp) else None
-    if isinstance(node, ast.Call) and node.args and isinstance(node.args[0], (ast.GeneratorExp, ast.ListComp)):
-        element = node.args[0].elt
-    if isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Call) and dotted(node.args[0].func) == "range":
-        return True
-    if isinstance(node, ast.Set):
-        return all(isinstance(e, ast.Constant) and not isinstance(e.value, (str, bytes)) for e in node.elts)
-    return isinstance(element, ast.Call) and dotted(element.func) in ("int", "float", "len", "hash", "round")
 
 
 def _what(module: SourceModule, found: Unordered) -> str:

@@ -10,7 +10,10 @@ from codemods.analysis.loading.samplers import short
 from codemods.analysis.loading.seeded_way import is_seeded_on_the_way
 from codemods.analysis.loading.splits import Split, splits_in
 from codemods.analysis.names import is_from
+from codemods.analysis.ranks.program_starts import Start
 from codemods.analysis.ranks.reach import ranks_reaching
+from codemods.analysis.ranks.seen_starts import started
+from codemods.analysis.trainer.trainer_calls import trainer_calls
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, Edit, Evidence, Finding, SetKeyword
 from codemods.project import Project
@@ -29,9 +32,11 @@ class UnseededSplit(DdpCodemod):
     """A random split that each rank makes in another way.
 
     ## What it does
-    Finds `random_split`, `train_test_split`, rows that pandas draws (`train = rows.sample(frac=0.9)`, the rest by
-    `rows.drop(train.index)`) and permutations of which each rank takes its part, without a generator, in a program for several
-    processes in which nothing on the way seeds the random numbers. It adds a generator with a seed.
+    Finds `random_split`, `train_test_split` of scikit-learn and of `datasets`, rows that pandas draws
+    (`train = rows.sample(frac=0.9)`, the rest by `rows.drop(train.index)`) and permutations of which each rank takes its part,
+    without a generator, in a program for several processes in which nothing on the way seeds the random numbers: one that wraps
+    its model, that Accelerate or Lightning deals out for, or the Trainer of transformers where its commands start several. It
+    adds a generator with a seed.
 
     ## Why it matters
     Each process draws from a seed of its own. A sample that one rank keeps for validation is trained on by another, so the
@@ -93,16 +98,17 @@ class UnseededSplit(DdpCodemod):
         for split in splits_in(project, module):
             if split.given is not None or ranks_reaching(project, module, split.call).some:
                 continue
-            if (shown := _several(project, module)) is not None and not is_seeded_on_the_way(project, module, split.call):
+            shown = _several(project, module) or _dealt_by_trainer(project, module, split)
+            if shown is not None and not is_seeded_on_the_way(project, module, split.call):
                 yield self._tell(module, split, shown)
 
     def _tell(self, module: SourceModule, split: Split, shown: Evidence) -> Finding:
         message = f"nothing seeds `{short(module, split.call)}`: each rank divides the data in another way"
-        code = "0" if split.argument == "random_state" else "torch.Generator().manual_seed(0)"
+        code = "torch.Generator().manual_seed(0)" if split.argument == "generator" else "0"
         reason = f"give it {split.argument}={code}"
         torch = any(i.dotted == "torch" for i in module.imports.get("torch", ()))
         edits: list[Edit] = []
-        if split.taken is None and (torch or split.argument == "random_state"):
+        if split.taken is None and (torch or split.argument != "generator"):
             edits = [SetKeyword(module.path, module.span(split.call), split.argument, code)]
             reason = "assumes that every run may have the same division"
         level = Applicability.UNSAFE if edits else Applicability.DISPLAY
@@ -120,6 +126,18 @@ def _several(project: Project, module: SourceModule) -> Evidence | None:
         if user is not None and wrap_in(user) is not None:
             return above
     return None
+
+
+def _dealt_by_trainer(project: Project, module: SourceModule, split: Split) -> Evidence | None:
+    """What shows that the Trainer of transformers deals out, to several processes, what each has split by itself."""
+    trainer = next(iter(trainer_calls(project, module)), None)
+    if (
+        trainer is None
+        or trainer.method("get_train_dataloader") is not None
+        or started(project, module, split.call) is not Start.SEVERAL
+    ):
+        return None
+    return Evidence("static", "the Trainer deals out what each process has divided by itself", module.path, trainer.call.lineno)
 
 
 def _prepares(module: SourceModule) -> bool:

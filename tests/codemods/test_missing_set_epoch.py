@@ -117,6 +117,22 @@ def test_loaders_of_another_file() -> None:
     check_transformed(MissingSetEpoch, script(*loop(), made=made, head=head), after, files=files)
 
 
+@pytest.mark.parametrize(
+    "way", ["return None", "return DataLoader(val)", "held = DataLoader(val) if val is not None else None\n        return held"]
+)
+def test_a_function_that_gives_one_loader_another_way(way: str) -> None:
+    files = {
+        "data.py": HEAD + f"def loaders(train, val, stage):\n    if stage == 'test':\n        {way}\n"
+        "    s = DistributedSampler(train)\n    return DataLoader(train, sampler=s), DataLoader(val)\n"
+    }
+    made = ("loader, val = loaders(data, args.val, args.stage)",)
+    head = "from data import loaders\n\n"
+    after = script(*loop("for epoch in range(3):", "loader.sampler.set_epoch(epoch)"), made=made, head=head)
+    check_transformed(MissingSetEpoch, script(*loop(), made=made, head=head), after, files=files)
+    other = {"data.py": files["data.py"].replace(way, "return read(stage)")}
+    check_nothing(MissingSetEpoch, script(*loop(), made=made, head=head), files=other)
+
+
 TRAINER = """\
 from torch.utils.data import DataLoader, DistributedSampler
 

@@ -104,3 +104,39 @@ def test_divisions_that_are_fine(lines: tuple[str, ...]) -> None:
 
 def test_a_repositorys_own_tests() -> None:
     check_nothing(RankSeededSplit, program("return DistributedSampler(data, seed=rank)"), path="tests/test_a.py")
+
+
+HELPER = (
+    HEAD
+    + """def fix(number):
+    torch.manual_seed(number)
+    np.random.seed(number)
+
+
+"""
+)
+
+
+def test_a_helper_that_is_called_with_other_seeds() -> None:
+    split = "train, rest = train_test_split(data)"
+    check_nothing(RankSeededSplit, program("fix(seed)", split, "fix(seed + rank)", "return train", head=HELPER))
+    check_nothing(RankSeededSplit, program("fix(seed + rank)", "fix(seed)", split, "return train", head=HELPER))
+    source = program("fix(seed)", "fix(seed + rank)", split, "return train", head=HELPER)
+    check_told(RankSeededSplit, source, reason="the same on every rank")
+
+
+def test_a_helper_that_is_not_seen() -> None:
+    head = "from timm.utils import random_seed\n" + HEAD
+    source = program("random_seed(seed, rank)", "return train_test_split(data)", head=head)
+    check_told(RankSeededSplit, source, reason="the same on every rank")
+    check_nothing(RankSeededSplit, source.replace("random_seed(seed, rank)", "random_seed(seed)"))
+    check_nothing(RankSeededSplit, source.replace("random_seed(seed, rank)", "args.seed_rows(rank)"))
+
+
+def test_a_split_of_datasets() -> None:
+    head = "from datasets import load_dataset\n" + HEAD
+    fix = ("own = seed + rank", "np.random.seed(own)")
+    before = program(*fix, "return data.train_test_split(test_size=0.1)", head=head)
+    check_transformed(RankSeededSplit, before, before.replace("0.1)", "0.1, seed=seed)"), unsafe=True)
+    check_nothing(RankSeededSplit, before.replace("own = seed + rank", "own = seed"))
+    check_nothing(RankSeededSplit, before.replace("np.random", "torch.random").replace(".seed(own)", ".manual_seed(own)"))

@@ -54,6 +54,49 @@ def test_numbers_of_the_elements_of_a_set(before: str, after: str) -> None:
     check_transformed(UnorderedLabels, old, new, unsafe=True)
 
 
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("for i, n in enumerate(SET):", "    args.ids[n] = i"),
+        ("ids = {}", "for n in SET:", "    if n not in ids:", "        ids[n] = len(ids)"),
+        ("return dict(zip(SET, range(len(names))))",),
+        ("args.tokenizer.add_tokens(SET)",),
+        ('args.tokenizer.add_special_tokens({"additional_special_tokens": SET})',),
+    ],
+)
+def test_other_ways_to_number_a_set(lines: tuple[str, ...]) -> None:
+    sets = ("list(set(names))", "sorted(set(names))")
+    before, after = (program(*(line.replace("SET", text) for line in lines)) for text in sets)
+    check_transformed(UnorderedLabels, before, after, unsafe=True)
+    check_nothing(UnorderedLabels, before.replace("set(names)", "names"))
+
+
+def test_the_sets_of_a_dictionary() -> None:
+    head = "from collections import defaultdict\n" + HEAD
+    made = ("found = defaultdict(set)", "for r in rows:", "    found[r.kind].add(r.name)", "ids = {}")
+    loop = ("for kind, values in found.items():", "    ids[kind] = {n: i for i, n in enumerate(list(values))}")
+    before = program(*made, *loop, head=head)
+    check_transformed(UnorderedLabels, before, before.replace("list(values)", "sorted(values)"), unsafe=True)
+    inside = "return {k: {n: i for i, n in enumerate(v)} for k, v in found.items()}"
+    after = program(*made, inside.replace("enumerate(v)", "enumerate(sorted(v))"), head=head)
+    check_transformed(UnorderedLabels, program(*made, inside, head=head), after, unsafe=True)
+    check_nothing(UnorderedLabels, before.replace("defaultdict(set)", "defaultdict(list)"))
+    check_nothing(UnorderedLabels, before.replace("found.items()", "args.found.items()"))
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("for i, n in enumerate(set(names)):", "    print(i, n)"),
+        ("for n in set(names):", "    args.sizes[n] = len(n)"),
+        ("args.pool.add_tokens(sorted(set(names)))",),
+        ("return dict(zip(set(names), rows))",),
+    ],
+)
+def test_sets_whose_elements_get_no_numbers(lines: tuple[str, ...]) -> None:
+    check_nothing(UnorderedLabels, program(*lines))
+
+
 ITEMS = HEAD + """\
 class Rows(torch.utils.data.Dataset):
     def __init__(self, folder):

@@ -124,3 +124,54 @@ def test_rows_of_a_data_module(devices: str, found: int) -> None:
     )
     main = f"import lightning.pytorch as pl\nfrom module import Data\n\npl.Trainer({devices}).fit(net, Data())\n"
     assert len(findings_of(UnseededSplit, data, {"main.py": main})) == found
+
+
+DATASETS = "from datasets import load_dataset\n" + HEAD.replace("from sklearn.model_selection import train_test_split\n", "")
+
+
+def test_a_split_of_datasets() -> None:
+    split = 'sets = load_dataset("a")["train"].train_test_split(test_size=0.1)'
+    after = program(split.replace("0.1)", "0.1, seed=0)"), head=DATASETS)
+    check_transformed(UnseededSplit, program(split, head=DATASETS), after, unsafe=True)
+    named = program('rows = load_dataset("a")', split.replace('load_dataset("a")["train"]', 'rows["train"]'), head=DATASETS)
+    check_transformed(UnseededSplit, named, named.replace("0.1)", "0.1, seed=0)"), unsafe=True)
+
+
+@pytest.mark.parametrize(
+    "split",
+    ["train_test_split(test_size=0.1, seed=args.seed)", "train_test_split(test_size=0.1, shuffle=False)",
+     "train_test_split(0.1, generator=args.generator)", "train_test_split(test_size=0.1, **args.split)"],
+)  # fmt: skip
+def test_splits_of_datasets_that_are_equal(split: str) -> None:
+    check_nothing(UnseededSplit, program(f'sets = load_dataset("a")["train"].{split}', head=DATASETS))
+
+
+def test_a_split_of_something_else() -> None:
+    head = DATASETS.replace("from datasets import load_dataset\n", "")
+    check_nothing(UnseededSplit, program("sets = data.train_test_split(test_size=0.1)", head=head))
+
+
+TRAINER = """\
+from datasets import load_dataset
+from transformers import Trainer, TrainingArguments
+
+
+def main(model):
+    sets = load_dataset("a")["train"].train_test_split(test_size=0.1)
+    arguments = TrainingArguments(output_dir="out")
+    trainer = Trainer(model=model, args=arguments, train_dataset=sets["train"], eval_dataset=sets["test"])
+    trainer.train()
+
+
+if __name__ == "__main__":
+    main(make())
+"""
+
+
+def test_what_the_trainer_deals_out() -> None:
+    start = {"run.sh": "torchrun --nproc_per_node=4 train.py\n"}
+    after = TRAINER.replace("0.1)", "0.1, seed=0)")
+    check_transformed(UnseededSplit, TRAINER, after, files=start, path="train.py", unsafe=True)
+    check_nothing(UnseededSplit, TRAINER, files={"run.sh": "python train.py\n"}, path="train.py")
+    seeded = TRAINER.replace("import Trainer,", "import Trainer, set_seed,").replace("    sets =", "    set_seed(3)\n    sets =")
+    check_nothing(UnseededSplit, seeded, files=start, path="train.py")

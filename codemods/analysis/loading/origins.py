@@ -257,8 +257,30 @@ class _Search:
         values = returned(function, module)
         if not values or any(isinstance(n, (ast.Yield, ast.YieldFrom)) for n in walk_scope(function)):
             yield Origin(module, ast.Name(function.name, ast.Load(), lineno=function.lineno), path, known=False)
-        for value in values:
+        for value in _taken_apart(module, values, path):
             yield from self.of(module, value, path, depth)
+
+
+def _taken_apart(module: SourceModule, values: list[ast.expr], path: tuple[Key, ...]) -> list[ast.expr]:
+    """The values of a function whose result is taken apart: beside tuples, no single object that another way gives."""
+    if not path or not isinstance(path[0], int) or not any(isinstance(v, ast.Tuple) for v in values):
+        return values
+    return [v for v in values if isinstance(v, ast.Tuple) or not _is_one_object(module, v)]
+
+
+def _is_one_object(module: SourceModule, node: ast.expr | None) -> bool:
+    """True for an object that a class makes, by its name too, and for None."""
+    if isinstance(node, ast.Name):
+        bound = [b for b in bindings_of(module, node) if not _is_none(b.value)]
+        values = [None if b.part or isinstance(b.value, ast.Name) else b.value for b in bound]
+        return bool(values) and all(_is_one_object(module, v) for v in values)
+    if isinstance(node, ast.IfExp):
+        return _is_one_object(module, node.body) and _is_one_object(module, node.orelse)
+    return _is_none(node) or (isinstance(node, ast.Call) and last(dotted(node.func))[:1].isupper())
+
+
+def _is_none(node: ast.expr | None) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
 
 
 def _part(node: ast.expr, key: Key) -> ast.expr | None:

@@ -61,12 +61,12 @@ def _handed(project: Project, module: SourceModule) -> Iterator[Seed]:
             continue
         for seed in seeds_in(site.module):
             if not seed.own and site.module.function_of(seed.call) is site.node and isinstance(seed.value, ast.Name):
-                value = _argument(site.node, seed.value.id, call)
-                if value is not None and not _rank_added(project, site.module, site.node, seed.value.id):
+                value = argument_of(site.node, seed.value.id, call)
+                if value is not None and not is_rank_added(project, site.module, site.node, seed.value.id):
                     yield Seed(module, call, value, False, qualified(seed.module, seed.call.func))
 
 
-def _rank_added(project: Project, module: SourceModule, function: FunctionNode, name: str) -> bool:
+def is_rank_added(project: Project, module: SourceModule, function: FunctionNode, name: str) -> bool:
     """True where the function itself puts the rank into the seed that it is handed."""
     for node in walk_scope(function):
         if isinstance(node, (ast.Assign, ast.AugAssign)):
@@ -76,7 +76,7 @@ def _rank_added(project: Project, module: SourceModule, function: FunctionNode, 
     return False
 
 
-def _argument(function: FunctionNode, name: str, call: ast.Call) -> ast.expr | None:
+def argument_of(function: FunctionNode, name: str, call: ast.Call) -> ast.expr | None:
     """What a call gives for a parameter; its default where it gives none."""
     names = [a.arg for a in function.args.args]
     if name not in names:

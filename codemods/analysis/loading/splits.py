@@ -5,22 +5,21 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from codemods.analysis.call_graph import called_function
-from codemods.analysis.loading.same_program import callers
-from codemods.analysis.loading.seeds import SEEDERS, Seed, names_the_rank, seeds_in
-from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.bindings import bindings_of
+from codemods.analysis.loading.seed_before import Seeding, seed_before
+from codemods.analysis.loading.seeds import names_the_rank
+from codemods.analysis.names import dotted, is_from, last, qualified
 from codemods.analysis.ranks.rank_sources import rank_source
 from codemods.project import Project
 from codemods.record import record
-from codemods.source import SourceModule, stands_above
+from codemods.source import SourceModule
 
-_CLIMBS = 3
 _MAKES_EQUAL = frozenset({"broadcast", "broadcast_object_list", "all_gather", "all_gather_object", "scatter_object_list"})
 
 
 @record
 class Split:
-    """A call that divides data at random. argument: what seeds it, `generator` or `random_state`. source: "torch" or "numpy".
+    """A call that divides data at random. argument: what seeds it, `generator`, `random_state`, `seed`. source: "torch", "numpy".
 
     taken: where each rank takes its part of it, for a permutation.
     """
@@ -57,12 +56,26 @@ def _split(project: Project, module: SourceModule, call: ast.Call) -> Split | No
         return Split(module, call, "generator", "torch")
     if name.startswith("sklearn.") and last(name) == "train_test_split":
         return Split(module, call, "random_state", "numpy")
+    if _is_of_datasets(module, call):
+        given = any(k.arg == "generator" for k in call.keywords)
+        return Split(module, call, "generator" if given else "seed", "numpy")
     if _is_a_part_of_rows(module, call):
         return Split(module, call, "random_state", "numpy")
     if name in ("torch.randperm", "numpy.random.permutation"):
         taken = _taken_by_rank(project, module, call)
         return Split(module, call, "generator", name.partition(".")[0], taken) if taken is not None else None
     return None
+
+
+def _is_of_datasets(module: SourceModule, call: ast.Call) -> bool:
+    """True for `rows.train_test_split(test_size=0.1)` of a data set of the package `datasets`, which draws by numpy's numbers."""
+    if not isinstance(call.func, ast.Attribute) or call.func.attr != "train_test_split":
+        return False
+    if dotted(call.func.value).partition(".")[0] in module.imports:
+        return False
+    if any(k.arg == "shuffle" and not (isinstance(k.value, ast.Constant) and k.value.value is True) for k in call.keywords):
+        return False
+    return len(call.args) < 2 and any(is_from(name, "datasets") for name in module.imported_modules)
 
 
 def _is_a_part_of_rows(module: SourceModule, call: ast.Call) -> bool:
@@ -101,49 +114,17 @@ def _made_equal(module: SourceModule, call: ast.Call) -> bool:
     return any(module.function_of(c) is function for c in module.calls_named(*_MAKES_EQUAL))
 
 
-def seed_above(project: Project, split: Split) -> Seed | None:
+def seed_above(project: Project, split: Split) -> Seeding | None:
     """The last seed that is set before a split without a generator: above it in its function, or above a call of that."""
-    return _above(project, split.module, split.call, split.source, 0)
-
-
-def _above(project: Project, module: SourceModule, node: ast.AST, source: str, climbs: int) -> Seed | None:
-    function = module.function_of(node)
-    statement = module.statement_of(node)
-    before: list[tuple[int, Seed]] = []
-    for call in module.nodes(ast.Call):
-        if stands_above(call, statement) and module.function_of(call) is function:
-            before += [(call.lineno, s) for s in _seeds_of_call(project, module, call) if _seeds(s, source)]
-    if before:
-        return max(before, key=lambda found: found[0])[1]
-    if function is None or climbs >= _CLIMBS:
-        return None
-    for site in callers(project, module, function):
-        if (above := _above(project, site.module, site.call, source, climbs + 1)) is not None:
-            return above
-    return None
-
-
-def _seeds_of_call(project: Project, module: SourceModule, call: ast.Call) -> list[Seed]:
-    """The seeds that a call sets: itself, or a helper of the project in its own body."""
-    if last(dotted(call.func)) in SEEDERS and (own := [s for s in seeds_in(module) if s.call is call and not s.own]):
-        return own
-    if "seed" not in last(dotted(call.func)).lower() and not call.args:
-        return []
-    site = called_function(project, module, call)
-    if site is None or not site.module.holds(b"seed"):
-        return []
-    return [s for s in seeds_in(site.module) if not s.own and site.module.function_of(s.call) is site.node]
-
-
-def _seeds(seed: Seed, source: str) -> bool:
-    name = qualified(seed.module, seed.call.func)
-    if last(name) in ("seed_everything", "set_seed"):
-        return True
-    return name == "torch.manual_seed" if source == "torch" else name == "numpy.random.seed"
+    return seed_before(project, split.module, split.call, split.source)
 
 
 def without_rank(project: Project, module: SourceModule, value: ast.expr) -> ast.expr | None:
-    """`seed` for `seed + rank`; None where the rank is in it in another way."""
+    """`seed` for `seed + rank`, or for a name of it; None where the rank is in it in another way."""
+    if isinstance(value, ast.Name):
+        bound = bindings_of(module, value)
+        here = len(bound) == 1 and module.function_of(bound[0].node) is module.function_of(value)
+        value = bound[0].value if here and bound[0].value is not None and not bound[0].part else value
     if not isinstance(value, ast.BinOp) or not isinstance(value.op, ast.Add):
         return None
     for one, other in ((value.left, value.right), (value.right, value.left)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from codemods.analysis.bindings import attribute_bindings, bindings_of
+from codemods.analysis.bindings import Binding, attribute_bindings, bindings_of
 from codemods.analysis.names import dotted, last, qualified
 from codemods.record import record
 from codemods.source import SourceModule
@@ -73,6 +73,8 @@ def _is_module(module: SourceModule, node: ast.expr) -> bool:
 
 def _named(module: SourceModule, node: ast.Name | ast.Attribute, depth: int) -> Unordered | None:
     bound = bindings_of(module, node) if isinstance(node, ast.Name) else attribute_bindings(module, node)
+    if isinstance(node, ast.Name) and _is_set_of_a_dict(module, node, bound):
+        return Unordered(node, files=False)
     if _is_sorted(module, dotted(node), node):
         return None
     found = [
@@ -82,6 +84,26 @@ def _named(module: SourceModule, node: ast.Name | ast.Attribute, depth: int) -> 
     ]
     made = [f for f in found if f is not None]
     return made[0] if made and len(made) == len(found) else None
+
+
+def _is_set_of_a_dict(module: SourceModule, node: ast.Name, bound: list[Binding]) -> bool:
+    """True for the variable of a loop over the values of `defaultdict(set)`."""
+    heads = [(up.target, up.iter) for up in module.ancestors(node) if isinstance(up, ast.For)]
+    comps = (up for up in module.ancestors(node) if isinstance(up, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)))
+    heads += [(g.target, g.iter) for comp in comps for g in comp.generators]
+    for target, source in heads:
+        if not isinstance(source, ast.Call) or not isinstance(source.func, ast.Attribute) or source.args:
+            continue
+        pair = isinstance(target, ast.Tuple) and len(target.elts) == 2 and dotted(target.elts[1]) == node.id
+        named = pair if source.func.attr == "items" else source.func.attr == "values" and dotted(target) == node.id
+        if named and len(bound) < 2 and isinstance(source.func.value, ast.Name):
+            made = [b.value for b in bindings_of(module, source.func.value)]
+            return bool(made) and all(isinstance(v, ast.Call) and _makes_sets(module, v) for v in made)
+    return False
+
+
+def _makes_sets(module: SourceModule, call: ast.Call) -> bool:
+    return qualified(module, call.func) == "collections.defaultdict" and len(call.args) == 1 and dotted(call.args[0]) == "set"
 
 
 def _is_of_itself(value: ast.expr, node: ast.expr) -> bool:
