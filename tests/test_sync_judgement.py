@@ -324,9 +324,52 @@ TRAIN = "training_step(self, batch, batch_idx)"
 
 def test_training_values() -> None:
     fixed(EPOCH_LOSS, hook=TRAIN)
-    offered(step('self.log("train/loss", loss, on_epoch=True)', hook=TRAIN), "at every training step")
+    check_nothing(UnsyncedMetric, step('self.log("train/loss", loss, on_epoch=True)', hook=TRAIN))  # a curve, drawn in each step
     monitored = {"m.py": "import lightning as L\n\nstop = L.EarlyStopping(monitor='train/loss_epoch')\n"}
     offered(step('self.log("train/loss", loss, on_epoch=True)', hook=TRAIN), "a monitor reads this key", monitored)
+
+
+@pytest.mark.parametrize("hook", ["training_step(self, batch, batch_idx)", "validation_step(self, batch, batch_idx)"])
+def test_a_helper_that_evaluations_call_as_well(hook: str) -> None:
+    shared = "\ndef validation_step(self, batch, batch_idx):\n    self.show(batch, 'val')\n" if hook == TRAIN else ""
+    helper = "\ndef show(self, batch, stage):\n    self.log(f'{stage}/loss', self(batch).mean(), on_step=True, on_epoch=True)\n"
+    source = module(f"def {hook}:\n    self.show(batch, 'a')\n{shared}{helper}")
+    assert findings_of(UnsyncedMetric, source)
+    assert not findings_of(UnsyncedMetric, module(f"def {TRAIN}:\n    self.show(batch, 'a')\n{helper}"))
+
+
+@pytest.mark.parametrize("value", ["self.margin_at(self.current_epoch)", "float(self.schedule.frozen)", "compute(self.stage)"])
+def test_between_the_epochs_of_a_training(value: str) -> None:
+    hook = "on_train_epoch_start(self)"
+    check_nothing(UnsyncedMetric, module(f'def {hook}:\n    self.log("train/margin", {value}, on_step=False, on_epoch=True)\n'))
+
+
+def test_the_losses_of_an_epoch_that_the_steps_have_kept() -> None:
+    source = module("""
+        def __init__(self):
+            super().__init__()
+            self.losses = []
+
+        def training_step(self, batch, batch_idx):
+            loss = self(batch).mean()
+            self.losses.append(loss.item())
+            return loss
+
+        def on_train_epoch_end(self):
+            self.log("train/loss", sum(self.losses) / len(self.losses))
+        """)
+    assert findings_of(UnsyncedMetric, source)
+
+
+def test_an_entry_of_a_collection_of_metrics() -> None:
+    start = (
+        "def __init__(self):\n    super().__init__()\n"
+        "    self.scores = torchmetrics.MetricCollection({'acc': torchmetrics.Accuracy(task='binary')}, prefix='val/')\n"
+    )
+    update = "    self.scores.acc(self(batch[0]), batch[1])\n"
+    used = f"def validation_step(self, batch, batch_idx):\n{update}    self.log('val', self.scores.{{}})\n"
+    check_nothing(UnsyncedMetric, module(f"{start}\n{used.format('acc')}"))
+    assert findings_of(UnsyncedMetric, module(f"{start}\n{used.format('mean_of(batch)')}"))
 
 
 def test_training_values_and_a_metric_read_under_a_guard() -> None:

@@ -48,8 +48,20 @@ def metric_attribute(project: Project, facts: ClassFacts, value: ast.expr) -> Ma
     name = self_attribute(value)
     chain = value.value if isinstance(value, ast.Subscript) else value
     if not name or (isinstance(chain, ast.Attribute) and dotted(chain) != f"self.{name}"):
-        return None
+        entry = chain.attr if isinstance(chain, ast.Attribute) and dotted(chain) == f"self.{name}.{chain.attr}" else ""
+        return metric_named(project, facts, name) if entry in _entries(project, facts, name) else None
     return metric_named(project, facts, name)
+
+
+def _entries(project: Project, facts: ClassFacts, name: str) -> set[str]:
+    """The names of what `self.name` holds, where that is a MetricCollection or a ModuleDict made of a literal dictionary."""
+    found: set[str] = set()
+    for given in class_values(project, facts).given.get(name, []):
+        made = given.value
+        if isinstance(made, ast.Call) and last(dotted(made.func)) in ("MetricCollection", "ModuleDict"):
+            dicts = [a for a in made.args if isinstance(a, ast.Dict)]
+            found |= {str(k.value) for d in dicts for k in d.keys if isinstance(k, ast.Constant)}
+    return found
 
 
 def metric_named(project: Project, facts: ClassFacts, name: str) -> Made | None:

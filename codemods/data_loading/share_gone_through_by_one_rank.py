@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_module
 from codemods.analysis.loading.walked_alone import Harm, WalkedAlone, walked_alone
-from codemods.analysis.logged.one_curve import shown_in
+from codemods.analysis.variance.numbers import numbers_of_one_rank
 from codemods.codemod import DdpCodemod
 from codemods.data.rank_words import GUARDS, PROCESSES, RANK_GUARDS
 from codemods.findings import Evidence, Finding
@@ -142,4 +142,4 @@ class ShareGoneThroughByOneRank(DdpCodemod):
 
 def _is_told(project: Project, module: SourceModule, found: WalkedAlone) -> bool:
     """True where DDP106 tells of the number that the loop comes to."""
-    return any(number.alone and number.at is found.node for number in shown_in(project, module).numbers)
+    return any(number.alone and number.at is found.node for number in numbers_of_one_rank(project, module))

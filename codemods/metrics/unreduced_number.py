@@ -6,12 +6,10 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_file, may_show_ranks
-from codemods.analysis.logged.one_curve import reduced_beside, shown_in
 from codemods.analysis.logged.own_entries import OwnEntry, own_entries
-from codemods.analysis.logged.reductions import Reduction, reduction_of_program
 from codemods.analysis.variance.mismatches import mismatches_in
 from codemods.analysis.variance.number_roles import Role
-from codemods.analysis.variance.numbers import Number
+from codemods.analysis.variance.numbers import Number, numbers_of_one_rank
 from codemods.analysis.variance.values import Proof
 from codemods.codemod import DdpCodemod
 from codemods.data.rank_variance import BARS
@@ -27,11 +25,10 @@ class UnreducedNumber(DdpCodemod):
     Follows losses and metrics from the loader, whose sampler gives each rank its own share, through sums, meters, lists, means,
     comprehensions over the batches, returns and files to where rank 0 prints them, hands them to a tracker, or where they are
     compared with the best so far. Reports those that nothing reduces on the way, once for each loop over batches, and says what
-    the number is: it decides which checkpoint is kept (by rank 0's share, or by each rank's own), it is given as the result of
-    an evaluation, it is the number of an epoch of training, or it stands in a log beside one that the same loop reduces; of the
-    last two it reports one a project, that of the heaviest loop. Output of rank 0 is what stands under a test of the rank, what
-    goes to an object that rank 0 alone has, and what goes through a logger that the project keeps quiet on the other ranks. Also
-    reports a result that is made of the rank's own part where the function has just gathered those of all ranks.
+    the number is: it decides which checkpoint is kept (by rank 0's share, or by each rank's own), or it is given as the result
+    of an evaluation. Output of rank 0 is what stands under a test of the rank, what goes to an object that rank 0 alone has,
+    and what goes through a logger that the project keeps quiet on the other ranks. Also reports a result that is made of the
+    rank's own part where the function has just gathered those of all ranks.
 
     ## Why it matters
     On eight ranks the number is that of an eighth of the data. The printed accuracy is not that of the set it is taken for, and
@@ -77,8 +74,7 @@ class UnreducedNumber(DdpCodemod):
     ```
 
     ## Safety
-    There is no fix: what is to be reduced (sums and counts, not means of unequal shares), and whether a training loss is worth a
-    collective at all, is a decision.
+    There is no fix: what is to be reduced (sums and counts, not means of unequal shares) is a decision.
 
     ## Refuses
     - Says nothing in a repository's own tests, and nothing of values that Lightning logs in an evaluation (DDP101).
@@ -89,13 +85,11 @@ class UnreducedNumber(DdpCodemod):
       loss whose forward gathers over the ranks.
     - Says nothing of output that every rank makes, and of lines that name the rank.
     - Says nothing of a single batch of an evaluation, and nothing of pictures and tables.
-    - Says nothing of a dict of all that a training logs, where its numbers are not seen.
-    - Says nothing of the loss of a single step that rank 0 draws or prints while it trains, where no number of that loop is
-      reduced: that is what most programs want, and nothing rests on it. Nothing of what Lightning logs at each step.
+    - Says nothing of a loss that rank 0 draws or prints while it trains, of a step or of an epoch, though the program reduces
+      other numbers: that is what most programs want, and nothing rests on it. Nothing of what Lightning logs at each step.
     - Says nothing of a part that was gathered where those of the others are put into it afterwards.
-    - Says nothing of a line that prints a number which the same function also puts together from all ranks.
     - Says nothing of an entry of a dict of losses beside a reduced copy of it, where it goes backward or was added later.
-    - Reports one number a loop: what decides before a result, a result before a number of the training; one of those a project.
+    - Reports one number a loop: what decides before a result.
     - Says nothing of a loss that only its name says to be the rank's own.
 
     ## References
@@ -116,18 +110,13 @@ class UnreducedNumber(DdpCodemod):
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_file(module.path):
             return
-        shown = shown_in(project, module)
-        for number in shown.numbers:
+        for number in numbers_of_one_rank(project, module):
             line = getattr(number.shown, "lineno", 0)
             if number.role is not Role.DECIDES and _is_for_a_moment(number.shown):
                 continue
             if number.everyone and any(m.node.lineno == line for m in mismatches_in(project, module)):
                 continue  # the ranks part over it before a collective: DDP305 tells of that
             yield self._number(module, number)
-        for number in shown.curves:
-            beside = reduced_beside(project, module, number)
-            here = beside is None and not (number.value.mean and number.behind)
-            yield self._number(module, number, beside, reduction_of_program(project, module.path) if here else None)
         for entry in own_entries(project, module) if module.holds(b"reduce") else ():
             yield self._entry(module, entry)
 
@@ -145,16 +134,10 @@ class UnreducedNumber(DdpCodemod):
             reason=f"read it from `{found.copy}`",
         )
 
-    def _number(
-        self, module: SourceModule, number: Number, beside: ast.Call | None = None, helper: Reduction | None = None
-    ) -> Finding:
-        weak = number.role is Role.CURVE or number.value.proof is not Proof.PROVEN
-        way = [Evidence("way", x.text, x.path, x.line, "weak" if weak else "strong") for x in number.value.chain]
-        if beside is not None:
-            way.append(Evidence("static", "this one is put together from all ranks", module.path, beside.lineno))
-        if helper is not None:
-            way.append(Evidence("static", f"`{helper.text}` puts numbers together from all ranks", helper.path, helper.line))
-        return self.finding(module, number.at, _message(number, beside, helper), evidence=way, reason=_advice(number))
+    def _number(self, module: SourceModule, number: Number) -> Finding:
+        strength = "strong" if number.value.proof is Proof.PROVEN else "weak"
+        way = [Evidence("way", x.text, x.path, x.line, strength) for x in number.value.chain]
+        return self.finding(module, number.at, _message(number), evidence=way, reason=_ALONE if number.alone else _ADVICE)
 
 
 def _is_for_a_moment(shown: ast.AST) -> bool:
@@ -162,28 +145,17 @@ def _is_for_a_moment(shown: ast.AST) -> bool:
     return isinstance(shown, ast.Call) and isinstance(shown.func, ast.Attribute) and shown.func.attr in BARS
 
 
-_ADVICE = {
-    Role.CURVE: (
-        "nothing is decided by it, and it is reported once for the training loop: reduce it first, on every rank and outside of "
-        "any test of the rank (`all_reduce`, `accelerator.gather`), or say in its name that it is rank 0's"
-    ),
-    Role.RESULT: (
-        "reduce sums and counts over the ranks first (`all_reduce`, `accelerator.gather_for_metrics`), then divide; every rank "
-        "has to make that call"
-    ),
-}
-_ADVICE[Role.DECIDES] = _ADVICE[Role.RESULT]
+_ADVICE = (
+    "reduce sums and counts over the ranks first (`all_reduce`, `accelerator.gather_for_metrics`), then divide; every rank has "
+    "to make that call"
+)
 _ALONE = (
     "let every rank go through the loader, then reduce sums and counts; or give rank 0 a loader of the whole set, without the "
     "sampler and not prepared"
 )
 
 
-def _advice(number: Number) -> str:
-    return _ALONE if number.alone else _ADVICE[number.role]
-
-
-def _message(number: Number, beside: ast.Call | None, helper: Reduction | None) -> str:
+def _message(number: Number) -> str:
     line = getattr(number.shown, "lineno", 0)
     there = "" if number.at is number.shown else f" in line {line}"
     text = number.text if len(number.text) <= 60 else number.text[:57] + "..."
@@ -206,15 +178,4 @@ def _message(number: Number, beside: ast.Call | None, helper: Reduction | None) 
             f"`{text}` is what rank 0 has of its own share of the data, and decides{there} which result is the best: the "
             "other shares have no say"
         )
-    if number.role is Role.CURVE and beside is not None:
-        other = f"a number that line {beside.lineno} puts together from all ranks"
-        return f"rank 0 shows `{text}`{there}, of its own batches alone, beside {other}"
-    if number.role is Role.CURVE and helper is not None:
-        verb = "reduces other numbers" if helper.used else "is there to reduce numbers"
-        return (
-            f"rank 0 shows `{text}`{there}, of its own batches alone; nothing but what is shown is wrong, but "
-            f"`{helper.text}` {verb} over the ranks, so this curve is read as that of all"
-        )
-    if number.role is Role.CURVE:
-        return f"rank 0 shows `{text}`{there} as the number of an epoch of training: it is that of its own share, not of all"
     return f"rank 0 gives `{text}`{there} as the result, but it is that of its own share of the data: the others' are not in it"

@@ -91,11 +91,12 @@ class UnsyncedMetric(DdpCodemod):
     - clocks and memory gauges (`time`, `psutil`, `torch.cuda.max_memory_allocated`): they are the machine's, or a mean hides the
       peak: nothing is said; a monitor is named only where its script or configuration names the class, or there is one model
     - an explicit `sync_dist`, `rank_zero_only` on a key that nothing monitors (with `sync_dist=True` beside it: reported), a
-      training step's value that nothing monitors, a
-      call that only some ranks reach, values that are equal on all ranks (learning rates, counters, configuration), metric
-      objects, gathered, reduced or computed values: nothing is said
+      training step's value that nothing monitors (with `on_epoch=True`, too: the reduction of each step costs more than the
+      epoch's number of rank 0 loses), a call that only some ranks reach, values that are equal on all ranks (learning rates,
+      counters, configuration), metric objects, gathered, reduced or computed values: nothing is said
     - a repository's own tests, and projects that pin Lightning 1.4 to 1.6, which reduced epoch values anyway: nothing is said
-    - a value that is not followed in a place that is not either: nothing is said
+    - a value that is not followed in a place that is not either, or between the epochs of a training, where it may be a margin
+      or a flag that goes by the epoch: nothing is said
     - a call under an `if` on data, in a loop over data, a `try`, a comprehension, an inner function, a coroutine, or below an
       early return: a rank that does not come here leaves the others waiting, or values of different keys are mixed in silence
     - a helper that other code or `forward` may call, and a hook that a rank guard calls by hand

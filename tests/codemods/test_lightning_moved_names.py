@@ -175,6 +175,8 @@ def test_nothing_to_say(source: str) -> None:
     ("more", "reason"),
     [
         ("\nLogger = object\n", "another meaning"),
+        ("\n\nclass Logger:\n    pass\n", "another meaning"),
+        ("\n\ndef Logger(folder): ...\n", "another meaning"),
         ("\n__all__ = ['LightningLoggerBase']\n", "written as a text"),
         ("\n\ndef f(LightningLoggerBase): ...\n", "binds LightningLoggerBase anew"),
     ],

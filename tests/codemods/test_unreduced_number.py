@@ -17,7 +17,6 @@ from torch.utils.data.distributed import DistributedSampler
 
 """
 WHY = "reduce sums and counts over the ranks first"
-CURVE = "nothing is decided by it"
 REDUCED = "acc = batch.sum()\n        dist.all_reduce(acc)"
 SHARED = "DataLoader(data, 8, sampler=DistributedSampler(data))"
 
@@ -59,21 +58,6 @@ def test_a_meter_and_a_return_in_between() -> None:
         "    if dist.get_rank() == 0:\n        print(val_loss)\n"
     )
     check_told(RULE, source, reason=WHY)
-
-
-def test_the_loss_of_one_step() -> None:
-    shown = "if dist.get_rank() == 0:\n            writer.add_scalar('loss', loss.item(), 1)"
-    step = f"loss = loss_of(model(batch))\n        loss.backward()\n        {shown}"
-    check_nothing(RULE, evaluate("pass", step=step))
-    found = check_told(RULE, evaluate("pass", step=f"{step}\n        {REDUCED}"), reason=CURVE)
-    assert "beside a number that line" in found.message
-    bar = "if dist.get_rank() == 0:\n            bar.set_postfix(loss=loss.item())"
-    check_nothing(RULE, evaluate("pass", step=f"{step.replace(shown, bar)}\n        {REDUCED}"))
-
-
-def test_the_number_of_an_epoch_of_training() -> None:
-    end = "train_loss = total / len(loader)\nif dist.get_rank() == 0:\n    print('loss', train_loss)"
-    assert "number of an epoch of training" in check_told(RULE, evaluate(end, step=TRAINS), reason=CURVE).message
 
 
 def test_what_accelerate_prints_on_the_main_process() -> None:
@@ -120,31 +104,33 @@ def test_rank_0_alone_goes_through_its_share() -> None:
 
 
 TRAINS = "loss = loss_of(model(batch))\n        loss.backward()\n        total += loss.item()"
+ON_ZERO = "if dist.get_rank() == 0:\n"
 
 
+@pytest.mark.parametrize("reduced", ["pass", REDUCED])
 @pytest.mark.parametrize(
-    "shown",
-    ["if dist.get_rank() == 0:\n            print('loss', loss.item())\n            writer.add_scalar('loss', loss.item(), 1)",
-     "if dist.get_rank() == 0:\n            writer.add_scalar('a', loss.item(), 1)\n            writer.add_scalar('b', loss, 1)"],
-)  # fmt: skip
-def test_a_curve_is_told_once_a_loop(shown: str) -> None:
-    source = evaluate("pass", step=f"{TRAINS}\n        {shown}\n        {REDUCED}")
-    found = check_told(RULE, source, reason=CURVE)
-    assert "of its own batches alone" in found.message and found.evidence[-1].text == "this one is put together from all ranks"
-    assert len(findings_of(RULE, source)) == 1
+    "shown", ["print('loss', loss.item())", "writer.add_scalar('loss', loss.item(), 1)", "bar.set_postfix(loss=loss.item())"]
+)
+def test_the_curve_of_a_training(shown: str, reduced: str) -> None:
+    step = f"{TRAINS}\n        {reduced}\n        {ON_ZERO}            {shown}"
+    check_nothing(RULE, evaluate("pass", step=step))
+    helper = f"{HEAD}def reduce_mean(x):\n    dist.all_reduce(x)\n    return x / dist.get_world_size()\n\n\n"
+    check_nothing(RULE, evaluate("pass", step=step).replace(HEAD, helper))
 
 
-def test_an_entry_of_a_dict_that_is_logged() -> None:
-    logs = "logs = {'lr': 0.1,\n                'train_loss': loss.item()}"
-    step = f"{TRAINS}\n        {REDUCED}\n        {logs}\n        if dist.get_rank() == 0:\n"
-    found = check_told(RULE, evaluate("pass", step=f"{step}            writer.log(logs)"), reason=CURVE)
-    assert "loss.item()" in found.message
+def test_the_number_of_an_epoch_of_training() -> None:
+    mean = "train_loss = total / len(loader)\n"
+    check_nothing(RULE, evaluate(f"{mean}{ON_ZERO}    print('loss', train_loss)", step=TRAINS))
+    decides = f"{mean}{ON_ZERO}    print('loss', train_loss)\n    if train_loss < best:\n    {KEEP}"
+    check_told(RULE, evaluate(decides, step=TRAINS), reason=WHY)
 
 
-def test_a_text_that_is_put_together_above() -> None:
-    text = "msg = 'loss: {:.3f}'.format(loss.item())"
-    step = f"{TRAINS}\n        {REDUCED}\n        {text}\n        if dist.get_rank() == 0:\n            print(msg)"
-    check_told(RULE, evaluate("pass", step=step), reason=CURVE)
+def test_a_result_beside_the_curve_of_another_file() -> None:
+    mean = evaluate(f"train_loss = total / len(loader)\n{ON_ZERO}    print('loss', train_loss)", step=TRAINS)
+    files = {"a.py": mean, "b.py": evaluate(MEAN)}
+    assert [len(findings_of(RULE, files[p], path=p, files=files)) for p in files] == [0, 1]
+
+
 
 
 # Who shows it
@@ -386,63 +372,6 @@ def test_a_loss_that_only_its_name_gives_to_the_rank() -> None:
     check_nothing(RULE, source)
 
 
-def test_one_curve_a_loop() -> None:
-    shown = "if dist.get_rank() == 0:\n            print('loss', loss.item())"
-    one = evaluate("pass", step=f"{TRAINS}\n        {shown}")
-    mean = evaluate("train_loss = total / len(loader)\nif dist.get_rank() == 0:\n    print('loss', train_loss)", step=TRAINS)
-    files = {"a.py": one, "b.py": mean, "c.py": mean}
-    found = {path: findings_of(RULE, text, path=path, files=files) for path, text in files.items()}
-    assert [len(found[p]) for p in files] == [0, 1, 1]  # a step alone is not told, the mean of each loop's epoch is
-
-
-STEP = f"{TRAINS}\n        if dist.get_rank() == 0:\n            writer.add_scalar('loss', loss.item(), 1)"
-REDUCES = "def validate(total_loss):\n    dist.all_reduce(total_loss)\n    return total_loss\n"
-HELPER = "def reduce_mean(x):\n    dist.all_reduce(x)\n    return x / dist.get_world_size()\n"
-FOREIGN = "def reduce_loss(loss, how):\n    return loss.mean() if how else loss.sum()\n"
-
-
-@pytest.mark.parametrize("other", [REDUCES, HELPER])
-def test_the_curve_of_a_program_that_reduces_other_numbers(other: str) -> None:
-    source = evaluate("pass", step=STEP).replace(HEAD, f"{HEAD}{other}\n\n")
-    check_told(RULE, source, reason=CURVE)
-
-
-@pytest.mark.parametrize(
-    "other",
-    ["", FOREIGN, f"{FOREIGN}\n\ndef settle(loss):\n    return reduce_loss(loss, True)\n",
-     "def spread(weights):\n    dist.all_reduce(weights)\n"],
-)  # fmt: skip
-def test_the_curve_of_a_program_that_reduces_no_number(other: str) -> None:
-    check_nothing(RULE, evaluate("pass", step=STEP).replace(HEAD, f"{HEAD}{other}\n\n"))
-
-
-def test_a_number_of_an_evaluation_beside_a_helper() -> None:
-    step = STEP.replace("loss.item(), 1", "val_loss, 1").replace(TRAINS, f"{TRAINS}\n        val_loss = batch.mean().item()")
-    check_nothing(RULE, evaluate("pass", step=step).replace(HEAD, f"{HEAD}{HELPER}\n\n"))
-
-
-def test_a_bar_beside_a_helper() -> None:
-    step = STEP.replace("writer.add_scalar('loss', loss.item(), 1)", "writer.set_postfix(loss=loss.item())")
-    check_nothing(RULE, evaluate("pass", step=step).replace(HEAD, f"{HEAD}{HELPER}\n\n"))
-
-
-def test_a_loss_over_what_all_ranks_gathered() -> None:
-    gathers = (
-        "class Gather(torch.autograd.Function):\n    @staticmethod\n    def forward(ctx, x):\n"
-        "        parts = [torch.empty_like(x) for _ in range(2)]\n        dist.all_gather(parts, x)\n"
-        "        return torch.cat(parts)\n"
-    )
-    mean = "train_loss = total / len(loader)\nif dist.get_rank() == 0:\n    print('loss', train_loss)"
-    check_told(RULE, evaluate(mean, step=TRAINS), reason=CURVE)
-    check_nothing(RULE, evaluate(mean, step=TRAINS).replace(HEAD, f"{HEAD}{gathers}\n\n"))
-
-
-def test_a_result_is_told_beside_the_curve_of_another_file() -> None:
-    mean = evaluate("train_loss = total / len(loader)\nif dist.get_rank() == 0:\n    print('loss', train_loss)", step=TRAINS)
-    files = {"a.py": mean, "b.py": evaluate(MEAN)}
-    assert [len(findings_of(RULE, files[p], path=p, files=files)) for p in files] == [1, 1]
-
-
 def test_a_gather_to_rank_0_into_blanks_and_the_arm_of_one_process() -> None:
     source = (
         f"{HEAD}def joined(x):\n    if dist.get_rank() == 0:\n        parts = [torch.empty_like(x) for _ in range(2)]\n"
@@ -532,17 +461,6 @@ def test_a_dict_of_all_that_a_training_logs_says_nothing_of_its_numbers() -> Non
         "        logs['a'] = sum(losses)\n        accelerator.log(logs)\n"
     )
     check_nothing(RULE, source)
-
-
-def test_a_line_of_a_number_that_is_reduced_as_well() -> None:
-    step = "loss = loss_of(model(batch))\n        loss.backward()\n        {}\n        if dist.get_rank() == 0:\n            {}"
-    shown = "print('loss', loss.item())"
-    both = "mean = loss.detach().clone()\n        dist.all_reduce({})\n        writer.add_scalar('loss', mean, 1)"
-    kept = "stats[0] = loss\n        writer.add_scalar('loss', accelerator.gather(stats).mean(), 1)"
-    head = f"{HEAD}from accelerate import Accelerator\n"
-    check_nothing(RULE, evaluate("pass", step=step.format(kept, shown)).replace(HEAD, head))
-    found = check_told(RULE, evaluate("pass", step=step.format(both.format("acc_of(batch)"), shown)), reason=CURVE)
-    assert "beside a number" in found.message or "reduces other numbers" in found.message
 
 
 METRIC = (
@@ -722,86 +640,13 @@ def test_entries_that_are_right_or_do_something_else(source: str) -> None:
     assert not [f for f in findings_of(UnreducedNumber, source) if "is the rank's own, and is shown" in f.message]
 
 
-# A part of a loss beside the whole of all ranks
-
-PARTS = HEAD + """\
-def main(model, data, running=0.0):
-    loader = DataLoader(data, 8, sampler=DistributedSampler(data))
-    rank = dist.get_rank()
-    for step, x in enumerate(loader):
-        part, code_loss = model(x)
-        whole = part + code_loss
-        whole.backward()
-        running += whole_loss(whole).item()
-        {made}
-        dist.all_reduce(shared)
-        if rank == 0:
-            print(f"loss {{shared:.3f}}", step)
-            wandb.log({{"code": code_loss.item()}})
-"""
-
-
-@pytest.mark.parametrize(
-    ("made", "found"),
-    [
-        ("shared = code_loss.detach().clone()", True),
-        ("shared = torch.tensor(running / 100)", True),  # summed up from the loss
-        ("shared = torch.isnan(code_loss)", False),  # asks something of it
-        ("shared = torch.tensor(len(x))", False),
-    ],
-)
-def test_a_part_beside_a_tensor_that_is_made_of_a_loss(made: str, *, found: bool) -> None:
-    text = PARTS.format(made=made).replace("import torch\n", "import torch\nimport wandb\n", 1)
-    assert any("`code_loss.item()`" in f.message for f in findings_of(UnreducedNumber, text)) is found
-
-
-OF_THE_LOSS = HEAD + """\
-def loss_of(model, inputs, logger):
-    rec_loss = (inputs - model(inputs)).abs().mean()
-    code_loss = model.codes(inputs).mean()
-    logger.info(f"rec {rec_loss:.4f}")
-    return rec_loss + code_loss
-"""
-TRAINING = """\
-import logging
-import torch
-import torch.distributed as dist
-from losses import loss_of
-from torch.utils.data import DataLoader
-from torch.utils.data.distributed import DistributedSampler
-
-
-def create(rank):
-    if rank == 0:
-        logging.basicConfig(level=logging.INFO)
-    else:
-        logging.getLogger().setLevel(logging.ERROR)
-    return logging.getLogger()
-
-
-def main(model, data):
-    logger = create(dist.get_rank())
-    for x in DataLoader(data, 8, sampler=DistributedSampler(data)):
-        loss = loss_of(model, x, logger)
-        loss.backward()
-        REDUCED
-        logger.info(f"loss {loss:.4f}")
-"""
-
-
-@pytest.mark.parametrize(("reduced", "found"), [("dist.all_reduce(loss)", True), ("pass", False)])
-def test_parts_that_the_file_of_the_loss_shows(reduced: str, *, found: bool) -> None:
-    files = {"train.py": TRAINING.replace("REDUCED", reduced)}
-    assert bool(findings_of(UnreducedNumber, OF_THE_LOSS, files, path="losses.py")) is found
-
-
 BROUGHT_IN = """\
 from common import *
 
 
-def train(model, train_loader, optimizer):
+def evaluate(model, loader):
     right = total = 0
-    for x, y in train_loader:
+    for x, y in loader:
         scores = model(x)
         own_right = (scores.argmax(1) == y).sum()
         own_total = torch.tensor(len(y))
@@ -809,8 +654,6 @@ def train(model, train_loader, optimizer):
         if dist.get_rank() == 0:
             right += own_right.item()
             total += own_total.item()
-        scores.mean().backward()
-        optimizer.step()
     if dist.get_rank() == 0:
         accuracy = right / total
         print(f"accuracy {accuracy:.4f}")
@@ -820,8 +663,8 @@ def train(model, train_loader, optimizer):
 @pytest.mark.parametrize(("reduced", "found"), [("dist.reduce({}, dst=0, op=dist.ReduceOp.SUM)", False), ("print({})", True)])
 def test_a_sum_in_place_by_what_another_file_brings_in(reduced: str, *, found: bool) -> None:
     lines = "\n        ".join(reduced.format(name) for name in ("own_right", "own_total"))
-    started = f"{HEAD}from engine import train\n\n\ndef main(model, data, optimizer):\n    dist.init_process_group('nccl')\n"
-    files = {"common.py": HEAD, "main.py": f"{started}    train(model, {SHARED}, optimizer)\n"}
+    started = f"{HEAD}from engine import evaluate\n\n\ndef main(model, data):\n    dist.init_process_group('nccl')\n"
+    files = {"common.py": HEAD, "main.py": f"{started}    evaluate(model, {SHARED})\n"}
     assert bool(findings_of(RULE, BROUGHT_IN.replace("REDUCED", lines), files, path="engine.py")) is found
 
 

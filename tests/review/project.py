@@ -23,6 +23,9 @@ class Stopwatch(pl.Callback):
 
     def on_train_end(self, trainer, pl_module):
         print(time.time() - self.started)
+
+
+STOPS = pl.callbacks.EarlyStopping(monitor="train/loss")
 """
 FILES = {p.relative_to(BEFORE).as_posix(): p.read_bytes() for p in sorted(BEFORE.rglob("*")) if p.is_file()}
 FILES["classifier/stopwatch.py"] = STOPWATCH

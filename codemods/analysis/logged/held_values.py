@@ -54,10 +54,10 @@ def _handed(module: SourceModule, function: FunctionNode, call: ast.Call) -> dic
 
 def seen_to_differ(project: Project, module: SourceModule, call: ast.Call, value: ast.expr | None) -> str:
     """How the data of a rank come to the value that a call logs, "" where that is not seen."""
-    index = next((i for i, node in enumerate(call.args) if node is value), None)
-    if index is None:
+    given = [*call.args, *(k.value for k in call.keywords)]
+    if not any(node is value for node in given) or value is None:
         return ""
-    found = variance(project).argument(module, call, index)
+    found = variance(project).value(module, value)
     if not found.differs or found.cause is not Cause.DATA or found.origin is None:
         return ""
     return f"made of this rank's data ({found.origin.path}:{found.origin.line})"

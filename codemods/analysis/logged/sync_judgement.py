@@ -11,6 +11,7 @@ from codemods.analysis.frameworks import lightning_pin
 from codemods.analysis.hooks import EVALUATION_HOOKS, TRAINING_EPOCH_HOOKS, TRAINING_HOOKS
 from codemods.analysis.logged.accumulated import puts_into
 from codemods.analysis.logged.divergent_dicts import dictionary_divergence
+from codemods.analysis.logged.held_values import seen_to_differ
 from codemods.analysis.logged.local_values import local_values
 from codemods.analysis.logged.log_calls import (
     LogCall,
@@ -70,6 +71,10 @@ def _judged(log: LogCall) -> Verdict | None:
     logged = values(log)
     if all(v.kind in NEEDS_NOTHING for _, v in logged) or is_batch_value(log, logged):
         return None
+    if _is_of_the_epoch(log, found, logged):
+        return None
+    if _is_drawn_in_steps(log, found):
+        return None
     if all(v.kind is Kind.CPU for _, v in logged) and _is_gathered_above(log, found):
         return None
     verdict = _judged_place(log, found)
@@ -81,6 +86,26 @@ def _judged(log: LogCall) -> Verdict | None:
     judge_stage(log, found, verdict)
     judge_data(log, found, verdict)
     return verdict
+
+
+def _is_of_the_epoch(log: LogCall, found: Entries, logged: list[tuple[str, Value]]) -> bool:
+    """True between the epochs of a training, where no batch comes, for what is not seen to be of the rank's own data.
+
+    A margin that goes by the epoch, or a flag; the results of an evaluation come to hooks of their own.
+    """
+    if log.held is not None or not found.hooks <= TRAINING_EPOCH_HOOKS:
+        return False
+    unseen = all(v.kind in (Kind.UNKNOWN, Kind.NUMBER, *NEEDS_NOTHING) for _, v in logged)
+    return unseen and not seen_to_differ(log.project, log.module, log.call, logged_value(log.call))
+
+
+def _is_drawn_in_steps(log: LogCall, found: Entries) -> bool:
+    """True for the curve of a training that is drawn in each step, and by which nothing decides.
+
+    The epoch's number of rank 0 stands for all there; the reduction of each step would cost more than it is worth.
+    """
+    steps = bool(found.hooks) and found.hooks <= TRAINING_HOOKS - TRAINING_EPOCH_HOOKS
+    return steps and log.flag("on_step") is not False and watched_key(log) is None
 
 
 def is_batch_value(log: LogCall, logged: list[tuple[str, Value]]) -> bool:

@@ -61,7 +61,8 @@ def _is_there(module: SourceModule, package: str, one: Old) -> bool:
 def _uses(project: Project, module: SourceModule, one: Old) -> tuple[list[Edit], str]:
     """The uses of a name that is called otherwise now, or why they are left alone."""
     name, new = one.moved.name, one.moved.new_name
-    if new in module.imports or any(n.id == new for n in module.nodes(ast.Name)):
+    own = any(d.name == new for d in (*module.nodes(ast.ClassDef), *module.functions))
+    if own or new in module.imports or any(n.id == new for n in module.nodes(ast.Name)):
         return [], f"the file gives {new} another meaning"
     if len(module.imports.get(name, ())) != 1 or f'"{name}"' in module.text or f"'{name}'" in module.text:
         return [], f"{name} is also written as a text, or imported twice: write {new}"
