@@ -337,3 +337,13 @@ def test_a_folder_that_the_parent_names_for_all(start: str, *, told: bool) -> No
     module = project.module("module.py")
     assert module is not None
     assert [found.at.lineno for found in files_of_all(project, module)] == [11] * told
+
+
+def test_a_figure_that_goes_into_memory_is_no_file() -> None:
+    figure = (
+        "import io\nimport lightning.pytorch as pl\n\n\nclass Net(pl.LightningModule):\n    def on_test_epoch_end(self):\n"
+        "        fig = draw(self.trainer.callback_metrics)\n        buffer = {}\n        fig.savefig(buffer, format='png')\n"
+        "        self.shown = read(buffer)\n"
+    )
+    check_nothing(UnguardedFileIo, figure.format("io.BytesIO()"))
+    assert findings_of(UnguardedFileIo, figure.format("'numbers.png'"))
