@@ -150,6 +150,17 @@ def test_trainers_of_one_device(given: str, settings: str, one: bool) -> None:
     assert not has_trainers_of_one_device(spread, module)
 
 
+@pytest.mark.parametrize(
+    ("path", "one"), [("conf/trainer/spread.yaml", False), ("conf/trainers/spread.yml", False), ("conf/loader/spread.yaml", True)]
+)
+def test_a_choice_of_trainers_in_a_folder_of_its_own(path: str, one: bool) -> None:
+    chosen = {"train.py": TRAINER.format("**options"), "conf/base.yaml": "trainer:\n  devices: 1\n", path: "devices: 2\n"}
+    project = project_of(chosen)
+    module = project.module("train.py")
+    assert module is not None
+    assert has_trainers_of_one_device(project, module) is one
+
+
 GROUP = """\
 import os
 import torch.distributed as dist

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from codemods.analysis.files.files_of_all import files_of_all
 from codemods.checkpoints.unguarded_save import UnguardedSave
 from codemods.ranks.unguarded_file_io import UnguardedFileIo
 from codemods.ranks.wrong_rank import WrongRank
 from codemods.sync.cache_filled_by_every_rank import CacheFilledByEveryRank
-from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of
+from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of, project_of
 
 HEAD = "import json, os, shutil, time\nimport numpy as np\nimport torch\nimport torch.distributed as dist\n\n\n"
 WRITE = ("with open(os.path.join(args.out, 'args.json'), 'w') as f:", "    json.dump(vars(args), f)")
@@ -264,3 +265,85 @@ def test_files_that_are_named_after_the_samples_of_a_step(hook: str) -> None:
     )
     check_nothing(UnguardedFileIo, source.replace("NAME", "f'out/{batch[1][0]}.wav'"))
     check_told(UnguardedFileIo, source.replace("NAME", "'out/last.wav'"), reason="put the rank into the name")
+
+
+PLOT = """\
+import matplotlib.pyplot as plt
+
+
+def draw(folder, numbers, rank=None):
+    plt.plot(numbers)
+    if {}:
+        plt.savefig(folder + "/numbers.png")
+    else:
+        plt.savefig(folder + f"/numbers-{{rank}}.png")
+"""
+DRAWS = (
+    "import torch.distributed as dist\nfrom plots import draw\n\n\ndef main(rank):\n"
+    "    dist.init_process_group('gloo', rank=rank)\n    draw('out', [1.0], rank=rank)\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("test", "line"),
+    [
+        ("rank is not None", 7), ("not rank is None", 7), ("rank is None", 0), ("rank is None or rank == 0", 0), ("rank == 0", 0),
+        ("not rank", 0),
+    ],
+)  # fmt: skip
+def test_a_test_whether_there_is_a_rank_keeps_no_rank_out(test: str, line: int) -> None:
+    found = findings_of(UnguardedFileIo, PLOT.format(test), {"train.py": DRAWS}, path="plots.py")
+    assert [f.span.line for f in found] == [line] * bool(line)
+
+
+DATED = """\
+import json
+import platform
+import torch.distributed as dist
+import torch.multiprocessing as mp
+
+
+def work(rank, folder):
+    dist.init_process_group("gloo", rank=rank)
+    if platform.node() == "first":
+        name = "settings.json"
+        with open(f"{{folder}}/{{name}}", "w") as f:
+            json.dump({{"a": 1}}, f)
+
+
+def main(count):
+    folder = f"runs/{{platform.node()}}"
+    if count > 1:
+        {}
+    else:
+        work(0, folder)
+
+
+if __name__ == "__main__":
+    main(2)
+"""
+
+
+@pytest.mark.parametrize(
+    ("start", "told"),
+    [
+        ("mp.spawn(work, args=(folder,), nprocs=count)", True),
+        ("mp.start_processes(work, args=(folder,), nprocs=count, start_method='spawn')", True),
+        ("work(1, folder)", False),  # each process has a machine of its own
+    ],
+)
+def test_a_folder_that_the_parent_names_for_all(start: str, *, told: bool) -> None:
+    project = project_of(DATED.format(start))
+    module = project.module("module.py")
+    assert module is not None
+    assert [found.at.lineno for found in files_of_all(project, module)] == [11] * told
+
+
+def test_a_figure_that_goes_into_memory_is_no_file() -> None:
+    figure = (
+        "import io\nimport lightning.pytorch as pl\n\n\nclass Net(pl.LightningModule):\n    def on_test_epoch_end(self):\n"
+        "        fig = draw(self.trainer.callback_metrics)\n        buffer = {}\n        fig.savefig(buffer, format='png')\n"
+        "        self.shown = read(buffer)\n"
+    )
+    check_nothing(UnguardedFileIo, figure.format("io.BytesIO()"))
+    assert findings_of(UnguardedFileIo, figure.format("'numbers.png'"))

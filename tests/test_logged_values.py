@@ -34,6 +34,7 @@ def kind_of(*lines: str, value: str, more: str = "", files: Mapping[str, str] | 
         ("1.0", Kind.EQUAL),
         ("-1.0 * 3", Kind.EQUAL),
         ("self.current_epoch", Kind.EQUAL),
+        ("torch.tensor(list(grad_norm(self.net, norm_type=2).values())).max()", Kind.EQUAL),
         ("self.trainer.global_step", Kind.EQUAL),
         ("self.hparams.weight", Kind.EQUAL),
         ("self.global_rank", Kind.EQUAL),

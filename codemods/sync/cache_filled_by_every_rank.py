@@ -11,6 +11,7 @@ from codemods.analysis.files.fetched_by_all import Fetch, fetched_by_all
 from codemods.analysis.files.file_paths import forms
 from codemods.analysis.files.filled_on_demand import OnDemand, filled_on_demand
 from codemods.analysis.files.loose_ends import may_be_made_elsewhere
+from codemods.analysis.files.polled_files import polled_files
 from codemods.analysis.files.shared_caches import SharedCache, shared_caches
 from codemods.analysis.files.whole_files import whole_file
 from codemods.analysis.names import qualified
@@ -29,10 +30,11 @@ class CacheFilledByEveryRank(DdpCodemod):
     Finds data sets whose constructor writes files, itself or through its methods, that `__getitem__`, `__iter__` or `__len__`
     read or list, with no test of the rank and no collective, in a project that runs on several processes. Finds functions and
     constructors, too, where every rank comes, that ask whether a file or folder is there, write or unpack it in place where it is
-    not, and read it; so where rank 0 alone writes it in place while the others still ask. The test may stand in a function of the
-    project that answers for the path, and the reader may be the caller, or a loader that is given the path. A file that one call
-    writes gets another name until it is whole; the rest is reported. A wait of the function counts where it stands between the
-    making and the reading, or above the test behind something that some ranks do alone: a training waits at many other places.
+    not, and read it; so where rank 0 alone writes it in place while the others still ask, or look for it in a loop until it is
+    there. The test may stand in a function of the project that answers for the path, and the reader may be the caller, or a
+    loader that is given the path. A file that one call writes gets another name until it is whole; the rest is reported. A wait
+    of the function counts where it stands between the making and the reading, or above the test behind something that some ranks
+    do alone: a training waits at many other places.
     Reports what every rank fetches into one folder on the first run: `torch.hub.load`, the weights of OpenAI's `clip.load`, data
     sets of torchvision and torchaudio with `download=True`, be the class in a variable or chosen by its name, and data sets of
     torch_geometric with a `process` or `download` of their own. A class that a Lightning data
@@ -103,7 +105,8 @@ class CacheFilledByEveryRank(DdpCodemod):
     - Says nothing of functions that no program comes to, and of what the program ends behind; nothing of a copy of an installed
       package that only `import clip` beside it names: that means the installed one.
     - Says nothing of a file that the repository itself holds: no rank finds it missing.
-    - Says nothing of a file that `os.replace` or `rename` puts in its place.
+    - Says nothing of a file that `os.replace` or `rename` puts in its place, of one that is only waited for and read by nobody,
+      and of one that is waited for and read after a `time.sleep(5)` or behind a collective.
     - Says nothing where some caller lets rank 0 in first, or alone: the others find the files.
     - Says nothing where the constructor or function waits for the other ranks, takes a lock, or writes under a test of the rank.
     - Says nothing of files whose names hold the rank, and of files that no method of the class reads.
@@ -127,7 +130,7 @@ class CacheFilledByEveryRank(DdpCodemod):
     SITES = (
         re.compile(rb"class[ \t]+\w+[ \t]*\([^)\n]*Dataset"),
         Site(
-            rb"if\b[^\n]*(?:exists?|(?:is|has)_?(?:file|dir)|is_?cached|is_?there)\w*\(",
+            rb"(?:if|while)\b[^\n]*(?:exists?|(?:is|has)_?(?:file|dir)|is_?cached|is_?there)\w*\(",
             b"exist", b"isfile", b"isdir", b"is_file", b"is_dir", b"has_file", b"has_dir", b"cached",
             b"there",
         ),
@@ -148,6 +151,7 @@ class CacheFilledByEveryRank(DdpCodemod):
         for demand in filled_on_demand(project, module):
             told.add(id(demand.function))
             yield self._on_demand(project, module, demand)
+        yield from (self._polled(project, module, demand) for demand in polled_files(project, module))
         by_function: dict[int, list[Fetch]] = {}
         for fetch in fetched_by_all(project, module):
             by_function.setdefault(id(module.function_of(fetch.call)), []).append(fetch)
@@ -192,6 +196,24 @@ class CacheFilledByEveryRank(DdpCodemod):
         places = [Evidence("static", _text(h, n), h.path, _line(n)) for h, n in fetch.way.frames[:3]]
         reason = "fetch it once before the training starts, or let rank 0 call it first, with a barrier before the others do"
         return self.finding(module, module.statement_of(fetch.call), message, evidence=[*places, fetch.way.shown], reason=reason)
+
+    def _polled(self, project: Project, module: SourceModule, found: OnDemand) -> Finding:
+        """The loop that waits for the file is the test for it."""
+        here = found.write.module is module
+        edits = whole_file(project, module, found) if here else []
+        at = module.statement_of(found.write.call if here else found.asked.call)
+        path = " ".join(module.text_of(found.asked.path).split())[:60]
+        message = (
+            f"the other ranks wait until `{path}` is there (line {found.asked.call.lineno}), and rank 0 writes it in place "
+            f"({_place(module, found.write.module, found.write.call)}): it is there as soon as it is opened, and they read it "
+            f"empty or half written ({_place(module, found.read.module, found.read.call)})"
+        )
+        reason = "write it beside its place and rename it at the end, or let a barrier wait for rank 0 where there is a group"
+        level = Applicability.DISPLAY
+        if edits:
+            level, reason = Applicability.UNSAFE, "assumes that no earlier run left such a file, which lets the others through"
+        places = [Evidence("static", _text(s.module, s.call), s.module.path, _line(s.call)) for s in (found.write, found.read)]
+        return self.finding(module, at, message, level=level, edits=edits, evidence=[*places, found.way.shown], reason=reason)
 
     def _on_demand(self, project: Project, module: SourceModule, found: OnDemand) -> Finding:
         write = found.write

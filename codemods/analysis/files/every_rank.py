@@ -155,6 +155,8 @@ def _parts_ranks(project: Project, module: SourceModule, test: ast.expr, *, take
         return True  # the arm for one process alone
     if _asks_for_holder(test) is (not taken):
         return True
+    if (given := _asks_for_a_rank(test)) is not None:
+        return given is not taken  # whoever has none is one process alone; which of the ranks it is asks nobody
     text = module.text_of(test)
     if several is None and (names_rank(text) or _FLAGS.search(text) or asks_for_a_device(module, test)):
         return True
@@ -208,6 +210,18 @@ def _asks_for_holder(test: ast.expr) -> bool | None:
     if last(dotted(test.left)).lstrip("_") not in ("accelerator", "fabric"):
         return None
     return isinstance(test.ops[0], (ast.IsNot, ast.NotEq))
+
+
+def _asks_for_a_rank(test: ast.expr) -> bool | None:
+    """What `rank is not None` answers on each of several ranks; None for any other test."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        inner = _asks_for_a_rank(test.operand)
+        return None if inner is None else not inner
+    if not isinstance(test, ast.Compare) or len(test.ops) != 1 or ast.unparse(test.comparators[0]) != "None":
+        return None
+    if not isinstance(test.ops[0], (ast.Is, ast.IsNot)) or last(dotted(test.left)) not in ("rank", "local_rank", "global_rank"):
+        return None
+    return isinstance(test.ops[0], ast.IsNot)
 
 
 def _tests_over(module: SourceModule, node: ast.AST) -> Iterator[tuple[ast.expr, bool]]:

@@ -13,6 +13,7 @@ from codemods.analysis.files.filled_on_demand import is_asked_for
 from codemods.analysis.files.never_true import is_never_asked_for
 from codemods.analysis.files.paths_in_statements import opened_for
 from codemods.analysis.files.source_copies import copies_source
+from codemods.analysis.files.written_saves import is_in_memory
 from codemods.analysis.guards.file_handover import Write, first_use
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, OBSERVERS
 from codemods.analysis.output.effects import Effect, Kind, effects_of
@@ -66,7 +67,7 @@ def files_of(project: Project, module: SourceModule, output: tuple[Effect, ...])
 def _for_some(project: Project, effect: Effect) -> bool:
     """True for what a test in its own function keeps from most ranks, a handle that is None there, and for a rank's own path.
 
-    Also for a copy of the program's source, which nobody misses and no rank reads.
+    Also for a buffer in memory, and a copy of the program's source, which nobody misses and no rank reads.
     """
     home = project.module(effect.path)
     calls = [c for c in home.nodes(ast.Call) if c.lineno == effect.line] if home is not None else []
@@ -77,6 +78,8 @@ def _for_some(project: Project, effect: Effect) -> bool:
     if any(copies_source(home, c) for c in calls):
         return True
     paths = [f.path for c in calls for opened in (c, *opened_for(home, c)) if (f := file_call(home, opened)) is not None]
+    if paths and all(is_in_memory(home, p) for p in paths):
+        return True  # `fig.savefig(buffer)`
     return any(is_of_a_rank(project, home, p) or is_given_own(project, home, p) for p in paths)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from codemods.analysis.bound_values import assigned
 from codemods.analysis.call_graph import called_function
 from codemods.analysis.files.before_fit import comes_first
 from codemods.analysis.files.changed_files import MOVES, changed
@@ -167,10 +168,17 @@ def _is_for_good(module: SourceModule, found: FileCall) -> bool:
 
 def _is_one_path(project: Project, module: SourceModule, found: FileCall) -> bool:
     """True unless the ranks are seen to name it differently."""
-    parts = [found.path, *(n for n in walk(found.path) if isinstance(n, (ast.Name, ast.Attribute)))]
-    causes = {variance(project).value(module, p).cause for p in parts}
+    names = [n for n in walk(found.path) if isinstance(n, (ast.Name, ast.Attribute))]
+    parts = [n for n in names if not _is_written_out(module, n)]
+    causes = {variance(project).value(module, p).cause for p in (*parts, *([found.path] if parts == names else []))}
     chosen = made_of(module, found) != origin_text(module, found.path)  # the clock is in the other arm
     return not causes & {Cause.RANK, Cause.DATA} and (chosen or Cause.PLACE not in causes)
+
+
+def _is_written_out(module: SourceModule, part: ast.expr) -> bool:
+    """True for a name that one text is given to, whatever test that stands under: who comes here has that one."""
+    values = assigned(module, part, part.id) if isinstance(part, ast.Name) else []
+    return len(values) == 1 and isinstance(values[0], ast.Constant)
 
 
 # The way there

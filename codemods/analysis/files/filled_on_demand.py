@@ -16,6 +16,7 @@ from codemods.analysis.files.file_calls import CHANGES, Act, FileCall, file_call
 from codemods.analysis.files.file_flow import Step, ranks_in_function, steps_in
 from codemods.analysis.files.file_locks import is_under_lock
 from codemods.analysis.files.file_paths import forms
+from codemods.analysis.files.given_anew import means_another, values_above
 from codemods.analysis.files.in_repository import lies_in_repository
 from codemods.analysis.files.later_reads import handed_on, of_callers, of_what_is_returned
 from codemods.analysis.files.let_in_first import may_be_let_in_first
@@ -59,14 +60,14 @@ def filled_on_demand(project: Project, module: SourceModule) -> tuple[OnDemand, 
 
 
 def _find(project: Project, module: SourceModule) -> Iterator[OnDemand]:
-    done: set[tuple[int, str]] = set()
+    done: set[tuple[int, str, tuple[int, ...]]] = set()
     told: set[int] = set()
     for node in module.nodes(ast.If):
         function = module.function_of(node)
         if function is None or is_under_lock(module, node) or any(id(up) in told for up in module.ancestors(node)):
             continue  # what is made on the way to another file is told with that
         for asked in asked_in(project, module, node.test):
-            key = id(function), " ".join(module.text_of(asked.path).split())
+            key = id(function), " ".join(module.text_of(asked.path).split()), values_above(module, function, asked.path)
             found = _filled(project, module, function, node, asked) if key not in done else None
             if found is not None:
                 done.add(key)
@@ -92,12 +93,13 @@ def _filled(
     steps = list(steps_in(project, module, list(missing)))
     made = [_named_as(s, wanted) for s in steps if s.act in (Act.WRITES, Act.FILLS) and _is_asked_for(s, wanted)]
     by_zero = all(s.ranks is Ranks.ZERO for s in made)
-    if not made or not (by_zero or all(s.ranks is Ranks.ALL for s in made)) or any(_moves(s) for s in made):
+    if not made or not (by_zero or all(s.ranks is Ranks.ALL for s in made)) or any(moves(s) for s in made):
         return None
     everything = list(steps_in(project, module, list(function.body)))
     if by_zero and any(s.act is None for s in everything):
         return None  # it waits for the other ranks, so somebody has thought of them
     reads = [r for r in (*everything, *_of_readers(project, module, function)) if _reads(made, r)]
+    reads = [r for r in reads if r.module is not module or not means_another(module, function, asked.path, node, r.call)]
     checks = {id(s.call) for s in steps_in(project, module, [node])}  # whoever finds the file comes past them
     read = next((r for r in reads if id(r.call) not in checks), None)
     if read is None and not by_zero:
@@ -209,7 +211,7 @@ def _read_later(
     return found
 
 
-def _moves(step: Step) -> bool:
+def moves(step: Step) -> bool:
     call = step.call
     return isinstance(call, ast.Call) and last(qualified(step.module, call.func)) in _MOVES
 

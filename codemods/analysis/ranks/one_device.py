@@ -96,11 +96,16 @@ def _takes_settings(call: ast.Call) -> bool:
 
 def _settings_have_one(project: Project) -> bool:
     """True where the YAML of the project gives its Trainers one device, and nowhere more."""
-    texts = [project.read(p) or b"" for p in project.files if p.endswith((".yaml", ".yml"))]
-    texts = [text for text in texts if b"trainer" in text or _MADE_BY_SETTINGS.search(text)]
+    read = ((p, project.read(p) or b"") for p in project.files if p.endswith((".yaml", ".yml")))
+    texts = [t for path, t in read if b"trainer" in t or _is_of_trainers(path) or _MADE_BY_SETTINGS.search(t)]
     found = ((text, m) for text in texts for m in _DEVICES.finditer(text))
     values = [m["value"] for text, m in found if m["key"] != b"num_nodes" or _is_of_a_trainer(text, m)]
     return bool(values) and all(_ONE.fullmatch(v) for v in values)
+
+
+def _is_of_trainers(path: str) -> bool:
+    """True for a choice of Hydra's: `trainer/ddp.yaml` stands below `trainer:`, and need not say so again."""
+    return path.rpartition("/")[0].rpartition("/")[2] in ("trainer", "trainers")
 
 
 def _is_of_a_trainer(text: bytes, found: re.Match[bytes]) -> bool:

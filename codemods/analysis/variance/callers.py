@@ -8,6 +8,7 @@ from typing import Protocol
 from codemods.analysis.call_graph import FunctionSite
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.distribution import is_test_module
+from codemods.analysis.ranks.reach import to_a_launcher
 from codemods.analysis.ranks.uses import CallSite, constructions, uses_of
 from codemods.analysis.variance.paths import own_field, parameters
 from codemods.analysis.variance.settling import Settling
@@ -70,12 +71,23 @@ class Callers:
             value = _handed_over(state or self.analysis.running(place.module, caller), place.call, site, name)
             if value is not None:
                 link = Link(place.module.path, place.call.lineno, f"{site.node.name}() is called with it")
-                found.append(along(self.resolved(caller, value), link))
+                handed = along(self.resolved(caller, value), link)
+                if not (handed.differs and self._is_beside_the_start(site, place)):
+                    found.append(handed)
         best = join(found) if found else UNKNOWN
         if best.cause is Cause.UNKNOWN and name in DATA_NAMES and self.analysis.is_parallel(site.module):
             link = Link(site.module.path, site.node.lineno, f"`{name}` is this rank's own (by its name)", by_name=True)
             best = differing(Cause.DATA, Proof.LIKELY, link)
         return best
+
+    def _is_beside_the_start(self, site: FunctionSite, place: CallSite) -> bool:
+        """True for `work(0, folder)` in the function that has `mp.spawn` run `work`: that call is for one process alone.
+
+        A folder named after the clock is made by the parent there, and is the same for all that it starts.
+        """
+        function = place.module.function_of(place.call)
+        started = (p for p in uses_of(self.project, site.module, site.node).handed_on if to_a_launcher(p))
+        return any(p.module is place.module and p.module.function_of(p.node) is function for p in started)
 
     def _callers(self, site: FunctionSite) -> list[CallSite]:
         owner = site.module.parent(site.node)
