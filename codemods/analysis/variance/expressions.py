@@ -93,8 +93,14 @@ def _conditional(state: State, node: ast.IfExp) -> Value:
     if not (test.cause.differs or test.params):
         return arms
     both = made_of(test, arms)
-    missing = any(is_none(arm) for arm in (node.body, node.orelse))
-    return replace(both, thing=arms.thing, optional=missing or arms.optional)
+    none = any(is_none(arm) for arm in (node.body, node.orelse))
+    own = test.cause.differs
+    return replace(
+        both,
+        thing=arms.thing,
+        optional=arms.optional or (none and own),
+        missing=arms.missing | (test.params if none and not own else frozenset()),
+    )
 
 
 def _comprehension(state: State, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> Value:
