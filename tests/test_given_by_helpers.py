@@ -153,6 +153,8 @@ def keys(*body: str) -> str:
         ("if batch[batch > 3].numel() == 0:", "    continue", "dist.barrier()"),
         ("found = {r.id: r for r in batch if r.sum() > 3}", "for n in names:", "    if n in found:",
          "        dist.all_reduce(found[n])"),
+        ("try:", "    import json", "    shown = torch.load('shown.pt')", "except Exception:", "    shown = None",
+         "if shown is None:", "    continue", "dist.barrier()"),
         ("if names[0] in picked:", "    dist.barrier()"),
     ],
 )  # fmt: skip

@@ -96,6 +96,8 @@ SAME = {
     "another entry": "config = {}\nconfig['lr'] = 1\nconfig['rank'] = rank\nprobe(config['lr'])",
     "an entry that is given anew": "stats = {'loss': 0}\nstats['loss'] = 1\nprobe(stats['loss'])",
     "a share that divides": "n = len(rows) // world\nmine = rows[rank * n:(rank + 1) * n]\nprobe(len(mine))",
+    "a dict with the rank": "settings = {'rank': rank, 'lr': 1}\nprobe(settings.get('lr'))",
+    "a dict with the rank of the environment": "import os\nprobe({'slot': int(os.environ['RANK']), 'lr': 1})",
     "a place": "probe(f'cuda:{rank}')",
     "what a thing is": "for batch in loader:\n    probe(isinstance(batch, dict))",
     "a meter that reduces": (

@@ -352,7 +352,7 @@ def _decided_by_error(state: State, node: ast.Try | ast.TryStar, handler: ast.Ex
     """`try: epoch = load(path)… except: epoch = 0`: a rank that cannot read goes on with other values than the rest."""
     if handler.type is not None and last(dotted(handler.type)) not in _UNREADABLE:
         return
-    if any(_imports(n) for s in node.body for n in walk(s)):
+    if all(_imports(s) for s in node.body):
         return  # all ranks have the same packages
     reads = any(isinstance(n, ast.Call) and last(dotted(n.func)) in LOADS for s in node.body for n in walk(s))
     link = state.link(handler, "a rank that cannot read the file comes here, and goes on with other values")
@@ -363,10 +363,12 @@ def _decided_by_error(state: State, node: ast.Try | ast.TryStar, handler: ast.Ex
             state.env[name] = replace(differing(Cause.PLACE, Proof.LIKELY, link), optional=missing)
 
 
-def _imports(node: ast.AST) -> bool:
+def _imports(node: ast.stmt) -> bool:
+    """True for a statement that does nothing but import."""
     if isinstance(node, (ast.Import, ast.ImportFrom)):
         return True
-    return isinstance(node, ast.Call) and last(dotted(node.func)) in ("import_module", "__import__")
+    call = node.value if isinstance(node, ast.Assign) else None
+    return isinstance(call, ast.Call) and last(dotted(call.func)) in ("import_module", "__import__")
 
 
 def _targets(node: ast.AST) -> list[str]:
