@@ -14,6 +14,7 @@ from typing import TypeVar
 from codemods.corpus import Corpus, alias_at, calls, is_imported, uses
 from codemods.evidence import Observed
 from codemods.file_facts import file_fact
+from codemods.import_statements import imported_names
 from codemods.late_pattern import late
 from codemods.record import record
 from codemods.source import SourceModule, Unreadable
@@ -352,7 +353,7 @@ class Project:
         level = len(dotted) - len(dotted.lstrip("."))
         parts = tuple(p for p in dotted.lstrip(".").split(".") if p)
         if not level and parts and parts[0] not in self._importable:
-            return None
+            return self._below("", parts[1:], allow_base=True) if parts[0] in self._root_names else None
         folder = dirname(importer)
         if level:
             base = normpath(join(folder, *[".."] * (level - 1))) if level > 1 else folder
@@ -381,6 +382,18 @@ class Project:
         names = {name for folder in folders for name in folder.split("/")}
         return frozenset(names | {basename(path).removesuffix(".py") for path in self._python_files})
 
+    @property
+    def _root_names(self) -> frozenset[str]:
+        """What the package is called that the root itself is: nothing but its folder says so, and what is imported from it."""
+        return self.keep("names of the root", self._find_root_names) if "__init__.py" in self._files else frozenset()
+
+    def _find_root_names(self) -> frozenset[str]:
+        beside = {path.partition("/")[0].removesuffix(".py") for path in self._python_files}
+        found: dict[str, bool] = {}
+        for name, inner in (pair for path in self._python_files for pair in self.fact(absolute_imports, path)):
+            found[name] = found.get(name, True) and inner in beside
+        return frozenset(name for name, own in found.items() if own) - self._importable
+
     def _below(self, base: str, parts: tuple[str, ...], *, allow_base: bool) -> Resolved | None:
         for used in range(len(parts), -1 if allow_base else 0, -1):
             stem = "/".join((base, *parts[:used]) if base else parts[:used])
@@ -388,6 +401,14 @@ class Project:
                 if path in self._files:
                     return Resolved(path, parts[used:])
         return None
+
+
+@file_fact
+def absolute_imports(path: str, data: bytes) -> frozenset[tuple[str, str]]:
+    """The first two parts of each name that is imported as a whole path: (torch, nn)."""
+    del path
+    found = (name.split(".") for name in imported_names(data) if not name.startswith("."))
+    return frozenset((parts[0], parts[1] if len(parts) > 1 else "") for parts in found)
 
 
 @file_fact

@@ -71,6 +71,21 @@ def test_a_package_wins_over_the_module_of_its_name() -> None:
     assert without_init.resolve("a.b", "train.py") == Resolved("a/b.py", ())
 
 
+def test_the_root_that_is_a_package_itself() -> None:
+    files = project(
+        **{"__init__.py": "", "nets/core.py": "from thepack.nets.base import Base\nimport numpy.linalg\n",
+           "nets/base.py": "from other.nets import x\nfrom other import thing\nfrom nets.core import y\n",
+           "train.py": "from thepack.nets.core import Core\nfrom plain import fit\nimport plain.tools\n"},
+    )  # fmt: skip
+    assert files.resolve("thepack.nets.core.Core", "train.py") == Resolved("nets/core.py", ("Core",))
+    assert files.resolve("thepack.nets.base", "nets/core.py") == Resolved("nets/base.py", ())
+    assert files.resolve("other.nets.x", "nets/base.py") is None  # `other.thing` is none of the root's
+    assert files.resolve("plain.fit", "train.py") is None
+    assert files.resolve("numpy.linalg", "nets/core.py") is None
+    without = project(**{"nets/core.py": "", "train.py": "from thepack.nets.core import Core\n"})
+    assert without.resolve("thepack.nets.core.Core", "train.py") is None
+
+
 def test_unreadable_files_are_none_and_say_why() -> None:
     files = project(**{"bad.py": "def (", "good.py": "x = 1"})
     assert files.module("bad.py") is None

@@ -42,6 +42,9 @@ def probed(program: str) -> Value:
 
 DIFFER = {
     "an assignment": ("x = rank\nprobe(x)", Cause.RANK),
+    "the environment": ("import os\nslot = int(os.environ['LOCAL_RANK'])\nprobe(slot)", Cause.RANK),
+    "the environment, asked": ("import os\nslot = int(os.environ.get('RANK', 0))\nprobe(slot)", Cause.RANK),
+    "the environment of Slurm": ("import os\nslot = os.getenv('SLURM_PROCID')\nprobe(slot)", Cause.RANK),
     "a batch": ("for batch in loader:\n    probe(batch)", Cause.DATA),
     "a sum of batches": ("total = 0\nfor batch in loader:\n    total += batch.sum()\nprobe(total / len(loader))", Cause.DATA),
     "a parameter": ("def f(x):\n    probe(x)\nfor batch in loader:\n    f(batch)", Cause.DATA),
@@ -76,6 +79,9 @@ DIFFER = {
 
 SAME = {
     "the world": "probe(world)",
+    "the world of the environment": "import os\nprobe(int(os.environ['WORLD_SIZE']))",
+    "another variable": "import os\nprobe(os.environ.get('RANKING', 0))",
+    "an option of that name": "probe(options.get('NUM_RANK'))",
     "a counter": "for i, batch in enumerate(loader):\n    probe(i)",
     "the length of a padded loader": "probe(len(loader))",
     "a reduction in place": "for batch in loader:\n    x = batch.sum()\n    dist.all_reduce(x)\n    probe(x)",
@@ -90,6 +96,8 @@ SAME = {
     "another entry": "config = {}\nconfig['lr'] = 1\nconfig['rank'] = rank\nprobe(config['lr'])",
     "an entry that is given anew": "stats = {'loss': 0}\nstats['loss'] = 1\nprobe(stats['loss'])",
     "a share that divides": "n = len(rows) // world\nmine = rows[rank * n:(rank + 1) * n]\nprobe(len(mine))",
+    "a dict with the rank": "settings = {'rank': rank, 'lr': 1}\nprobe(settings.get('lr'))",
+    "a dict with the rank of the environment": "import os\nprobe({'slot': int(os.environ['RANK']), 'lr': 1})",
     "a place": "probe(f'cuda:{rank}')",
     "what a thing is": "for batch in loader:\n    probe(isinstance(batch, dict))",
     "a meter that reduces": (

@@ -35,6 +35,8 @@ def test_the_example_of_the_documentation() -> None:
         ("if len(x[labels == 1]):\n    self.log('p', self.acc)", "a metric is reduced"),
         ("for c in labels.unique():\n    self.log(f'c/{c}', loss, sync_dist=True)", "once for each of `labels.unique()`"),
         ("name = batch['name'][0]\nself.log(f'val/{name}', loss, sync_dist=True)", "under the key f'val/{name}'"),
+        ("rare = labels.sum() == 0\nif rare:\n    self.log('r', loss, sync_dist=True)", "passes `rare`"),
+        ("some = self.flag and (labels > 0).any()\nif some:\n    self.log('r', loss, sync_dist=True)", "passes `some`"),
         ("if labels[0] == 1:\n    self.log_dict({'a': loss}, sync_dist=True)", "labels[0] == 1"),
     ],
 )  # fmt: skip
@@ -52,6 +54,9 @@ def test_told(body: str, message: str) -> None:
      "if batch_idx % 10 == 0:\n    self.log('a', loss, sync_dist=True)",
      "if self.flag:\n    self.log('a', loss, sync_dist=True)",
      "if labels is not None:\n    self.log('a', loss, sync_dist=True)",
+     "due = labels is not None and self.global_step % 5 == 0\nif due:\n    self.log('a', loss, sync_dist=True)",
+     "given = 'y' in batch\nif given:\n    self.log('a', loss, sync_dist=True)",
+     "alone = not len(labels)\nif alone:\n    self.log('a', loss, sync_dist=True)",
      "if 'y' in batch:\n    self.log('a', loss, sync_dist=True)",
      "if labels.shape[0] > 1 and x.ndim == 4:\n    self.log('a', loss, sync_dist=True)",
      "for k, v in loss.items():\n    self.log(k, v, sync_dist=True)",

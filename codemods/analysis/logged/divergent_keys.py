@@ -57,7 +57,7 @@ def made_of_batch(function: FunctionNode, given: set[str] | None = None) -> froz
     while changed:
         changed = False
         for node in walk_scope(function):
-            if not isinstance(node, ast.Assign) or not _uses(node.value, named) or not _gives_values(node.value):
+            if not isinstance(node, ast.Assign) or not _uses(node.value, named) or not _gives_values(node.value, named):
                 continue
             new = {n.id for t in node.targets for n in walk(t) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
             changed = changed or not new <= named
@@ -65,8 +65,10 @@ def made_of_batch(function: FunctionNode, given: set[str] | None = None) -> froz
     return frozenset(named)
 
 
-def _gives_values(value: ast.expr) -> bool:
-    """False for what is made of a batch and still the same on every rank: its shape, its keys."""
+def _gives_values(value: ast.expr, named: set[str]) -> bool:
+    """False for what is made of a batch and still the same on every rank: its shape, its keys, the answer of such a test."""
+    if isinstance(value, (ast.BoolOp, ast.Compare)) or (isinstance(value, ast.UnaryOp) and isinstance(value.op, ast.Not)):
+        return decides(value, frozenset(named))
     end = last(dotted(value.func)) if isinstance(value, ast.Call) else value.attr if isinstance(value, ast.Attribute) else ""
     if isinstance(value, ast.Subscript) and isinstance(value.value, ast.Attribute):
         end = value.value.attr

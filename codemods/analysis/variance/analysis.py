@@ -6,13 +6,13 @@ import ast
 
 from codemods.analysis.call_graph import FunctionSite
 from codemods.analysis.class_index import ClassSite, Role, class_facts, external_role, find_class
-from codemods.analysis.distribution import is_test_module, ranks_in_file, ranks_in_importers
 from codemods.analysis.functions import functions_by_name
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.variance.buffers import has_buffers
 from codemods.analysis.variance.callers import Callers
 from codemods.analysis.variance.expressions import value_of
 from codemods.analysis.variance.fields import Fields
+from codemods.analysis.variance.parallel_files import is_parallel
 from codemods.analysis.variance.reading import interpret
 from codemods.analysis.variance.scopes import last_bound, may_bind
 from codemods.analysis.variance.settling import Settling
@@ -114,12 +114,7 @@ class Analysis:
 
     def is_parallel(self, module: SourceModule) -> bool:
         """True where several processes are seen to run the file."""
-
-        def ask() -> bool:
-            shown = ranks_in_file(self.project, module) or ranks_in_importers(self.project, module)
-            return shown is not None and not is_test_module(module)
-
-        return self.project.memo(("several processes run", module.path), ask)
+        return is_parallel(self.project, module)
 
     def annotated(self, module: SourceModule, annotation: ast.expr) -> Thing | None:
         name = dotted(annotation)

@@ -67,11 +67,24 @@ def _makes_entries(state: State, target: ast.expr) -> bool:
 def returned(state: State, node: ast.Return) -> bool:
     value = state.value(node.value)
     if not state.one_return:
-        value = _decided(state, value)
-    if (node.value is None or is_none(node.value)) and (value.cause.differs or value.params):
-        value = replace(value, optional=True)
+        value = replace(_decided(state, value), parts=_decided_parts(state, node, value))
+    if node.value is None or is_none(node.value):
+        value = _missing(value)
     state.returns.append(_told(state, node, value) if value.cause.differs else value)
     return True
+
+
+def _decided_parts(state: State, node: ast.Return, value: Value) -> tuple[Value, ...]:
+    """The elements of what is given back, each decided by the tests round it, but for those that every `return` gives alike."""
+    if not isinstance(node.value, ast.Tuple) or len(node.value.elts) != len(value.parts):
+        return value.parts
+    found = list(value.parts)
+    for i, written in enumerate(node.value.elts):
+        if i in state.alike_parts:
+            continue
+        part = _decided(state, found[i])
+        found[i] = _missing(part) if is_none(written) else part
+    return tuple(found)
 
 
 def _noted(state: State, node: ast.Assign | ast.AnnAssign, target: ast.expr, value: Value) -> Value:
@@ -80,7 +93,12 @@ def _noted(state: State, node: ast.Assign | ast.AnnAssign, target: ast.expr, val
         value = _decided(state, value, target)
     if not (value.cause.differs or value.params):
         return value
-    return _told(state, node, replace(value, optional=True) if is_none(node.value) else value)
+    return _told(state, node, _missing(value) if is_none(node.value) else value)
+
+
+def _missing(none: Value) -> Value:
+    """None, as it is decided: where nothing but parameters and fields decides, they tell whether a rank has it."""
+    return replace(none, optional=True) if none.cause.differs else replace(none, missing=none.params)
 
 
 def _makes_object(node: ast.expr | None) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from codemods.analysis.names import dotted, last
-from codemods.analysis.variance.paths import entry_of, own_field, path_of, unpacked
+from codemods.analysis.variance.paths import bare, entry_of, own_field, path_of, unpacked
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.values import SAME, Cause, Kind, Proof, Thing, Value, at_most, differing, join, made_of, plain
 from codemods.data.rank_variance import LOADER_NAMES
@@ -16,7 +16,7 @@ from codemods.source import walk_scope
 def bind(state: State, target: ast.expr, value: Value, *, grows: bool = True) -> None:
     """Give a target its value; a tuple element by element. grows: `d[k] = v` may bring a new key in."""
     if isinstance(target, (ast.Tuple, ast.List)):
-        each = replace(plain(value), optional=False)  # what is None cannot be taken apart
+        each = replace(plain(value), optional=False, missing=frozenset())  # what is None cannot be taken apart
         parts = value.parts if len(value.parts) == len(target.elts) else (each,) * len(target.elts)
         for element, part in zip(target.elts, parts, strict=True):
             bind(state, element, part)
@@ -53,7 +53,7 @@ def _put_inside(state: State, target: ast.Subscript | ast.Starred, path: str, va
         value = replace(value, sized=False)
     elif grows and (key.cause.differs or key.params):  # which keys there are differs
         # Where the key is a parameter's, it may be what is put in that differs, under the same keys.
-        own = key.cause.differs or value.params - {path} <= key.params
+        own = key.cause.differs or (not value.cause.differs and value.params - {path} <= key.params)
         value = replace(made_of(value, key), sized=True, keyed=own)
     if isinstance(target, ast.Subscript) and (dotted(target.slice), path) in state.keys:
         state.env[path] = value  # `for k in d: d[k] = reduce(d[k])`: each entry is given anew
@@ -84,7 +84,7 @@ def bind_elements(state: State, target: ast.expr, source: ast.expr) -> Value:
             bind(state, elements[0], SAME)
             bind(state, elements[1], _batch(elements[1], _element(state, source, value)))
             return value
-    elif isinstance(source, ast.Call) and last(dotted(source.func)) == "items" and len(elements) == 2:
+    elif isinstance(pairs := bare(source), ast.Call) and last(dotted(pairs.func)) == "items" and len(elements) == 2:
         bind(state, elements[0], plain(value) if value.keyed else SAME)  # the keys are the same unless other ones are put in
         bind(state, elements[1], _element(state, source, value))
         return value

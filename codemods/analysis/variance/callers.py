@@ -42,6 +42,9 @@ class Callers:
 
     def resolved(self, site: FunctionSite | None, value: Value) -> Value:
         """The value with what its function is given by its callers, and with what its fields hold."""
+        if value.missing:
+            decided = site is not None and any(self.given(site, name).cause.differs for name in sorted(value.missing))
+            value = replace(value, optional=value.optional or decided, missing=frozenset())
         if not value.params or (value.cause is Cause.DATA and value.proof is Proof.PROVEN):  # nothing weighs more
             return value
         if site is None:

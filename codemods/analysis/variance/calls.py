@@ -8,7 +8,7 @@ from codemods.analysis.names import family
 from codemods.analysis.ranks.collectives import collective_at
 from codemods.analysis.variance.call_parts import CallParts, parts_of
 from codemods.analysis.variance.copies import value_of_copy
-from codemods.analysis.variance.lookup import as_rank
+from codemods.analysis.variance.lookup import as_rank, from_environment
 from codemods.analysis.variance.meetings import collective_value, forward, is_backward, meet_here, shown
 from codemods.analysis.variance.objects import made
 from codemods.analysis.variance.paths import names_device
@@ -99,6 +99,8 @@ def _of_sizes(state: State, call: CallParts) -> Value | None:
 
 
 def _of_rank(state: State, call: CallParts) -> Value | None:
+    if call.end in ("get", "getenv"):
+        return from_environment(state, call.node)
     if call.end == "format" and names_device(call.node.func):
         return SAME
     return as_rank(state, call.node) if speaks_of_rank(call.end) else None

@@ -16,6 +16,7 @@ from codemods.analysis.variance.state import State
 from codemods.analysis.variance.values import SAME, TELLS, UNKNOWN, Cause, Proof, Value, differing, join, made_of, plain
 from codemods.data.rank_variance import IS_KIND
 from codemods.record import replace
+from codemods.source import walk
 
 _ASKED_BY_PYTHON = frozenset({"__len__", "__bool__", "__iter__", "__next__", "__getitem__", "__contains__", "__call__"})
 
@@ -68,9 +69,32 @@ def _compared(state: State, node: ast.Compare) -> Value:
             return SAME  # a key that a batch or a configuration has
         number = isinstance(node.left.operand if isinstance(node.left, ast.UnaryOp) else node.left, ast.Constant)
         if not number and not state.value(node.left).cause.differs:
-            return length_of(state.value(ends[-1]))  # which keys there are
+            held = state.value(ends[-1])
+            if not _is_key(state, node.left, ends[-1]):
+                return length_of(held)
+            return plain(held) if held.keyed and held.cause.differs else UNKNOWN if held.params else SAME
+    if (counted := _asked_for_any(node)) is not None:
+        state.value(node.left)
+        return length_of(state.value(counted))
     found = state.values[id(node)] = made_of(*(state.value(e) for e in ends))
     return found
+
+
+def _asked_for_any(node: ast.Compare) -> ast.expr | None:
+    """`x` of `x.numel() == 0`: padding makes a batch wider, and never empty."""
+    left, right = node.left, node.comparators[0]
+    if len(node.ops) > 1 or not isinstance(right, ast.Constant) or right.value != 0 or not isinstance(left, ast.Call):
+        return None
+    func = left.func
+    return func.value if isinstance(func, ast.Attribute) and func.attr in ("numel", "nelement") and not left.args else None
+
+
+def _is_key(state: State, key: ast.expr, holder: ast.expr) -> bool:
+    """True for `if k in d:` of a function that reads `d[k]`: which keys there are is no matter of how long the entries are."""
+    read = f"{ast.unparse(holder)}[{ast.unparse(key)}]"
+    function = state.module.function_of(key)
+    inner = walk(function) if function is not None else state.module.nodes(ast.Subscript)
+    return any(isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Load) and ast.unparse(n) == read for n in inner)
 
 
 def _is_bound_method(node: ast.expr) -> bool:
@@ -101,6 +125,8 @@ def _presence(state: State, node: ast.expr, value: Value) -> Value:
     given = value.cause is Cause.RANK and not value.decided and not _is_the_rank(value)
     if value.optional or given:
         return plain(replace(value, optional=False))
+    if value.missing:
+        return Value(Cause.UNKNOWN, Proof.UNKNOWN, params=value.missing)
     return UNKNOWN if value.params else SAME
 
 

@@ -77,6 +77,16 @@ def _inner(state: State, node: ast.Await | ast.Starred) -> Value:
     return value_of(state, node.value)
 
 
+def _entries(state: State, node: ast.Dict) -> Value:
+    """The entries, joined; `{"rank": rank, "lr": lr}` says nothing of those that are not the rank."""
+    given = [value_of(state, k) for k in node.keys if k is not None]
+    for key, value in zip(node.keys, node.values, strict=True):
+        found = value_of(state, value)
+        if found.cause is not Cause.RANK or not isinstance(key, ast.Constant):
+            given.append(found)
+    return made_of(*given)
+
+
 def _text(state: State, node: ast.JoinedStr) -> Value:
     return SAME if names_device(node) else _of_parts(state, node)
 
@@ -93,8 +103,14 @@ def _conditional(state: State, node: ast.IfExp) -> Value:
     if not (test.cause.differs or test.params):
         return arms
     both = made_of(test, arms)
-    missing = any(is_none(arm) for arm in (node.body, node.orelse))
-    return replace(both, thing=arms.thing, optional=missing or arms.optional)
+    none = any(is_none(arm) for arm in (node.body, node.orelse))
+    own = test.cause.differs
+    return replace(
+        both,
+        thing=arms.thing,
+        optional=arms.optional or (none and own),
+        missing=arms.missing | (test.params if none and not own else frozenset()),
+    )
 
 
 def _comprehension(state: State, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> Value:
@@ -128,5 +144,5 @@ _EVALUATED: dict[type[ast.expr], Callable[[State, Any], Value]] = {
     ast.Name: name_value, ast.Attribute: attribute_value, ast.Call: call_value, ast.Compare: test_value, ast.BoolOp: _chosen,
     ast.IfExp: _conditional, ast.Subscript: item_value, ast.Tuple: _listed, ast.List: _listed, ast.ListComp: _comprehension,
     ast.SetComp: _comprehension, ast.GeneratorExp: _comprehension, ast.DictComp: _comprehension, ast.NamedExpr: _named,
-    ast.FormattedValue: _formatted, ast.Await: _inner, ast.Starred: _inner, ast.JoinedStr: _text,
+    ast.Dict: _entries, ast.FormattedValue: _formatted, ast.Await: _inner, ast.Starred: _inner, ast.JoinedStr: _text,
 }  # fmt: skip

@@ -71,10 +71,16 @@ def _rounds(node: ast.expr) -> tuple[str, list[ast.expr]]:
 _ROUND_IT = frozenset({"sorted", "list", "tuple", "enumerate", "reversed", "tqdm"})
 
 
-def goes_through_entries(source: ast.expr) -> bool:
-    """True for `d.items()`, `sorted(d.keys())`: there are as many rounds as there are keys."""
+def bare(source: ast.expr) -> ast.expr:
+    """`d.items()` of `list(d.items())` and `sorted(d.items())`."""
     while isinstance(source, ast.Call) and last(dotted(source.func)) in _ROUND_IT and source.args:
         source = source.args[0]
+    return source
+
+
+def goes_through_entries(source: ast.expr) -> bool:
+    """True for `d.items()`, `sorted(d.keys())`: there are as many rounds as there are keys."""
+    source = bare(source)
     func = source.func if isinstance(source, ast.Call) and not source.args else None
     return isinstance(func, ast.Attribute) and func.attr in ("keys", "items", "values")
 

@@ -29,6 +29,7 @@ _Env = dict[str, Value]
 def interpret(state: State, body: list[ast.stmt]) -> None:
     """Run the statements of the function that `state` is for; what is learned stands in it afterwards."""
     state.one_return = _returns_one_thing(state)
+    state.alike_parts = _alike_parts(state)
     for name in parameters(state.function):
         state.env.setdefault(name, _parameter(state, name))
     ended = any(_statement(state, statement) for statement in state.outermost(body))
@@ -44,6 +45,15 @@ def _returns_one_thing(state: State) -> bool:
     if len(found) < 2 or found[0] is None or any(f is None or f.__class__ is not found[0].__class__ for f in found):
         return False
     return len({ast.dump(f) for f in found if f is not None}) == 1
+
+
+def _alike_parts(state: State) -> frozenset[int]:
+    """The places in the tuples that are given back at which every `return` has the same text."""
+    found = [n.value for n in _returns(state.module).get(state.function, ())]
+    rows = [v.elts for v in found if isinstance(v, ast.Tuple)]
+    if not rows or len(rows) != len(found) or len({len(r) for r in rows}) > 1:
+        return frozenset()
+    return frozenset(i for i, column in enumerate(zip(*rows, strict=True)) if len({ast.dump(e) for e in column}) == 1)
 
 
 @once_a_module
@@ -342,6 +352,8 @@ def _decided_by_error(state: State, node: ast.Try | ast.TryStar, handler: ast.Ex
     """`try: epoch = load(path)… except: epoch = 0`: a rank that cannot read goes on with other values than the rest."""
     if handler.type is not None and last(dotted(handler.type)) not in _UNREADABLE:
         return
+    if all(_imports(s) for s in node.body):
+        return  # all ranks have the same packages
     reads = any(isinstance(n, ast.Call) and last(dotted(n.func)) in LOADS for s in node.body for n in walk(s))
     link = state.link(handler, "a rank that cannot read the file comes here, and goes on with other values")
     tried = {path for s in node.body for n in walk(s) for path in _targets(n)}
@@ -349,6 +361,14 @@ def _decided_by_error(state: State, node: ast.Try | ast.TryStar, handler: ast.Ex
         missing = is_none(given.value)
         for name in {*_targets(given)} & tried - {""} if reads or missing else ():
             state.env[name] = replace(differing(Cause.PLACE, Proof.LIKELY, link), optional=missing)
+
+
+def _imports(node: ast.stmt) -> bool:
+    """True for a statement that does nothing but import."""
+    if isinstance(node, (ast.Import, ast.ImportFrom)):
+        return True
+    call = node.value if isinstance(node, ast.Assign) else None
+    return isinstance(call, ast.Call) and last(dotted(call.func)) in ("import_module", "__import__")
 
 
 def _targets(node: ast.AST) -> list[str]:

@@ -6,6 +6,7 @@ import ast
 
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.names import dotted, last
+from codemods.analysis.variance.lookup import from_environment
 from codemods.analysis.variance.paths import entry_of, path_of
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.values import SAME, UNKNOWN, Cause, Proof, Value, along, at_most, made_of, plain
@@ -23,6 +24,8 @@ def item_value(state: State, node: ast.Subscript) -> Value:
 def _item(state: State, node: ast.Subscript) -> Value:
     if (entry := entry_of(node)) in state.env:
         return state.env[entry]
+    if (rank := from_environment(state, node)) is not None:
+        return rank
     if _is_of_many(state, node):
         return UNKNOWN
     path = path_of(node)

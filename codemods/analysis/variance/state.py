@@ -125,6 +125,7 @@ class State:
         self.returns: list[Value] = []
         self.result: Value | None = None
         self.one_return = False
+        self.alike_parts: frozenset[int] = frozenset()
         self.sets: dict[str, Value] = {}
         self.reduced: set[str] = set()
         self.made_same: set[str] = set()

@@ -21,6 +21,7 @@ def substituted(value: Value, binding: dict[str, Value], fields: Fields | None) 
 
     fields: None where the object is `self`: its fields stay open.
     """
+    value = _found_missing(value, binding, fields)
     if not value.params:
         return replace(value, parts=tuple(substituted(p, binding, fields) for p in value.parts)) if value.parts else value
     given, left = _handed_over(value, binding, fields)
@@ -43,15 +44,35 @@ def substituted(value: Value, binding: dict[str, Value], fields: Fields | None) 
         keyed=best.keyed or (value.keyed and sized),
         length=value.length and bool(best.params),
         optional=value.optional or best.optional,
+        missing=value.missing,
         mean=value.mean or best.mean,
     )
 
 
-def _handed_over(value: Value, binding: dict[str, Value], fields: Fields | None) -> tuple[list[Value], set[str]]:
+def _found_missing(value: Value, binding: dict[str, Value], fields: Fields | None) -> Value:
+    """The value, which may be missing on a rank where one of what decides over that differs."""
+    if not value.missing:
+        return value
+    given, left = _values_of(value.missing, binding, fields)
+    differs = any(g.cause.differs for g in given)
+    return replace(value, optional=value.optional or differs, missing=left.union(*[g.params for g in given]))
+
+
+def _handed_over(value: Value, binding: dict[str, Value], fields: Fields | None) -> tuple[list[Value], frozenset[str]]:
     """What stands for the parameters of a value, and the fields that stay open."""
+    given, left = _values_of(value.params, binding, fields)
+    if value.length:
+        given = [g if g.sized or (g.params and not g.cause.differs) else SAME for g in given]
+    return given, left
+
+
+def _values_of(
+    names: frozenset[str], binding: dict[str, Value], fields: Fields | None
+) -> tuple[list[Value], frozenset[str]]:
+    """What stands for parameters and fields, and the fields that stay open."""
     given: list[Value] = []
     left: set[str] = set()
-    for name in sorted(value.params):  # the first of equal ones tells the way: the same one in each run
+    for name in sorted(names):  # the first of equal ones tells the way: the same one in each run
         if name in binding:
             given.append(binding[name])
         elif field := own_field(name):
@@ -59,9 +80,7 @@ def _handed_over(value: Value, binding: dict[str, Value], fields: Fields | None)
                 left.add(name)
             else:
                 given.append(fields(field))
-    if value.length:
-        given = [g if g.sized or (g.params and not g.cause.differs) else SAME for g in given]
-    return given, left
+    return given, frozenset(left)
 
 
 def fields_of(state: State, holder: Value) -> Fields:

@@ -85,12 +85,12 @@ class Thing:
 
 @record
 class Value:
-    """cause and proof: see above; chain: the way it came, nearest first. params: it differs where one of these parameters of its
-       function does. thing: what object it is. sized: where it differs, its length does too. optional: where it differs, it
-       may also be missing (None) on a rank. parts: the elements of a tuple that is written out. mean: it is put together from
-       many batches. length: it is the length of what the parameters hold, and differs only where they are `sized`. decided: a
-       test decides which value it is, none of which need differ. listed: it is a list that was filled. keyed: which keys it
-       has differs.
+    """cause and proof: see above; chain: the way it came, nearest first. params: it differs where one of these parameters
+       of its function does. thing: what object it is. sized: where it differs, its length does too. optional: where it
+       differs, it may also be missing (None) on a rank. missing: the parameters and fields that decide whether it is there.
+       parts: the elements of a tuple that is written out. mean: it is put together from many batches. length: it is the
+       length of what the parameters hold, and differs only where they are `sized`. decided: a test decides which value it
+       is, none of which need differ. listed: it is a list that was filled. keyed: which keys it has differs.
     """
 
     cause: Cause = Cause.SAME
@@ -100,6 +100,7 @@ class Value:
     thing: Thing | None = None
     sized: bool = False
     optional: bool = False
+    missing: frozenset[str] = frozenset()
     parts: tuple[Value, ...] = ()
     mean: bool = False
     length: bool = False
@@ -145,12 +146,15 @@ def join(values: Iterable[Value]) -> Value:
     best = max(found, key=_strength)
     held = [v for v in several if v.params and not v.length]  # beside what they hold, how long others are counts for nothing
     thing, sized, optional, mean, length, keyed = None, False, False, False, False, False
+    missing = frozenset[str]()
     for v in several:  # one round: it is the commonest question of all, and SAME has none of these
         thing, sized, optional = thing or v.thing, sized or v.sized, optional or v.optional
         mean, length, keyed = mean or v.mean, length or v.length, keyed or v.keyed
+        missing = missing | v.missing if v.missing else missing
     return replace(
         best,
         params=frozenset[str]().union(*[v.params for v in held or several]),
+        missing=missing,
         thing=thing and one_thing(v.thing for v in several),
         sized=sized,
         optional=optional,
@@ -186,7 +190,7 @@ def plain(value: Value) -> Value:
 def made_of(*values: Value) -> Value:
     """The result of an operation on values."""
     found = join(map(plain, values))
-    return replace(found, optional=False) if found.optional else found
+    return replace(found, optional=False, missing=frozenset()) if found.optional or found.missing else found
 
 
 def along(value: Value, link: Link) -> Value:

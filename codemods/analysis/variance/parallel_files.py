@@ -1,0 +1,74 @@
+"""Do several processes run a file, though it does not say so itself? Its importers tell, also those of the package that hands it
+on, and the files of the classes that its own are derived from.
+"""
+
+from __future__ import annotations
+
+import ast
+from posixpath import basename, dirname
+
+from codemods.analysis.class_index import class_facts
+from codemods.analysis.distribution import is_own_test, is_test_module, may_show_ranks, ranks_in_file, ranks_in_importers
+from codemods.project import Project
+from codemods.source import SourceModule
+
+_PACKAGE = "__init__.py"
+
+
+def is_parallel(project: Project, module: SourceModule) -> bool:
+    """True where several processes are seen to run the file."""
+
+    def ask() -> bool:
+        if is_test_module(module):
+            return False
+        if ranks_in_file(project, module) or ranks_in_importers(project, module):
+            return True
+        return _is_of_parallel_bases(project, module) or _is_handed_on(project, module)
+
+    return project.memo(("several processes run", module.path), ask)
+
+
+def _is_of_parallel_bases(project: Project, module: SourceModule) -> bool:
+    """True where a class is derived from one of another file that several processes run: they make the objects of both."""
+    for node in module.nodes(ast.ClassDef):
+        above = class_facts(project, module, node).lineage[1:] if node.bases else ()
+        if any(s.module is not module and ranks_in_file(project, s.module) for s in above):
+            return True
+    return False
+
+
+def _is_handed_on(project: Project, module: SourceModule) -> bool:
+    """True for `models/net.py`, whose `Net` a file of several processes has from `models`: the package imports it from there."""
+    package = f"{dirname(module.path)}/{_PACKAGE}" if dirname(module.path) else _PACKAGE
+    if basename(module.path) == _PACKAGE or package not in project.files:
+        return False
+    handing = project.module(package)
+    if handing is None:
+        return False
+    given = {
+        name for name, found in handing.imports.items() for item in found
+        if _leads_to(project, item.dotted, package, module.path)
+    }  # fmt: skip
+    return bool(given) and _is_taken(project, package, given)
+
+
+def _is_taken(project: Project, package: str, given: set[str]) -> bool:
+    """True where a file that shows ranks has one of these names from the package."""
+    for path in project.files_importing(basename(dirname(package))):
+        if path == package or is_own_test(project, path) or not may_show_ranks(project, path):
+            continue
+        other = project.module(path)
+        if other is None or not ranks_in_file(project, other):
+            continue
+        for item in (i for found in other.imports.values() for i in found):
+            resolved = project.resolve(item.dotted, path)
+            if resolved is None or resolved.path != package:
+                continue
+            if (resolved.rest and ("*" in given or resolved.rest[0] in given)) or item.name == "*":
+                return True
+    return False
+
+
+def _leads_to(project: Project, name: str, importer: str, path: str) -> bool:
+    resolved = project.resolve(name, importer)
+    return resolved is not None and resolved.path == path

@@ -1,0 +1,66 @@
+"""Which files several processes run, though they do not say so themselves."""
+
+from __future__ import annotations
+
+import pytest
+
+from codemods.analysis.variance.parallel_files import is_parallel
+from codemods.project import Project
+
+NET = "import torch\n\n\nclass Net(torch.nn.Module):\n    pass\n\n\nclass Other:\n    pass\n"
+RUN = "import torch.distributed as dist\n{}\n\ndist.init_process_group('gloo')\n"
+
+
+def parallel(path: str, **sources: str) -> bool:
+    project = Project.of({name: text.encode() for name, text in sources.items()})
+    module = project.module(path)
+    assert module is not None
+    return is_parallel(project, module)
+
+
+@pytest.mark.parametrize(
+    ("package", "used"),
+    [
+        ("from .net import Net\n", "from nets import Net"),
+        ("from .net import Net as Model\n", "from nets import Model"),
+        ("from .net import *\n", "from nets import Net"),
+        ("from .net import Net\n", "from nets import *"),
+        ("from nets.net import Net\n", "from nets import Net"),
+    ],
+)
+def test_a_package_hands_it_on(package: str, used: str) -> None:
+    assert parallel("nets/net.py", **{"nets/__init__.py": package, "nets/net.py": NET, "run.py": RUN.format(used)})
+
+
+@pytest.mark.parametrize(
+    ("package", "used"),
+    [
+        ("from .net import Net\nfrom .tools import size\n", "from nets import size"),  # another name of the package
+        ("from .tools import size\n", "from nets import size"),
+        ("", "from nets import size"),
+        ("from .net import Net\n", "import json"),
+    ],
+)
+def test_the_package_hands_on_something_else(package: str, used: str) -> None:
+    files = {"nets/__init__.py": package, "nets/net.py": NET, "nets/tools.py": "def size():\n    return 3\n"}
+    assert not parallel("nets/net.py", **files, **{"run.py": RUN.format(used)})
+
+
+def test_one_process_has_it_from_the_package() -> None:
+    files = {"nets/__init__.py": "from .net import Net\n", "nets/net.py": NET, "run.py": "from nets import Net\nNet()\n"}
+    assert not parallel("nets/net.py", **files)
+    files["run.py"] = ""
+    assert not parallel("nets/net.py", **files, **{"tests/test_it.py": RUN.format("from nets import Net")})
+
+
+@pytest.mark.parametrize(
+    "base",
+    ["import lightning.pytorch as pl\n\n\nclass Base(pl.LightningModule):\n    pass\n",
+     "import torch.distributed as dist\n\n\nclass Base:\n    def wait(self):\n        dist.barrier()\n"],
+)  # fmt: skip
+def test_an_heir_of_what_several_processes_run(base: str) -> None:
+    heir = "from parts.base import Base\n\n\nclass Heir(Base):\n    def step(self):\n        pass\n"
+    files = {"parts/base.py": base, "parts/heir.py": heir}
+    assert parallel("parts/heir.py", **files)
+    assert not parallel("parts/heir.py", **{**files, "parts/base.py": "class Base:\n    pass\n"})
+    assert not parallel("parts/heir.py", **{**files, "parts/heir.py": heir.replace("(Base)", "")})
