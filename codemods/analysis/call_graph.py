@@ -13,6 +13,7 @@ from codemods.record import record, replace
 from codemods.source import FunctionNode, SourceModule, once_a_module
 
 _RANK_WORDS = late(rb"rank|RANK|master|main|primary|root|chief|_zero|process_index|PROCID|LOCALID")
+_AUTOGRAD = frozenset({"torch.autograd.Function", "torch.autograd.function.Function"})
 
 
 @record
@@ -38,6 +39,21 @@ def called_function(project: Project | None, module: SourceModule, call: ast.Cal
     if not rest and (near := _nested(module, call, root)):
         return near
     return find_function(project, module, name)
+
+
+def run_function(project: Project, module: SourceModule, call: ast.Call) -> FunctionSite | None:
+    """As `called_function`; of `Gather.apply(x)`, where it is a `torch.autograd.Function` of the project, its `forward`."""
+    return called_function(project, module, call) or _applied(project, module, call)
+
+
+def _applied(project: Project, module: SourceModule, call: ast.Call) -> FunctionSite | None:
+    owner, _, end = dotted(call.func).rpartition(".")
+    made = find_class(project, module, owner) if end == "apply" and owner else None
+    if made is None:
+        return None
+    facts = class_facts(project, made.module, made.node)
+    method = facts.method("forward") if not _AUTOGRAD.isdisjoint(facts.external) else None
+    return FunctionSite(method[0].module, method[1]) if method else None
 
 
 def may_speak_of_ranks(project: Project | None, module: SourceModule, call: ast.Call) -> bool:

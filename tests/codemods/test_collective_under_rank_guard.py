@@ -1210,3 +1210,42 @@ def test_loops_of_two_sides_without_a_number_that_is_sent() -> None:
     check_told(RULE, source, reason="make the same collectives in the same order")
     sent = source.replace("        for row", "        dist.broadcast(count, 0)\n        for row")
     check_nothing(RULE, sent)
+
+
+GATHERED = """\
+import torch
+import torch.distributed as dist
+
+
+class Gathered(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        parts = [torch.empty_like(x) for _ in range(dist.get_world_size())]
+        dist.all_gather(parts, x)
+        return torch.cat(parts)
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad.chunk(dist.get_world_size())[dist.get_rank()]
+
+
+class Doubled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return 2 * x
+"""
+
+
+@pytest.mark.parametrize("call", ["gathers.Gathered.apply(out)", "every(out)"])
+def test_a_collective_in_the_forward_of_an_autograd_function(call: str) -> None:
+    files = {"gathers.py": f"{GATHERED}\n\ndef every(x):\n    return Gathered.apply(x)\n"}
+    source = f"{DIST}import gathers\nfrom gathers import every\n\n\ndef f(model, batch):\n    out = model(batch)\n"
+    source += f"    if dist.get_rank() == 0:\n        shown = {call}\n        print(shown.mean())\n"
+    (found,) = findings_of(RULE, source, files=files)
+    assert (found.span.line, found.applicability) == (11, Applicability.DISPLAY)
+    assert "Gathered.apply() -> torch.distributed.all_gather waits for every rank" in found.message
+
+
+def test_an_autograd_function_without_a_collective() -> None:
+    source = f"{DIST}import gathers\n\n\ndef f(x):\n    if dist.get_rank() == 0:\n        print(gathers.Doubled.apply(x))\n"
+    check_nothing(RULE, source, files={"gathers.py": GATHERED})

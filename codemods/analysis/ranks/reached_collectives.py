@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from codemods.analysis.call_graph import FunctionSite, called_function
+from codemods.analysis.call_graph import FunctionSite, run_function
 from codemods.analysis.functions import keeps_its_results
 from codemods.analysis.ranks.collectives import Collective, collective_at
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_at
@@ -32,7 +32,7 @@ class Reached:
 
 def reached_by(project: Project, module: SourceModule, call: ast.Call) -> Reached | None:
     """The collective that a call of a project function comes to on every rank that makes the call."""
-    site = called_function(project, module, call)
+    site = run_function(project, module, call)
     if site is None or keeps_its_results(site.node):
         return None
     found = _of_function(project, site, ())
@@ -95,7 +95,7 @@ def _through_calls(
     for node in nodes:
         if not isinstance(node, ast.Call):
             continue
-        inner = called_function(project, site.module, node)
+        inner = run_function(project, site.module, node)
         if inner is None or inner.key in above:
             continue
         found = _of_function(project, inner, above)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from codemods.analysis.call_graph import FunctionSite, called_function
+from codemods.analysis.call_graph import FunctionSite, run_function
 from codemods.analysis.frameworks import lightning_pin
 from codemods.analysis.functions import keeps_its_results
 from codemods.analysis.logged.behind_runs import is_behind_a_run
@@ -353,7 +353,7 @@ class _Reader:
             yield Meeting(self.key(found.node), name, (step,), found.node, found)
 
     def callee(self, call: ast.Call) -> FunctionSite | None:
-        return called_function(self.project, self.module, call)
+        return run_function(self.project, self.module, call)
 
     def inlined(self, call: ast.Call, site: FunctionSite) -> list[Item]:
         if site.key in self.above:

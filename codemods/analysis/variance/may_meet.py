@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 
 from codemods.analysis.bindings import bindings_of
-from codemods.analysis.call_graph import FunctionSite, called_function
+from codemods.analysis.call_graph import FunctionSite, called_function, run_function
 from codemods.analysis.class_index import class_facts, find_class
 from codemods.analysis.distribution import imports_of
 from codemods.analysis.functions import functions_by_name
@@ -110,6 +110,8 @@ def _of_call(project: Project, module: SourceModule, call: ast.Call) -> tuple[Fu
     if root in _OWN and name.count(".") == 1:
         site = called_function(project, module, call)
         return (site,) if site is not None else None
+    if end == "apply" and (site := run_function(project, module, call)) is not None:
+        return (site,)
     if not _is_method_that_waits(project, end) and end not in _given_fields(module):
         return ()
     if _is_super(func):
@@ -131,7 +133,7 @@ def _of_name(project: Project, module: SourceModule, call: ast.Call, name: str) 
 
 def _imported(project: Project, module: SourceModule, call: ast.Call) -> tuple[FunctionSite, ...] | None:
     """What a call through an import runs: a function or a class of the project, or nothing of it."""
-    site = called_function(project, module, call)
+    site = run_function(project, module, call)
     if site is not None:
         return (site,)
     if project.resolve(qualified(module, call.func), module.path) is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from codemods.analysis.call_graph import FunctionSite, called_function
+from codemods.analysis.call_graph import FunctionSite, run_function
 from codemods.analysis.class_index import ClassSite, class_facts, find_class
 from codemods.analysis.functions import keeps_its_results
 from codemods.analysis.model.signatures import defaults
@@ -138,7 +138,7 @@ def _class_of_name(state: State, name: str) -> ClassSite | None:
 
 def _takes_self(site: FunctionSite) -> bool:
     names = parameters(site.node)
-    return bool(names) and names[0] in ("self", "cls") and isinstance(site.module.parent(site.node), ast.ClassDef)
+    return bool(names) and names[0] in ("self", "cls", "ctx") and isinstance(site.module.parent(site.node), ast.ClassDef)
 
 
 def _bound(call: CallParts, site: FunctionSite, *, bound: bool) -> dict[str, Value]:
@@ -183,7 +183,7 @@ def target(state: State, node: ast.Call, holder: Value | None) -> FunctionSite |
         if known.thing is not None and known.thing.site is not None:
             return _when_called(state, known.thing)
         return _constructor(state, node) if known.thing is None and known.params == {dotted(node.func)} else None
-    return called_function(state.project, state.module, node) or _constructor(state, node)
+    return run_function(state.project, state.module, node) or _constructor(state, node)
 
 
 def _is_super(func: ast.expr) -> bool:
