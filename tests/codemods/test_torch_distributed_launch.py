@@ -228,6 +228,35 @@ def test_no_torch_that_refuses_it_is_named(files: dict[str, str]) -> None:
     check_nothing(RULE, f"{LAUNCH} train.py\n", path="run.sh", files={"train.py": OLD, **files})
 
 
+OLD_PYTHON = [
+    {"README.md": "```bash\nconda create -n train python=3.7 -y\npip install torch torchvision\n```\n"},
+    {"Dockerfile": "FROM python:3.6-slim\nRUN pip install torch\n"},
+    {"environment.yml": "dependencies:\n  - python=3.7\n  - pip\n"},
+    {"other.sh": "source activate pytorch_latest_p37\n"},
+]
+
+
+@pytest.mark.parametrize("files", OLD_PYTHON)
+def test_a_python_for_which_no_torch_2_was_made(files: dict[str, str]) -> None:
+    check_nothing(RULE, f"{LAUNCH} train.py\n", path="run.sh", files={"train.py": OLD, **files})
+    check_nothing(RULE, f"{LAUNCH} --use_env train.py\n", path="run.sh", files={**FILES, **files})
+
+
+@pytest.mark.parametrize("environment", ["pytorch_latest_p37", "py36", "torch-python3.7"])
+def test_an_environment_that_the_job_activates_and_names_after_an_old_python(environment: str) -> None:
+    start = f"source activate {environment}\n{LAUNCH} --use_env train.py\n"
+    check_nothing(RULE, start, path="run.sh", files=FILES)
+
+
+@pytest.mark.parametrize(
+    ("files", "environment"),
+    [({"requirements.txt": "torch==2.1.0\n"}, "py37"), ({}, "pytorch_p310"), ({}, "mp37"), ({"a.md": "# python=3.7\n"}, "py39")],
+)
+def test_an_environment_that_says_nothing_of_an_old_torch(files: dict[str, str], environment: str) -> None:
+    start = f"source activate {environment}\n{LAUNCH} --use_env train.py\n"
+    assert findings_of(RULE, start, {**FILES, **files}, path="run.sh")
+
+
 MIXED: list[dict[str, str]] = [
     {"requirements.txt": "torch>=1.4\n"},
     {"README.md": "Needs PyTorch 1.6+.\n"},

@@ -688,3 +688,18 @@ def test_meters_of_a_dict_that_are_synchronised_one_by_one(between: str, *, foun
         "    if stats['loss'] < best:\n        torch.save(model, 'best.pt')\n"
     )
     assert bool(findings_of(RULE, source, {"kept.py": KEPT})) is found
+
+
+@pytest.mark.parametrize(("name", "found"), [("seen", 0), ("kept", 1)])
+def test_a_dict_of_sums_that_is_made_anew_of_reduced_ones(name: str, found: int) -> None:
+    source = (
+        "import torch\nfrom accelerate import Accelerator\nfrom torch.utils.data import DataLoader\n\n\n"
+        "def train(model, data, best=1e9):\n    accelerator = Accelerator()\n"
+        "    model, loader = accelerator.prepare(model, DataLoader(data, batch_size=4))\n"
+        '    seen = {"loss": torch.tensor(0.0), "count": torch.tensor(0.0)}\n    for x in loader:\n'
+        '        seen["loss"] += model(x).mean().item()\n        seen["count"] += 1\n    kept = seen\n'
+        '    seen = {k: accelerator.reduce(v, reduction="sum") for k, v in seen.items()}\n'
+        f'    val = {name}["loss"] / {name}["count"]\n    if val < best:\n        best = val\n'
+        '        torch.save(model, "best.pt")\n'
+    )
+    assert len(findings_of(RULE, source)) == found

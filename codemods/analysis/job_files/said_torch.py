@@ -9,6 +9,7 @@ from posixpath import basename, dirname
 from codemods.analysis.frameworks import is_run, torch_pin
 from codemods.analysis.job_files.job_pins import pin_of_job
 from codemods.analysis.job_files.older_torch import ends_with
+from codemods.analysis.job_files.said_python import said_python
 from codemods.analysis.requirement_files import INSTALL_KINDS, documents
 from codemods.analysis.version_pins import Range, Version, padded, parse_version
 from codemods.late_pattern import late
@@ -88,7 +89,26 @@ def said_torch(project: Project, file: SourceModule, *, elsewhere: bool = True) 
     texts = texts if elsewhere else tuple(t for t in texts if _is_around(t.path, file.path))
     if pin is not None and texts and not _is_around(pin.path, file.path):
         pinned = ()  # a part of the project with a `setup.py` of its own
-    return SaidTorch((*pinned, *(t for t in texts if not any(_are_apart(t.range, p.range) for p in pinned))))
+    ranges = (*pinned, *(t for t in texts if not any(_are_apart(t.range, p.range) for p in pinned)))
+    return SaidTorch(ranges or _by_python(project, file))
+
+
+def _by_python(project: Project, file: SourceModule) -> tuple[Said, ...]:
+    """What the Python of the job leaves, which the job file names, or else a text around it."""
+    if isinstance(file, TextFile) and (own := said_python(file.text)) is not None:
+        return (Said(own.torch, file.path, own.line),)
+    named = project.keep("texts that name an old Python", lambda: tuple(_old_pythons(project)))
+    around = tuple(s for s in named if _is_around(s.path, file.path))
+    return around or named
+
+
+def _old_pythons(project: Project) -> Iterator[Said]:
+    named = {p for word in (b"python", b"activate") for p in project.files_containing(word, kinds=_TEXTS)}
+    for path in sorted(named):
+        data = project.read(path) or b""
+        stated = _says_what_is_installed(path) or path.endswith(SHELL_KINDS)
+        if stated and len(data) <= _LONGEST and (found := said_python(data.decode("utf-8", "replace"))):
+            yield Said(found.torch, path, found.line)
 
 
 def _is_text(path: str) -> bool:

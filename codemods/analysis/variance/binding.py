@@ -32,9 +32,17 @@ def bind(state: State, target: ast.expr, value: Value, *, grows: bool = True) ->
         if held is None:
             return
         value = held
+    else:
+        _bind_entries_anew(state, path, value)
     state.env[path] = value
     if name := own_field(path):
         state.sets[name] = join((state.sets[name], value)) if name in state.sets else value
+
+
+def _bind_entries_anew(state: State, path: str, value: Value) -> None:
+    """`sums = {k: reduce(v) for k, v in sums.items()}`: what stood under a key is another dict's now."""
+    for entry in [known for known in state.env if known.startswith(f"{path}[")]:
+        state.env[entry] = plain(value)
 
 
 def _put_inside(state: State, target: ast.Subscript | ast.Starred, path: str, value: Value, *, grows: bool) -> Value | None:
