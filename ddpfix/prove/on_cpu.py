@@ -44,6 +44,8 @@ def crash_place(stderr: str, cwd: Path) -> Place | None:
     """The innermost line of the project in the last traceback of `stderr`."""
     text = stderr[stderr.rfind("Traceback (most recent call last)") :]
     for match in reversed(list(_FRAME.finditer(text))):
+        if match[1].startswith("<"):  # Python's own: <frozen importlib._bootstrap>, <string>
+            continue
         full = Path(match[1]) if Path(match[1]).is_absolute() else cwd / match[1]
         if "site-packages" not in match[1] and full.resolve().is_relative_to(cwd.resolve()):
             shown = full.resolve().relative_to(cwd.resolve()).as_posix()
