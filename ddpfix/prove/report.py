@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from ddpfix.prove.launchers import of_rank
 from ddpfix.prove.proof import Proof
 from ddpfix.prove.seen import Seen
 
@@ -40,7 +41,9 @@ def text(proof: Proof, *, width: int = 120) -> str:
     """The table, what was swapped, and the verdict."""
     out = [_title(proof)]
     if proof.training.launcher:
-        out.append(f"{proof.training.launcher} is left out: each rank runs {shlex.join(proof.training.command)}")
+        own = of_rank(proof.training.command, "N")
+        each = "each rank" if own == proof.training.command else "rank N"
+        out.append(f"{proof.training.launcher} is left out: {each} runs {shlex.join(own)}")
     out += [f"note: {n}" for n in dict.fromkeys((*proof.before.notes, *(proof.after.notes if proof.after else ())))]
     if proof.impossible:
         return "\n".join([*out, "", f"This program cannot run {proof.impossible}.", "Nothing was shown.", ""])
