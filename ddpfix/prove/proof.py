@@ -70,7 +70,13 @@ class Proof:
         lost = (f"no rank prints {line!r} any more" for line in self.lost)
         if self.after is None or self.before.outcome != "completes":
             return ()
-        return (*(text for text in self.after.wrong if text not in self.before.wrong), *lost)
+        had = {_kind(text) for text in self.before.wrong}
+        return (*(text for text in self.after.wrong if _kind(text) not in had), *lost)
+
+
+def _kind(text: str) -> str:
+    """What is wrong, without the cause in brackets, whose numbers may be others in each run."""
+    return text.partition(" (")[0]
 
 
 class CannotProve(Exception):

@@ -66,7 +66,7 @@ def verdict(proof: Proof) -> str:
     if after is None:
         said = f"ddpfix changes nothing here; {_state(before, 'nothing was seen to be wrong')}"
     elif proof.introduced:
-        still = [text for text in after.wrong if text in before.wrong]
+        still = [text for text in after.wrong if text not in proof.introduced]
         said = "Introduced by the fixes: " + "; ".join(proof.introduced) + ("; still wrong: " + "; ".join(still) if still else "")
     elif after.right and not after.observed:
         said = f"After the fixes nothing was observed: {_NOTHING}"
