@@ -33,6 +33,7 @@ _CELLS: tuple[tuple[str, Any], ...] = (
     ("weights", lambda s: s.weights),
     ("logged metrics", lambda s: s.metrics),
     ("parameters", lambda s: "\n".join(s.unused)),
+    ("samples", lambda s: "\n".join(s.samples)),
     ("steps, seconds", lambda s: f"{s.steps}, {s.seconds:.1f}"),
 )
 

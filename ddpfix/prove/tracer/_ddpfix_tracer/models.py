@@ -105,6 +105,11 @@ def _name(model: Any) -> str:
     return "%s #%d" % (type(model).__name__, _order[id(model)])
 
 
+def in_training() -> bool:
+    """True where a wrapped model is in training mode."""
+    return any(model.training for model in _models)
+
+
 def write_state(when: str) -> None:
     """Digests of the weights and the unused parameters, unless nothing was trained since the last time."""
     global _written_at

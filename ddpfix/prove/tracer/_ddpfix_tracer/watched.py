@@ -7,7 +7,7 @@ import functools
 import time
 from typing import Any, Callable  # noqa: UP035
 
-from _ddpfix_tracer import collectives, groups, metrics, models, recorder
+from _ddpfix_tracer import collectives, groups, metrics, models, recorder, samplers
 
 _steps = 0
 _swap = False
@@ -135,6 +135,7 @@ PATCHES: dict[str, Callable[[Any], None]] = {
     "torch.distributed.distributed_c10d": _distributed,
     "torch.nn.parallel.distributed": models.patch,
     "torch.optim.optimizer": _optimizer,
+    "torch.utils.data.distributed": samplers.patch,
     "lightning.pytorch.core.module": metrics.patch_module,
     "pytorch_lightning.core.module": metrics.patch_module,
     "pytorch_lightning.core.lightning": metrics.patch_module,  # before 1.8
