@@ -129,6 +129,16 @@ def test_weights_that_differ_are_named(tmp_path: Path) -> None:
     assert look(ended, tmp_path).wrong == (f"the ranks end with other weights ({cause})",)
 
 
+@pytest.mark.parametrize(("then", "differ"), [("", False), ("train(model, 1)\n", True)])
+def test_weights_that_a_rank_loads_after_its_training_are_no_result_of_it(tmp_path: Path, then: str, differ: bool) -> None:
+    source = NET + (
+        "\ndist.init_process_group('gloo')\nmodel = DistributedDataParallel(Net(), find_unused_parameters=True)\n"
+        "best = {k: v.clone() for k, v in model.module.state_dict().items()}\ntrain(model)\n"
+        f"if RANK == 0:\n    model.module.load_state_dict(best)\n{then}dist.barrier()\n"
+    )
+    assert bool(compare.weights_that_differ(forked_run(tmp_path, source).traces)) is differ
+
+
 def test_training_past_the_wrapper_is_named_as_the_cause(tmp_path: Path) -> None:
     source = NET + (
         "\ndist.init_process_group('gloo')\ntorch.manual_seed(0)\nmodel = DistributedDataParallel(Net())\ntrain(model.module)\n"

@@ -134,6 +134,7 @@ def without_gpu(kwargs: dict[str, Any]) -> dict[str, Any]:
 PATCHES: dict[str, Callable[[Any], None]] = {
     "torch.distributed.distributed_c10d": _distributed,
     "torch.nn.parallel.distributed": models.patch,
+    "torch.nn.modules.module": models.patch_loading,
     "torch.optim.optimizer": _optimizer,
     "torch.utils.data.distributed": samplers.patch,
     "lightning.pytorch.core.module": metrics.patch_module,
