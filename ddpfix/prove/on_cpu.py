@@ -28,6 +28,9 @@ def why_not(ended: Ended, cwd: Path) -> str:
     """Where and why the program cannot run, as the end of a sentence, with the user's line; "" where nothing says so."""
     if ended.outcome != "error":
         return ""
+    if at := next((t.spawns for t in ended.traces if t.spawns), None):
+        place = with_text(at, cwd)
+        return f"as one of several ranks: it starts its ranks itself, at {place}: {place.text}. Let torchrun start it"
     for rank in ended.ranks:
         tail = rank.stderr[-20_000:]
         for pattern, reason in _ASKS:

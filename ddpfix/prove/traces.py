@@ -93,6 +93,7 @@ class Trace:
     steps: int = 0
     waiting: bool = False  # it was in a collective when it ended
     rounds: tuple[Round, ...] = ()
+    spawns: Place | None = None  # where the program was about to start ranks of its own
     pace: tuple[tuple[float, int], ...] = ()  # at each optimizer step: the clock in seconds, the collectives so far
 
 
@@ -156,6 +157,7 @@ def read_trace(folder: Path, rank: int) -> Trace:
             for r in rows
             if r["t"] == "round"
         ),
+        next((_place(r["at"]) for r in rows if r["t"] == "spawns"), None),
         _pace(rows),
     )
 
