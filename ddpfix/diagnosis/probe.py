@@ -16,7 +16,7 @@ from typing import Any
 
 from codemods.evidence import EvidenceFile, Observed, to_json
 from ddpfix.discovery import find_root
-from ddpfix.prove.launchers import Training, understood
+from ddpfix.prove.launchers import Training, as_installed, of_rank, understood
 from ddpfix.prove.ranks import TRACER, free_port, rank_environment
 
 INJECTED = Path(__file__).parent / "injected"
@@ -80,7 +80,7 @@ def probe(command: Sequence[str], *, cwd: Path, steps: int = 50, env: Mapping[st
         raise CannotProbe("the command is not understood", str(error), "Give it after `--`: -- python train.py") from error
     with tempfile.TemporaryDirectory(prefix="ddpfix-probe-") as folder:
         environment = _environment(training, dict(os.environ if env is None else env), folder, steps)
-        status = _run(training.command, cwd, environment)
+        status = _run(of_rank(as_installed(training, environment).command, 0), cwd, environment)
         rows = _rows(Path(folder) / "trace-0.jsonl")
     return _probe(rows, status, command, find_root(cwd), training)
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ddpfix.prove.ranks import Ended
-from ddpfix.prove.traces import Call, Trace
+from ddpfix.prove.traces import Call, Round, Trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +106,21 @@ def unused_parameters(traces: Sequence[Trace]) -> tuple[UnusedParameters, ...]:
     return tuple(out)
 
 
+def epochs(trace: Trace) -> tuple[tuple[Round, ...], ...]:
+    """Of each sampler that shuffles, its passes that trained: a model was in training mode, and a step came before the next."""
+    out = []
+    for number in sorted({r.sampler for r in trace.rounds}):
+        own = [r for r in trace.rounds if r.sampler == number]
+        ends = [*(r.steps for r in own[1:]), trace.steps]
+        out.append(tuple(r for r, end in zip(own, ends, strict=True) if r.training and end > r.steps and r.samples > 2))
+    return tuple(rounds for rounds in out if len(rounds) > 1)
+
+
+def same_order(rounds: Sequence[Round]) -> bool:
+    """True where every pass had the samples in one order."""
+    return len({r.order for r in rounds}) == 1
+
+
 _NUMBER = re.compile(r"0x[0-9a-f]+|[-+]?\d[\d.,:]*(?:e[-+]?\d+)?")
 
 
@@ -128,4 +143,16 @@ def why_weights_differ(traces: Sequence[Trace]) -> str:
         return ", ".join(f"rank {rank} made {n} optimizer steps" for rank, n in steps.items())
     if (parted := first_divergence(traces)) is not None:
         return f"their collectives part at number {parted.number}"
+    if not any(_averages(t) for t in traces):
+        return "DDP averaged no gradients: no forward pass went through the wrapper, or all were made under `no_sync()`"
     return "after as many steps: they began with other values, or a rank changed them by itself"
+
+
+_REDUCE = {"all_reduce", "all_reduce_coalesced", "reduce", "reduce_scatter", "reduce_scatter_tensor", "all_gather",
+           "all_gather_into_tensor", "broadcast"}  # fmt: skip
+
+
+def _averages(trace: Trace) -> bool:
+    """True where DDP averaged gradients, where nothing was trained, and where the program may do it by calls of its own."""
+    ops = [c.op for c in trace.calls]
+    return not trace.steps or "ddp_gradients" in ops or sum(op in _REDUCE for op in ops) >= trace.steps

@@ -5,25 +5,31 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Sequence
-from dataclasses import dataclass
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from codemods.data.launcher_options import SWITCHES
 
-_MODULES = {"torch.distributed.run": "torchrun", "torch.distributed.launch": "torchrun",
-            "accelerate.commands.launch": "accelerate launch"}  # fmt: skip
+_LAUNCH = "torch.distributed.launch"
+_MODULES = {"torch.distributed.run": "torchrun", _LAUNCH: _LAUNCH, "accelerate.commands.launch": "accelerate launch"}
+_LOCAL_RANK = "${local_rank}"  # torchrun puts the number there in each word of a rank's command
 _SETTING = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 
 
 @dataclass(frozen=True, slots=True)
 class Training:
-    """A command that runs one rank, what the user set in front of it, and what was left out of theirs."""
+    """A command that runs one rank, what the user set in front of it, and what was left out of theirs.
+
+    python: the words of the command that run Python, () for a program of another kind.
+    """
 
     command: tuple[str, ...]
     settings: tuple[tuple[str, str], ...] = ()
     launcher: str = ""
     dropped: tuple[str, ...] = ()
+    python: tuple[str, ...] = ()
 
 
 def understood(command: Sequence[str]) -> Training:
@@ -39,14 +45,37 @@ def understood(command: Sequence[str]) -> Training:
             raise ValueError("there is no command")
         return Training(tuple(words), tuple(settings))
     launcher, python, rest = found
-    flags = SWITCHES[launcher.partition(" ")[0]]
+    flags = SWITCHES["accelerate" if launcher.startswith("accelerate") else "torchrun"]
     dropped, script, given = _split(rest, flags)
     if not script:
         raise ValueError(f"{launcher} is given no program")
+    if launcher == _LAUNCH and "use_env" not in given:
+        script.insert(1, f"--local-rank={_LOCAL_RANK}")
     if given & {"no_python"}:
         return Training(tuple(script), tuple(settings), launcher, tuple(dropped))
     own = [*python, "-m"] if given & {"m", "module"} else python
-    return Training((*own, *script), tuple(settings), launcher, tuple(dropped))
+    return Training((*own, *script), tuple(settings), launcher, tuple(dropped), tuple(python))
+
+
+def as_installed(training: Training, env: Mapping[str, str]) -> Training:
+    """The training as the torch of its Python starts it: torch.distributed.launch gave `--local_rank` before torch 2.0."""
+    option = f"--local-rank={_LOCAL_RANK}"
+    if option not in training.command or not training.python:
+        return training
+    ask = [*training.python, "-c", "from importlib.metadata import version; print(version('torch'))"]
+    try:
+        said = subprocess.run(ask, env=dict(env), capture_output=True, text=True, timeout=60, check=False).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return training
+    if not said.startswith(("0.", "1.")):
+        return training
+    older = option.replace("-rank", "_rank")
+    return replace(training, command=tuple(older if w == option else w for w in training.command))
+
+
+def of_rank(command: Sequence[str], local_rank: int | str) -> tuple[str, ...]:
+    """The command of one rank, or as it is shown for any."""
+    return tuple(word.replace(_LOCAL_RANK, str(local_rank)) for word in command)
 
 
 def _launcher(words: list[str]) -> tuple[str, list[str], list[str]] | None:

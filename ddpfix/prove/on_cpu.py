@@ -28,6 +28,9 @@ def why_not(ended: Ended, cwd: Path) -> str:
     """Where and why the program cannot run, as the end of a sentence, with the user's line; "" where nothing says so."""
     if ended.outcome != "error":
         return ""
+    if at := next((t.spawns for t in ended.traces if t.spawns), None):
+        place = with_text(at, cwd)
+        return f"as one of several ranks: it starts its ranks itself, at {place}: {place.text}. Let torchrun start it"
     for rank in ended.ranks:
         tail = rank.stderr[-20_000:]
         for pattern, reason in _ASKS:
@@ -44,6 +47,8 @@ def crash_place(stderr: str, cwd: Path) -> Place | None:
     """The innermost line of the project in the last traceback of `stderr`."""
     text = stderr[stderr.rfind("Traceback (most recent call last)") :]
     for match in reversed(list(_FRAME.finditer(text))):
+        if match[1].startswith("<"):  # Python's own: <frozen importlib._bootstrap>, <string>
+            continue
         full = Path(match[1]) if Path(match[1]).is_absolute() else cwd / match[1]
         if "site-packages" not in match[1] and full.resolve().is_relative_to(cwd.resolve()):
             shown = full.resolve().relative_to(cwd.resolve()).as_posix()

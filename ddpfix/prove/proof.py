@@ -13,7 +13,7 @@ from codemods.codemod import DdpCodemod
 from ddpfix import engine
 from ddpfix.discovery import Tree, discover
 from ddpfix.prove.compare import lines_lost
-from ddpfix.prove.launchers import Training, understood
+from ddpfix.prove.launchers import Training, as_installed, understood
 from ddpfix.prove.on_cpu import why_not
 from ddpfix.prove.ranks import Ended, run_ranks
 from ddpfix.prove.seen import Seen, look
@@ -70,7 +70,13 @@ class Proof:
         lost = (f"no rank prints {line!r} any more" for line in self.lost)
         if self.after is None or self.before.outcome != "completes":
             return ()
-        return (*(text for text in self.after.wrong if text not in self.before.wrong), *lost)
+        had = {_kind(text) for text in self.before.wrong}
+        return (*(text for text in self.after.wrong if _kind(text) not in had), *lost)
+
+
+def _kind(text: str) -> str:
+    """What is wrong, without the cause in brackets, whose numbers may be others in each run."""
+    return text.partition(" (")[0]
 
 
 class CannotProve(Exception):
@@ -102,6 +108,7 @@ def prove(
         training = understood(command)
     except ValueError as error:
         raise CannotProve("the command is not understood", str(error), "Give it after `--`: -- python train.py") from error
+    training = as_installed(training, {**os.environ, **dict(training.settings)})
     below = cwd.resolve().relative_to(tree.root.resolve())
     base, uncommitted = _state(tree)
     with _copy(tree, links) as folder:

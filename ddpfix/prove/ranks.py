@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Literal, Protocol
 
+from ddpfix.prove.launchers import of_rank
 from ddpfix.prove.traces import Place, Trace, read_page, read_stack, read_trace, with_text
 from ddpfix.prove.watchdog import Watchdog, memory, pulse
 
@@ -125,7 +126,7 @@ def run_ranks(
                 full = rank_environment(env, rank, world_size, port) | run.environment(env, rank, steps, swap)
                 if gpu:
                     full = {k: v for k, v in full.items() if k != "CUDA_VISIBLE_DEVICES"} | _devices(env)
-                run.start(start, Launch(tuple(command), cwd, full), rank)
+                run.start(start, Launch(of_rank(command, rank), cwd, full), rank)
             outcome = run.watch(timeout, memory_limit)
         finally:
             run.kill()

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from ddpfix.prove.launchers import of_rank
 from ddpfix.prove.proof import Proof
 from ddpfix.prove.seen import Seen
 
@@ -32,6 +33,7 @@ _CELLS: tuple[tuple[str, Any], ...] = (
     ("weights", lambda s: s.weights),
     ("logged metrics", lambda s: s.metrics),
     ("parameters", lambda s: "\n".join(s.unused)),
+    ("samples", lambda s: "\n".join(s.samples)),
     ("steps, seconds", lambda s: f"{s.steps}, {s.seconds:.1f}"),
 )
 
@@ -40,7 +42,9 @@ def text(proof: Proof, *, width: int = 120) -> str:
     """The table, what was swapped, and the verdict."""
     out = [_title(proof)]
     if proof.training.launcher:
-        out.append(f"{proof.training.launcher} is left out: each rank runs {shlex.join(proof.training.command)}")
+        own = of_rank(proof.training.command, "N")
+        each = "each rank" if own == proof.training.command else "rank N"
+        out.append(f"{proof.training.launcher} is left out: {each} runs {shlex.join(own)}")
     out += [f"note: {n}" for n in dict.fromkeys((*proof.before.notes, *(proof.after.notes if proof.after else ())))]
     if proof.impossible:
         return "\n".join([*out, "", f"This program cannot run {proof.impossible}.", "Nothing was shown.", ""])
@@ -63,7 +67,7 @@ def verdict(proof: Proof) -> str:
     if after is None:
         said = f"ddpfix changes nothing here; {_state(before, 'nothing was seen to be wrong')}"
     elif proof.introduced:
-        still = [text for text in after.wrong if text in before.wrong]
+        still = [text for text in after.wrong if text not in proof.introduced]
         said = "Introduced by the fixes: " + "; ".join(proof.introduced) + ("; still wrong: " + "; ".join(still) if still else "")
     elif after.right and not after.observed:
         said = f"After the fixes nothing was observed: {_NOTHING}"

@@ -10,7 +10,7 @@ from pathlib import Path
 from ddpfix.prove import compare
 from ddpfix.prove.on_cpu import crash_place
 from ddpfix.prove.ranks import Ended, RankEnd
-from ddpfix.prove.traces import Call, Place
+from ddpfix.prove.traces import Call, Place, Round, with_text
 
 _UNSEEN = "not seen"
 _NO_METRICS = "none were seen"
@@ -38,6 +38,7 @@ class Seen:
     notes: tuple[str, ...] = ()
     wrong: tuple[str, ...] = ()
     error: str = ""
+    samples: tuple[str, ...] = ()
 
     @property
     def right(self) -> bool:
@@ -66,6 +67,9 @@ def look(ended: Ended, cwd: Path) -> Seen:
         wrong.append(f"the ranks end with other weights ({compare.why_weights_differ(ended.traces)})")
     if metrics:
         wrong.append("logged metrics differ between the ranks: " + ", ".join(d.name for d in metrics))
+    rounds = compare.epochs(ended.traces[0]) if ended.traces else ()
+    if any(compare.same_order(r) for r in rounds):
+        wrong.append("each epoch has the samples in the same order")
     return Seen(
         outcome=ended.outcome,
         ended=_ended(ended),
@@ -81,6 +85,7 @@ def look(ended: Ended, cwd: Path) -> Seen:
         notes=_notes(ended),
         wrong=tuple(wrong),
         error=_error(ended) if ended.outcome == "error" else "",
+        samples=tuple(_samples(r, cwd) for r in rounds),
     )
 
 
@@ -121,8 +126,6 @@ def _order(divergence: compare.Divergence, cwd: Path) -> tuple[str, ...]:
 def _call(call: Call | None, cwd: Path) -> str:
     if call is None:
         return "issues none"
-    from ddpfix.prove.traces import with_text
-
     via = f" by {call.via}" if call.via and call.at else ""
     at = f" at {_line(with_text(call.at, cwd))}" if call.at else f" in {call.via or 'a library'}"
     return f"{call.op}{f' of {call.what}' if call.what else ''}{at}{via}"
@@ -143,6 +146,13 @@ def _metrics(ended: Ended, differing: tuple[compare.Disagreement, ...]) -> str:
     if not differing:
         return "agree: " + ", ".join(sorted({n for t in ended.traces for n in t.metrics})[:8])
     return "\n".join(f"{d.name} differs: {_by_rank(d.values)}" for d in differing[:8])
+
+
+def _samples(rounds: tuple[Round, ...], cwd: Path) -> str:
+    at = rounds[-1].at
+    where = f" at {_line(with_text(at, cwd))}" if at else ""
+    order = "the same order" if compare.same_order(rounds) else "another order"
+    return f"{order} in each of {len(rounds)} epochs{where}"
 
 
 def _by_rank(values: Mapping[int, float | str | None]) -> str:

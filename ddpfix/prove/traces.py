@@ -59,6 +59,21 @@ class Unused:
 
 
 @dataclass(frozen=True, slots=True)
+class Round:
+    """One pass over a sampler that shuffles. order: a digest of what it gave. training: a wrapped model was in training mode.
+
+    steps: the optimizer steps made before it.
+    """
+
+    sampler: int
+    order: str
+    samples: int
+    training: bool
+    steps: int
+    at: Place | None
+
+
+@dataclass(frozen=True, slots=True)
 class Trace:
     """What one rank did. `started` is False where the tracer was not loaded, and everything else is then empty.
 
@@ -77,6 +92,8 @@ class Trace:
     stopped: int = 0
     steps: int = 0
     waiting: bool = False  # it was in a collective when it ended
+    rounds: tuple[Round, ...] = ()
+    spawns: Place | None = None  # where the program was about to start ranks of its own
     pace: tuple[tuple[float, int], ...] = ()  # at each optimizer step: the clock in seconds, the collectives so far
 
 
@@ -135,6 +152,12 @@ def read_trace(folder: Path, rank: int) -> Trace:
         next((r["steps"] for r in rows if r["t"] == "stopped"), 0),
         page.steps,
         page.waiting,
+        tuple(
+            Round(r["sampler"], r["order"], r["samples"], r["training"], r["steps"], _place(r["at"]))
+            for r in rows
+            if r["t"] == "round"
+        ),
+        next((_place(r["at"]) for r in rows if r["t"] == "spawns"), None),
         _pace(rows),
     )
 

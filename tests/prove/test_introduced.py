@@ -45,6 +45,11 @@ def test_what_was_wrong_before_is_still_wrong_and_told_apart() -> None:
     assert verdict(made) == f"Introduced by the fixes: {WEIGHTS}; still wrong: logged metrics differ."
 
 
+def test_another_cause_of_what_was_wrong_is_not_introduced() -> None:
+    made = proof(seen(f"{WEIGHTS} (rank 0 made 3 optimizer steps)"), seen(f"{WEIGHTS} (their collectives part at number 9)"))
+    assert verdict(made) == f"After the fixes something is still wrong: {WEIGHTS} (their collectives part at number 9)."
+
+
 def test_what_follows_a_hang_is_not_introduced() -> None:
     made = proof(seen("hangs", outcome="hang"), seen(WEIGHTS))
     assert verdict(made) == f"After the fixes something is still wrong: {WEIGHTS}."

@@ -160,6 +160,29 @@ def test_a_program_for_gpus_alone_is_told(home: Path) -> None:
     assert "cannot run on the CPU: it asks for a CUDA device, at train.py:4" in done.stdout.decode()
 
 
+SPAWN = b"""\
+import torch
+import torch.multiprocessing as mp
+
+
+def work(rank, world_size):
+    torch.distributed.init_process_group("nccl", rank=rank, world_size=world_size)
+
+
+if __name__ == "__main__":
+    world_size = torch.cuda.device_count()
+    mp.spawn(work, args=(world_size,), nprocs=world_size)
+"""
+
+
+def test_a_program_that_starts_its_ranks_itself_is_told(home: Path) -> None:
+    repo = make(home, {"train.py": SPAWN})
+    done = ddpfix(repo, "prove", "--", "python", "train.py")
+    assert done.returncode == 2
+    told = "This program cannot run as one of several ranks: it starts its ranks itself, at train.py:11: mp.spawn(work, "
+    assert told in done.stdout.decode()
+
+
 def test_a_command_that_is_not_there(home: Path) -> None:
     repo = make(home, {"train.py": b"x = 1\n"})
     done = ddpfix(repo, "prove", "--", "no-such-program", "train.py")

@@ -129,6 +129,63 @@ def test_weights_that_differ_are_named(tmp_path: Path) -> None:
     assert look(ended, tmp_path).wrong == (f"the ranks end with other weights ({cause})",)
 
 
+@pytest.mark.parametrize(("then", "differ"), [("", False), ("train(model, 1)\n", True)])
+def test_weights_that_a_rank_loads_after_its_training_are_no_result_of_it(tmp_path: Path, then: str, differ: bool) -> None:
+    source = NET + (
+        "\ndist.init_process_group('gloo')\nmodel = DistributedDataParallel(Net(), find_unused_parameters=True)\n"
+        "best = {k: v.clone() for k, v in model.module.state_dict().items()}\ntrain(model)\n"
+        f"if RANK == 0:\n    model.module.load_state_dict(best)\n{then}dist.barrier()\n"
+    )
+    assert bool(compare.weights_that_differ(forked_run(tmp_path, source).traces)) is differ
+
+
+def test_training_past_the_wrapper_is_named_as_the_cause(tmp_path: Path) -> None:
+    source = NET + (
+        "\ndist.init_process_group('gloo')\ntorch.manual_seed(0)\nmodel = DistributedDataParallel(Net())\ntrain(model.module)\n"
+        "total = torch.ones(1)\ndist.all_reduce(total)\n"
+    )
+    cause = "DDP averaged no gradients: no forward pass went through the wrapper, or all were made under `no_sync()`"
+    assert look(forked_run(tmp_path, source), tmp_path).wrong == (f"the ranks end with other weights ({cause})",)
+
+
+EPOCHS = NET + """
+from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+
+dist.init_process_group("gloo")
+torch.manual_seed(0)
+model = DistributedDataParallel(Net(), find_unused_parameters=True)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+data = TensorDataset(torch.randn(16, 4))
+sampler, for_tests = DistributedSampler(data), DistributedSampler(data)
+for epoch in range(3):
+    SET
+    model.train()
+    for i, (x,) in enumerate(DataLoader(data, batch_size=4, sampler=sampler)):
+        optimizer.zero_grad()
+        model(x).pow(2).mean().backward()
+        optimizer.step()
+        if i == 1:
+            model.eval()
+            for (x,) in DataLoader(data, batch_size=4, sampler=for_tests):
+                model(x)
+            model.train()
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "order", "wrong"),
+    [
+        ("pass", "the same order", ("each epoch has the samples in the same order",)),
+        ("sampler.set_epoch(epoch)", "another order", ()),
+    ],
+)
+def test_an_order_that_each_epoch_repeats_is_named(tmp_path: Path, line: str, order: str, wrong: tuple[str, ...]) -> None:
+    seen = look(forked_run(tmp_path, EPOCHS.replace("SET", line)), tmp_path)
+    loop = "for i, (x,) in enumerate(DataLoader(data, batch_size=4, sampler=sampler)):"
+    assert seen.samples == (f"{order} in each of 3 epochs at train.py:{line_of(tmp_path, loop)} `{loop}`",)
+    assert seen.wrong == wrong
+
+
 def test_a_missing_gradient_is_a_crash_of_the_programs_own(tmp_path: Path) -> None:
     source = NET + "\ndist.init_process_group('gloo')\nmodel = DistributedDataParallel(Net())\ntrain(model)\n"
     ended = forked_run(tmp_path, source)

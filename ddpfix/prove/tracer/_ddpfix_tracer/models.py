@@ -26,6 +26,22 @@ def patch(module: Any) -> None:
         wrapper._sync_buffers = collectives.watched(wrapper._sync_buffers, "ddp_buffers")
 
 
+def patch_loading(module: Any) -> None:
+    """Watch torch.nn.modules.module.Module.load_state_dict: what a rank loads to look at it is no result of the training.
+
+    Where no step follows, the weights from before the first loading are those that are compared.
+    """
+    load = module.Module.load_state_dict
+
+    @functools.wraps(load)
+    def load_state_dict(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if any(self is m or getattr(self, "module", None) is m for m in _models) and recorder.count(recorder.STEPS, 0):
+            write_state("loaded")
+        return load(self, *args, **kwargs)
+
+    module.Module.load_state_dict = load_state_dict
+
+
 def hook(module: Any, *, init: Any, forward: Any, backward: Any) -> None:
     """Put what `init`, `forward` and `backward` make of them in the place of the wrapper's own two and of torch's backward."""
     import torch
@@ -103,6 +119,11 @@ def _look_for_unused(model: Any) -> None:
 def _name(model: Any) -> str:
     """The class and the place in the order of wrapping: the same on all ranks."""
     return "%s #%d" % (type(model).__name__, _order[id(model)])
+
+
+def in_training() -> bool:
+    """True where a wrapped model is in training mode."""
+    return any(model.training for model in _models)
 
 
 def write_state(when: str) -> None:

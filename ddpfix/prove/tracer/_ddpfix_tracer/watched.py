@@ -7,7 +7,7 @@ import functools
 import time
 from typing import Any, Callable  # noqa: UP035
 
-from _ddpfix_tracer import collectives, groups, metrics, models, recorder
+from _ddpfix_tracer import collectives, groups, metrics, models, recorder, samplers, starting
 
 _steps = 0
 _swap = False
@@ -85,6 +85,11 @@ def with_gloo(args: Any, kwargs: Any) -> Any:
     return args, kwargs
 
 
+def _spawn(module: Any) -> None:
+    if _swap:
+        starting.patch(module)
+
+
 def _optimizer(module: Any) -> None:
     register = getattr(module, "register_optimizer_step_post_hook", None)
     if register is None:
@@ -134,7 +139,10 @@ def without_gpu(kwargs: dict[str, Any]) -> dict[str, Any]:
 PATCHES: dict[str, Callable[[Any], None]] = {
     "torch.distributed.distributed_c10d": _distributed,
     "torch.nn.parallel.distributed": models.patch,
+    "torch.multiprocessing.spawn": _spawn,
+    "torch.nn.modules.module": models.patch_loading,
     "torch.optim.optimizer": _optimizer,
+    "torch.utils.data.distributed": samplers.patch,
     "lightning.pytorch.core.module": metrics.patch_module,
     "pytorch_lightning.core.module": metrics.patch_module,
     "pytorch_lightning.core.lightning": metrics.patch_module,  # before 1.8
