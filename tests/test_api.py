@@ -96,6 +96,7 @@ def test_fix_keeps_to_what_is_selected_and_says_what_is_left() -> None:
 
 def test_fix_makes_an_unsafe_fix_only_where_that_is_asked_for() -> None:
     source = MODULE.decode().replace("validation_step", "training_step").replace("prog_bar=True", "on_epoch=True")
+    source += '\n\nSTOPS = pl.callbacks.EarlyStopping(monitor="val/loss")\n'
     careful = ddpfix.fix(source, select=["DDP101"])
     assert (careful.source, [f.applicability.value for f in careful.left]) == (source, ["unsafe"])
     assert "on_epoch=True, sync_dist=True)" in ddpfix.fix(source, select=["DDP101"], unsafe_fixes=True).source

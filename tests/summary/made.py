@@ -30,6 +30,9 @@ class Model(pl.LightningModule):
         loss = F.cross_entropy(self(x), y)
         self.log("val/loss", loss)
 """
+# what a training draws in each step, and a callback goes by: an unsafe fix
+STEP = MODEL.replace("validation_step", "training_step").replace("loss)\n", "loss, on_epoch=True)\n")
+STEP += '\n\nSTOPS = pl.callbacks.EarlyStopping(monitor="val/loss")\n'
 
 
 def context(**changes: object) -> Context:

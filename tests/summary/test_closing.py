@@ -8,11 +8,10 @@ import pytest
 
 from ddpfix.results import Failure
 from ddpfix.summary import closing_screen
-from tests.summary.made import MODEL, context, in_memory
+from tests.summary.made import MODEL, STEP, context, in_memory
 
 COMMITS = (("a" * 40, "Reduce epoch metrics over the ranks (DDP101)"), ("b" * 40, "Add DDPFIX_SUMMARY.md"))
 TOLD = MODEL.replace("        self.log(", "        if batch.has_loss:\n            self.log(")
-STEP = MODEL.replace("validation_step", "training_step").replace("loss)\n", "loss, on_epoch=True)\n")
 
 
 def test_branch_commits_fixes_rest_and_commands() -> None:

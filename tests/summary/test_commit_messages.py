@@ -10,7 +10,7 @@ from codemods.codemod import DdpCodemod
 from ddpfix import catalog
 from ddpfix.summary import SUMMARY_COMMIT, commit_message
 from ddpfix.summary.commit_messages import subject
-from tests.summary.made import CLASSIFIER, MODEL, in_memory, on_disk
+from tests.summary.made import CLASSIFIER, MODEL, STEP, in_memory, on_disk
 
 LOGGED = catalog.lookup("DDP101")
 
@@ -26,8 +26,7 @@ def test_what_why_and_files() -> None:
 
 
 def test_the_assumption_of_an_unsafe_fix_is_in_the_message() -> None:
-    step = MODEL.replace("validation_step", "training_step").replace("loss)\n", "loss, on_epoch=True)\n")
-    fixed = in_memory({"m.py": step}, unsafe=True).fixed
+    fixed = in_memory({"m.py": STEP}, unsafe=True).fixed
     text = " ".join(commit_message(LOGGED, fixed).split())
     assert f"1 fix rests on an assumption: {fixed[0].reason}" in text
 

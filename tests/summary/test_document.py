@@ -19,6 +19,7 @@ from tests.summary.made import (
     CLASSIFIER,
     EXAMPLES,
     MODEL,
+    STEP,
     check_markdown,
     context,
     fenced,
@@ -222,8 +223,7 @@ def test_facts_are_told_once_with_all_their_places() -> None:
 
 
 def test_an_unsafe_fix_names_what_it_assumes() -> None:
-    step = MODEL.replace("validation_step", "training_step").replace("loss)\n", "loss, on_step=True, on_epoch=True)\n")
-    fixed = in_memory({"model.py": step}, unsafe=True)
+    fixed = in_memory({"model.py": STEP}, unsafe=True)
     text = render(fixed, context())
     assert "0 of level safe, 1 of level unsafe;" in text
     assert "1 fix rests on an assumption: see [below](#what-the-unsafe-fixes-assume)." in section(text, "## DDP101")
@@ -232,8 +232,7 @@ def test_an_unsafe_fix_names_what_it_assumes() -> None:
 
 
 def test_an_unsafe_fix_that_was_not_made_is_offered() -> None:
-    files = {"model.py": MODEL + MODEL.replace("validation_step", "training_step").replace("loss)\n", "loss, on_epoch=True)\n")}
-    fixed = in_memory(files)
+    fixed = in_memory({"model.py": MODEL + STEP})
     text = render(fixed, context())
     assert "1 finding that only `--unsafe-fixes` would fix" in text
     part = section(text, "### DDP101 unsynced-metric: 1 finding that only `--unsafe-fixes` would fix")

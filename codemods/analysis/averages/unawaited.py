@@ -36,9 +36,10 @@ def _is_dropped(module: SourceModule, call: ast.Call) -> bool:
     up = module.parent(call)
     if isinstance(up, ast.Expr):
         return not any(_coalesces(w) for w in module.ancestors(up))
-    if not isinstance(up, ast.Assign) or len(up.targets) != 1 or not isinstance(up.targets[0], ast.Name):
+    targets = up.targets if isinstance(up, ast.Assign) else [up.target] if isinstance(up, ast.AnnAssign) else []
+    if len(targets) != 1 or not isinstance(targets[0], ast.Name):
         return False
-    function, name = module.function_of(call), up.targets[0].id
+    function, name = module.function_of(call), targets[0].id
     return function is not None and not any(
         isinstance(n, ast.Name) and n.id == name and not isinstance(n.ctx, ast.Store) for n in walk(function)
     )
