@@ -161,6 +161,37 @@ def test_a_choice_of_trainers_in_a_folder_of_its_own(path: str, one: bool) -> No
     assert has_trainers_of_one_device(project, module) is one
 
 
+HOLDER = """\
+from lightning.pytorch import Trainer
+
+
+class Assessor:
+    def __init__(self, model, device):
+        self.model, self.count = model, 2
+        self.device = device
+
+    def assess(self):
+        Trainer({}).fit(self.model)
+
+
+def run(model):
+    GIVEN = {}
+    Assessor(model, GIVEN).assess()
+"""
+
+
+@pytest.mark.parametrize(
+    ("devices", "given", "one"),
+    [("devices=self.device", "[0]", True), ("devices=self.device", "[0, 1]", False), ("devices=self.device", "chosen()", False),
+     ("devices=self.count", "[0]", False)],
+)  # fmt: skip
+def test_a_trainer_of_the_device_that_an_object_is_given(devices: str, given: str, one: bool) -> None:
+    project = project_of({"train.py": HOLDER.format(devices, given)})
+    module = project.module("train.py")
+    assert module is not None
+    assert has_trainers_of_one_device(project, module) is one
+
+
 GROUP = """\
 import os
 import torch.distributed as dist

@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from codemods.analysis.bindings import bindings_of
+from codemods.analysis.bindings import attribute_bindings, bindings_of
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.ranks.handed_arguments import arguments
@@ -175,6 +175,9 @@ def _is_one(project: Project, module: SourceModule, devices: ast.expr, depth: in
         arms = (devices.body, devices.orelse)
         with_gpu, without = reversed(arms) if isinstance(devices.test, ast.UnaryOp) else arms
         return _is_one(project, module, with_gpu, depth) and (_is_none(without) or _is_one(project, module, without, depth))
+    own = attribute_bindings(module, devices) if isinstance(devices, ast.Attribute) else []
+    if own and depth >= 0:
+        return all(b.value is not None and not b.part and _is_one(project, module, b.value, depth) for b in own)
     if pinned := _setting_in(devices):
         return _is_pinned(project, module, pinned)
     if not isinstance(devices, ast.Name) or depth < 0:
