@@ -94,6 +94,8 @@ def test_a_copy_of_the_wrapper_is_told() -> None:
     source = known("average = deepcopy(model)").replace("import torch\n", "import torch\nfrom copy import deepcopy\n", 1)
     check_told(WrappedStateDict, source, files=NETS, reason="write `deepcopy(model.module)`")
     check_nothing(WrappedStateDict, source.replace("deepcopy(model)", "deepcopy(net)"), files=NETS)
+    reads = "def show(best):\n    print(best.state_dict()['module.layer.weight'])\n"
+    check_nothing(WrappedStateDict, source, files={**NETS, "show.py": reads})
 
 
 def test_an_accelerator_out_of_reach() -> None:

@@ -238,6 +238,9 @@ def load_of(project: Project, module: SourceModule, saved: Saved) -> Loaded | No
 
 
 def copied_wrappers(project: Project, module: SourceModule) -> Iterator[tuple[ast.Call, ast.expr, Wrapped]]:
+    """Copies of a wrapper; none in a project that reads entries by names with `module.`: it goes by what such a copy holds."""
+    if any(project.files_containing(quote + b"module.") for quote in (b"'", b'"')):
+        return
     for call in module.calls_named("deepcopy"):
         if call.args and isinstance(call.args[0], (ast.Name, ast.Attribute)) and not is_tested(module, call):
             if (found := wrapper_in(project, module, call.args[0])) is not None:
