@@ -223,6 +223,11 @@ class MakedirsRace(DdpCodemod):
             return None
         what = module.text_of(path)
         message = f"every rank creates {what}: all but the first fail with FileExistsError, and rank 0 waits for them"
+        if tested := is_tested(module, call, path):
+            message = (
+                f"every rank creates {what} where it is missing: of ranks that find it missing at once all but the first fail with "
+                "FileExistsError, and the others wait for them"
+            )
         if call.args and variance(project).argument(module, call, 0).cause is Cause.DATA:
             message = (
                 f"{what} is the folder of samples that several ranks have: of two ranks that come to it at once one fails with "
@@ -234,7 +239,6 @@ class MakedirsRace(DdpCodemod):
         reason = _LEADS_ELSEWHERE if handler is not None else why_an_error(module, call, path)
         if reason:
             return self.finding(module, call, message, evidence=[shown], reason=reason) if evidence else None
-        tested = is_tested(module, call, path)
         if tested and is_made_by_all_above(project, module, call, path):
             return None  # the test is never true
         way = way_of_every_rank(project, module, call)
