@@ -25,6 +25,7 @@ from codemods.analysis.output.levels_by_rank import has_handlers_on_zero_alone, 
 from codemods.analysis.output.muted_print import is_muted
 from codemods.analysis.output.natures import values_of
 from codemods.analysis.output.observers import is_left_to_rank_zero
+from codemods.analysis.output.one_message import belongs_to_each_rank, lines_beside
 from codemods.analysis.output.output_runs import Run, is_guarded_at_its_calls, makes_folder, output_runs
 from codemods.analysis.output.own_lines import Own, own_line
 from codemods.analysis.output.rank_share import over_a_share
@@ -146,7 +147,7 @@ class UnguardedPrint(DdpCodemod):
     - Files that hand each process prompts of its own with `split_between_processes`.
     - A loop with a progress bar stays outside the test, and so does a statement that binds a name used elsewhere.
     - One branch of an `if` whose other branch prints something that must stay; a line beside one that must stay, or beside a loop
-      that prints numbers of each rank's own.
+      that prints numbers of each rank's own; neighbouring prints are one message, with the loops of prints among them.
     - What a Trainer predicts: each rank has its own samples; functions that ask a person for `input()`.
     - Scripts whose Trainer has one device on one node, and the trials of Ray Tune: they are one process.
     - `prepare_data`, which runs once on each node; a repository's own tests.
@@ -356,8 +357,11 @@ def _stands_beside_one_for_each(
     project: Project, module: SourceModule, function: FunctionNode | ast.Module, run: Run
 ) -> bool:
     """True where a line near by is printed by every rank on purpose, or shows numbers of its own: they belong together, as a
-    start and its end do.
+    start and its end do, or as what is printed line by line without anything else in between.
     """
+    message = list(lines_beside(module, run))
+    if not all(is_for_everybody(module, s) for s in message) or belongs_to_each_rank(project, module, function, message):
+        return True
     block = module.block_of(run.first)
     places = [i for i, s in enumerate(block) if s is run.first or s is run.last]
     beside = block[max(places[0] - _NEAR, 0) : places[0]] + block[places[-1] + 1 : places[-1] + 1 + _NEAR]
