@@ -25,6 +25,7 @@ from codemods.analysis.output.levels_by_rank import has_handlers_on_zero_alone, 
 from codemods.analysis.output.muted_print import is_muted
 from codemods.analysis.output.natures import values_of
 from codemods.analysis.output.observers import is_left_to_rank_zero
+from codemods.analysis.output.one_message import belongs_to_each_rank, lines_beside
 from codemods.analysis.output.output_runs import Run, is_guarded_at_its_calls, makes_folder, output_runs
 from codemods.analysis.output.own_lines import Own, own_line
 from codemods.analysis.output.rank_share import over_a_share
@@ -69,12 +70,12 @@ class UnguardedPrint(DdpCodemod):
     """A print that every rank makes, so that each line appears once for each process.
 
     ## What it does
-    Finds prints in hooks and methods of Lightning and transformers classes, and in functions that know the rank, that every
-    rank reaches, and lets them through on rank 0 alone: by the `print` of the object that knows the rank (`accelerator.print`,
-    `fabric.print`, `trainer.print` from Lightning 2.1 on, `self.print` of a module), by the level of a logger that the class
-    builds itself, else by a test. Neighbours share one, an `if` that holds nothing else takes it into its own, and a function
-    that only prints is left at its top. Decorates a function of a Lightning file that does nothing but print with
-    `rank_zero_only` (unsafe).
+    Finds prints in hooks and methods of Lightning and transformers classes, and in functions that know the rank, that every rank
+    reaches, and lets them through on rank 0 alone: by a function of the project that does nothing but print there (`log0(…)`),
+    where the file has it at hand, by the `print` of the object that knows the rank (`accelerator.print`, `fabric.print`,
+    `trainer.print` from Lightning 2.1 on, `self.print` of a module), by the level of a logger that the class builds itself, else
+    by a test. Neighbours share one, an `if` that holds nothing else takes it into its own, and a function that only prints is
+    left at its top. Decorates a function of a Lightning file that does nothing but print with `rank_zero_only` (unsafe).
 
     ## Why it matters
     With eight processes every message stands eight times in the log, interleaved, and the one that differs is not seen.
@@ -104,16 +105,16 @@ class UnguardedPrint(DdpCodemod):
     ```
 
     ## Safety
-    Safe: only statements that print go under the test, with the text they compute; the `print` of an Accelerator, a
-    Fabric or a Trainer shows a line once for each node. A logger's level is set where its class builds it, once and in any case,
-    if no line of it names the rank; the other ranks go on to log warnings. The test is the one the function uses
-    already, or fits the place and works with one process: `trainer.is_global_zero` in a callback, `self.global_rank == 0` in
-    a module's helper, which may run without a Trainer, `rank_zero_only.rank == 0` in a data module,
-    `state.is_world_process_zero`, `accelerator.is_main_process`, a `rank` that is bound above. Unsafe: the launcher's `RANK`,
-    read from the environment where nothing else is known; lines that show a number of each rank's own batches or of its clock,
-    or stand under a test of one; methods of a module
-    that no hook is seen to reach; the decorator, for it goes by the rank that Lightning reads from the environment, which
-    the launcher must have set before the call.
+    Safe: only statements that print go under the test, with the text they compute; the `print` of an Accelerator, a Fabric or a
+    Trainer shows a line once for each node. A function of the project takes the place of a print where it hands on what it is
+    given unchanged, tests the global rank and works with one process. A logger's level is set where its class builds it, once and
+    in any case, if no line of it names the rank; the other ranks go on to log warnings. The test is the one the function uses
+    already, or fits the place and works with one process: `trainer.is_global_zero` in a callback, `self.global_rank == 0` in a
+    module's helper, which may run without a Trainer, `rank_zero_only.rank == 0` in a data module, `state.is_world_process_zero`,
+    `accelerator.is_main_process`, a `rank` that is bound above. Unsafe: the launcher's `RANK`, read from the environment where
+    nothing else is known; lines that show a number of each rank's own batches or of its clock, or stand under a test of one;
+    methods of a module that no hook is seen to reach; the decorator, for it goes by the rank that Lightning reads from the
+    environment, which the launcher must have set before the call.
 
     ## Refuses
     - Prints that name the rank, the process, the host or the device, or show what is measured on one process (memory).
@@ -146,7 +147,7 @@ class UnguardedPrint(DdpCodemod):
     - Files that hand each process prompts of its own with `split_between_processes`.
     - A loop with a progress bar stays outside the test, and so does a statement that binds a name used elsewhere.
     - One branch of an `if` whose other branch prints something that must stay; a line beside one that must stay, or beside a loop
-      that prints numbers of each rank's own.
+      that prints numbers of each rank's own; neighbouring prints are one message, with the loops of prints among them.
     - What a Trainer predicts: each rank has its own samples; functions that ask a person for `input()`.
     - Scripts whose Trainer has one device on one node, and the trials of Ray Tune: they are one process.
     - `prepare_data`, which runs once on each node; a repository's own tests.
@@ -243,17 +244,16 @@ class UnguardedPrint(DdpCodemod):
                 continue
             if of_bad_numbers(module, run.statements) or reports_bad_numbers(project, run):
                 continue
-            assumes = assumes or spelled.assumes or _where_it_runs(project, module, function)
-            assumes = assumes or by_own_data(module, function, run)
             own = own_line(project, module, function, run.statements)
             if own.own is Own.RESULT:
                 continue  # no repetition: what a guard takes from the other ranks is shown nowhere else
-            assumes = assumes or own.assumes
             if stands_beside_files(project, module, run):
                 continue  # the file is the error: one test belongs round both
             if most_lines_stay(project, module, None if isinstance(function, ast.Module) else function):
                 continue
             kept = kept_to_zero(project, module, run, spelled)
+            assumes = assumes or kept.assumes or _where_it_runs(project, module, function)
+            assumes = assumes or by_own_data(module, function, run) or own.assumes
             verb = "prints" if run.makes(Kind.PRINT) else "logs"
             message = f"every rank {verb} in {run_place(module, function)}: the output appears once for each process"
             evidence = [Evidence("static", kept.how, module.path, run.first.lineno)]
@@ -356,8 +356,11 @@ def _stands_beside_one_for_each(
     project: Project, module: SourceModule, function: FunctionNode | ast.Module, run: Run
 ) -> bool:
     """True where a line near by is printed by every rank on purpose, or shows numbers of its own: they belong together, as a
-    start and its end do.
+    start and its end do, or as what is printed line by line without anything else in between.
     """
+    message = list(lines_beside(module, run))
+    if not all(is_for_everybody(module, s) for s in message) or belongs_to_each_rank(project, module, function, message):
+        return True
     block = module.block_of(run.first)
     places = [i for i, s in enumerate(block) if s is run.first or s is run.last]
     beside = block[max(places[0] - _NEAR, 0) : places[0]] + block[places[-1] + 1 : places[-1] + 1 + _NEAR]

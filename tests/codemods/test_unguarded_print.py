@@ -84,6 +84,9 @@ FABRIC = "from lightning.fabric import Fabric\n"
         ("from accelerate import Accelerator\n", "accelerator = Accelerator()", "accelerator.print"),
         (FABRIC, "fabric = Fabric(devices=2)", "fabric.print"),
         (FABRIC, "if fabric.global_rank == 0:\n        save()\n    step()", "fabric.print"),
+        ("import os\nfrom accelerate import Accelerator\n",
+         "accelerator = Accelerator()\n    rank = int(os.environ['RANK'])\n    if rank == 0:\n        save()\n    step()",
+         "accelerator.print"),
         ("from accelerate import Accelerator\n", "if args.accelerator.is_main_process:\n        save()\n    step()",
          "args.accelerator.print"),
     ],
@@ -553,6 +556,59 @@ def test_a_line_beside_one_that_every_rank_is_to_print_belongs_to_it() -> None:
     head = "import torch.distributed as dist\n"
     above = ("rank = dist.get_rank()",)
     check_nothing(UnguardedPrint, script(*above, "print('Error', args)", "print('Accuracy', args)", head=head))
+
+
+PLAIN = "import torch\nimport torch.distributed as dist\n"
+MESSAGE = (
+    "print('=' * 40)",
+    "print('settings')",
+    "print(f'epochs {args.epochs}')",
+    "print(f'rate {args.rate}')",
+)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "print(f'device {device}')",
+        "print(f'rank {rank} of {args.world}')",
+        "print('warning: no cache')",
+        "print(torch.cuda.memory_allocated())",
+        "print(args.look_at(args.model))",  # who knows what it does: it stays on every rank
+        "print(dist.all_reduce(args.total))",
+        "for name in args.names:\n        print(name, rank)",
+        "for name in args.names:\n        print('name')\n        print(args.look_at(name))",
+        "print(total := 3)",
+    ],
+)
+@pytest.mark.parametrize("below", [True, False])
+def test_the_lines_of_a_message_of_which_one_stays(line: str, below: bool) -> None:
+    lines = (*MESSAGE, line) if below else (line, *MESSAGE)
+    source = script("rank = dist.get_rank()", "args.step()", *lines, "args.step()", head=PLAIN, arguments="args, device")
+    check_nothing(UnguardedPrint, source)
+
+
+def test_the_heading_of_a_loop_that_prints_for_each_rank() -> None:
+    loop = ("for name in args.names:", "    print('-' * 40)", "    print(name)", "    print(args.unit)")
+    for heading, found in (("print(f'from rank {rank}')", 0), ("print('names')", 1)):
+        source = script("rank = dist.get_rank()", "args.step()", heading, *MESSAGE, *loop, "args.step()", head=PLAIN)
+        assert len(findings_of(UnguardedPrint, source)) == found
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "if rank == 0:\n        print('device', device)",  # kept to rank 0 already
+        "args.step()\n    args.step()\n    args.step()\n    print('device', device)",  # something else is done in between
+        "for step in range(3):\n        args.step(step)\n        print('device', device)",  # no loop of prints
+        "print(f'{args.epochs:3}', flush=True)",
+        "print()",
+    ],
+)
+def test_a_message_of_which_no_line_stays(line: str) -> None:
+    source = script("rank = dist.get_rank()", "args.step()", *MESSAGE, line, "args.step()", head=PLAIN, arguments="args, device")
+    (found,) = findings_of(UnguardedPrint, source)
+    assert found.message.startswith("every rank prints in main")
 
 
 @pytest.mark.parametrize(

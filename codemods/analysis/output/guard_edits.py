@@ -1,18 +1,20 @@
 """How a run of output is kept to rank 0: by its logger's level, a print that is quiet elsewhere, a return, or a test round it.
 
-The shortest of them that a person would write. A logger with many lines gets its level by the rank, prints go through the one
-that the framework offers for it, a test that stands there already takes the one for rank 0, a function that does nothing but this
-is left at its top, and the rest goes under an `if` of its own.
+The shortest of them that a person would write. A logger with many lines gets its level by the rank, prints go through the
+function that the project has for it, or the one that the framework offers, a test that stands there already takes the one for
+rank 0, a function that does nothing but this is left at its top, and the rest goes under an `if` of its own.
 """
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.output.effects import Kind, does_nothing
 from codemods.analysis.output.logger_levels import level_by_rank
 from codemods.analysis.output.output_runs import Run
+from codemods.analysis.output.own_printers import own_printer
 from codemods.analysis.output.script_guards import Spelling
 from codemods.analysis.whole_body import is_idle
 from codemods.findings import Edit, ReplaceExpression, WrapInGuard
@@ -27,20 +29,25 @@ _OPPOSITES = {ast.Eq: "!=", ast.NotEq: "==", ast.In: "not in", ast.NotIn: "in", 
 
 @record
 class Kept:
-    """The edits that keep a run of output to rank 0, and how they do it, in words."""
+    """The edits that keep a run of output to rank 0, how they do it, in words, and what they rest on where that is not shown."""
 
     edits: tuple[Edit, ...]
     how: str
+    assumes: str = ""
 
 
 def kept_to_zero(project: Project, module: SourceModule, run: Run, spelled: Spelling) -> Kept:
     """The shortest way for this run; `spelled`: the test for rank 0 at its place."""
     if (level := level_by_rank(project, module, run)) is not None:
-        return Kept(level.edits, f"the level of `{level.logger}` is set in line {level.line}")
-    if quiet := _quiet_prints(module, run, spelled):
-        return Kept(quiet, f"`{spelled.printer}` prints for one process")
+        return Kept(level.edits, f"the level of `{level.logger}` is set in line {level.line}", spelled.assumes)
+    if calls := _prints_of(module, run):
+        if own := own_printer(project, module, run.first, calls):
+            assumes = f"assumes that `{own}` knows the rank by then" if spelled.assumes else ""
+            return Kept(_renamed(module, calls, own), f"`{own}` of the project prints on rank 0 alone", assumes)
+        if spelled.printer and (spelled.takes_keywords or not any(c.keywords for c in calls)):
+            return Kept(_renamed(module, calls, spelled.printer), f"`{spelled.printer}` prints for one process", spelled.assumes)
     guard = guard_edit(project, module, run.first, run.last, spelled.test)
-    return Kept((guard, *spelled.edits), f"only output goes under `{spelled.test}`")
+    return Kept((guard, *spelled.edits), f"only output goes under `{spelled.test}`", spelled.assumes)
 
 
 def guard_edit(
@@ -82,25 +89,23 @@ def _is_either(test: ast.expr) -> bool:
     return isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or)
 
 
-def _quiet_prints(module: SourceModule, run: Run, spelled: Spelling) -> tuple[Edit, ...]:
-    """The run's calls of `print` as calls of `spelled.printer`; none where that cannot take them, or is longer."""
-    if not spelled.printer:
-        return ()
+def _prints_of(module: SourceModule, run: Run) -> list[ast.Call]:
+    """The calls of `print` that make all of a run's output, if they keep their layout under a longer name; else none."""
     calls = [n for s in run.statements for n in walk(s) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)]
     prints = [c for c in calls if isinstance(c.func, ast.Name) and c.func.id == "print"]
     lines = {c.lineno for c in prints}
     if any(e.kind is not Kind.PRINT or e.path != module.path or e.line not in lines for e in run.effects.output):
-        return ()
-    if not all(_fits(module, c, spelled) for c in prints):
-        return ()
-    return tuple(ReplaceExpression(module.path, module.span(c.func), spelled.printer) for c in prints)
+        return []
+    return prints if all(_may_be_renamed(module, c) for c in prints) else []
 
 
-def _fits(module: SourceModule, call: ast.Call, spelled: Spelling) -> bool:
-    """False where the quiet print does not know the arguments, or lines that stand under the first one would move."""
+def _renamed(module: SourceModule, calls: Sequence[ast.Call], name: str) -> tuple[Edit, ...]:
+    return tuple(ReplaceExpression(module.path, module.span(c.func), name) for c in calls)
+
+
+def _may_be_renamed(module: SourceModule, call: ast.Call) -> bool:
+    """False for a `print` that is not Python's, and where lines that stand under the first argument would move."""
     if not isinstance(call.func, ast.Name) or bindings_of(module, call.func) or "print" in module.imports:
-        return False
-    if call.keywords and not spelled.takes_keywords:
         return False
     given = [*call.args, *(k.value for k in call.keywords)]
     aligned = bool(given) and given[0].lineno == call.lineno and (call.end_lineno or call.lineno) > call.lineno

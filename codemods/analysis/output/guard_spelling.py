@@ -19,6 +19,7 @@ from codemods.analysis.output.script_guards import (
     Spelling,
     claims_one_process,
     is_text,
+    print_of_accelerator,
     printer_of_trainer,
     script_guard,
     sure_arguments,
@@ -204,7 +205,8 @@ def _used_already(
         known = id(node) in before or all(_is_bound_before(module, n, statement) for n in names)
         above = node.lineno < statement.lineno and function is not None
         if known or (above and all(_is_known(project, module, function, n.id, statement) for n in names)):
-            return Spelling(module.text_of(test), printer=_printer_beside(project, module, test))
+            printer = _printer_beside(project, module, test) or print_of_accelerator(project, module, statement, function)
+            return Spelling(module.text_of(test), printer=printer)
     return None
 
 

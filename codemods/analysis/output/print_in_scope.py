@@ -11,7 +11,7 @@ from codemods.analysis.bindings import Binding, bindings_of
 from codemods.analysis.names import qualified
 from codemods.source import SourceModule
 
-_PRINTS = frozenset({"print", "builtins.print", "rich.print", "pprint.pprint"})
+PRINTS = frozenset({"print", "builtins.print", "rich.print", "pprint.pprint"})
 
 
 def is_print_of_python(module: SourceModule, name: ast.Name) -> bool:
@@ -25,4 +25,4 @@ def _hands_on(module: SourceModule, bound: Binding) -> bool:
         return False
     if isinstance(value, ast.Call) and qualified(module, value.func) == "functools.partial" and value.args:
         value = value.args[0]  # `functools.partial(print, flush=True)`
-    return isinstance(value, (ast.Name, ast.Attribute)) and qualified(module, value) in _PRINTS
+    return isinstance(value, (ast.Name, ast.Attribute)) and qualified(module, value) in PRINTS

@@ -238,7 +238,7 @@ def _of_argument(project: Project, module: SourceModule, function: FunctionNode)
     for argument in sure_arguments(function):
         written = ast.unparse(argument.annotation) if argument.annotation else ""
         if argument.arg == "accelerator" and (_imports(module, "accelerate") or written.endswith("Accelerator")):
-            return Spelling("accelerator.is_main_process", printer="accelerator.print")
+            return Spelling(_FLAG, printer="accelerator.print")
         if argument.arg == "fabric" and (_imports(module, "lightning") or written.endswith("Fabric")):
             return Spelling("fabric.is_global_zero", printer="fabric.print")
         if argument.arg in _RANK_NAMES and module.holds(b"torch.distributed") and not writes_minus_one(module):
@@ -246,6 +246,19 @@ def _of_argument(project: Project, module: SourceModule, function: FunctionNode)
             if not number and not is_left_at_its_default(project, module, function, argument.arg):
                 return Spelling(f"{argument.arg} == 0")
     return None
+
+
+def print_of_accelerator(
+    project: Project, module: SourceModule, statement: ast.stmt, function: FunctionNode | None
+) -> str:
+    """`accelerator.print` of an Accelerator that is bound above the place, or handed over; "" where there is none."""
+    if not module.holds(b"ccelerat"):
+        return ""
+    for name, value in bound_above(module, function, statement):
+        if _made_by(project, module, name, value) == _ACCELERATOR:
+            return f"{name}.print"
+    given = _of_argument(project, module, function) if function is not None else None
+    return given.printer if given is not None and given.test == _FLAG else ""
 
 
 def sure_arguments(function: FunctionNode) -> list[ast.arg]:
