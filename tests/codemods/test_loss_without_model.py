@@ -180,6 +180,7 @@ def test_a_loss_of_the_trainer() -> None:
         "if torch.isnan(loss):\n    loss = ZERO\n    continue\nloss.backward()",
         "if torch.isnan(loss):\n    loss = torch.zeros(1)\nloss.backward()",
         "total = ZERO\ntotal = total + loss\ntotal.backward()",
+        "try:\n    import lpips\n    loss = lpips.loss(output)\nexcept Exception:\n    loss = ZERO\nloss.backward()",
         "if torch.isnan(loss):\n    loss = ZERO\nif loss.requires_grad:\n    loss.backward()",
         "if torch.isnan(loss):\n    loss = ZERO\nif loss > 0:\n    loss.backward()",
         "hits = (y > 0).any()\nif not hits:\n    loss = ZERO\nif hits:\n    loss.backward()",

@@ -227,6 +227,8 @@ class LossWalk:
         return {p: v for p, v in inner.items() if v.by is not None or p in known}
 
     def _attempt(self, node: ast.Try | ast.TryStar, known: _Known) -> _Known | None:
+        if any(isinstance(n, (ast.Import, ast.ImportFrom)) for n in node.body):
+            return {}  # a package that is not there is there on no rank
         begun = dict(known)
         body = self._inner([*node.body, *node.orelse], known)
         ways: list[_Known | None] = [body]
@@ -264,7 +266,8 @@ class LossWalk:
     def _is_reduced_above(self, test: ast.expr) -> bool:
         for call in walk(self.function):
             if isinstance(call, ast.Call) and call.lineno <= test.lineno:
-                if collective_at(self.module, call, self.analysis.project) or SAYS_REDUCED.search(last(dotted(call.func))):
+                found = collective_at(self.module, call, self.analysis.project)
+                if (found is not None and not found.waits_only) or SAYS_REDUCED.search(last(dotted(call.func))):
                     return True
                 if reached_by(self.analysis.project, self.module, call):
                     return True
