@@ -36,7 +36,7 @@ SYMPTOMS = (
         "operation timeout` or `Timed out waiting`.",
         "Some ranks wait in a collective that others never come to. Look for a rank test, an early `return`, a `break` or an "
         "`except` in front of it.",
-        "301 303 305 310 309 411 108 415 206 312 608 114 302 707 708 706 407",
+        "301 303 305 310 314 309 411 108 415 206 312 608 114 302 707 708 706 407",
     ),
     Symptom(
         "It crashes in training",
