@@ -225,8 +225,8 @@ class MakedirsRace(DdpCodemod):
         message = f"every rank creates {what}: all but the first fail with FileExistsError, and rank 0 waits for them"
         if tested := is_tested(module, call, path):
             message = (
-                f"every rank creates {what} where it is missing: of ranks that find it missing at once all but the first fail with "
-                "FileExistsError, and the others wait for them"
+                f"every rank creates {what} where it is missing: of ranks that find it missing at once all but the first fail "
+                "with FileExistsError, and the others wait for them"
             )
         if call.args and variance(project).argument(module, call, 0).cause is Cause.DATA:
             message = (
