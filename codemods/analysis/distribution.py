@@ -27,7 +27,7 @@ _FOR_ONE_TOO = frozenset({"seed_everything"})  # what a script of one process im
 _VARIABLES = frozenset({"RANK", "LOCAL_RANK", "WORLD_SIZE", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK"})
 _WORDS = late(
     rb"rank|RANK|WORLD_SIZE|lightning|distributed|Distributed|ccelerat|Train(?:er|ingArg)|deepspeed|horovod|mpi4py|trl|dist_util"
-    rb"|(?:init|setup)_dist"
+    rb"|(?:init|setup)_dist|is_ma(?:in|ster)|is_primary|main_process"
 )
 _USES = late(rb"torch\s*\.\s*distributed|DistributedDataParallel|accelerate\.Accelerator\(")
 _TESTS = late(r"(^|/)(tests?|testing)/|(^|/)(test_[^/]*|[^/]*_test|conftest|testing(_\w+)?)\.py$")
@@ -37,6 +37,9 @@ _TEST_FOLDERS = late(r"(^|/)(tests|testing)/|(^|/)conftest\.py$|(^|/)test/(?:[^/
 _UNIT_TESTS = late(rb"\bdef test_|\bunittest\b|\bpytest\b|\bclass Test")
 _JOINS = late(
     rb"init_process_group\(|\bAccelerator\(|DistributedDataParallel\(|\bTrainer(?:\.from_argparse_args)?\(|init_distributed"
+)
+_OWN_QUESTION = late(
+    r"(?:get_|is_)?(?:global_|dist_)?(?:rank|rank_?zero|rank_?0|main_process|main|master|master_process|primary)"
 )
 _ALONE = late(rb"^[ \t]*assert [^\n]*(?:num_processes|world_size)[^\n]*== 1\b", re.MULTILINE)
 _OPTIONS = late(rb"argparse|parse_args|HfArgumentParser|hydra|OmegaConf|\bfire\b|\bclick\b|\btyper\b")
@@ -107,7 +110,29 @@ def _ranks_in_file(project: Project, module: SourceModule) -> Evidence | None:
     for constant in module.nodes(ast.Constant) if any(v.encode() in module.data for v in _VARIABLES) else ():
         if isinstance(constant.value, str) and constant.value in _VARIABLES:
             return _shown(module, f"reads {constant.value}", constant)
+    return _asks_by_own_function(project, module)
+
+
+def _asks_by_own_function(project: Project, module: SourceModule) -> Evidence | None:
+    """A question for the rank by a function of the project, in a project that starts a process group: `if is_main_process():`.
+
+    A program that starts none is run by one process, whatever it asks.
+    """
+    if module.holds(b"__main__"):
+        return None
+    for bound, found in module.imports.items():
+        for item in found if _OWN_QUESTION.fullmatch(bound) else ():
+            resolved = project.resolve(item.dotted, module.path)
+            if resolved is None or len(resolved.rest) != 1 or not module.reads_of(bound):
+                continue
+            data = project.read(resolved.path) or b""
+            if b"torch.distributed" in data and b"def " + resolved.rest[0].encode() in data and _starts_a_group(project):
+                return _shown(module, f"asks {item.dotted}, which asks the process group", item.node)
     return None
+
+
+def _starts_a_group(project: Project) -> bool:
+    return bool(project.files_containing(b"init_process_group("))
 
 
 def _is_left_behind(module: SourceModule, bound: str, name: str) -> bool:

@@ -12,11 +12,17 @@ _CLASSES = (
     b"Callback", b"DataModule", b"def on_", b"ing_step(", b"tion_step(", b"test_step(",
 )  # fmt: skip
 
+# Functions of a project that ask the process group: `from comm import is_main_process`.
+_ASKED = (
+    b"get_rank", b"get_dist_rank", b"get_global_rank", b"is_rank", b"rank_zero", b"is_main", b"main_process", b"is_master",
+    b"is_primary", b"is_global",
+)
+
 # What shows that several processes run the file, and a class of one of the frameworks.
 SHOWS_PROCESSES: tuple[bytes, ...] = (
     b"torch.distributed", b"ightning", b"Trainer", b"Accelerator", b"RANK", b"DistributedDataParallel", b"deepspeed",
     b"WORLD_SIZE", b"PartialState", b"TrainingArguments", b"horovod", b"trl", b"PROCID", b"import distributed",
-    b"distributed as", *_CLASSES[8:],
+    b"distributed as", *_CLASSES[8:], *_ASKED,
 )  # fmt: skip
 
 # A flag or a name of the global rank, an object that knows it, or a class that does.

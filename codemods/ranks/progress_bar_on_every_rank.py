@@ -104,7 +104,7 @@ class ProgressBarOnEveryRank(DdpCodemod):
     ONLY_SEEN_RUNS = True
     TRIGGERS = (
         (b"rank", b"RANK", b"lightning", b"torch.distributed", b"ccelerat", b"Trainer", b"Callback", b"Lightning", b"DataModule",
-         b"WORLD_SIZE", b"TrainingArguments", b"DistributedDataParallel"),
+         b"WORLD_SIZE", b"TrainingArguments", b"DistributedDataParallel", b"is_main", b"is_master", b"is_primary"),
         SHOWS_PROCESSES,
         (b"tqdm",),
         OFFERS_A_GUARD,

@@ -181,7 +181,7 @@ class UnguardedPrint(DdpCodemod):
     ONLY_SEEN_RUNS = True
     TRIGGERS = (
         (b"rank", b"RANK", b"lightning", b"torch.distributed", b"ccelerat", b"Trainer", b"Callback", b"Lightning", b"DataModule",
-         b"WORLD_SIZE", b"TrainingArguments", b"DistributedDataParallel"),
+         b"WORLD_SIZE", b"TrainingArguments", b"DistributedDataParallel", b"is_main", b"is_master", b"is_primary"),
         SHOWS_PROCESSES,
         (b"print(", b".info("),
         OFFERS_A_GUARD,

@@ -99,7 +99,7 @@ class LossWithoutModel(DdpCodemod):
     subject = "Keep each rank's loss on the graph"
     must_show = "With a loss that is no number on one process, both make all steps and end."
     printed = WAITING
-    TRIGGERS = ((b"requires_grad",), (b"torch",), (b"if", b"except"))
+    TRIGGERS = ((b"requires_grad",), (b"torch",), (b"if ", b"if(", b"except"))
     READS_TESTS = False
 
     def is_worth_parsing(self, path: str, project: Project) -> bool:

@@ -1270,3 +1270,49 @@ def test_a_line_beside_many_that_would_go_on_being_repeated() -> None:
 def test_what_a_rank_does_not_find_on_its_node(line: str) -> None:
     head = "import torch.distributed as dist\n"
     check_nothing(UnguardedPrint, script("rank = dist.get_rank()", f'print("{line}", args)', head=head))
+
+
+OWN = """\
+import torch.distributed as dist
+
+
+def get_rank():
+    return dist.get_rank() if dist.is_available() and dist.is_initialized() else 0
+
+
+def is_main_process():
+    return get_rank() == 0
+"""
+STARTS = "import torch.distributed as dist\nfrom loop import Loop\n\ndist.init_process_group('gloo')\nLoop().run(2)\n"
+LOOP = """\
+from comm import {asked}
+
+
+class Loop:
+    def run(self, epochs):
+        for epoch in range(epochs):
+            print(f"epoch {{epoch}}")
+            self.step(epoch)
+
+    def step(self, epoch):
+        if {test}:
+            self.last = epoch
+"""
+
+
+@pytest.mark.parametrize(("asked", "test"), [("is_main_process", "is_main_process()"), ("get_rank", "get_rank() == 0")])
+def test_a_file_that_asks_for_the_rank_by_a_function_of_the_project(asked: str, test: str) -> None:
+    source = LOOP.format(asked=asked, test=test)
+    line = '            print(f"epoch {epoch}")\n'
+    after = source.replace(line, f"            if {test}:\n    {line}")
+    check_transformed(UnguardedPrint, source, after, path="loop.py", files={"comm.py": OWN, "train.py": STARTS})
+
+
+@pytest.mark.parametrize(
+    "files",
+    [{"comm.py": OWN},
+     {"comm.py": "def get_rank():\n    return 0\n\n\ndef is_main_process():\n    return True\n", "train.py": STARTS}],
+)  # fmt: skip
+def test_a_function_of_the_project_that_shows_no_group(files: dict[str, str]) -> None:
+    source = LOOP.format(asked="is_main_process", test="is_main_process()")
+    assert not findings_of(UnguardedPrint, source, files, path="loop.py")

@@ -92,7 +92,8 @@ def script_guard(
         return found
     found = _of_environment(module)
     if found is None:
-        return None
+        own = own_helper(project, module, function, statement)
+        return Spelling(own, asks_group=True) if own and not in_file_of_workers(project, module) else None
     if in_file_of_workers(project, module):  # torch.multiprocessing.spawn sets no RANK: each process would be rank 0
         rank = rank_of_worker(module, function, statement)
         return Spelling(f"{rank} in (-1, 0)", assumes=f"assumes that {rank} is -1 or 0 without a process group") if rank else None
