@@ -210,9 +210,18 @@ def _texts(ls: Server) -> None:
             method = types.WORKSPACE_DID_CHANGE_WATCHED_FILES
             ls.client_register_capability(types.RegistrationParams([types.Registration("ddpfix-files", method, wanted)]))
 
+    asked: list[bool] = []
+
     @ls.feature(types.SHUTDOWN)
     def shutdown(params: None) -> None:
+        asked.append(True)
         ls.session.end()
+
+    @ls.feature(types.EXIT)
+    def exit_now(params: None) -> None:
+        """The end of the process: pygls waits for the thread that reads stdin, which an editor need not close."""
+        ls.session.end()
+        os._exit(0 if asked else 1)
 
     @ls.feature(types.TEXT_DOCUMENT_DID_OPEN)
     def opened(params: types.DidOpenTextDocumentParams) -> None:
