@@ -12,19 +12,20 @@ from codemods.analysis.files.file_flow import is_pause
 from codemods.analysis.files.filled_on_demand import filled_on_demand
 from codemods.analysis.guards.barrier_spelling import barrier_for
 from codemods.analysis.guards.before_group import group_comes_later
-from codemods.analysis.guards.file_handover import Handover, handovers
+from codemods.analysis.guards.file_handover import Handover, Use, handovers
 from codemods.analysis.guards.filled_by_all import filled_by_all
 from codemods.analysis.guards.guard_place import guarded_call
 from codemods.analysis.guards.leaders import lets_all_in
 from codemods.analysis.guards.meeting_place import parted_before
+from codemods.analysis.guards.removed_too_early import Removal, removals
 from codemods.analysis.ranks.rank_guards import Ranks
 from codemods.codemod import DdpCodemod
 from codemods.data.printed_errors import HALF_WRITTEN, WAITING
 from codemods.data.rank_words import GUARDS, PROCESSES, RANK_GUARDS
-from codemods.findings import Applicability, Evidence, Finding, InsertAfter
+from codemods.findings import Applicability, Evidence, Finding, InsertAfter, InsertBefore
 from codemods.project import Project
 from codemods.sites import Beside
-from codemods.source import SourceModule, line_of, walk
+from codemods.source import FunctionNode, SourceModule, line_of, walk
 
 
 class MissingBarrier(DdpCodemod):
@@ -37,7 +38,8 @@ class MissingBarrier(DdpCodemod):
     or behind the calls of the function itself. Where no collective stands between the two, puts a barrier behind the guard (or
     behind the call), in the spelling of the framework: `trainer.strategy.barrier()`, `accelerator.wait_for_everyone()`,
     `fabric.barrier()`, or `dist.barrier()`. Finds as well a loop over a rank's own share that writes files into a folder which
-    every rank lists behind it: the images of a class that each rank makes a part of.
+    every rank lists behind it: the images of a class that each rank makes a part of. And what rank 0 removes below the place
+    where every rank reads it, such as first weights that all load, with nobody who waits between: the barrier goes above it.
 
     ## Why it matters
     The other ranks are at the read long before rank 0 has written: FileNotFoundError, a torn file, or last run's file without
@@ -131,16 +133,30 @@ class MissingBarrier(DdpCodemod):
             yield self._told(project, found)
         for found in filled_by_all(project, module):
             yield self._told(project, found)
+        for removal in removals(project, module):
+            if removal.function is None or removal.function.name != "prepare_data":
+                yield self._told_of_removal(project, removal)
+
+    def _told_of_removal(self, project: Project, found: Removal) -> Finding:
+        module, anchor, read = found.module, found.anchor, found.use
+        barrier, level, reason = _wait_at(project, module, anchor, found.function)
+        if level is not Applicability.DISPLAY and not module.is_whole(anchor):
+            level, reason = Applicability.DISPLAY, "the guard is an elif, or shares its line"
+        place = f"line {line_of(read.call)}" if read.module is module else f"{read.module.path}:{line_of(read.call)}"
+        message = (
+            f"rank 0 removes `{_short(found.write.written)}` here, and every rank reads it in {place} "
+            f"({_called(read.module, read.call)}): nobody waits for the ranks that have not read it yet, and they get "
+            "FileNotFoundError"
+        )
+        return self.finding(
+            module, anchor, message, level=level, reason=reason,
+            edits=[InsertBefore(module.path, module.span(anchor), barrier)] if barrier else [],
+            evidence=[_on_every_rank(read)],
+        )  # fmt: skip
 
     def _told(self, project: Project, found: Handover) -> Finding:
         module, anchor = found.module, found.anchor
-        barrier = barrier_for(project, module, anchor, found.function)
-        level, reason = barrier.level, barrier.reason
-        if level is not Applicability.DISPLAY and (parted := parted_before(project, module, anchor, found.function)):
-            level, reason = Applicability.DISPLAY, f"a barrier here could hang: it is not shown that {parted}"
-        elif level is not Applicability.DISPLAY and (later := group_comes_later(project, module, anchor)):
-            level = Applicability.DISPLAY
-            reason = f"there is no process group yet: {later}, and a barrier above that waits for nobody"
+        barrier, level, reason = _wait_at(project, module, anchor, found.function)
         if found.in_branch:
             level = Applicability.DISPLAY
             reason = "the other branch of the guard uses it: it has to wait before that, and rank 0 behind its branch"
@@ -151,10 +167,25 @@ class MissingBarrier(DdpCodemod):
             anchor,
             _message(found, lets_all_in(project, module, anchor)),
             level=level,
-            edits=[InsertAfter(module.path, module.span(anchor), barrier.code)] if barrier.code else [],
+            edits=[InsertAfter(module.path, module.span(anchor), barrier)] if barrier else [],
             evidence=list(_evidence(found)),
             reason=reason,
         )
+
+
+def _wait_at(
+    project: Project, module: SourceModule, anchor: ast.stmt, function: FunctionNode | None
+) -> tuple[str, Applicability, str]:
+    """(the barrier as it is written beside a guard, "" where none is known; the level of its edit; what that rests on)."""
+    barrier = barrier_for(project, module, anchor, function)
+    if barrier.level is Applicability.DISPLAY:
+        return barrier.code, barrier.level, barrier.reason
+    if parted := parted_before(project, module, anchor, function):
+        return barrier.code, Applicability.DISPLAY, f"a barrier here could hang: it is not shown that {parted}"
+    if later := group_comes_later(project, module, anchor):
+        why = f"there is no process group yet: {later}, and a barrier above that waits for nobody"
+        return barrier.code, Applicability.DISPLAY, why
+    return barrier.code, barrier.level, barrier.reason
 
 
 _MADE = {
@@ -216,7 +247,11 @@ def _evidence(found: Handover) -> Iterator[Evidence]:
     if found.through is not None:
         module, call = found.through
         yield Evidence("static", f"{_called(module, call)} leads there", module.path, line_of(call))
-    yield Evidence("static", f"{_called(use.module, use.call)} on every rank", use.module.path, line_of(use.call))
+    yield _on_every_rank(use)
+
+
+def _on_every_rank(use: Use) -> Evidence:
+    return Evidence("static", f"{_called(use.module, use.call)} on every rank", use.module.path, line_of(use.call))
 
 
 def _pauses(found: Handover) -> Iterator[Evidence]:

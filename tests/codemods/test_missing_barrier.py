@@ -833,3 +833,44 @@ def test_a_parameter_that_each_caller_gives() -> None:
     helper = "def folders(out, rank, everywhere=False):\n    if everywhere or rank == 0:\n        os.makedirs(out + '/codes')"
     source = LET_IN.replace("def main(", f"{helper}\n\n\ndef main(")
     check_nothing(RULE, source.replace("GUARD", "    folders(args.out, rank, True)"))
+
+
+# What rank 0 removes
+
+LOADED = "    model.load_state_dict(torch.load(path))\n"
+GONE = "    if accelerator.is_main_process:\n        os.remove(path)\n"
+
+
+def removing(middle: str, *, read: str = LOADED, gone: str = GONE) -> str:
+    return f"{ACC}def begin(accelerator: Accelerator, model, path, epochs):\n{read}{middle}{gone}    return model\n"
+
+
+@pytest.mark.parametrize(
+    ("middle", "read", "gone"),
+    [
+        ("", LOADED, GONE),
+        ("    model.eval()\n", LOADED, "    if accelerator.is_main_process:\n        print('gone')\n        os.unlink(path)\n"),
+        ("", "    if epochs:\n        for line in open(path):\n            print(line)\n", GONE),
+        ("", "    names = os.listdir(path)\n", "    if accelerator.is_main_process and epochs:\n        os.rmdir(path)\n"),
+    ],
+)
+def test_a_file_that_rank_0_removes_while_others_may_read_it(middle: str, read: str, gone: str) -> None:
+    before = removing(middle, read=read, gone=gone)
+    after = before.replace(gone, f"    accelerator.wait_for_everyone()\n{gone}")
+    assert any("rank 0 removes `path` here" in f.message for f in findings_of(RULE, before))
+    check_transformed(RULE, before, after)
+
+
+@pytest.mark.parametrize(
+    ("middle", "read", "gone"),
+    [
+        ("    accelerator.wait_for_everyone()\n", LOADED, GONE),
+        ("    model = accelerator.prepare(model)\n", LOADED, GONE),
+        ("", "    if accelerator.is_main_process:\n        print(open(path).read())\n", GONE),
+        ("", LOADED, GONE.replace("os.remove(path)", "os.remove('other.pt')")),
+        ("    path = path + '.old'\n", LOADED, GONE),
+        ("", "    print(os.path.exists(path))\n", GONE),
+    ],
+)
+def test_what_rank_0_may_remove(middle: str, read: str, gone: str) -> None:
+    check_nothing(RULE, removing(middle, read=read, gone=gone))

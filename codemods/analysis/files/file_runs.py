@@ -14,7 +14,8 @@ from codemods.analysis.files.never_true import is_never_asked_for
 from codemods.analysis.files.paths_in_statements import opened_for
 from codemods.analysis.files.source_copies import copies_source
 from codemods.analysis.files.written_saves import is_in_memory
-from codemods.analysis.guards.file_handover import Write, first_use
+from codemods.analysis.guards.file_handover import first_use
+from codemods.analysis.guards.guarded_changes import Write
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, OBSERVERS
 from codemods.analysis.output.effects import Effect, Kind, effects_of
 from codemods.analysis.output.file_readers import reader_on_every_rank, suffixes

@@ -14,7 +14,8 @@ from codemods.analysis.files.read_back import read_back
 from codemods.analysis.files.written_saves import Save
 from codemods.analysis.guards.barrier_spelling import Barrier, barrier_for
 from codemods.analysis.guards.before_group import group_comes_later
-from codemods.analysis.guards.file_handover import Write, first_use
+from codemods.analysis.guards.file_handover import first_use
+from codemods.analysis.guards.guarded_changes import Write
 from codemods.analysis.guards.meeting_place import parted_before
 from codemods.analysis.names import dotted, last
 from codemods.analysis.output.effects import Kind, effects_of

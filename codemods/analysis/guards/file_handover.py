@@ -8,23 +8,19 @@ from collections.abc import Iterator
 from codemods.analysis.call_graph import FunctionSite
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.files.asked_paths import only_makes_the_folder
-from codemods.analysis.files.file_calls import CHANGES, Act, file_call, meets, names_the_rank, settles
+from codemods.analysis.files.file_calls import Act, meets, settles
 from codemods.analysis.files.file_flow import (
     Step,
-    brought_out,
-    callee,
     holder_of,
-    may_touch_files,
     ranks_in_function,
     steps_in,
     waits_behind,
 )
 from codemods.analysis.files.file_paths import forms, names_in, outside
-from codemods.analysis.guards.leaders import leader
-from codemods.analysis.guards.leading_calls import is_all_of, leading_to
-from codemods.analysis.ranks.collectives import trainer_of
+from codemods.analysis.guards.guarded_changes import Write, guarded_changes
+from codemods.analysis.guards.leading_calls import leading_to
 from codemods.analysis.ranks.in_turn import in_turn
-from codemods.analysis.ranks.rank_guards import Guard, Ranks, guards_over, ranks_at, speaks_of_ranks, split_of
+from codemods.analysis.ranks.rank_guards import Ranks, ranks_at, split_of
 from codemods.analysis.ranks.reach import called_by_framework
 from codemods.analysis.ranks.uses import CallSite, calls_of, constructions
 from codemods.project import Project
@@ -33,21 +29,6 @@ from codemods.source import FunctionNode, SourceModule, line_of, walk
 
 CLIMBS = 3
 _CALLERS = 8
-
-
-@record
-class Write:
-    """A change of a path that rank 0 alone makes. forms: the path, in the words of the function asked about.
-
-    path: the expression itself, where what the function gives to others is to be asked.
-    """
-
-    act: Act
-    forms: frozenset[str]
-    module: SourceModule
-    call: ast.AST
-    written: str
-    path: ast.expr | None = None
 
 
 @record
@@ -84,103 +65,11 @@ class Handover:
 
 def handovers(project: Project, module: SourceModule) -> Iterator[Handover]:
     """The first use behind each place where rank 0 alone changes a path."""
-    for (anchor, whole), (ranks, writes) in _places(project, module).items():
+    for (anchor, whole), (ranks, writes) in guarded_changes(project, module).items():
         if whole is not None:
             yield from _behind_calls(project, module, whole, ranks, writes)
         elif found := _at_guard(project, module, anchor, ranks, writes):
             yield found
-
-
-# Where rank 0 writes
-
-_Places = dict[tuple[ast.stmt, FunctionNode | None], tuple[Ranks, list[Write]]]
-
-
-def _places(project: Project, module: SourceModule) -> _Places:
-    """The guards under which paths are changed; with the function, where all of the rest of it is guarded."""
-    found: _Places = {}
-    for call in module.nodes(ast.Call):
-        function = module.function_of(call)
-        touched = file_call(module, call)
-        if touched is not None and touched.act not in CHANGES:
-            continue
-        if saved := _saved_by_main(project, module, call):
-            found.setdefault((module.statement_of(call), None), (Ranks.ZERO, []))[1].append(saved)
-            continue
-        if not speaks_of_ranks(module, function, project):
-            continue
-        stored = touched is None and _stored_by_trainer(project, module, call) is not None
-        if touched is None and not stored and not may_touch_files(project, module, call):
-            continue
-        guard = _outermost(project, module, call)
-        if guard is None or not (writes := _writes(project, module, call)):
-            continue
-        statement = _anchor(module, guard)
-        whole = function if guard.kind in ("exit", "decorator") or is_all_of(function, statement) else None
-        if statement is not None:
-            found.setdefault((statement, whole), (leader(project, module, guard) or guard.ranks, []))[1].extend(writes)
-    return found
-
-
-def _outermost(project: Project, module: SourceModule, call: ast.Call) -> Guard | None:
-    """The outermost rank test round a call, if rank 0 alone is sure to pass all of them."""
-    guards = [g for g in guards_over(module, call, project=project) if g.ranks.some]
-    if not guards or any(leader(project, module, g) is None for g in guards) or in_turn(project, module, call):
-        return None
-    return guards[-1]
-
-
-def _anchor(module: SourceModule, guard: Guard) -> ast.stmt | None:
-    if isinstance(guard.node, (ast.FunctionDef, ast.AsyncFunctionDef)) or guard.kind == "exit":
-        return guard.node if isinstance(guard.node, ast.stmt) else None
-    statement = module.statement_of(guard.node)
-    parent = module.parent(statement)
-    while isinstance(parent, ast.If) and isinstance(statement, ast.If) and _is_elif(module, statement):
-        statement, parent = parent, module.parent(parent)
-    return statement
-
-
-def _is_elif(module: SourceModule, statement: ast.If) -> bool:
-    return module.text_at(module.span(statement)).startswith("elif")
-
-
-def _writes(project: Project, module: SourceModule, call: ast.Call) -> list[Write]:
-    """What a call on rank 0 changes; nothing where something behind it in its branch waits for the other ranks."""
-    if (saved := _stored_by_trainer(project, module, call)) is not None:
-        return [saved]
-    if found := file_call(module, call):
-        if names_the_rank(found.path):
-            return []
-        known = forms(module, found.path)
-        written = "" if isinstance(found.path, ast.Starred) else module.text_of(found.path)
-        return [Write(found.act, known, module, call, written)] if known else []
-    site = callee(project, module, call)
-    if site is None:
-        return []
-    steps = list(brought_out(project, site, module, call, Ranks.ALL))
-    made: list[Write] = []
-    for step in steps:
-        if step.act is None:
-            made = []
-        elif step.act in CHANGES and step.ranks in (Ranks.ALL, Ranks.ZERO):
-            inner = file_call(step.module, step.call) if isinstance(step.call, ast.Call) else None
-            made.append(Write(step.act, step.forms, step.module, step.call, step.module.text_of(inner.path) if inner else ""))
-    return made
-
-
-def _saved_by_main(project: Project, module: SourceModule, call: ast.Call) -> Write | None:
-    """`trainer.save_model(path)` of transformers: the main process writes, and nobody waits."""
-    found = _stored_by_trainer(project, module, call)
-    return None if found is None or ranks_at(module, call, project=project).some else found
-
-
-def _stored_by_trainer(project: Project, module: SourceModule, call: ast.Call) -> Write | None:
-    if not isinstance(call.func, ast.Attribute) or call.func.attr != "save_model" or not call.args:
-        return None
-    if trainer_of(module, call.func.value, project) != "transformers" or not isinstance(module.statement_of(call), ast.Expr):
-        return None
-    known = forms(module, call.args[0])
-    return Write(Act.FILLS, known, module, call, module.text_of(call.args[0])) if known else None
 
 
 # What comes behind
@@ -215,16 +104,22 @@ def _not_made_above(project: Project, module: SourceModule, anchor: ast.stmt, wr
     """Without the folders that every rank has made for itself above, in the same function."""
     if not any(w.act is Act.MAKES for w in writes):
         return writes
-    above: list[ast.stmt] = []
-    below: ast.AST = anchor
-    while isinstance(below, ast.stmt) and not isinstance(below, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-        block = module.block_of(below)
-        above += block[: next((i for i, s in enumerate(block) if s is below), 0)]
-        below = module.parent(below) or module.tree
-    made = [s.forms for s in steps_in(project, module, list(above)) if s.act is Act.MAKES and s.ranks is Ranks.ALL]
+    above = steps_in(project, module, statements_above(module, anchor))
+    made = [s.forms for s in above if s.act is Act.MAKES and s.ranks is Ranks.ALL]
     return [w for w in writes if w.act is not Act.MAKES or not any(
         settles(w.act, one, Act.MAKES, other) for forms_of in made for other in forms_of for one in w.forms
     )]  # fmt: skip
+
+
+def statements_above(module: SourceModule, anchor: ast.stmt) -> list[ast.stmt]:
+    """The statements of the function that run before one, in the order in which they do."""
+    found: list[ast.stmt] = []
+    below: ast.AST = anchor
+    while isinstance(below, ast.stmt) and not isinstance(below, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        block = module.block_of(below)
+        found = [*block[: next((i for i, s in enumerate(block) if s is below), 0)], *found]
+        below = module.parent(below) or module.tree
+    return found
 
 
 def _other_branch(anchor: ast.If, inside: set[int], calls: list[ast.AST]) -> list[ast.AST]:
@@ -285,8 +180,7 @@ def _follow(
             return Handover(module, anchor, Ranks.ZERO, *outcome, ways, through=leading)
         if isinstance(statement, ast.Return):
             returned = statement.value
-        stored = {n.id for n in walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, (ast.Store, ast.Del))}
-        writes = _kept(writes, stored)
+        writes = kept_behind(writes, statement)
         if not writes or isinstance(statement, ast.Raise):
             return None
     if function is None or climbs >= CLIMBS or waits_behind(project, module, function):
@@ -298,6 +192,11 @@ def _of_loops(statement: ast.stmt) -> set[str]:
     """The names that loops of a statement give their items: in the loop they are another path already."""
     loops = [n for n in walk(statement) if isinstance(n, (ast.For, ast.AsyncFor))]
     return {n.id for loop in loops for n in walk(loop.target) if isinstance(n, ast.Name)}
+
+
+def kept_behind(writes: list[Write], statement: ast.stmt) -> list[Write]:
+    """The writes whose path means the same on both sides of a statement."""
+    return _kept(writes, {n.id for n in walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, (ast.Store, ast.Del))})
 
 
 def _kept(writes: list[Write], stored: set[str]) -> list[Write]:

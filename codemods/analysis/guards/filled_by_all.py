@@ -11,7 +11,8 @@ from collections.abc import Iterator
 
 from codemods.analysis.files.file_calls import Act, file_call, names_the_rank
 from codemods.analysis.files.file_paths import forms
-from codemods.analysis.guards.file_handover import Handover, Write, first_use
+from codemods.analysis.guards.file_handover import Handover, first_use
+from codemods.analysis.guards.guarded_changes import Write
 from codemods.analysis.guards.meeting_place import parted_before
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_at
 from codemods.analysis.variance.analysis import variance
