@@ -335,15 +335,14 @@ def _repair(
     if counter is None:
         return [], "call `sampler.set_epoch(n)` before each pass, with a number that grows and is the same on every rank", display
     holder, plain = _holder(module, missing, epochs, name)
+    call = f"`loader{_way_to_sampler(missing)}.set_epoch(epoch)`"
+    if not holder and name and _is_behind_a_bar(module, epochs, name):
+        return [], f"`{name}` may be a progress bar here: keep the loader under a name of its own, and call {call}", display
     if not holder:
-        return [], "the loader has no name at this loop: hand the epoch on, and call `loader.sampler.set_epoch(epoch)`", display
+        return [], f"the loader has no name at this loop: hand the epoch on, and call {call}", display
     place = place_for(epochs, missing.found, holder if plain else name)
     if place is None or not module.is_whole(place) or place.lineno == epochs.loop.lineno:
-        return (
-            [],
-            "the loader is made in the same statement: call `loader.sampler.set_epoch(epoch)` before it is gone through",
-            display,
-        )
+        return [], f"the loader is made in the same statement: call {call} before it is gone through", display
     edits: list[Edit] = []
     number = counter.name
     if number == "_" and isinstance(epochs.loop, ast.For):
@@ -381,7 +380,11 @@ def _holder(module: SourceModule, missing: Untold, epochs: Epochs, name: str) ->
         return dotted(given), True
     if not name or _is_behind_a_bar(module, epochs, name):
         return "", False
+    return f"{name}{_way_to_sampler(missing)}", False
+
+
+def _way_to_sampler(missing: Untold) -> str:
+    """From a loader to the sampler that deals the data out."""
     if missing.loader.batch_sampler is None:
-        return f"{name}.sampler", False
-    itself = missing.heir and missing.loader.sampler is None
-    return (f"{name}.batch_sampler" if itself else f"{name}.batch_sampler.sampler"), False
+        return ".sampler"
+    return ".batch_sampler" if missing.heir and missing.loader.sampler is None else ".batch_sampler.sampler"

@@ -502,7 +502,7 @@ def test_a_bar_over_a_parameter_and_a_method_of_that_name() -> None:
 
 def test_a_bar_has_no_sampler() -> None:
     made = ("loader = DataLoader(data, sampler=DistributedSampler(data))", "from tqdm import tqdm", "loader = tqdm(loader)")
-    check_told(MissingSetEpoch, script(*loop(), made=made), reason="the loader has no name at this loop")
+    check_told(MissingSetEpoch, script(*loop(), made=made), reason="`loader` may be a progress bar here")
 
 
 TRAIN = tuple(line.removeprefix("    ") for line in STEP)
@@ -838,3 +838,52 @@ def test_the_call_is_found_behind_the_parameter_that_hands_the_loader_on() -> No
     apart = apart[: apart.index("        for x in held_out")]
     assert [f.span.line for f in findings_of(MissingSetEpoch, apart)] == [17]
     check_nothing(MissingSetEpoch, apart.replace("    fit(loader", "    fit(held_out, model, optimizer)\n    fit(loader"))
+
+
+OF_SPLIT = """\
+from torch.utils.data import BatchSampler, DataLoader, DistributedSampler
+
+
+def make(data, split, size=8):
+    {}
+    sampler = DistributedSampler(data, shuffle={})
+    return data, DataLoader(data, batch_sampler=BatchSampler(sampler, size, drop_last=False))
+
+
+def train(model, data, optimizer):
+    _, loader = make(data, split="{}")
+    for epoch in range(3):
+        for x in loader:
+            optimizer.zero_grad()
+            model(x).mean().backward()
+            optimizer.step()
+"""
+SPLITS = [
+    ("shuffle = True if split == 'train' else False", "shuffle"),
+    ("shuffle = split in ('train', 'trainval')", "shuffle"),
+    ("print(split)", "split == 'train'"),
+    ("evaluates = split != 'train'", "not (split == 'val' or split == 'test')"),
+]
+
+
+@pytest.mark.parametrize(("line", "shuffle"), SPLITS)
+def test_a_helper_that_shuffles_by_the_name_of_the_split(line: str, shuffle: str) -> None:
+    before = OF_SPLIT.format(line, shuffle, "train")
+    told = "        loader.batch_sampler.sampler.set_epoch(epoch)\n"
+    check_transformed(MissingSetEpoch, before, before.replace("        for x in", f"{told}        for x in"))
+    check_nothing(MissingSetEpoch, OF_SPLIT.format(line, shuffle, "val"))
+
+
+@pytest.mark.parametrize(
+    ("line", "shuffle"),
+    [("shuffle = split == 'train' and data.is_large", "shuffle"), ("split = split.lower()", "split == 'train'"),
+     ("shuffle = chosen(split)", "shuffle")],
+)  # fmt: skip
+def test_a_helper_of_which_the_split_does_not_tell(line: str, shuffle: str) -> None:
+    check_nothing(MissingSetEpoch, OF_SPLIT.format(line, shuffle, "train"))
+
+
+def test_the_words_of_a_loader_with_batches_of_its_own_behind_a_bar() -> None:
+    bar = "    from tqdm import tqdm\n    loader = tqdm(loader)\n    for epoch"
+    source = OF_SPLIT.format("", "True", "train").replace("    for epoch", bar)
+    check_told(MissingSetEpoch, source, reason="call `loader.batch_sampler.sampler.set_epoch(epoch)`")

@@ -8,6 +8,7 @@ from codemods.analysis.bindings import bindings_in
 from codemods.analysis.call_graph import called_function
 from codemods.analysis.class_index import class_facts
 from codemods.analysis.loading.origins import Origin, made_class, origins
+from codemods.analysis.model.literal_arguments import UNTOLD, literal_of
 from codemods.analysis.model.signatures import bind, defaults
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.project import Project
@@ -170,15 +171,27 @@ def shuffles_by_callers(project: Project, origin: Origin, loader: Loader | None 
 
 
 def shuffles_by_call(project: Project, origin: Origin, module: SourceModule, call: ast.Call) -> bool | None:
-    """Whether a sampler that a function makes shuffles by what this call says; None where it hands nothing on."""
+    """Whether a sampler that a function makes shuffles by what this call says; None where it hands nothing on.
+
+    The call says it as such, or by a literal that the function asks about: `shuffle = split == "train"`.
+    """
     given, function = _keyword(origin.node, "shuffle"), origin.module.function_of(origin.node)
-    if not isinstance(given, ast.Name) or function is None or not _is_handed_on(origin.module, function, given.id):
+    if given is None or function is None:
         return None
     method = isinstance(origin.module.parent(function), ast.ClassDef)
     if (bound := bind(function, call, bound=method)) is None:
         return None
-    value = bound.get(given.id, defaults(function).get(given.id))
-    return _said(project, module, value) if value is not None else None
+    handed = {n: v for n, v in (defaults(function) | bound).items() if _is_handed_on(origin.module, function, n)}
+    if isinstance(given, ast.Name) and given.id in handed:
+        return _said(project, module, handed[given.id])
+    said = literal_of(_worked_out(origin.module, function, given), handed)
+    return None if said is UNTOLD else bool(said)
+
+
+def _worked_out(module: SourceModule, function: FunctionNode, node: ast.expr) -> ast.expr:
+    """What stands behind a name that the function gives one value."""
+    bound = bindings_in(module, function, node.id) if isinstance(node, ast.Name) else []
+    return bound[0].value if len(bound) == 1 and bound[0].value is not None and not bound[0].part else node
 
 
 def _said(project: Project, module: SourceModule, given: ast.expr) -> bool | None:

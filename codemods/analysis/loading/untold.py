@@ -19,7 +19,9 @@ from codemods.analysis.loading.samplers import (
     shuffles_by_call,
     shuffles_by_callers,
 )
+from codemods.analysis.names import dotted
 from codemods.analysis.ranks.handed_arguments import arguments
+from codemods.analysis.variance.paths import unpacked
 from codemods.project import Project
 from codemods.record import record
 from codemods.source import SourceModule
@@ -95,7 +97,10 @@ def _giving_calls(
     for one in bound if depth else ():
         if isinstance(one.value, ast.Constant) and one.value.value is None:
             continue
-        given = [(module, one.value)] if one.value is not None else []
+        value = unpacked(one.value) if one.value is not None else None
+        if isinstance(value, ast.Name) and value is not one.value and dotted(node) == value.id:
+            continue  # `loader = tqdm(loader)`
+        given = [(module, value)] if value is not None else []
         if one.parameter and isinstance(node, ast.Name) and (function := module.function_of(one.node)) is not None:
             given = list(arguments(project, module, function, node.id))
         parts = [_giving_calls(project, m, v, depth - 1) for m, v in given]

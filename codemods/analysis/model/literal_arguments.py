@@ -1,0 +1,51 @@
+"""What an expression of parameters comes to for the literals that one call hands over: `split == "train"` for `load("train")`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping
+
+UNTOLD = object()
+_ASKED: dict[type[ast.cmpop], Callable[[object, object], object]] = {
+    ast.Eq: lambda a, b: a == b, ast.NotEq: lambda a, b: a != b, ast.Is: lambda a, b: a is b, ast.IsNot: lambda a, b: a is not b,
+}  # fmt: skip
+
+
+def literal_of(node: ast.expr | None, given: Mapping[str, ast.expr]) -> object:
+    """The constant that it comes to; UNTOLD where more than literals decide. given: parameter -> argument or default."""
+    if isinstance(node, ast.Constant):
+        return node.value
+    if isinstance(node, ast.Name):
+        return literal_of(given.get(node.id), {})
+    if isinstance(node, (ast.Tuple, ast.List, ast.Set)):
+        parts = [literal_of(e, given) for e in node.elts]
+        return UNTOLD if UNTOLD in parts else tuple(parts)
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        held = literal_of(node.operand, given)
+        return UNTOLD if held is UNTOLD else not held
+    if isinstance(node, ast.IfExp):
+        test = literal_of(node.test, given)
+        return UNTOLD if test is UNTOLD else literal_of(node.body if test else node.orelse, given)
+    if isinstance(node, ast.BoolOp):
+        return _joined(node, given)
+    return _compared(node, given) if isinstance(node, ast.Compare) and len(node.ops) == 1 else UNTOLD
+
+
+def _joined(node: ast.BoolOp, given: Mapping[str, ast.expr]) -> object:
+    ends = isinstance(node.op, ast.Or)  # the answer that one part is enough for
+    parts = [literal_of(v, given) for v in node.values]
+    if any(p is not UNTOLD and bool(p) is ends for p in parts):
+        return ends
+    return UNTOLD if UNTOLD in parts else not ends
+
+
+def _compared(node: ast.Compare, given: Mapping[str, ast.expr]) -> object:
+    left, right, (asked,) = literal_of(node.left, given), literal_of(node.comparators[0], given), node.ops
+    if left is UNTOLD or right is UNTOLD:
+        return UNTOLD
+    if compare := _ASKED.get(type(asked)):
+        return compare(left, right)
+    if isinstance(asked, (ast.In, ast.NotIn)):
+        if isinstance(right, tuple) or (isinstance(right, str) and isinstance(left, str)):
+            return (left in right) is isinstance(asked, ast.In)
+    return UNTOLD
