@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.bindings import Binding, attribute_bindings, bindings_in, bindings_of
 from codemods.analysis.call_graph import FunctionSite, called_function
-from codemods.analysis.model.signatures import bind
+from codemods.analysis.handed import held_as
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.each_node import guards_of_each_node
 from codemods.analysis.ranks.none_elsewhere import Partial, gives_none_elsewhere, is_none, none_elsewhere
@@ -201,10 +201,8 @@ def _inside(
     site = called_function(project, module, call)
     if site is None or site.node.name == "__init__":
         return None
-    method = isinstance(site.module.parent(site.node), ast.ClassDef)
-    given = bind(site.node, call, bound=method) or {}
-    name = next((n for n, value in given.items() if value is node), None)
-    if name is None or len(bindings_in(site.module, site.node, name)) != 1:
+    name = held_as(site, call, node)
+    if not name:
         return None
     for read in _reads_in(site, name):
         if ranks_at(site.module, read, project=project).some or is_kept_from(project, site.module, read, name):
