@@ -10,11 +10,12 @@ from codemods.analysis.call_graph import FunctionSite, called_function
 from codemods.analysis.handed import held_as
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.each_node import guards_of_each_node
-from codemods.analysis.ranks.none_elsewhere import Partial, gives_none_elsewhere, is_none, none_elsewhere
+from codemods.analysis.ranks.none_elsewhere import Partial, gives_none_elsewhere, none_elsewhere
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_at
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.analysis.ranks.used_as_there import is_kept_from, needs_value
 from codemods.analysis.ranks.uses import uses_of
+from codemods.analysis.variance.paths import is_none
 from codemods.project import Project
 from codemods.record import record
 from codemods.source import SourceModule, line_of

@@ -9,6 +9,7 @@ from codemods.analysis.loading.origins import Origin, made_class, origins
 from codemods.analysis.loading.seed_before import seed_before
 from codemods.analysis.loading.seeds import is_seeded
 from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.variance.paths import is_none
 from codemods.analysis.wrapped.early_copies import LOADS, EarlyCopy, always_runs_beside
 from codemods.analysis.wrapped.wraps import is_wrap, without_moves
 from codemods.late_pattern import late
@@ -52,7 +53,7 @@ def drawn_by_each_rank(project: Project, copy: EarlyCopy) -> Drawn | None:
 def _hands_on(copy: EarlyCopy, origin: Origin) -> bool:
     """True for `net = convert(net)`, for the wrap below, and for None."""
     node = origin.node
-    if isinstance(node, ast.Constant) and node.value is None:
+    if is_none(node):
         return True
     if not isinstance(node, ast.Call) or origin.module is not copy.module:
         return False

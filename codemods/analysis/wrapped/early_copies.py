@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from codemods.analysis.bindings import bindings_in
 from codemods.analysis.class_index import ClassSite, class_facts, find_class
 from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.variance.paths import is_none
 from codemods.analysis.wrapped.arms import are_other_arms
 from codemods.analysis.wrapped.wraps import inner_of, is_prepare, without_moves, wraps_in
 from codemods.late_pattern import late
@@ -163,7 +164,7 @@ def _is_evened(module: SourceModule, copy: EarlyCopy) -> bool:
         if isinstance(node, (ast.Assign, ast.AnnAssign)) and stands_above(copy.made, node) and node.value is not None:
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             if copy.name in [dotted(t) for t in targets] and not _mentions(node.value, copy.name):
-                if not (isinstance(node.value, ast.Constant) and node.value.value is None):
+                if not is_none(node.value):
                     return True
     return False
 
