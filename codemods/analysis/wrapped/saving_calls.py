@@ -57,6 +57,12 @@ def _is_saved_as_handed(project: Project, module: SourceModule, call: ast.Call, 
     return any(site.module.function_of(c) is site.node and qualified(site.module, c.func) == "torch.save" for c in saves)
 
 
+def of_state(node: ast.expr | None) -> ast.expr | None:
+    """`net` of `net.state_dict()`; None for anything else."""
+    func = node.func if isinstance(node, ast.Call) else None
+    return func.value if isinstance(func, ast.Attribute) and func.attr == "state_dict" else None
+
+
 def entries(module: SourceModule, node: ast.expr) -> Iterator[tuple[str, ast.expr]]:
     """(key, value) of what is saved: a dict written out, one that a name holds, or the value itself."""
     if isinstance(node, ast.Dict):
