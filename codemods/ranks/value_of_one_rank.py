@@ -11,10 +11,11 @@ from codemods.analysis.names import dotted, last
 from codemods.analysis.output.guard_edits import guard_edit
 from codemods.analysis.output.kept_for_zero import kept_for_zero
 from codemods.analysis.output.rank_values import is_of_rank_zero, under_such_a_name
+from codemods.analysis.ranks.each_node import guards_of_each_node
 from codemods.analysis.ranks.made_on_zero import Made, made_on_zero
 from codemods.analysis.ranks.partial_uses import PartialUse, given_to_others, partial_uses
-from codemods.analysis.ranks.rank_guards import Ranks, guards_over, ranks_at
-from codemods.analysis.ranks.reach import ranks_entering, ranks_reaching
+from codemods.analysis.ranks.rank_guards import Ranks, ranks_at
+from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.analysis.ranks.reached_collectives import reached_by
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
 from codemods.analysis.ranks.set_elsewhere import may_be_set_elsewhere
@@ -207,18 +208,15 @@ def _uses(module: SourceModule, made: Made) -> Iterator[ast.expr]:
 def _used_on_each_node(module: SourceModule, project: Project, made: Made) -> ast.AST | None:
     """The first use under a plain test for the first process of a node, of what the main process of the run has."""
     for node in _uses(module, made):
-        guards = [g for g in guards_over(module, node, project=project) if g.ranks.some]
-        if not guards or any(g.kind != "if" or g.ranks is not Ranks.LOCAL_ZERO for g in guards):
+        tests = {id(g.node) for g in guards_of_each_node(project, module, node) if g.ranks.some}
+        if not tests:
             continue
         statement, own = module.statement_of(node), made.name.startswith("self.")
         if not _is_of_the_run(project, module, made, node) or (own and _set_elsewhere(project, module, made)):
             return None
-        tests = {id(g.node) for g in guards}
         if under_such_a_name(project, module, statement) or _is_asked_for(project, module, node, made.name, apart=tests):
             continue
-        function = module.function_of(node)
-        called = ranks_entering(project, module, function) if function is not None else Ranks.ALL
-        if (own or statement.lineno > made.line) and not called.some:
+        if own or statement.lineno > made.line:
             return node
     return None
 

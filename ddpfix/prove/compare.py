@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from ddpfix.prove.ranks import Ended
 from ddpfix.prove.traces import Call, Round, Trace
 
+_ALIKE = frozenset({"all_reduce", "broadcast", "reduce", "all_gather", "all_gather_into_tensor"})
+
 
 @dataclass(frozen=True, slots=True)
 class Divergence:
@@ -57,7 +59,7 @@ def first_divergence(traces: Sequence[Trace]) -> Divergence | None:
 
 def _moves_alike(op: str) -> bool:
     """True where every rank must hand in the same shape."""
-    return op in ("all_reduce", "broadcast", "reduce", "all_gather", "all_gather_into_tensor")
+    return op in _ALIKE
 
 
 def metrics_that_differ(traces: Sequence[Trace]) -> tuple[Disagreement, ...]:
@@ -148,11 +150,10 @@ def why_weights_differ(traces: Sequence[Trace]) -> str:
     return "after as many steps: they began with other values, or a rank changed them by itself"
 
 
-_REDUCE = {"all_reduce", "all_reduce_coalesced", "reduce", "reduce_scatter", "reduce_scatter_tensor", "all_gather",
-           "all_gather_into_tensor", "broadcast"}  # fmt: skip
+_AVERAGES = _ALIKE | {"all_reduce_coalesced", "reduce_scatter", "reduce_scatter_tensor"}
 
 
 def _averages(trace: Trace) -> bool:
     """True where DDP averaged gradients, where nothing was trained, and where the program may do it by calls of its own."""
     ops = [c.op for c in trace.calls]
-    return not trace.steps or "ddp_gradients" in ops or sum(op in _REDUCE for op in ops) >= trace.steps
+    return not trace.steps or "ddp_gradients" in ops or sum(op in _AVERAGES for op in ops) >= trace.steps

@@ -14,6 +14,7 @@ from codemods.analysis.model.signatures import bind, defaults, returned
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.uses import constructions, uses_of
 from codemods.analysis.reaching import reaching
+from codemods.analysis.variance.paths import is_none
 from codemods.project import Project
 from codemods.record import record
 from codemods.source import FunctionNode, SourceModule, walk_scope
@@ -271,16 +272,12 @@ def _taken_apart(module: SourceModule, values: list[ast.expr], path: tuple[Key, 
 def _is_one_object(module: SourceModule, node: ast.expr | None) -> bool:
     """True for an object that a class makes, by its name too, and for None."""
     if isinstance(node, ast.Name):
-        bound = [b for b in bindings_of(module, node) if not _is_none(b.value)]
+        bound = [b for b in bindings_of(module, node) if not is_none(b.value)]
         values = [None if b.part or isinstance(b.value, ast.Name) else b.value for b in bound]
         return bool(values) and all(_is_one_object(module, v) for v in values)
     if isinstance(node, ast.IfExp):
         return _is_one_object(module, node.body) and _is_one_object(module, node.orelse)
-    return _is_none(node) or (isinstance(node, ast.Call) and last(dotted(node.func))[:1].isupper())
-
-
-def _is_none(node: ast.expr | None) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None
+    return is_none(node) or (isinstance(node, ast.Call) and last(dotted(node.func))[:1].isupper())
 
 
 def _part(node: ast.expr, key: Key) -> ast.expr | None:

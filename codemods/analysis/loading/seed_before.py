@@ -15,6 +15,7 @@ from codemods.analysis.loading.seeds import (
     is_of_rank,
     is_rank_added,
     names_the_rank,
+    seed_at,
     seeds_in,
 )
 from codemods.analysis.names import dotted, last, qualified
@@ -60,7 +61,7 @@ def _before(project: Project, module: SourceModule, node: ast.AST, source: str, 
 def _of_call(project: Project, module: SourceModule, call: ast.Call, source: str) -> Iterator[Seeding]:
     """The seeds that a call sets: itself, by a helper of the project in its own body, or by one that is not seen."""
     name = last(dotted(call.func))
-    own = next((s for s in seeds_in(module) if s.call is call), None) if name in SEEDERS else None
+    own = seed_at(module, call) if name in SEEDERS else None
     if own is not None:
         if not own.own and _seeds(own, source):
             yield Seeding(module, call, own, is_of_rank(project, own))

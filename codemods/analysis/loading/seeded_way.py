@@ -6,7 +6,7 @@ import ast
 
 from codemods.analysis.call_graph import FunctionSite, called_function
 from codemods.analysis.loading.same_program import reached, runs_of
-from codemods.analysis.loading.seeds import SEEDERS, seeds_in
+from codemods.analysis.loading.seeds import SEEDERS, seed_at, seeds_in
 from codemods.analysis.loading.spawned import is_main_block
 from codemods.analysis.names import dotted, last
 from codemods.project import Project
@@ -44,7 +44,8 @@ def _seeds(project: Project, module: SourceModule, call: ast.Call, depth: int, s
     """True for a call by whose name, or by what it calls, something is seeded."""
     end = last(dotted(call.func)) or getattr(call.func, "attr", "")
     if end in SEEDERS:
-        return next((not s.own for s in seeds_in(module) if s.call is call), True)
+        seed = seed_at(module, call)
+        return seed is None or not seed.own
     if "seed" in end.lower() or end == "Trainer":
         return True
     site = called_function(project, module, call) if depth < _DOWN else None

@@ -43,7 +43,7 @@ class Seed:
 
 def seeds_in(module: SourceModule) -> tuple[Seed, ...]:
     """The seeds of a file."""
-    found = (_seed(module, call) for call in module.calls_named(*SEEDERS))
+    found = (seed_at(module, call) for call in module.calls_named(*SEEDERS))
     return tuple(s for s in found if s is not None)
 
 
@@ -212,7 +212,8 @@ def _is_plainly_of_rank(project: Project, seed: Seed) -> bool:
     return seed.value is not None and names_the_rank(project, seed.module, seed.value)
 
 
-def _seed(module: SourceModule, call: ast.Call) -> Seed | None:
+def seed_at(module: SourceModule, call: ast.Call) -> Seed | None:
+    """What a call of one of the SEEDERS seeds; None for a name of theirs that is something else's."""
     name = qualified(module, call.func)
     value = call.args[0] if call.args else next((k.value for k in call.keywords if k.arg in ("seed", None)), None)
     if last(name) == "seed" and not name.startswith(("random.", "numpy.random.", "torch.")):

@@ -10,6 +10,7 @@ from codemods.analysis.loading.seed_before import Seeding, seed_before
 from codemods.analysis.loading.seeds import names_the_rank
 from codemods.analysis.names import dotted, is_from, last, qualified
 from codemods.analysis.ranks.rank_sources import rank_source
+from codemods.analysis.variance.paths import is_none
 from codemods.project import Project
 from codemods.record import record
 from codemods.source import SourceModule
@@ -35,7 +36,7 @@ class Split:
         found = next((k.value for k in self.call.keywords if k.arg == self.argument), None)
         if found is None and last(dotted(self.call.func)) == "random_split" and len(self.call.args) > 2:
             found = self.call.args[2]
-        return None if isinstance(found, ast.Constant) and found.value is None else found
+        return None if is_none(found) else found
 
     @property
     def hides(self) -> bool:

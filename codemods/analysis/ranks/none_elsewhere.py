@@ -16,6 +16,7 @@ from codemods.analysis.ranks.rank_guards import Ranks, ranks_at, split_of
 from codemods.analysis.ranks.set_elsewhere import may_be_set_elsewhere
 from codemods.analysis.ranks.several_processes import is_of_one_process, several_processes
 from codemods.analysis.reaching import reaching
+from codemods.analysis.variance.paths import is_none
 from codemods.data.rank_names import EXIT_CALLS, LOCAL_DECORATORS, ZERO_DECORATORS
 from codemods.project import Project
 from codemods.record import record
@@ -152,10 +153,6 @@ def _run_above(module: SourceModule, node: ast.AST) -> Iterator[ast.stmt]:
         if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
             return
         below = up
-
-
-def is_none(value: ast.expr | None) -> bool:
-    return isinstance(value, ast.Constant) and value.value is None
 
 
 def _is_none_in(owner: ast.ClassDef, attribute: str) -> bool:

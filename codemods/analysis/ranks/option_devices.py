@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from codemods.analysis.bindings import bindings_in
 from codemods.analysis.call_graph import called_function
 from codemods.analysis.distribution import is_test_file
-from codemods.analysis.model.signatures import bind
+from codemods.analysis.handed import held_as
 from codemods.analysis.names import dotted, last
 from codemods.late_pattern import late
 from codemods.project import Project
@@ -148,9 +148,8 @@ def _in_the_function(project: Project, module: SourceModule, call: ast.Call, rea
     site = called_function(project, module, call)
     if site is None or site.module.holds(b"LOCAL_RANK"):
         return None
-    given = bind(site.node, call, bound=isinstance(site.module.parent(site.node), ast.ClassDef))
-    name = next((n for n, value in (given or {}).items() if value is read), "")
-    if not name or len(bindings_in(site.module, site.node, name)) != 1:
+    name = held_as(site, call, read)
+    if not name:
         return None
     reads = [n for n in site.module.reads_of(name) if isinstance(n, ast.Name) and site.module.function_of(n) is site.node]
     return _first(project, site.module, reads, depth)

@@ -7,13 +7,15 @@ from collections.abc import Iterator
 
 from codemods.analysis.bindings import Binding, attribute_bindings, bindings_in, bindings_of
 from codemods.analysis.call_graph import FunctionSite, called_function
-from codemods.analysis.model.signatures import bind
+from codemods.analysis.handed import held_as
 from codemods.analysis.names import dotted, last
-from codemods.analysis.ranks.none_elsewhere import Partial, gives_none_elsewhere, is_none, none_elsewhere
-from codemods.analysis.ranks.rank_guards import Ranks, guards_over, ranks_at
-from codemods.analysis.ranks.reach import ranks_entering, ranks_reaching
+from codemods.analysis.ranks.each_node import guards_of_each_node
+from codemods.analysis.ranks.none_elsewhere import Partial, gives_none_elsewhere, none_elsewhere
+from codemods.analysis.ranks.rank_guards import Ranks, ranks_at
+from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.analysis.ranks.used_as_there import is_kept_from, needs_value
 from codemods.analysis.ranks.uses import uses_of
+from codemods.analysis.variance.paths import is_none
 from codemods.project import Project
 from codemods.record import record
 from codemods.source import SourceModule, line_of
@@ -88,12 +90,12 @@ def partial_use(project: Project, module: SourceModule, node: ast.expr) -> Parti
     partial = none_elsewhere(project, module, node)
     if partial is None:
         return None
-    by_node = _is_of_each_node(project, module, node, partial)
+    guards = guards_of_each_node(project, module, node) if partial.ranks is Ranks.ZERO else ()
+    by_node = bool(guards)
     if not by_node and not _is_of_every_rank(project, module, node, partial):
         return None
     name = dotted(node.func if isinstance(node, ast.Call) else node)
-    known = {id(getattr(g.node, "test", None)) for g in guards_over(module, node, project=project)} if by_node else ()
-    if is_kept_from(project, module, node, name, known):
+    if is_kept_from(project, module, node, name, {id(getattr(g.node, "test", None)) for g in guards}):
         return None
     if handed is None:
         return PartialUse(module, node, name, partial, by_node=by_node)
@@ -184,17 +186,6 @@ def _keeps_nobody_out(project: Project, module: SourceModule, call: ast.Call, de
     return function is None or depth >= _HANDED or _is_called_by_all(project, FunctionSite(module, function), depth + 1)
 
 
-def _is_of_each_node(project: Project, module: SourceModule, node: ast.expr, partial: Partial) -> bool:
-    """True under plain tests for each node's first process, of a value of rank 0 of the run."""
-    guards = [g for g in guards_over(module, node, project=project) if g.ranks.some]
-    if partial.ranks is not Ranks.ZERO or not guards:
-        return False
-    if any(g.kind != "if" or g.ranks is not Ranks.LOCAL_ZERO for g in guards):
-        return False
-    function = module.function_of(node)
-    return function is None or not ranks_entering(project, module, function).some
-
-
 def _handed_to(module: SourceModule, node: ast.expr) -> ast.Call | None:
     up = module.parent(node)
     if isinstance(up, ast.keyword):
@@ -211,10 +202,8 @@ def _inside(
     site = called_function(project, module, call)
     if site is None or site.node.name == "__init__":
         return None
-    method = isinstance(site.module.parent(site.node), ast.ClassDef)
-    given = bind(site.node, call, bound=method) or {}
-    name = next((n for n, value in given.items() if value is node), None)
-    if name is None or len(bindings_in(site.module, site.node, name)) != 1:
+    name = held_as(site, call, node)
+    if not name:
         return None
     for read in _reads_in(site, name):
         if ranks_at(site.module, read, project=project).some or is_kept_from(project, site.module, read, name):

@@ -9,6 +9,7 @@ from codemods.analysis.call_graph import FunctionSite
 from codemods.analysis.class_index import ClassSite, Role, class_facts
 from codemods.analysis.class_values import ClassValues, class_values
 from codemods.analysis.names import dotted, last
+from codemods.analysis.ranks.counted_among import environment
 from codemods.analysis.ranks.rank_branches import known_split
 from codemods.analysis.ranks.rank_sets import Ranks
 from codemods.analysis.ranks.rank_sources import rank_source
@@ -86,13 +87,7 @@ def _as_rank(state: State, node: ast.Name | ast.Attribute | ast.Call) -> Value |
 
 def from_environment(state: State, node: ast.Subscript | ast.Call) -> Value | None:
     """The rank that `os.environ["RANK"]` and `os.getenv("LOCAL_RANK")` give, whatever name it is kept under."""
-    read = node.value if isinstance(node, ast.Subscript) else node.func
-    key = node.slice if isinstance(node, ast.Subscript) else next(iter(node.args), None)
-    if not isinstance(key, ast.Constant) or not isinstance(key.value, str) or not key.value.isupper():
-        return None
-    if "environ" not in dotted(read) and last(dotted(read)) != "getenv":
-        return None
-    if rank_source(state.module, node, state.project) in (None, Ranks.UNKNOWN):
+    if not environment(state.module, node).isupper() or rank_source(state.module, node, state.project) in (None, Ranks.UNKNOWN):
         return None
     return differing(Cause.RANK, Proof.PROVEN, state.link(node, f"`{state.short(node)}` {TELLS}"))
 

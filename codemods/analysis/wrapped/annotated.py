@@ -8,7 +8,8 @@ from codemods.analysis.bindings import bindings_in
 from codemods.analysis.call_graph import called_function
 from codemods.analysis.class_index import ClassFacts, class_facts, find_class
 from codemods.analysis.class_values import class_values
-from codemods.analysis.model.signatures import bind, returned
+from codemods.analysis.handed import handed
+from codemods.analysis.model.signatures import returned
 from codemods.analysis.names import dotted
 from codemods.project import Project
 from codemods.source import SourceModule
@@ -25,8 +26,7 @@ def given_back(project: Project, module: SourceModule, call: ast.Call) -> ast.ex
     name = values.pop() if len(values) == 1 else ""
     if site is None or not name or len(bindings_in(site.module, site.node, name)) != 1:
         return None
-    given = bind(site.node, call, bound=isinstance(site.module.parent(site.node), ast.ClassDef)) or {}
-    return given.get(name)
+    return handed(site, call).get(name)
 
 
 def annotated_class(project: Project, module: SourceModule, node: ast.expr) -> ClassFacts | None:

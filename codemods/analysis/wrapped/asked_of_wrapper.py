@@ -5,11 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from codemods.analysis.bindings import bindings_in
 from codemods.analysis.call_graph import FunctionSite, called_function
 from codemods.analysis.class_index import ClassFacts
 from codemods.analysis.guards.conditional_starts import needs_a_group
-from codemods.analysis.model.signatures import bind
+from codemods.analysis.handed import held_as
 from codemods.analysis.names import dotted, last
 from codemods.analysis.wrapped.decided_alike import is_under_the_flag, may_be_replaced
 from codemods.analysis.wrapped.holders import Wrapped, wrapper_in
@@ -235,9 +234,8 @@ def _first_in(
 ) -> tuple[str, int, str] | None:
     """(file, line, what is asked) of the first question in a function to the parameter that the wrapper goes to."""
     module, function = site.module, site.node
-    bound = bind(function, call, bound=isinstance(module.parent(function), ast.ClassDef))
-    name = next((p for p, v in (bound or {}).items() if v is holder), "")
-    if not name or len(bindings_in(module, function, name)) != 1:
+    name = held_as(site, call, holder)
+    if not name:
         return None
     for node in module.nodes(ast.Attribute):
         if node.attr in WRAPPER or node.attr.startswith("_") or not isinstance(node.ctx, ast.Load):

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.call_graph import called_function
-from codemods.analysis.model.signatures import bind
+from codemods.analysis.handed import handed
 from codemods.analysis.names import dotted
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.analysis.wrapped.early_copies import EarlyCopy
@@ -79,8 +79,7 @@ class _Search:
         site = called_function(self.project, module, call)
         if site is None or ranks_reaching(self.project, module, call).some:
             return
-        bound = bind(site.node, call, bound=isinstance(site.module.parent(site.node), ast.ClassDef)) or {}
-        for parameter, value in bound.items():
+        for parameter, value in handed(site, call).items():
             if dotted(value) in inside:
                 kept = fields if dotted(value) == name else ()
                 yield from self.runs(site.module, site.node, parameter, kept, depth + 1)

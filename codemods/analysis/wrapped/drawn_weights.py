@@ -9,7 +9,9 @@ from codemods.analysis.loading.origins import Origin, made_class, origins
 from codemods.analysis.loading.seed_before import seed_before
 from codemods.analysis.loading.seeds import is_seeded
 from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.variance.paths import is_none
 from codemods.analysis.wrapped.early_copies import LOADS, EarlyCopy, always_runs_beside
+from codemods.analysis.wrapped.saving_calls import of_state
 from codemods.analysis.wrapped.wraps import is_wrap, without_moves
 from codemods.late_pattern import late
 from codemods.project import Project
@@ -52,7 +54,7 @@ def drawn_by_each_rank(project: Project, copy: EarlyCopy) -> Drawn | None:
 def _hands_on(copy: EarlyCopy, origin: Origin) -> bool:
     """True for `net = convert(net)`, for the wrap below, and for None."""
     node = origin.node
-    if isinstance(node, ast.Constant) and node.value is None:
+    if is_none(node):
         return True
     if not isinstance(node, ast.Call) or origin.module is not copy.module:
         return False
@@ -113,17 +115,12 @@ def _target(origin: Origin) -> str:
 
 
 def _loads(call: ast.Call, name: str) -> bool:
-    """True for `net.load_state_dict(...)` and `load_checkpoint(net, path)`."""
+    """True for `net.load_state_dict(...)` and `load_checkpoint(net, path)`; with `net.state_dict()` another one is filled."""
     if not name or not LOADS.search(last(dotted(call.func))):
         return False
-    about = [a for a in (*call.args, *(k.value for k in call.keywords)) if not _is_state(a)]
+    about = [a for a in (*call.args, *(k.value for k in call.keywords)) if of_state(a) is None]
     about += [call.func.value] if isinstance(call.func, ast.Attribute) else []
     return any(dotted(n) == name for a in about for n in walk(a) if isinstance(n, (ast.Name, ast.Attribute)))
-
-
-def _is_state(node: ast.expr) -> bool:
-    """True for `net.state_dict()`, which is what another one is filled with."""
-    return isinstance(node, ast.Call) and last(dotted(node.func)) == "state_dict"
 
 
 def _loads_between(copy: EarlyCopy, made: list[Origin]) -> bool:

@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from codemods.analysis.bindings import bindings_in
 from codemods.analysis.class_index import ClassSite, class_facts, find_class
 from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.variance.paths import is_none
 from codemods.analysis.wrapped.arms import are_other_arms
+from codemods.analysis.wrapped.saving_calls import of_state
 from codemods.analysis.wrapped.wraps import inner_of, is_prepare, without_moves, wraps_in
 from codemods.late_pattern import late
 from codemods.project import Project
@@ -87,9 +89,9 @@ def _copied(project: Project, module: SourceModule, call: ast.Call) -> Iterator[
     """What a call copies, to which name, and under which fields: `deepcopy(net)`, an average of it, `b.load_state_dict(...)`."""
     end = last(dotted(call.func))
     if end == "load_state_dict" and isinstance(call.func, ast.Attribute) and len(call.args) == 1:
-        given = call.args[0]
-        if isinstance(given, ast.Call) and isinstance(given.func, ast.Attribute) and given.func.attr == "state_dict":
-            yield dotted(call.func.value), given.func.value, ()
+        source = of_state(call.args[0])
+        if source is not None:
+            yield dotted(call.func.value), source, ()
         return
     if not call.args:
         return
@@ -107,14 +109,14 @@ def _copied(project: Project, module: SourceModule, call: ast.Call) -> Iterator[
 def _target(module: SourceModule, call: ast.Call) -> str:
     """The name that a copy goes to, moves of it included."""
     node: ast.AST = call
-    while isinstance(up := module.parent(node), (ast.Attribute, ast.Call)) and without_moves_reach(up, call):
+    while isinstance(up := module.parent(node), (ast.Attribute, ast.Call)) and _moves(up, call):
         node = up
     if isinstance(up, ast.Assign) and len(up.targets) == 1 and up.value is node:
         return dotted(up.targets[0])
     return dotted(up.target) if isinstance(up, ast.AnnAssign) else ""
 
 
-def without_moves_reach(node: ast.AST, call: ast.Call) -> bool:
+def _moves(node: ast.AST, call: ast.Call) -> bool:
     """True for `copy.to(device)` and the `copy.to` in it."""
     if isinstance(node, ast.Attribute):
         return node.value is call or without_moves(node.value) is call
@@ -163,7 +165,7 @@ def _is_evened(module: SourceModule, copy: EarlyCopy) -> bool:
         if isinstance(node, (ast.Assign, ast.AnnAssign)) and stands_above(copy.made, node) and node.value is not None:
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             if copy.name in [dotted(t) for t in targets] and not _mentions(node.value, copy.name):
-                if not (isinstance(node.value, ast.Constant) and node.value.value is None):
+                if not is_none(node.value):
                     return True
     return False
 

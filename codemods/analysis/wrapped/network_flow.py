@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from codemods.analysis.call_graph import called_function
 from codemods.analysis.class_index import Role, class_facts, find_class
 from codemods.analysis.distribution import is_test_file
-from codemods.analysis.model.signatures import bind
+from codemods.analysis.handed import handed
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.uses import uses_of
 from codemods.analysis.wrapped.losses import is_quiet
@@ -226,8 +226,7 @@ class _Follower:
         if isinstance(owner, ast.ClassDef) and site.node.name == "__init__" and self._may_hold_parts(site.module, owner):
             self._lose(module, call)
             return
-        given = bind(site.node, call, bound=isinstance(owner, ast.ClassDef)) or {}
-        parameter = next((key for key, value in given.items() if value is node), "")
+        parameter = next((key for key, value in handed(site, call).items() if value is node), "")
         names = {a.arg for a in (*site.node.args.posonlyargs, *site.node.args.args, *site.node.args.kwonlyargs)}
         if parameter not in names:
             self._lose(module, call)
@@ -315,9 +314,8 @@ class _Follower:
         if shares(site.module.text_of(site.node)):
             self._lose(module, call)
             return
-        given = bind(site.node, call, bound=isinstance(site.module.parent(site.node), ast.ClassDef)) or {}
         inner = below.value if isinstance(below, ast.keyword) else below
-        for key in (key for key, value in given.items() if value is inner):
+        for key in (key for key, value in handed(site, call).items() if value is inner):
             self._add(Spot(site.module, site.node, key, parameters=True))
 
     def _gone_through(self, module: SourceModule, loop: ast.For | ast.comprehension) -> None:

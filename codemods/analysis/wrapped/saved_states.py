@@ -16,7 +16,7 @@ from codemods.analysis.reaching import reaching
 from codemods.analysis.wrapped.bound_places import end_of
 from codemods.analysis.wrapped.holders import MOST_CALLERS, Wrapped, wrapper_in
 from codemods.analysis.wrapped.made_models import classes_of
-from codemods.analysis.wrapped.saving_calls import entries, saving_calls
+from codemods.analysis.wrapped.saving_calls import entries, of_state, saving_calls
 from codemods.analysis.wrapped.wrapper_tests import is_tested
 from codemods.analysis.wrapped.wraps import without_moves
 from codemods.late_pattern import late
@@ -66,11 +66,11 @@ def saved_wrappers(project: Project, module: SourceModule) -> Iterator[Saved]:
         if is_tested(module, call):
             continue
         for key, value in entries(module, written):
-            state = isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "state_dict"
-            node = value.func.value if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and state else value
+            holder = of_state(value)
+            node = value if holder is None else holder
             if isinstance(node, (ast.Name, ast.Attribute)) and (found := wrapper_in(project, module, node)) is not None:
                 if not is_tested(module, value):
-                    yield Saved(call, node, found, key, state)
+                    yield Saved(call, node, found, key, state=holder is not None)
 
 
 def strips(data: bytes) -> bool:
@@ -120,7 +120,7 @@ def _updating(module: SourceModule, state: ast.expr) -> ast.expr | None:
     """What `own = model.state_dict()` is updated with before it is loaded: those entries of a file whose keys it has."""
     scope = module.function_of(state)
     bound = bindings_in(module, scope, state.id) if isinstance(state, ast.Name) else []
-    if not isinstance(state, ast.Name) or not any(_is_own_state(b.value) for b in bound):
+    if not isinstance(state, ast.Name) or not any(of_state(b.value) is not None for b in bound):
         return None
     updates = [
         c for c in module.calls_named("update")
@@ -129,10 +129,6 @@ def _updating(module: SourceModule, state: ast.expr) -> ast.expr | None:
     last_own = max((line_of(b.node) for b in bound if line_of(b.node) < state.lineno), default=0)
     near = [c for c in updates if c.lineno > last_own and len(c.args) == 1]
     return near[0].args[0] if len(near) == 1 and _picks(module, near[0].args[0]) else None
-
-
-def _is_own_state(value: ast.expr | None) -> bool:
-    return isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "state_dict"
 
 
 def _picks(module: SourceModule, node: ast.expr) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.bindings import bindings_in
 from codemods.analysis.call_graph import called_function
-from codemods.analysis.model.signatures import bind
+from codemods.analysis.handed import held_as
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.wrapped.bound_places import end_of
 from codemods.project import Project
@@ -26,39 +26,41 @@ def saving_calls(
             yield call, call.args[0]
     dicts = {id(up): up for up in map(module.parent, module.calls_named("state_dict")) if isinstance(up, ast.Dict)}
     for held in dicts.values():
-        for call in _handing_on(module, held):
-            if _is_saved_as_handed(project, module, call, held):
+        for call, given in _handing_on(module, held):
+            if _is_saved_as_handed(project, module, call, given):
                 yield call, held
 
 
-def _handing_on(module: SourceModule, held: ast.Dict) -> list[ast.Call]:
-    """The calls that a dict is handed to, in its place or by its name."""
+def _handing_on(module: SourceModule, held: ast.Dict) -> Iterator[tuple[ast.Call, ast.expr]]:
+    """The calls that a dict is handed to, and what stands there: the dict itself, or its name."""
     up = module.parent(held)
     if isinstance(up, ast.Assign) and len(up.targets) == 1 and isinstance(up.targets[0], ast.Name):
         name, scope = up.targets[0].id, module.function_of(held)
-        reads = [r for r in module.reads_of(name) if module.function_of(r) is scope and r.lineno > held.lineno]
-        ups = [module.parent(r) for r in reads] if len(bindings_in(module, scope, name)) == 1 else []
-    else:
-        ups = [module.parent(up) if isinstance(up, ast.keyword) else up]
-    return [call for call in ups if isinstance(call, ast.Call)]
+        for read in module.reads_of(name) if len(bindings_in(module, scope, name)) == 1 else ():
+            call = module.parent(read)
+            own = isinstance(read, ast.Name) and module.function_of(read) is scope and read.lineno > held.lineno
+            if own and isinstance(call, ast.Call):
+                yield call, read
+        return
+    call = module.parent(up) if isinstance(up, ast.keyword) else up
+    if isinstance(call, ast.Call):
+        yield call, held
 
 
-def _is_saved_as_handed(project: Project, module: SourceModule, call: ast.Call, held: ast.Dict) -> bool:
+def _is_saved_as_handed(project: Project, module: SourceModule, call: ast.Call, given: ast.expr) -> bool:
     """True where the function that is called hands that parameter to `torch.save` as it is."""
     site = called_function(project, module, call)
     if site is None or not site.module.holds(b"torch.save("):
         return False
-    given = bind(site.node, call, bound=isinstance(site.module.parent(site.node), ast.ClassDef)) or {}
-    name = next((n for n, v in given.items() if v is held or (isinstance(v, ast.Name) and _holds(module, v, held))), "")
-    if not name or len(bindings_in(site.module, site.node, name)) != 1:
-        return False
-    saves = (c for c in site.module.calls_named("save") if c.args and dotted(c.args[0]) == name)
+    name = held_as(site, call, given)
+    saves = (c for c in site.module.calls_named("save") if name and c.args and dotted(c.args[0]) == name)
     return any(site.module.function_of(c) is site.node and qualified(site.module, c.func) == "torch.save" for c in saves)
 
 
-def _holds(module: SourceModule, name: ast.Name, held: ast.Dict) -> bool:
-    bound = bindings_in(module, module.function_of(name), name.id)
-    return len(bound) == 1 and bound[0].value is held
+def of_state(node: ast.expr | None) -> ast.expr | None:
+    """`net` of `net.state_dict()`; None for anything else."""
+    func = node.func if isinstance(node, ast.Call) else None
+    return func.value if isinstance(func, ast.Attribute) and func.attr == "state_dict" else None
 
 
 def entries(module: SourceModule, node: ast.expr) -> Iterator[tuple[str, ast.expr]]:
