@@ -12,7 +12,7 @@ from codemods.analysis.ranks.collectives import collective_at
 from codemods.analysis.ranks.reached_collectives import reached_by
 from codemods.analysis.ranks.several_processes import several_processes
 from codemods.analysis.variance.analysis import Analysis
-from codemods.analysis.variance.exits import asks_number
+from codemods.analysis.variance.exits import asks_number, takes_all
 from codemods.analysis.variance.values import Cause
 from codemods.data.rank_variance import SAYS_REDUCED
 from codemods.record import record, replace
@@ -73,7 +73,7 @@ class LossWalk:
         if isinstance(node, (ast.Try, ast.TryStar)):
             return self._attempt(node, known)
         if isinstance(node, ast.Match):
-            return self._inner(node.cases[0].body, known) if _takes_all(node.cases[0]) else {}
+            return self._inner(node.cases[0].body, known) if takes_all(node.cases[0]) else {}
         return self._plain(node, known)
 
     def _inner(self, body: Sequence[ast.stmt], known: _Known) -> _Known | None:
@@ -294,8 +294,3 @@ def _binds(node: ast.AST, path: str) -> bool:
     """True where a statement gives a name, or something in it, a value."""
     targets = (n for n in walk(node) if isinstance(n, (ast.Name, ast.Attribute, ast.Subscript)) and isinstance(n.ctx, ast.Store))
     return any(path == (bound := path_of(t)) or path.startswith(f"{bound}[") for t in targets)
-
-
-def _takes_all(case: ast.match_case) -> bool:
-    """True for `case _:` and `case name:`."""
-    return isinstance(case.pattern, ast.MatchAs) and case.pattern.pattern is None and case.guard is None
