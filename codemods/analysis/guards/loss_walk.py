@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from codemods.analysis.call_graph import FunctionSite
 from codemods.analysis.guards.fresh_values import Decider, Fresh, fresh_value, given_to_backward, is_number, path_of, switches_on
+from codemods.analysis.handlers import kinds_of
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.collectives import collective_at
 from codemods.analysis.ranks.reached_collectives import reached_by
@@ -282,8 +283,7 @@ _OF_ALL = frozenset(
 
 
 def _is_of_one_rank(handler: ast.ExceptHandler) -> bool:
-    kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
-    return not all(last(dotted(k)) in _OF_ALL for k in kinds)
+    return handler.type is None or not all(last(dotted(k)) in _OF_ALL for k in kinds_of(handler))
 
 
 def _is_nothing(value: ast.expr | None) -> bool:
