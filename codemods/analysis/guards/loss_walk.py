@@ -9,8 +9,7 @@ from codemods.analysis.call_graph import FunctionSite
 from codemods.analysis.guards.fresh_values import Decider, Fresh, fresh_value, given_to_backward, is_number, path_of, switches_on
 from codemods.analysis.handlers import kinds_of
 from codemods.analysis.names import dotted, last
-from codemods.analysis.ranks.collectives import collective_at
-from codemods.analysis.ranks.reached_collectives import reached_by
+from codemods.analysis.ranks.reached_collectives import may_put_together
 from codemods.analysis.ranks.several_processes import several_processes
 from codemods.analysis.variance.analysis import Analysis
 from codemods.analysis.variance.exits import asks_number, takes_all
@@ -265,14 +264,10 @@ class LossWalk:
         return asks_number(test) and value.cause is Cause.UNKNOWN and not self._is_reduced_above(test)
 
     def _is_reduced_above(self, test: ast.expr) -> bool:
-        for call in walk(self.function):
-            if isinstance(call, ast.Call) and call.lineno <= test.lineno:
-                found = collective_at(self.module, call, self.analysis.project)
-                if (found is not None and not found.waits_only) or SAYS_REDUCED.search(last(dotted(call.func))):
-                    return True
-                if reached_by(self.analysis.project, self.module, call):
-                    return True
-        return False
+        calls = (n for n in walk(self.function) if isinstance(n, ast.Call) and n.lineno <= test.lineno)
+        return any(
+            SAYS_REDUCED.search(last(dotted(c.func))) or may_put_together(self.analysis.project, self.module, c) for c in calls
+        )
 
 
 # Errors of the program or of its surroundings, which every rank meets.
