@@ -14,6 +14,7 @@ from codemods.analysis.output.effects import effects_of
 from codemods.analysis.output.output_runs import Run
 from codemods.analysis.output.own_lines import Own, own_line
 from codemods.analysis.output.print_in_scope import PRINTS, goes_to_terminal
+from codemods.analysis.positions import above, behind
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule, walk
 
@@ -28,10 +29,8 @@ def lines_beside(module: SourceModule, run: Run) -> Iterator[ast.stmt]:
 
 
 def _neighbours(module: SourceModule, first: ast.stmt, last_one: ast.stmt) -> Iterator[ast.stmt]:
-    block = module.block_of(first)
-    places = [i for i, s in enumerate(block) if s is first or s is last_one]
-    yield from _as_long_as_lines(module, reversed(block[: places[0]]))
-    yield from _as_long_as_lines(module, block[places[-1] + 1 :])
+    yield from _as_long_as_lines(module, reversed(above(module, first)))
+    yield from _as_long_as_lines(module, behind(module, last_one))
 
 
 def _as_long_as_lines(module: SourceModule, statements: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
