@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from codemods.analysis.variance.exits import takes_all
 from codemods.source import FunctionNode
 
 
@@ -33,6 +34,5 @@ def _always_run(statement: ast.stmt) -> list[ast.stmt] | None:
         return statement.body if not statement.handlers and not statement.orelse and is_idle(statement.finalbody) else None
     if isinstance(statement, ast.Match):
         first = statement.cases[0]
-        takes_all = isinstance(first.pattern, ast.MatchAs) and first.pattern.pattern is None and first.guard is None
-        return first.body if takes_all else None
+        return first.body if takes_all(first) else None
     return None

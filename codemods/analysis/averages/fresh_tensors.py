@@ -6,9 +6,10 @@ import ast
 
 from codemods.analysis.call_graph import called_function
 from codemods.analysis.names import last, qualified
+from codemods.analysis.variance.paths import parameters
 from codemods.project import Project
 from codemods.record import record
-from codemods.source import SourceModule, walk, walk_scope
+from codemods.source import FunctionNode, SourceModule, walk, walk_scope
 
 # Attributes of a tensor that make something of their own of it, or only tell of it.
 COPIED = frozenset(
@@ -84,15 +85,14 @@ def _of_call(project: Project, module: SourceModule, call: ast.Call) -> frozense
     return frozenset()
 
 
-def _may_hand_out(function: ast.AST) -> bool:
+def _may_hand_out(function: FunctionNode) -> bool:
     """True where a function of the project returns what it was handed, or something that is kept elsewhere."""
+    handed = parameters(function)
     for node in walk_scope(function):
-        if isinstance(node, ast.Return) and not isinstance(node.value, (ast.BinOp, ast.Call, ast.Name)):
-            return True
         if isinstance(node, (ast.Attribute, ast.Subscript)) and isinstance(node.ctx, ast.Store):
             return True
-        if isinstance(node, ast.Return) and isinstance(node.value, ast.Name) and isinstance(function, ast.FunctionDef):
-            arguments = function.args
-            if node.value.id in {a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}:
+        if isinstance(node, ast.Return):
+            value = node.value
+            if not isinstance(value, (ast.BinOp, ast.Call, ast.Name)) or (isinstance(value, ast.Name) and value.id in handed):
                 return True
     return False

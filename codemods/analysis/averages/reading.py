@@ -13,6 +13,7 @@ from codemods.analysis.averages.scale import CONSTANT, Items, Number, Parts, Sca
 from codemods.analysis.averages.showing import show
 from codemods.analysis.call_graph import FunctionSite
 from codemods.analysis.ranks.several_processes import several_processes
+from codemods.analysis.variance.exits import cases_of
 from codemods.analysis.variance.paths import parameters, path_of, unpacked
 from codemods.record import replace
 from codemods.source import SourceModule, walk
@@ -235,8 +236,7 @@ def _if(frame: Frame, node: ast.If) -> bool:
 
 
 def _match(frame: Frame, node: ast.Match) -> bool:
-    closed = any(isinstance(c.pattern, ast.MatchAs) and c.pattern.pattern is None and c.guard is None for c in node.cases)
-    return _arms(frame, [*(case.body for case in node.cases), *([] if closed else [[]])])
+    return _arms(frame, cases_of(node))
 
 
 def _arms(frame: Frame, arms: list[list[ast.stmt]]) -> bool:

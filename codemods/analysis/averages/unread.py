@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from codemods.analysis.averages.fresh_tensors import COPIED, KEPT, Made, made_new
 from codemods.analysis.bindings import Binding, bindings_in
 from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.output.run_before import run_before
 from codemods.project import Project
 from codemods.record import record
 from codemods.source import FunctionNode, SourceModule, walk
@@ -115,15 +116,8 @@ def _last_made(project: Project, module: SourceModule, bound: list[Binding], cal
 
 def _is_always_set(module: SourceModule, within: ast.AST, call: ast.Call, name: str) -> bool:
     """True where every round that comes to the call has given the name a value before."""
-    statement = module.statement_of(call)
-    for up in module.ancestors(statement):
-        block = module.block_of(statement)
-        if block and any(_gives(s, name) for s in block[: block.index(statement)]):
-            return True
-        if up is within:
-            return False
-        statement = up if isinstance(up, ast.stmt) else statement
-    return False
+    before = run_before(module, module.statement_of(call))
+    return any(_gives(s, name) and any(up is within for up in module.ancestors(s)) for s in before)
 
 
 def _gives(statement: ast.stmt, name: str) -> bool:

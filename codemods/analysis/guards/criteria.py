@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 from codemods.analysis.call_graph import FunctionSite
 from codemods.analysis.distribution import is_test_module
+from codemods.analysis.model.signatures import bind
 from codemods.analysis.names import dotted
 from codemods.analysis.ranks.uses import constructions, uses_of
 from codemods.analysis.variance.analysis import Analysis
-from codemods.analysis.variance.paths import parameters
 from codemods.source import SourceModule
 
 _MOST = 6  # callers that are looked at
@@ -32,12 +32,8 @@ def own_parameters(analysis: Analysis, site: FunctionSite) -> frozenset[str]:
     """The parameters of the `forward` of a criterion for which a caller hands over what each rank has of its own."""
     if site.node.name not in _CALLED:
         return frozenset()  # those of other functions are resolved by the analysis itself
-    names = parameters(site.node)[1:]
-    own: set[str] = set()
-    for caller, call in callers(analysis, site):
-        given = [*zip(names, call.args, strict=False), *((k.arg, k.value) for k in call.keywords if k.arg)]
-        own |= {name for name, value in given if name and analysis.value(caller.module, value).differs}
-    return frozenset(own)
+    given = ((caller.module, bind(site.node, call, bound=True) or {}) for caller, call in callers(analysis, site))
+    return frozenset(n for module, pairs in given for n, value in pairs.items() if analysis.value(module, value).differs)
 
 
 def _by_name(analysis: Analysis, site: FunctionSite) -> Iterator[tuple[SourceModule, ast.Call]]:

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from codemods.analysis.call_graph import FunctionSite
 from codemods.analysis.guards.fresh_values import Decider, Fresh, fresh_value, given_to_backward, is_number, path_of, switches_on
+from codemods.analysis.handlers import kinds_of
 from codemods.analysis.names import dotted, last
-from codemods.analysis.ranks.collectives import collective_at
-from codemods.analysis.ranks.reached_collectives import reached_by
+from codemods.analysis.ranks.reached_collectives import may_put_together
 from codemods.analysis.ranks.several_processes import several_processes
 from codemods.analysis.variance.analysis import Analysis
-from codemods.analysis.variance.exits import asks_number
+from codemods.analysis.variance.exits import asks_number, takes_all
 from codemods.analysis.variance.values import Cause
 from codemods.data.rank_variance import SAYS_REDUCED
 from codemods.record import record, replace
@@ -73,7 +73,7 @@ class LossWalk:
         if isinstance(node, (ast.Try, ast.TryStar)):
             return self._attempt(node, known)
         if isinstance(node, ast.Match):
-            return self._inner(node.cases[0].body, known) if _takes_all(node.cases[0]) else {}
+            return self._inner(node.cases[0].body, known) if takes_all(node.cases[0]) else {}
         return self._plain(node, known)
 
     def _inner(self, body: Sequence[ast.stmt], known: _Known) -> _Known | None:
@@ -264,14 +264,10 @@ class LossWalk:
         return asks_number(test) and value.cause is Cause.UNKNOWN and not self._is_reduced_above(test)
 
     def _is_reduced_above(self, test: ast.expr) -> bool:
-        for call in walk(self.function):
-            if isinstance(call, ast.Call) and call.lineno <= test.lineno:
-                found = collective_at(self.module, call, self.analysis.project)
-                if (found is not None and not found.waits_only) or SAYS_REDUCED.search(last(dotted(call.func))):
-                    return True
-                if reached_by(self.analysis.project, self.module, call):
-                    return True
-        return False
+        calls = (n for n in walk(self.function) if isinstance(n, ast.Call) and n.lineno <= test.lineno)
+        return any(
+            SAYS_REDUCED.search(last(dotted(c.func))) or may_put_together(self.analysis.project, self.module, c) for c in calls
+        )
 
 
 # Errors of the program or of its surroundings, which every rank meets.
@@ -282,8 +278,7 @@ _OF_ALL = frozenset(
 
 
 def _is_of_one_rank(handler: ast.ExceptHandler) -> bool:
-    kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
-    return not all(last(dotted(k)) in _OF_ALL for k in kinds)
+    return handler.type is None or not all(last(dotted(k)) in _OF_ALL for k in kinds_of(handler))
 
 
 def _is_nothing(value: ast.expr | None) -> bool:
@@ -294,8 +289,3 @@ def _binds(node: ast.AST, path: str) -> bool:
     """True where a statement gives a name, or something in it, a value."""
     targets = (n for n in walk(node) if isinstance(n, (ast.Name, ast.Attribute, ast.Subscript)) and isinstance(n.ctx, ast.Store))
     return any(path == (bound := path_of(t)) or path.startswith(f"{bound}[") for t in targets)
-
-
-def _takes_all(case: ast.match_case) -> bool:
-    """True for `case _:` and `case name:`."""
-    return isinstance(case.pattern, ast.MatchAs) and case.pattern.pattern is None and case.guard is None

@@ -14,7 +14,7 @@ from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.collectives import collective_at
 from codemods.analysis.ranks.local_calls import stays_here
 from codemods.analysis.ranks.rank_guards import Guard, Ranks, guards_over
-from codemods.analysis.ranks.reached_collectives import reached_by
+from codemods.analysis.ranks.reached_collectives import may_put_together, reached_by
 from codemods.analysis.variance.exits import asks_number
 from codemods.project import Project
 from codemods.record import record
@@ -75,7 +75,7 @@ def _flags(project: Project, module: SourceModule) -> Iterator[Decision]:
         else:
             continue
         function = module.function_of(assign)
-        if function is None or _is_settled(project, module, function, assign):
+        if function is None or _is_settled(project, module, function):
             continue
         guard = _guard(project, module, assign)
         tests = list(_tests_over(module, assign))
@@ -90,14 +90,9 @@ def _is_true(value: ast.expr) -> bool:
     return isinstance(value, ast.Constant) and value.value is True
 
 
-def _is_settled(project: Project, module: SourceModule, function: FunctionNode, node: ast.stmt) -> bool:
+def _is_settled(project: Project, module: SourceModule, function: FunctionNode) -> bool:
     """True where a collective stands in the function: what decides may be everybody's, or the decision be passed on."""
-    for call in walk(function):
-        if isinstance(call, ast.Call):
-            found = collective_at(module, call, project)
-            if (found is not None and not found.waits_only) or reached_by(project, module, call):
-                return True
-    return False
+    return any(isinstance(n, ast.Call) and may_put_together(project, module, n) for n in walk(function))
 
 
 def _guard(project: Project, module: SourceModule, node: ast.AST) -> Guard | None:
@@ -153,7 +148,7 @@ def _missing_losses(project: Project, module: SourceModule) -> Iterator[Decision
         if not isinstance(owner, ast.ClassDef) or not class_facts(project, module, owner).is_a(Role.LIGHTNING_MODULE):
             continue
         tests = list(_tests_over(module, leaving))
-        if not tests or _is_settled(project, module, function, leaving):
+        if not tests or _is_settled(project, module, function):
             continue
         deciding = next((t for t in tests if asks_number(t.test) or _own(project, module, function, t.test)), None)
         if deciding is not None:

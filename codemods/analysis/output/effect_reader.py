@@ -11,7 +11,7 @@ from codemods.analysis.functions import find_function
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.output.effect_kinds import OUTPUT, Effect, Effects, Kind, names_rank
 from codemods.analysis.output.natures import MODEL_NAMES, Nature, nature, root_name, writes_a_picture
-from codemods.analysis.output.print_in_scope import is_print_of_python
+from codemods.analysis.output.print_in_scope import goes_to_terminal, is_print_of_python
 from codemods.analysis.output.receivers import (
     classes_of,
     is_buffer,
@@ -222,9 +222,7 @@ class Reader:
         if not is_print_of_python(self._module, func):
             self._add(Kind.QUIET, self._text(call), call)  # who prints is seen to where the name is bound
             return
-        target = next((k.value for k in call.keywords if k.arg == "file"), None)
-        streams = target is None or last(dotted(target)) in ("stdout", "stderr")
-        self._add(Kind.PRINT if streams else Kind.FILE, self._text(call), call)
+        self._add(Kind.PRINT if goes_to_terminal(call) else Kind.FILE, self._text(call), call)
 
     def _open(self, call: ast.Call, mode: str) -> None:
         if set(mode) & set("wax+"):

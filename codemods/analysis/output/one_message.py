@@ -9,15 +9,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator, Sequence
 
-from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.names import qualified
 from codemods.analysis.output.effects import effects_of
 from codemods.analysis.output.output_runs import Run
 from codemods.analysis.output.own_lines import Own, own_line
-from codemods.analysis.output.print_in_scope import PRINTS
+from codemods.analysis.output.print_in_scope import PRINTS, goes_to_terminal
+from codemods.analysis.positions import above, behind
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule, walk
-
-_STREAMS = ("stdout", "stderr")
 
 
 def lines_beside(module: SourceModule, run: Run) -> Iterator[ast.stmt]:
@@ -30,10 +29,8 @@ def lines_beside(module: SourceModule, run: Run) -> Iterator[ast.stmt]:
 
 
 def _neighbours(module: SourceModule, first: ast.stmt, last_one: ast.stmt) -> Iterator[ast.stmt]:
-    block = module.block_of(first)
-    places = [i for i, s in enumerate(block) if s is first or s is last_one]
-    yield from _as_long_as_lines(module, reversed(block[: places[0]]))
-    yield from _as_long_as_lines(module, block[places[-1] + 1 :])
+    yield from _as_long_as_lines(module, reversed(above(module, first)))
+    yield from _as_long_as_lines(module, behind(module, last_one))
 
 
 def _as_long_as_lines(module: SourceModule, statements: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
@@ -48,10 +45,7 @@ def is_line(module: SourceModule, statement: ast.stmt) -> bool:
     if isinstance(statement, ast.For):
         return not statement.orelse and all(is_line(module, s) for s in statement.body)
     call = statement.value if isinstance(statement, ast.Expr) else None
-    if not isinstance(call, ast.Call) or qualified(module, call.func) not in PRINTS:
-        return False
-    target = next((k.value for k in call.keywords if k.arg == "file"), None)
-    return target is None or last(dotted(target)) in _STREAMS
+    return isinstance(call, ast.Call) and qualified(module, call.func) in PRINTS and goes_to_terminal(call)
 
 
 def belongs_to_each_rank(

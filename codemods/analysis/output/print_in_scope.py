@@ -8,10 +8,17 @@ from __future__ import annotations
 import ast
 
 from codemods.analysis.bindings import Binding, bindings_of
-from codemods.analysis.names import qualified
+from codemods.analysis.names import dotted, last, qualified
 from codemods.source import SourceModule
 
 PRINTS = frozenset({"print", "builtins.print", "rich.print", "pprint.pprint"})
+_STREAMS = frozenset({"stdout", "stderr"})
+
+
+def goes_to_terminal(call: ast.Call) -> bool:
+    """False for `print(..., file=log)`."""
+    target = next((k.value for k in call.keywords if k.arg == "file"), None)
+    return target is None or last(dotted(target)) in _STREAMS
 
 
 def is_print_of_python(module: SourceModule, name: ast.Name) -> bool:

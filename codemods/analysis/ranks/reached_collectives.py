@@ -41,6 +41,12 @@ def reached_by(project: Project, module: SourceModule, call: ast.Call) -> Reache
     return Reached(found.collective, (Step(module.path, call.lineno, f"{module.text_of(call.func)}()"), *found.steps))
 
 
+def may_put_together(project: Project, module: SourceModule, call: ast.Call) -> bool:
+    """True for a collective that does more than wait, and for a call that comes to one of any kind."""
+    found = collective_at(module, call, project)
+    return (found is not None and not found.waits_only) or reached_by(project, module, call) is not None
+
+
 def _of_function(project: Project, site: FunctionSite, above: tuple[tuple[str, int, int], ...]) -> Reached | None:
     known: _Known = project.memo("reached collectives", lambda: Table(project))
     key = site.key

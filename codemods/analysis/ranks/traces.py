@@ -38,6 +38,7 @@ from codemods.analysis.ranks.trace_items import (
     moved,
     outward,
 )
+from codemods.analysis.variance.exits import takes_all
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule, child_nodes, line_of
 from codemods.tables import Table
@@ -206,7 +207,7 @@ class _Reader:
         taken = []
         for case in node.cases:
             pattern = case.pattern
-            true, false = True, not (isinstance(pattern, ast.MatchAs) and pattern.pattern is None and case.guard is None)
+            true, false = True, not takes_all(case)
             if isinstance(pattern, ast.MatchValue) and case.guard is None:
                 test = ast.copy_location(ast.Compare(node.subject, [ast.Eq()], [pattern.value]), pattern)
                 if self.tested and (split := split_of(self.module, test, self.project)) is not None:

@@ -75,8 +75,12 @@ def end_of(rest: Sequence[ast.stmt]) -> int:
 
 def cases_of(node: ast.Match) -> list[list[ast.stmt]]:
     """The blocks of a `match`; an empty one where no case takes what is left."""
-    closed = any(isinstance(c.pattern, ast.MatchAs) and c.pattern.pattern is None and c.guard is None for c in node.cases)
-    return [*(c.body for c in node.cases), *([] if closed else [[]])]
+    return [*(c.body for c in node.cases), *([] if any(takes_all(c) for c in node.cases) else [[]])]
+
+
+def takes_all(case: ast.match_case) -> bool:
+    """True for `case _:` and `case name:`."""
+    return isinstance(case.pattern, ast.MatchAs) and case.pattern.pattern is None and case.guard is None
 
 
 def blocks_of(node: ast.stmt) -> Iterator[list[ast.stmt]]:

@@ -11,6 +11,7 @@ from codemods.analysis.ranks.several_processes import several_processes
 from codemods.analysis.variance.assignments import annotated_assign, assign, augmented, returned
 from codemods.analysis.variance.binding import bind, bind_counter, bind_elements
 from codemods.analysis.variance.deciding import test_value
+from codemods.analysis.variance.exits import cases_of
 from codemods.analysis.variance.given_up import given_up
 from codemods.analysis.variance.meetings import make_same
 from codemods.analysis.variance.paths import as_many_rounds, goes_through_entries, is_none, parameters, path_of, unpacked
@@ -231,8 +232,7 @@ def _match(state: State, node: ast.Match) -> bool:
     for case in node.cases:
         if case.guard is not None:
             state.tests[id(case.guard)] = test_value(state, case.guard)
-    closed = any(isinstance(c.pattern, ast.MatchAs) and c.pattern.pattern is None and c.guard is None for c in node.cases)
-    return _arms(state, test, [*(case.body for case in node.cases), *([] if closed else [[]])])
+    return _arms(state, test, cases_of(node))
 
 
 # Loops
