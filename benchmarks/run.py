@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.measure import Cost, paired
-from codemods.codemod import DISTRIBUTED
+from codemods.api.codemod import DISTRIBUTED
 
 BIN = Path(sys.executable).parent
 DDPFIX = [str(BIN / "ddpfix")]

@@ -17,7 +17,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from codemods.project import Project
+from codemods.store.project import Project
 from ddpfix import api, engine, judging, plugins
 from tests.lsp.editor import Editor, session
 

@@ -10,16 +10,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
-from codemods.record import field, record, replace
+from codemods.runtime.record import field, record, replace
 from ddpfix import discovery, engine, plugins, settings, trust
 from ddpfix.discovery import Tree
 from ddpfix.results import Fixed, Report
 from ddpfix.settings import Settings
 
 if TYPE_CHECKING:
-    from codemods.codemod import DdpCodemod
-    from codemods.findings import Finding
-    from codemods.fix_source import Accept
+    from codemods.api.codemod import DdpCodemod
+    from codemods.api.findings import Finding
+    from codemods.engine.fix_source import Accept
     from ddpfix.judging import Progress
     from ddpfix.run import Applied, Options
 
@@ -84,7 +84,7 @@ class Project:
     def fix(self, accept: Accept | None = None, *, progress: Progress | None = None) -> Fixed:
         """The project with its fixes, in memory. accept: which of them to make; else safe ones, and unsafe ones where the
         settings say so. Raises UnknownSelector."""
-        from codemods.fix_source import safe, with_unsafe
+        from codemods.engine.fix_source import safe, with_unsafe
 
         acceptable = accept or (with_unsafe if self.settings.unsafe_fixes else safe)
         tree, codemods = self._acting()

@@ -10,10 +10,10 @@ import ast
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from codemods.findings import Span
-from codemods.project import Project
-from codemods.source import SourceModule
-from codemods.text_file import TextFile
+from codemods.api.findings import Span
+from codemods.files.source import SourceModule
+from codemods.files.text_file import TextFile
+from codemods.store.project import Project
 
 LINE, OTHER, ROUND, NONE = "line", "other", "round", ""
 _MOST = 12  # entries of a tuple that are looked at

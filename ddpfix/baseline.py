@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
-from codemods.findings import Finding
-from codemods.record import names, record, replace
+from codemods.api.findings import Finding
+from codemods.runtime.record import names, record, replace
 from ddpfix.discovery import Tree
 from ddpfix.results import Report
 

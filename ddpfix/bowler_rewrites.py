@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from codemods.analysis.mention_places import Rename
 from codemods.analysis.mentions import mentions
-from codemods.codemod import DdpCodemod
-from codemods.findings import Applicability, Edit, Evidence, Finding, RenameName, ReplaceExpression, ReplaceLines, Span
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Applicability, Edit, Evidence, Finding, RenameName, ReplaceExpression, ReplaceLines, Span
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 from ddpfix import answers
 
 if TYPE_CHECKING:

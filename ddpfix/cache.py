@@ -15,9 +15,9 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from codemods import findings
-from codemods.codemod import DdpCodemod
-from codemods.record import record
+from codemods.api import findings
+from codemods.api.codemod import DdpCodemod
+from codemods.runtime.record import record
 from ddpfix import __version__, answers
 from ddpfix.discovery import Tree
 from ddpfix.results import Failure, Report

@@ -9,8 +9,8 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from functools import cache
 from importlib.machinery import PathFinder
 
-from codemods.codemod import TOPICS, DdpCodemod, built_in
-from codemods.record import record
+from codemods.api.codemod import TOPICS, DdpCodemod, built_in
+from codemods.runtime.record import record
 
 ENTRY_POINTS = "ddpfix.codemods"
 OTHER_TOPICS = ("project", "plugins")  # of renames given as data, and of plug-ins

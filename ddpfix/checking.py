@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 
-from codemods import suppressions
-from codemods.codemod import DdpCodemod
-from codemods.project import Project
-from codemods.record import record
+from codemods.api.codemod import DdpCodemod
+from codemods.engine import suppressions
+from codemods.runtime.record import record
+from codemods.store.project import Project
 from ddpfix import baseline, engine, narrowing, plugins
 from ddpfix.discovery import Tree
 from ddpfix.judging import Progress

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from codemods.findings import Finding
-from codemods.record import record, replace
+from codemods.api.findings import Finding
+from codemods.runtime.record import record, replace
 from ddpfix.decisions import Decision, Decisions
 from ddpfix.results import Fixed
 

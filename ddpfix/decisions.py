@@ -14,9 +14,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from codemods.by_hand import EditedLines
-from codemods.fix_source import Chosen
-from codemods.record import field, record
+from codemods.engine.fix_source import Chosen
+from codemods.engine.user_edits import EditedLines
+from codemods.runtime.record import field, record
 
 FILE = "ddpfix-decisions.json"
 VERSION = 1

@@ -9,9 +9,9 @@ import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from pathlib import Path
 
-from codemods.evidence import Observed
-from codemods.record import record
-from codemods.text_file import JSON_KINDS, PYTHON_KINDS, READ_KINDS
+from codemods.api.evidence import Observed
+from codemods.files.text_file import JSON_KINDS, PYTHON_KINDS, READ_KINDS
+from codemods.runtime.record import record
 from ddpfix import ignore_rules
 from ddpfix.results import Failure
 

@@ -11,15 +11,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from codemods.codemod import DdpCodemod
-from codemods.deep_stack import with_deep_stack
-from codemods.findings import Finding
-from codemods.fix_source import Accept, Chosen, fix_project, joined
-from codemods.project import Project
-from codemods.source import SourceModule
-from codemods.text_file import NOTEBOOK, READ_KINDS
-from codemods.told_once import told_once
-from codemods.traced_project import TracedProject
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Finding
+from codemods.engine.fix_source import Accept, Chosen, fix_project, joined
+from codemods.engine.reported_once import told_once
+from codemods.files.source import SourceModule
+from codemods.files.text_file import NOTEBOOK, READ_KINDS
+from codemods.runtime.deep_stack import with_deep_stack
+from codemods.store.project import Project
+from codemods.store.traced_project import TracedProject
 from ddpfix import cache, catalog, plugins, store
 from ddpfix.discovery import NO_FILE, Tree
 from ddpfix.judging import (
@@ -239,15 +239,15 @@ def as_file(path: str, before: bytes, new: bytes) -> bytes:
     """What is written to the file: of a notebook the cells that changed, in the file as it was."""
     if not path.endswith(NOTEBOOK):
         return new
-    from codemods.notebook import written
+    from codemods.files.notebook import written
 
     return written(path, before, new)
 
 
 def _in_the_file(module: SourceModule, made: list[tuple[int, int, str]], data: bytes) -> list[tuple[int, int, str]]:
     """The replacements in a notebook's program as those of lines of its file; none where they cannot be written there."""
-    from codemods.notebook import cannot_be_written, written
-    from codemods.notebook_places import replaced_lines
+    from codemods.files.notebook import cannot_be_written, written
+    from codemods.files.notebook_places import replaced_lines
 
     lines = list(module.lines)
     for top, bottom, new in reversed(made):
@@ -264,7 +264,7 @@ def line_edits(
 
 
 def _line_edits(report: Report, read: Callable[[str], bytes | None] | None) -> dict[str, list[dict[str, object]]]:
-    from codemods.rewriter import RewriteError, replacements
+    from codemods.rewriting.rewriter import RewriteError, replacements
     from ddpfix.narrow_edits import narrowed
 
     project = Project((e.path for f in report.findings for e in f.edits), read or disk_reader(report.root))

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from codemods.codemod import SECTIONS, TOPICS, DdpCodemod
+from codemods.api.codemod import SECTIONS, TOPICS, DdpCodemod
 from ddpfix.catalog import all_codemods, is_plugged_in
 
 FORMATS = ("text", "json", "markdown")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from codemods.record import record
+from codemods.runtime.record import record
 from ddpfix import __version__, settings
 
 SETTINGS, HOOKS, GITHUB, GITLAB = "ddpfix.toml", ".pre-commit-config.yaml", ".github/workflows/ddpfix.yml", ".gitlab-ci.yml"

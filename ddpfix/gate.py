@@ -9,11 +9,11 @@ from functools import cache, cached_property
 from ahocorasick_rs import BytesAhoCorasick, MatchKind
 
 from codemods.analysis.distribution import is_program, is_test_file
-from codemods.codemod import DdpCodemod
-from codemods.sites import Site
-from codemods.spelling import own_names
-from codemods.spoken import without_words
-from codemods.text_file import READ_KINDS
+from codemods.api.codemod import DdpCodemod
+from codemods.files.sites import Site
+from codemods.files.spelling import own_names
+from codemods.files.text_file import READ_KINDS
+from codemods.files.without_docstrings import without_words
 
 HEAD = 4096  # bytes; where a common word occurs, it mostly does so early
 

@@ -8,15 +8,15 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
-from codemods import suppressions
 from codemods.analysis.ranks.bound_to_rank import bound_to_rank
-from codemods.codemod import DdpCodemod
-from codemods.deep_stack import with_deep_stack
-from codemods.find import find_in
-from codemods.findings import Finding
-from codemods.project import Project
-from codemods.source import SourceModule
-from codemods.text_file import READ_KINDS, UNREADABLE
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Finding
+from codemods.engine import suppressions
+from codemods.engine.find import find_in
+from codemods.files.source import SourceModule
+from codemods.files.text_file import READ_KINDS, UNREADABLE
+from codemods.runtime.deep_stack import with_deep_stack
+from codemods.store.project import Project
 from ddpfix import workers
 from ddpfix.discovery import Tree
 from ddpfix.gate import Gate

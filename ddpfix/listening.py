@@ -16,11 +16,11 @@ from pathlib import Path
 from types import CodeType, FrameType
 
 import codemods
-from codemods.codemod import DdpCodemod
-from codemods.find import find_in
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import SourceModule, once_a_module
+from codemods.api.codemod import DdpCodemod
+from codemods.engine.find import find_in
+from codemods.files.source import SourceModule, once_a_module
+from codemods.runtime.record import record
+from codemods.store.project import Project
 from ddpfix import asked_versions
 from ddpfix.asked_places import LINE, NONE, OTHER, ROUND, Places
 from ddpfix.plain_answers import sentence, sentence_of_name

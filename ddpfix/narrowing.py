@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from codemods.findings import Finding
-from codemods.project import Project
-from codemods.record import replace
+from codemods.api.findings import Finding
+from codemods.runtime.record import replace
+from codemods.store.project import Project
 from ddpfix.results import Report
 
 if TYPE_CHECKING:
-    from codemods.notebook_places import Layouts
+    from codemods.files.notebook_places import Layouts
 
 Ranges = tuple[tuple[int, int], ...]
 
 
 def touched(report: Report, project: Project, changes: Mapping[str, Ranges]) -> Report:
     """The report with the findings of which a line, the function round it, or a line of the evidence changed."""
-    from codemods.notebook_places import Layouts
+    from codemods.files.notebook_places import Layouts
 
     lines = Layouts(project.raw)  # what changed are lines of files
     return replace(report, findings=tuple(f for f in report.findings if _is_touched(f, project, changes, lines)))

@@ -6,7 +6,7 @@ import os
 import re
 from pathlib import Path
 
-from codemods.findings import Edit, Finding, claims
+from codemods.api.findings import Edit, Finding, claims
 from ddpfix import diff
 from ddpfix.escaping import visible
 from ddpfix.results import Fixed

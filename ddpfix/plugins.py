@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
-from codemods.codemod import DdpCodemod
-from codemods.record import record, replace
+from codemods.api.codemod import DdpCodemod
+from codemods.runtime.record import record, replace
 from ddpfix import catalog
 from ddpfix.discovery import Tree
 from ddpfix.results import Failure

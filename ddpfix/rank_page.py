@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from codemods.analysis.ranks import collectives
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_at
 from codemods.data import rank_names
-from codemods.project import Project
+from codemods.store.project import Project
 
 # Heading -> statements in which `here()` stands, as text; `\n` parts lines.
 FORMS: dict[str, tuple[str, ...]] = {

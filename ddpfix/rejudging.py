@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from codemods.analysis.ranks.bound_to_rank import bound_to_rank
-from codemods.codemod import DdpCodemod
-from codemods.record import record
-from codemods.trace import Trace, together
-from codemods.traced_project import TracedProject
+from codemods.api.codemod import DdpCodemod
+from codemods.runtime.record import record
+from codemods.store.trace import Trace, together
+from codemods.store.traced_project import TracedProject
 from ddpfix import judging, store
 from ddpfix.discovery import Tree
 from ddpfix.gate import Gate

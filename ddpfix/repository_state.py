@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from codemods.text_file import READ_KINDS
+from codemods.files.text_file import READ_KINDS
 from ddpfix import engine, summary
 from ddpfix.decided import Decided
 from ddpfix.discovery import find_root

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from codemods.findings import Applicability, Finding
-from codemods.record import field, record
+from codemods.api.findings import Applicability, Finding
+from codemods.runtime.record import field, record
 
 
 @record

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from codemods.codemod import DdpCodemod
-from codemods.fix_source import Accept, safe, with_unsafe
+from codemods.api.codemod import DdpCodemod
+from codemods.engine.fix_source import Accept, safe, with_unsafe
 from ddpfix import __version__, engine, summary
 from ddpfix.decided import Decided, decided, without_decided
 from ddpfix.decisions import Decisions

@@ -49,10 +49,10 @@ CODEMOD = HEAD + '''
 import ast
 from collections.abc import Iterator
 
-from codemods.codemod import DdpCodemod
-from codemods.findings import Applicability, Finding, ReplaceExpression
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Applicability, Finding, ReplaceExpression
+from codemods.store.project import Project
+from codemods.files.source import SourceModule
 
 
 class $cls(DdpCodemod):

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from codemods.record import names, record, replace
+from codemods.runtime.record import names, record, replace
 from ddpfix.catalog import Selection
 
 

@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from codemods import suppressions
-from codemods.codemod import DdpCodemod
-from codemods.find import find_all
-from codemods.findings import Finding
-from codemods.project import Project
-from codemods.text_file import NOTEBOOK
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Finding
+from codemods.engine import suppressions
+from codemods.engine.find import find_all
+from codemods.files.text_file import NOTEBOOK
+from codemods.store.project import Project
 from ddpfix import engine
 from ddpfix.decided import origin
 from ddpfix.discovery import Tree
@@ -32,7 +32,7 @@ def with_comments(
 
     A comment after which the finding is not silent is not written: the finding is among `withdrawn` then, with the reason.
     """
-    from codemods.rewriter import RewriteError, rewrite_bytes
+    from codemods.rewriting.rewriter import RewriteError, rewrite_bytes
 
     wanted = [f for f in fixed.left if origin(fixed, f) in rejected and f.code != suppressions.CODE]
     reasons = {f: rejected[origin(fixed, f)] or NO_REASON for f in wanted}
@@ -63,7 +63,7 @@ def must_be_silent(
     project: Project, path: str, data: bytes, codemods: Sequence[DdpCodemod], findings: Sequence[Finding]
 ) -> None:
     """Raises RewriteError unless exactly these findings of the file are gone."""
-    from codemods.rewriter import RewriteError
+    from codemods.rewriting.rewriter import RewriteError
 
     then = Counter((f.code, f.symbol) for f in find_all(project, {path: codemods}))
     now = Counter((f.code, f.symbol) for f in find_all(project.with_overlay({path: data}), {path: codemods}))

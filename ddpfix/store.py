@@ -1,7 +1,7 @@
 """The judgement of each file, kept in the user's cache folder with what it rests on.
 
-After an edit only those files are judged again of which a trace no longer holds (`codemods/trace.py`). Files are told apart by
-their contents; size, time and inode only save reading those that nobody touched (git's rule for "racy" entries). A stored
+After an edit only those files are judged again of which a trace no longer holds (`codemods/store/trace.py`). Files are told apart
+by their contents; size, time and inode only save reading those that nobody touched (git's rule for "racy" entries). A stored
 file that is damaged, or of another version, is as if it was not there.
 """
 
@@ -15,10 +15,10 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
-from codemods.findings import Finding
-from codemods.project import Project
-from codemods.record import field, record, replace
-from codemods.trace import Change, Trace
+from codemods.api.findings import Finding
+from codemods.runtime.record import field, record, replace
+from codemods.store.project import Project
+from codemods.store.trace import Change, Trace
 from ddpfix import answers, cache
 from ddpfix.results import Failure, Judged
 

@@ -21,12 +21,12 @@ from functools import cache
 from pathlib import Path
 
 from codemods.analysis.ranks.bound_to_rank import bound_to_rank
-from codemods.codemod import DdpCodemod
-from codemods.findings import Applicability, Finding
-from codemods.fix_source import Accept, FixResult, fix_project, safe, with_unsafe
-from codemods.project import Project
-from codemods.source import SourceModule
-from codemods.text_file import TextFile
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Applicability, Finding
+from codemods.engine.fix_source import Accept, FixResult, fix_project, safe, with_unsafe
+from codemods.files.source import SourceModule
+from codemods.files.text_file import TextFile
+from codemods.store.project import Project
 from ddpfix.gate import Gate
 
 MAIN = "module.py"
@@ -66,7 +66,7 @@ def findings_of(
     codemod: type[DdpCodemod], source: str, files: Mapping[str, str] | None = None, *, path: str = MAIN
 ) -> list[Finding]:
     """The codemod's findings in `source`, by its gate."""
-    from codemods.find import find_in
+    from codemods.engine.find import find_in
 
     project = project_of(source, files, path=path)
     module = project.module(path)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from codemods.record import field, record
+from codemods.runtime.record import field, record
 from ddpfix import answers
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import pickle
 from types import ModuleType
 from typing import BinaryIO
 
-from codemods import findings
+from codemods.api import findings
 from ddpfix import results
 
 VALUES = (findings, results)  # the modules whose own classes a report is made of

@@ -10,14 +10,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from codemods.analysis.ranks.bound_to_rank import bound_to_rank
-from codemods.codemod import DdpCodemod
-from codemods.deep_stack import with_deep_stack
-from codemods.find import find_in
-from codemods.findings import Finding, Span
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import SourceModule
-from codemods.text_file import TextFile
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Finding, Span
+from codemods.engine.find import find_in
+from codemods.files.source import SourceModule
+from codemods.files.text_file import TextFile
+from codemods.runtime.deep_stack import with_deep_stack
+from codemods.runtime.record import record
+from codemods.store.project import Project
 from ddpfix import engine, plugins
 from ddpfix.asked_places import LINE, NONE, ROUND, Places
 from ddpfix.discovery import Tree

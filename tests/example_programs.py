@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from codemods.codemod import DdpCodemod
+from codemods.api.codemod import DdpCodemod
 
 HERE = Path(__file__).parent
 _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.M | re.S)

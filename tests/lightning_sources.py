@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 
-from codemods.findings import Applicability, Finding
+from codemods.api.findings import Applicability, Finding
 from codemods.metrics.unsynced_metric import UnsyncedMetric
 from ddpfix.testing import check_told, check_transformed, findings_of
 

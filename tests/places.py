@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 import textwrap
 
-from codemods.findings import Edit, Span
-from codemods.rewriter import rewrite, with_deep_stack
-from codemods.source import SourceModule, walk
+from codemods.api.findings import Edit, Span
+from codemods.files.source import SourceModule, walk
+from codemods.rewriting.rewriter import rewrite, with_deep_stack
 
 PATH = "module.py"
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from codemods.findings import (
+from codemods.api.findings import (
     AddComment,
     AddDecorator,
     InsertAfter,
@@ -18,8 +18,8 @@ from codemods.findings import (
     SetKeyword,
     WrapInGuard,
 )
-from codemods.rewriter import replacements, rewrite, with_deep_stack
-from codemods.source import SourceModule, walk
+from codemods.files.source import SourceModule, walk
+from codemods.rewriting.rewriter import replacements, rewrite, with_deep_stack
 
 MODULE = '''\
 #!/usr/bin/env python
@@ -140,7 +140,7 @@ def _inside(text: str) -> list[str]:
     """The text as a block, but for what only a module may hold, and with strings left as they are."""
     from io import StringIO
 
-    from codemods.source import SourceModule as Read
+    from codemods.files.source import SourceModule as Read
 
     held = {n for node in walk(Read("x.py", text.encode()).tree) if isinstance(node, (ast.Constant, ast.JoinedStr))
             for n in range(node.lineno + 1, (node.end_lineno or 0) + 1)}  # fmt: skip

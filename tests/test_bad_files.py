@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from codemods.analysis.requirement_files import read_pins
-from codemods.findings import Finding, Span
+from codemods.api.findings import Finding, Span
 from ddpfix import discovery, engine, settings
 from ddpfix.bot import preferences
 from ddpfix.catalog import all_codemods

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from codemods.findings import Finding, Span
-from codemods.fix_source import safe, with_unsafe
+from codemods.api.findings import Finding, Span
+from codemods.engine.fix_source import safe, with_unsafe
 from ddpfix import bowler_rewrites, engine, plugins
 from ddpfix.bowler_rewrites import BowlerCodemod, CannotRead, edits_for, new_text, only_bowler_reads, renaming
 from ddpfix.discovery import discover

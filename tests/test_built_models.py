@@ -11,7 +11,7 @@ from codemods.analysis.model.flow_values import Cause
 from codemods.analysis.model.model_usage import Entry, Usage, Verdict, usage_of
 from codemods.analysis.model.trained_model import trained_by
 from codemods.analysis.model.unused_flag import wrappers
-from codemods.project import Project
+from codemods.store.project import Project
 
 HEAD = "import random\n\nimport torch\nfrom torch import nn\nfrom torch.nn.parallel import DistributedDataParallel as DDP\n"
 PARTS = """

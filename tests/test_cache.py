@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from codemods.findings import Applicability
+from codemods.api.findings import Applicability
 from ddpfix import answers, engine
 from ddpfix.catalog import all_codemods
 from ddpfix.discovery import Tree, discover
@@ -197,7 +197,7 @@ def test_only_values_are_made(name: str) -> None:
 
     reader = Restricted(io.BytesIO(b""))
     with pytest.raises(pickle.UnpicklingError):
-        reader.find_class("codemods.findings", name)
+        reader.find_class("codemods.api.findings", name)
     with pytest.raises(pickle.UnpicklingError):
         reader.find_class("builtins", "eval")
     assert reader.find_class("builtins", "getattr") is not getattr

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from codemods.analysis.call_graph import find_function
-from codemods.project import Project
+from codemods.store.project import Project
 
 MINE = "try:\n    from .mine import *  # each developer has one of their own\nexcept ImportError:\n    pass\n"
 FILES = {

@@ -7,8 +7,8 @@ import pytest
 from codemods.analysis.ranks.cannot_run import cannot_be_imported, is_behind_an_end
 from codemods.analysis.ranks.first_device import is_tied_to_first_device
 from codemods.analysis.ranks.one_device import has_trainers_of_one_device
-from codemods.project import Project
 from codemods.ranks.unguarded_print import UnguardedPrint
+from codemods.store.project import Project
 from ddpfix.testing import check_nothing, findings_of
 
 

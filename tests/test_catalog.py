@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from codemods.codemod import TOPICS
+from codemods.api.codemod import TOPICS
 from ddpfix.catalog import Selection, UnknownSelector, all_codemods, check_words, lookup, matches, selected, topic_words
 
 

@@ -196,7 +196,7 @@ def test_rules_lists_the_plug_ins_of_a_project_that_may_run(tmp_path: Path) -> N
 
 PLUG_IN = b'''\
 """A rule of our own."""
-from codemods.codemod import DdpCodemod
+from codemods.api.codemod import DdpCodemod
 
 
 class OwnRule(DdpCodemod):

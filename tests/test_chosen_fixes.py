@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from codemods.by_hand import EditedLines
-from codemods.find import find_all
-from codemods.findings import Applicability, Edit, InsertAfter
-from codemods.fix_source import Chosen, FixResult, fix_project, fix_source, safe
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.api.findings import Applicability, Edit, InsertAfter
+from codemods.engine.find import find_all
+from codemods.engine.fix_source import Chosen, FixResult, fix_project, fix_source, safe
+from codemods.engine.user_edits import EditedLines
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 from tests.places import PATH
 from tests.test_fix_source import Rule, keyword, renamed, rule
 

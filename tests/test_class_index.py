@@ -19,7 +19,7 @@ from codemods.analysis.class_index import (
     role_of_method,
     subclasses,
 )
-from codemods.project import Project
+from codemods.store.project import Project
 from tests.places import node
 
 BASE = "import lightning.pytorch as pl\nclass Base(pl.LightningModule):\n    def log_it(self): pass\n"

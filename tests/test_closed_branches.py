@@ -9,7 +9,7 @@ import pytest
 from codemods.analysis.ranks.rank_guards import Ranks
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
-from codemods.project import Project
+from codemods.store.project import Project
 
 SOURCE = """
 import os

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from codemods.codemod import SECTIONS, DdpCodemod
-from codemods.fix_source import Accept, FixResult, fix_project, safe, with_unsafe
-from codemods.project import Project
+from codemods.api.codemod import SECTIONS, DdpCodemod
+from codemods.engine.fix_source import Accept, FixResult, fix_project, safe, with_unsafe
+from codemods.store.project import Project
 from ddpfix.catalog import all_codemods
 from ddpfix.testing import findings_of
 

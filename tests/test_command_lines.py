@@ -6,10 +6,10 @@ import pytest
 
 from codemods.analysis.job_files.command_lines import CommandLine, command_lines, script_of
 from codemods.analysis.job_files.flag_edits import NoEdit, add_flag, drop_flag, rename_flag, set_value
-from codemods.findings import Edit
-from codemods.project import Project
-from codemods.rewriter import rewrite_bytes
-from codemods.text_file import TextFile
+from codemods.api.findings import Edit
+from codemods.files.text_file import TextFile
+from codemods.rewriting.rewriter import rewrite_bytes
+from codemods.store.project import Project
 
 FOLDED = """\
 command: >-

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from codemods.corpus import is_imported, may_bring_in
+from codemods.store.corpus import is_imported, may_bring_in
 
 BRINGS_IN = [
     b"from a import x\n",

@@ -7,9 +7,9 @@ import time
 
 from codemods.analysis.output.own_batches import is_of_own_batch
 from codemods.analysis.output.rank_share import is_of_own_item
-from codemods.find import find_in
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.engine.find import find_in
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 from ddpfix.catalog import all_codemods
 from ddpfix.engine import collector_off
 from ddpfix.judging import gated

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from codemods.by_hand import EditedLines
+from codemods.engine.user_edits import EditedLines
 from ddpfix.decisions import BadDecisions, Decision, Decisions, Keeper, from_json, read, to_json, write
 
 A, B, C, D = "0" * 12, "1" * 12, "2" * 12, "abcdef012345"

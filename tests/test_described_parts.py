@@ -9,7 +9,7 @@ import pytest
 from codemods.analysis.class_index import find_class
 from codemods.analysis.files.never_true import is_never_asked_for
 from codemods.analysis.ranks.described_parts import is_only_a_part
-from codemods.project import Project
+from codemods.store.project import Project
 from ddpfix.testing import project_of
 
 NETS = """\

@@ -7,7 +7,7 @@ import textwrap
 import pytest
 
 from codemods.analysis.output.effects import Effects, Kind, effects_of_function, names_rank
-from codemods.project import Project
+from codemods.store.project import Project
 
 IMPORTS = "import csv, json, os, shutil, sys\nimport numpy as np\nimport torch\nfrom lightning.pytorch import Callback\n"
 

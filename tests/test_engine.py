@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from codemods.fix_source import safe
+from codemods.engine.fix_source import safe
 from ddpfix import engine
 from ddpfix.catalog import all_codemods
 from ddpfix.discovery import discover

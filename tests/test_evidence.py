@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from codemods.evidence import BadEvidence, EvidenceFile, Observed, from_json, named, to_json
-from codemods.project import Project
+from codemods.api.evidence import BadEvidence, EvidenceFile, Observed, from_json, named, to_json
+from codemods.store.project import Project
 
 LOG = Observed("log", "train.log", 7, "T02", "stopped", 1, ("head.weight",), (2, 3), (("train.py", 9),))
 PROBE = Observed("probe", "", text="50 steps", framework="torch", model="Net", steps=50, sometimes=("head.weight",),

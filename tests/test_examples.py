@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from codemods.codemod import DdpCodemod
-from codemods.fix_source import Accept, fix_project, safe, with_unsafe
-from codemods.project import Project
+from codemods.api.codemod import DdpCodemod
+from codemods.engine.fix_source import Accept, fix_project, safe, with_unsafe
+from codemods.store.project import Project
 from ddpfix.catalog import all_codemods
 from ddpfix.discovery import walk_files
 from ddpfix.judging import gated

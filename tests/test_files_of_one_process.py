@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from codemods.checkpoints.unguarded_save import UnguardedSave
-from codemods.corpus import may_bring_in
 from codemods.ranks.tracker_on_every_rank import TrackerOnEveryRank
 from codemods.ranks.unguarded_file_io import UnguardedFileIo
+from codemods.store.corpus import may_bring_in
 from codemods.sync.cache_filled_by_every_rank import CacheFilledByEveryRank
 from ddpfix.testing import check_nothing, check_told, findings_of
 

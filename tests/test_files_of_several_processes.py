@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from codemods.analysis.variance.parallel_files import is_parallel
-from codemods.project import Project
+from codemods.store.project import Project
 
 NET = "import torch\n\n\nclass Net(torch.nn.Module):\n    pass\n\n\nclass Other:\n    pass\n"
 RUN = "import torch.distributed as dist\n{}\n\ndist.init_process_group('gloo')\n"

@@ -9,10 +9,8 @@ from typing import ClassVar
 
 import pytest
 
-from codemods.clashes import clash
-from codemods.codemod import DdpCodemod
-from codemods.find import find_in
-from codemods.findings import (
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import (
     AddDecorator,
     Applicability,
     DropKeyword,
@@ -25,9 +23,11 @@ from codemods.findings import (
     SetKeyword,
     WrapInGuard,
 )
-from codemods.fix_source import FixResult, fix_project, fix_source, safe, with_unsafe, without_conflicts
-from codemods.project import Project
-from codemods.source import SourceModule, Unreadable
+from codemods.engine.clashes import clash
+from codemods.engine.find import find_in
+from codemods.engine.fix_source import FixResult, fix_project, fix_source, safe, with_unsafe, without_conflicts
+from codemods.files.source import SourceModule, Unreadable
+from codemods.store.project import Project
 from tests.places import PATH, call, module_of, statement
 
 Make = Callable[[SourceModule, ast.Call], list[Edit]]

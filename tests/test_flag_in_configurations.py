@@ -6,7 +6,7 @@ import textwrap
 
 import pytest
 
-from codemods.findings import Applicability, Finding
+from codemods.api.findings import Applicability, Finding
 from codemods.flags.missing_find_unused_parameters import MissingFindUnusedParameters as Missing
 from codemods.flags.needless_find_unused_parameters import NeedlessFindUnusedParameters as Needless
 from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of

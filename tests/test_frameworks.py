@@ -6,7 +6,7 @@ import pytest
 
 from codemods.analysis.frameworks import Pin, accelerate_pin, lightning_pin, pins, torch_pin, transformers_pin
 from codemods.analysis.version_pins import range_of
-from codemods.project import Project
+from codemods.store.project import Project
 
 
 def project(**files: str) -> Project:

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from codemods.codemod import DdpCodemod
-from codemods.find import find_in
-from codemods.findings import Finding
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Finding
+from codemods.engine.find import find_in
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 from ddpfix.catalog import all_codemods
 from ddpfix.engine import disk_reader
 from ddpfix.gate import Gate

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from codemods.findings import Applicability
+from codemods.api.findings import Applicability
 from codemods.ranks.unguarded_print import UnguardedPrint
 from ddpfix.testing import findings_of
 

@@ -7,8 +7,8 @@ import ast
 import pytest
 
 from codemods.analysis.ranks.guarded_meetings import meeting_under
-from codemods.findings import Applicability, Finding, Fix, ReplaceExpression, Span, WrapInGuard
-from codemods.project import Project
+from codemods.api.findings import Applicability, Finding, Fix, ReplaceExpression, Span, WrapInGuard
+from codemods.store.project import Project
 
 CODE = """\
 import torch.distributed as dist

@@ -6,7 +6,7 @@ import textwrap
 
 import pytest
 
-from codemods.findings import Applicability
+from codemods.api.findings import Applicability
 from codemods.ranks.makedirs_race import MakedirsRace
 from codemods.ranks.progress_bar_on_every_rank import ProgressBarOnEveryRank
 from codemods.ranks.tracker_on_every_rank import TrackerOnEveryRank

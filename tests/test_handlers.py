@@ -8,7 +8,7 @@ import textwrap
 import pytest
 
 from codemods.analysis.handlers import handler_over, kinds_of, takes
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
 
 
 def over(source: str, *names: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from codemods.analysis.ranks.hidden_packages import is_hidden
-from codemods.project import Project
+from codemods.store.project import Project
 from codemods.sync.cache_filled_by_every_rank import CacheFilledByEveryRank
 from ddpfix.testing import check_nothing, findings_of
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from codemods.codemod import DdpCodemod
-from codemods.findings import Finding
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Finding
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 from ddpfix import discovery, engine
 from ddpfix.catalog import all_codemods
 from ddpfix.results import Report

@@ -56,7 +56,7 @@ def test_the_commands_of_the_page_on_plug_ins(tmp_path: Path) -> None:
     (root / "acme_ddp").mkdir()
     (root / "acme_ddp/__init__.py").touch()
     (root / "acme_ddp/no_old_barrier.py").write_bytes((root / "ci/codemods/no_old_barrier.py").read_bytes())
-    binding = "from acme_ddp.no_old_barrier import NoOldBarrier\nfrom codemods.commands import command_for\n\n"
+    binding = "from acme_ddp.no_old_barrier import NoOldBarrier\nfrom codemods.libcst_commands import command_for\n\n"
     (root / "acme_ddp/commands.py").write_text(f"{binding}NoOldBarrier = command_for(NoOldBarrier, __name__)\n")
     (root / "train.py").write_bytes((root / "a.py").read_bytes())
     env = {"PYTHONPATH": os.pathsep.join([str(root), str(ROOT)])}

@@ -4,8 +4,8 @@ import textwrap
 
 import pytest
 
-from codemods.imports import in_scope, last_top_import, plan_plain, plan_rank_zero_only
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.rewriting.imports import in_scope, last_top_import, plan_plain, plan_rank_zero_only
 from tests.places import module_of, written
 
 

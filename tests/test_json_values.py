@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from codemods.json_values import JsonValue, read_json
+from codemods.files.json_values import JsonValue, read_json
 
 TEXT = ' {"a": [1, -2.5e3, true, null, "x\\n\\u00e9"], "b": {}, "a b": {"c": false, "d": []}}\n'
 

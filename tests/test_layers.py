@@ -6,7 +6,7 @@ import ast
 from functools import cache
 from pathlib import Path
 
-from codemods.codemod import TOPICS, built_in
+from codemods.api.codemod import TOPICS, built_in
 from ddpfix.catalog import topic_words
 
 HERE = Path(__file__).parent.parent
@@ -17,32 +17,24 @@ MODULES = {
     for p in sorted((HERE / package).rglob("*.py"))
 }
 WRITES_SOURCE = {
-    "codemods.rewriter", "codemods.run_writer", "codemods.layout", "codemods.blocks", "codemods.import_names",
-    "codemods.commands",
+    "codemods.rewriting.rewriter", "codemods.rewriting.run_writer", "codemods.rewriting.layout", "codemods.rewriting.blocks",
+    "codemods.rewriting.import_names", "codemods.libcst_commands",
 }  # fmt: skip
 CODEMODS_ORDER = [
-    {"codemods.record", "codemods.late_pattern"},
-    {"codemods.findings"},
-    {"codemods.source", "codemods.spelling", "codemods.evidence"},
-    {"codemods.shell_variables"},
-    {"codemods.shell_words", "codemods.json_values"},
-    {"codemods.text_file"},
-    {"codemods.notebook", "codemods.notebook_json", "codemods.notebook_magics", "codemods.notebook_places"},
-    {"codemods.text_entries", "codemods.passages"},
-    {"codemods.project", "codemods.corpus", "codemods.sites", "codemods.spoken", "codemods.import_statements",
-     "codemods.answer_sources", "codemods.live_project", "codemods.questions", "codemods.file_facts", "codemods.asked_project",
-     "codemods.tables", "codemods.trace", "codemods.traced_project"},
+    {"codemods.runtime"},
+    {"codemods.api.findings", "codemods.api.evidence"},
+    {"codemods.files"},
+    {"codemods.store"},
     {"codemods.data"},
+    {"codemods.api.codemod", "codemods.rewriting.runs"},
     {"codemods.analysis"},
-    {"codemods.codemod", "codemods.runs", "codemods.neighbour_guards", "codemods.layout", "codemods.blocks",
-     "codemods.import_names", "codemods.deep_stack",
-     "codemods.run_writer", "codemods.rewriter", "codemods.imports", "codemods.suppressions", "codemods.text_edits",
-     "codemods.text_meaning"},
+    {"codemods.rewriting"},
     {f"codemods.{topic}" for topic in TOPICS},
-    {"codemods.find"},
-    {"codemods.by_hand", "codemods.lineage", "codemods.told_once", "codemods.clashes", "codemods.fix_source"},
-    {"codemods.commands"},
-]  # fmt: skip
+    {"codemods.engine"},
+    {"codemods.libcst_commands"},
+]
+# the rooms that hold no codemods
+ROOMS = {"runtime", "api", "files", "store", "data", "analysis", "rewriting", "engine"}
 DDPFIX_ORDER = [
     {"ddpfix.settings", "ddpfix.results", "ddpfix.diff", "ddpfix.ignore_rules", "ddpfix.patches", "ddpfix.catalog",
      "ddpfix.unpickling", "ddpfix.escaping", "ddpfix.metrics"},
@@ -121,15 +113,15 @@ def test_yaml_is_imported_only_where_a_file_is_read() -> None:
 
 
 def test_arrows_in_codemods_go_one_way() -> None:
-    names = below("codemods.").keys() - {"codemods.codemod"}
+    names = below("codemods.").keys() - {"codemods.api", "codemods.api.codemod"}
     assert [n for n in names if step_of(n, CODEMODS_ORDER) is None] == [], "give it a step in CODEMODS_ORDER"
     assert [(n, later) for n in sorted(names) if (later := _later(n, CODEMODS_ORDER) - _lent(n))] == []
 
 
 def _lent(name: str) -> set[str]:
-    """An analysis may need the planner of imports or the words of the gate, which stand on names alone."""
-    lent = ("codemods.imports", "codemods.codemod", "codemods.runs") if name.startswith("codemods.analysis") else ()
-    return {m for m in imported(MODULES[name]) if any(m == x or m.startswith(x + ".") for x in lent)}
+    """An analysis may need the planner of imports, which stands on names alone."""
+    planner = "codemods.rewriting.imports"
+    return {m for m in imported(MODULES[name]) if name.startswith("codemods.analysis") and (m + ".").startswith(planner + ".")}
 
 
 def _later(name: str, order: list[set[str]]) -> set[str]:
@@ -217,7 +209,7 @@ def _word(called: ast.expr) -> str:
 
 def test_a_topic_is_a_folder_and_a_word_to_select() -> None:
     folders = {p.name for p in (HERE / "codemods").iterdir() if p.is_dir() and not p.name.startswith("__")}
-    assert folders == {*TOPICS, "analysis", "data"}
+    assert folders == {*TOPICS, *ROOMS}
     assert topic_words() == tuple(topic.replace("_", "-") for topic in TOPICS)
     assert {c.topic() for c in built_in()} <= set(TOPICS)
 

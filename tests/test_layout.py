@@ -6,8 +6,8 @@ import textwrap
 
 import pytest
 
-from codemods.findings import AddComment, DropKeyword, SetKeyword
-from codemods.runs import Steps, indent_of, newline_of, whole_lines
+from codemods.api.findings import AddComment, DropKeyword, SetKeyword
+from codemods.rewriting.runs import Steps, indent_of, newline_of, whole_lines
 from tests.places import PATH, call, module_of, written
 
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from codemods import commands
-from codemods.codemod import built_in
-from codemods.fix_source import fix_project
-from codemods.project import Project
+from codemods import libcst_commands as commands
+from codemods.api.codemod import built_in
+from codemods.engine.fix_source import fix_project
+from codemods.store.project import Project
 from ddpfix.discovery import discover
 from ddpfix.engine import disk_reader
 from tests.gitrepos import make, own_settings
@@ -54,7 +54,7 @@ def tool(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def codemod(folder: Path, name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    done = tool(folder, "codemod", "-x", f"codemods.commands.{name}", "--no-format", "--hide-progress", *arguments)
+    done = tool(folder, "codemod", "-x", f"codemods.libcst_commands.{name}", "--no-format", "--hide-progress", *arguments)
     assert done.returncode == 0, done.stderr
     return done
 
@@ -93,7 +93,7 @@ def test_the_runner_lists_every_codemod(tmp_path: Path) -> None:
     done = tool(tmp_path, "list")
     assert done.returncode == 0, done.stderr
     names = {line.partition(" - ")[0] for line in done.stdout.splitlines()}
-    assert names == {f"commands.{c.__name__}" for c in built_in()}
+    assert names == {f"libcst_commands.{c.__name__}" for c in built_in()}
 
 
 def test_commands_are_named_described_and_picklable() -> None:
@@ -126,7 +126,7 @@ def test_odd_bytes_are_kept_or_the_file_is_left_alone(repo: Path, tmp_path: Path
 
 def test_a_file_that_cannot_be_read_stops_no_other(repo: Path, tmp_path: Path) -> None:
     (repo / "pkg/broken.py").write_bytes(b"self.log(sync_dist=(\n")
-    tool(tmp_path, "codemod", "-x", "codemods.commands.SyncedMetricObject", "--no-format", "-j", "1", str(repo))
+    tool(tmp_path, "codemod", "-x", "codemods.libcst_commands.SyncedMetricObject", "--no-format", "-j", "1", str(repo))
     assert b"sync_dist" not in (repo / "pkg/model.py").read_bytes()
     assert (repo / "pkg/broken.py").read_bytes() == b"self.log(sync_dist=(\n"
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from codemods.deep_stack import with_deep_stack
-from codemods.live_project import Interrupted, LiveProject
-from codemods.project import Project
-from codemods.text_file import PYTHON_KINDS, READ_KINDS
+from codemods.files.text_file import PYTHON_KINDS, READ_KINDS
+from codemods.runtime.deep_stack import with_deep_stack
+from codemods.store.live_project import Interrupted, LiveProject
+from codemods.store.project import Project
 from ddpfix import catalog, judging
 from ddpfix.gate import Gate
 from ddpfix.results import Judged

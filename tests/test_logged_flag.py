@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from codemods.codemod import DdpCodemod
-from codemods.evidence import Observed
-from codemods.findings import Applicability, Finding
-from codemods.fix_source import fix_project, safe
+from codemods.api.codemod import DdpCodemod
+from codemods.api.evidence import Observed
+from codemods.api.findings import Applicability, Finding
+from codemods.engine.fix_source import fix_project, safe
 from codemods.flags.missing_find_unused_parameters import MissingFindUnusedParameters as Missing
 from codemods.flags.needless_find_unused_parameters import NeedlessFindUnusedParameters as Needless
-from codemods.project import Project
+from codemods.store.project import Project
 from ddpfix.diagnosis import cause, log, observations
 
 LOGS = Path(__file__).parent / "diagnosis" / "logs"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from codemods.findings import Applicability
+from codemods.api.findings import Applicability
 from codemods.metrics.divergent_log_keys import DivergentLogKeys
 from codemods.metrics.unsynced_metric import UnsyncedMetric
 from ddpfix.testing import check_nothing, check_told, findings_of

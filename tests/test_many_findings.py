@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from codemods.clashes import Edits, clash
-from codemods.findings import (
+from codemods.api.findings import (
     AddDecorator,
     DropKeyword,
     Edit,
@@ -21,7 +20,8 @@ from codemods.findings import (
     Span,
     WrapInGuard,
 )
-from codemods.fix_source import fix_source, with_unsafe
+from codemods.engine.clashes import Edits, clash
+from codemods.engine.fix_source import fix_source, with_unsafe
 from ddpfix import engine
 from ddpfix.catalog import all_codemods
 from ddpfix.results import Report

@@ -12,7 +12,7 @@ import pytest
 
 from codemods.analysis.ranks.matching import mismatches
 from codemods.analysis.ranks.trace_items import Side
-from codemods.project import Project
+from codemods.store.project import Project
 
 HEAD = "import torch\nimport torch.distributed as dist\n\n"
 

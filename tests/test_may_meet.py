@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from codemods.analysis.variance.may_meet import may_meet
-from codemods.project import Project
+from codemods.store.project import Project
 
 _LOADING = """
 import json

@@ -13,11 +13,11 @@ from collections import Counter
 
 import pytest
 
-from codemods.codemod import DdpCodemod
-from codemods.find import find_in
-from codemods.findings import Finding
-from codemods.fix_source import Chosen, FixResult, fix_project
-from codemods.project import Project
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Finding
+from codemods.engine.find import find_in
+from codemods.engine.fix_source import Chosen, FixResult, fix_project
+from codemods.store.project import Project
 from ddpfix.catalog import all_codemods
 from ddpfix.testing import MAIN, gate_open
 from tests.example_programs import programs

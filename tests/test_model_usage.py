@@ -9,7 +9,7 @@ import pytest
 from codemods.analysis.class_index import ClassSite, local_class
 from codemods.analysis.model.flow_values import Cause
 from codemods.analysis.model.model_usage import Entry, Usage, Verdict, modules_of, usage_of
-from codemods.project import Project
+from codemods.store.project import Project
 
 HEAD = """\
 import random

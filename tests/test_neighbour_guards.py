@@ -7,9 +7,9 @@ import textwrap
 
 import pytest
 
-from codemods.findings import Edit, InsertAfter, InsertBefore, Unwrap, WrapInGuard
-from codemods.rewriter import rewrite
-from codemods.source import SourceModule
+from codemods.api.findings import Edit, InsertAfter, InsertBefore, Unwrap, WrapInGuard
+from codemods.files.source import SourceModule
+from codemods.rewriting.rewriter import rewrite
 
 PATH = "module.py"
 ZERO = "rank == 0"

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from codemods import notebook
-from codemods.findings import RemoveStatement, WrapInGuard
-from codemods.imports import plan_plain
-from codemods.notebook_places import layout as layout_of
-from codemods.project import Project
-from codemods.rewriter import RewriteError, rewrite_bytes
-from codemods.source import Unreadable
+from codemods.api.findings import RemoveStatement, WrapInGuard
+from codemods.files import notebook
+from codemods.files.notebook_places import layout as layout_of
+from codemods.files.source import Unreadable
+from codemods.rewriting.imports import plan_plain
+from codemods.rewriting.rewriter import RewriteError, rewrite_bytes
+from codemods.store.project import Project
 from tests.notebooks import KERNEL, TRAINING, WRITERS, code, jupyter, kaggle, sources, text, without_sources
 from tests.notebooks import notebook as made_of
 

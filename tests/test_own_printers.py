@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from codemods.findings import Applicability, ReplaceExpression
+from codemods.api.findings import Applicability, ReplaceExpression
 from codemods.ranks.unguarded_print import UnguardedPrint
 from ddpfix.testing import check_nothing, check_transformed, findings_of
 

@@ -20,8 +20,8 @@ HERE = Path(__file__).parent.parent
 GLOO = b'''
 from pathlib import Path
 
-from codemods.codemod import DdpCodemod
-from codemods.findings import Applicability, SetKeyword
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Applicability, SetKeyword
 
 Path("mark").touch()
 
@@ -212,7 +212,7 @@ def installed(tmp_path: Path, points: str, module: bytes = GLOO) -> dict[str, st
     package.mkdir()
     (package / "__init__.py").touch()
     (package / "no_gloo.py").write_bytes(module.replace(b'Path("mark").touch()', b""))
-    commands = "from acme_ddp import no_gloo\nfrom codemods.commands import command_for\n\n"
+    commands = "from acme_ddp import no_gloo\nfrom codemods.libcst_commands import command_for\n\n"
     (package / "commands.py").write_text(f"{commands}NoGloo = command_for(no_gloo.NoGloo, __name__)\n")
     return {"PYTHONPATH": os.pathsep.join([str(place), str(HERE)])}
 

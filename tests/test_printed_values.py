@@ -6,7 +6,7 @@ import textwrap
 
 import pytest
 
-from codemods.findings import Applicability
+from codemods.api.findings import Applicability
 from codemods.ranks.unguarded_print import UnguardedPrint
 from ddpfix.testing import check_nothing, findings_of
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import textwrap
 
-from codemods.codemod import DdpCodemod
-from codemods.evidence import Observed
-from codemods.findings import Applicability, Finding
-from codemods.fix_source import fix_project, with_unsafe
+from codemods.api.codemod import DdpCodemod
+from codemods.api.evidence import Observed
+from codemods.api.findings import Applicability, Finding
+from codemods.engine.fix_source import fix_project, with_unsafe
 from codemods.flags.missing_find_unused_parameters import MissingFindUnusedParameters
 from codemods.flags.needless_find_unused_parameters import NeedlessFindUnusedParameters
-from codemods.project import Project
+from codemods.store.project import Project
 
 HUB = """\
 import torch

@@ -8,11 +8,11 @@ import pytest
 
 import ddpfix
 from codemods.analysis.ranks.program_starts import Start, start_of
-from codemods.codemod import DdpCodemod
-from codemods.findings import Applicability
-from codemods.project import Project
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Applicability
 from codemods.ranks.unguarded_file_io import UnguardedFileIo
 from codemods.ranks.unguarded_print import UnguardedPrint
+from codemods.store.project import Project
 from ddpfix.testing import findings_of
 
 GROUP = "import torch.distributed as dist\n\ndef init_distributed_mode(args):\n    dist.init_process_group('nccl')\n"

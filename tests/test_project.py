@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from codemods.project import Project, Resolved
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.store.project import Project, Resolved
 
 
 def project(*paths: str, **sources: str) -> Project:

@@ -9,7 +9,7 @@ import pytest
 from codemods.analysis.ranks.rank_guards import Ranks
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.analysis.ranks.uses import MANY, calls_of, uses_of
-from codemods.project import Project
+from codemods.store.project import Project
 from ddpfix.testing import MAIN, project_of
 
 DIST = "import contextlib\nimport torch\nimport torch.distributed as dist\nimport torch.multiprocessing as mp\n"

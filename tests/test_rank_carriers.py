@@ -11,7 +11,7 @@ import pytest
 from codemods.analysis.ranks.rank_carriers import may_speak_of_ranks, shows_rank
 from codemods.analysis.ranks.rank_tests import split_of
 from codemods.data import rank_names
-from codemods.project import Project
+from codemods.store.project import Project
 from ddpfix.testing import MAIN, project_of
 
 HERE = Path(__file__).parent.parent

@@ -10,7 +10,7 @@ import pytest
 from codemods.analysis.names import dotted
 from codemods.analysis.ranks.rank_comparisons import text_rank_compared_with_number
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_at
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
 from ddpfix.testing import MAIN, project_of
 
 HEAD = "import os, sys\nimport torch.distributed as dist\nFIRST = 0\n"

@@ -8,7 +8,7 @@ import pytest
 
 from codemods.analysis.names import dotted
 from codemods.analysis.ranks.rank_guards import Ranks, decorated_ranks, early_exit, guards_over, negated, ranks_at, ranks_of_test
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
 from ddpfix.testing import MAIN, project_of
 
 

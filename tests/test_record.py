@@ -13,8 +13,8 @@ from typing import Any, ClassVar
 
 import pytest
 
-from codemods import record as records
-from codemods.record import field, record
+from codemods.runtime import record as records
+from codemods.runtime.record import field, record
 
 
 def place(make: Callable[..., Any], given: Callable[..., Any]) -> Any:

@@ -18,8 +18,8 @@ from codemods.analysis.trainer.references import (
     in_text_files,
     names_of,
 )
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 
 
 def parsed(text: str) -> SourceModule:

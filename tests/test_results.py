@@ -3,8 +3,8 @@ from __future__ import annotations
 import pickle
 from pathlib import Path
 
-from codemods.findings import Applicability, Evidence, Finding, Fix, SetKeyword, Span, claims, lowest
-from codemods.findings import WrapInGuard as Guard
+from codemods.api.findings import Applicability, Evidence, Finding, Fix, SetKeyword, Span, claims, lowest
+from codemods.api.findings import WrapInGuard as Guard
 from ddpfix.results import Failure, Fixed, Report
 
 AT = Span(1, 0, 1, 4)

@@ -8,7 +8,7 @@ import textwrap
 
 import pytest
 
-from codemods.findings import (
+from codemods.api.findings import (
     AddComment,
     AddDecorator,
     DropDecorator,
@@ -24,8 +24,8 @@ from codemods.findings import (
     Unwrap,
     WrapInGuard,
 )
-from codemods.rewriter import RewriteError, replacements, rewrite, rewrite_bytes, with_deep_stack
-from codemods.source import SourceModule, Unreadable
+from codemods.files.source import SourceModule, Unreadable
+from codemods.rewriting.rewriter import RewriteError, replacements, rewrite, rewrite_bytes, with_deep_stack
 from tests.places import PATH, call, module_of, node, span, statement, written
 
 

@@ -7,9 +7,9 @@ import textwrap
 
 import pytest
 
-from codemods.findings import DropImport, DropKeyword, Edit, RemoveStatement
-from codemods.rewriter import rewrite
-from codemods.source import SourceModule
+from codemods.api.findings import DropImport, DropKeyword, Edit, RemoveStatement
+from codemods.files.source import SourceModule
+from codemods.rewriting.rewriter import rewrite
 
 
 def removed(source: str, *names: str) -> str:

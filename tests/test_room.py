@@ -12,10 +12,10 @@ from zlib import crc32
 
 import pytest
 
-from codemods import project as held
-from codemods.find import find_all
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.engine.find import find_all
+from codemods.files.source import SourceModule
+from codemods.store import project as held
+from codemods.store.project import Project
 from ddpfix import catalog, judging
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"

@@ -7,7 +7,7 @@ import textwrap
 import pytest
 
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
-from codemods.project import Project
+from codemods.store.project import Project
 
 RUN = """\
     import torch.distributed as dist

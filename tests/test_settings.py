@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from codemods.fix_source import safe
+from codemods.engine.fix_source import safe
 from ddpfix import catalog, discovery, engine
 from ddpfix.settings import Settings, SettingsError, load, parse
 

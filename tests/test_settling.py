@@ -6,7 +6,7 @@ from collections.abc import Callable
 from itertools import permutations
 
 from codemods.analysis.variance.settling import Settling
-from codemods.project import Project
+from codemods.store.project import Project
 
 # name -> the names that it asks for; an answer is the set of all names that were reached
 _GRAPH = {"a": "b", "b": "ca", "c": "d", "d": "b", "e": "ad"}

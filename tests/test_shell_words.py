@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from codemods.shell_words import commands, with_values
+from codemods.files.shell_words import commands, with_values
 
 
 def read(text: str) -> list[list[str | None]]:

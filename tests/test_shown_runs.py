@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from codemods.findings import Applicability
+from codemods.api.findings import Applicability
 from codemods.ranks.unguarded_file_io import UnguardedFileIo
 from codemods.ranks.unguarded_print import UnguardedPrint
 from codemods.sync.collective_under_rank_guard import CollectiveUnderRankGuard

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from codemods.sites import Beside, Site
+from codemods.files.sites import Beside, Site
 from ddpfix.catalog import all_codemods
 
 _COMMENT = re.compile(rb"(?m)^[ \t]*#[^\r\n]*")

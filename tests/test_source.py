@@ -8,8 +8,8 @@ import tokenize
 
 import pytest
 
-from codemods.findings import Span
-from codemods.source import SourceModule, Unreadable, child_nodes, decode, walk, walk_scope
+from codemods.api.findings import Span
+from codemods.files.source import SourceModule, Unreadable, child_nodes, decode, walk, walk_scope
 from tests.places import module_of, node
 
 

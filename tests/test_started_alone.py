@@ -7,8 +7,8 @@ import textwrap
 import pytest
 
 from codemods.analysis.ranks.started_alone import is_started_alone
-from codemods.project import Project
 from codemods.ranks.makedirs_race import MakedirsRace
+from codemods.store.project import Project
 from ddpfix.testing import check_nothing, check_transformed
 
 MAIN = """\

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from codemods import suppressions
-from codemods.codemod import DdpCodemod
-from codemods.find import find_in
-from codemods.findings import Finding
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Finding
+from codemods.engine import suppressions
+from codemods.engine.find import find_in
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 
 
 class Calls(DdpCodemod):

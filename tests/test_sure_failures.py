@@ -8,8 +8,8 @@ import pytest
 
 from codemods.analysis.ranks.sure_failures import is_behind_a_failure
 from codemods.launch.local_rank_argument import LocalRankArgument
-from codemods.project import Project
 from codemods.ranks.unguarded_print import UnguardedPrint
+from codemods.store.project import Project
 from codemods.sync.missing_destroy_process_group import MissingDestroyProcessGroup
 from ddpfix.testing import check_nothing, findings_of
 

@@ -6,7 +6,7 @@ import textwrap
 
 import pytest
 
-from codemods.findings import Applicability
+from codemods.api.findings import Applicability
 from codemods.metrics.logged_batch_value import LoggedBatchValue
 from codemods.metrics.unsynced_metric import UnsyncedMetric
 from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of

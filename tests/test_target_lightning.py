@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from codemods.analysis.frameworks import lightning_pin
-from codemods.project import Project
+from codemods.store.project import Project
 
 PINNED = {"requirements.txt": b"pytorch-lightning==1.5.10\n", "train.py": b""}
 

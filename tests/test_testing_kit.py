@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from codemods.codemod import DdpCodemod
-from codemods.findings import Applicability, Finding, ReplaceExpression
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Applicability, Finding, ReplaceExpression
+from codemods.files.source import SourceModule
 from codemods.metrics.synced_metric_object import SyncedMetricObject
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.store.project import Project
 from ddpfix.testing import MAIN, check_nothing, check_told, check_transformed, findings_of, fix
 
 

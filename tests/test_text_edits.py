@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from codemods import text_edits
-from codemods.findings import AddComment, Edit, ReplaceExpression, SetKeyword
-from codemods.project import Project
-from codemods.rewriter import rewrite_bytes
-from codemods.runs import RewriteError
-from codemods.text_file import TextFile
+from codemods.api.findings import AddComment, Edit, ReplaceExpression, SetKeyword
+from codemods.files.text_file import TextFile
+from codemods.rewriting import text_edits
+from codemods.rewriting.rewriter import rewrite_bytes
+from codemods.rewriting.runs import RewriteError
+from codemods.store.project import Project
 
 
 def scalar(file: TextFile, word: str, new: str) -> ReplaceExpression:

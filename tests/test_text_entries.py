@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from codemods.findings import AddEntry, DropEntry, Edit, ReplaceExpression
-from codemods.rewriter import rewrite_bytes
-from codemods.runs import RewriteError
-from codemods.text_entries import Entry, tables
-from codemods.text_file import TextFile
+from codemods.api.findings import AddEntry, DropEntry, Edit, ReplaceExpression
+from codemods.files.text_entries import Entry, tables
+from codemods.files.text_file import TextFile
+from codemods.rewriting.rewriter import rewrite_bytes
+from codemods.rewriting.runs import RewriteError
 
 
 def found(file: TextFile, key: str) -> Entry:

@@ -9,13 +9,13 @@ import pytest
 
 from codemods.analysis.job_files.command_lines import command_lines
 from codemods.analysis.job_files.flag_edits import NoEdit, set_value
-from codemods.codemod import DdpCodemod
-from codemods.find import find_in
-from codemods.findings import Applicability, Finding
-from codemods.fix_source import fix_project
-from codemods.project import Project
-from codemods.source import SourceModule
-from codemods.text_file import TEXT_KINDS, TextFile
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Applicability, Finding
+from codemods.engine.find import find_in
+from codemods.engine.fix_source import fix_project
+from codemods.files.source import SourceModule
+from codemods.files.text_file import TEXT_KINDS, TextFile
+from codemods.store.project import Project
 from ddpfix.discovery import LARGEST_JSON, discover
 from ddpfix.gate import Gate
 

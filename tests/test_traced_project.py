@@ -8,12 +8,12 @@ import random
 from collections.abc import Callable
 from functools import partial
 
-from codemods import file_facts
-from codemods.codemod import built_in
-from codemods.project import Project
-from codemods.tables import Table
-from codemods.trace import Change, together
-from codemods.traced_project import TracedProject
+from codemods.api.codemod import built_in
+from codemods.store import file_facts
+from codemods.store.project import Project
+from codemods.store.tables import Table
+from codemods.store.trace import Change, together
+from codemods.store.traced_project import TracedProject
 
 FILES = {"a.py": b"import b\n", "b.py": b"def f(): pass\n", "c.py": b"class C(Base): pass\n", "run.sh": b"python a.py\n"}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from codemods.find import find_in
+from codemods.engine.find import find_in
 from codemods.metrics.unsynced_metric import UnsyncedMetric
 from codemods.ranks.unguarded_print import UnguardedPrint
 from ddpfix.testing import check_nothing, findings_of, project_of

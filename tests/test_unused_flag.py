@@ -10,9 +10,9 @@ from codemods.analysis.model.flag_edits import switched
 from codemods.analysis.model.flag_setting import Framework, Setting, State
 from codemods.analysis.model.loose_flags import loose_settings
 from codemods.analysis.model.unused_flag import wrappers
-from codemods.findings import ReplaceExpression, SetKeyword
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.api.findings import ReplaceExpression, SetKeyword
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 
 HEAD = """\
 import torch

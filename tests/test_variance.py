@@ -11,8 +11,8 @@ import pytest
 from codemods.analysis.variance.analysis import variance
 from codemods.analysis.variance.mismatches import Form, mismatches_in
 from codemods.analysis.variance.values import Cause, Proof, Value
-from codemods.deep_stack import with_deep_stack
-from codemods.project import Project
+from codemods.runtime.deep_stack import with_deep_stack
+from codemods.store.project import Project
 
 HEAD = """\
 import time

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from codemods.codemod import DdpCodemod, built_in
-from codemods.findings import Finding
-from codemods.project import Project
+from codemods.api.codemod import DdpCodemod, built_in
+from codemods.api.findings import Finding
+from codemods.store.project import Project
 from tests.variance_tables import FALSE, MISSED, NOT_REACHED, TRUE
 
 ROOT = Path(__file__).parents[1] / "fixtures" / "variance"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from codemods.project import Project
+from codemods.store.project import Project
 from ddpfix import engine, workers
 from ddpfix.discovery import discover
 from ddpfix.results import Judged

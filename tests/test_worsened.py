@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from codemods.codemod import DdpCodemod
-from codemods.findings import Applicability, Finding, InsertAfter, RemoveStatement, SetKeyword, WrapInGuard
-from codemods.fix_source import FixResult, fix_project
-from codemods.project import Project
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Applicability, Finding, InsertAfter, RemoveStatement, SetKeyword, WrapInGuard
+from codemods.engine.fix_source import FixResult, fix_project
+from codemods.files.source import SourceModule
 from codemods.ranks.makedirs_race import MakedirsRace
-from codemods.source import SourceModule
+from codemods.store.project import Project
 
 HEAD = "import torch\nimport torch.distributed as dist\n\n\n"
 

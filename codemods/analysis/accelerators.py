@@ -10,9 +10,9 @@ import ast
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.loading.origins import Origin, all_known, origins
 from codemods.analysis.names import dotted, family, last, qualified
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _PLUGIN = "gradient_accumulation_plugin"
 _STEPS = "num_steps"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from codemods.record import field, record
-from codemods.source import FunctionNode, SourceModule, once_a_module, walk
+from codemods.files.source import FunctionNode, SourceModule, once_a_module, walk
+from codemods.runtime.record import field, record
 
 
 @record

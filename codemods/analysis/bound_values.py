@@ -6,7 +6,7 @@ import ast
 from weakref import WeakKeyDictionary
 
 from codemods.analysis.names import dotted
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
 
 Scope = ast.AST | None
 

@@ -7,12 +7,12 @@ import ast
 from codemods.analysis.class_index import class_facts, find_class
 from codemods.analysis.functions import functions_by_name, gives_function
 from codemods.analysis.names import dotted
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.record import record, replace
-from codemods.source import FunctionNode, SourceModule, once_a_module
+from codemods.files.source import FunctionNode, SourceModule, once_a_module
+from codemods.runtime.lazy_pattern import lazy
+from codemods.runtime.record import record, replace
+from codemods.store.project import Project
 
-_RANK_WORDS = late(rb"rank|RANK|master|main|primary|root|chief|_zero|process_index|PROCID|LOCALID")
+_RANK_WORDS = lazy(rb"rank|RANK|master|main|primary|root|chief|_zero|process_index|PROCID|LOCALID")
 _AUTOGRAD = frozenset({"torch.autograd.Function", "torch.autograd.function.Function"})
 
 

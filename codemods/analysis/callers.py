@@ -9,9 +9,9 @@ from codemods.analysis.class_index import ClassFacts, ClassSite, Role, class_fac
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.hooks import LIGHTNING_HOOKS
 from codemods.analysis.names import dotted, last
-from codemods.project import Project
-from codemods.record import field, record
-from codemods.source import FunctionNode, SourceModule, walk
+from codemods.files.source import FunctionNode, SourceModule, walk
+from codemods.runtime.record import field, record
+from codemods.store.project import Project
 
 
 @record

@@ -9,9 +9,9 @@ from enum import Enum
 
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.names import dotted, family, is_from, last, qualified
-from codemods.project import Project
-from codemods.record import record, replace
-from codemods.source import FunctionNode, SourceModule
+from codemods.files.source import FunctionNode, SourceModule
+from codemods.runtime.record import record, replace
+from codemods.store.project import Project
 
 
 class Role(Enum):

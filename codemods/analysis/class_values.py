@@ -6,9 +6,9 @@ import ast
 
 from codemods.analysis.class_index import ClassFacts, ClassSite
 from codemods.analysis.names import dotted
-from codemods.project import Project
-from codemods.record import field, record
-from codemods.source import FunctionNode, walk
+from codemods.files.source import FunctionNode, walk
+from codemods.runtime.record import field, record
+from codemods.store.project import Project
 
 # Methods that run once, before any batch: what only they set is configuration.
 SETUP_METHODS = frozenset({"__init__", "__post_init__", "setup", "configure_model", "configure_sharded_model", "build", "_build"})

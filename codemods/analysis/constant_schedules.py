@@ -8,8 +8,8 @@ import re
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.names import dotted, last
 from codemods.analysis.schedules import Length, Schedule
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 
 _CONSTANT, _WARMED = "constant", "constant_with_warmup"
 _CONFIGS = (".yaml", ".yml", ".json")

@@ -9,12 +9,12 @@ from functools import lru_cache
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.precision_alone import is_for_precision_alone
 from codemods.analysis.switched_off import is_switched_off
-from codemods.file_facts import file_fact
-from codemods.findings import Evidence
-from codemods.import_statements import imported_names
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.source import SourceModule, once_a_module
+from codemods.api.findings import Evidence
+from codemods.files.import_statements import imported_names
+from codemods.files.source import SourceModule, once_a_module
+from codemods.runtime.lazy_pattern import lazy
+from codemods.store.file_facts import file_fact
+from codemods.store.project import Project
 
 # Names of packages of which other parts serve one process too.
 _NAMES = {
@@ -25,25 +25,25 @@ _PACKAGES = frozenset({"lightning", "deepspeed", "horovod", "mpi4py", "trl"})
 _HANDED_ON = frozenset({"lightning", *_NAMES})  # what a function is handed is one of theirs: `def save(fabric, model)`
 _FOR_ONE_TOO = frozenset({"seed_everything"})  # what a script of one process imports of such a package as well
 _VARIABLES = frozenset({"RANK", "LOCAL_RANK", "WORLD_SIZE", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK"})
-_WORDS = late(
+_WORDS = lazy(
     rb"rank|RANK|WORLD_SIZE|lightning|distributed|Distributed|ccelerat|Train(?:er|ingArg)|deepspeed|horovod|mpi4py|trl|dist_util"
     rb"|(?:init|setup)_dist|is_ma(?:in|ster)|is_primary|main_process"
 )
-_USES = late(rb"torch\s*\.\s*distributed|DistributedDataParallel|accelerate\.Accelerator\(")
-_TESTS = late(r"(^|/)(tests?|testing)/|(^|/)(test_[^/]*|[^/]*_test|conftest|testing(_\w+)?)\.py$")
+_USES = lazy(rb"torch\s*\.\s*distributed|DistributedDataParallel|accelerate\.Accelerator\(")
+_TESTS = lazy(r"(^|/)(tests?|testing)/|(^|/)(test_[^/]*|[^/]*_test|conftest|testing(_\w+)?)\.py$")
 
 # `test/` beside `train/` holds the programs that evaluate a model: those do not bear a test's name.
-_TEST_FOLDERS = late(r"(^|/)(tests|testing)/|(^|/)conftest\.py$|(^|/)test/(?:[^/]+/)*(?:test_[^/]*|[^/]*_test)\.py$")
-_UNIT_TESTS = late(rb"\bdef test_|\bunittest\b|\bpytest\b|\bclass Test")
-_JOINS = late(
+_TEST_FOLDERS = lazy(r"(^|/)(tests|testing)/|(^|/)conftest\.py$|(^|/)test/(?:[^/]+/)*(?:test_[^/]*|[^/]*_test)\.py$")
+_UNIT_TESTS = lazy(rb"\bdef test_|\bunittest\b|\bpytest\b|\bclass Test")
+_JOINS = lazy(
     rb"init_process_group\(|\bAccelerator\(|DistributedDataParallel\(|\bTrainer(?:\.from_argparse_args)?\(|init_distributed"
 )
-_OWN_QUESTION = late(
+_OWN_QUESTION = lazy(
     r"(?:get_|is_)?(?:global_|dist_)?(?:rank|rank_?zero|rank_?0|main_process|main|master|master_process|primary)"
 )
-_ALONE = late(rb"^[ \t]*assert [^\n]*(?:num_processes|world_size)[^\n]*== 1\b", re.MULTILINE)
-_OPTIONS = late(rb"argparse|parse_args|HfArgumentParser|hydra|OmegaConf|\bfire\b|\bclick\b|\btyper\b")
-_LOADS = late(rb"load_state_dict|from_pretrained|load_pretrained|load_checkpoint|load_from_checkpoint|\.(?:test|validate|fit)\(")
+_ALONE = lazy(rb"^[ \t]*assert [^\n]*(?:num_processes|world_size)[^\n]*== 1\b", re.MULTILINE)
+_OPTIONS = lazy(rb"argparse|parse_args|HfArgumentParser|hydra|OmegaConf|\bfire\b|\bclick\b|\btyper\b")
+_LOADS = lazy(rb"load_state_dict|from_pretrained|load_pretrained|load_checkpoint|load_from_checkpoint|\.(?:test|validate|fit)\(")
 
 
 @lru_cache(maxsize=4096)  # asked for each file that a search comes upon

@@ -16,7 +16,7 @@ from codemods.analysis.requirement_files import (
     reader_of,
 )
 from codemods.analysis.version_pins import Pin, Version
-from codemods.project import Project
+from codemods.store.project import Project
 
 __all__ = [
     "Pin", "Version", "accelerate_pin", "joined", "lightning_pin", "pin_of", "pinned_packages",

@@ -6,10 +6,10 @@ import ast
 import builtins
 
 from codemods.analysis.names import dotted, is_parameter
-from codemods.corpus import may_give_function
-from codemods.project import Project
-from codemods.record import replace
-from codemods.source import FunctionNode, SourceModule, once_a_module
+from codemods.files.source import FunctionNode, SourceModule, once_a_module
+from codemods.runtime.record import replace
+from codemods.store.corpus import may_give_function
+from codemods.store.project import Project
 
 Found = tuple[SourceModule, FunctionNode]
 _BUILT_IN = frozenset(dir(builtins))

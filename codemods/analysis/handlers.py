@@ -6,7 +6,7 @@ import ast
 from collections.abc import Collection, Iterator
 
 from codemods.analysis.names import dotted, last
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
 
 
 def tries_over(module: SourceModule, node: ast.AST) -> Iterator[ast.Try | ast.TryStar]:

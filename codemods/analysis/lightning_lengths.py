@@ -15,14 +15,14 @@ from codemods.analysis.model.signatures import bind
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.ranks.uses import constructions
 from codemods.analysis.schedules import Reading
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, walk, walk_scope
+from codemods.files.source import FunctionNode, SourceModule, walk, walk_scope
+from codemods.runtime.lazy_pattern import lazy
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
-_SCHEDULES = late(r"LR$|schedule", )
+_SCHEDULES = lazy(r"LR$|schedule", )
 _OWN_SAMPLER = (b"use_distributed_sampler=False", b"replace_sampler_ddp=False")
-_DEVICES = late(r"world_size|num_processes|devices|num_nodes|gpus|estimated_stepping_batches|n_gpu")
+_DEVICES = lazy(r"world_size|num_processes|devices|num_nodes|gpus|estimated_stepping_batches|n_gpu")
 
 
 @record

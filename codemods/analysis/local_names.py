@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from codemods.analysis.names import is_parameter
-from codemods.source import FunctionNode, SourceModule, walk_scope
+from codemods.files.source import FunctionNode, SourceModule, walk_scope
 
 
 def is_local(module: SourceModule, name: str, at: ast.AST, brought: frozenset[ast.alias] = frozenset()) -> bool:

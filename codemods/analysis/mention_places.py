@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 import re
 
-from codemods.findings import Span
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, walk
+from codemods.api.findings import Span
+from codemods.files.source import FunctionNode, SourceModule, walk
+from codemods.runtime.record import record
 
 KINDS = ("functions", "methods", "modules", "attributes", "keywords")
 Found = tuple[Span, str, str]  # where, what it becomes, the doubt

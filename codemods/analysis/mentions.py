@@ -14,10 +14,10 @@ from codemods.analysis.local_names import is_local
 from codemods.analysis.mention_places import Found, Rename, first_of, name_of, place
 from codemods.analysis.module_mentions import modules
 from codemods.analysis.names import dotted, is_parameter, qualified
-from codemods.findings import Span
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule
+from codemods.api.findings import Span
+from codemods.files.source import FunctionNode, SourceModule
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 
 @record

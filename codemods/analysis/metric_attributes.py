@@ -7,9 +7,9 @@ import ast
 from codemods.analysis.class_index import ClassFacts, ClassSite, Role, class_facts, external_role, find_class
 from codemods.analysis.class_values import class_values
 from codemods.analysis.names import dotted, last, qualified
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, walk_scope
+from codemods.files.source import FunctionNode, walk_scope
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 DEPTH = 6
 _CONTAINERS = frozenset({"ModuleList", "ModuleDict", "list", "dict", "tuple", "OrderedDict"})

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from codemods.analysis.local_names import is_local
 from codemods.analysis.mention_places import Found, Rename, behind, first_of
 from codemods.analysis.names import dotted
-from codemods.findings import Span
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.api.findings import Span
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 
 
 def modules(project: Project, module: SourceModule, rename: Rename) -> Iterator[Found]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from codemods.source import SourceModule, once_a_module
+from codemods.files.source import SourceModule, once_a_module
 
 LIGHTNING = ("lightning", "pytorch_lightning", "lightning_fabric")
 

@@ -6,7 +6,7 @@ import ast
 
 from codemods.analysis.bound_values import assigned
 from codemods.analysis.names import dotted, is_parameter, last, qualified
-from codemods.source import SourceModule, walk
+from codemods.files.source import SourceModule, walk
 
 PATH_CLASSES = frozenset({"pathlib.Path", "pathlib.PosixPath", "pathlib.WindowsPath"})
 _PATH_METHODS = frozenset({"resolve", "absolute", "expanduser", "with_suffix", "with_name", "joinpath"})

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 
-from codemods.record import record
-from codemods.source import SourceModule, once_a_module
+from codemods.files.source import SourceModule, once_a_module
+from codemods.runtime.record import record
 
 
 @record

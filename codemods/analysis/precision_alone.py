@@ -5,18 +5,18 @@ from __future__ import annotations
 import os
 import re
 
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.source import SourceModule
-from codemods.text_file import SHELL_KINDS
+from codemods.files.source import SourceModule
+from codemods.files.text_file import SHELL_KINDS
+from codemods.runtime.lazy_pattern import lazy
+from codemods.store.project import Project
 
 # What a program of several processes asks an accelerator for, or what else starts several.
-_SHARES = late(
+_SHARES = lazy(
     rb"is_(?:local_)?main_process|process_index|num_processes|wait_for_everyone|gather|main_process_first|on_main_process"
     rb"|ccelerator\.device|ccelerator\.(?:print|reduce|save|log|init_trackers|unwrap|split_between|register|skip_first)"
     rb"|PartialState|deepspeed|DeepSpeed|[dD]istributed|lightning|Trainer\(|\b(?:local_)?rank\b|RANK|WORLD_SIZE|world_size"
 )
-_CHOSEN = late(rb"\b(?:config|cfg|args|opt|hparams|self)\.device\b|[\"']cuda(?::0)?[\"']")  # a device that is not the rank's own
+_CHOSEN = lazy(rb"\b(?:config|cfg|args|opt|hparams|self)\.device\b|[\"']cuda(?::0)?[\"']")  # a device that is not the rank's own
 _LAUNCHED = (b"accelerate launch", b"torchrun", b"torch.distributed", b"accelerate.commands", b"notebook_launcher", b"srun ")
 _KINDS = (*SHELL_KINDS, ".md", ".rst", ".txt")
 _HOPS, _FILES = 3, 40

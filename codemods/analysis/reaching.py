@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from codemods.analysis.bindings import Binding
 from codemods.analysis.positions import behind
-from codemods.source import SourceModule, walk
+from codemods.files.source import SourceModule, walk
 
 Place = tuple[int, int]  # line and column
 _NOWHERE = (0, 0)

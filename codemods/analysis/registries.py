@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from codemods.analysis.class_index import ClassSite, find_class
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.names import dotted, last
-from codemods.project import Project
-from codemods.record import record, replace
-from codemods.source import FunctionNode, SourceModule
-from codemods.text_file import TEXT_KINDS
+from codemods.files.source import FunctionNode, SourceModule
+from codemods.files.text_file import TEXT_KINDS
+from codemods.runtime.record import record, replace
+from codemods.store.project import Project
 
 MOST = 12  # of more classes the verdict on all of them says nothing about the one that is trained
 _BUILDERS = ("build", "build_from_cfg")  # mmcv's and mmengine's registries, and those made after them

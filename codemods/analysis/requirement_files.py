@@ -10,21 +10,21 @@ from fnmatch import fnmatch
 from posixpath import basename
 
 from codemods.analysis.version_pins import Pin
-from codemods.late_pattern import late
-from codemods.text_file import IMAGE_KINDS, SHELL_KINDS
+from codemods.files.text_file import IMAGE_KINDS, SHELL_KINDS
+from codemods.runtime.lazy_pattern import lazy
 
-_REQUIREMENT = late(
+_REQUIREMENT = lazy(
     r"^\s*(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:\[[^\]]*\])?"
     r"\s*(?P<spec>(?:\(?\s*[<>=!~^]=?=?[^;#@()]*\)?)|@[^;#]*)?\s*(?:[;#].*)?$"
 )
-_LOCKED = late(r'^\[\[packages?\]\]\s*\nname = "([^"]+)"\s*\nversion = "([^"]+)"', re.M)
-_CONDA = late(
+_LOCKED = lazy(r'^\[\[packages?\]\]\s*\nname = "([^"]+)"\s*\nversion = "([^"]+)"', re.M)
+_CONDA = lazy(
     r"^\s*-\s*[\"']?(?:[\w./-]+::)?([A-Za-z0-9][\w.-]*)(?:\[[^\]]*\])?\s*([<>=!~|][^\"'#]*)?[\"']?\s*(?:#.*)?$"
 )
 
-_INSTALLS = late(r"\b(?:pip3?|conda|mamba)\s+install\s+(.+)")
-_LISTED = late(r"^\s*(?:[-*+]\s+)?`?([A-Za-z][\w.-]*\s*==\s*\d[\w.]*)`?\s*$")
-_COMMENT = late(r"(?:^|\s)#.*$")
+_INSTALLS = lazy(r"\b(?:pip3?|conda|mamba)\s+install\s+(.+)")
+_LISTED = lazy(r"^\s*(?:[-*+]\s+)?`?([A-Za-z][\w.-]*\s*==\s*\d[\w.]*)`?\s*$")
+_COMMENT = lazy(r"(?:^|\s)#.*$")
 INSTALL_KINDS = (*SHELL_KINDS, *IMAGE_KINDS)  # whose commands install what the code runs with
 _OF_INSTALLING = ("install", "setup", "env", "conda", "requirement", "dependenc", "dockerfile")
 LOCK_FILES = ("uv.lock", "poetry.lock", "pdm.lock", "pylock.toml")

@@ -16,9 +16,9 @@ from codemods.analysis.bindings import bindings_of
 from codemods.analysis.loading.origins import origins
 from codemods.analysis.model.signatures import defaults
 from codemods.analysis.names import dotted, last, qualified
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import SourceModule, child_nodes, once_a_module, walk
+from codemods.files.source import SourceModule, child_nodes, once_a_module, walk
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 # Scheduler -> its lengths with their places among the arguments: first what the whole takes, then what the warm-up takes.
 _HALVES = {"num_training_steps": 2, "num_warmup_steps": 1}

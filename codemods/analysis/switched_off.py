@@ -6,11 +6,11 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.names import dotted, last
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.runtime.lazy_pattern import lazy
+from codemods.store.project import Project
 
-_SWITCH = late(r"(?:^|_)(?:distributed|distribution|ddp|multi_gpu|use_dist|is_dist)(?:_|$)", 2)
+_SWITCH = lazy(r"(?:^|_)(?:distributed|distribution|ddp|multi_gpu|use_dist|is_dist)(?:_|$)", 2)
 _OFF = (b"= False", b"=False")
 
 

@@ -9,9 +9,9 @@ from codemods.analysis.accelerators import accumulating, accumulation, made_by
 from codemods.analysis.loading.origins import origins
 from codemods.analysis.names import dotted, last
 from codemods.analysis.schedules import makes_schedule
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import SourceModule, walk, walk_scope
+from codemods.files.source import SourceModule, walk, walk_scope
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 
 @record

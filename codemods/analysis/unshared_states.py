@@ -9,9 +9,9 @@ from typing import TypeGuard
 from codemods.analysis.class_index import ClassFacts, Role, class_facts, external_role
 from codemods.analysis.class_values import ClassValues, Given, class_values
 from codemods.analysis.names import dotted, last
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, walk
+from codemods.files.source import FunctionNode, SourceModule, walk
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 # Methods and arguments by which a metric puts its ranks together itself, or is kept to the own one.
 _OWN_WAY = ("sync", "_sync_dist", "_sync", "sync_context", "gather", "reduce", "sync_on_compute", "dist_sync_fn")

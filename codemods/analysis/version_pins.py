@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from functools import cached_property
 
-from codemods.late_pattern import late
-from codemods.record import record
+from codemods.runtime.lazy_pattern import lazy
+from codemods.runtime.record import record
 
 Version = tuple[int, ...]
 # (lowest allowed, first not allowed); None is "no bound".
 Range = tuple[Version | None, Version | None]
 
-_CLAUSE = late(r"(===|==|~=|!=|<=|>=|<|>|\^|~|=)?\s*v?(\d[\w.*+!-]*|\*)")
+_CLAUSE = lazy(r"(===|==|~=|!=|<=|>=|<|>|\^|~|=)?\s*v?(\d[\w.*+!-]*|\*)")
 
 
 @record

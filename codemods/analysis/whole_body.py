@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from codemods.analysis.variance.exits import takes_all
-from codemods.source import FunctionNode
+from codemods.files.source import FunctionNode
 
 
 def is_idle(block: list[ast.stmt]) -> bool:

@@ -15,12 +15,12 @@ from codemods.analysis.wrapped.made_models import is_named_in
 from codemods.analysis.wrapped.near_wraps import near_wraps
 from codemods.analysis.wrapped.plain_parts import is_of_plain_class
 from codemods.analysis.wrapped.way_inside import way_inside
-from codemods.codemod import DdpCodemod
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Applicability, Evidence, Finding, ReplaceExpression
 from codemods.data.wrapper_attributes import QUIET
-from codemods.findings import Applicability, Evidence, Finding, ReplaceExpression
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _OF_WEIGHTS = frozenset({"state_dict", "load_state_dict", "parameters", "named_parameters", "save_pretrained", "requires_grad_"})
 _SAFE, _UNSAFE, _DISPLAY = Applicability.SAFE, Applicability.UNSAFE, Applicability.DISPLAY

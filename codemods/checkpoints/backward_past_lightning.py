@@ -10,11 +10,11 @@ from codemods.analysis.class_values import class_values
 from codemods.analysis.distribution import is_test_module
 from codemods.analysis.names import dotted, qualified
 from codemods.analysis.wrapped.lightning_runs import kept_to_one, runs_on_several
-from codemods.codemod import DdpCodemod
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Applicability, Evidence, Finding, ReplaceExpression
 from codemods.data.printed_errors import UNUSED
-from codemods.findings import Applicability, Evidence, Finding, ReplaceExpression
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule
+from codemods.files.source import FunctionNode, SourceModule
+from codemods.store.project import Project
 
 # Hooks that `self.manual_backward` comes to, and steps without a training.
 _OTHERS = ("backward", "manual_backward", "__init__", "setup", "configure_model", "configure_optimizers")

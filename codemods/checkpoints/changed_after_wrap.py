@@ -14,12 +14,12 @@ from codemods.analysis.wrapped.in_front import is_called_in_front
 from codemods.analysis.wrapped.lightning_runs import BEHIND, IN_FRONT, runs_on_several
 from codemods.analysis.wrapped.switches import Switched, frozen_by, frozen_in_front, of_call, switched_behind
 from codemods.analysis.wrapped.wraps import Side, held, is_wrap
-from codemods.codemod import DdpCodemod
-from codemods.findings import Evidence, Finding
-from codemods.project import Project
-from codemods.sites import Beside
-from codemods.source import SourceModule, stands_above
-from codemods.text_file import PYTHON_KINDS
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Evidence, Finding
+from codemods.files.sites import Beside
+from codemods.files.source import SourceModule, stands_above
+from codemods.files.text_file import PYTHON_KINDS
+from codemods.store.project import Project
 
 _CASTS = frozenset({"half", "double", "bfloat16"})
 _TYPES = frozenset({"torch.float16", "torch.half", "torch.bfloat16", "torch.float64", "torch.double"})

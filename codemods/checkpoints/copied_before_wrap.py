@@ -12,10 +12,10 @@ from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
 from codemods.analysis.wrapped.copy_runs import Run, run_on_every_rank
 from codemods.analysis.wrapped.drawn_weights import Drawn, drawn_by_each_rank
 from codemods.analysis.wrapped.early_copies import EarlyCopy, early_copies
-from codemods.codemod import DdpCodemod
-from codemods.findings import Evidence, Finding
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Evidence, Finding
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 
 
 class CopiedBeforeWrap(DdpCodemod):

@@ -16,11 +16,11 @@ from codemods.analysis.wrapped.losses import Backward, Behind, backward_passes, 
 from codemods.analysis.wrapped.plain_parts import is_plain_part
 from codemods.analysis.wrapped.unrun_wraps import Unrun, unrun_wraps
 from codemods.analysis.wrapped.wraps import Held, Side, held, inside_of, without_moves
-from codemods.codemod import DdpCodemod
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression
 from codemods.data.printed_errors import UNUSED
-from codemods.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 
 _UNSAFE, _DISPLAY = Applicability.UNSAFE, Applicability.DISPLAY
 # A prepared loader is gone through by these; none of them runs a model that it is given.

@@ -10,16 +10,16 @@ from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.analysis.wrapped.near_wraps import near_wraps
 from codemods.analysis.wrapped.resumed_states import Resumed, resumed_states, shows_processes
-from codemods.codemod import DdpCodemod
-from codemods.findings import Applicability, Evidence, Finding, SetKeyword
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Applicability, Evidence, Finding, SetKeyword
+from codemods.files.source import SourceModule
+from codemods.runtime.lazy_pattern import lazy
+from codemods.store.project import Project
 
 # Classes of averages have a `load_state_dict` of their own, which may keep the tensors as they come.
-_OWN = late(r"ema|averag|shadow|swa|teacher|queue|bank", 0)
+_OWN = lazy(r"ema|averag|shadow|swa|teacher|queue|bank", 0)
 # A process that sees one card calls it GPU 0; a list of cards is for all of them.
-_ONE_CARD = late(
+_ONE_CARD = lazy(
     rb"environ\[[\"']CUDA_VISIBLE_DEVICES[\"']\]\s*=\s*(?:[\"']\d[\"']|[^\n,]*rank|f?(?:str\()?[\"'{]*[\w.]*gpu(?:_id)?\b)|"
     rb"set_default_device\("
 )

@@ -12,10 +12,10 @@ from codemods.analysis.wrapped.by_hand_averages import averages_by_hand
 from codemods.analysis.wrapped.doubled_wraps import doubled_wraps
 from codemods.analysis.wrapped.left_out import LeftOut, networks_left_out
 from codemods.analysis.wrapped.wraps import is_prepare
-from codemods.codemod import DdpCodemod
-from codemods.findings import Evidence, Finding
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Evidence, Finding
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 
 
 class NetworkLeftOut(DdpCodemod):

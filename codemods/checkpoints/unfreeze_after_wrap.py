@@ -12,10 +12,10 @@ from codemods.analysis.names import dotted, is_from, last, qualified
 from codemods.analysis.wrapped.lightning_runs import BEHIND, IN_FRONT, runs_on_several
 from codemods.analysis.wrapped.switches import frozen_by, frozen_in_front, of_call, switched_behind
 from codemods.analysis.wrapped.wraps import wraps_in
-from codemods.codemod import DdpCodemod
-from codemods.findings import Evidence, Finding
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Evidence, Finding
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 
 _REASON = (
     "let them require a gradient at the wrap, and keep them still by a learning rate of 0 (or no group in the optimizer) until "

@@ -10,13 +10,13 @@ from codemods.analysis.files.loose_guards import LooseGuard, loose_guards
 from codemods.analysis.files.save_repairs import Repair, repairs
 from codemods.analysis.names import dotted, family, qualified
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
-from codemods.codemod import DdpCodemod
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Evidence, Finding
 from codemods.data.printed_errors import HALF_WRITTEN, WAITING
 from codemods.data.rank_names import EXIT_CALLS
-from codemods.findings import Evidence, Finding
-from codemods.project import Project
-from codemods.sites import Site
-from codemods.source import SourceModule
+from codemods.files.sites import Site
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 
 
 class UnguardedSave(DdpCodemod):

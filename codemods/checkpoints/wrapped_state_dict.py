@@ -13,10 +13,10 @@ from codemods.analysis.wrapped.other_readers import other_reader
 from codemods.analysis.wrapped.passing_on import passes_on
 from codemods.analysis.wrapped.saved_states import Loaded, Saved, copied_wrappers, load_of, saved_wrappers
 from codemods.analysis.wrapped.way_inside import way_inside
-from codemods.codemod import DdpCodemod
-from codemods.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 
 _UNSAFE, _DISPLAY = Applicability.UNSAFE, Applicability.DISPLAY
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from codemods.data.lightning_names import ALWAYS, V2, Minor
-from codemods.record import field, record
+from codemods.runtime.record import field, record
 
 
 @record

@@ -6,7 +6,7 @@ Measured: the modules of the wheels of pytorch-lightning 1.2.10, 1.3.8, 1.4.2, 1
 
 from __future__ import annotations
 
-from codemods.record import record
+from codemods.runtime.record import record
 
 Minor = tuple[int, int]
 ALWAYS: Minor = (1, 2)  # the oldest wheel that was looked into

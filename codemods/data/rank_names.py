@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from codemods.late_pattern import late
+from codemods.runtime.lazy_pattern import lazy
 
 GLOBAL_NAMES = frozenset(
     {"global_rank", "world_rank", "process_index", "distributed_rank", "get_global_rank", "get_world_rank", "ddp_rank",
@@ -72,7 +72,7 @@ ORDERED_CONTEXTS = frozenset(
 EXIT_CALLS = frozenset({"sys.exit", "exit", "quit", "os._exit"})
 
 # A field, property or method of an object that nothing shows the class of is looked for by its name, if that speaks of ranks.
-MEMBER_WORD = late(
+MEMBER_WORD = lazy(
     r"rank|master|main_proc|is_main|primary|is_root|chief|is_first|leader|first_proc|_zero$|process_index|^gpu$", re.I
 )
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from codemods.late_pattern import late
+from codemods.runtime.lazy_pattern import lazy
 
 # Collectives that leave the same value on every rank, in the argument of that position.
 IN_PLACE = {
@@ -20,7 +20,7 @@ TO_ONE_RANK = frozenset({"reduce"})
 # The argument by which transformers' generation goes on until all ranks are done: for weights that are shared out over them.
 SHARDED_GENERATION = "synced_gpus"
 # Calls of a project that nothing shows the inside of: by these words they give everyone the same.
-SAYS_REDUCED = late(
+SAYS_REDUCED = lazy(
     r"(^|_)(all_?reduce\w*|reduce|reduced|reduce_\w+|all_?gather\w*|gather|gather_\w+|broadcast\w*|bcast|sync|synchronize\w*|sync_\w+|\w+_across_\w+"
     r"|across_\w+|average_tensor\w*|dist_\w*(mean|sum|avg)|pmean|global_(mean|sum|avg))$|_(reduce|sync|across_processes)(_|$)",
     re.I,
@@ -111,18 +111,18 @@ DATA_NAMES = frozenset(
      "targets", "logits", "preds", "predictions", "outputs", "images", "labels", "batch_data", "train_loss", "samples",
      "batch_loss", "running_loss"}
 )  # fmt: skip
-LOSS_NAME = late(r"(^|_)loss(es)?(_|$)", re.I)
+LOSS_NAME = lazy(r"(^|_)loss(es)?(_|$)", re.I)
 # Whether, which and how: no number of a batch.
-SETTING_OF_LOSS = late(
+SETTING_OF_LOSS = lazy(
     r"^(use|using|is|has|have|with|do|enable|disable|should|need|no|only|add|show|log|plot|apply|compute|return|want)s?_"
     r"|loss(es)?_(fn|func|function|type|name|names|mode|kind|weights?|coef\w*|lambda|scale|scaler|config|cfg|args|kwargs|every|freq\w*|"
     r"interval|start|cls|class|module)$",
     re.I,
 )
-LOADER_NAMES = late(
+LOADER_NAMES = lazy(
     r"((data_?)?loader(_\w+)?|_dl|^dl|train_iter|data_iter|train_batches|train_data_iterator|epoch_iterator)$", re.I
 )
-SHARING_SAMPLERS = late(r"Distributed\w*Sampler|\w*Dist\w*Sampler|RASampler|ElasticDistributedSampler|DistSampler")
+SHARING_SAMPLERS = lazy(r"Distributed\w*Sampler|\w*Dist\w*Sampler|RASampler|ElasticDistributedSampler|DistSampler")
 RANDOM_SAMPLERS = frozenset({"RandomSampler", "WeightedRandomSampler", "SubsetRandomSampler"})
 SCHEDULER_BY_NUMBER = frozenset({"ReduceLROnPlateau"})
 PREPARES = frozenset(
@@ -154,14 +154,14 @@ DRAWS = frozenset(
      "add_loss", "add_metric", "track", "report"}
 )  # fmt: skip
 BARS = frozenset({"set_postfix", "set_description", "set_postfix_str"})
-LOGGER_NAME = late(r"(^|_)(log|logger|logging)$", re.I)
-TAKES_WHAT_IS_SHOWN = late(r"log|writer|^tb|_tb$|tensorboard|wandb|mlflow|visuali|summary|tracker|bar$", re.I)
+LOGGER_NAME = lazy(r"(^|_)(log|logger|logging)$", re.I)
+TAKES_WHAT_IS_SHOWN = lazy(r"log|writer|^tb|_tb$|tensorboard|wandb|mlflow|visuali|summary|tracker|bar$", re.I)
 SHOWN_BY_MAIN = frozenset(
     {"accelerator.print", "accelerator.log", "fabric.print", "self.accelerator.print", "self.accelerator.log",
      "self.fabric.print", "fabric.log", "fabric.log_dict", "self.fabric.log", "self.fabric.log_dict"}
 )  # fmt: skip
-SAYS_SHOWN = late(r"(^|_)(log|logs|summarize|record|report|history|append_loss|plot|scalars?|metrics?|summary|stats)(_|$)", re.I)
-METRIC_NAME = late(
+SAYS_SHOWN = lazy(r"(^|_)(log|logs|summarize|record|report|history|append_loss|plot|scalars?|metrics?|summary|stats)(_|$)", re.I)
+METRIC_NAME = lazy(
     r"(^|_)(loss(es)?|acc(uracy)?\d?|err(or)?|mae|mse|rmse|psnr|ssim|miou|m?iou|dice|f1|auc|auroc|ap\d*|map|recall|precision|ppl|perplexity"
     r"|bleu|rouge|wer|cer|score|metrics?|elbo|kl|nll|bpd|reward|r2|corr|top\d|fid|cider|epe|hits?|stats|logs|log_dict|scalar_dict|scalars|meters?|val_stats)(_|$|\d)",
     re.I,

@@ -7,7 +7,7 @@ nor a main process is not followed.
 
 from __future__ import annotations
 
-from codemods.sites import Beside, Site
+from codemods.files.sites import Beside, Site
 
 # Few words: each costs a search of all bytes. Other flags count only where a process group shows.
 GUARDS: tuple[bytes, ...] = (

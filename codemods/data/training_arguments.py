@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from codemods.record import field, record
+from codemods.runtime.record import field, record
 
 Minor = tuple[int, int]
 MEASURED_FROM: Minor = (3, 0)

@@ -9,10 +9,10 @@ from codemods.analysis.bindings import attribute_bindings, bindings_in
 from codemods.analysis.distribution import is_test_module
 from codemods.analysis.loading.prepared_iterators import PreparedIterator, prepared_iterators
 from codemods.analysis.loading.shares import is_told_its_share
-from codemods.codemod import DdpCodemod
-from codemods.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 
 _UNSAFE, _DISPLAY = Applicability.UNSAFE, Applicability.DISPLAY
 

@@ -18,11 +18,11 @@ from codemods.analysis.loading.streams import Stream, streams_of
 from codemods.analysis.loading.workers import may_have_no_workers
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.reach import ranks_reaching
-from codemods.codemod import DdpCodemod
-from codemods.findings import Applicability, DropKeyword, Edit, Evidence, Finding, SetKeyword
-from codemods.imports import Planned, in_scope, plan_beside
-from codemods.project import Project
-from codemods.source import SourceModule, line_of, walk
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Applicability, DropKeyword, Edit, Evidence, Finding, SetKeyword
+from codemods.files.source import SourceModule, line_of, walk
+from codemods.rewriting.imports import Planned, in_scope, plan_beside
+from codemods.store.project import Project
 
 _IN_ITER = "give each rank its part in `__iter__`: `islice(items, rank, None, world_size)`, with as many for each"
 _OF_DATASETS = "give each rank its part: `datasets.distributed.split_dataset_by_node(stream, rank=..., world_size=...)`"

@@ -27,8 +27,8 @@ from codemods.analysis.loading.untold import Untold, untold_in
 from codemods.analysis.loading.without_epoch import WithoutEpoch, without_epoch
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.reach import ranks_reaching
-from codemods.codemod import DdpCodemod
-from codemods.findings import (
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import (
     Applicability,
     Edit,
     Evidence,
@@ -38,9 +38,9 @@ from codemods.findings import (
     RemoveStatement,
     ReplaceExpression,
 )
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule, walk
-from codemods.text_file import PYTHON_KINDS
+from codemods.files.source import FunctionNode, SourceModule, walk
+from codemods.files.text_file import PYTHON_KINDS
+from codemods.store.project import Project
 
 _WITHOUT_END = (
     "go through the loader with a generator of your own (`while True: yield from loader`), which counts its rounds and gives the "

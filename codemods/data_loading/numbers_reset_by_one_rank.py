@@ -13,10 +13,10 @@ from codemods.analysis.loading.seeds import depends_on_rank
 from codemods.analysis.names import qualified
 from codemods.analysis.ranks.rank_guards import Ranks
 from codemods.analysis.ranks.reach import ranks_reaching
-from codemods.codemod import DdpCodemod
-from codemods.findings import Applicability, Evidence, Finding, ReplaceExpression
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Applicability, Evidence, Finding, ReplaceExpression
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 
 _ZERO = (Ranks.ZERO, Ranks.LOCAL_ZERO)
 _COUNTS = re.compile(r"step|epoch|iter", re.I)

@@ -13,10 +13,10 @@ from codemods.analysis.loading.splits import Split, seed_above, splits_in, witho
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.rank_sources import rank_source
 from codemods.analysis.ranks.reach import ranks_reaching
-from codemods.codemod import DdpCodemod
-from codemods.findings import Applicability, DropKeyword, Edit, Evidence, Finding, ReplaceExpression, SetKeyword
-from codemods.project import Project
-from codemods.source import SourceModule, walk
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Applicability, DropKeyword, Edit, Evidence, Finding, ReplaceExpression, SetKeyword
+from codemods.files.source import SourceModule, walk
+from codemods.store.project import Project
 
 _UNSAFE, _DISPLAY = Applicability.UNSAFE, Applicability.DISPLAY
 

@@ -9,10 +9,10 @@ from codemods.analysis.distribution import is_test_module
 from codemods.analysis.loading.origins import Origin, origins
 from codemods.analysis.loading.samplers import is_distributed_sampler, loader_of, samplers_of, shuffles
 from codemods.analysis.names import dotted
-from codemods.codemod import DdpCodemod
-from codemods.findings import Evidence, Finding
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Evidence, Finding
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 
 _REASON = (
     "make a second loader with a sampler of its own seed (`DistributedSampler(data, seed=1)`), and give both samplers the epoch"

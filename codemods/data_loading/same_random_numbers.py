@@ -21,11 +21,11 @@ from codemods.analysis.loading.seeds import Seed, depends_on_rank, handed_seeds,
 from codemods.analysis.loading.worker_seeds import is_never_set, leaves_workers, option_of
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.reach import ranks_reaching
-from codemods.codemod import DdpCodemod
-from codemods.findings import Applicability, Edit, Evidence, Finding, InsertAfter
-from codemods.project import Project
-from codemods.sites import Site
-from codemods.source import FunctionNode, SourceModule, walk, walk_scope
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Applicability, Edit, Evidence, Finding, InsertAfter
+from codemods.files.sites import Site
+from codemods.files.source import FunctionNode, SourceModule, walk, walk_scope
+from codemods.store.project import Project
 
 _OF_TORCH = frozenset({"manual_seed", "seed_everything", "set_seed"})
 _SHARED_OUT = (b"strategy", b"num_nodes", b"ddp")

@@ -7,16 +7,16 @@ from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.names import dotted, last
-from codemods.codemod import DdpCodemod
-from codemods.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, walk
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression
+from codemods.files.source import FunctionNode, SourceModule, walk
+from codemods.runtime.lazy_pattern import lazy
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
-_PROCESSES = late(r"^(num_processes|\w*world_size|n_?gpus|num_gpus|ngpus\w*|num_devices|n_devices|process_count)$")
-_RATE = late(r"(^|_)(lr|learning_?rate)(_|$)")
-_OPTIMIZER = late(r"optim|adam|sgd|lion|adafactor|rmsprop|lamb|adagrad")
+_PROCESSES = lazy(r"^(num_processes|\w*world_size|n_?gpus|num_gpus|ngpus\w*|num_devices|n_devices|process_count)$")
+_RATE = lazy(r"(^|_)(lr|learning_?rate)(_|$)")
+_OPTIMIZER = lazy(r"optim|adam|sgd|lion|adafactor|rmsprop|lamb|adagrad")
 
 
 _Given = ast.Assign | ast.AnnAssign | ast.AugAssign

@@ -14,10 +14,10 @@ from codemods.analysis.logged.epoch_numbers import is_kept_to_one_device
 from codemods.analysis.names import dotted, last
 from codemods.analysis.schedules import Counted, Length, Schedule, lengths, prepared_schedules, speaks_of_processes
 from codemods.analysis.unprepared_schedules import Unprepared, unprepared_schedules
-from codemods.codemod import DdpCodemod
-from codemods.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression
-from codemods.project import Project
-from codemods.source import SourceModule, walk, walk_scope
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression
+from codemods.files.source import SourceModule, walk, walk_scope
+from codemods.store.project import Project
 
 _UNSAFE, _DISPLAY = Applicability.UNSAFE, Applicability.DISPLAY
 _SHORT = (Counted.STEPS, Counted.SHARDED, Counted.EITHER)

@@ -11,10 +11,10 @@ from codemods.analysis.loading.samplers import short
 from codemods.analysis.loading.seeds import handed_seeds, seeds_in
 from codemods.analysis.loading.spawned import calls_in, spawns_in
 from codemods.analysis.names import dotted, last
-from codemods.codemod import DdpCodemod
-from codemods.findings import Evidence, Finding
-from codemods.project import Project
-from codemods.source import SourceModule, walk_scope
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Evidence, Finding
+from codemods.files.source import SourceModule, walk_scope
+from codemods.store.project import Project
 
 _DEPTH = 3  # calls of calls of a worker that are looked at for a seed
 _REASON = "seed in `{}`, which each process runs: `torch.manual_seed(seed + rank)`"

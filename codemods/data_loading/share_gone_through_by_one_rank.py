@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from codemods.analysis.distribution import is_test_module
 from codemods.analysis.loading.walked_alone import Harm, WalkedAlone, walked_alone
 from codemods.analysis.variance.numbers import numbers_of_one_rank
-from codemods.codemod import DdpCodemod
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Evidence, Finding
 from codemods.data.rank_words import GUARDS, PROCESSES, RANK_GUARDS
-from codemods.findings import Evidence, Finding
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 
 _WAITS = (
     "rank 0 alone begins a pass over `{loader}`{there}, which is prepared and shuffled: Accelerate then brings the generators "

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_module, may_show_ranks
 from codemods.analysis.loading.shared_twice import shared_twice
-from codemods.codemod import DdpCodemod
-from codemods.findings import Evidence, Finding
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Evidence, Finding
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 
 
 class SharedOutTwice(DdpCodemod):

@@ -9,12 +9,12 @@ from codemods.analysis.class_index import ClassFacts, ClassSite, Role, class_fac
 from codemods.analysis.distribution import is_test_file, is_test_module
 from codemods.analysis.names import dotted
 from codemods.analysis.wrapped.lightning_runs import kept_to_one
-from codemods.codemod import DdpCodemod
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Applicability, Edit, Evidence, Finding, InsertBefore
 from codemods.data.printed_errors import WAITING
-from codemods.findings import Applicability, Edit, Evidence, Finding, InsertBefore
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, walk
+from codemods.files.source import FunctionNode, SourceModule, walk
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _UNSAFE, _DISPLAY = Applicability.UNSAFE, Applicability.DISPLAY
 

@@ -15,12 +15,12 @@ from codemods.analysis.variance.mismatches import Form, Mismatch, mismatches_in
 from codemods.analysis.variance.paths import goes_through_entries
 from codemods.analysis.variance.values import Cause
 from codemods.analysis.variance.wording import chain, head, message
-from codemods.codemod import DdpCodemod
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Evidence, Finding
 from codemods.data.rank_variance import COLLECTIVE_WORDS
-from codemods.findings import Evidence, Finding
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.source import SourceModule, walk
+from codemods.files.source import SourceModule, walk
+from codemods.runtime.lazy_pattern import lazy
+from codemods.store.project import Project
 
 _ADVICE = (
     "give every rank as many rounds: cut or pad the whole to a multiple of the ranks before it is split (DistributedSampler "
@@ -143,12 +143,12 @@ class UnevenSteps(DdpCodemod):
 
 
 _SHARE = "is each rank's own share"
-_PICKS = late(r" if |append\(|filter\(|nonzero|unique|select|where\(|split\(|nms|\[[^\]]*[<>=]")  # by what the elements hold
+_PICKS = lazy(r" if |append\(|filter\(|nonzero|unique|select|where\(|split\(|nms|\[[^\]]*[<>=]")  # by what the elements hold
 
 
 # `key = item.request_type`
-_KIND = late(r"= \w+(?:\.\w+)*\.(?:\w+_)?(?:type|kind|mode|method|task|split|stage|phase|format)`$")
-_SLOT = late(r"\w\[(?:\w+\.)*\w*rank\w*\]", re.IGNORECASE)
+_KIND = lazy(r"= \w+(?:\.\w+)*\.(?:\w+_)?(?:type|kind|mode|method|task|split|stage|phase|format)`$")
+_SLOT = lazy(r"\w\[(?:\w+\.)*\w*rank\w*\]", re.IGNORECASE)
 
 
 def _is_share(found: Mismatch) -> bool:

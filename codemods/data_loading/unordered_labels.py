@@ -19,11 +19,11 @@ from codemods.analysis.loading.unordered import Unordered, sorted_text, unordere
 from codemods.analysis.model.signatures import parameters
 from codemods.analysis.names import dotted
 from codemods.analysis.ranks.reach import ranks_reaching
-from codemods.codemod import DdpCodemod
-from codemods.findings import Applicability, Evidence, Finding, ReplaceExpression
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.source import SourceModule, line_of, walk
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Applicability, Evidence, Finding, ReplaceExpression
+from codemods.files.source import SourceModule, line_of, walk
+from codemods.runtime.lazy_pattern import lazy
+from codemods.store.project import Project
 
 
 class UnorderedLabels(DdpCodemod):
@@ -187,7 +187,7 @@ class UnorderedLabels(DdpCodemod):
         )
 
 
-_STEP = late(rb":\s*[^\W\d][\w.()]*\s*\]")  # `[rank::world]`
+_STEP = lazy(rb":\s*[^\W\d][\w.()]*\s*\]")  # `[rank::world]`
 _SHUFFLES = (b"shuffle(", b"permutation(", b"randperm(", b"random.sample(", b"random.choice")
 _Found = tuple[Unordered, ast.AST, str]
 

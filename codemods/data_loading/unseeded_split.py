@@ -14,10 +14,10 @@ from codemods.analysis.ranks.program_starts import Start
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.analysis.ranks.seen_starts import started
 from codemods.analysis.trainer.trainer_calls import trainer_calls
-from codemods.codemod import DdpCodemod
-from codemods.findings import Applicability, Edit, Evidence, Finding, SetKeyword
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Applicability, Edit, Evidence, Finding, SetKeyword
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 
 _TEXTS = (".yaml", ".yml", ".json", ".toml", ".cfg")
 

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from codemods.analysis.distribution import is_test_module
 from codemods.analysis.loading.samplers import short
 from codemods.analysis.loading.seeded_workers import SeededWorkers, seeded_workers
-from codemods.codemod import DdpCodemod
-from codemods.findings import Evidence, Finding
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Evidence, Finding
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 
 
 class WorkersOfOneSeed(DdpCodemod):

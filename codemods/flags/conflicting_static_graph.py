@@ -14,10 +14,10 @@ from codemods.analysis.model.model_usage import Usage, Verdict, left_out_where, 
 from codemods.analysis.model.trained_model import trained_by
 from codemods.analysis.model.unused_flag import wrappers
 from codemods.analysis.names import dotted
-from codemods.codemod import DdpCodemod
-from codemods.findings import Applicability, Evidence, Finding
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Applicability, Evidence, Finding
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 
 # Who accumulates, and how the argument is called.
 _ACCUMULATION = ("accumulate_grad_batches", "gradient_accumulation_steps")

@@ -27,12 +27,12 @@ from codemods.analysis.model.observed_usage import Probed, probed
 from codemods.analysis.model.trained_model import Trained, seen_training, trained_by
 from codemods.analysis.model.unasked_arguments import without_argument
 from codemods.analysis.model.unused_flag import settings_in, wrappers
-from codemods.codemod import DdpCodemod
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Finding
 from codemods.data.printed_errors import UNUSED
-from codemods.findings import Finding
-from codemods.project import Project
-from codemods.source import SourceModule
-from codemods.text_file import TextFile
+from codemods.files.source import SourceModule
+from codemods.files.text_file import TextFile
+from codemods.store.project import Project
 
 FLAG = (b"find_unused_parameters", b"find-unused-parameters")
 

@@ -33,13 +33,13 @@ from codemods.analysis.model.observed_usage import Probed, named, probed
 from codemods.analysis.model.trained_model import Trained, trained_by
 from codemods.analysis.model.unused_flag import settings_in
 from codemods.analysis.wrapped.doubled_wraps import doubled_wraps
-from codemods.codemod import DdpCodemod
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Finding
 from codemods.data.printed_errors import UNUSED
-from codemods.findings import Finding
-from codemods.project import Project
-from codemods.record import replace
-from codemods.source import SourceModule
-from codemods.text_file import TextFile
+from codemods.files.source import SourceModule
+from codemods.files.text_file import TextFile
+from codemods.runtime.record import replace
+from codemods.store.project import Project
 
 FLAG = (b"find_unused_parameters", b"find-unused-parameters")
 DEFAULT_ON = (b"TrainingArguments(", b"strategy", b"plugins")  # where leaving the flag out may mean on

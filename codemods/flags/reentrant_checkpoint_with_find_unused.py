@@ -12,14 +12,14 @@ from codemods.analysis.model.effective_flag import effect_of
 from codemods.analysis.model.flag_setting import Framework, Setting, State, Wrapper, static_graph_of
 from codemods.analysis.model.trained_model import Trained, trained_by
 from codemods.analysis.model.unused_flag import wrappers
-from codemods.codemod import DdpCodemod
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Applicability, Evidence, Finding, ReplaceExpression, SetKeyword
 from codemods.data.find_unused_parameters import REENTRANT_CHOICE_FROM
 from codemods.data.printed_errors import UNUSED
-from codemods.findings import Applicability, Evidence, Finding, ReplaceExpression, SetKeyword
-from codemods.project import Project
-from codemods.record import record
-from codemods.sites import Site
-from codemods.source import SourceModule
+from codemods.files.sites import Site
+from codemods.files.source import SourceModule
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 
 @record

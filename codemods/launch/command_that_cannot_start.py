@@ -11,20 +11,20 @@ from codemods.analysis.job_files.launches import Launch, launches
 from codemods.analysis.job_files.misnamed_files import Misnamed, misnamed_files
 from codemods.analysis.job_files.missing_files import is_missing, only_configuration
 from codemods.analysis.job_files.unknown_options import UnknownOption, unknown_options
-from codemods.codemod import DdpCodemod
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Applicability, Edit, Evidence, Finding, ReplaceText
 from codemods.data.launcher_options import SWITCHES, VALUES_OF_TORCHRUN
-from codemods.findings import Applicability, Edit, Evidence, Finding, ReplaceText
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.shell_words import Word
-from codemods.source import SourceModule
-from codemods.text_entries import tables
-from codemods.text_file import SHELL_KINDS, YAML_KINDS, TextFile
+from codemods.files.shell_words import Word
+from codemods.files.source import SourceModule
+from codemods.files.text_entries import tables
+from codemods.files.text_file import SHELL_KINDS, YAML_KINDS, TextFile
+from codemods.runtime.lazy_pattern import lazy
+from codemods.store.project import Project
 
 _PROGRAMS = frozenset({"uv", "poetry", "pdm", "conda", "bash", "sh", "srun", "torchrun", "accelerate", "deepspeed"})
 _CONFIGURATION = "config_file"
 _ANY_PROGRAM = ("no_python", "m", "module", "run_path")
-_EMPTY = late(r"--?[A-Za-z][\w-]*=$")
+_EMPTY = lazy(r"--?[A-Za-z][\w-]*=$")
 _SCRIPTS = (".py", ".pyz")
 
 

@@ -6,11 +6,11 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_module, may_show_ranks
-from codemods.codemod import DdpCodemod
-from codemods.findings import Applicability, Edit, Evidence, Finding, InsertAfter, RemoveStatement
-from codemods.project import Project
-from codemods.sites import Site
-from codemods.source import SourceModule
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Applicability, Edit, Evidence, Finding, InsertAfter, RemoveStatement
+from codemods.files.sites import Site
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 
 
 class ComparisonWithoutEffect(DdpCodemod):

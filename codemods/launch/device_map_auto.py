@@ -12,19 +12,19 @@ from codemods.analysis.job_files.several_started import started_on_several
 from codemods.analysis.loading.origins import Origin, origins
 from codemods.analysis.names import dotted, last
 from codemods.analysis.trainer.trainer_calls import trainer_calls
-from codemods.codemod import DdpCodemod
-from codemods.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression, Span
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import SourceModule
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression, Span
+from codemods.files.source import SourceModule
+from codemods.runtime.lazy_pattern import lazy
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _KEYWORD = "device_map"
 _SPREADS = frozenset({"auto", "balanced", "balanced_low_0", "sequential"})
 _WRAPPERS = frozenset(
     {"get_peft_model", "prepare_model_for_kbit_training", "prepare_model_for_int8_training", "compile", "prepare_model"}
 )
-_ASKED = late(r"num_processes|world_size|WORLD_SIZE|LOCAL_RANK|local_rank|\bddp|distributed|device_count|n_?gpus?|is_initialized")
+_ASKED = lazy(r"num_processes|world_size|WORLD_SIZE|LOCAL_RANK|local_rank|\bddp|distributed|device_count|n_?gpus?|is_initialized")
 _ASSUMED = "assumes that the whole model fits on one GPU; where it does not, only sharding (FSDP, DeepSpeed) trains it on several"
 _ADVICE = (
     'load it on the GPU of the process, `device_map={"": int(os.environ["LOCAL_RANK"])}`, or leave `device_map` out, where '

@@ -17,11 +17,11 @@ from codemods.analysis.job_files.local_rank_option import (
 from codemods.analysis.job_files.old_launcher import STARTS_IN, started_with_launcher
 from codemods.analysis.job_files.said_torch import said_torch
 from codemods.analysis.ranks.option_devices import device_by_option
-from codemods.codemod import DdpCodemod
-from codemods.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression
+from codemods.files.source import SourceModule
+from codemods.runtime.lazy_pattern import lazy
+from codemods.store.project import Project
 
 _UNHEARD = "torchrun does not pass `--local-rank`, and every rank takes the GPU of the default: read LOCAL_RANK"
 _REFUSED = (
@@ -33,7 +33,7 @@ _STARTED = (
     'refuses it, and every process ends with "unrecognized arguments"'
 )
 _PASSES_DASHES = (2, 0)  # torch: the launcher passes `--local-rank`
-_TAKEN_FROM_ENVIRONMENT = late(rb"local_rank[\"'\])]*\s*=[^=\n]*LOCAL_RANK")
+_TAKEN_FROM_ENVIRONMENT = lazy(rb"local_rank[\"'\])]*\s*=[^=\n]*LOCAL_RANK")
 
 
 class LocalRankArgument(DdpCodemod):

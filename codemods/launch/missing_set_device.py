@@ -9,11 +9,11 @@ from codemods.analysis.distribution import is_test_module
 from codemods.analysis.guards.called_with_group import SPEAKING, words_of
 from codemods.analysis.guards.entry_points import Entry, entries, starts_group
 from codemods.analysis.names import dotted, is_parameter
-from codemods.codemod import DdpCodemod
-from codemods.findings import Applicability, Edit, Evidence, Finding, InsertAfter
-from codemods.imports import in_scope
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Applicability, Edit, Evidence, Finding, InsertAfter
+from codemods.files.source import SourceModule
+from codemods.rewriting.imports import in_scope
+from codemods.store.project import Project
 
 # One of these chooses the GPU of the process, or leaves it only one.
 _CHOOSES = (b"set_device", b"CUDA_VISIBLE_DEVICES", b"cuda.device(", b"set_default_device",

@@ -10,15 +10,15 @@ from codemods.analysis.distribution import is_test_module
 from codemods.analysis.ranks.run_by_programs import has_programs, is_run_by_nobody
 from codemods.analysis.ranks.unset_fields import Unset, unset_fields
 from codemods.analysis.ranks.uses import uses_of
-from codemods.codemod import DdpCodemod
-from codemods.findings import Applicability, Edit, Evidence, Finding, InsertAfter
-from codemods.imports import plan_plain
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Applicability, Edit, Evidence, Finding, InsertAfter
+from codemods.files.source import SourceModule
+from codemods.rewriting.imports import plan_plain
+from codemods.runtime.lazy_pattern import lazy
+from codemods.store.project import Project
 
-_SLURM = late(r"SLURM_PROCID")
-_LAUNCHER = late(r"\bRANK\b|LOCAL_RANK|\blocal_rank\b")
+_SLURM = lazy(r"SLURM_PROCID")
+_LAUNCHER = lazy(r"\bRANK\b|LOCAL_RANK|\blocal_rank\b")
 
 
 class NumberOfOneLauncher(DdpCodemod):

@@ -9,11 +9,11 @@ from codemods.analysis.distribution import is_test_module
 from codemods.analysis.guards.left_rendezvous import left_rendezvous
 from codemods.analysis.guards.rendezvous import Meeting, Where, handed_to_others, meetings_of_each_process
 from codemods.analysis.guards.unsized_branches import UnsizedBranch, unsized_branches
-from codemods.codemod import DdpCodemod
-from codemods.findings import Applicability, Evidence, Finding, InsertAfter
-from codemods.project import Project
-from codemods.source import SourceModule
-from codemods.text_file import SHELL_KINDS
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Applicability, Evidence, Finding, InsertAfter
+from codemods.files.source import SourceModule
+from codemods.files.text_file import SHELL_KINDS
+from codemods.store.project import Project
 
 _WORDS = (b"MASTER_PORT", b"MASTER_ADDR", b"tcp://", b"file://", b"SLURM_PROCID")
 _CLOCKS = (b"time.time", b"monotonic", b"perf_counter", b"datetime", b"random", b"randint", b"port")

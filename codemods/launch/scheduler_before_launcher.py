@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_module
 from codemods.analysis.ranks.launcher_order import Order, orders, started_by_launcher
-from codemods.codemod import DdpCodemod
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Applicability, Evidence, Finding
 from codemods.data.printed_errors import WAITING
-from codemods.findings import Applicability, Evidence, Finding
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 
 _TASKS = "take the number of tasks for that of processes"
 _TAKEN = {"SLURM_PROCID": "take the same rank", "SLURM_LOCALID": "take the same local rank"}

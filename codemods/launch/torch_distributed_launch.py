@@ -8,12 +8,12 @@ from codemods.analysis.distribution import is_test_file
 from codemods.analysis.job_files.old_commands import LAUNCHER, OldCommand, old_commands
 from codemods.analysis.job_files.ready_for_torchrun import Readiness, is_only_named_so, readiness, scripts_of
 from codemods.analysis.job_files.said_torch import SaidTorch, said_torch
-from codemods.codemod import DdpCodemod
-from codemods.findings import Applicability, Doubt, Edit, Evidence, Finding, lowest
-from codemods.project import Project
-from codemods.record import replace
-from codemods.source import SourceModule
-from codemods.text_file import DOCUMENT_KINDS, IMAGE_KINDS, SHELL_KINDS, YAML_KINDS
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Applicability, Doubt, Edit, Evidence, Finding, lowest
+from codemods.files.source import SourceModule
+from codemods.files.text_file import DOCUMENT_KINDS, IMAGE_KINDS, SHELL_KINDS, YAML_KINDS
+from codemods.runtime.record import replace
+from codemods.store.project import Project
 
 _SINCE = (1, 10)  # torch: torchrun
 _PASSES_DASHES = (2, 0)  # torch: the launcher passes `--local-rank`

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from codemods.analysis.distribution import is_test_module
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
 from codemods.analysis.ranks.wrong_starts import BadStart, Wrong, wrong_starts
-from codemods.codemod import DdpCodemod
-from codemods.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression
-from codemods.project import Project
-from codemods.sites import Site
-from codemods.source import SourceModule
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression
+from codemods.files.sites import Site
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 
 
 class WrongStart(DdpCodemod):

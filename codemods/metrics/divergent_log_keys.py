@@ -11,10 +11,10 @@ from codemods.analysis.logged.divergent_keys import Divergence, divergence
 from codemods.analysis.logged.log_calls import LogCall, as_any_log_call, key_nodes, logged_value
 from codemods.analysis.metric_attributes import metric_attribute
 from codemods.analysis.ranks.rank_guards import ranks_at
-from codemods.codemod import DdpCodemod
-from codemods.findings import Evidence, Finding
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Evidence, Finding
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 
 
 class DivergentLogKeys(DdpCodemod):

@@ -14,11 +14,11 @@ from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.collectives import OUT_OF_PLACE
 from codemods.analysis.ranks.rank_guards import ranks_at
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
-from codemods.codemod import DdpCodemod
-from codemods.findings import Applicability, DropKeyword, Edit, Evidence, Finding, RemoveStatement, ReplaceLines, Span
-from codemods.project import Project
-from codemods.sites import Site
-from codemods.source import SourceModule, ends_above
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Applicability, DropKeyword, Edit, Evidence, Finding, RemoveStatement, ReplaceLines, Span
+from codemods.files.sites import Site
+from codemods.files.source import SourceModule, ends_above
+from codemods.store.project import Project
 
 _ACCELERATE = frozenset({"reduce", "gather", "gather_for_metrics", "pad_across_processes"})
 _FABRIC = frozenset({"all_reduce", "all_gather"})

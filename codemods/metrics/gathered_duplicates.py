@@ -10,14 +10,14 @@ from codemods.analysis.distribution import is_test_module
 from codemods.analysis.frameworks import accelerate_pin
 from codemods.analysis.loading.padded_counts import evaluates, padded_counts, trains
 from codemods.analysis.names import dotted
-from codemods.codemod import DdpCodemod
-from codemods.findings import Applicability, Evidence, Finding, ReplaceExpression
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.source import SourceModule, walk
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Applicability, Evidence, Finding, ReplaceExpression
+from codemods.files.source import SourceModule, walk
+from codemods.runtime.lazy_pattern import lazy
+from codemods.store.project import Project
 
-_OF_SAMPLES = late(r"pred|label|target|logit|output|answer|reference|hyp")
-_LOSS = late(r"loss|time|elapsed|norm")
+_OF_SAMPLES = lazy(r"pred|label|target|logit|output|answer|reference|hyp")
+_LOSS = lazy(r"loss|time|elapsed|norm")
 _NUMBERS = frozenset({"mean", "sum", "item", "max", "min"})
 _SAMPLER = (
     "this sampler repeats samples until every rank has as many, and the evaluation puts the ranks' results together: the "

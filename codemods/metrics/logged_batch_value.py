@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from codemods.analysis.logged.log_calls import LogCall, as_log_call, key_text, values
 from codemods.analysis.logged.logged_objects import forward_of, object_edits, why_not_object
 from codemods.analysis.logged.sync_judgement import judge_as_object, watched_key
-from codemods.codemod import DdpCodemod
-from codemods.findings import Applicability, Evidence, Finding
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Applicability, Evidence, Finding
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 
 _UNDER_A_NAME = tuple(b"= self.log" + end for end in (b"\n", b"\r", b" "))
 

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from codemods.analysis.distribution import is_test_module
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
 from codemods.analysis.unshared_states import Unshared, unshared_states
-from codemods.codemod import DdpCodemod
-from codemods.findings import Evidence, Finding
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Evidence, Finding
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 
 
 class MetricWithoutState(DdpCodemod):

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from codemods.analysis.bindings import bindings_in
 from codemods.analysis.distribution import is_test_module
 from codemods.analysis.names import last, qualified
-from codemods.codemod import DdpCodemod
-from codemods.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression
-from codemods.project import Project
-from codemods.sites import Site
-from codemods.source import SourceModule, walk
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression
+from codemods.files.sites import Site
+from codemods.files.source import SourceModule, walk
+from codemods.store.project import Project
 
 # function -> the keyword and the place of the list that it writes into. `all_gather_object` sets the elements: it may be given
 # `[None] * n`.

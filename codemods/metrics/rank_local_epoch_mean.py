@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_module
 from codemods.analysis.logged.epoch_numbers import Shown, is_kept_to_one_device, shown_numbers
-from codemods.codemod import DdpCodemod
-from codemods.findings import Finding
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Finding
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 
 
 class RankLocalEpochMean(DdpCodemod):

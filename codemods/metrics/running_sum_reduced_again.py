@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator
 from codemods.analysis.averages.again import ReducedAgain, sums_reduced_again
 from codemods.analysis.distribution import is_test_module
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
-from codemods.codemod import DdpCodemod
-from codemods.findings import Evidence, Finding
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Evidence, Finding
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 
 
 class RunningSumReducedAgain(DdpCodemod):

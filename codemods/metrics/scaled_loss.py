@@ -16,16 +16,16 @@ from codemods.analysis.wrapped.scaled_losses import (
     divided_by_processes,
     summed_divisors,
 )
-from codemods.codemod import DdpCodemod
-from codemods.findings import Applicability, Edit, Evidence, Finding, RemoveStatement, ReplaceExpression
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Applicability, Edit, Evidence, Finding, RemoveStatement, ReplaceExpression
+from codemods.files.source import SourceModule
+from codemods.runtime.lazy_pattern import lazy
+from codemods.store.project import Project
 
 _UNSAFE, _DISPLAY = Applicability.UNSAFE, Applicability.DISPLAY
 _WRAPS = (b"DistributedDataParallel", b"Accelerator", b"Fabric", b"accelerator", b"fabric")
 # Where gradients are summed by hand the factor may be wanted.
-_SUMMED_BY_HAND = late(
+_SUMMED_BY_HAND = lazy(
     rb"reduce\w*\([^)\n]*\.grad|gradient_average\s*=\s*False|register_comm_hook|"
     rb"set_gradient_divide_factor|gradient_predivide"
 )

@@ -11,10 +11,10 @@ from codemods.analysis.logged.log_calls import LogCall, as_log_call, key_node, r
 from codemods.analysis.logged.log_twins import twins
 from codemods.analysis.logged.sync_judgement import watched_key
 from codemods.analysis.logged.value_kinds import Kind
-from codemods.codemod import DdpCodemod
-from codemods.findings import Applicability, DropKeyword, Finding
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Applicability, DropKeyword, Finding
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 
 _READ = (b"callback_metrics", b"logged_metrics", b"progress_bar_metrics")
 

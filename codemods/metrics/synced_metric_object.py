@@ -9,10 +9,10 @@ from codemods.analysis.callers import family_of
 from codemods.analysis.logged.log_calls import LogCall, as_log_call, literal_mapping, logged_value
 from codemods.analysis.logged.log_twins import Same, twins
 from codemods.analysis.metric_attributes import Made, metric_attribute
-from codemods.codemod import DdpCodemod
-from codemods.findings import Applicability, DropKeyword, Evidence, Finding
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Applicability, DropKeyword, Evidence, Finding
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 
 
 class SyncedMetricObject(DdpCodemod):

@@ -9,11 +9,11 @@ from codemods.analysis.accelerators import is_accelerator
 from codemods.analysis.bindings import bindings_in
 from codemods.analysis.distribution import is_test_module
 from codemods.analysis.names import dotted
-from codemods.codemod import DdpCodemod
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Applicability, Evidence, Finding, ReplaceExpression
 from codemods.data.printed_errors import WAITING
-from codemods.findings import Applicability, Evidence, Finding, ReplaceExpression
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule, walk
+from codemods.files.source import FunctionNode, SourceModule, walk
+from codemods.store.project import Project
 
 # What only the generation of tokens is told.
 _OF_TOKENS = frozenset(

@@ -11,11 +11,11 @@ from codemods.analysis.variance.mismatches import mismatches_in
 from codemods.analysis.variance.number_roles import Role
 from codemods.analysis.variance.numbers import Number, numbers_of_one_rank
 from codemods.analysis.variance.values import Proof
-from codemods.codemod import DdpCodemod
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Evidence, Finding
 from codemods.data.rank_variance import BARS
-from codemods.findings import Evidence, Finding
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 
 
 class UnreducedNumber(DdpCodemod):

@@ -14,10 +14,10 @@ from codemods.analysis.logged.value_kinds import Kind
 from codemods.analysis.names import dotted
 from codemods.analysis.variance.analysis import variance
 from codemods.analysis.variance.values import Cause
-from codemods.codemod import DdpCodemod
-from codemods.findings import Evidence, Finding
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule, walk, walk_scope
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Evidence, Finding
+from codemods.files.source import FunctionNode, SourceModule, walk, walk_scope
+from codemods.store.project import Project
 
 _ADVICE = "gather it before it is logged, on every rank: `self.accelerator.gather(value).mean().item()` of a tensor on the device"
 

@@ -23,15 +23,15 @@ from codemods.analysis.logged.possible_keys import possible_keys
 from codemods.analysis.logged.sync_judgement import NEEDS_NOTHING, judge_promised, watched_key
 from codemods.analysis.logged.sync_twins import judge
 from codemods.analysis.ranks.rank_guards import ranks_at
-from codemods.codemod import DdpCodemod
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Applicability, DropKeyword, Edit, Finding, SetKeyword
 from codemods.data.printed_errors import WAITING
-from codemods.findings import Applicability, DropKeyword, Edit, Finding, SetKeyword
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.runtime.lazy_pattern import lazy
+from codemods.store.project import Project
 
 _UNDER_A_NAME = tuple(b"= self." + name + end for name in (b"log", b"log_dict") for end in (b"\n", b"\r", b" "))
-_SPEAKS = late(rb"\b(?!(?:math|np|numpy|torch|wandb|jnp|logger|logging|tf|mlflow|console|cmath)\b)\w+\.log(?:_dict)?\(")
+_SPEAKS = lazy(rb"\b(?!(?:math|np|numpy|torch|wandb|jnp|logger|logging|tf|mlflow|console|cmath)\b)\w+\.log(?:_dict)?\(")
 
 
 class UnsyncedMetric(DdpCodemod):

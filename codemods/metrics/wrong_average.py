@@ -9,10 +9,10 @@ from codemods.analysis.averages.scale import At
 from codemods.analysis.averages.summed_losses import SummedLoss, summed_losses
 from codemods.analysis.averages.wrong import Fault, Wrong, wrong_numbers
 from codemods.analysis.distribution import is_test_module, may_show_ranks
-from codemods.codemod import DdpCodemod
-from codemods.findings import Evidence, Finding
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Evidence, Finding
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 
 
 class WrongAverage(DdpCodemod):

@@ -15,11 +15,11 @@ from codemods.analysis.output.guard_spelling import guard_for
 from codemods.analysis.output.natures import values_of
 from codemods.analysis.positions import behind
 from codemods.analysis.ranks.reach import ranks_reaching
-from codemods.codemod import DdpCodemod
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Applicability, Edit, Evidence, Finding
 from codemods.data.printed_errors import WAITING
-from codemods.findings import Applicability, Edit, Evidence, Finding
-from codemods.project import Project
-from codemods.source import SourceModule, walk
+from codemods.files.source import SourceModule, walk
+from codemods.store.project import Project
 
 # Parts of a run that hold things of their own; on the dummy they are functions that do nothing.
 _PARTS = frozenset({"config", "summary"})

@@ -13,14 +13,14 @@ from codemods.analysis.output.effects import Kind, effects_of, effects_of_functi
 from codemods.analysis.output.guard_edits import kept_to_zero
 from codemods.analysis.output.guard_spelling import guard_for
 from codemods.analysis.output.output_runs import makes_folder, output_runs
-from codemods.codemod import DdpCodemod
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Applicability, DropDecorator, DropImport, Edit, Finding, WrapInGuard
 from codemods.data.printed_errors import WAITING
-from codemods.findings import Applicability, DropDecorator, DropImport, Edit, Finding, WrapInGuard
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.record import record
-from codemods.sites import Site
-from codemods.source import FunctionNode, SourceModule, walk
+from codemods.files.sites import Site
+from codemods.files.source import FunctionNode, SourceModule, walk
+from codemods.runtime.lazy_pattern import lazy
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _ROLES = (Role.LIGHTNING_MODULE, Role.LIGHTNING_DATA_MODULE, Role.LIGHTNING_CALLBACK)
 # What happens where the other ranks leave the hook out. Seen on Lightning 2.6.6 with two processes.
@@ -53,7 +53,7 @@ _SOFT = frozenset(
     {"setup", "teardown", "on_fit_start", "on_before_zero_grad", "on_before_backward", "on_after_backward",
      "on_before_optimizer_step"}
 )  # fmt: skip
-_DOWNLOADS = late(r"download|urlretrieve|requests\.|snapshot|wget", re.IGNORECASE)
+_DOWNLOADS = lazy(r"download|urlretrieve|requests\.|snapshot|wget", re.IGNORECASE)
 
 
 @record(frozen=False)

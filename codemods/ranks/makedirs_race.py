@@ -28,16 +28,16 @@ from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
 from codemods.analysis.ranks.uses import CallSite, constructions, uses_of
 from codemods.analysis.variance.analysis import variance
 from codemods.analysis.variance.values import Cause
-from codemods.codemod import DdpCodemod
-from codemods.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression, SetKeyword
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.sites import Site
-from codemods.source import SourceModule, walk
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression, SetKeyword
+from codemods.files.sites import Site
+from codemods.files.source import SourceModule, walk
+from codemods.runtime.lazy_pattern import lazy
+from codemods.store.project import Project
 
 _ROUND_FILES = re.compile(r"\b(?:dirname|os\.path\.split)\(|\.parent\b")
-_OWN_PATH = late(r"rank|getpid|uuid|mkdtemp|TemporaryDirectory|tmp_path|tempfile|process_index|worker_id", re.I)
-_CLOCK = late(
+_OWN_PATH = lazy(r"rank|getpid|uuid|mkdtemp|TemporaryDirectory|tmp_path|tempfile|process_index|worker_id", re.I)
+_CLOCK = lazy(
     r"\b(?:datetime\.)?(?:now|today|utcnow)\(|\bstrftime\(|\btime\.(?:time|localtime|ctime)\(|\basctime\(|(?<![\w.])time\(\)"
 )
 # Without one of these a file names no folder after what is there, be it by a function of another file.

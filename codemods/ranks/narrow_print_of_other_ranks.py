@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from codemods.analysis.distribution import is_test_module
 from codemods.analysis.ranks.narrow_prints import NarrowPrint, narrow_prints
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
-from codemods.codemod import DdpCodemod
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression
 from codemods.data.printed_errors import WAITING
-from codemods.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression
-from codemods.project import Project
-from codemods.source import SourceModule, line_of
+from codemods.files.source import SourceModule, line_of
+from codemods.store.project import Project
 
 
 class NarrowPrintOfOtherRanks(DdpCodemod):

@@ -17,13 +17,13 @@ from codemods.analysis.output.guard_spelling import guard_for
 from codemods.analysis.output.natures import values_of
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
-from codemods.codemod import DdpCodemod
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Evidence, Finding, SetKeyword
 from codemods.data.process_words import OFFERS_A_GUARD, SHOWS_PROCESSES
-from codemods.findings import Evidence, Finding, SetKeyword
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.sites import Site
-from codemods.source import FunctionNode, SourceModule
+from codemods.files.sites import Site
+from codemods.files.source import FunctionNode, SourceModule
+from codemods.runtime.lazy_pattern import lazy
+from codemods.store.project import Project
 
 _CLASSES = (Role.LIGHTNING_CALLBACK, Role.LIGHTNING_MODULE, Role.LIGHTNING_DATA_MODULE, Role.HF_CALLBACK, Role.HF_TRAINER)
 # What a bar that draws nothing answers as one that does (tqdm 4.70: `__init__` returns before it sets the rest).
@@ -32,9 +32,9 @@ _STILL_THERE = frozenset(
      "clear", "unpause", "disable", "total", "iterable"}
 )  # fmt: skip
 _NEGATED = (
-    (late(r"^(?P<a>[\w.]+(?:\(\))?)\s*==\s*0$"), r"\g<a> != 0"),
-    (late(r"^(?P<a>[\w.]+) in (?P<b>[(\[].*)$"), r"\g<a> not in \g<b>"),
-    (late(r"^(?P<a>int\(os\.environ\.get\(\"RANK\", 0\)\)) == 0$"), r"\g<a> != 0"),
+    (lazy(r"^(?P<a>[\w.]+(?:\(\))?)\s*==\s*0$"), r"\g<a> != 0"),
+    (lazy(r"^(?P<a>[\w.]+) in (?P<b>[(\[].*)$"), r"\g<a> not in \g<b>"),
+    (lazy(r"^(?P<a>int\(os\.environ\.get\(\"RANK\", 0\)\)) == 0$"), r"\g<a> != 0"),
 )
 
 

@@ -20,11 +20,11 @@ from codemods.analysis.ranks.local_shares import (
     only_multiplied,
     worlds_as_nodes,
 )  # fmt: skip
-from codemods.codemod import DdpCodemod
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression
 from codemods.data.printed_errors import WAITING
-from codemods.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 
 _TAKEN = {
     Use.GROUP: "the process joins the group with it as its rank",

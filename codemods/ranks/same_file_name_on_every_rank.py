@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from codemods.analysis.distribution import is_test_module, may_be_run_by_ranks, runs_trials
 from codemods.analysis.files.named_by_rank import named_by_rank
 from codemods.analysis.files.own_contents import OwnContent, own_contents
-from codemods.codemod import DdpCodemod
-from codemods.findings import Applicability, Evidence, Finding
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Applicability, Evidence, Finding
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 
 _SHOWN = 40  # characters of the value in a message
 

@@ -21,14 +21,14 @@ from codemods.analysis.ranks.rank_guards import decorated_ranks
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
 from codemods.analysis.trainer.wandb_callbacks import reports_of_heirs
-from codemods.codemod import DdpCodemod
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Applicability, Edit, Evidence, Finding, SetKeyword, WrapInGuard
 from codemods.data.host_only import TRACKER_FUNCTIONS, TRACKER_METHODS
 from codemods.data.printed_errors import WAITING
 from codemods.data.process_words import SHOWS_PROCESSES
-from codemods.findings import Applicability, Edit, Evidence, Finding, SetKeyword, WrapInGuard
-from codemods.project import Project
-from codemods.sites import Site
-from codemods.source import FunctionNode, SourceModule, walk
+from codemods.files.sites import Site
+from codemods.files.source import FunctionNode, SourceModule, walk
+from codemods.store.project import Project
 
 _CLASSES = (Role.LIGHTNING_CALLBACK, Role.LIGHTNING_MODULE, Role.HF_CALLBACK, Role.HF_TRAINER)
 _WRITERS = frozenset({"torch.utils.tensorboard.SummaryWriter", "tensorboardX.SummaryWriter"})

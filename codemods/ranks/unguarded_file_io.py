@@ -59,18 +59,18 @@ from codemods.analysis.ranks.rank_guards import decorated_ranks
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
 from codemods.analysis.ranks.unused import is_never_run
-from codemods.codemod import DdpCodemod
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Applicability, Edit, Evidence, Finding
 from codemods.data.printed_errors import HALF_WRITTEN, WAITING
 from codemods.data.process_words import OFFERS_A_GUARD, SHOWS_PROCESSES
-from codemods.findings import Applicability, Edit, Evidence, Finding
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.sites import Site
-from codemods.source import FunctionNode, SourceModule, line_of, once_a_module, walk
+from codemods.files.sites import Site
+from codemods.files.source import FunctionNode, SourceModule, line_of, once_a_module, walk
+from codemods.runtime.lazy_pattern import lazy
+from codemods.store.project import Project
 
 _CLASSES = (Role.LIGHTNING_CALLBACK, Role.LIGHTNING_MODULE, Role.HF_CALLBACK)
-_OF_A_NODE = late(r"cache|scratch|/tmp|tmpdir|temp_?dir|shm", re.IGNORECASE)  # each node may have its own
-_MOVED = late(r"^(?:os\.rename|os\.renames|os\.replace|shutil\.move)\(")
+_OF_A_NODE = lazy(r"cache|scratch|/tmp|tmpdir|temp_?dir|shm", re.IGNORECASE)  # each node may have its own
+_MOVED = lazy(r"^(?:os\.rename|os\.renames|os\.replace|shutil\.move)\(")
 
 _OVERWRITE = "the ranks overwrite or repeat each other's output"
 

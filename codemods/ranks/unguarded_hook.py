@@ -16,12 +16,12 @@ from codemods.analysis.output.observers import GATHER_FIRST, Observer, observers
 from codemods.analysis.output.output_runs import Run
 from codemods.analysis.output.rank_data import rank_local
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
-from codemods.codemod import DdpCodemod
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import AddDecorator, Applicability, Edit, Evidence, Finding
 from codemods.data.printed_errors import WAITING
-from codemods.findings import AddDecorator, Applicability, Edit, Evidence, Finding
-from codemods.imports import plan_rank_zero_only
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule
+from codemods.files.source import FunctionNode, SourceModule
+from codemods.rewriting.imports import plan_rank_zero_only
+from codemods.store.project import Project
 
 
 class UnguardedHook(DdpCodemod):

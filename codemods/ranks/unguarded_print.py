@@ -38,18 +38,18 @@ from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
 from codemods.analysis.ranks.unused import is_never_run
 from codemods.analysis.ranks.uses import calls_of
-from codemods.codemod import DdpCodemod
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import AddDecorator, Applicability, Evidence, Finding, Fix
 from codemods.data.printed_errors import WAITING
 from codemods.data.process_words import OFFERS_A_GUARD, SHOWS_PROCESSES
-from codemods.findings import AddDecorator, Applicability, Evidence, Finding, Fix
-from codemods.imports import plan_rank_zero_only
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.record import replace
-from codemods.sites import Site
-from codemods.source import FunctionNode, SourceModule, once_a_module, walk
+from codemods.files.sites import Site
+from codemods.files.source import FunctionNode, SourceModule, once_a_module, walk
+from codemods.rewriting.imports import plan_rank_zero_only
+from codemods.runtime.lazy_pattern import lazy
+from codemods.runtime.record import replace
+from codemods.store.project import Project
 
-_TROUBLE = late(
+_TROUBLE = lazy(
     r"\b(error|fail|failed|failure|exception|traceback|warn|warning|invalid|missing|not found|cannot|can't|could not|nan|inf|"
     r"mismatch|unexpected|abort\w*|stopping training|non-?finite|not finite|diverg\w+|oom|"
     r"out of memory|corrupt|skipping|skipped|worker)\b|"
@@ -58,7 +58,7 @@ _TROUBLE = late(
     re.IGNORECASE,
 )  # fmt: skip
 # A setting, the same everywhere, that is named after the device.
-_SETTING = late(r"batch[ _]size[ _-]per[ _-]\w+|per[ _-]\w+[ _-](?:train |eval )?batch", re.IGNORECASE)
+_SETTING = lazy(r"batch[ _]size[ _-]per[ _-]\w+|per[ _-]\w+[ _-](?:train |eval )?batch", re.IGNORECASE)
 _DEVICE = frozenset({"device", "root_device", "gpu", "gpu_id", "device_id", "hostname", "node"})
 _OF_THE_PROCESS = ("torch.cuda.", "psutil.", "os.getpid", "socket.", "platform.node")
 _NEAR = 2  # statements between the lines of a start and of its end

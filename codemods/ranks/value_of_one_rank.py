@@ -19,12 +19,12 @@ from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.analysis.ranks.reached_collectives import reached_by
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
 from codemods.analysis.ranks.set_elsewhere import may_be_set_elsewhere
-from codemods.codemod import DdpCodemod
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Applicability, Edit, Evidence, Finding
 from codemods.data.printed_errors import WAITING
 from codemods.data.rank_words import PROCESSES, RANK_TEST, SPAWNED_TEST
-from codemods.findings import Applicability, Edit, Evidence, Finding
-from codemods.project import Project
-from codemods.source import SourceModule, walk
+from codemods.files.source import SourceModule, walk
+from codemods.store.project import Project
 
 
 class ValueOfOneRank(DdpCodemod):

@@ -23,12 +23,12 @@ from codemods.analysis.ranks.one_device import names_nodes
 from codemods.analysis.ranks.rank_guards import Ranks
 from codemods.analysis.ranks.reach import ranks_entering
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
-from codemods.codemod import DdpCodemod
-from codemods.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression
-from codemods.imports import plan_rank_zero_only
-from codemods.project import Project
-from codemods.sites import Site
-from codemods.source import SourceModule
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression
+from codemods.files.sites import Site
+from codemods.files.source import SourceModule
+from codemods.rewriting.imports import plan_rank_zero_only
+from codemods.store.project import Project
 
 
 class WrongRank(DdpCodemod):

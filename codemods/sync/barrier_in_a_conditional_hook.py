@@ -13,10 +13,10 @@ from codemods.analysis.ranks.collectives import Collective, collective_at
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_at
 from codemods.analysis.ranks.rank_members import end_of
 from codemods.analysis.ranks.reached_collectives import reached_by
-from codemods.codemod import DdpCodemod
-from codemods.findings import Evidence, Finding
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule, walk, walk_scope
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Evidence, Finding
+from codemods.files.source import FunctionNode, SourceModule, walk, walk_scope
+from codemods.store.project import Project
 
 _HOOKS = ("download", "process")
 _LIBRARIES = frozenset({"torch_geometric", "dgl", "ogb"})

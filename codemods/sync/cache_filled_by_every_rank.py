@@ -15,12 +15,12 @@ from codemods.analysis.files.polled_files import polled_files
 from codemods.analysis.files.shared_caches import SharedCache, shared_caches
 from codemods.analysis.files.whole_files import whole_file
 from codemods.analysis.names import qualified
-from codemods.codemod import DdpCodemod
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Applicability, Evidence, Finding
 from codemods.data.printed_errors import HALF_WRITTEN
-from codemods.findings import Applicability, Evidence, Finding
-from codemods.project import Project
-from codemods.sites import Site
-from codemods.source import SourceModule, line_of
+from codemods.files.sites import Site
+from codemods.files.source import SourceModule, line_of
+from codemods.store.project import Project
 
 
 class CacheFilledByEveryRank(DdpCodemod):

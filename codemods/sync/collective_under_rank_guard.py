@@ -16,13 +16,13 @@ from codemods.analysis.variance.mismatches import Form as Parting
 from codemods.analysis.variance.mismatches import under_rank_tests
 from codemods.analysis.variance.wording import chain, head, where_to_call
 from codemods.analysis.variance.wording import message as parting_message
-from codemods.codemod import DdpCodemod
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Applicability, Evidence, Finding
 from codemods.data.printed_errors import WAITING
 from codemods.data.rank_words import GUARDS, PROCESSES, RANK_GUARDS
-from codemods.findings import Applicability, Evidence, Finding
-from codemods.project import Project
-from codemods.sites import Site
-from codemods.source import SourceModule
+from codemods.files.sites import Site
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 
 # Also a share of a rank (`files[rank::world]`, `range(rank, …)`), and blocks that the ranks enter one after the other.
 _PARTS = rb"rank[\w()]*[ \t]*::|range\([\w.()]*rank[\w()]*,|islice\([^\n]*rank|process_first\(|rank_zero_first\("

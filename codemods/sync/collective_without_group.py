@@ -12,11 +12,11 @@ from codemods.analysis.guards.entry_points import group_name
 from codemods.analysis.guards.group_may_be_missing import Unguarded, unguarded
 from codemods.analysis.guards.lost_groups import LostGroup, lost_groups
 from codemods.analysis.names import last, qualified
-from codemods.codemod import DdpCodemod
-from codemods.findings import Applicability, Evidence, Finding, WrapInGuard
-from codemods.project import Project
-from codemods.sites import Site
-from codemods.source import SourceModule
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Applicability, Evidence, Finding, WrapInGuard
+from codemods.files.sites import Site
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 
 _ASKING = Site(
     rb"init_process_group[ \t]*\(|get_dist_info[ \t]*\(|(?<![.\w])get_(?:rank|world_size|dist_rank)[ \t]*\(|"

@@ -20,12 +20,12 @@ from codemods.analysis.variance.mismatches import Form as Parting
 from codemods.analysis.variance.mismatches import under_rank_tests
 from codemods.analysis.variance.wording import chain, head, where_to_call
 from codemods.analysis.variance.wording import message as parting_message
-from codemods.codemod import DdpCodemod
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Applicability, Evidence, Finding
 from codemods.data.printed_errors import WAITING
 from codemods.data.rank_words import GUARDS, PROCESSES, RANK_GUARDS
-from codemods.findings import Applicability, Evidence, Finding
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 
 _OF_BREAK = "broadcast the decision of rank 0 first (`broadcast_object_list`, or a tensor), and let every rank leave by it"
 _OF_RETURN = (

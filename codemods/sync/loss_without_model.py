@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from codemods.analysis.distribution import is_test_module, may_show_ranks
 from codemods.analysis.guards.replaced_losses import Replaced, replaced_losses
 from codemods.analysis.variance.analysis import variance
-from codemods.codemod import DdpCodemod
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Evidence, Finding
 from codemods.data.printed_errors import WAITING
-from codemods.findings import Evidence, Finding
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 
 _ADVICE = (
     "keep the loss on the model's graph on every rank: a mean over nothing as `output.sum() * 0`, and for a loss that is no "

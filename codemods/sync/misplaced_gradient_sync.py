@@ -9,10 +9,10 @@ from codemods.analysis.distribution import is_test_module
 from codemods.analysis.names import dotted
 from codemods.analysis.positions import above
 from codemods.analysis.wrapped.sync_switches import FLAG, Inverted, Late, inverted_switches, late_switches, opposite
-from codemods.codemod import DdpCodemod
-from codemods.findings import Applicability, Edit, Evidence, Finding, InsertBefore, RemoveStatement, ReplaceExpression
-from codemods.project import Project
-from codemods.source import SourceModule, line_of, walk
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Applicability, Edit, Evidence, Finding, InsertBefore, RemoveStatement, ReplaceExpression
+from codemods.files.source import SourceModule, line_of, walk
+from codemods.store.project import Project
 
 _UNSAFE, _DISPLAY = Applicability.UNSAFE, Applicability.DISPLAY
 

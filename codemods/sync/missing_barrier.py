@@ -19,13 +19,13 @@ from codemods.analysis.guards.leaders import lets_all_in
 from codemods.analysis.guards.meeting_place import parted_before
 from codemods.analysis.guards.removed_too_early import Removal, removals
 from codemods.analysis.ranks.rank_guards import Ranks
-from codemods.codemod import DdpCodemod
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Applicability, Evidence, Finding, InsertAfter, InsertBefore
 from codemods.data.printed_errors import HALF_WRITTEN, WAITING
 from codemods.data.rank_words import GUARDS, PROCESSES, RANK_GUARDS
-from codemods.findings import Applicability, Evidence, Finding, InsertAfter, InsertBefore
-from codemods.project import Project
-from codemods.sites import Beside
-from codemods.source import FunctionNode, SourceModule, line_of, walk
+from codemods.files.sites import Beside
+from codemods.files.source import FunctionNode, SourceModule, line_of, walk
+from codemods.store.project import Project
 
 
 class MissingBarrier(DdpCodemod):

@@ -15,12 +15,12 @@ from codemods.analysis.guards.group_above import has_group_above, has_group_belo
 from codemods.analysis.job_files.said_torch import said_torch
 from codemods.analysis.loading.endless_streams import trains_for_ever
 from codemods.analysis.names import dotted, family, last
-from codemods.codemod import DdpCodemod
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Applicability, Edit, Evidence, Finding, InsertAfter, InsertBefore
 from codemods.data.printed_errors import WAITING
-from codemods.findings import Applicability, Edit, Evidence, Finding, InsertAfter, InsertBefore
-from codemods.imports import in_scope
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule, walk_scope
+from codemods.files.source import FunctionNode, SourceModule, walk_scope
+from codemods.rewriting.imports import in_scope
+from codemods.store.project import Project
 
 _OWNERS = frozenset({"lightning", "accelerate", "deepspeed", "ray", "composer", "ignite"})
 _MANY = 12

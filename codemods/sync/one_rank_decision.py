@@ -20,12 +20,12 @@ from codemods.analysis.variance.mismatches import Form as Parting
 from codemods.analysis.variance.mismatches import Mismatch, mismatches_in
 from codemods.analysis.variance.values import Cause, Link
 from codemods.analysis.variance.wording import chain, head, message
-from codemods.codemod import DdpCodemod
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Applicability, Edit, Evidence, Finding, InsertAfter
 from codemods.data.printed_errors import WAITING
 from codemods.data.rank_variance import COLLECTIVE_WORDS, SERVERS
-from codemods.findings import Applicability, Edit, Evidence, Finding, InsertAfter
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 
 # What a file of several processes speaks of; what is decided in the others is asked of those that import them.
 _PROCESSES = (b"torch.distributed", b"ightning", b"Trainer", b"ccelerat", b"DistributedDataParallel", b"import distributed")

@@ -12,12 +12,12 @@ from codemods.analysis.wrapped.left_modes import LeftMode, left_modes
 from codemods.analysis.wrapped.own_files import restored_from_own_files
 from codemods.analysis.wrapped.restore_repairs import Repair, on_every_rank
 from codemods.analysis.wrapped.training_state import Change, What, changes
-from codemods.codemod import DdpCodemod
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Applicability, Evidence, Finding
 from codemods.data.rank_words import PROCESSES
-from codemods.findings import Applicability, Evidence, Finding
-from codemods.project import Project
-from codemods.sites import Site
-from codemods.source import SourceModule
+from codemods.files.sites import Site
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 
 _STATE = (
     b"load_state", b"register_buffer", b"copy_to", b"apply_shadow", b"copy_params_to", b".step(", b"epoch", b"param_groups",

@@ -11,11 +11,11 @@ from codemods.analysis.ranks.own_roots import OwnRoot, own_roots
 from codemods.analysis.ranks.rank_guards import Ranks
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
-from codemods.codemod import DdpCodemod
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression
 from codemods.data.printed_errors import WAITING
-from codemods.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 
 _GETS = {"reduce": "all_reduce", "gather": "all_gather", "gather_object": "all_gather_object"}
 

@@ -14,12 +14,12 @@ from codemods.analysis.names import last, qualified
 from codemods.analysis.ranks.uses import constructions
 from codemods.analysis.wrapped.followed_batches import followed_states
 from codemods.analysis.wrapped.own_batches import WORDS, OwnState, own_states
-from codemods.codemod import DdpCodemod
-from codemods.findings import Evidence, Finding
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.sites import Site
-from codemods.source import SourceModule
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Evidence, Finding
+from codemods.files.sites import Site
+from codemods.files.source import SourceModule
+from codemods.runtime.lazy_pattern import lazy
+from codemods.store.project import Project
 
 _HOPS = 5
 _FILES = 40
@@ -32,7 +32,7 @@ _BROUGHT = (
 )
 
 _SENT = "let rank 0 choose for all (`dist.broadcast(values, src=0)` on every rank), or gather the batches first"
-_WRITES = late(rb"self\.\w+(?:\.data)?\[[^\]\n]*\]\s*=[^=]|\.data\s*=[^=]|(?:copy_|scatter_)\(")
+_WRITES = lazy(rb"self\.\w+(?:\.data)?\[[^\]\n]*\]\s*=[^=]|\.data\s*=[^=]|(?:copy_|scatter_)\(")
 
 
 class StateOfOwnBatches(DdpCodemod):

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_module
 from codemods.analysis.guards.swallowed_errors import Swallowed, swallowed
-from codemods.codemod import DdpCodemod
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Applicability, Edit, Evidence, Finding, InsertAfter, ReplaceExpression, SetKeyword
 from codemods.data.printed_errors import WAITING
-from codemods.findings import Applicability, Edit, Evidence, Finding, InsertAfter, ReplaceExpression, SetKeyword
-from codemods.project import Project
-from codemods.sites import Site
-from codemods.source import SourceModule
+from codemods.files.sites import Site
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 
 _ASSUMED = "assumes that an error is to end the run: whoever started it then sees it, and can start it again"
 

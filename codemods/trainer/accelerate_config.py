@@ -9,13 +9,13 @@ from codemods.analysis.distribution import is_test_file
 from codemods.analysis.frameworks import accelerate_pin
 from codemods.analysis.job_files.command_lines import command_lines
 from codemods.analysis.version_pins import Pin
-from codemods.codemod import DdpCodemod
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import AddEntry, Applicability, DropEntry, Edit, Evidence, Finding, ReplaceExpression, ReplaceWithText
 from codemods.data.accelerate_config import DDP_KEYS, DEEPSPEED_KEYS, KEYS, MEANT_TYPES, ONE_PROCESS, TYPES, WORDS
-from codemods.findings import AddEntry, Applicability, DropEntry, Edit, Evidence, Finding, ReplaceExpression, ReplaceWithText
-from codemods.project import Project
-from codemods.source import SourceModule
-from codemods.text_entries import Entry, Table, tables
-from codemods.text_file import JSON_KINDS, SHELL_KINDS, YAML_KINDS, TextFile
+from codemods.files.source import SourceModule
+from codemods.files.text_entries import Entry, Table, tables
+from codemods.files.text_file import JSON_KINDS, SHELL_KINDS, YAML_KINDS, TextFile
+from codemods.store.project import Project
 
 _BESIDE = frozenset({"num_processes", "mixed_precision", "machine_rank", "num_machines", "fsdp_config", "deepspeed_config"})
 _SHARED = "the value is an anchor that other keys take as well"

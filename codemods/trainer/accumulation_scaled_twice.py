@@ -10,10 +10,10 @@ from codemods.analysis.accelerators import Made, accumulation, is_one, made_by
 from codemods.analysis.bindings import Binding, bindings_of
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.names import dotted, last
-from codemods.codemod import DdpCodemod
-from codemods.findings import Applicability, Edit, Evidence, Finding, RemoveStatement, ReplaceExpression
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Applicability, Edit, Evidence, Finding, RemoveStatement, ReplaceExpression
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 
 _OWN = "gradient_accumulation_steps"
 _SETTINGS = (".yaml", ".yml", ".json", ".sh", ".md")

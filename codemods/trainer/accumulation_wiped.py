@@ -10,13 +10,13 @@ from codemods.analysis.distribution import is_test_file
 from codemods.analysis.guards.guard_place import comments_above
 from codemods.analysis.names import dotted, last
 from codemods.analysis.positions import above, behind
-from codemods.codemod import DdpCodemod
-from codemods.findings import AddComment, Applicability, Edit, Evidence, Finding, InsertAfter, InsertBefore, RemoveStatement
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.source import SourceModule, stands_above, walk_scope
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import AddComment, Applicability, Edit, Evidence, Finding, InsertAfter, InsertBefore, RemoveStatement
+from codemods.files.source import SourceModule, stands_above, walk_scope
+from codemods.runtime.lazy_pattern import lazy
+from codemods.store.project import Project
 
-_OF_WIPING = late(r"(?i)zero|grad|reset|clear|wipe")
+_OF_WIPING = lazy(r"(?i)zero|grad|reset|clear|wipe")
 _UNSAFE, _DISPLAY = Applicability.UNSAFE, Applicability.DISPLAY
 _ASSUMED = "assumes that all micro batches of a step are meant to count; the gradients are as much larger"
 _TELL = "wipe the gradients behind the optimizer's step, and nowhere else"

@@ -9,11 +9,11 @@ from codemods.analysis.distribution import is_test_file
 from codemods.analysis.job_files.several_started import started_on_several
 from codemods.analysis.names import last, qualified
 from codemods.analysis.trainer.argument_calls import Given, given
-from codemods.codemod import DdpCodemod
-from codemods.findings import Applicability, Edit, Evidence, Finding
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule, walk
-from codemods.text_file import TextFile
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Applicability, Edit, Evidence, Finding
+from codemods.files.source import FunctionNode, SourceModule, walk
+from codemods.files.text_file import TextFile
+from codemods.store.project import Project
 
 _NAME = "auto_find_batch_size"
 # Arguments that have an effect on several processes alone.

@@ -25,10 +25,10 @@ from codemods.analysis.trainer.references import (
     names_of,
 )
 from codemods.analysis.trainer.trainer_calls import Handed, TrainerCall, trainer_calls
-from codemods.codemod import DdpCodemod
-from codemods.findings import Applicability, DropImport, DropKey, DropKeyword, Edit, Evidence, Finding, RemoveStatement
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule, walk
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Applicability, DropImport, DropKey, DropKeyword, Edit, Evidence, Finding, RemoveStatement
+from codemods.files.source import FunctionNode, SourceModule, walk
+from codemods.store.project import Project
 
 NAME = "compute_metrics"
 LOGITS = "preprocess_logits_for_metrics"  # runs on predictions, for compute_metrics alone

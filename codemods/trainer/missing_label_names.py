@@ -9,10 +9,10 @@ from codemods.analysis.frameworks import transformers_pin
 from codemods.analysis.names import dotted, last
 from codemods.analysis.trainer.label_names import NAME, unlabelled
 from codemods.analysis.trainer.trainer_calls import trainer_calls
-from codemods.codemod import DdpCodemod
-from codemods.findings import Applicability, Evidence, Finding, SetKeyword
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Applicability, Evidence, Finding, SetKeyword
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 
 _OLDEST = (4, 20)  # before, other defaults stood in for what the signature does not name
 

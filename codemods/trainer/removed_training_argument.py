@@ -13,14 +13,14 @@ from codemods.analysis.names import dotted
 from codemods.analysis.trainer.argument_calls import Given, given
 from codemods.analysis.trainer.argument_files import Flagged, Keyed, flags_in, keys_in
 from codemods.analysis.trainer.argument_versions import Act, Judged, judge, what_happened
-from codemods.codemod import DdpCodemod
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Applicability, Doubt, Edit, Evidence, Finding, ReplaceExpression
 from codemods.data.training_arguments import OLD, OLD_OF_TRAINER, row, text_of
-from codemods.findings import Applicability, Doubt, Edit, Evidence, Finding, ReplaceExpression
-from codemods.project import Project
-from codemods.record import replace
-from codemods.sites import Beside, Site
-from codemods.source import SourceModule
-from codemods.text_file import TEXT_KINDS, TextFile
+from codemods.files.sites import Beside, Site
+from codemods.files.source import SourceModule
+from codemods.files.text_file import TEXT_KINDS, TextFile
+from codemods.runtime.record import replace
+from codemods.store.project import Project
 
 _NAMES = frozenset(OLD)
 _WORDS = tuple(sorted(name.encode() for name in _NAMES))

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from codemods.analysis.distribution import is_test_file, is_test_module
 from codemods.analysis.tuning.accumulated_steps import Accumulation, accumulations
 from codemods.analysis.wrapped.losses import backward_passes
-from codemods.codemod import DdpCodemod
-from codemods.findings import Applicability, Edit, Evidence, Finding, InsertAfter, InsertBefore
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Applicability, Edit, Evidence, Finding, InsertAfter, InsertBefore
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 
 _FLAG = "require_backward_grad_sync"
 _ROOM = 90  # for a comment behind the line

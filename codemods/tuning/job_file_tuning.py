@@ -18,12 +18,12 @@ from codemods.analysis.tuning.judgement import (
 )
 from codemods.analysis.tuning.profiles import ACCUMULATION, BATCH, DEFAULTS, LOGGING, NAMES, WORKERS, Tuning
 from codemods.analysis.tuning.training_calls import training_calls
-from codemods.codemod import DdpCodemod
-from codemods.findings import AddEntry, Applicability, Edit, Evidence, Finding, ReplaceExpression, Span
-from codemods.project import Project
-from codemods.source import SourceModule
-from codemods.text_entries import Table
-from codemods.text_file import TEXT_KINDS, TextFile
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import AddEntry, Applicability, Edit, Evidence, Finding, ReplaceExpression, Span
+from codemods.files.source import SourceModule
+from codemods.files.text_entries import Table
+from codemods.files.text_file import TEXT_KINDS, TextFile
+from codemods.store.project import Project
 
 _OTHERS = ("ddp_bucket_cap_mb", "dataloader_pin_memory", "save_total_limit", WORKERS)
 

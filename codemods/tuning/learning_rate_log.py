@@ -10,18 +10,18 @@ from codemods.analysis.distribution import is_test_file
 from codemods.analysis.names import family, last, qualified
 from codemods.analysis.trainer.metric_obstacles import imported_files
 from codemods.analysis.trainer.references import binding_scope, bindings
-from codemods.codemod import DdpCodemod
-from codemods.findings import Applicability, Edit, Finding, InsertAfter, InsertBefore, ReplaceExpression, SetKeyword
-from codemods.imports import plan_beside
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import SourceModule
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Applicability, Edit, Finding, InsertAfter, InsertBefore, ReplaceExpression, SetKeyword
+from codemods.files.source import SourceModule
+from codemods.rewriting.imports import plan_beside
+from codemods.runtime.lazy_pattern import lazy
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 MONITOR = "LearningRateMonitor"
 HOOK = "on_train_epoch_start"
 # The learning rate is logged or shown already: by the monitor, by a key, or by hand; the setting alone is no schedule.
-_SHOWN = late(
+_SHOWN = lazy(
     rb"LearningRateMonitor|LearningRateFinder|log(?:_dict)?\(\s*[\"'{fF]+[^\n]*(?:\blr\b|learning_rate)|"
     rb"(?:print|info|log)\([^\n]*(?:[\[\"']lr\b|\bcurrent_lr\b|get_last_lr|param_groups)"
 )

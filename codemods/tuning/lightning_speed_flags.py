@@ -9,20 +9,20 @@ from collections.abc import Iterator
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.names import family, last, qualified
 from codemods.analysis.trainer.metric_obstacles import imported_files, nearby
-from codemods.codemod import DdpCodemod
-from codemods.findings import Applicability, Finding, SetKeyword
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Applicability, Finding, SetKeyword
+from codemods.files.source import SourceModule
+from codemods.runtime.lazy_pattern import lazy
+from codemods.store.project import Project
 
 LOG_EVERY = 10
-_STEPS_READ = late(rb"log_every_n_steps(?!\s*=)")
+_STEPS_READ = lazy(rb"log_every_n_steps(?!\s*=)")
 # What hands something on to the data set of the process that trains: workers that stay keep their old copy.
-_CHANGES_DATA = late(
+_CHANGES_DATA = lazy(
     rb"\.set_epoch\(|\.dataset\.\w+\s*=[^=]|\b(?:train_set|train_dataset|trainset|dataset)\.(?:set|update|resize|grow|shuffle)\w*\(|"
     rb"reload_dataloaders_every_n_epochs|update_resolution"
 )
-_TOUCHES_GRADIENTS = late(rb"\.grad\.detach_\(|\.grad\s*=[^=]|automatic_optimization\s*=\s*False|ddp_comm_hook")
+_TOUCHES_GRADIENTS = lazy(rb"\.grad\.detach_\(|\.grad\s*=[^=]|automatic_optimization\s*=\s*False|ddp_comm_hook")
 
 
 class LightningSpeedFlags(DdpCodemod):

@@ -8,11 +8,11 @@ from codemods.analysis.distribution import is_test_file
 from codemods.analysis.tuning.call_proposals import proposed
 from codemods.analysis.tuning.profiles import Tuning
 from codemods.analysis.tuning.training_calls import training_calls
-from codemods.codemod import DdpCodemod
-from codemods.findings import Finding
-from codemods.project import Project
-from codemods.source import SourceModule
-from codemods.text_file import TextFile
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Finding
+from codemods.files.source import SourceModule
+from codemods.files.text_file import TextFile
+from codemods.store.project import Project
 
 
 class TrainingArgumentsTuning(DdpCodemod):

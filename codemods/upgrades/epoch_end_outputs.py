@@ -9,11 +9,11 @@ from codemods.analysis.class_index import ClassSite, Role, class_facts
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.trainer.epoch_outputs import NEW_NAMES, new_hook
 from codemods.analysis.trainer.lightning_upgrade import is_tried, standing
-from codemods.codemod import DdpCodemod
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Finding, lowest
 from codemods.data.lightning_names import ALWAYS, V2
-from codemods.findings import Finding, lowest
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 
 
 class EpochEndOutputs(DdpCodemod):

@@ -9,11 +9,11 @@ from codemods.analysis.names import LIGHTNING, dotted, last, qualified
 from codemods.analysis.trainer.gone_names import gone_row, module_gone, root_is_package, split
 from codemods.analysis.trainer.lightning_upgrade import Standing, is_tried, standing
 from codemods.analysis.trainer.moved_imports import Old, moved_edits
-from codemods.codemod import DdpCodemod
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Applicability, Finding, RenameName
 from codemods.data.lightning_names import GONE, MOVED, OF_EVERY_STRATEGY, OLD_HOLDERS, STRATEGY_SINCE, Gone
-from codemods.findings import Applicability, Finding, RenameName
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 
 _WORDS = tuple(dict.fromkeys(n.encode() for n in (*(m.name for m in MOVED.values()), *(g.name for g in GONE if g.name))))
 _MODULES = tuple(dict.fromkeys(last(g.module).encode() for g in GONE if not g.name))

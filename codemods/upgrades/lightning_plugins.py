@@ -13,7 +13,18 @@ from codemods.analysis.trainer.lightning_upgrade import Standing, is_tried, stan
 from codemods.analysis.trainer.moved_imports import Old, moved_edits
 from codemods.analysis.trainer.none_values import asked_elsewhere, nones_of
 from codemods.analysis.trainer.strategy_plugins import in_plugins
-from codemods.codemod import DdpCodemod
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import (
+    DropKeyword,
+    Edit,
+    Evidence,
+    Finding,
+    RenameKeyword,
+    RenameName,
+    ReplaceExpression,
+    SetKeyword,
+    lowest,
+)
 from codemods.data.lightning_arguments import (
     DEVICES_SINCE,
     GONE_PLUGIN_ARGUMENTS,
@@ -26,19 +37,8 @@ from codemods.data.lightning_arguments import (
     TOLD_PLUGIN_CLASSES,
 )
 from codemods.data.lightning_names import Moved
-from codemods.findings import (
-    DropKeyword,
-    Edit,
-    Evidence,
-    Finding,
-    RenameKeyword,
-    RenameName,
-    ReplaceExpression,
-    SetKeyword,
-    lowest,
-)
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 
 _PACKAGES = ("pytorch_lightning", "lightning.pytorch")
 

@@ -17,7 +17,8 @@ from codemods.analysis.trainer.told_together import Told, together
 from codemods.analysis.trainer.trainer_entries import EntryChange, entry_changes, new_name, why_not_in_code
 from codemods.analysis.trainer.trainer_keys import key_places, keys_named
 from codemods.analysis.trainer.trainer_tables import is_trainer_key, tables_of, trainer_tables
-from codemods.codemod import DdpCodemod
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import DropKeyword, Edit, Finding, RenameKeyword, ReplaceExpression, SetKeyword, Span, lowest
 from codemods.data.lightning_arguments import (
     ACCELERATOR_GONE,
     ARGPARSE_GONE,
@@ -31,10 +32,9 @@ from codemods.data.lightning_arguments import (
     Argument,
 )
 from codemods.data.lightning_names import ALWAYS
-from codemods.findings import DropKeyword, Edit, Finding, RenameKeyword, ReplaceExpression, SetKeyword, Span, lowest
-from codemods.project import Project
-from codemods.source import SourceModule
-from codemods.text_file import TextFile
+from codemods.files.source import SourceModule
+from codemods.files.text_file import TextFile
+from codemods.store.project import Project
 
 _NAMES = tuple(name.encode() for name in (*OLD, *DEVICE_ARGUMENTS))
 _IN_FILES = (

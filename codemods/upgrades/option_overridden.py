@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from codemods.analysis.distribution import is_test_module
 from codemods.analysis.frameworks import lightning_pin
 from codemods.analysis.trainer.overridden_options import Overridden, overridden
-from codemods.codemod import DdpCodemod
-from codemods.findings import Applicability, DropKeyword, Evidence, Finding
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Applicability, DropKeyword, Evidence, Finding
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 
 _GONE = (2, 0)  # Lightning: Trainer.from_argparse_args
 

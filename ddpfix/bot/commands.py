@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from codemods.codemod import DdpCodemod
+from codemods.api.codemod import DdpCodemod
 from ddpfix import catalog, explain
 from ddpfix.bot.body import LIMIT, fit, harmless
 from ddpfix.bot.client import ForgeError

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from codemods.analysis.requirement_files import reader_of
-from codemods.findings import Finding
-from codemods.text_file import BINARY_KINDS, JSON_KINDS, NOTEBOOK, SHELL_KINDS, YAML_KINDS
+from codemods.api.findings import Finding
+from codemods.files.text_file import BINARY_KINDS, JSON_KINDS, NOTEBOOK, SHELL_KINDS, YAML_KINDS
 from ddpfix import api, decisions, discovery, engine, git, plugins, repository_state, run, summary
 from ddpfix.bot import preferences, remarks, setting_edit
 from ddpfix.bot.forge import ChangedFile

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
-from codemods.findings import Applicability, Finding
-from codemods.notebook_places import Layouts
+from codemods.api.findings import Applicability, Finding
+from codemods.files.notebook_places import Layouts
 from ddpfix import api, catalog, engine
 from ddpfix.bot.body import harmless
 from ddpfix.bot.forge import ChangedFile, Suggestion

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from codemods.codemod import DdpCodemod
-from codemods.findings import Applicability, Finding
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Applicability, Finding
 from ddpfix import catalog
 from ddpfix.results import Fixed
 from ddpfix.settings import Settings, SettingsError

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from codemods.record import replace
-from codemods.text_file import PYTHON_KINDS, READ_KINDS
+from codemods.files.text_file import PYTHON_KINDS, READ_KINDS
+from codemods.runtime.record import replace
 from ddpfix.cli.asking import asked, formatter, with_evidence
 from ddpfix.cli.ends import CLEAN, ERROR, FINDINGS, CommandError
 from ddpfix.cli.showing import clear_progress, note, progress, wants_color

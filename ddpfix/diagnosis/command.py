@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from codemods.evidence import Observed, from_json
+from codemods.api.evidence import Observed, from_json
 from ddpfix import engine
 from ddpfix.diagnosis import cause, log, observations, places, report
 from ddpfix.discovery import Tree

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from codemods.evidence import Observed
+from codemods.api.evidence import Observed
 from ddpfix.diagnosis.cause import Diagnosis
 from ddpfix.diagnosis.places import places
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from codemods.evidence import EvidenceFile, Observed, to_json
+from codemods.api.evidence import EvidenceFile, Observed, to_json
 from ddpfix.discovery import find_root
 from ddpfix.prove.launchers import Training, as_installed, of_rank, understood
 from ddpfix.prove.ranks import TRACER, free_port, rank_environment

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from codemods.evidence import Observed
+from codemods.api.evidence import Observed
 from ddpfix.diagnosis.probe import FRAMEWORKS, Probe, short
 
 

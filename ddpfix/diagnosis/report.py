@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from codemods.findings import Finding
+from codemods.api.findings import Finding
 from ddpfix.diagnosis.cause import Diagnosis
 from ddpfix.diagnosis.log import Exit, Hit
 from ddpfix.diagnosis.messages import Role

@@ -7,9 +7,9 @@ from typing import Any
 
 from lsprotocol import types
 
-from codemods import suppressions
-from codemods.findings import Applicability, Finding
-from codemods.fix_source import safe, with_unsafe
+from codemods.api.findings import Applicability, Finding
+from codemods.engine import suppressions
+from codemods.engine.fix_source import safe, with_unsafe
 from ddpfix.lsp.held import Held
 from ddpfix.lsp.options import Options
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from lsprotocol import types
 
-from codemods import suppressions
-from codemods.findings import Finding
+from codemods.api.findings import Finding
+from codemods.engine import suppressions
 from ddpfix.lsp.pages import page_uri
 from ddpfix.lsp.places import uri_of, whole_line
 from ddpfix.outputs.answer import plain

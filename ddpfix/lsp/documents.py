@@ -10,8 +10,8 @@ from typing import Protocol
 from lsprotocol import types
 from pygls.workspace import PositionCodec
 
-from codemods.findings import Finding, Span
-from codemods.source import Unreadable, decode
+from codemods.api.findings import Finding, Span
+from codemods.files.source import Unreadable, decode
 from ddpfix import api
 from ddpfix.lsp import places
 

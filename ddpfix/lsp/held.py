@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from codemods.analysis.ranks.bound_to_rank import bound_to_rank
-from codemods.codemod import DdpCodemod
-from codemods.findings import Finding
-from codemods.live_project import LiveProject
-from codemods.record import replace
-from codemods.told_once import told_once
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Finding
+from codemods.engine.reported_once import told_once
+from codemods.runtime.record import replace
+from codemods.store.live_project import LiveProject
 from ddpfix import api, discovery, engine, judging, plugins
 from ddpfix.discovery import Tree
 from ddpfix.gate import Gate
@@ -167,7 +167,7 @@ class Held:
 
     def fixed_one(self, finding: Finding) -> dict[str, bytes]:
         """The files that the fix of one finding changes, with it. Raises RewriteError."""
-        from codemods.rewriter import rewrite_bytes
+        from codemods.rewriting.rewriter import rewrite_bytes
 
         out = {}
         for path in dict.fromkeys(e.path for e in finding.edits):
@@ -184,8 +184,8 @@ class Held:
 
     def ignored(self, finding: Finding, reason: str) -> dict[str, bytes]:
         """The file with a suppression comment at the finding. Raises RewriteError where the comment would not silence it."""
-        from codemods import suppressions
-        from codemods.rewriter import rewrite_bytes
+        from codemods.engine import suppressions
+        from codemods.rewriting.rewriter import rewrite_bytes
         from ddpfix import silence
 
         here = self.project.seen_from(finding.path)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from codemods.findings import Applicability, Finding
+from codemods.api.findings import Applicability, Finding
 from ddpfix.outputs.severity import about
 from ddpfix.summary.markdown import fence, prose
 from ddpfix.summary.rank_flow import drawn, flow_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from codemods.record import record
+from codemods.runtime.record import record
 from ddpfix.api import Asking
 
 _LISTS = {"select": "select", "ignore": "ignore", "extendSelect": "extend_select", "exclude": "exclude"}

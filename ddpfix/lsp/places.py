@@ -12,7 +12,7 @@ from lsprotocol import types
 from pygls.uris import from_fs_path
 from pygls.workspace import PositionCodec
 
-from codemods.findings import Span
+from codemods.api.findings import Span
 
 
 def split(text: str) -> list[str]:

@@ -150,7 +150,7 @@ class Server(LanguageServer):
         answer: asyncio.Future[dict[Path, tuple[bytes, bytes]] | str] = self._loop.create_future()
 
         def job() -> None:
-            from codemods.rewriter import RewriteError
+            from codemods.rewriting.rewriter import RewriteError
 
             result: dict[Path, tuple[bytes, bytes]] | str = {}
             try:

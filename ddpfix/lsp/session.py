@@ -14,8 +14,8 @@ from typing import Protocol
 
 from lsprotocol import types
 
-from codemods.findings import Finding
-from codemods.record import record
+from codemods.api.findings import Finding
+from codemods.runtime.record import record
 from ddpfix import discovery
 from ddpfix.catalog import UnknownSelector
 from ddpfix.discovery import NoSuchPath

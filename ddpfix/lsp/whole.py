@@ -14,8 +14,8 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from codemods.project import Project
-from codemods.record import record
+from codemods.runtime.record import record
+from codemods.store.project import Project
 from ddpfix import engine, judging, plugins
 from ddpfix.lsp.held import project_at
 from ddpfix.lsp.options import Options

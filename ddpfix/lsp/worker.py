@@ -6,8 +6,8 @@ import threading
 from collections import deque
 from collections.abc import Callable
 
-from codemods.deep_stack import with_deep_stack
-from codemods.live_project import Interrupted
+from codemods.runtime.deep_stack import with_deep_stack
+from codemods.store.live_project import Interrupted
 
 Job = Callable[[], None]
 

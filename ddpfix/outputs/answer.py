@@ -11,15 +11,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from codemods.findings import Applicability, Finding, Span
-from codemods.record import field, record
-from codemods.source import Unreadable, decode
+from codemods.api.findings import Applicability, Finding, Span
+from codemods.files.source import Unreadable, decode
+from codemods.runtime.record import field, record
 from ddpfix.baseline import Entry
 from ddpfix.outputs.paths import Shown
 from ddpfix.results import Report
 
 if TYPE_CHECKING:
-    from codemods.notebook_places import Layout
+    from codemods.files.notebook_places import Layout
 
 SOURCES, EDITS = "sources", "edits"  # what a format may ask for in its NEEDS
 

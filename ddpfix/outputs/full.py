@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from codemods.findings import SEVERITIES, Applicability, Finding
-from codemods.text_file import NOTEBOOK
+from codemods.api.findings import SEVERITIES, Applicability, Finding
+from codemods.files.text_file import NOTEBOOK
 from ddpfix.escaping import harmless, visible
 from ddpfix.outputs.answer import SOURCES, Answer, Checked
 from ddpfix.outputs.severity import about

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from codemods.text_file import NOTEBOOK
+from codemods.files.text_file import NOTEBOOK
 from ddpfix import engine
 from ddpfix.outputs.answer import EDITS, SOURCES, Checked, LineEdit
 from ddpfix.outputs.paths import Shown
 from ddpfix.results import Report
 
 if TYPE_CHECKING:
-    from codemods.notebook_places import Layout
+    from codemods.files.notebook_places import Layout
 
 
 def gather(
@@ -30,7 +30,7 @@ def _layouts(paths: Iterable[str], read: Callable[[str], bytes | None]) -> dict[
     wanted = [path for path in paths if path.endswith(NOTEBOOK)]
     if not wanted:
         return {}
-    from codemods.notebook_places import layout
+    from codemods.files.notebook_places import layout
 
     return {path: layout(path, data) for path in wanted if (data := read(path)) is not None}
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from codemods.findings import Finding
+from codemods.api.findings import Finding
 from ddpfix.escaping import harmless, visible
 from ddpfix.outputs.answer import SOURCES, Answer, Checked, first_line, plain, story
 from ddpfix.outputs.severity import ERROR, NOTE, WARNING, severity, urgency

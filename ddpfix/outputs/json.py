@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from codemods.findings import Finding, Span
+from codemods.api.findings import Finding, Span
 from ddpfix.outputs.answer import Answer
 from ddpfix.outputs.json_text import dumps
 from ddpfix.outputs.paths import Shown

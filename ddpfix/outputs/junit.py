@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from xml.etree import ElementTree as XML
 
-from codemods.findings import Finding
+from codemods.api.findings import Finding
 from ddpfix.escaping import harmless
 from ddpfix.outputs.answer import Answer, Checked, plain, story
 from ddpfix.outputs.text import flat

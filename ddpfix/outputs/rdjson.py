@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from codemods.findings import Finding, Span
+from codemods.api.findings import Finding, Span
 from ddpfix.outputs.answer import EDITS, SOURCES, Answer, Checked, LineEdit, plain, story
 from ddpfix.outputs.json_text import dumps
 from ddpfix.outputs.severity import ERROR, NOTE, WARNING, severity

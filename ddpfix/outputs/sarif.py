@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 from urllib.parse import quote_from_bytes
 
-from codemods.findings import Finding, Span
+from codemods.api.findings import Finding, Span
 from ddpfix import __version__, explain
 from ddpfix.outputs.answer import EDITS, SOURCES, Answer, Checked, LineEdit, first_line, plain, story
 from ddpfix.outputs.json_text import dumps

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from codemods.codemod import DdpCodemod
-from codemods.findings import Applicability, Finding, Severity
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Applicability, Finding, Severity
 from ddpfix import catalog
 
 ERROR, WARNING, NOTE = "error", "warning", "note"

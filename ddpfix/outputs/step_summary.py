@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from codemods.findings import Finding
+from codemods.api.findings import Finding
 from ddpfix.outputs.answer import Answer, Checked, plain, story
 from ddpfix.outputs.severity import severity, urgency
 from ddpfix.outputs.text import flat, plural, totals

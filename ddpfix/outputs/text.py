@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from codemods.findings import Finding
+from codemods.api.findings import Finding
 from ddpfix.escaping import harmless
 from ddpfix.outputs.answer import Answer
 from ddpfix.outputs.paths import Shown

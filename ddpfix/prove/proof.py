@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
-from codemods.codemod import DdpCodemod
+from codemods.api.codemod import DdpCodemod
 from ddpfix import engine
 from ddpfix.discovery import Tree, discover
 from ddpfix.prove.compare import lines_lost

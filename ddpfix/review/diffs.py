@@ -16,7 +16,7 @@ from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from codemods.text_file import PYTHON_KINDS
+from codemods.files.text_file import PYTHON_KINDS
 from ddpfix.review.items import Hunk, Row
 
 if TYPE_CHECKING:

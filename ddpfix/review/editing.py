@@ -10,8 +10,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from codemods.by_hand import EditedLines, in_place_of, lines_of
-from codemods.project import Project
+from codemods.engine.user_edits import EditedLines, in_place_of, lines_of
+from codemods.store.project import Project
 from ddpfix.review.items import Hunk, Replaced, ReviewItem, hunks_of
 
 _MARK = re.compile(r"#@ (\d+)(?: .*)?")
@@ -72,7 +72,7 @@ def _row(block: Replaced, wanted: Sequence[str]) -> EditedLines:
 
 def checked(item: ReviewItem, rows: Sequence[EditedLines], project: Project) -> tuple[Hunk, ...]:
     """The change that the reviewer's lines make. Raises NotTaken where a file would not compile, or be YAML or JSON, any more."""
-    from codemods.rewriter import RewriteError, replacements, rewrite
+    from codemods.rewriting.rewriter import RewriteError, replacements, rewrite
 
     placed = in_place_of(item.finding, rows, project)
     if isinstance(placed, str):

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from pathlib import Path
 
-from codemods.by_hand import lines_of
-from codemods.codemod import DdpCodemod
-from codemods.findings import Evidence, Finding
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Evidence, Finding
+from codemods.engine.user_edits import lines_of
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 from ddpfix import engine
 from ddpfix.diff import NO_NEWLINE, quoted
 from ddpfix.discovery import Tree
@@ -154,7 +154,7 @@ def items_of(findings: Sequence[Finding], project: Project) -> tuple[ReviewItem,
 
 
 def _item(finding: Finding, project: Project, mates: tuple[str, ...]) -> ReviewItem:
-    from codemods.rewriter import RewriteError
+    from codemods.rewriting.rewriter import RewriteError
 
     if not finding.fix:
         return ReviewItem(finding, False, finding.reason or "it has no fix")
@@ -174,7 +174,7 @@ def _item(finding: Finding, project: Project, mates: tuple[str, ...]) -> ReviewI
 
 
 def _made(module: SourceModule, finding: Finding) -> list[tuple[int, int, str]]:
-    from codemods.rewriter import replacements, with_deep_stack
+    from codemods.rewriting.rewriter import replacements, with_deep_stack
 
     edits = [e for e in finding.edits if e.path == module.path]
     return with_deep_stack(lambda: replacements(module, edits))

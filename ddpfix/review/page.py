@@ -15,9 +15,9 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from codemods.findings import Evidence, Finding
-from codemods.source import Unreadable, decode
-from codemods.text_file import NOTEBOOK
+from codemods.api.findings import Evidence, Finding
+from codemods.files.source import Unreadable, decode
+from codemods.files.text_file import NOTEBOOK
 from ddpfix import __version__, decisions
 from ddpfix.decisions import Decisions
 from ddpfix.review import diffs
@@ -246,7 +246,7 @@ class _Sources(dict[str, diffs.Source]):
     def __missing__(self, path: str) -> diffs.Source:
         data = self._read(path) or b""
         if path.endswith(NOTEBOOK):
-            from codemods.notebook import python_of
+            from codemods.files.notebook import python_of
 
             data = python_of(path, data)
         try:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TextIO
 
-from codemods.project import Project
+from codemods.store.project import Project
 from ddpfix.decisions import Decision, Verdict
 from ddpfix.review import editing
 from ddpfix.review.editing import NotTaken

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from codemods.findings import SEVERITIES, Finding
+from codemods.api.findings import SEVERITIES, Finding
 from ddpfix.summary.markdown import plural
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from codemods.findings import Evidence, Finding
+from codemods.api.findings import Evidence, Finding
 from ddpfix.summary.markdown import code, prose, table
 
 PARAMETERS = "Does every parameter reach the loss?"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
-from codemods.findings import Finding
+from codemods.api.findings import Finding
 from ddpfix.results import Fixed
 from ddpfix.summary.context import Context
 from ddpfix.summary.markdown import plural

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from codemods.findings import Applicability, Evidence, Finding
+from codemods.api.findings import Applicability, Evidence, Finding
 from ddpfix.results import Fixed
 from ddpfix.summary import checks
 from ddpfix.summary.excerpts import Hunk

@@ -6,8 +6,8 @@ import re
 import textwrap
 from collections.abc import Sequence
 
-from codemods.codemod import DdpCodemod
-from codemods.findings import Applicability, Finding
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Applicability, Finding
 from ddpfix.bowler_rewrites import renamed
 from ddpfix.summary.markdown import bare, described, plural
 from ddpfix.summary.places import by_file, codemod_of, lines

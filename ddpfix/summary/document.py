@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from codemods.findings import Applicability, Finding
-from codemods.text_file import NOTEBOOK
+from codemods.api.findings import Applicability, Finding
+from codemods.files.text_file import NOTEBOOK
 from ddpfix.bowler_rewrites import renamed
 from ddpfix.results import Fixed
 from ddpfix.summary import breakage, proof_section, review_section, tuning_section

@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from codemods.findings import (
+from codemods.api.findings import (
     AddComment,
     AddDecorator,
     DropDecorator,
@@ -17,8 +17,8 @@ from codemods.findings import (
     NeedImport,
     claims,
 )
-from codemods.source import Unreadable, decode
-from codemods.text_file import NOTEBOOK
+from codemods.files.source import Unreadable, decode
+from codemods.files.text_file import NOTEBOOK
 from ddpfix.summary.markdown import plural
 
 CONTEXT = 2
@@ -48,7 +48,7 @@ class Hunk:
 def hunks(path: str, before: bytes, after: bytes, findings: Sequence[Finding]) -> tuple[Hunk, ...]:
     """What was changed in a file, with the codes of the findings behind each hunk; one of nobody goes to the first code."""
     if path.endswith(NOTEBOOK):  # a reader knows the code, not the file; lines are the same in both
-        from codemods.notebook import python_of
+        from codemods.files.notebook import python_of
 
         before, after = python_of(path, before), python_of(path, after)
     found = _hunks(path, _text(path, before), _text(path, after))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
-from codemods.codemod import DdpCodemod
+from codemods.api.codemod import DdpCodemod
 from codemods.data.printed_errors import UNUSED, WAITING
-from codemods.text_file import NOTEBOOK
+from codemods.files.text_file import NOTEBOOK
 from ddpfix.results import Fixed
 from ddpfix.summary.context import Context, Launch
 from ddpfix.summary.markdown import code, fence, folded_up, plural, prose, table

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from codemods.findings import Finding
+from codemods.api.findings import Finding
 from ddpfix.results import Fixed
 from ddpfix.summary.places import by_code, offered, told, unmade
 

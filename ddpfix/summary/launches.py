@@ -9,11 +9,11 @@ from shlex import quote
 
 from codemods.analysis.job_files.command_lines import CommandLine, command_lines
 from codemods.analysis.loading.same_program import whole_program
-from codemods.passages import Passage
-from codemods.project import Project
-from codemods.record import record
-from codemods.shell_words import Word, commands
-from codemods.text_file import DOCUMENT_KINDS, SHELL_KINDS, YAML_KINDS, TextFile
+from codemods.files.passages import Passage
+from codemods.files.shell_words import Word, commands
+from codemods.files.text_file import DOCUMENT_KINDS, SHELL_KINDS, YAML_KINDS, TextFile
+from codemods.runtime.record import record
+from codemods.store.project import Project
 from ddpfix.summary.context import Launch
 from ddpfix.summary.two_processes import with_two_processes
 

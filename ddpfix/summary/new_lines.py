@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from difflib import SequenceMatcher
 
-from codemods.findings import Finding
-from codemods.text_file import NOTEBOOK
+from codemods.api.findings import Finding
+from codemods.files.text_file import NOTEBOOK
 from ddpfix.results import Fixed
 
 Lines = tuple[int, ...]

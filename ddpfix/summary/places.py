@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from codemods.codemod import DdpCodemod
-from codemods.findings import Applicability, Finding
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Applicability, Finding
 from ddpfix import catalog, plugins
 from ddpfix.results import Fixed
 from ddpfix.summary.markdown import code, numbers, plural

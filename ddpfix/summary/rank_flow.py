@@ -9,7 +9,7 @@ import re
 import textwrap
 from collections.abc import Sequence
 
-from codemods.findings import Evidence, Finding
+from codemods.api.findings import Evidence, Finding
 from ddpfix.summary.lanes import Flow, Kind, Stop
 from ddpfix.summary.value_way import way_of
 

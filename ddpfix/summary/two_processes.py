@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from posixpath import basename
 
 from codemods.analysis.job_files.command_lines import CommandLine, Flag, is_python
-from codemods.passages import Passage
-from codemods.record import record
-from codemods.shell_words import Word
+from codemods.files.passages import Passage
+from codemods.files.shell_words import Word
+from codemods.runtime.record import record
 
 LONGEST = 600
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import takewhile
 
-from codemods.findings import Evidence, Finding
+from codemods.api.findings import Evidence, Finding
 from ddpfix.summary.lanes import Flow, Kind, Stop
 
 WAY = "way"  # the kind of evidence that is one step of it, nearest first

@@ -12,9 +12,9 @@ from pathlib import Path
 from codemods.analysis.tuning.configurations import of_run
 from codemods.analysis.tuning.job_runs import runs_in
 from codemods.analysis.tuning.profiles import PROFILES, Tuning
-from codemods.fix_source import with_unsafe
-from codemods.project import Project
-from codemods.text_file import TextFile
+from codemods.engine.fix_source import with_unsafe
+from codemods.files.text_file import TextFile
+from codemods.store.project import Project
 from codemods.tuning.job_file_tuning import JobFileTuning
 from ddpfix import engine
 from ddpfix.discovery import Tree

@@ -8,10 +8,10 @@ from posixpath import splitext
 
 from codemods.analysis.tuning.configurations import Configured, configured
 from codemods.analysis.tuning.profiles import Tuning
-from codemods.codemod import DdpCodemod
-from codemods.fix_source import with_unsafe
-from codemods.project import Project
-from codemods.text_file import TEXT_KINDS
+from codemods.api.codemod import DdpCodemod
+from codemods.engine.fix_source import with_unsafe
+from codemods.files.text_file import TEXT_KINDS
+from codemods.store.project import Project
 from codemods.tuning.job_file_tuning import JobFileTuning
 from codemods.tuning.training_arguments_tuning import TrainingArgumentsTuning
 from ddpfix import catalog, engine

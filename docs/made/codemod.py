@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from codemods.codemod import DdpCodemod
-from codemods.findings import Finding
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Finding
 from ddpfix import explain
 from ddpfix.catalog import all_codemods
 from ddpfix.summary.markdown import code, fence, table

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from codemods.codemod import TOPICS
+from codemods.api.codemod import TOPICS
 from ddpfix.catalog import all_codemods
 
 ROOT = Path(__file__).parents[2]

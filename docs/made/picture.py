@@ -10,8 +10,8 @@ import re
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from codemods.codemod import DdpCodemod
-from codemods.findings import Finding
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Finding
 from ddpfix.summary.markdown import plural
 from ddpfix.summary.rank_flow import drawn, flow_of
 from ddpfix.testing import findings_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from codemods.codemod import DdpCodemod
+from codemods.api.codemod import DdpCodemod
 from ddpfix.catalog import all_codemods
 from ddpfix.summary.markdown import table
 

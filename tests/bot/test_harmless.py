@@ -11,8 +11,8 @@ import pytest
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from codemods.codemod import DdpCodemod
-from codemods.findings import Applicability, Evidence, Finding, Fix, Span
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Applicability, Evidence, Finding, Fix, Span
 from ddpfix import catalog
 from ddpfix.bot.body import footer, harmless, pull_body
 from ddpfix.bot.marks import Marks, Seal

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from codemods.findings import Applicability, Finding, Fix, SetKeyword, Span
+from codemods.api.findings import Applicability, Finding, Fix, SetKeyword, Span
 from ddpfix import catalog
 from ddpfix.outputs import github, sarif, step_summary
 from ddpfix.outputs.answer import Answer, Checked

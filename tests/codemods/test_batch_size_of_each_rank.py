@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from codemods.analysis.job_files.several_started import started_on_several
-from codemods.project import Project
+from codemods.store.project import Project
 from codemods.trainer.batch_size_of_each_rank import BatchSizeOfEachRank
 from ddpfix.testing import check_nothing, check_told, check_transformed
 

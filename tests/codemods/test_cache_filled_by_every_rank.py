@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from codemods.findings import Applicability
+from codemods.api.findings import Applicability
 from codemods.sync.cache_filled_by_every_rank import CacheFilledByEveryRank
 from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of
 

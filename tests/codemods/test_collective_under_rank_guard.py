@@ -6,7 +6,7 @@ from textwrap import indent
 
 import pytest
 
-from codemods.findings import Applicability
+from codemods.api.findings import Applicability
 from codemods.sync.collective_under_rank_guard import CollectiveUnderRankGuard
 from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from codemods.findings import Applicability
+from codemods.api.findings import Applicability
 from codemods.flags.conflicting_static_graph import ConflictingStaticGraph as Rule
 from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of
 

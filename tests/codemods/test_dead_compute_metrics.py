@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from codemods.fix_source import fix_project, safe
-from codemods.project import Project
+from codemods.engine.fix_source import fix_project, safe
+from codemods.store.project import Project
 from codemods.trainer.dead_compute_metrics import DeadComputeMetrics
 from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of
 

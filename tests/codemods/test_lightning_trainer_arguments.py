@@ -6,8 +6,8 @@ import inspect
 
 import pytest
 
+from codemods.api.findings import Applicability
 from codemods.data.lightning_arguments import DEVICE_ARGUMENTS, OLD
-from codemods.findings import Applicability
 from codemods.upgrades.lightning_trainer_arguments import LightningTrainerArguments
 from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of
 

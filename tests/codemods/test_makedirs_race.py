@@ -8,8 +8,8 @@ import pytest
 from codemods.analysis.ranks.rank_tests import split_of
 from codemods.analysis.ranks.several_processes import is_of_one_process
 from codemods.checkpoints.unguarded_save import UnguardedSave
+from codemods.files.source import SourceModule
 from codemods.ranks.makedirs_race import MakedirsRace
-from codemods.source import SourceModule
 from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of, project_of
 
 HOOK = """\

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from codemods.findings import Applicability
+from codemods.api.findings import Applicability
 from codemods.flags.missing_find_unused_parameters import MissingFindUnusedParameters as Rule
 from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from codemods.findings import Applicability
+from codemods.api.findings import Applicability
 from codemods.trainer.missing_label_names import MissingLabelNames as Labels
 from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of
 

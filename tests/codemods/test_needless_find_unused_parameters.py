@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from codemods.findings import Applicability, Finding
+from codemods.api.findings import Applicability, Finding
 from codemods.flags.needless_find_unused_parameters import NeedlessFindUnusedParameters as Rule
 from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of
 

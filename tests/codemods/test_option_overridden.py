@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from codemods.project import Project
+from codemods.store.project import Project
 from codemods.upgrades.option_overridden import OptionOverridden
 from ddpfix.testing import check_nothing, check_told, check_transformed
 

@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from codemods.findings import SetKeyword
+from codemods.api.findings import SetKeyword
 from codemods.ranks.progress_bar_on_every_rank import ProgressBarOnEveryRank, turned
 from ddpfix.testing import check_nothing, check_transformed, findings_of
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from codemods.findings import Finding
+from codemods.api.findings import Finding
 from codemods.trainer.removed_training_argument import RemovedTrainingArgument as Removed
 from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of
 

@@ -4,7 +4,7 @@ import textwrap
 
 import pytest
 
-from codemods.codemod import DdpCodemod
+from codemods.api.codemod import DdpCodemod
 from codemods.ranks.unguarded_file_io import UnguardedFileIo
 from codemods.ranks.unguarded_print import UnguardedPrint
 from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of

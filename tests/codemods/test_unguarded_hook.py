@@ -4,7 +4,7 @@ import textwrap
 
 import pytest
 
-from codemods.findings import Applicability
+from codemods.api.findings import Applicability
 from codemods.ranks.unguarded_hook import UnguardedHook
 from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of
 

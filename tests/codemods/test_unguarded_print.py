@@ -4,7 +4,7 @@ import textwrap
 
 import pytest
 
-from codemods.findings import Applicability, WrapInGuard
+from codemods.api.findings import Applicability, WrapInGuard
 from codemods.ranks.unguarded_print import UnguardedPrint
 from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from codemods.api.findings import WrapInGuard
 from codemods.checkpoints.unguarded_save import UnguardedSave
-from codemods.findings import WrapInGuard
 from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of
 
 HEAD = (

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from codemods.findings import Applicability
+from codemods.api.findings import Applicability
 from codemods.metrics.unsynced_metric import UnsyncedMetric
-from codemods.project import Project
+from codemods.store.project import Project
 from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of
 from tests.lightning_sources import METRICS, fixed, module, offered, step
 

@@ -6,7 +6,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from codemods.evidence import EvidenceFile, from_json
+from codemods.api.evidence import EvidenceFile, from_json
 from tests.programs import ddpfix
 from tests.proofs.harness import TORCH, warm_python
 

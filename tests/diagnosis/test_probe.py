@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from codemods.evidence import from_json
+from codemods.api.evidence import from_json
 from tests.diagnosis.probed import ACCELERATE, HF, LIGHTNING, QUIET, RAW, last_line, plain, probe, watched_python, with_branch
 from tests.gitrepos import make, own_settings, put, sh
 from tests.programs import ddpfix

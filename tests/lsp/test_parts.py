@@ -13,8 +13,8 @@ import pytest
 from lsprotocol import types
 from pygls.workspace import PositionCodec
 
-from codemods.findings import Span
-from codemods.live_project import Interrupted
+from codemods.api.findings import Span
+from codemods.store.live_project import Interrupted
 from ddpfix.lsp import places
 from ddpfix.lsp.held import Held
 from ddpfix.lsp.options import Options, options

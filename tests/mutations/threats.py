@@ -67,20 +67,20 @@ MUTATIONS = (
     ),
     Mutation(
         f"{BOT}/test_costly_files.py::test_a_file_that_took_long_costs_one_job",
-        "codemods/source.py",
+        "codemods/files/source.py",
         "            return ast.parse(text)\n    except SyntaxError as error:",
         '            any([text.count("}") < 0 for _ in range(9 * text.count("{"))])\n'
         "            return ast.parse(text)\n    except SyntaxError as error:",
     ),
     Mutation(
         f"{ROOT}/test_many_findings.py::test_what_3000_findings_cost_grows_as_their_number_does",
-        "codemods/clashes.py",
+        "codemods/engine/clashes.py",
         "return any(clash(edit, other) for other in self._near(edit))",
         "return any([clash(edit, other) for rows in self._beginning.values() for _, other in rows])",
     ),
     Mutation(
         f"{ROOT}/test_many_findings.py::test_what_suggestions_for_many_findings_cost_grows_as_their_number_does",
-        "codemods/runs.py",
+        "codemods/rewriting/runs.py",
         "@once_a_module\ndef steps(module: SourceModule) -> Steps:",
         "def steps(module: SourceModule) -> Steps:",
     ),
@@ -230,7 +230,7 @@ MUTATIONS = (
     ),
     Mutation(
         "tests/review/test_apply_by_decisions.py::test_edited_lines_of_a_file_that_the_fix_does_not_touch_are_not_taken",
-        "codemods/by_hand.py",
+        "codemods/engine/user_edits.py",
         "if row.path not in own:",
         "if False:",
     ),

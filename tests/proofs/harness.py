@@ -20,9 +20,9 @@ from typing import Any
 
 from packaging.specifiers import SpecifierSet
 
-from codemods.findings import Applicability, Finding
-from codemods.fix_source import safe, with_unsafe
-from codemods.text_file import TEXT_KINDS
+from codemods.api.findings import Applicability, Finding
+from codemods.engine.fix_source import safe, with_unsafe
+from codemods.files.text_file import TEXT_KINDS
 from ddpfix import catalog, engine
 from ddpfix.diagnosis import probe
 from ddpfix.diagnosis.probe import Probe

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from codemods.codemod import DdpCodemod
+from codemods.api.codemod import DdpCodemod
 from ddpfix.catalog import all_codemods
 from tests.proofs import expectation, harness
 

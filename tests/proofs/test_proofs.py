@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from codemods.findings import Finding
+from codemods.api.findings import Finding
 from tests.proofs import differential, expectation, harness
 from tests.proofs.expectation import Edit, Naive, Proof, Refused, Run
 

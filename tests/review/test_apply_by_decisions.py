@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from codemods.by_hand import EditedLines
+from codemods.engine.user_edits import EditedLines
 from ddpfix import decisions as files
 from ddpfix.decisions import Decision, Decisions
 from ddpfix.review.items import Review, ReviewItem

@@ -9,8 +9,8 @@ from pathlib import Path
 import libcst
 import pytest
 
-from codemods.fix_source import with_unsafe
-from codemods.project import Project
+from codemods.engine.fix_source import with_unsafe
+from codemods.store.project import Project
 from ddpfix import engine
 from ddpfix.catalog import all_codemods, selected
 from ddpfix.discovery import discover

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from codemods.fix_source import Chosen
+from codemods.engine.fix_source import Chosen
 from ddpfix import engine
 from ddpfix.catalog import all_codemods
 from ddpfix.discovery import discover

@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree
 
-from codemods.findings import Evidence, Finding, Span
+from codemods.api.findings import Evidence, Finding, Span
 from ddpfix import engine
 from ddpfix.decisions import Decision, Decisions
 from ddpfix.results import Failure

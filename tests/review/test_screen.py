@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from codemods.findings import Applicability, Evidence, Finding, Fix, Span
+from codemods.api.findings import Applicability, Evidence, Finding, Fix, Span
 from ddpfix.decisions import Decision
 from ddpfix.review.editing import NotTaken, as_text, from_text
 from ddpfix.review.items import Replaced, ReviewItem, hunks_of

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from codemods.findings import Applicability, Finding, Fix, Span
+from codemods.api.findings import Applicability, Finding, Fix, Span
 from ddpfix.decisions import Decision, Decisions
 from ddpfix.review.items import Review, ReviewItem
 from ddpfix.review.session import Session, carried, levels

@@ -14,8 +14,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from codemods.findings import Finding
-from codemods.record import replace
+from codemods.api.findings import Finding
+from codemods.runtime.record import replace
 from ddpfix import catalog, engine, settings
 from ddpfix.discovery import discover
 from ddpfix.results import Report

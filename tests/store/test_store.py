@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from codemods.codemod import DdpCodemod
-from codemods.project import Project
-from codemods.record import replace
+from codemods.api.codemod import DdpCodemod
+from codemods.runtime.record import replace
+from codemods.store.project import Project
 from ddpfix import answers, cache, engine, judging, store, workers
 from ddpfix.catalog import all_codemods
 from ddpfix.discovery import discover

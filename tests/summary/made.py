@@ -7,9 +7,9 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from codemods.codemod import DdpCodemod
-from codemods.fix_source import Accept, fix_project, safe, with_unsafe
-from codemods.project import Project
+from codemods.api.codemod import DdpCodemod
+from codemods.engine.fix_source import Accept, fix_project, safe, with_unsafe
+from codemods.store.project import Project
 from ddpfix import catalog, engine
 from ddpfix.discovery import Tree
 from ddpfix.results import Failure, Fixed, Report

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from codemods.codemod import DdpCodemod
-from codemods.findings import Applicability, Evidence, Finding, SetKeyword
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Applicability, Evidence, Finding, SetKeyword
+from codemods.files.source import SourceModule
 from codemods.flags.conflicting_static_graph import ConflictingStaticGraph
 from codemods.flags.needless_find_unused_parameters import NeedlessFindUnusedParameters
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.store.project import Project
 from ddpfix import catalog
 from ddpfix.summary import render
 from ddpfix.summary.checks import question

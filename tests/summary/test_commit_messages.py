@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from codemods.codemod import DdpCodemod
+from codemods.api.codemod import DdpCodemod
 from ddpfix import catalog
 from ddpfix.summary import SUMMARY_COMMIT, commit_message
 from ddpfix.summary.commit_messages import subject

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from codemods.findings import SEVERITIES
-from codemods.fix_source import Accept, safe, with_unsafe
+from codemods.api.findings import SEVERITIES
+from codemods.engine.fix_source import Accept, safe, with_unsafe
 from ddpfix import catalog
 from ddpfix.results import Failure
 from ddpfix.summary import LIMIT, render

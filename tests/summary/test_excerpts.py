@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from codemods.codemod import DdpCodemod
-from codemods.findings import (
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import (
     AddDecorator,
     Applicability,
     Edit,
@@ -17,8 +17,8 @@ from codemods.findings import (
     SetKeyword,
     WrapInGuard,
 )
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 from ddpfix.summary import render
 from ddpfix.summary.excerpts import MOST_LINES, Hunk, hunks
 from tests.summary.made import check_markdown, context, fenced, in_memory, section

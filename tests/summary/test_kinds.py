@@ -6,8 +6,8 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-from codemods.findings import Applicability, Finding, Fix, Span
-from codemods.fix_source import with_unsafe
+from codemods.api.findings import Applicability, Finding, Fix, Span
+from codemods.engine.fix_source import with_unsafe
 from ddpfix.results import Fixed, Report
 from ddpfix.summary import render
 from ddpfix.summary.kinds import bars

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from codemods.findings import Evidence, Finding, Span
+from codemods.api.findings import Evidence, Finding, Span
 from ddpfix import engine
 from ddpfix.discovery import discover
 from ddpfix.settings import Settings

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from codemods.analysis.accelerators import is_accelerator
 from codemods.analysis.call_graph import called_function
 from codemods.analysis.names import dotted, last, qualified
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import SourceModule, walk
+from codemods.files.source import SourceModule, walk
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _REDUCES = "torch.distributed.all_reduce"
 _ZEROES = frozenset({"zero_", "fill_", "mul_", "copy_", "div_", "clear"})

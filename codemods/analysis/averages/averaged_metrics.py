@@ -18,9 +18,9 @@ from codemods.analysis.model.signatures import returned
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.variance.analysis import variance
 from codemods.analysis.variance.values import Cause
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, child_nodes, stands_above, walk
+from codemods.files.source import FunctionNode, SourceModule, child_nodes, stands_above, walk
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _DEPTH = 6
 _CALLS = 2

@@ -11,8 +11,8 @@ from codemods.analysis.bindings import attribute_bindings, bindings_of
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.collectives import Collective, collective_at
 from codemods.analysis.variance.paths import path_of, unpacked
-from codemods.record import replace
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.runtime.record import replace
 
 _SAME = frozenset(
     {"item", "cpu", "cuda", "to", "detach", "clone", "float", "double", "half", "long", "int", "numpy", "tolist", "squeeze",

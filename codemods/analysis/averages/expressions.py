@@ -12,7 +12,7 @@ from codemods.analysis.averages.frame import Frame
 from codemods.analysis.averages.scale import CONSTANT, PROCESSES, Items, Number, Parts, Scale, averaged, mapped, over, plus, times
 from codemods.analysis.ranks.several_processes import several_processes
 from codemods.analysis.variance.paths import path_of
-from codemods.record import replace
+from codemods.runtime.record import replace
 
 _COUNTS = re.compile(r"(^|\.)(num_samples|total_size)$")
 

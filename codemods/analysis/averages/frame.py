@@ -11,9 +11,9 @@ from codemods.analysis.class_index import ClassSite, class_facts
 from codemods.analysis.variance.analysis import Analysis
 from codemods.analysis.variance.paths import path_of
 from codemods.analysis.variance.values import UNKNOWN, Cause, Kind, Value
-from codemods.project import Project
-from codemods.record import record, replace
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.runtime.record import record, replace
+from codemods.store.project import Project
 
 _SHARE = "is each rank's own share"
 _SHARED_OUT = ("gives each rank its own share of the data", "each rank gets its own share of the batches")

@@ -7,9 +7,9 @@ import ast
 from codemods.analysis.call_graph import called_function
 from codemods.analysis.names import last, qualified
 from codemods.analysis.variance.paths import parameters
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, walk, walk_scope
+from codemods.files.source import FunctionNode, SourceModule, walk, walk_scope
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 # Attributes of a tensor that make something of their own of it, or only tell of it.
 COPIED = frozenset(

@@ -7,27 +7,27 @@ import ast
 from codemods.analysis.class_index import ClassFacts
 from codemods.analysis.metric_attributes import metric_named
 from codemods.analysis.names import dotted, family, last, qualified
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.source import SourceModule, walk
+from codemods.files.source import SourceModule, walk
+from codemods.runtime.lazy_pattern import lazy
+from codemods.store.project import Project
 
 # Package -> its functions and classes. An accuracy, an error and a loss are means of samples, and stay out.
 _FUNCTIONS = {
-    "sklearn": late(
+    "sklearn": lazy(
         r"^(f1_score|fbeta_score|matthews_corrcoef|roc_auc_score|average_precision_score|precision_score|recall_score|auc|r2_score"
         r"|cohen_kappa_score|jaccard_score|precision_recall_fscore_support|balanced_accuracy_score|explained_variance_score)$"
     ),
-    "scipy": late(r"^(pearsonr|spearmanr|kendalltau)$"),
-    "pycocotools": late(r"^COCOeval$"),
-    "seqeval": late(r"^(f1_score|precision_score|recall_score|classification_report)$"),
-    "sacrebleu": late(r"^(corpus_bleu|corpus_chrf|corpus_ter)$"),
-    "nltk": late(r"^corpus_bleu$"),
+    "scipy": lazy(r"^(pearsonr|spearmanr|kendalltau)$"),
+    "pycocotools": lazy(r"^COCOeval$"),
+    "seqeval": lazy(r"^(f1_score|precision_score|recall_score|classification_report)$"),
+    "sacrebleu": lazy(r"^(corpus_bleu|corpus_chrf|corpus_ter)$"),
+    "nltk": lazy(r"^corpus_bleu$"),
 }
-_FUNCTIONAL = late(
+_FUNCTIONAL = lazy(
     r"^(binary_|multiclass_|multilabel_)?(f1_score|f1|fbeta_score|auroc|average_precision|matthews_corrcoef|cohen_kappa"
     r"|jaccard_index)$|^(pearson|spearman|concordance)_corrcoef$|^r2_score$"
 )
-_OBJECTS = late(r"\b(?:Binary|Multiclass|Multilabel)?(?:F1Score|F1|FBetaScore|FBeta|AUROC|AveragePrecision|MatthewsCorrCoef"
+_OBJECTS = lazy(r"\b(?:Binary|Multiclass|Multilabel)?(?:F1Score|F1|FBetaScore|FBeta|AUROC|AveragePrecision|MatthewsCorrCoef"
                 r"|CohenKappa|JaccardIndex|PearsonCorrCoef|SpearmanCorrCoef|R2Score)\(")  # fmt: skip
 _NAMES = {"COCOeval": "the average precisions of COCOeval"}
 

@@ -10,9 +10,9 @@ from codemods.analysis.variance.analysis import Analysis, variance
 from codemods.analysis.variance.paths import path_of
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.values import Cause, Link
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import SourceModule, stands_above, walk, walk_scope
+from codemods.files.source import SourceModule, stands_above, walk, walk_scope
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 
 @record

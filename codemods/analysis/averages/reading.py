@@ -15,8 +15,8 @@ from codemods.analysis.call_graph import FunctionSite
 from codemods.analysis.ranks.several_processes import several_processes
 from codemods.analysis.variance.exits import cases_of
 from codemods.analysis.variance.paths import parameters, path_of, unpacked
-from codemods.record import replace
-from codemods.source import SourceModule, walk
+from codemods.files.source import SourceModule, walk
+from codemods.runtime.record import replace
 
 _MOST_STATEMENTS = 60  # of a function that a call is followed into
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
-from codemods.record import record, replace
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.runtime.record import record, replace
 
 
 @record

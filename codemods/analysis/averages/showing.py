@@ -9,7 +9,7 @@ from codemods.analysis.averages.scale import Items, Parts, Scale, averaged
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.variance.number_words import is_text
 from codemods.analysis.variance.outlets import says_shown
-from codemods.source import child_nodes, walk
+from codemods.files.source import child_nodes, walk
 
 
 def show(frame: Frame, node: ast.stmt) -> None:

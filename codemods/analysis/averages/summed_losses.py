@@ -15,16 +15,16 @@ from codemods.analysis.call_graph import called_function
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.variance.outlets import says_shown
 from codemods.analysis.wrapped.losses import backward_passes
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import SourceModule, stands_above, walk
+from codemods.files.source import SourceModule, stands_above, walk
+from codemods.runtime.lazy_pattern import lazy
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _COPIES = frozenset({"clone", "detach", "float", "mean", "data", "to", "cuda"})
 _READS = frozenset({"item", "detach", "cpu", "float", "numpy", "tolist"})
-_LOSS = late(r"(?i)loss")
-_DIVIDES = late(r"(?i)world|num_processes|n_?gpu|size\(\)|average|avg|mean")
-_SUMS = late(rb"reduction\s*=\s*[\"']sum[\"']")
+_LOSS = lazy(r"(?i)loss")
+_DIVIDES = lazy(r"(?i)world|num_processes|n_?gpu|size\(\)|average|avg|mean")
+_SUMS = lazy(rb"reduction\s*=\s*[\"']sum[\"']")
 _DEPTH = 4
 
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.collectives import OUT_OF_PLACE, TORCH, collective_call
 from codemods.analysis.ranks.uses import uses_of
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule, walk
+from codemods.files.source import FunctionNode, SourceModule, walk
+from codemods.store.project import Project
 
 # Waiting on a stream or for all work waits for the collective too, and so does whatever tells of a stream of its own.
 _WAITS = frozenset({"wait", "synchronize", "wait_stream", "wait_event", "wait_all", "stream", "query", "record_stream"})

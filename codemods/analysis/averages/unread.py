@@ -9,9 +9,9 @@ from codemods.analysis.averages.fresh_tensors import COPIED, KEPT, Made, made_ne
 from codemods.analysis.bindings import Binding, bindings_in
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.output.run_before import run_before
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, walk
+from codemods.files.source import FunctionNode, SourceModule, walk
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _REDUCES = ("torch.distributed.all_reduce", "torch.distributed.reduce")
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)

@@ -16,9 +16,9 @@ from codemods.analysis.variance.analysis import variance
 from codemods.analysis.variance.number_words import is_key, is_number
 from codemods.analysis.variance.outlets import says_shown
 from codemods.data.rank_variance import BACKWARDS
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, walk, walk_scope
+from codemods.files.source import FunctionNode, SourceModule, walk, walk_scope
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _JOINS = ("reduce", "gather")
 # Words of files that reduce over ranks: `x.gather(` of torch and `reduce(` of functools stand in too many to be read.

@@ -9,11 +9,11 @@ from codemods.analysis.call_graph import FunctionSite, called_function
 from codemods.analysis.files.file_calls import Act, FileCall, file_call
 from codemods.analysis.files.file_paths import arguments_of
 from codemods.analysis.names import last
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.source import SourceModule, walk, walk_scope
+from codemods.files.source import SourceModule, walk, walk_scope
+from codemods.runtime.lazy_pattern import lazy
+from codemods.store.project import Project
 
-_ASKING = late(r"exist|(?:is|has)_?(?:file|dir)|is_?cached|is_?there")
+_ASKING = lazy(r"exist|(?:is|has)_?(?:file|dir)|is_?cached|is_?there")
 
 
 def asked(project: Project, module: SourceModule, test: ast.expr) -> Iterator[FileCall]:

@@ -14,12 +14,12 @@ from codemods.analysis.files.loose_ends import BROUGHT_IN
 from codemods.analysis.files.own_paths import callers_of
 from codemods.analysis.files.shown_ranks import is_launched_from_outside
 from codemods.analysis.names import family, qualified
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule, line_of
+from codemods.files.source import FunctionNode, SourceModule, line_of
+from codemods.runtime.lazy_pattern import lazy
+from codemods.store.project import Project
 
 _STARTS = frozenset({"fit", "validate", "test", "predict", "tune"})
-_OTHERS = late(rb"init_process_group|Accelerator\(|deepspeed\.init|\bFabric\(|mp\.spawn|LightningCLI")
+_OTHERS = lazy(rb"init_process_group|Accelerator\(|deepspeed\.init|\bFabric\(|mp\.spawn|LightningCLI")
 _ROLES = (Role.LIGHTNING_CALLBACK, Role.LIGHTNING_MODULE, Role.LIGHTNING_DATA_MODULE)
 _UP = 4
 

@@ -6,7 +6,7 @@ import ast
 
 from codemods.analysis.files.file_calls import Act, file_call
 from codemods.analysis.files.file_paths import forms
-from codemods.source import SourceModule, line_of, walk
+from codemods.files.source import SourceModule, line_of, walk
 
 
 def built_by_others(module: SourceModule, asked: ast.AST, written: ast.AST) -> bool:

@@ -9,7 +9,7 @@ from codemods.analysis.bound_values import assigned
 from codemods.analysis.files.file_calls import Act, FileCall, file_call
 from codemods.analysis.files.written_saves import is_in_memory
 from codemods.analysis.names import dotted, last, qualified
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
 
 MOVES = frozenset({"os.rename", "os.renames", "os.replace", "shutil.move"})
 

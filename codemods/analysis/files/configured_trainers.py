@@ -12,18 +12,18 @@ from collections.abc import Iterator
 
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.names import family, last, qualified
-from codemods.findings import Evidence
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule, line_of
+from codemods.api.findings import Evidence
+from codemods.files.source import FunctionNode, SourceModule, line_of
+from codemods.runtime.lazy_pattern import lazy
+from codemods.store.project import Project
 
 _MADE = b"instantiate("
-_STRATEGIES = late(
+_STRATEGIES = lazy(
     rb"^[^#\n]*\bstrategy:\s*[\"']?(?:ddp|fsdp|deepspeed)"
     rb"|^[^#\n]*\b_target_:\s*[\"']?[\w.]*(?:DDP|FSDP|DeepSpeed)Strategy\b",
     re.MULTILINE,
 )
-_OF_SEVERAL = late(r"^[\"'](?:ddp|fsdp|deepspeed)|\b(?:DDP|FSDP|DeepSpeed)Strategy\(")
+_OF_SEVERAL = lazy(r"^[\"'](?:ddp|fsdp|deepspeed)|\b(?:DDP|FSDP|DeepSpeed)Strategy\(")
 _SETTINGS = (".yaml", ".yml")
 
 

@@ -12,9 +12,9 @@ from codemods.analysis.bindings import Binding, attribute_bindings, bindings_of
 from codemods.analysis.call_graph import called_function
 from codemods.analysis.model.signatures import returned
 from codemods.analysis.names import dotted, last
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import SourceModule, walk
+from codemods.files.source import SourceModule, walk
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _LISTS = frozenset({"listdir", "glob", "iglob", "rglob", "iterdir", "scandir", "walk"})
 _EXISTS = frozenset({"exists", "isdir", "is_dir", "isfile", "is_file", "lexists"})

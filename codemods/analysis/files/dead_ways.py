@@ -9,7 +9,7 @@ from codemods.analysis.files.every_rank import Way
 from codemods.analysis.files.never_true import is_never_asked_for
 from codemods.analysis.guards.before_group import ends_before_group
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
-from codemods.project import Project
+from codemods.store.project import Project
 
 
 def is_dead(project: Project, way: Way) -> bool:

@@ -6,8 +6,8 @@ import ast
 
 from codemods.analysis.files.own_paths import callers_of
 from codemods.analysis.ranks.device_tests import asks_for_a_device
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 
 _DEPTH = 3
 

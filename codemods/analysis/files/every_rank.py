@@ -40,23 +40,23 @@ from codemods.analysis.ranks.sure_failures import is_behind_a_failure
 from codemods.analysis.ranks.uses import CallSite, uses_of
 from codemods.analysis.variance.analysis import variance
 from codemods.analysis.variance.values import Cause
-from codemods.findings import Evidence
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, walk_scope
+from codemods.api.findings import Evidence
+from codemods.files.source import FunctionNode, SourceModule, walk_scope
+from codemods.runtime.lazy_pattern import lazy
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _DEPTH = 5
 _LONG = 7
 _STARTED = frozenset({"spawn", "start_processes", "notebook_launcher", "debug_launcher", "elastic_launch", "Process"})
 # Flags that nothing resolves, by the words for the one process that writes.
-_FLAGS = late(
+_FLAGS = lazy(
     r"main_?(?:proc|rank|worker|node)|is_?(?:main|root|primary|chief|lead)|master|rank_?(?:0|zero)|process_zero|global_zero"
     r"|is_logg|is_saving|args\.should_(?:save|log)\b", re.IGNORECASE
 )
 
 
-_ASSERTED = late(rb"\bassert [^\n]*(?:rank|main|master|primary|leader|chief)")
+_ASSERTED = lazy(rb"\bassert [^\n]*(?:rank|main|master|primary|leader|chief)")
 
 
 @record

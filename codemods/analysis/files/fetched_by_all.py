@@ -17,19 +17,19 @@ from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.output.effect_kinds import names_rank
 from codemods.analysis.paths import origin_text
 from codemods.analysis.ranks.reach import ranks_reaching
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, line_of
+from codemods.files.source import FunctionNode, SourceModule, line_of
+from codemods.runtime.lazy_pattern import lazy
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _SETS = ("torchvision.datasets.", "torchaudio.datasets.")
 _CHOSEN = "*"  # for the name of a class that the program chooses
-_OF_CLIP = late(r"RN50|RN101|ViT-[BL]/\d\d")
-_A_FILE = late(r"path|file|ckpt|checkpoint|weights|\.pt\b|\.pth\b|dir\b|folder|join\(", re.IGNORECASE)
-_LOCKS = late(r"\b\w*[lL]ock\(|\bacquire\(|filelock|main_process_first|local_files_only")
-_BARRIERS = late(r"wait_for_everyone|barrier\(|synchronize\(")
+_OF_CLIP = lazy(r"RN50|RN101|ViT-[BL]/\d\d")
+_A_FILE = lazy(r"path|file|ckpt|checkpoint|weights|\.pt\b|\.pth\b|dir\b|folder|join\(", re.IGNORECASE)
+_LOCKS = lazy(r"\b\w*[lL]ock\(|\bacquire\(|filelock|main_process_first|local_files_only")
+_BARRIERS = lazy(r"wait_for_everyone|barrier\(|synchronize\(")
 # What some ranks do above a barrier that may bring the files, or let them wait for the one that does.
-_BRINGS = late(r"download|prepare|load|build|fetch|hub|[dD]ata|cache|get_\w+\(|make_|barrier|wait|sync")
+_BRINGS = lazy(r"download|prepare|load|build|fetch|hub|[dD]ata|cache|get_\w+\(|make_|barrier|wait|sync")
 _GEOMETRIC = frozenset({"Dataset", "InMemoryDataset", "OnDiskDataset"})
 WORDS = (b"hub.load(", b"clip.load(", b"download=True", b"download = True", b"torch_geometric")
 

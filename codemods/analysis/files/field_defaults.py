@@ -9,8 +9,8 @@ from codemods.analysis.bound_values import assigned
 from codemods.analysis.class_index import class_facts
 from codemods.analysis.functions import find_function
 from codemods.analysis.names import dotted, last
-from codemods.project import Project
-from codemods.source import SourceModule, walk, walk_scope
+from codemods.files.source import SourceModule, walk, walk_scope
+from codemods.store.project import Project
 
 _FIELDS = frozenset({"field", "Field", "ib", "attrib"})  # of dataclasses, pydantic and attrs
 

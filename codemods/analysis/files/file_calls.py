@@ -8,9 +8,9 @@ from enum import Enum
 
 from codemods.analysis.bound_values import assigned
 from codemods.analysis.names import last, qualified
-from codemods.late_pattern import late
-from codemods.record import record
-from codemods.source import SourceModule, walk
+from codemods.files.source import SourceModule, walk
+from codemods.runtime.lazy_pattern import lazy
+from codemods.runtime.record import record
 
 
 class Act(Enum):
@@ -82,13 +82,13 @@ _NO_FILE = ("webbrowser.", "wave.", "os.")
 OPENERS = ("tarfile.open", "zipfile.ZipFile", "h5py.File", "lmdb.open", "gzip.open", "bz2.open", "codecs.open", "io.open",
              "rich.progress.open")
 _CHAINED = 5
-_WILD = late(r"[*?]|\[")
+_WILD = lazy(r"[*?]|\[")
 _IMAGES = frozenset({"PIL.Image.fromarray", "PIL.Image.new", "torchvision.transforms.functional.to_pil_image"})
 SHELLS = frozenset({"os.system", "subprocess.run", "subprocess.call", "subprocess.check_call"})
-_TAKES_AWAY = late(r"rm(?:\s+-\w+)*\s+-\w*r\w*(?:\s+-\w+)*\s+[\"']?")
+_TAKES_AWAY = lazy(r"rm(?:\s+-\w+)*\s+-\w*r\w*(?:\s+-\w+)*\s+[\"']?")
 # Functions of many packages that fetch an address into a file: `download_file(url, path)`.
 _FETCHERS = frozenset({"download", "download_file", "download_url", "download_from_url", "http_get", "fetch_file"})
-_ADDRESS = late(r"(?i)url|^[\"'](?:https?|ftp)://")
+_ADDRESS = lazy(r"(?i)url|^[\"'](?:https?|ftp)://")
 NAMES = frozenset(
     {*_FETCHERS, "open", "exists", "load", "save_model", "save"}
     | {*map(last, SHELLS), *map(last, _FUNCTIONS), *map(last, OPENERS), *_METHODS}

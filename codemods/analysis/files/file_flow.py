@@ -13,20 +13,20 @@ from codemods.analysis.files.file_paths import forms, outside
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.collectives import collective_at
 from codemods.analysis.ranks.rank_guards import Ranks, guards_over
-from codemods.file_facts import file_fact
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, child_nodes, walk, walk_scope
-from codemods.tables import Table
+from codemods.files.source import FunctionNode, SourceModule, child_nodes, walk, walk_scope
+from codemods.runtime.lazy_pattern import lazy
+from codemods.runtime.record import record
+from codemods.store.file_facts import file_fact
+from codemods.store.project import Project
+from codemods.store.tables import Table
 
 DEPTH = 5
-_FILE_WORDS = late(
+_FILE_WORDS = lazy(
     rb"open\(|save|mkdir|makedirs|copy|\.move|to_csv|to_json|write_|urlretrieve|dump|rename|replace\(|download|extractall|to_p"
     rb"|rmtree|remove\(|unlink|touch\(|imwrite|symlink"
 )
 # Calls of code that is not in the project and waits for the others, by their names; a step of training does too.
-_WAITING = late(
+_WAITING = lazy(
     r"barrier|synchron|wait|gather|reduce|broadcast|backward|prepare$|prepare_model|launch|spawn|rendezvous|[lL]ock|^sleep$|^fit$|^train$"
     r"|^training_step$|^setup$|init_process_group|init_distributed|^initialize$|^Accelerator$|"
     r"^train_(?!(?:resize|crop|flip|trans\w*|aug\w*|data\w*|ds|set|loader|sampler|size|split|collate\w*|preproc\w*|tokeniz\w*)$)"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 
 from codemods.analysis.paths import origin_text
-from codemods.late_pattern import late
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.runtime.lazy_pattern import lazy
 
-_LOCK = late(r"lock\b|lock\(")
-_OF_ONE_PROCESS = late(r"\b(threading|multiprocessing|mp|asyncio)\.\w*Lock\(|\bRLock\(")
+_LOCK = lazy(r"lock\b|lock\(")
+_OF_ONE_PROCESS = lazy(r"\b(threading|multiprocessing|mp|asyncio)\.\w*Lock\(|\bRLock\(")
 
 
 def is_under_lock(module: SourceModule, node: ast.AST) -> bool:

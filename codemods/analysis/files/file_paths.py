@@ -13,10 +13,10 @@ import re
 from codemods.analysis.bindings import Binding, attribute_bindings, bindings_at_top, bindings_in
 from codemods.analysis.files.file_calls import handed_on
 from codemods.analysis.names import qualified
-from codemods.late_pattern import late
-from codemods.source import FunctionNode, SourceModule, line_of, walk
+from codemods.files.source import FunctionNode, SourceModule, line_of, walk
+from codemods.runtime.lazy_pattern import lazy
 
-_TOKEN = late(r"<([PNSIGE]):([^<>]*)>")
+_TOKEN = lazy(r"<([PNSIGE]):([^<>]*)>")
 _JOINS = frozenset({"os.path.join", "posixpath.join", "pathlib.Path", "pathlib.PurePath", "pathlib.PosixPath"})
 _SAME = frozenset(
     {"str", "os.fspath", "os.path.abspath", "os.path.realpath", "os.path.expanduser", "os.path.normpath", "os.path.expandvars"}

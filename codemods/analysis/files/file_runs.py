@@ -23,15 +23,15 @@ from codemods.analysis.output.observers import covered
 from codemods.analysis.output.output_runs import Run
 from codemods.analysis.output.shared_values import is_shown_same, same_everywhere
 from codemods.analysis.output.taken_away import may_be_gone
-from codemods.findings import Applicability
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule, line_of, walk, walk_scope
+from codemods.api.findings import Applicability
+from codemods.files.source import FunctionNode, SourceModule, line_of, walk, walk_scope
+from codemods.runtime.lazy_pattern import lazy
+from codemods.store.project import Project
 
 HOOKS = OBSERVERS | HF_CALLBACK_HOOKS
 NOT_READ = "assumes that the other ranks do not read it:"
-_EXISTS = late(r"\b(?:exists|isdir|isfile|is_dir|is_file)\(")
-_GONE = late(r"(?:^|\.)(?:remove|unlink|rmtree|rmdir|removedirs)\(")
+_EXISTS = lazy(r"\b(?:exists|isdir|isfile|is_dir|is_file)\(")
+_GONE = lazy(r"(?:^|\.)(?:remove|unlink|rmtree|rmdir|removedirs)\(")
 
 
 def used_behind(project: Project, module: SourceModule, function: FunctionNode) -> int | None:

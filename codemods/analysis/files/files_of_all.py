@@ -30,13 +30,13 @@ from codemods.analysis.ranks.unused import is_never_run
 from codemods.analysis.ranks.uses import CallSite, uses_of
 from codemods.analysis.variance.analysis import variance
 from codemods.analysis.variance.values import Cause
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, walk
+from codemods.files.source import FunctionNode, SourceModule, walk
+from codemods.runtime.lazy_pattern import lazy
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
-_CLOCK = late(r"\b(?:now|today|utcnow)\(|\bstrftime\(|\btime\.(?:time|localtime|ctime)\(|\basctime\(|\brandom\b|token_hex|uuid")
-_LOCKS = late(r"\b\w*[lL]ock\(|\bacquire\(|try_acquire|[bB]aton|filelock|fcntl")
+_CLOCK = lazy(r"\b(?:now|today|utcnow)\(|\bstrftime\(|\btime\.(?:time|localtime|ctime)\(|\basctime\(|\brandom\b|token_hex|uuid")
+_LOCKS = lazy(r"\b\w*[lL]ock\(|\bacquire\(|try_acquire|[bB]aton|filelock|fcntl")
 _OF_FRAMEWORKS = frozenset(
     {"fit", "train", "test", "validate", "predict", "run", "step", "update", "write", "setup", "build", "close"}
 )

@@ -18,12 +18,12 @@ from codemods.analysis.output.receivers import mode_of
 from codemods.analysis.paths import origin_text
 from codemods.analysis.variance.analysis import variance
 from codemods.analysis.variance.values import Cause
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.source import SourceModule, walk
+from codemods.files.source import SourceModule, walk
+from codemods.runtime.lazy_pattern import lazy
+from codemods.store.project import Project
 
-_NUMBER = late(r"(?:^|_)(?:idx|index|nb|num|step|iter|iteration|epoch|count|batch|i|j|k|n)$")
-_OF_ONE = late(r"accelerator\.device|current_device\(|rank")
+_NUMBER = lazy(r"(?:^|_)(?:idx|index|nb|num|step|iter|iteration|epoch|count|batch|i|j|k|n)$")
+_OF_ONE = lazy(r"accelerator\.device|current_device\(|rank")
 
 
 def are_of_each_rank(project: Project, module: SourceModule, run: Run, paths: list[ast.expr]) -> bool:

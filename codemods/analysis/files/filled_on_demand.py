@@ -27,16 +27,16 @@ from codemods.analysis.positions import behind
 from codemods.analysis.ranks.rank_guards import Ranks
 from codemods.analysis.ranks.reach import to_a_launcher
 from codemods.analysis.ranks.uses import uses_of
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.record import record, replace
-from codemods.source import FunctionNode, SourceModule, line_of, walk
+from codemods.files.source import FunctionNode, SourceModule, line_of, walk
+from codemods.runtime.lazy_pattern import lazy
+from codemods.runtime.record import record, replace
+from codemods.store.project import Project
 
 # What goes on from a folder that is there already: the test over it says nothing about what is written there at the end.
 _RESUMES = frozenset({"get_last_checkpoint", "listdir", "glob", "load_state_dict", "load_checkpoint", "restore"})
 _MOVES = frozenset({"replace", "rename", "renames", "move", "link", "symlink"})  # the file appears whole
 _CALLERS_UP = 3
-_OPEN = late(r"<[PNIE]:[^<>]*>")  # a part of a name that hangs on a variable
+_OPEN = lazy(r"<[PNIE]:[^<>]*>")  # a part of a name that hangs on a variable
 
 
 @record

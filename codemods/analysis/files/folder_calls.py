@@ -6,7 +6,7 @@ import ast
 
 from codemods.analysis.names import dotted, qualified
 from codemods.analysis.paths import PATH_CLASSES, is_path
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
 
 
 def creates_folder(module: SourceModule, call: ast.Call) -> str:

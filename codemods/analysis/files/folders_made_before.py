@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from codemods.analysis.files.every_rank import is_of_the_starter
 from codemods.analysis.files.own_paths import callers_of
 from codemods.analysis.names import dotted, last
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule, walk
+from codemods.files.source import FunctionNode, SourceModule, walk
+from codemods.store.project import Project
 
 _MAKES = ("makedirs", "mkdir")
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 
-from codemods.late_pattern import late
-from codemods.source import SourceModule, once_a_module
+from codemods.files.source import SourceModule, once_a_module
+from codemods.runtime.lazy_pattern import lazy
 
 _HEAD = 12  # lines
-_SAYS_SO = late(r"\bauto-?\s?generated\b|\bgenerated\s+(?:by|from|automatically)\b", re.IGNORECASE)
-_FORBIDS = late(r"\bdo\s+not\s+(?:edit|modify|change)\b", re.IGNORECASE)
-_SOURCE = late(r"(?:file to edit:|generated from)\s+([\w./\\()\[\]-][\w./\\ ()\[\]-]*\.\w+)", re.IGNORECASE)
+_SAYS_SO = lazy(r"\bauto-?\s?generated\b|\bgenerated\s+(?:by|from|automatically)\b", re.IGNORECASE)
+_FORBIDS = lazy(r"\bdo\s+not\s+(?:edit|modify|change)\b", re.IGNORECASE)
+_SOURCE = lazy(r"(?:file to edit:|generated from)\s+([\w./\\()\[\]-][\w./\\ ()\[\]-]*\.\w+)", re.IGNORECASE)
 
 
 @once_a_module

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.bindings import bindings_in
-from codemods.source import FunctionNode, SourceModule, line_of, walk
+from codemods.files.source import FunctionNode, SourceModule, line_of, walk
 
 
 def values_above(module: SourceModule, function: FunctionNode, path: ast.expr) -> tuple[int, ...]:

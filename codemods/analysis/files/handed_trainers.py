@@ -11,9 +11,9 @@ import ast
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.ranks.collectives import trainer_of
 from codemods.analysis.ranks.reach import ranks_reaching
-from codemods.findings import Evidence
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule
+from codemods.api.findings import Evidence
+from codemods.files.source import FunctionNode, SourceModule
+from codemods.store.project import Project
 
 _NAME = "trainer"
 _MOST = 12

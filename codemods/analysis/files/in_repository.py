@@ -11,8 +11,8 @@ from codemods.analysis.files.file_flow import holder_of
 from codemods.analysis.files.file_paths import OWN_FILE, forms, outside
 from codemods.analysis.files.own_paths import callers_of
 from codemods.analysis.names import qualified
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule
+from codemods.files.source import FunctionNode, SourceModule
+from codemods.store.project import Project
 
 _JOINS = frozenset({"os.path.join", "posixpath.join", "pathlib.Path"})
 _UP = 2

@@ -9,12 +9,12 @@ from codemods.analysis.bound_values import assigned
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.output.output_runs import Run
 from codemods.analysis.output.rank_data import sees_batches
-from codemods.late_pattern import late
-from codemods.source import FunctionNode, SourceModule, walk
+from codemods.files.source import FunctionNode, SourceModule, walk
+from codemods.runtime.lazy_pattern import lazy
 
-_EPOCHS = late(r"epoch|round|stage", re.IGNORECASE)
+_EPOCHS = lazy(r"epoch|round|stage", re.IGNORECASE)
 _LISTINGS = frozenset({"listdir", "scandir", "iterdir", "glob", "iglob", "rglob", "walk"})
-_FROM_THE_NET = late(r"requests\.|urllib|httpx\.|aiohttp\.")
+_FROM_THE_NET = lazy(r"requests\.|urllib|httpx\.|aiohttp\.")
 
 
 def is_of_a_share(module: SourceModule, function: FunctionNode | ast.Module, run: Run) -> bool:

@@ -10,12 +10,12 @@ from codemods.analysis.files.file_calls import Act, file_call
 from codemods.analysis.files.file_flow import Step, brought_out, steps_in
 from codemods.analysis.files.file_paths import forms
 from codemods.analysis.files.own_paths import callers_of
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule, line_of, walk_scope
+from codemods.files.source import FunctionNode, SourceModule, line_of, walk_scope
+from codemods.runtime.lazy_pattern import lazy
+from codemods.store.project import Project
 
-_LOADS = late(r"(?<!down)(?<!Down)(?<!up)[lL]oad|[rR]ead|\bopen|parse|restore|from_file|from_ckpt|from_checkpoint")
-_KEEPS_NOTHING = late(r"Path$|Error$|Exception$|Lock$|Logger$|Handler$|Warning$")
+_LOADS = lazy(r"(?<!down)(?<!Down)(?<!up)[lL]oad|[rR]ead|\bopen|parse|restore|from_file|from_ckpt|from_checkpoint")
+_KEEPS_NOTHING = lazy(r"Path$|Error$|Exception$|Lock$|Logger$|Handler$|Warning$")
 _UP = 2
 
 

@@ -13,8 +13,8 @@ from codemods.analysis.class_index import ClassFacts, class_facts
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.uses import HandedOn, uses_of
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule
+from codemods.files.source import FunctionNode, SourceModule
+from codemods.store.project import Project
 
 # What Lightning and transformers hand to hooks by these names, if the hook takes them.
 _OF_HOOKS = frozenset(

@@ -12,8 +12,8 @@ from codemods.analysis.files.file_paths import arguments_of
 from codemods.analysis.files.left_at_default import default_of, is_made_a_command
 from codemods.analysis.names import dotted
 from codemods.analysis.ranks.uses import CallSite, constructions
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule
+from codemods.files.source import FunctionNode, SourceModule
+from codemods.store.project import Project
 
 _SETTINGS = (".yaml", ".yml", ".json", ".toml", ".cfg", ".ini", ".gin", ".sh")
 

@@ -11,8 +11,8 @@ from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.collectives import collective_at
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_at
 from codemods.analysis.ranks.uses import constructions
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule, walk_scope
+from codemods.files.source import FunctionNode, SourceModule, walk_scope
+from codemods.store.project import Project
 
 
 def may_be_let_in_first(project: Project, way: Way) -> bool:

@@ -14,21 +14,21 @@ from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.distribution import imports_of, is_test_file, ranks_in_file
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.uses import constructions
-from codemods.findings import Evidence
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule, line_of
+from codemods.api.findings import Evidence
+from codemods.files.source import FunctionNode, SourceModule, line_of
+from codemods.runtime.lazy_pattern import lazy
+from codemods.store.project import Project
 
 _SETTINGS = (".yaml", ".yml")
-_MAKES = late(rb"\binstantiate(?:_from_config)?\(|\bLightningCLI\(")
+_MAKES = lazy(rb"\binstantiate(?:_from_config)?\(|\bLightningCLI\(")
 BROUGHT_IN = "brings it in and runs on several processes"
 _REGISTERS = (".register_module", ".register", ".register_class")
 _BUILDS = ("build(", "get(")
 _HOPS = 6
 _FILES = 60
 # What a project that lets one process in first says about it, anywhere on the way.
-_FIRST = late(rb"main_process_first|zero_first|rank_zero_first|prepare_data\(|FileLock|local_files_only")
-_JOINS = late(
+_FIRST = lazy(rb"main_process_first|zero_first|rank_zero_first|prepare_data\(|FileLock|local_files_only")
+_JOINS = lazy(
     rb"init_process_group\(|\bAccelerator\(|\bTrainer\(|deepspeed\.init|init_distributed|torch\.distributed|\bdist\."
     rb"|local_rank|LOCAL_RANK"
 )

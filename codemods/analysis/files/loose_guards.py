@@ -12,9 +12,9 @@ from codemods.analysis.output.effects import names_rank
 from codemods.analysis.ranks.rank_guards import Ranks, split_of
 from codemods.analysis.ranks.rank_tests import means_process_group
 from codemods.analysis.ranks.reach import ranks_reaching
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 
 @record

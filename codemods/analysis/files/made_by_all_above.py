@@ -17,8 +17,8 @@ from codemods.analysis.model.signatures import bind
 from codemods.analysis.names import dotted, last
 from codemods.analysis.positions import above
 from codemods.analysis.ranks.uses import uses_of
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule, walk, walk_scope
+from codemods.files.source import FunctionNode, SourceModule, walk, walk_scope
+from codemods.store.project import Project
 
 _WRITERS = frozenset({"SummaryWriter", "FileWriter"})
 _FOLDER = ("log_dir", "logdir", "name", "path")

@@ -10,8 +10,8 @@ from codemods.analysis.files.own_paths import callers_of
 from codemods.analysis.names import is_parameter
 from codemods.analysis.output.rank_values import is_of_rank_zero
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_at, split_of
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule, walk
+from codemods.files.source import FunctionNode, SourceModule, walk
+from codemods.store.project import Project
 
 _OF_ZERO = (Ranks.ZERO, Ranks.LOCAL_ZERO)
 _DEPTH = 4

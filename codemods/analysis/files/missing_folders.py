@@ -10,13 +10,13 @@ from codemods.analysis.handlers import handler_over
 from codemods.analysis.names import dotted, last
 from codemods.analysis.paths import origin_text
 from codemods.analysis.ranks.uses import calls_of
-from codemods.findings import Edit, Unwrap
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.source import SourceModule, walk
+from codemods.api.findings import Edit, Unwrap
+from codemods.files.source import SourceModule, walk
+from codemods.runtime.lazy_pattern import lazy
+from codemods.store.project import Project
 
 _CAUGHT = frozenset({"FileExistsError", "OSError", "IOError", "EnvironmentError", "Exception", "BaseException"})
-_FRESH = late(r"increment|unique|next_|new_run|(^|_)version", re.I)
+_FRESH = lazy(r"increment|unique|next_|new_run|(^|_)version", re.I)
 _IS_THERE = frozenset({"exists", "isdir", "is_dir"})  # tests that a folder passes
 _EXISTS = frozenset({"exists", "isdir", "is_dir", "isfile", "is_file", "lexists"})
 

@@ -9,15 +9,15 @@ from codemods.analysis.bound_values import assigned
 from codemods.analysis.guards.entry_points import group_name
 from codemods.analysis.guards.global_rank_at import is_global, starts_always
 from codemods.analysis.output.run_before import bound_above
-from codemods.findings import Edit, ReplaceExpression
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import SourceModule
-from codemods.text_file import TEXT_KINDS
+from codemods.api.findings import Edit, ReplaceExpression
+from codemods.files.source import SourceModule
+from codemods.files.text_file import TEXT_KINDS
+from codemods.runtime.lazy_pattern import lazy
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
-_NAME = late(r"(?P<stem>[\w.@ -]*?)(?P<end>\.\w+)$")
-_LITERAL = late(r"(?P<prefix>[fF]?)(?P<quote>[\"'])(?P<text>[^\"'\\\r\n]*)(?P=quote)$")
+_NAME = lazy(r"(?P<stem>[\w.@ -]*?)(?P<end>\.\w+)$")
+_LITERAL = lazy(r"(?P<prefix>[fF]?)(?P<quote>[\"'])(?P<text>[^\"'\\\r\n]*)(?P=quote)$")
 
 
 @record

@@ -21,8 +21,8 @@ from codemods.analysis.names import dotted, qualified
 from codemods.analysis.ranks.described_parts import is_configured_off
 from codemods.analysis.ranks.never_set import asks_for_what_nobody_sets
 from codemods.analysis.ranks.uses import uses_of
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule
+from codemods.files.source import FunctionNode, SourceModule
+from codemods.store.project import Project
 
 _MISSING = object()
 _ASKS = frozenset({"os.path.exists", "os.path.isfile", "os.path.isdir", "os.path.lexists"})

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from codemods.analysis.bound_values import assigned
 from codemods.analysis.names import dotted, last
-from codemods.source import SourceModule, walk
+from codemods.files.source import SourceModule, walk
 
 _WRITES = frozenset({"write", "writelines", "writerow", "writerows", "writeheader"})
 

@@ -12,9 +12,9 @@ from codemods.analysis.names import last, qualified
 from codemods.analysis.positions import behind
 from codemods.analysis.variance.analysis import Analysis, variance
 from codemods.analysis.variance.values import Cause, Value
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import SourceModule, walk
+from codemods.files.source import SourceModule, walk
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _HOOKS = (Role.LIGHTNING_CALLBACK, Role.LIGHTNING_MODULE, Role.HF_CALLBACK)
 _OPENS = frozenset({"open"})

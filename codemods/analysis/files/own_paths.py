@@ -20,11 +20,11 @@ from codemods.analysis.paths import origin_text
 from codemods.analysis.ranks.device_tests import names_a_device
 from codemods.analysis.ranks.uses import CallSite, constructions, uses_of
 from codemods.analysis.variance.analysis import variance
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule, walk, walk_scope
+from codemods.files.source import FunctionNode, SourceModule, walk, walk_scope
+from codemods.runtime.lazy_pattern import lazy
+from codemods.store.project import Project
 
-_TEMPORARY = late(r"Temporary|tempfile|mkstemp|tmp_path|worker_id|/dev/null|os\.devnull", re.IGNORECASE)
+_TEMPORARY = lazy(r"Temporary|tempfile|mkstemp|tmp_path|worker_id|/dev/null|os\.devnull", re.IGNORECASE)
 _CALLERS = 6
 _LOOKED_AT = 24
 _DEPTH = 3

@@ -6,12 +6,12 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.names import dotted, last
-from codemods.late_pattern import late
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, walk, walk_scope
+from codemods.files.source import FunctionNode, SourceModule, walk, walk_scope
+from codemods.runtime.lazy_pattern import lazy
+from codemods.runtime.record import record
 
-_BATCHES = late(r"loader|iterator|batches|\bdl\b|_iter\b")
-_JOINED = late(r"gather|all_reduce|broadcast")
+_BATCHES = lazy(r"loader|iterator|batches|\bdl\b|_iter\b")
+_JOINED = lazy(r"gather|all_reduce|broadcast")
 _FILLS = frozenset({"append", "extend", "update", "add"})
 _MOST = 3  # calls on the way
 

@@ -10,8 +10,8 @@ from codemods.analysis.files.own_paths import callers_of
 from codemods.analysis.names import dotted
 from codemods.analysis.output.effects import Kind, effects_of
 from codemods.analysis.ranks.uses import CallSite
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule, line_of, walk, walk_scope
+from codemods.files.source import FunctionNode, SourceModule, line_of, walk, walk_scope
+from codemods.store.project import Project
 
 _CLIMBS = 3
 

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from codemods.analysis.bound_values import assigned
 from codemods.analysis.names import dotted, last
 from codemods.data import host_only
-from codemods.late_pattern import late
-from codemods.source import SourceModule, walk
+from codemods.files.source import SourceModule, walk
+from codemods.runtime.lazy_pattern import lazy
 
-_MODE = late(r"[rwaxbt+]{1,3}")
+_MODE = lazy(r"[rwaxbt+]{1,3}")
 _ON_HANDLES = frozenset({"write", "writelines", "writerow", "writerows", "writeheader", "flush"})
 _PATH_KEYWORDS = frozenset({"f", "file", "filename", "fname", "fp", "path", "path_or_buf", "filepath", "path_or_buffer"})
 _TAKES_TWO = frozenset({"rename", "renames", "replace", "move", "copy", "copy2", "copyfile", "copytree"})

@@ -16,12 +16,12 @@ from codemods.analysis.files.own_paths import callers_of, is_own_path
 from codemods.analysis.output.effect_kinds import names_rank
 from codemods.analysis.ranks.rank_guards import Ranks
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
-from codemods.findings import Evidence
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule, line_of, walk
+from codemods.api.findings import Evidence
+from codemods.files.source import FunctionNode, SourceModule, line_of, walk
+from codemods.runtime.lazy_pattern import lazy
+from codemods.store.project import Project
 
-_NAMED = late(r">[^<>]*\.\w{2,}$")  # the end of a path that is written out, with the ending of a file
+_NAMED = lazy(r">[^<>]*\.\w{2,}$")  # the end of a path that is written out, with the ending of a file
 
 
 def polled_files(project: Project, module: SourceModule) -> Iterator[OnDemand]:

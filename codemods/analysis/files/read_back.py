@@ -12,8 +12,8 @@ from codemods.analysis.files.file_paths import arguments_of, default_of, forms
 from codemods.analysis.names import last, qualified
 from codemods.analysis.output.natures import values_of
 from codemods.analysis.ranks.collectives import collective_at
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule, walk, walk_scope
+from codemods.files.source import FunctionNode, SourceModule, walk, walk_scope
+from codemods.store.project import Project
 
 _CHASED = 6
 _DEEP = 3

@@ -8,8 +8,8 @@ from codemods.analysis.names import dotted, last
 from codemods.analysis.output.output_runs import Run
 from codemods.analysis.ranks.rank_guards import ranks_at
 from codemods.analysis.wrapped.wrapper_tests import arms_exclude
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule, walk
+from codemods.files.source import FunctionNode, SourceModule, walk
+from codemods.store.project import Project
 
 _READS = frozenset(
     {"open", "load", "exists", "isfile", "is_file", "isdir", "is_dir", "listdir", "glob", "read_csv", "read_text", "imread",

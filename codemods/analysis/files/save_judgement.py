@@ -25,22 +25,22 @@ from codemods.analysis.ranks.collectives import collective_at
 from codemods.analysis.ranks.reached_collectives import reached_by
 from codemods.analysis.variance.analysis import variance
 from codemods.analysis.variance.values import Cause, Value
-from codemods.findings import Applicability, Edit, InsertAfter, lowest
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.record import record, replace
-from codemods.source import FunctionNode, SourceModule, line_of, walk
+from codemods.api.findings import Applicability, Edit, InsertAfter, lowest
+from codemods.files.source import FunctionNode, SourceModule, line_of, walk
+from codemods.runtime.lazy_pattern import lazy
+from codemods.runtime.record import record, replace
+from codemods.store.project import Project
 
-_SHARDED = late(
+_SHARDED = lazy(
     rb"FullyShardedDataParallel|\bFSDP\b|FSDPStrategy|fully_shard\b|\bdeepspeed\b|DeepSpeedPlugin|DeepSpeedStrategy"
     rb"|ZeroRedundancyOptimizer|parallelize_module|\bDTensor\b"
 )
-_OF_A_NODE = late(r"cache|scratch|/tmp|tmpdir|temp_?dir|shm", re.IGNORECASE)
-_STATE = late(r"state_dict|model|net|module|optim|tokenizer|processor|config|args|encoder|decoder", re.IGNORECASE)
+_OF_A_NODE = lazy(r"cache|scratch|/tmp|tmpdir|temp_?dir|shm", re.IGNORECASE)
+_STATE = lazy(r"state_dict|model|net|module|optim|tokenizer|processor|config|args|encoder|decoder", re.IGNORECASE)
 # What has files of its own and no part of the model.
-_NO_MODEL = late(r"tokenizer|processor|config|feature_extractor|vocab", re.IGNORECASE)
-_OWN_STATE = late(r"loader|sampler|stream|dataset|rng|generator", re.IGNORECASE)  # what each rank has a state of its own in
-_CONFIGURED = late(rb"Accelerator\b|\bTrainer\b|TrainingArguments|Fabric\b")
+_NO_MODEL = lazy(r"tokenizer|processor|config|feature_extractor|vocab", re.IGNORECASE)
+_OWN_STATE = lazy(r"loader|sampler|stream|dataset|rng|generator", re.IGNORECASE)  # what each rank has a state of its own in
+_CONFIGURED = lazy(rb"Accelerator\b|\bTrainer\b|TrainingArguments|Fabric\b")
 _ASKS_ALL = frozenset({"get_state_dict", "get_model_state_dict", "consolidate_state_dict", "full_tensor", "zero_to_fp32"})
 _SAFE, _UNSAFE, _DISPLAY = Applicability.SAFE, Applicability.UNSAFE, Applicability.DISPLAY
 

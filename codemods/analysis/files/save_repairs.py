@@ -28,10 +28,10 @@ from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.analysis.ranks.trace_items import Step
 from codemods.analysis.variance.analysis import variance
 from codemods.analysis.variance.values import Cause
-from codemods.findings import Applicability, Edit, Evidence, SetKeyword
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, line_of, walk
+from codemods.api.findings import Applicability, Edit, Evidence, SetKeyword
+from codemods.files.source import FunctionNode, SourceModule, line_of, walk
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _Block = tuple[ast.stmt, ...]
 

@@ -10,8 +10,8 @@ import ast
 
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.uses import CallSite, uses_of
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule
+from codemods.files.source import FunctionNode, SourceModule
+from codemods.store.project import Project
 
 _REGISTERS = "register_save_state_pre_hook"
 

@@ -7,15 +7,15 @@ import ast
 from codemods.analysis.files.file_calls import Act, file_call
 from codemods.analysis.files.file_paths import forms
 from codemods.analysis.names import dotted
-from codemods.late_pattern import late
-from codemods.source import SourceModule, line_of, walk_scope
+from codemods.files.source import SourceModule, line_of, walk_scope
+from codemods.runtime.lazy_pattern import lazy
 
 OF_ONE_PROCESS = (
     "it is a scratch file, which every rank writes, reads back and removes: give each process one of its own "
     "(`tempfile.NamedTemporaryFile`, or the rank in the name); what rank 0 writes may be other data than a rank needs"
 )
-_MAKES = late(r"(?:[wW]rit|[sS]av|[dD]ump|[eE]xport|[rR]ender)|(?<![a-z])to_|To[A-Z]")  # of packages that nobody here knows
-_READS = late(r"(?<!down)(?<!Down)[lL]oad|[rR]ead|[oO]pen|[pP]arse|from_|From[A-Z]")
+_MAKES = lazy(r"(?:[wW]rit|[sS]av|[dD]ump|[eE]xport|[rR]ender)|(?<![a-z])to_|To[A-Z]")  # of packages that nobody here knows
+_READS = lazy(r"(?<!down)(?<!Down)[lL]oad|[rR]ead|[oO]pen|[pP]arse|from_|From[A-Z]")
 
 
 def is_scratch(module: SourceModule, node: ast.AST, path: ast.expr) -> bool:

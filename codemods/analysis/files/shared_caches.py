@@ -10,9 +10,9 @@ from codemods.analysis.files.file_calls import CHANGES, Act, meets
 from codemods.analysis.files.file_flow import Step, steps_in
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.rank_guards import Ranks
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule
+from codemods.files.source import FunctionNode, SourceModule
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _DATA_SETS = frozenset({"Dataset", "IterableDataset", "VisionDataset", "InMemoryDataset"})
 _READERS = ("__getitem__", "__iter__", "__len__", "__getitems__", "get")

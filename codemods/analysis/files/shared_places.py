@@ -11,8 +11,8 @@ from codemods.analysis.files.own_paths import callers_of
 from codemods.analysis.names import dotted, is_parameter, last
 from codemods.analysis.paths import counts, without_bar
 from codemods.analysis.ranks.rank_members import end_of
-from codemods.project import Project
-from codemods.source import SourceModule, walk
+from codemods.files.source import SourceModule, walk
+from codemods.store.project import Project
 
 _DEPTH = 3
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)

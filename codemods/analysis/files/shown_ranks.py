@@ -9,24 +9,24 @@ from codemods.analysis.call_graph import called_function
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.distribution import may_show_ranks, ranks_in_file
 from codemods.analysis.names import last, qualified
-from codemods.findings import Evidence
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule, once_a_module
-from codemods.text_file import SHELL_KINDS
+from codemods.api.findings import Evidence
+from codemods.files.source import FunctionNode, SourceModule, once_a_module
+from codemods.files.text_file import SHELL_KINDS
+from codemods.runtime.lazy_pattern import lazy
+from codemods.store.project import Project
 
 _ROLES = (Role.LIGHTNING_CALLBACK, Role.LIGHTNING_MODULE, Role.HF_CALLBACK)
 # What a function speaks of that runs on several processes; a rank alone may be that of a matrix.
-_PROCESSES = late(
+_PROCESSES = lazy(
     r"\bget_rank\(|\bget_world_size\(|init_process_group|DistributedDataParallel|\bDDP\(|DistributedSampler|\bworld_size\b"
     r"|\b(?:global_|local_)rank\b|\brank\b|\b(?:LOCAL_)?RANK\b|WORLD_SIZE|\bAccelerator\(|\baccelerator\b|\bFabric\(|\bfabric\b"
     r"|is_main_process|is_world_process_zero|is_global_zero|\b(?:[A-Z]\w*)?Trainer\(|\.barrier\(|deepspeed\.init"
     r"|(?:init|setup|initialize|launch)_\w*(?:dist|ddp|process)\w*\(|ddp_setup\(|dist_init\("
 )
-_ASKED = late(r"\bget_(?:rank|world_size)\(|\bis_(?:main|master|rank_zero)\w*\(|\bget_world_rank\(")
+_ASKED = lazy(r"\bget_(?:rank|world_size)\(|\bis_(?:main|master|rank_zero)\w*\(|\bget_world_rank\(")
 _JOINS = frozenset({"init_process_group", "Accelerator", "Trainer", "Fabric", "Seq2SeqTrainer"})  # what makes a process a rank
 _PACKAGES = ("torch.distributed.", "accelerate.", "lightning.", "pytorch_lightning.", "transformers.")
-_STARTERS = late(r"\b(?:spawn|start_processes|notebook_launcher|debug_launcher|elastic_launch|Process)\(")
+_STARTERS = lazy(r"\b(?:spawn|start_processes|notebook_launcher|debug_launcher|elastic_launch|Process)\(")
 
 
 def shown_in(project: Project, module: SourceModule, function: FunctionNode | None) -> Evidence | None:

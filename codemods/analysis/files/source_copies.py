@@ -6,7 +6,7 @@ import ast
 
 from codemods.analysis.bound_values import assigned
 from codemods.analysis.names import qualified
-from codemods.source import SourceModule, walk
+from codemods.files.source import SourceModule, walk
 
 _COPIES = frozenset({"shutil.copy", "shutil.copy2", "shutil.copyfile"})
 _SOURCE_OF = frozenset({"inspect.getfile", "inspect.getsourcefile", "os.path.abspath", "os.path.realpath", "os.path.basename"})

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from codemods.analysis.files.every_rank import way_of_every_rank
 from codemods.analysis.names import dotted, last, qualified
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 
 
 def state_folders(project: Project, module: SourceModule) -> Iterator[tuple[ast.Call, ast.expr]]:

@@ -12,8 +12,8 @@ from codemods.analysis.handlers import handler_over
 from codemods.analysis.names import dotted, qualified
 from codemods.analysis.paths import origin_text
 from codemods.analysis.ranks.rank_guards import Ranks
-from codemods.project import Project
-from codemods.source import SourceModule, walk
+from codemods.files.source import SourceModule, walk
+from codemods.store.project import Project
 
 _GONE = frozenset({"FileNotFoundError", "OSError", "IOError", "EnvironmentError", "Exception", "BaseException"})
 _FOLDERS = frozenset({"shutil.rmtree", *SHELLS})

@@ -9,9 +9,9 @@ from codemods.analysis.bindings import bindings_in
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_of_test
 from codemods.analysis.ranks.rank_sources import rank_source
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, line_of, walk
+from codemods.files.source import FunctionNode, SourceModule, line_of, walk
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _OF_ACCELERATE = frozenset({"Accelerator"})
 _OF_LIGHTNING = frozenset({"Fabric"})

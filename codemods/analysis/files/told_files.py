@@ -14,8 +14,8 @@ from codemods.analysis.files.tests_at_hand import test_at_hand
 from codemods.analysis.guards.before_group import group_comes_later
 from codemods.analysis.guards.lost_groups import group_is_over
 from codemods.analysis.names import qualified
-from codemods.project import Project
-from codemods.source import SourceModule, line_of
+from codemods.files.source import SourceModule, line_of
+from codemods.store.project import Project
 
 
 def message_of(found: FileOfAll) -> str:

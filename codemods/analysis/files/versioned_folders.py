@@ -12,8 +12,8 @@ from codemods.analysis.bound_values import assigned
 from codemods.analysis.class_index import class_facts
 from codemods.analysis.model.signatures import returned
 from codemods.analysis.names import dotted, last
-from codemods.project import Project
-from codemods.source import SourceModule, walk
+from codemods.files.source import SourceModule, walk
+from codemods.store.project import Project
 
 _LOGGERS = frozenset({"TensorBoardLogger", "CSVLogger"})
 _DEPTH = 3

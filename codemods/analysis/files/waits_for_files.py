@@ -13,11 +13,11 @@ from codemods.analysis.files.file_flow import Step, steps_in
 from codemods.analysis.output.effect_kinds import names_rank
 from codemods.analysis.positions import above, behind
 from codemods.analysis.ranks.rank_guards import Ranks
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule, line_of, walk
+from codemods.files.source import FunctionNode, SourceModule, line_of, walk
+from codemods.runtime.lazy_pattern import lazy
+from codemods.store.project import Project
 
-_BRINGS = late(r"download|prepare|preprocess|build|fetch|hub|[dD]ata|cache|make_|generate|load|save|write|create")
+_BRINGS = lazy(r"download|prepare|preprocess|build|fetch|hub|[dD]ata|cache|make_|generate|load|save|write|create")
 
 
 def waits_for_it(project: Project, module: SourceModule, function: FunctionNode, test: ast.If, read: Step) -> bool:

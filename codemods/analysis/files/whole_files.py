@@ -7,10 +7,10 @@ import ast
 from codemods.analysis.files.file_calls import file_call
 from codemods.analysis.files.filled_on_demand import OnDemand
 from codemods.analysis.names import dotted, qualified
-from codemods.findings import Edit, InsertAfter, ReplaceExpression
-from codemods.imports import plan_plain
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.api.findings import Edit, InsertAfter, ReplaceExpression
+from codemods.files.source import SourceModule
+from codemods.rewriting.imports import plan_plain
+from codemods.store.project import Project
 
 # They write to the very name that they are given, whatever it ends with.
 _AS_NAMED = frozenset({"torch.save", "open", "joblib.dump"})

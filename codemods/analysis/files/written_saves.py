@@ -9,9 +9,9 @@ from codemods.analysis.call_graph import called_function
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.output.effect_kinds import Effect
 from codemods.analysis.output.natures import values_of
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 # Position of the path among the arguments, and its names.
 _FUNCTIONS = {

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.frameworks import lightning_pin
 from codemods.analysis.variance.analysis import variance
-from codemods.findings import Edit, ReplaceExpression
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule, walk
+from codemods.api.findings import Edit, ReplaceExpression
+from codemods.files.source import FunctionNode, SourceModule, walk
+from codemods.store.project import Project
 
 ASSUMED = (
     "assumes that each batch may be skipped on all ranks where one rank wants to, and that a step with gradients of zero may be "

@@ -17,16 +17,16 @@ from codemods.analysis.ranks.reach import ranks_reaching, to_a_launcher
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
 from codemods.analysis.ranks.uses import uses_of
 from codemods.data.rank_variance import NOT_A_NUMBER
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, walk, walk_scope
+from codemods.files.source import FunctionNode, SourceModule, walk, walk_scope
+from codemods.runtime.lazy_pattern import lazy
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 DEPTH = 5
 _ASKS = frozenset({"input", "getpass.getpass", "click.confirm", "click.prompt", "click.pause", "typer.confirm", "typer.prompt"})
 _STOPS = frozenset({"breakpoint", "pdb.set_trace", "ipdb.set_trace", "pudb.set_trace", "IPython.embed", "code.interact"})
 NAMES = frozenset(last(n) for n in _ASKS | _STOPS)
-_KNOWS = late(r"isatty|interactive|debug|non_?tty", re.I)
+_KNOWS = lazy(r"isatty|interactive|debug|non_?tty", re.I)
 # Makes the process one of several: the group, or what joins it.
 _JOINS = frozenset({"DistributedDataParallel", "FullyShardedDataParallel", "Accelerator", "Fabric", "PartialState"})
 

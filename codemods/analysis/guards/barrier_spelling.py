@@ -10,11 +10,11 @@ from codemods.analysis.frameworks import lightning_pin
 from codemods.analysis.hooks import LIGHTNING_HOOKS
 from codemods.analysis.names import dotted, family, is_parameter, last, qualified
 from codemods.analysis.ranks.collectives import trainer_of
-from codemods.findings import Applicability
-from codemods.imports import in_scope
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, line_of, walk
+from codemods.api.findings import Applicability
+from codemods.files.source import FunctionNode, SourceModule, line_of, walk
+from codemods.rewriting.imports import in_scope
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 SAFE, UNSAFE, DISPLAY = Applicability.SAFE, Applicability.UNSAFE, Applicability.DISPLAY
 _ROLES = (Role.LIGHTNING_MODULE, Role.LIGHTNING_CALLBACK, Role.LIGHTNING_DATA_MODULE)

@@ -18,8 +18,8 @@ from codemods.analysis.names import family
 from codemods.analysis.ranks.collectives import trainer_of
 from codemods.analysis.ranks.rank_exits import leaves
 from codemods.analysis.ranks.reach import called_by_framework
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule, line_of, walk_scope
+from codemods.files.source import FunctionNode, SourceModule, line_of, walk_scope
+from codemods.store.project import Project
 
 _CLIMBS = 4
 _RUNS = ("fit", "validate", "test", "predict")

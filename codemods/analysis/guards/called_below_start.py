@@ -10,8 +10,8 @@ from codemods.analysis.guards.entry_points import starts_group
 from codemods.analysis.names import last, qualified
 from codemods.analysis.ranks.reach import called_by_framework
 from codemods.analysis.ranks.uses import CallSite, calls_of
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule, walk_scope
+from codemods.files.source import FunctionNode, SourceModule, walk_scope
+from codemods.store.project import Project
 
 _DEPTH = 3
 _LEAVES = (ast.Return, ast.Raise)

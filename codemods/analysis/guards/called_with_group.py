@@ -10,8 +10,8 @@ from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.rank_tests import means_process_group
 from codemods.analysis.ranks.reach import called_by_framework
 from codemods.analysis.ranks.uses import CallSite, calls_of
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule, walk, walk_scope
+from codemods.files.source import FunctionNode, SourceModule, walk, walk_scope
+from codemods.store.project import Project
 
 SPEAKING = ("dist", "ddp", "world", "multi", "parallel", "num_proc", "n_gpu", "num_gpus")
 _READING = frozenset({"get", "getattr", "getenv", "bool", "int"})

@@ -11,9 +11,9 @@ from codemods.analysis.guards.called_with_group import SPEAKING, words_of
 from codemods.analysis.guards.entry_points import starts_group
 from codemods.analysis.names import dotted, imported_as, last, qualified
 from codemods.analysis.ranks.uses import calls_of, uses_of
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, walk, walk_scope
+from codemods.files.source import FunctionNode, SourceModule, walk, walk_scope
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _ASKED = frozenset({"is_initialized", "is_available", "is_torchelastic_launched"})
 _ENDS = frozenset({"exit", "sys.exit", "os._exit", "quit"})

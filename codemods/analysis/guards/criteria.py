@@ -11,7 +11,7 @@ from codemods.analysis.model.signatures import bind
 from codemods.analysis.names import dotted
 from codemods.analysis.ranks.uses import constructions, uses_of
 from codemods.analysis.variance.analysis import Analysis
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
 
 _MOST = 6  # callers that are looked at
 _CALLED = frozenset({"forward", "__call__"})

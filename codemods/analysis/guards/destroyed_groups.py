@@ -6,8 +6,8 @@ import ast
 
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.loading.same_program import whole_program
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 
 _NAME = "destroy_process_group"
 

@@ -6,8 +6,8 @@ import ast
 
 from codemods.analysis.call_graph import FunctionSite, called_function
 from codemods.analysis.guards.group_may_be_missing import asks_for_rank, is_guarded, needs_group
-from codemods.project import Project
-from codemods.source import SourceModule, walk_scope
+from codemods.files.source import SourceModule, walk_scope
+from codemods.store.project import Project
 
 _DEPTH = 2
 _WORDS = (b"barrier(", b"reduce(", b"gather", b"broadcast", b"get_rank(", b"get_world_size(")

@@ -13,9 +13,9 @@ from codemods.analysis.ranks.rank_guards import Ranks, ranks_at, split_of
 from codemods.analysis.ranks.reached_collectives import reached_by
 from codemods.analysis.ranks.same_way import parting_ways
 from codemods.analysis.whole_body import is_idle, whole_body
-from codemods.findings import AddComment, Applicability, Edit, RemoveStatement, WrapInGuard
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule, walk
+from codemods.api.findings import AddComment, Applicability, Edit, RemoveStatement, WrapInGuard
+from codemods.files.source import FunctionNode, SourceModule, walk
+from codemods.store.project import Project
 
 SAFE, UNSAFE = Applicability.SAFE, Applicability.UNSAFE
 _BY_HAND = "turn the early exit into an if-block, so that every rank comes to the collective"

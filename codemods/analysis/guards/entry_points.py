@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.files.file_flow import callee
 from codemods.analysis.names import dotted, is_parameter, last, qualified
-from codemods.imports import in_scope
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, walk_scope
+from codemods.files.source import FunctionNode, SourceModule, walk_scope
+from codemods.rewriting.imports import in_scope
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _SPAWNS = frozenset({"spawn", "start_processes", "Process", "launch", "elastic_launch", "notebook_launcher"})
 CLIMBS = 5

@@ -20,14 +20,14 @@ from codemods.analysis.ranks.several_processes import several_processes
 from codemods.analysis.variance.analysis import variance
 from codemods.analysis.variance.state import STEP, State
 from codemods.analysis.variance.values import Cause
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, walk, walk_block, walk_scope
+from codemods.files.source import FunctionNode, SourceModule, walk, walk_block, walk_scope
+from codemods.runtime.lazy_pattern import lazy
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _ZERO = (Ranks.ZERO, Ranks.LOCAL_ZERO)
 _WRAPPERS = frozenset({"DistributedDataParallel", "FullyShardedDataParallel"})
-_FIRST = late(r"main|master|primary|chief|root|zero|rank0", re.I)
+_FIRST = lazy(r"main|master|primary|chief|root|zero|rank0", re.I)
 _QUIET = frozenset({"print", "info", "warning", "debug", "error"})
 
 

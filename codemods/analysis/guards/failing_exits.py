@@ -15,9 +15,9 @@ from codemods.analysis.variance.exits import asks_number
 from codemods.analysis.variance.partings import Form, Mismatch
 from codemods.analysis.variance.values import Cause
 from codemods.analysis.variance.wording import chain, head
-from codemods.findings import Edit, Evidence
-from codemods.project import Project
-from codemods.source import SourceModule, walk
+from codemods.api.findings import Edit, Evidence
+from codemods.files.source import SourceModule, walk
+from codemods.store.project import Project
 
 
 def lasting(project: Project, module: SourceModule, found: Mismatch) -> LastingStart | None:

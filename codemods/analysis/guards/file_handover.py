@@ -23,9 +23,9 @@ from codemods.analysis.ranks.in_turn import in_turn
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_at, split_of
 from codemods.analysis.ranks.reach import called_by_framework
 from codemods.analysis.ranks.uses import CallSite, calls_of, constructions
-from codemods.project import Project
-from codemods.record import record, replace
-from codemods.source import FunctionNode, SourceModule, line_of, walk
+from codemods.files.source import FunctionNode, SourceModule, line_of, walk
+from codemods.runtime.record import record, replace
+from codemods.store.project import Project
 
 CLIMBS = 3
 _CALLERS = 8

@@ -18,9 +18,9 @@ from codemods.analysis.ranks.rank_guards import Ranks, ranks_at
 from codemods.analysis.variance.analysis import variance
 from codemods.analysis.variance.paths import unpacked
 from codemods.analysis.variance.values import Cause, Proof
-from codemods.project import Project
-from codemods.record import replace
-from codemods.source import SourceModule, walk_block
+from codemods.files.source import SourceModule, walk_block
+from codemods.runtime.record import replace
+from codemods.store.project import Project
 
 
 def filled_by_all(project: Project, module: SourceModule) -> Iterator[Handover]:

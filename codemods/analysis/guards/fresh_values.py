@@ -6,8 +6,8 @@ import ast
 from collections.abc import Mapping
 
 from codemods.analysis.names import dotted, family, last, qualified
-from codemods.record import record, replace
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.runtime.record import record, replace
 
 _MAKERS = frozenset(
     {"zeros", "ones", "tensor", "full", "zeros_like", "ones_like", "full_like", "as_tensor", "scalar_tensor"}

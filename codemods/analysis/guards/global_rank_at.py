@@ -14,9 +14,9 @@ from codemods.analysis.output.natures import values_of
 from codemods.analysis.output.run_before import bound_above
 from codemods.analysis.output.script_guards import is_text, rank_of_settings
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_of_test
-from codemods.imports import in_scope
-from codemods.project import Project
-from codemods.source import SourceModule, walk
+from codemods.files.source import SourceModule, walk
+from codemods.rewriting.imports import in_scope
+from codemods.store.project import Project
 
 _NAMES = ("global_rank", "rank", "world_rank")
 _FLAGS = {"is_local_main_process": "is_main_process", "is_local_process_zero": "is_world_process_zero",

@@ -8,8 +8,8 @@ from codemods.analysis.call_graph import called_function
 from codemods.analysis.guards.entry_points import starts_group
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.positions import above
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule, walk
+from codemods.files.source import FunctionNode, SourceModule, walk
+from codemods.store.project import Project
 
 _ALWAYS = (ast.Expr, ast.Assign, ast.AnnAssign, ast.Return, ast.With)
 _ENDS = frozenset({"barrier", "all_reduce", "all_gather", "broadcast", "all_gather_object", "broadcast_object_list"})

@@ -24,9 +24,9 @@ from codemods.analysis.ranks.rank_tests import means_process_group
 from codemods.analysis.ranks.unused import is_packaged
 from codemods.analysis.ranks.uses import calls_of, uses_of
 from codemods.analysis.variance.paths import is_none
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, walk, walk_scope
+from codemods.files.source import FunctionNode, SourceModule, walk, walk_scope
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _ORDER = {ast.NotEq: operator.ne, ast.Gt: operator.gt, ast.GtE: operator.ge}
 _RANKS = 9  # as many as are tried: those of one machine

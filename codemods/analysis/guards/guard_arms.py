@@ -6,7 +6,7 @@ import ast
 
 from codemods.analysis.ranks.rank_guards import Guard
 from codemods.analysis.whole_body import is_idle
-from codemods.source import SourceModule, walk
+from codemods.files.source import SourceModule, walk
 
 
 def guarded_block(guard: Guard, node: ast.AST) -> list[ast.stmt]:

@@ -24,10 +24,10 @@ from codemods.analysis.guards.guarded_collectives import Guarded
 from codemods.analysis.ranks.collectives import OUT_OF_PLACE
 from codemods.analysis.ranks.rank_guards import ranks_at
 from codemods.analysis.ranks.same_way import parting_ways
-from codemods.findings import Applicability, Edit
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule
+from codemods.api.findings import Applicability, Edit
+from codemods.files.source import FunctionNode, SourceModule
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 # torch.distributed writes the result into its argument.
 _OVERWRITING = frozenset({"all_reduce", "reduce", "broadcast", "all_gather", "gather", "scatter", "broadcast_object_list"})

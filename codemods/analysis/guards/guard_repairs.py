@@ -22,7 +22,7 @@ from codemods.analysis.ranks.rank_guards import Ranks, split_of
 from codemods.analysis.ranks.rank_tests import means_process_group
 from codemods.analysis.ranks.same_way import is_same, parting_ways
 from codemods.analysis.ranks.uneven_collectives import NOT_MONITORED, logs_of_one_rank
-from codemods.findings import (
+from codemods.api.findings import (
     Applicability,
     Edit,
     InsertAfter,
@@ -33,8 +33,8 @@ from codemods.findings import (
     WrapInGuard,
     lowest,
 )
-from codemods.project import Project
-from codemods.source import SourceModule, walk, walk_scope
+from codemods.files.source import SourceModule, walk, walk_scope
+from codemods.store.project import Project
 
 SAFE, UNSAFE = Applicability.SAFE, Applicability.UNSAFE
 # Their collectives do nothing with one process (measured).

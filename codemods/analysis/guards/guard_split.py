@@ -10,9 +10,9 @@ from codemods.analysis.names import dotted
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_at
 from codemods.analysis.ranks.rank_tests import asks_for_group
 from codemods.analysis.whole_body import is_idle
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, line_of, walk
+from codemods.files.source import FunctionNode, SourceModule, line_of, walk
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 
 @record

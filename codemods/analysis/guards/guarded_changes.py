@@ -12,9 +12,9 @@ from codemods.analysis.guards.leading_calls import is_all_of
 from codemods.analysis.ranks.collectives import trainer_of
 from codemods.analysis.ranks.in_turn import in_turn
 from codemods.analysis.ranks.rank_guards import Guard, Ranks, guards_over, ranks_at, speaks_of_ranks
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule
+from codemods.files.source import FunctionNode, SourceModule
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 
 @record

@@ -17,9 +17,9 @@ from codemods.analysis.logged.pending_metrics import (
 from codemods.analysis.ranks.collectives import AFTER_EVALUATION, PENDING, PROPERTIES, Collective, collective_at
 from codemods.analysis.ranks.rank_guards import Guard, Ranks, guards_over, negated
 from codemods.analysis.ranks.reached_collectives import Reached, reached_by
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, walk
+from codemods.files.source import FunctionNode, SourceModule, walk
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 SHOWN = (Ranks.ZERO, Ranks.LOCAL_ZERO, Ranks.OTHERS, Ranks.LOCAL_OTHERS)
 _Place = tuple[ast.Call | ast.Attribute, tuple[Guard, ...]]

@@ -8,8 +8,8 @@ from codemods.analysis.guards.guard_place import Place, Repair, statements_text
 from codemods.analysis.guards.guard_split import assigned_names, used_outside
 from codemods.analysis.guards.guarded_collectives import Guarded
 from codemods.analysis.hooks import LIGHTNING_HOOKS
-from codemods.findings import Applicability, Edit, InsertBefore, RemoveStatement, ReplaceExpression
-from codemods.source import SourceModule, walk
+from codemods.api.findings import Applicability, Edit, InsertBefore, RemoveStatement, ReplaceExpression
+from codemods.files.source import SourceModule, walk
 
 _DECIDING = (
     ast.If, ast.For, ast.While, ast.Try, ast.IfExp, ast.Lambda, ast.FunctionDef, ast.ListComp, ast.BoolOp, ast.DictComp,

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from codemods.analysis.bindings import Binding, attribute_bindings, bindings_of
 from codemods.analysis.ranks.rank_guards import Guard, Ranks, negated, split_of
 from codemods.analysis.ranks.rank_tests import means_process_group
-from codemods.project import Project
-from codemods.source import SourceModule, walk
+from codemods.files.source import SourceModule, walk
+from codemods.store.project import Project
 
 _ZEROS = (Ranks.ZERO, Ranks.LOCAL_ZERO)
 

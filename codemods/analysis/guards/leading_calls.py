@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 
 from codemods.analysis.files.file_flow import steps_in
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule, walk
+from codemods.files.source import FunctionNode, SourceModule, walk
+from codemods.store.project import Project
 
 
 def leading_to(

@@ -13,10 +13,10 @@ from collections.abc import Iterator
 
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.names import dotted, last, qualified
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.source import SourceModule
-from codemods.text_file import PYTHON_KINDS
+from codemods.files.source import SourceModule
+from codemods.files.text_file import PYTHON_KINDS
+from codemods.runtime.lazy_pattern import lazy
+from codemods.store.project import Project
 
 _DEPTH = 12
 _SCHEME = "file://"
@@ -25,8 +25,8 @@ _JOINS = frozenset(
      "resolve", "str", "absolute", "format", "basename"}
 )  # fmt: skip
 _REMOVES = ("remove", "unlink", "rmtree", "run", "call", "system")
-_FILES = late(r"init_?file|rendezvous|rdzv|dist_?file|lock_?file|sync_?file|store", re.I)
-_WINDOWS = late(r"win32|[\"']nt[\"']|[wW]indows")
+_FILES = lazy(r"init_?file|rendezvous|rdzv|dist_?file|lock_?file|sync_?file|store", re.I)
+_WINDOWS = lazy(r"win32|[\"']nt[\"']|[wW]indows")
 
 
 def left_rendezvous(project: Project, module: SourceModule) -> Iterator[tuple[ast.AST, str, ast.Call]]:

@@ -15,13 +15,13 @@ from codemods.analysis.names import dotted
 from codemods.analysis.paths import origin_text
 from codemods.analysis.ranks.local_shares import is_for_one_node
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_at, ranks_of_test, split_of
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import SourceModule, walk
+from codemods.files.source import SourceModule, walk
+from codemods.runtime.lazy_pattern import lazy
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 # Files that each node wants on its own disk.
-NODE_FILES = late(
+NODE_FILES = lazy(
     r"cache|download|extract|unzip|untar|/tmp|tempdir|tmpdir|scratch|local_dir|node|shm|build|compile|hostname", re.I
 )
 _EXITS = (ast.Return, ast.Continue, ast.Raise)

@@ -15,8 +15,8 @@ from codemods.analysis.variance.analysis import Analysis
 from codemods.analysis.variance.exits import asks_number, takes_all
 from codemods.analysis.variance.values import Cause
 from codemods.data.rank_variance import SAYS_REDUCED
-from codemods.record import record, replace
-from codemods.source import walk
+from codemods.files.source import walk
+from codemods.runtime.record import record, replace
 
 _Known = dict[str, Fresh]
 _OWN = (Cause.DATA, Cause.PLACE)

@@ -14,9 +14,9 @@ from codemods.analysis.names import last, qualified
 from codemods.analysis.output.run_before import run_before
 from codemods.analysis.positions import above
 from codemods.analysis.ranks.uses import CallSite, calls_of
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, stands_above, walk_block, walk_scope
+from codemods.files.source import FunctionNode, SourceModule, stands_above, walk_block, walk_scope
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _MOST_CALLERS = 6
 _SPAWNS = frozenset({"spawn", "start_processes"})

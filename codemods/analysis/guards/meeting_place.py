@@ -18,13 +18,13 @@ from codemods.analysis.ranks.reach import to_a_launcher
 from codemods.analysis.ranks.same_way import is_same, parting_ways
 from codemods.analysis.ranks.uses import uses_of
 from codemods.analysis.variance.analysis import variance
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule, line_of
+from codemods.files.source import FunctionNode, SourceModule, line_of
+from codemods.runtime.lazy_pattern import lazy
+from codemods.store.project import Project
 
 _CLIMBS = 4
 # A loop over such a thing runs forward and backward: its rounds are as many on all ranks, or the training hangs in any case.
-_LOADERS = late(r"loader|(?:^|[._])dl\b|batches|\bdata_iter", 2)  # 2: re.IGNORECASE
+_LOADERS = lazy(r"loader|(?:^|[._])dl\b|batches|\bdata_iter", 2)  # 2: re.IGNORECASE
 _IN_STEP = frozenset({"range", "trange", "count", "cycle"})
 _ROUND_IT = frozenset({"tqdm", "enumerate", "zip", "iter", "track", "islice", "reversed", "sorted", "list"})
 _OF_WORKERS = frozenset({"__getitem__", "__getitems__", "__iter__", "__next__", "__len__", "collate_fn", "worker_init_fn"})

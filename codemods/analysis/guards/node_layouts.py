@@ -17,14 +17,14 @@ from codemods.analysis.files.file_flow import Step
 from codemods.analysis.names import dotted, last
 from codemods.analysis.paths import origin_text
 from codemods.data.rank_names import LOCAL_NAMES
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.source import SourceModule, walk, walk_scope
+from codemods.files.source import SourceModule, walk, walk_scope
+from codemods.runtime.lazy_pattern import lazy
+from codemods.store.project import Project
 
-_CLOCK = late(r"\b(?:now|today|utcnow)\(|\bstrftime\(|\btime\.(?:time|localtime|ctime)\(|\basctime\(")
+_CLOCK = lazy(r"\b(?:now|today|utcnow)\(|\bstrftime\(|\btime\.(?:time|localtime|ctime)\(|\basctime\(")
 _CLOCKS = (b".now(", b"strftime(", b"time.time(", b"asctime(", b"localtime(", b".today(")
 _JOINS = frozenset({"join", "joinpath", "Path", "open", "save", "makedirs", "mkdir"})
-_PLACE = late(r"dir|path|folder|root|out|log|ckpt|checkpoint|save|name|run|exp|time|stamp", re.IGNORECASE)
+_PLACE = lazy(r"dir|path|folder|root|out|log|ckpt|checkpoint|save|name|run|exp|time|stamp", re.IGNORECASE)
 _DEPTH = 4
 
 
@@ -89,7 +89,7 @@ def _folders(module: SourceModule, path: ast.expr) -> Iterator[str]:
     yield from (part.rpartition(".")[2].lstrip("_") for part in _ATTRIBUTE.findall(text))
 
 
-_ATTRIBUTE = late(r"\b[A-Za-z_]\w*(?:\.\w+)+\b(?!\()")
+_ATTRIBUTE = lazy(r"\b[A-Za-z_]\w*(?:\.\w+)+\b(?!\()")
 
 
 def _set_by_clocks(project: Project) -> frozenset[str]:

@@ -12,8 +12,8 @@ import ast
 from codemods.analysis.frameworks import accelerate_pin
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.rank_guards import ranks_at
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule
+from codemods.files.source import FunctionNode, SourceModule
+from codemods.store.project import Project
 
 _SETTLED = (0, 23)
 _ENGINES = frozenset({"DEEPSPEED", "FSDP", "MEGATRON_LM"})

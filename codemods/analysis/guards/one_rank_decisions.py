@@ -16,9 +16,9 @@ from codemods.analysis.ranks.local_calls import stays_here
 from codemods.analysis.ranks.rank_guards import Guard, Ranks, guards_over
 from codemods.analysis.ranks.reached_collectives import may_put_together, reached_by
 from codemods.analysis.variance.exits import asks_number
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, walk
+from codemods.files.source import FunctionNode, SourceModule, walk
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 # Each process has its own answer to these.
 _OWN_ANSWERS = frozenset(

@@ -8,9 +8,9 @@ import re
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.guards.entry_points import group_name
 from codemods.analysis.names import dotted
+from codemods.api.findings import Edit, InsertBefore, ReplaceExpression
 from codemods.data.rank_variance import NOT_A_NUMBER
-from codemods.findings import Edit, InsertBefore, ReplaceExpression
-from codemods.source import SourceModule, walk
+from codemods.files.source import SourceModule, walk
 
 ADVICE = "reduce the decision over the ranks first (an all_reduce with MAX of 0 or 1), and let every rank act on it"
 

@@ -11,9 +11,9 @@ from codemods.analysis.guards.file_handover import Use, kept_behind, statements_
 from codemods.analysis.guards.guarded_changes import Write, guarded_changes
 from codemods.analysis.ranks.in_turn import in_turn
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_at
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule
+from codemods.files.source import FunctionNode, SourceModule
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _READ = frozenset({Act.READS, Act.LOADS, Act.LISTS})
 

@@ -14,18 +14,18 @@ from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.handed_arguments import arguments
 from codemods.analysis.ranks.rank_guards import guards_over
 from codemods.data.rank_variance import CLOCKS, RANDOM_PACKAGES
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, walk, walk_scope
+from codemods.files.source import FunctionNode, SourceModule, walk, walk_scope
+from codemods.runtime.lazy_pattern import lazy
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _DEPTH = 5  # names and callers between an address and what it is made of
 _SEEDS = frozenset({"seed", "manual_seed", "set_seed", "seed_everything", "seed_all", "default_rng", "RandomState"})
 _SPAWNS = frozenset({"spawn", "start_processes", "Process", "Popen"})
-_SHARED = late(r"broadcast|bcast", re.I)
-_NODES = late(r"^(?:n|num|number_of)?_?(?:nodes?|nnodes|machines)$|^(?:node|machine)_?(?:rank|id)$|^nr$")
+_SHARED = lazy(r"broadcast|bcast", re.I)
+_NODES = lazy(r"^(?:n|num|number_of)?_?(?:nodes?|nnodes|machines)$|^(?:node|machine)_?(?:rank|id)$|^nr$")
 _SLURM_NODES = frozenset({"SLURM_JOB_NODELIST", "SLURM_NODELIST", "SLURM_NNODES", "SLURM_NODEID", "SLURM_JOB_NUM_NODES"})
-_ADDRESSES = late(r"master_?addr|dist_?url|init_?method|master_?ip|master_?host|rdzv|init_?addr|dist_?addr", re.I)
+_ADDRESSES = lazy(r"master_?addr|dist_?url|init_?method|master_?ip|master_?host|rdzv|init_?addr|dist_?addr", re.I)
 _LOCAL = frozenset({"localhost", "127.0.0.1"})
 
 

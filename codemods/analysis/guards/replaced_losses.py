@@ -11,9 +11,9 @@ from codemods.analysis.guards.fresh_values import Decider, Fresh, path_of
 from codemods.analysis.guards.loss_walk import Ending, LossWalk
 from codemods.analysis.variance.analysis import Analysis, variance
 from codemods.analysis.variance.gradient_sync import may_sync_gradients
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _CLIMBS = 3  # calls that a loss is handed up
 _STEPS = ((Role.LIGHTNING_MODULE, "training_step"), (Role.HF_TRAINER, "compute_loss"))

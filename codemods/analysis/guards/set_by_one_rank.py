@@ -10,11 +10,11 @@ from codemods.analysis.variance.exits import is_failure
 from codemods.analysis.variance.partings import Form, Mismatch
 from codemods.analysis.variance.paths import is_none
 from codemods.analysis.variance.values import Cause
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.runtime.lazy_pattern import lazy
+from codemods.store.project import Project
 
-_SHARED = late(r"\b(?:b(?:road)?cast\w*|all_?reduce|all_?gather\w*)\(")
+_SHARED = lazy(r"\b(?:b(?:road)?cast\w*|all_?reduce|all_?gather\w*)\(")
 
 
 def is_decision(found: Mismatch) -> bool:

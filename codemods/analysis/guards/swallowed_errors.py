@@ -12,16 +12,16 @@ from codemods.analysis.ranks.rank_members import end_of
 from codemods.analysis.variance.analysis import variance
 from codemods.analysis.variance.may_meet import may_meet
 from codemods.analysis.variance.state import Meeting, State
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, walk, walk_scope
+from codemods.files.source import FunctionNode, SourceModule, walk, walk_scope
+from codemods.runtime.lazy_pattern import lazy
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _BROAD = frozenset({"Exception", "BaseException"})
 # What a whole run comes to; a helper with one reduction in a `try` is no worker.
 _RUNS = frozenset({"backward", "fit", "train", "validate", "evaluate", "test", "predict"})
 # A call of such a name may end the run, or tell the others.
-_ENDS = late(
+_ENDS = lazy(
     r"exit|quit|abort|kill|terminate|destroy|shut_?down|clean_?up|die|fatal|fail|raise|signal|teardown|stop|broadcast|reduce"
     r"|gather|barrier|error_handler|handle_"
 )

@@ -13,9 +13,9 @@ from codemods.analysis.ranks.collectives import AFTER_EVALUATION, PENDING
 from codemods.analysis.ranks.matching import Mismatch, mismatches
 from codemods.analysis.ranks.rank_guards import Ranks
 from codemods.analysis.ranks.trace_items import Side
-from codemods.findings import Applicability, Evidence
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.api.findings import Applicability, Evidence
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 
 _WHO = {
     Ranks.ZERO: "rank 0", Ranks.LOCAL_ZERO: "local rank 0 of each node",

@@ -13,10 +13,10 @@ from codemods.analysis.ranks.reach import called_by_framework
 from codemods.analysis.ranks.trace_items import Meeting, Side, Step, meetings
 from codemods.analysis.ranks.traces import trace_of
 from codemods.analysis.ranks.uses import calls_of
-from codemods.findings import Evidence
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule
+from codemods.api.findings import Evidence
+from codemods.files.source import FunctionNode, SourceModule
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _ROOTED = frozenset({"gather", "gather_object", "scatter", "scatter_object_list"})
 

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 
 from codemods.analysis.guards.entry_points import starts_group
 from codemods.analysis.names import dotted
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import SourceModule, walk
+from codemods.files.source import SourceModule, walk
+from codemods.runtime.lazy_pattern import lazy
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _RANK, _SIZE = "SLURM_PROCID", "SLURM_NTASKS"
-_ONE = late(rb"add_argument\(\s*[\"']--world[_-]size[\"'][^)]*?default\s*=\s*1\s*[,)]")
+_ONE = lazy(rb"add_argument\(\s*[\"']--world[_-]size[\"'][^)]*?default\s*=\s*1\s*[,)]")
 _GIVEN = (b"--world_size ", b"--world_size=", b"--world-size ", b"--world-size=")
 _JOBS = (".sh", ".slurm", ".sbatch", ".yaml", ".yml", ".json")
 

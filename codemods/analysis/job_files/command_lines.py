@@ -6,15 +6,15 @@ from collections.abc import Iterator, Sequence
 from posixpath import basename, dirname, join
 
 from codemods.analysis.job_files.named_files import named_file
-from codemods.findings import Span
-from codemods.late_pattern import late
-from codemods.passages import Passage, WordList, passages, word_lists
-from codemods.project import Project
-from codemods.record import record
-from codemods.shell_words import Word, commands
-from codemods.text_file import TextFile
+from codemods.api.findings import Span
+from codemods.files.passages import Passage, WordList, passages, word_lists
+from codemods.files.shell_words import Word, commands
+from codemods.files.text_file import TextFile
+from codemods.runtime.lazy_pattern import lazy
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
-_PYTHON = late(r"@?-?(?:.*/)?(?:python[\d.]*|\$\{?PYTHON\}?|\$\(PYTHON\))$")
+_PYTHON = lazy(r"@?-?(?:.*/)?(?:python[\d.]*|\$\{?PYTHON\}?|\$\(PYTHON\))$")
 _LAUNCHERS = frozenset({"torchrun", "accelerate", "deepspeed"})
 LAUNCHER_MODULES = frozenset(
     {"torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch", "deepspeed.launcher.runner"}
@@ -23,8 +23,8 @@ LAUNCHER_MODULES = frozenset(
 TALKERS = frozenset(
     {"echo", "printf", "cat", "grep", "pip", "pip3", "conda", "alias", "which", "test", "[", "pkill", "pgrep", "#"}
 )
-_FLAG = late(r"(--?[A-Za-z][\w.-]*)(=?)")
-_STARTS = late(r"python|PYTHON|torchrun|accelerate|deepspeed")
+_FLAG = lazy(r"(--?[A-Za-z][\w.-]*)(=?)")
+_STARTS = lazy(r"python|PYTHON|torchrun|accelerate|deepspeed")
 
 
 @record

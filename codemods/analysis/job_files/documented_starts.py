@@ -10,26 +10,26 @@ from posixpath import basename, dirname, join
 from codemods.analysis.job_files.named_files import named_file
 from codemods.analysis.job_files.one_process import is_job_of_one, starts_one
 from codemods.analysis.job_files.script_texts import script_text
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.record import record, replace
-from codemods.text_file import SHELL_KINDS
+from codemods.files.text_file import SHELL_KINDS
+from codemods.runtime.lazy_pattern import lazy
+from codemods.runtime.record import record, replace
+from codemods.store.project import Project
 
 _TEXTS = (*SHELL_KINDS, ".md", ".rst", ".txt")
 _OTHERS = (".py", ".yaml", ".yml", ".json", ".ipynb", ".toml", ".cfg")  # what stands in them is not read as a command line
 _LONGEST = 400_000
 _WORDS = (b"torchrun", b"torch.distributed", b"accelerate", b"deepspeed", b"srun", b"mpirun", b"mpiexec", b"horovodrun")
-_SEVERAL = late(
+_SEVERAL = lazy(
     r"(?<![\w-])(?:torchrun|torch\.distributed\.(?:run|launch)|accelerate\s+launch|srun|mpirun|mpiexec|horovodrun|dist_\w+\.sh|"
     r"slurm_\w+\.sh)(?![\w-])|(?<![A-Za-z0-9_/.-])deepspeed\s"
 )
-_OF_THE_JOB = late(r"(?m)^[ \t]*#SBATCH\s+(?:-n|--ntasks)\S*")  # each line of such a file may be run as many times
-_JOINED = late(r"\\[ \t]*\n[ \t]*#?")
-_ALONE = late(r"(?:^|[\s`$>;&(])(?:python[\d.]*|\$\{?PYTHON\}?)\s+(?:-[uOB]\s+)?(-m\s+)?([\w./${}-]+)")
-_SCRIPT = late(r"(?<![\w-])[\w./${}()\"'-]*\.py\b|\s-m\s+(?!torch\.|accelerate)[\w.]+")
-_NEXT = late(r"&&|[;|`#]")  # the next command, or what is said of this one
-_FLAG = late(r"(?<!\S)--?([A-Za-z][\w.-]*)")
-_MORE_FLAGS = late(r"\$\{?(?:@|\*|\d|\w*(?i:args?|opts?|options|flags|params)\b)|\.\.\.|…|<[^>]*>")
+_OF_THE_JOB = lazy(r"(?m)^[ \t]*#SBATCH\s+(?:-n|--ntasks)\S*")  # each line of such a file may be run as many times
+_JOINED = lazy(r"\\[ \t]*\n[ \t]*#?")
+_ALONE = lazy(r"(?:^|[\s`$>;&(])(?:python[\d.]*|\$\{?PYTHON\}?)\s+(?:-[uOB]\s+)?(-m\s+)?([\w./${}-]+)")
+_SCRIPT = lazy(r"(?<![\w-])[\w./${}()\"'-]*\.py\b|\s-m\s+(?!torch\.|accelerate)[\w.]+")
+_NEXT = lazy(r"&&|[;|`#]")  # the next command, or what is said of this one
+_FLAG = lazy(r"(?<!\S)--?([A-Za-z][\w.-]*)")
+_MORE_FLAGS = lazy(r"\$\{?(?:@|\*|\d|\w*(?i:args?|opts?|options|flags|params)\b)|\.\.\.|…|<[^>]*>")
 
 _LAUNCHING = rb"torchrun|torch\.distributed\.(?:launch|run)|accelerate launch|deepspeed |srun |mpirun|nproc"
 

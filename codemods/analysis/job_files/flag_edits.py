@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from codemods.analysis.job_files.command_lines import CommandLine, Flag
-from codemods.findings import ChangeItems, Edit, ReplaceExpression, ReplaceText
-from codemods.late_pattern import late
-from codemods.passages import Passage
-from codemods.record import record
-from codemods.shell_words import Word
+from codemods.api.findings import ChangeItems, Edit, ReplaceExpression, ReplaceText
+from codemods.files.passages import Passage
+from codemods.files.shell_words import Word
+from codemods.runtime.lazy_pattern import lazy
+from codemods.runtime.record import record
 
-_PLAIN = late(r"[A-Za-z0-9_./:+,=-]+")  # as it is in a shell, and in a plain scalar of YAML
+_PLAIN = lazy(r"[A-Za-z0-9_./:+,=-]+")  # as it is in a shell, and in a plain scalar of YAML
 
 
 @record

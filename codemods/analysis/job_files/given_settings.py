@@ -6,9 +6,9 @@ import re
 from posixpath import basename, dirname
 
 from codemods.analysis.job_files.documented_starts import script_names
-from codemods.project import Project
-from codemods.text_entries import Table, tables
-from codemods.text_file import SHELL_KINDS, YAML_KINDS, TextFile
+from codemods.files.text_entries import Table, tables
+from codemods.files.text_file import SHELL_KINDS, YAML_KINDS, TextFile
+from codemods.store.project import Project
 
 _TEXTS = (*SHELL_KINDS, ".md", ".rst", ".txt")
 _GIVEN = re.compile(r"[\w./-]+\.ya?ml\b")

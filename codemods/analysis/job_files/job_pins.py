@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from posixpath import dirname, join, normpath
 
 from codemods.analysis.frameworks import Pin, joined, pin_of, pins
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.text_file import TextFile
+from codemods.files.text_file import TextFile
+from codemods.runtime.lazy_pattern import lazy
+from codemods.store.project import Project
 
 # `build: {path: ./image}` of Azure ML, `build: ./image` and `context: ./image` of Compose
-_FOLDER = late(r"^[ \t-]*[\"']?(?:path|build|context)[\"']?[ \t]*:[ \t]*[\"']?([\w.][\w./-]*)", re.M)
-_FILE = late(r"[\w.][\w./-]*\.(?:txt|in|ya?ml|toml|cfg|lock)\b")
+_FOLDER = lazy(r"^[ \t-]*[\"']?(?:path|build|context)[\"']?[ \t]*:[ \t]*[\"']?([\w.][\w./-]*)", re.M)
+_FILE = lazy(r"[\w.][\w./-]*\.(?:txt|in|ya?ml|toml|cfg|lock)\b")
 
 
 def pin_of_job(project: Project, file: TextFile, *packages: str) -> Pin | None:

@@ -12,29 +12,29 @@ from collections.abc import Iterator
 from codemods.analysis.job_files.named_files import named_file
 from codemods.analysis.job_files.said_torch import said_torch
 from codemods.analysis.job_files.script_texts import script_text
-from codemods.findings import Evidence
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.record import record
-from codemods.text_file import SHELL_KINDS
+from codemods.api.findings import Evidence
+from codemods.files.text_file import SHELL_KINDS
+from codemods.runtime.lazy_pattern import lazy
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _TEXTS = (*SHELL_KINDS, ".md", ".rst", ".txt")
 _LONGEST = 400_000
 _POLLS_SINCE = (1, 8)
-_JOINED = late(r"\\[ \t]*\n[ \t]*#?")
-_SRUN = late(r"(?<![\w.-])srun(?=\s)")
-_OLD = late(r"-m[ \t]+torch\.distributed\.launch(?=\s)")
-_NEXT = late(r"&&|\|\||[;|`]|\s&(?=\s|$)")
-_PYTHON = late(r"(?:^|[\s'\"])(?:[\w~./{}$-]*/)?python[\d.]*\s+((?:-[uOBE]\s+)*)(-m\s+)?[\"']?(?:\$\{?\w+\}?/)*([\w./-]+)")
-_SCRIPT = late(r"(?<!\S)(?:-m\s+(?P<module>[\w.]+)|[\"']?(?:\$\{?\w+\}?/)*(?P<script>[\w./-]+\.py))(?![\w.])")
+_JOINED = lazy(r"\\[ \t]*\n[ \t]*#?")
+_SRUN = lazy(r"(?<![\w.-])srun(?=\s)")
+_OLD = lazy(r"-m[ \t]+torch\.distributed\.launch(?=\s)")
+_NEXT = lazy(r"&&|\|\||[;|`]|\s&(?=\s|$)")
+_PYTHON = lazy(r"(?:^|[\s'\"])(?:[\w~./{}$-]*/)?python[\d.]*\s+((?:-[uOBE]\s+)*)(-m\s+)?[\"']?(?:\$\{?\w+\}?/)*([\w./-]+)")
+_SCRIPT = lazy(r"(?<!\S)(?:-m\s+(?P<module>[\w.]+)|[\"']?(?:\$\{?\w+\}?/)*(?P<script>[\w./-]+\.py))(?![\w.])")
 # What starts the ranks itself, and looks after them.
-_OTHER_LAUNCHERS = late(r"torchrun|torch\.distributed|accelerate|deepspeed|horovod|mpirun|mpiexec|\bray\b|colossalai")
+_OTHER_LAUNCHERS = lazy(r"torchrun|torch\.distributed|accelerate|deepspeed|horovod|mpirun|mpiexec|\bray\b|colossalai")
 # srun ends the other tasks, at once or some time after the first.
-_ENDS_THEM = late(r"(?<!\S)(?:-K1?(?!\S)|--kill-on-bad-exit(?!=0)|-W[ \t]*[1-9]|--wait[= ][1-9])")
-_TASKS = late(r"(?<!\S)(?:-n[ \t]*|--ntasks[= ]\s*)(?P<tasks>[\w${}()*\"]+)")
-_PER_NODE = late(r"(?<!\S)--n?tasks-per-(?:node|gpu)[= ]\s*(?P<tasks>[\w${}()*\"]+)")
-_NODES = late(r"(?<!\S)(?:-N[ \t]*|--nodes[= ]\s*)(?P<nodes>[\w${}()*\"]+)")
-_SBATCH = late(r"(?m)^[ \t]*#SBATCH[ \t]+(.*)$")
+_ENDS_THEM = lazy(r"(?<!\S)(?:-K1?(?!\S)|--kill-on-bad-exit(?!=0)|-W[ \t]*[1-9]|--wait[= ][1-9])")
+_TASKS = lazy(r"(?<!\S)(?:-n[ \t]*|--ntasks[= ]\s*)(?P<tasks>[\w${}()*\"]+)")
+_PER_NODE = lazy(r"(?<!\S)--n?tasks-per-(?:node|gpu)[= ]\s*(?P<tasks>[\w${}()*\"]+)")
+_NODES = lazy(r"(?<!\S)(?:-N[ \t]*|--nodes[= ]\s*)(?P<nodes>[\w${}()*\"]+)")
+_SBATCH = lazy(r"(?m)^[ \t]*#SBATCH[ \t]+(.*)$")
 
 
 @record

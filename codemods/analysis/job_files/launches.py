@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from posixpath import basename
 
 from codemods.analysis.job_files.command_lines import LAUNCHER_MODULES, TALKERS, is_python, launcher_of_module
+from codemods.api.findings import Span
 from codemods.data.launcher_options import SWITCHES
-from codemods.findings import Span
-from codemods.passages import Passage, passages
-from codemods.record import record
-from codemods.shell_words import Word, commands
-from codemods.text_file import TextFile
+from codemods.files.passages import Passage, passages
+from codemods.files.shell_words import Word, commands
+from codemods.files.text_file import TextFile
+from codemods.runtime.record import record
 
 _LAUNCHERS = ("torchrun", "accelerate", "deepspeed")
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 
-from codemods.findings import Edit, ReplaceExpression
-from codemods.imports import plan_plain
-from codemods.source import SourceModule
+from codemods.api.findings import Edit, ReplaceExpression
+from codemods.files.source import SourceModule
+from codemods.rewriting.imports import plan_plain
 
 PASSED = "--local-rank"  # by torch.distributed.launch, since torch 2.0
 SPELLINGS = ("--local_rank", PASSED)

@@ -12,16 +12,16 @@ from itertools import pairwise
 from posixpath import basename, dirname, splitext
 
 from codemods.analysis.job_files.launches import Launch
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.record import record
-from codemods.shell_words import Word
+from codemods.files.shell_words import Word
+from codemods.runtime.lazy_pattern import lazy
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
-_START = late(r"(?:\$\{?\w+\}?/|\.{1,2}/)+")
-_PLAIN = late(r"[\w.-]+(?:/[\w.-]+)*$")
-_OPTIONS = late(r"--?(?:\w+[-_])?(?:config|cfg|deepspeed|ds_config|config[-_](?:file|path))$")
+_START = lazy(r"(?:\$\{?\w+\}?/|\.{1,2}/)+")
+_PLAIN = lazy(r"[\w.-]+(?:/[\w.-]+)*$")
+_OPTIONS = lazy(r"--?(?:\w+[-_])?(?:config|cfg|deepspeed|ds_config|config[-_](?:file|path))$")
 _KINDS = (".json", ".yaml", ".yml")
-_PLACEHOLDER = late(r"your|path[_-]?to|xxx|example|placeholder|<|\.\.\.|^script\.py$|^main\.py$", 2)
+_PLACEHOLDER = lazy(r"your|path[_-]?to|xxx|example|placeholder|<|\.\.\.|^script\.py$|^main\.py$", 2)
 _FETCHED = rb"(?m)^[^\n]*\b(?:wget|curl|cp|mv|ln|download|git clone|cat|sed)\b[^\n]*"
 _FEWEST = 4  # letters that two names share
 

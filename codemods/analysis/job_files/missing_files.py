@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from posixpath import basename, dirname, join, normpath
 
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.text_file import JSON_KINDS, YAML_KINDS
+from codemods.files.text_file import JSON_KINDS, YAML_KINDS
+from codemods.runtime.lazy_pattern import lazy
+from codemods.store.project import Project
 
-_PLAIN = late(r"(?:\.\.?/)*[\w.-]+(?:/[\w.-]+)*$")
-_PLACEHOLDER = late(r"your|path[_-]?to|xxx|example|my_|placeholder", 2)
+_PLAIN = lazy(r"(?:\.\.?/)*[\w.-]+(?:/[\w.-]+)*$")
+_PLACEHOLDER = lazy(r"your|path[_-]?to|xxx|example|my_|placeholder", 2)
 
 
 def is_missing(project: Project, near: str, path: str) -> bool:

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from posixpath import dirname, join, normpath
 
-from codemods.late_pattern import late
-from codemods.project import Project
+from codemods.runtime.lazy_pattern import lazy
+from codemods.store.project import Project
 
-_VARIABLE_FOLDER = late(r"^(?:[\"']?\$\{?\w+\}?[\"']?/)+")
-_OWN_FOLDER = late(r"[\"']?\$\(\s*(?:cd\s+)?[\"']?\$?\(?\s*dirname\b.*\)[\"']?")  # `cd "$(dirname "$0")/.."`
-_CHANGE = late(r"(?m)(?:^|[;&|])[ \t]*(?:cd|pushd)[ \t]+([^;&|\r\n#]+)")
-_LITERAL = late(r"[\"']?([\w.][\w./-]*)[\"']?$")
+_VARIABLE_FOLDER = lazy(r"^(?:[\"']?\$\{?\w+\}?[\"']?/)+")
+_OWN_FOLDER = lazy(r"[\"']?\$\(\s*(?:cd\s+)?[\"']?\$?\(?\s*dirname\b.*\)[\"']?")  # `cd "$(dirname "$0")/.."`
+_CHANGE = lazy(r"(?m)(?:^|[;&|])[ \t]*(?:cd|pushd)[ \t]+([^;&|\r\n#]+)")
+_LITERAL = lazy(r"[\"']?([\w.][\w./-]*)[\"']?$")
 
 
 def named_file(project: Project, job: str, written: str, above: str = "") -> str | None:

@@ -8,21 +8,21 @@ from collections.abc import Iterator, Sequence
 from posixpath import basename
 
 from codemods.analysis.job_files.command_lines import TALKERS, is_python
+from codemods.api.findings import ChangeItems, Edit, ReplaceExpression, ReplaceText, Span
 from codemods.data.launcher_options import SWITCHES, VALUES_OF_TORCHRUN
-from codemods.findings import ChangeItems, Edit, ReplaceExpression, ReplaceText, Span
-from codemods.late_pattern import late
-from codemods.passages import Passage, WordList, passages, word_lists
-from codemods.record import record
-from codemods.shell_words import Word, commands
-from codemods.source import SourceModule
-from codemods.text_file import TextFile
+from codemods.files.passages import Passage, WordList, passages, word_lists
+from codemods.files.shell_words import Word, commands
+from codemods.files.source import SourceModule
+from codemods.files.text_file import TextFile
+from codemods.runtime.lazy_pattern import lazy
+from codemods.runtime.record import record
 
 LAUNCHER = "torch.distributed.launch"
 _MODULE = "torch.distributed.run"
 _USE_ENV = ("--use_env", "--use-env")
-_BY_PATH = late(r"@?-?python3?$")  # what the search path finds, as it finds torchrun
-_VARIABLE = late(r"[\"']?\$\{?(\w+|[@*])(?:\[@\])?\}?[\"']?$")
-_TAKEN_ELSEWHERE = late(r"use[_-]env")
+_BY_PATH = lazy(r"@?-?python3?$")  # what the search path finds, as it finds torchrun
+_VARIABLE = lazy(r"[\"']?\$\{?(\w+|[@*])(?:\[@\])?\}?[\"']?$")
+_TAKEN_ELSEWHERE = lazy(r"use[_-]env")
 
 
 @record

@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.job_files.named_files import named_file
 from codemods.analysis.job_files.script_texts import script_text
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.runtime.lazy_pattern import lazy
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 STARTS_IN = (".sh", ".bash", ".slurm", ".sbatch", ".md", ".rst", ".txt", ".yaml", ".yml", "Makefile")
 _LAUNCHER = b"torch.distributed.launch"
 # `$ROOT/train.py`: a folder that is not shown
-_SCRIPT = late(r"(?<![\w=/.-])(?:\./|(\$\{?\w+\}?/))?([\w.-]+(?:/[\w.-]+)*\.py)\b")
+_SCRIPT = lazy(r"(?<![\w=/.-])(?:\./|(\$\{?\w+\}?/))?([\w.-]+(?:/[\w.-]+)*\.py)\b")
 
 
 @record

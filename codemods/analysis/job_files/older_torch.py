@@ -9,9 +9,9 @@ from codemods.analysis.bindings import bindings_of
 from codemods.analysis.names import dotted
 from codemods.analysis.ranks.cannot_run import brought_in
 from codemods.analysis.version_pins import Version
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import SourceModule, once_a_module
+from codemods.files.source import SourceModule, once_a_module
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 # Module -> the first torch without it (torch pull requests 94709 and 97863; torchtext's releases: 0.12 came with torch 1.11).
 _GONE: dict[str, Version] = {"torch._six": (2, 0, 0), "torchtext.legacy": (1, 11, 0), "torch.utils.ffi": (1, 0, 0)}

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from posixpath import basename
 
-from codemods.late_pattern import late
-from codemods.project import Project
+from codemods.runtime.lazy_pattern import lazy
+from codemods.store.project import Project
 
-_ONE_TASK = late(r"(?m)^[ \t]*#SBATCH\b[^\n]*\s(?:-n|--ntasks)[ =]*1\b")
-_ONE_TASK_A_NODE = late(r"(?m)^[ \t]*#SBATCH\b[^\n]*\s--ntasks-per-node[ =]*1\b")
-_ONE_NODE = late(r"(?m)^[ \t]*#SBATCH\b[^\n]*\s(?:-N|--nodes)[ =]*1\b")
+_ONE_TASK = lazy(r"(?m)^[ \t]*#SBATCH\b[^\n]*\s(?:-n|--ntasks)[ =]*1\b")
+_ONE_TASK_A_NODE = lazy(r"(?m)^[ \t]*#SBATCH\b[^\n]*\s--ntasks-per-node[ =]*1\b")
+_ONE_NODE = lazy(r"(?m)^[ \t]*#SBATCH\b[^\n]*\s(?:-N|--nodes)[ =]*1\b")
 # A launcher that is told to start one process: so on one node, or with one device left to it.
-_ONE = late(
+_ONE = lazy(
     r"--(?:nproc[_-]per[_-]node|num[_-]processes|num[_-]gpus|ntasks)[ =]1(?!\d)|"
     r"\b(?:horovodrun|mpirun|mpiexec|srun)(?:\s+-\S+)*?\s-np?[ =]1(?!\d)|--include[ =][\"']?localhost:\d(?![,\d])|"
     r"(?<!\w)CUDA_VISIBLE_DEVICES=[\"']?\d[\"']?(?=\s)(?!.*\b(?:srun|mpirun|mpiexec)\b)"
 )
-_MORE_NODES = late(r"--(?:nnodes|num[_-]nodes|num[_-]machines)[ =](?!1(?!\d))")
-_SET_BY = late(r"--config[_-]file[ =](\S+)")
-_ONE_SET = late(rb"(?m)^[ ]*num_processes:[ ]*1[ ]*$")
-_SRUN = late(r"(?<![\w-])srun(?![\w-])")
-_BELOW_SRUN = late(r"torchrun|torch\.distributed|accelerate|deepspeed")  # a launcher that each task of the job runs
-_MORE = late(r"(?:nproc[_-]per[_-]node|num[_-]processes)[ =](?!1(?!\d))")
+_MORE_NODES = lazy(r"--(?:nnodes|num[_-]nodes|num[_-]machines)[ =](?!1(?!\d))")
+_SET_BY = lazy(r"--config[_-]file[ =](\S+)")
+_ONE_SET = lazy(rb"(?m)^[ ]*num_processes:[ ]*1[ ]*$")
+_SRUN = lazy(r"(?<![\w-])srun(?![\w-])")
+_BELOW_SRUN = lazy(r"torchrun|torch\.distributed|accelerate|deepspeed")  # a launcher that each task of the job runs
+_MORE = lazy(r"(?:nproc[_-]per[_-]node|num[_-]processes)[ =](?!1(?!\d))")
 
 
 def is_job_of_one(text: str) -> bool:

@@ -16,23 +16,23 @@ from codemods.analysis.job_files.local_rank_option import PASSED, SPELLINGS, fro
 from codemods.analysis.job_files.named_files import named_file
 from codemods.analysis.job_files.old_commands import OldCommand
 from codemods.analysis.loading.same_program import whole_program
-from codemods.findings import Applicability, Edit, Evidence, lowest
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.record import record, replace
-from codemods.source import SourceModule
+from codemods.api.findings import Applicability, Edit, Evidence, lowest
+from codemods.files.source import SourceModule
+from codemods.runtime.lazy_pattern import lazy
+from codemods.runtime.record import record, replace
+from codemods.store.project import Project
 
-_OWN_FOLDER = late(r"[\"']?(?:\$\(dirname [^)]*\)|`dirname [^`]*`)[\"']?/")
-_ANY_FOLDER = late(r"^(?:[\"']?\$\{?\w+\}?[\"']?/)+")
+_OWN_FOLDER = lazy(r"[\"']?(?:\$\(dirname [^)]*\)|`dirname [^`]*`)[\"']?/")
+_ANY_FOLDER = lazy(r"^(?:[\"']?\$\{?\w+\}?[\"']?/)+")
 _ENVIRONMENT = (b"LOCAL_RANK",)
-_SPAWNS = late(rb"\b(?:mp|multiprocessing)\.spawn\(")
+_SPAWNS = lazy(rb"\b(?:mp|multiprocessing)\.spawn\(")
 _HANDLED_SINCE = (4, 2)  # transformers: TrainingArguments takes LOCAL_RANK
-_OF_ALL_RANKS = late(rb"rank\w*(?:\(\))?[ \t]*%[ \t]*[^\n]{0,40}(?:device_count|gpu)")
+_OF_ALL_RANKS = lazy(rb"rank\w*(?:\(\))?[ \t]*%[ \t]*[^\n]{0,40}(?:device_count|gpu)")
 
 
 # Parsers that make options of parameters and fields.
-_OF_FIELDS = late(rb"HfArgumentParser|\bfire\.Fire|\bclick\.|typer|tyro|simple_parsing|pyrallis|DEFINE_integer")
-_FIELD = late(
+_OF_FIELDS = lazy(rb"HfArgumentParser|\bfire\.Fire|\bclick\.|typer|tyro|simple_parsing|pyrallis|DEFINE_integer")
+_FIELD = lazy(
     rb"(?m)^[ \t]+(?:def \w+\([^)]*)?local_rank[ \t]*[:=][^=]|local_rank[ \t]*:[ \t]*(?:int|Optional)|DEFINE_\w+\([\"']local_rank"
 )
 

@@ -6,11 +6,11 @@ The wheels on PyPI: 1.5.1 was the last torch for Python 3.5, 1.10.2 for 3.6, 1.1
 from __future__ import annotations
 
 from codemods.analysis.version_pins import Range, padded
-from codemods.late_pattern import late
-from codemods.record import record
+from codemods.runtime.lazy_pattern import lazy
+from codemods.runtime.record import record
 
 # `source activate pytorch_p37`, `conda activate py36`, `conda create -n train python=3.7`, `FROM python:3.7-slim`
-_NAMED = late(
+_NAMED = lazy(
     r"(?mi)^[^#\n]*?(?:\bactivate[ \t]+\S*?(?<![a-z])p(?:y(?:thon)?)?_?-?3\.?(?P<named>[5-7])(?!\d)"
     r"|\bpython(?:=|==|:|/)3\.(?P<stated>[5-7])(?!\d))"
 )

@@ -12,23 +12,23 @@ from codemods.analysis.job_files.older_torch import ends_with
 from codemods.analysis.job_files.said_python import said_python
 from codemods.analysis.requirement_files import INSTALL_KINDS, documents
 from codemods.analysis.version_pins import Range, Version, padded, parse_version
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import SourceModule
-from codemods.text_file import IMAGE_KINDS, SHELL_KINDS, YAML_KINDS, TextFile
+from codemods.files.source import SourceModule
+from codemods.files.text_file import IMAGE_KINDS, SHELL_KINDS, YAML_KINDS, TextFile
+from codemods.runtime.lazy_pattern import lazy
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _LONGEST = 400_000
-_STATED = late(
+_STATED = lazy(
     r"(?i)(?<![\w.])(?:py)?torch(?:\]\([^)\s]*\))?[\"'`*]*(?:[ \t]+version)?[ \t]*(?P<operator>>=|<=|~=|={1,2}|[><≥≤:(|-])?[ \t]*"
     r"[\"'`*v]*(?P<version>(?:0\.[1-4]|1\.[2-9][0-2]|1\.1?\d|2\.\d\d?)(?!\d)(?:\.\d+)?)(?![\d%x])(?=(?P<behind>[^\n]{0,24}))"
 )
-_RUN_TOGETHER = late(r"^1\.([2-9])([0-2])$")  # "1.80", "1.71": no torch has such a number
-_OR_LATER = late(r"(?i)[\"'`*)]*\s*(?:\+(?!cu|cpu)|(?:and|or)\s+(?:above|higher|newer|later|up|greater)|(?:to|-|–|~)\s*\d)")
-_AND_BELOW = late(r"[\"'`]?\s*(?:,|and)?\s*(?P<operator><=?|≤)\s*(?P<version>\d\.\d+(?:\.\d+)?)")
-_AT_LEAST = late(r"(?i)(?:at least|minimum|newer than|later than|above|since|≥|>=?)[^\n]{0,12}$")
+_RUN_TOGETHER = lazy(r"^1\.([2-9])([0-2])$")  # "1.80", "1.71": no torch has such a number
+_OR_LATER = lazy(r"(?i)[\"'`*)]*\s*(?:\+(?!cu|cpu)|(?:and|or)\s+(?:above|higher|newer|later|up|greater)|(?:to|-|–|~)\s*\d)")
+_AND_BELOW = lazy(r"[\"'`]?\s*(?:,|and)?\s*(?P<operator><=?|≤)\s*(?P<version>\d\.\d+(?:\.\d+)?)")
+_AT_LEAST = lazy(r"(?i)(?:at least|minimum|newer than|later than|above|since|≥|>=?)[^\n]{0,12}$")
 # `cudatoolkit=10.1`, `torch==1.7.1+cu101`, `https://download.pytorch.org/whl/cu101`
-_CUDA = late(r"(?i)cudatoolkit[\"'` \t]*[=: ]{1,2}[\"' \t]*(?P<toolkit>\d+\.\d)|[+/]cu(?P<wheel>\d{2,3})(?!\d)")
+_CUDA = lazy(r"(?i)cudatoolkit[\"'` \t]*[=: ]{1,2}[\"' \t]*(?P<toolkit>\d+\.\d)|[+/]cu(?P<wheel>\d{2,3})(?!\d)")
 # The first torch that was no longer built for it; "9" stands for every CUDA 9.
 _ENDED: dict[str, Version] = {
     "9": (1, 8, 0), "10.0": (1, 5, 0), "10.1": (1, 9, 0), "10.2": (1, 13, 0), "11.0": (1, 8, 0), "11.1": (1, 11, 0),

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from codemods.project import Project
-from codemods.shell_words import with_values
-from codemods.text_file import SHELL_KINDS
+from codemods.files.shell_words import with_values
+from codemods.files.text_file import SHELL_KINDS
+from codemods.store.project import Project
 
 
 def script_text(project: Project, path: str) -> str:

@@ -5,23 +5,23 @@ from __future__ import annotations
 import os
 import re
 
-from codemods.findings import Evidence
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.text_file import SHELL_KINDS
+from codemods.api.findings import Evidence
+from codemods.files.text_file import SHELL_KINDS
+from codemods.runtime.lazy_pattern import lazy
+from codemods.store.project import Project
 
 _KINDS = (*SHELL_KINDS, ".md", ".rst", ".txt", ".slurm", ".sbatch")
-_LAUNCHER = late(
+_LAUNCHER = lazy(
     r"(?<![A-Za-z0-9_-])(?:torchrun\b|torch\.distributed\.(?:run|launch)\b|accelerate\s+launch\b)|(?<![A-Za-z0-9_/.-])deepspeed\s"
 )
 # More than one, or as many as the machine or the job has.
-_MANY = late(
+_MANY = lazy(
     r"--nproc[_-]per[_-]node[= ]+(?!1\b)[\w$\"'{(]|--num[_-]processes[= ]+(?!1\b)[\w$\"'{(]|--multi[_-]gpu\b"
     r"|--num[_-]gpus[= ]+(?!1\b)[\w$\"'{(]|--nnodes[= ]+(?!1\b)[\w$\"'{(]|--num[_-]machines[= ]+(?!1\b)[\w$\"'{(]"
 )
-_CONFIGURATION = late(r"--config[_-]file[= ]+[\"']?([\w./-]+\.(?:ya?ml|json))")
-_PROCESSES = late(rb"(?m)^[ \t\"']*num_processes[\"']?:[ \t]*(?!1\b)\d")
-_LINES = late(r"\\[ \t]*\n[ \t]*#?")
+_CONFIGURATION = lazy(r"--config[_-]file[= ]+[\"']?([\w./-]+\.(?:ya?ml|json))")
+_PROCESSES = lazy(rb"(?m)^[ \t\"']*num_processes[\"']?:[ \t]*(?!1\b)\d")
+_LINES = lazy(r"\\[ \t]*\n[ \t]*#?")
 
 
 def started_on_several(project: Project, path: str) -> Evidence | None:

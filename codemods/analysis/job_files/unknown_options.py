@@ -11,14 +11,14 @@ from collections.abc import Iterator
 from codemods.analysis.job_files.command_lines import CommandLine, Flag, script_of
 from codemods.analysis.loading.same_program import whole_program
 from codemods.analysis.names import dotted, last
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.runtime.lazy_pattern import lazy
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
-_OPTION = late(r"--[A-Za-z][\w-]*$")
+_OPTION = lazy(r"--[A-Za-z][\w-]*$")
 # What reads the command line in another way, takes what it does not know, or adds options of its own.
-_OTHERS = late(
+_OTHERS = lazy(
     rb"parse_intermixed|REMAINDER|HfArgumentParser|parse_args_into|sys\.argv|import fire|fire\.Fire|import click|click\."
     rb"|typer|hydra|jsonargparse|LightningCLI|from_cli|absl|gflags|tf\.app|simple_parsing|configargparse|docopt|tyro|pyrallis"
     rb"|add_argparse_args|from_argparse_args|add_config_arguments|set_defaults\(\*\*|fromfile_prefix|Tap\b|import_module|exec\("

@@ -11,9 +11,9 @@ from codemods.analysis.loading.passes import training_passes
 from codemods.analysis.loading.samplers import Loader, is_distributed_sampler, loader_of, samplers_of
 from codemods.analysis.model.signatures import returned
 from codemods.analysis.ranks.one_device import has_trainers_of_one_device
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _OFF = (b"use_distributed_sampler", b"replace_sampler_ddp")
 

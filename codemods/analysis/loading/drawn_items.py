@@ -8,17 +8,17 @@ from collections.abc import Iterator
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.loading.same_program import same_program
 from codemods.analysis.names import qualified
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, walk, walk_scope
+from codemods.files.source import FunctionNode, SourceModule, walk, walk_scope
+from codemods.runtime.lazy_pattern import lazy
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _PICKS = frozenset(
     {"random.choice", "random.choices", "random.sample", "random.randint", "random.randrange", "numpy.random.choice",
      "numpy.random.randint", "torch.randint"}
 )  # fmt: skip
-_HELD = late(r"\bself\.|\blen\(")  # what it picks from is the object's own
-_NOT_TRAINED = late(r"val|test|eval|infer|pred")
+_HELD = lazy(r"\bself\.|\blen\(")  # what it picks from is the object's own
+_NOT_TRAINED = lazy(r"val|test|eval|infer|pred")
 _WORDS = (b"random.choice", b"random.randint", b"random.randrange", b"random.sample", b"torch.randint")
 
 

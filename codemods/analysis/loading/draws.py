@@ -11,18 +11,18 @@ from codemods.analysis.loading.passes import CLIMBS, evaluates, evaluates_by_nam
 from codemods.analysis.loading.same_program import callers, same_program
 from codemods.analysis.names import dotted, qualified
 from codemods.analysis.ranks.uses import constructions
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, walk
+from codemods.files.source import FunctionNode, SourceModule, walk
+from codemods.runtime.lazy_pattern import lazy
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _DRAWS = frozenset({"torch.randn", "torch.rand", "torch.randint", "torch.randn_like", "torch.rand_like", "torch.randint_like",
                     "torch.bernoulli", "torch.normal"})  # fmt: skip
 _LIKE = frozenset({"torch.randn_like", "torch.rand_like", "torch.randint_like", "torch.bernoulli"})
 # A size that is that of the batch.
-_OF_A_BATCH = late(r"\.shape\b|\blen\(|\.size\(|\b(?:\w+_)?batch_?size\b|\b(bsz|bs|b|n)\b", 0)
+_OF_A_BATCH = lazy(r"\.shape\b|\blen\(|\.size\(|\b(?:\w+_)?batch_?size\b|\b(bsz|bs|b|n)\b", 0)
 # The time of each sample in a diffusion: what the `forward` of such a model draws is no dropout, and only training draws it.
-_TIME = late(r"^(?:t|ts|time|times|time_?steps?)\s*=|time_?steps\b|num_steps\b|diffusion_steps")
+_TIME = lazy(r"^(?:t|ts|time|times|time_?steps?)\s*=|time_?steps\b|num_steps\b|diffusion_steps")
 _WORDS = (b"torch.rand", b"torch.bernoulli", b"torch.normal")
 
 

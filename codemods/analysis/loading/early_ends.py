@@ -13,9 +13,9 @@ from codemods.analysis.handlers import handler_over
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.program_starts import Start
 from codemods.analysis.ranks.seen_starts import started
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule
+from codemods.files.source import FunctionNode, SourceModule
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _CATCHES = frozenset({"StopIteration", "Exception", "BaseException"})
 

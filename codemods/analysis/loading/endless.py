@@ -11,9 +11,9 @@ from codemods.analysis.loading.samplers import Loader, is_distributed_sampler, l
 from codemods.analysis.model.signatures import bind
 from codemods.analysis.names import dotted
 from codemods.analysis.variance.paths import unpacked
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, walk
+from codemods.files.source import FunctionNode, SourceModule, walk
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 
 @record

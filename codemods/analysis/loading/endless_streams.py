@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from codemods.analysis.loading.same_program import whole_program
-from codemods.late_pattern import late
-from codemods.project import Project
+from codemods.runtime.lazy_pattern import lazy
+from codemods.store.project import Project
 
 # `WebDataset(urls, resampled=True)` draws shards for ever (webdataset 0.2).
-_ENDLESS = late(rb"(?m)^(?![ \t]*#)[^\n]*\bresampled[ ]*=[ ]*True\b")
-_BOUNDED = late(rb"with_epoch|islice\(|\.slice\(|max_(?:train_)?(?:steps|iter\w*)|num_(?:steps|batches)|steps_per_epoch")
-_LEAVES = late(rb"(?m)^[ \t]*break\b")
+_ENDLESS = lazy(rb"(?m)^(?![ \t]*#)[^\n]*\bresampled[ ]*=[ ]*True\b")
+_BOUNDED = lazy(rb"with_epoch|islice\(|\.slice\(|max_(?:train_)?(?:steps|iter\w*)|num_(?:steps|batches)|steps_per_epoch")
+_LEAVES = lazy(rb"(?m)^[ \t]*break\b")
 
 
 def trains_for_ever(project: Project, path: str) -> bool:

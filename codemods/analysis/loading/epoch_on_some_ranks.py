@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from codemods.analysis.names import dotted
 from codemods.analysis.ranks.rank_guards import ranks_at
 from codemods.analysis.ranks.rank_sets import Ranks
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _PARTS = frozenset({Ranks.ZERO, Ranks.LOCAL_ZERO, Ranks.OTHERS, Ranks.LOCAL_OTHERS})
 

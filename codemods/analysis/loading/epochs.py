@@ -14,9 +14,9 @@ from codemods.analysis.model.signatures import bind
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.uses import CallSite
 from codemods.analysis.variance.paths import unpacked
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import SourceModule, walk
+from codemods.files.source import SourceModule, walk
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _RANGES = frozenset({"range", "trange"})
 

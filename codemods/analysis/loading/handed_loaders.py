@@ -14,12 +14,12 @@ from codemods.analysis.logged.epoch_numbers import is_kept_to_one_device
 from codemods.analysis.logged.own_programs import nobody_fits
 from codemods.analysis.model.signatures import returned
 from codemods.analysis.names import dotted, family, last, qualified
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.runtime.lazy_pattern import lazy
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
-_EVALUATES = late(r"(?i)(^|_)(val|valid|validation|eval|evaluation|test|dev|pred|predict)(_|$|s$)")
+_EVALUATES = lazy(r"(?i)(^|_)(val|valid|validation|eval|evaluation|test|dev|pred|predict)(_|$|s$)")
 _LIGHTNING = (Role.LIGHTNING_MODULE, Role.LIGHTNING_DATA_MODULE)
 
 

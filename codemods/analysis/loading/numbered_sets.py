@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.loading.unordered import Unordered, unordered
 from codemods.analysis.names import dotted, last
-from codemods.source import SourceModule, walk
+from codemods.files.source import SourceModule, walk
 
 _TOKENS = frozenset({"add_tokens", "add_special_tokens"})
 

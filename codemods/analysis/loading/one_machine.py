@@ -7,9 +7,9 @@ import ast
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.names import dotted, last, qualified
-from codemods.project import Project
-from codemods.source import SourceModule, walk
-from codemods.text_file import PYTHON_KINDS
+from codemods.files.source import SourceModule, walk
+from codemods.files.text_file import PYTHON_KINDS
+from codemods.store.project import Project
 
 _OWN = ("127.0.0.1", "localhost")
 

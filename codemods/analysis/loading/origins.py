@@ -15,9 +15,9 @@ from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.uses import constructions, uses_of
 from codemods.analysis.reaching import reaching
 from codemods.analysis.variance.paths import is_none
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, walk_scope
+from codemods.files.source import FunctionNode, SourceModule, walk_scope
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 DEPTH = 10
 MOST = 24

@@ -9,8 +9,8 @@ from codemods.analysis.class_index import ClassSite, Role, class_facts
 from codemods.analysis.loading.origins import Origin, made_class, origins
 from codemods.analysis.loading.seeds import depends_on_rank
 from codemods.analysis.names import dotted, last, qualified
-from codemods.project import Project
-from codemods.source import line_of, walk
+from codemods.files.source import line_of, walk
+from codemods.store.project import Project
 
 _GENERATORS = frozenset({"Random", "default_rng", "RandomState"})
 

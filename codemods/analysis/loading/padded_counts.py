@@ -19,29 +19,29 @@ from codemods.analysis.model.signatures import bind
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.variance.paths import unpacked
 from codemods.analysis.wrapped.wraps import without_moves
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, walk_scope
+from codemods.files.source import FunctionNode, SourceModule, walk_scope
+from codemods.runtime.lazy_pattern import lazy
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _JOINS = frozenset(
     {"all_reduce", "all_gather", "all_gather_object", "all_gather_into_tensor", "reduce", "gather", "gather_object"}
 )  # fmt: skip
 _QUIET = (b"no_grad", b"inference_mode", b".eval()", b"set_grad_enabled")  # files without one of them evaluate nothing
 _DEPTH = 3
-_EVALUATES = late(r"(^|_)(eval\w*|valid\w*|val|test\w*|infer\w*|predict\w*)(_|$)")
+_EVALUATES = lazy(r"(^|_)(eval\w*|valid\w*|val|test\w*|infer\w*|predict\w*)(_|$)")
 # What is averaged anyway, or is no sample's: a repeated one in a hundred moves it by less than the batches do.
-_NO_COUNT = late(r"loss|nelbo|avg|average|mean|time|elapsed|norm|lr\b|size|length|numel|barrier|stop|flag|exit|done|reduceop\.m")
-_AVERAGES = late(r"avg|average|mean|reduce_(value|tensor|dict)|loss")
+_NO_COUNT = lazy(r"loss|nelbo|avg|average|mean|time|elapsed|norm|lr\b|size|length|numel|barrier|stop|flag|exit|done|reduceop\.m")
+_AVERAGES = lazy(r"avg|average|mean|reduce_(value|tensor|dict)|loss")
 # A mean of the ranks' means weighs a repeated sample as well: told for what is reported, not for a loss.
-_SCORES = late(r"(^|[^a-z])(acc|prec|top_?\d|m?iou|pesq|stoi|recall|m?ap|auc|f1|dice|psnr|ssim|bleu|rouge|score|correct)")
-_APART = late(
+_SCORES = lazy(r"(^|[^a-z])(acc|prec|top_?\d|m?iou|pesq|stoi|recall|m?ap|auc|f1|dice|psnr|ssim|bleu|rouge|score|correct)")
+_APART = lazy(
     r"uniq|dedup|duplic|\bset\(|\[\s*:\s*(len\((?!inputs|gpus|devices|batch)|n_|num_|total|self\.(n_|num|total|len)|dataset|real)|"
     r"(image|seq|sequence|sample|item|scene|frame)_?ids?(_\w+)?\b|by_(id|name)|index_(copy|put)_?\("
 )
 
-_MODE = late(r"\b(train|training|is_train|is_training|phase|mode|split|stage|optimi[sz]er)\b")
-_CUT = late(r"\[\s*:\s*(size|len\(|n_|num_|total|dataset|real)")
+_MODE = lazy(r"\b(train|training|is_train|is_training|phase|mode|split|stage|optimi[sz]er)\b")
+_CUT = lazy(r"\[\s*:\s*(size|len\(|n_|num_|total|dataset|real)")
 
 
 @record

@@ -8,16 +8,16 @@ from codemods.analysis.loading.origins import Origin, origins
 from codemods.analysis.loading.passes import training_passes
 from codemods.analysis.loading.samplers import Loader, is_distributed_sampler, loader_of, samplers_of
 from codemods.analysis.names import dotted, last
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.source import SourceModule, walk_scope
+from codemods.files.source import SourceModule, walk_scope
+from codemods.runtime.lazy_pattern import lazy
+from codemods.store.project import Project
 
 _DEPTH = 3
 _ROUND_SIZE = 8  # processes of one machine, and what most other numbers of them divide
-_SIZE = late(r"^(n|num|total)_\w*(samples|images|data|items|videos)$|^(n|num)_(test|val|eval)\w*$")
+_SIZE = lazy(r"^(n|num|total)_\w*(samples|images|data|items|videos)$|^(n|num)_(test|val|eval)\w*$")
 _LARGE = 1000
 _DROPPING = (b"drop_last: true", b"drop_last: True", b'drop_last": true', b"drop_last = true")
-_RANKS = late(r"world|num_tasks|replicas|n_?gpus?|num_gpus|rank|process")
+_RANKS = lazy(r"world|num_tasks|replicas|n_?gpus?|num_gpus|rank|process")
 
 
 def counts_twice(project: Project, loader: Loader, sampler: Origin) -> bool:

@@ -13,10 +13,10 @@ from codemods.analysis.model.signatures import returned
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.uses import CallSite
 from codemods.analysis.variance.paths import unpacked
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, walk
+from codemods.files.source import FunctionNode, SourceModule, walk
+from codemods.runtime.lazy_pattern import lazy
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 CLIMBS = 4  # from the backward pass to the loop over batches, and from there to the loop over epochs
 _BARS = frozenset({"tqdm", "enumerate", "track", "progress_bar", "auto_tqdm", "prange", "alive_it"})
@@ -26,8 +26,8 @@ _FRAMEWORKS = frozenset(
     {"accelerate", "lightning", "pytorch_lightning", "lightning_fabric", "deepspeed", "horovod", "ray", "colossalai", "composer",
      "ignite", "catalyst", "fastai", "fairseq"}
 )  # fmt: skip
-_NO_GRADIENT = late(r"\b(no_grad|inference_mode)\b")
-_EVALUATES = late(r"_?(eval|evaluate|evaluation|validate|validation|val|valid|test|infer|predict|sample)(_|$)")
+_NO_GRADIENT = lazy(r"\b(no_grad|inference_mode)\b")
+_EVALUATES = lazy(r"_?(eval|evaluate|evaluation|validate|validation|val|valid|test|infer|predict|sample)(_|$)")
 
 
 @record

@@ -13,9 +13,9 @@ from codemods.analysis.loading.samplers import Loader, is_none, loader_of, sampl
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_at
 from codemods.analysis.ranks.reach import ranks_reaching
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import SourceModule, walk_scope
+from codemods.files.source import SourceModule, walk_scope
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _ITERATORS = frozenset({"iter", "enumerate", "itertools.cycle", "itertools.chain", "zip", "map"})
 

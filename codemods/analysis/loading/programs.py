@@ -8,8 +8,8 @@ from codemods.analysis.call_graph import called_function
 from codemods.analysis.loading.passes import CLIMBS, Pass
 from codemods.analysis.loading.same_program import callers, same_program
 from codemods.analysis.names import last, qualified
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 
 
 def files_of(project: Project, found: Pass) -> tuple[SourceModule, ...]:

@@ -9,9 +9,9 @@ from codemods.analysis.handlers import takes
 from codemods.analysis.loading.passes import Pass, evaluates, loops_round
 from codemods.analysis.names import dotted, qualified
 from codemods.analysis.ranks.uses import CallSite
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import SourceModule, walk
+from codemods.files.source import SourceModule, walk
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _ENDS = frozenset({"StopIteration", "Exception"})
 

@@ -12,9 +12,9 @@ from codemods.analysis.loading.samplers import Loader
 from codemods.analysis.loading.shuffled_alone import taken_by_index
 from codemods.analysis.loading.unordered import unordered
 from codemods.analysis.names import dotted, last, qualified
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, walk
+from codemods.files.source import FunctionNode, SourceModule, walk
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _TEXTS = frozenset({"stem", "name", "suffix"})
 _MAKES_TEXT = frozenset({"str", "split", "rsplit", "strip", "rstrip", "lstrip", "lower", "upper", "replace", "decode", "basename",

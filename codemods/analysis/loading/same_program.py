@@ -7,8 +7,8 @@ import ast
 from codemods.analysis.distribution import imports_of, is_test_file
 from codemods.analysis.names import dotted
 from codemods.analysis.ranks.uses import CallSite, constructions, uses_of
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule
+from codemods.files.source import FunctionNode, SourceModule
+from codemods.store.project import Project
 
 _DEPTH = 3  # imports of imports
 MOST_IMPORTERS = 20

@@ -9,8 +9,8 @@ from codemods.analysis.loading.origins import Origin
 from codemods.analysis.loading.samplers import Loader, is_distributed_sampler
 from codemods.analysis.model.signatures import bind
 from codemods.analysis.ranks.several_processes import several_processes
-from codemods.project import Project
-from codemods.source import walk
+from codemods.files.source import walk
+from codemods.store.project import Project
 
 
 def is_of_one_process(project: Project, loader: Loader, sampler: Origin) -> bool:

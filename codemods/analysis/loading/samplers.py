@@ -11,9 +11,9 @@ from codemods.analysis.loading.origins import Origin, made_class, origins
 from codemods.analysis.model.literal_arguments import UNTOLD, literal_of
 from codemods.analysis.model.signatures import bind, defaults
 from codemods.analysis.names import dotted, family, last, qualified
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, walk
+from codemods.files.source import FunctionNode, SourceModule, walk
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _NONE = "None"
 # Loaders that derive from torch's, and take its keywords.

@@ -19,9 +19,9 @@ from codemods.analysis.loading.seeds import (
     seeds_in,
 )
 from codemods.analysis.names import dotted, last, qualified
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import SourceModule, stands_above, walk
+from codemods.files.source import SourceModule, stands_above, walk
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _CLIMBS = 3
 

@@ -9,8 +9,8 @@ from codemods.analysis.loading.same_program import reached, runs_of
 from codemods.analysis.loading.seeds import SEEDERS, seed_at, seeds_in
 from codemods.analysis.loading.spawned import is_main_block
 from codemods.analysis.names import dotted, last
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule, walk_scope
+from codemods.files.source import FunctionNode, SourceModule, walk_scope
+from codemods.store.project import Project
 
 _UP, _DOWN = 5, 3
 

@@ -12,9 +12,9 @@ from codemods.analysis.loading.dealt_out import Deal, deals
 from codemods.analysis.loading.same_program import reached
 from codemods.analysis.loading.seeds import depends_on_rank, stream_of
 from codemods.analysis.names import dotted, last, qualified
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, walk
+from codemods.files.source import FunctionNode, SourceModule, walk
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _SEEDS = frozenset({"random.seed", "numpy.random.seed", "torch.manual_seed", "torch.random.manual_seed"})
 # What stands for the numbers that torch gives each worker, for those of the process, or for a clock.

@@ -11,11 +11,11 @@ from codemods.analysis.loading.origins import origins
 from codemods.analysis.loading.same_program import callers, same_program
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.rank_sources import rank_source
-from codemods.file_facts import file_fact
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, walk, walk_scope
+from codemods.files.source import FunctionNode, SourceModule, walk, walk_scope
+from codemods.runtime.lazy_pattern import lazy
+from codemods.runtime.record import record
+from codemods.store.file_facts import file_fact
+from codemods.store.project import Project
 
 # Calls that fix the process's own random numbers.
 SEEDERS = frozenset({"manual_seed", "manual_seed_all", "seed_everything", "set_seed", "seed"})
@@ -24,7 +24,7 @@ _OWN = frozenset(
     {"time", "time_ns", "randint", "randrange", "urandom", "getpid", "initial_seed", "monotonic", "perf_counter", "randbits"}
 )
 _WORDS = (b"manual_seed", b"seed_everything", b"set_seed", b".seed(")
-_HANDS = late(rb"\w*seed\w*[ \t]*\(")
+_HANDS = lazy(rb"\w*seed\w*[ \t]*\(")
 
 
 @record

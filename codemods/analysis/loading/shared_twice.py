@@ -14,13 +14,13 @@ from codemods.analysis.loading.shares import speaks_of_ranks
 from codemods.analysis.names import dotted, qualified
 from codemods.analysis.variance.analysis import variance
 from codemods.analysis.variance.values import Cause, Link, Proof, Value
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import SourceModule, walk
+from codemods.files.source import SourceModule, walk
+from codemods.runtime.lazy_pattern import lazy
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _SHARE = "is each rank's own share"
-_OF_A_NODE = late(r"(?i)local|node|gpu|host|device|group|shard|tp_|dp_|data_parallel")
+_OF_A_NODE = lazy(r"(?i)local|node|gpu|host|device|group|shard|tp_|dp_|data_parallel")
 _STEPS = 2
 _KEPT_OFF = (b"use_distributed_sampler", b"replace_sampler_ddp")
 

@@ -15,11 +15,11 @@ from codemods.analysis.ranks.rank_sources import rank_source
 from codemods.analysis.variance.analysis import variance
 from codemods.analysis.variance.values import Cause
 from codemods.data.rank_variance import RANDOM_OF_TORCH
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.source import SourceModule, walk
+from codemods.files.source import SourceModule, walk
+from codemods.runtime.lazy_pattern import lazy
+from codemods.store.project import Project
 
-_WORDS = late(
+_WORDS = lazy(
     r"rank|world_?size|Distributed\w*Sampler|shard|num_replicas|process_index|num_processes|process_count|node_?id|LOCAL_|split_by_node",
     re.I,
 )

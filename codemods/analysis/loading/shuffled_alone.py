@@ -15,10 +15,10 @@ from codemods.analysis.loading.trainer_deals import trainer_deals
 from codemods.analysis.model.signatures import bind, defaults, parameters
 from codemods.analysis.names import dotted, qualified
 from codemods.analysis.ranks.several_processes import several_processes
-from codemods.findings import Edit, ReplaceExpression, SetKeyword
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, walk
+from codemods.api.findings import Edit, ReplaceExpression, SetKeyword
+from codemods.files.source import FunctionNode, SourceModule, walk
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _IN_PLACE = {"random.shuffle": "Random", "numpy.random.shuffle": "default_rng"}
 _NEW = {"numpy.random.permutation": "default_rng", "torch.randperm": ""}

@@ -12,13 +12,13 @@ from collections.abc import Iterator
 from codemods.analysis.class_index import class_facts
 from codemods.analysis.loading.worker_branches import is_worker
 from codemods.analysis.names import dotted, family, last, qualified
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, stands_above, walk_scope
+from codemods.files.source import FunctionNode, SourceModule, stands_above, walk_scope
+from codemods.runtime.lazy_pattern import lazy
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _SHUFFLES = frozenset({"random.shuffle", "numpy.random.shuffle"})
-_SEEDED = late(r"[Ss]eed|\bRandom\b|default_rng|RandomState|[Gg]enerator|epoch")
+_SEEDED = lazy(r"[Ss]eed|\bRandom\b|default_rng|RandomState|[Gg]enerator|epoch")
 
 
 @record

@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from codemods.analysis.call_graph import FunctionSite, called_function, find_function
 from codemods.analysis.functions import functions_by_name
 from codemods.analysis.names import dotted, qualified
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, walk, walk_scope
-from codemods.text_file import PYTHON_KINDS
+from codemods.files.source import FunctionNode, SourceModule, walk, walk_scope
+from codemods.files.text_file import PYTHON_KINDS
+from codemods.runtime.lazy_pattern import lazy
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _SPAWNING = (b"spawn(", b"start_processes(")
-_STARTS = late(r"multiprocessing\.(?:spawn|start_processes)$")
+_STARTS = lazy(r"multiprocessing\.(?:spawn|start_processes)$")
 
 
 @record

@@ -11,9 +11,9 @@ from codemods.analysis.loading.seeds import names_the_rank
 from codemods.analysis.names import dotted, is_from, last, qualified
 from codemods.analysis.ranks.rank_sources import rank_source
 from codemods.analysis.variance.paths import is_none
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _MAKES_EQUAL = frozenset({"broadcast", "broadcast_object_list", "all_gather", "all_gather_object", "scatter_object_list"})
 

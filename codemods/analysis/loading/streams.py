@@ -17,13 +17,13 @@ from codemods.analysis.loading.samplers import Loader, is_none
 from codemods.analysis.loading.shares import code_of, speaks_of_ranks
 from codemods.analysis.loading.worker_branches import lone_reader
 from codemods.analysis.names import dotted, family, last, qualified
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.record import record, replace
-from codemods.source import FunctionNode, SourceModule, walk
+from codemods.files.source import FunctionNode, SourceModule, walk
+from codemods.runtime.lazy_pattern import lazy
+from codemods.runtime.record import record, replace
+from codemods.store.project import Project
 
 # By whole words of a name: a `RankSample` is no rank.
-WORDS = late(
+WORDS = lazy(
     r"(?<![A-Za-z])(?:rank|ranks)(?![A-Za-z])|[a-z]Rank(?![a-z])|RANK|world_?size|WorldSize|Distributed|num_replicas|process_index"
     r"|num_processes|process_count|node_?id|LOCAL_|split_by|shard|Shard|nodesplitter|resampl|current_device|device_id|gpu_id"
     r"|(?<![A-Za-z])dist(?![A-Za-z])|(?<![A-Za-z])(?:hvd|xm)(?![A-Za-z])|partition"

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.loading.passes import sources_of
 from codemods.analysis.names import dotted
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import SourceModule, walk
+from codemods.files.source import SourceModule, walk
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _LOOPS = (ast.For, ast.While)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)

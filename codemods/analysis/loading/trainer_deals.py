@@ -10,8 +10,8 @@ from codemods.analysis.loading.origins import Origin, made_class, origins, origi
 from codemods.analysis.ranks.program_starts import Start
 from codemods.analysis.ranks.seen_starts import started
 from codemods.analysis.trainer.trainer_calls import TrainerCall, trainer_calls
-from codemods.project import Project
-from codemods.record import record
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _GIVEN = "train_dataset"
 

@@ -6,8 +6,8 @@ import ast
 
 from codemods.analysis.bindings import Binding, attribute_bindings, bindings_of
 from codemods.analysis.names import dotted, last, qualified
-from codemods.record import record
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.runtime.record import record
 
 _LISTS = frozenset({"glob.glob", "glob.iglob", "os.listdir"})
 _OF_PATHS = frozenset({"glob", "rglob", "iterdir"})

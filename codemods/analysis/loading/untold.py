@@ -22,9 +22,9 @@ from codemods.analysis.loading.samplers import (
 from codemods.analysis.names import dotted
 from codemods.analysis.ranks.handed_arguments import arguments
 from codemods.analysis.variance.paths import unpacked
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _DEPTH = 3  # how often a loader may be handed on from the call that made it
 

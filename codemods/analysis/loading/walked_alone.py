@@ -25,9 +25,9 @@ from codemods.analysis.variance.analysis import variance
 from codemods.analysis.variance.paths import unpacked
 from codemods.analysis.variance.values import Cause, Kind, Link, Proof
 from codemods.data.rank_variance import LOADER_NAMES
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import SourceModule, walk, walk_block, walk_scope
+from codemods.files.source import SourceModule, walk, walk_block, walk_scope
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _ZERO = (Ranks.ZERO, Ranks.LOCAL_ZERO)
 _DEPTH = 2  # calls between the test and the loop

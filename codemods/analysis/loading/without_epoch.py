@@ -13,18 +13,18 @@ from codemods.analysis.loading.samplers import Loader, is_distributed_sampler, i
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.reaching import reaching
 from codemods.analysis.wrapped.wrapper_tests import arms_exclude, asks_for_wrapper, conditions_of, is_caught
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import SourceModule, walk
+from codemods.files.source import SourceModule, walk
+from codemods.runtime.lazy_pattern import lazy
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _SAMPLERS = frozenset(
     {"Sampler", "RandomSampler", "SequentialSampler", "WeightedRandomSampler", "SubsetRandomSampler", "BatchSampler"}
 )
 _BASES = _SAMPLERS | {"Dataset", "IterableDataset", "object", "Generic", "ABC"}
 _DECIDING = ("__getattr__", "__getattribute__", "__new__")  # what may find a method that no class defines
-_ASKS = late(r"hasattr|isinstance|issubclass|type\(|getattr|__class__|callable\(")
-_MACHINE = late(r"gpu|cuda|cpu|launch|single|proc|tpu|xla|slurm|mpi|node|debug", 2)
+_ASKS = lazy(r"hasattr|isinstance|issubclass|type\(|getattr|__class__|callable\(")
+_MACHINE = lazy(r"gpu|cuda|cpu|launch|single|proc|tpu|xla|slurm|mpi|node|debug", 2)
 _RANKS = (b"DistributedSampler", b"init_process_group", b"get_rank(", b"world_size")
 
 

@@ -8,7 +8,7 @@ import re
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.loading.shares import code_of
 from codemods.analysis.names import dotted, last
-from codemods.source import FunctionNode, SourceModule, walk_block
+from codemods.files.source import FunctionNode, SourceModule, walk_block
 
 
 def lone_reader(module: SourceModule, reads: FunctionNode, words: re.Pattern[str]) -> ast.If | None:

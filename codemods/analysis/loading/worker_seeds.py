@@ -8,8 +8,8 @@ from functools import partial
 
 from codemods.analysis.loading.seeds import Seed
 from codemods.analysis.names import last, qualified
-from codemods.project import Project
-from codemods.source import walk
+from codemods.files.source import walk
+from codemods.store.project import Project
 
 
 def leaves_workers(seed: Seed) -> bool:

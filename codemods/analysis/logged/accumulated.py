@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from codemods.analysis.class_index import ClassFacts, ClassSite
 from codemods.analysis.class_values import SETUP_METHODS
 from codemods.analysis.names import dotted
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, walk
+from codemods.files.source import FunctionNode, walk
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _PUTS = frozenset({"append", "extend", "add", "update", "insert", "appendleft"})
 

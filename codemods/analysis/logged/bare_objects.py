@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from codemods.analysis.class_index import ClassFacts, ClassSite
 from codemods.analysis.class_values import class_values
 from codemods.analysis.names import dotted, last
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 
 
 def is_bare_object(project: Project, facts: ClassFacts, node: ast.expr) -> bool:

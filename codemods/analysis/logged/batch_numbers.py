@@ -10,17 +10,17 @@ from codemods.analysis.distribution import is_test_file
 from codemods.analysis.logged.epoch_numbers import is_kept_to_one_device
 from codemods.analysis.logged.own_programs import evaluates_on_the_whole_set, nobody_fits
 from codemods.analysis.names import dotted, last
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, walk_scope
+from codemods.files.source import FunctionNode, SourceModule, walk_scope
+from codemods.runtime.lazy_pattern import lazy
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _STEPS = frozenset({"validation_step", "test_step", "predict_step"})
-_SAMPLES = late(
+_SAMPLES = lazy(
     r"(^|_)(ids?|names?|files?|filenames?|filepaths?|paths?|keys|datasets?|samples|images|imgs|records|rows|items|queries|docs"
     r"|annotations|videos|patients|stems|indices|examples|sentences)$"
 )
-_MADE = late(r"pred|out|result|loss|metric|weight|cache|history|collected|buffer|logged")
+_MADE = lazy(r"pred|out|result|loss|metric|weight|cache|history|collected|buffer|logged")
 _OWN_ORDER = (b"sampler=", b"use_distributed_sampler", b"replace_sampler_ddp", b"IterableDataset")
 _GROWS = frozenset({"append", "extend", "insert", "add", "clear"})
 

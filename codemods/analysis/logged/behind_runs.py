@@ -12,8 +12,8 @@ import ast
 from codemods.analysis.names import dotted
 from codemods.analysis.ranks.reach import called_by_framework, to_a_launcher
 from codemods.analysis.ranks.uses import uses_of
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule
+from codemods.files.source import FunctionNode, SourceModule
+from codemods.store.project import Project
 
 _RUNS = ("fit", "validate", "test", "predict")
 _DEPTH = 8

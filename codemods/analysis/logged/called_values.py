@@ -28,7 +28,7 @@ from codemods.analysis.metric_attributes import metric_attribute
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.variance.analysis import variance
 from codemods.analysis.variance.number_roles import state_of
-from codemods.source import FunctionNode, walk_scope
+from codemods.files.source import FunctionNode, walk_scope
 
 CALLS = 12  # project functions deep
 _BUILTINS = frozenset({"sum", "max", "min", "abs", "sorted", "list", "tuple", "dict", "reversed", "zip", "enumerate"})

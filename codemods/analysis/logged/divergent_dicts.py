@@ -11,8 +11,8 @@ from codemods.analysis.logged.log_calls import LogCall, logged_value, scope_of
 from codemods.analysis.logged.logged_values import Scope, classify
 from codemods.analysis.logged.value_kinds import Kind
 from codemods.analysis.names import dotted
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, walk_scope
+from codemods.files.source import FunctionNode, SourceModule, walk_scope
+from codemods.runtime.record import record
 
 HELPERS_DEEP = 3
 _OF_THE_BATCH = frozenset({Kind.LOCAL, Kind.NUMBER, Kind.CPU})

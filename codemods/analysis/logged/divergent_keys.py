@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 
 from codemods.analysis.names import dotted, last
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, walk, walk_scope
+from codemods.files.source import FunctionNode, SourceModule, walk, walk_scope
+from codemods.runtime.record import record
 
 # The shape of a batch and what it is are the same everywhere; a value in it is not.
 _SAME = frozenset(

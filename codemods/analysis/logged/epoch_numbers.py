@@ -13,9 +13,9 @@ from codemods.analysis.logged.local_values import local_values
 from codemods.analysis.logged.logged_values import Scope, classify
 from codemods.analysis.logged.value_kinds import Kind
 from codemods.analysis.names import dotted, family, last, qualified
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, walk, walk_scope
+from codemods.files.source import FunctionNode, SourceModule, walk, walk_scope
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _STAGES = ("train", "validation", "test")
 _OLD_ENDS = frozenset({"training_epoch_end", "validation_epoch_end", "test_epoch_end"})

@@ -9,19 +9,19 @@ import re
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.logged.pending_metrics import Place
 from codemods.analysis.names import last, qualified
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.runtime.lazy_pattern import lazy
+from codemods.store.project import Project
 
 _STREAMS = (b"IterableDataset", b"webdataset", b"IterableDataPipe", b"IterDataPipe", b"nvidia.dali", b"streaming=True")
 _STREAM_BASES = frozenset({"IterableDataset", "IterableDataPipe", "IterDataPipe"})
 # What the bytes must show before a file is parsed for it: many more speak of such data than make them.
 _STREAM = rb"(?:IterableDataset|IterableDataPipe|IterDataPipe)"
-_MAKES_A_STREAM = late(
+_MAKES_A_STREAM = lazy(
     rb"class[ \t]+\w+[^\n(]*\([^)]*" + _STREAM + rb"|" + _STREAM + rb"[ \t]+as\b|(?:import|from)[ \t][^\n]*webdataset"
     rb"|streaming[ \t]*=[ \t]*True"
 )
-_SAMPLER = late(rb"sampler[ \t]*=(?!=)")
+_SAMPLER = lazy(rb"sampler[ \t]*=(?!=)")
 _NOT_CODE = ("docs/", "doc/", "third_party/")
 
 

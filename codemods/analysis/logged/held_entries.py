@@ -11,8 +11,8 @@ from codemods.analysis.distribution import is_test_file
 from codemods.analysis.logged.kept_objects import keepings
 from codemods.analysis.names import dotted
 from codemods.analysis.ranks.uses import uses_of
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule
+from codemods.files.source import FunctionNode, SourceModule
+from codemods.store.project import Project
 
 _CALLED = frozenset({"__call__", "forward"})
 MOST = 40  # callers on the way; more of them say no more

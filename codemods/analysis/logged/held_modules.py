@@ -12,9 +12,9 @@ from codemods.analysis.logged.called_values import arguments_of
 from codemods.analysis.logged.kept_objects import handed_to_init, keepings, makings
 from codemods.analysis.names import dotted, qualified
 from codemods.analysis.ranks.uses import uses_of
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule
+from codemods.files.source import FunctionNode, SourceModule
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 
 @record

@@ -11,8 +11,8 @@ from codemods.analysis.logged.held_modules import Held
 from codemods.analysis.logged.logged_values import Scope
 from codemods.analysis.variance.analysis import variance
 from codemods.analysis.variance.values import Cause
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule
+from codemods.files.source import FunctionNode, SourceModule
+from codemods.store.project import Project
 
 CALLERS_DEEP = 3
 

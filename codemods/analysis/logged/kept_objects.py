@@ -11,9 +11,9 @@ from codemods.analysis.distribution import is_test_file
 from codemods.analysis.logged.called_values import arguments_of
 from codemods.analysis.names import dotted
 from codemods.analysis.ranks.uses import HandedOn, constructions
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule
+from codemods.files.source import FunctionNode, SourceModule
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 
 @record

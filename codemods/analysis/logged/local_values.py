@@ -6,9 +6,9 @@ import ast
 
 from codemods.analysis.logged.value_kinds import IN_PLACE
 from codemods.analysis.names import dotted, last
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, walk_scope
+from codemods.files.source import FunctionNode, SourceModule, walk_scope
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 Path = tuple[object, ...]
 _FILLERS = frozenset({"append", "extend", "add", "insert", "update", "appendleft"})

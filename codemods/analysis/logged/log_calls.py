@@ -17,9 +17,9 @@ from codemods.analysis.logged.local_values import local_values
 from codemods.analysis.logged.logged_values import Scope, classify, is_parameter, unknown
 from codemods.analysis.logged.value_kinds import Kind, Value
 from codemods.analysis.names import dotted
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule
+from codemods.files.source import FunctionNode, SourceModule
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _STEPS = frozenset({"training_step", "validation_step", "test_step"})
 CALLERS_DEEP = 3

@@ -10,8 +10,8 @@ from codemods.analysis.logged.log_calls import LogCall, key_nodes
 from codemods.analysis.names import dotted
 from codemods.analysis.ranks.exit_places import short
 from codemods.analysis.ranks.uniform import kept_equal
-from codemods.record import record
-from codemods.source import child_nodes
+from codemods.files.source import child_nodes
+from codemods.runtime.record import record
 
 _TEXT_METHODS = frozenset({"format", "lower", "upper", "title", "capitalize", "strip", "replace", "join"})
 

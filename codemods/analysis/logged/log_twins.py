@@ -11,10 +11,10 @@ from codemods.analysis.callers import entries, family_of
 from codemods.analysis.class_index import ClassSite, class_facts
 from codemods.analysis.logged.log_calls import LogCall, key_nodes
 from codemods.analysis.names import dotted
-from codemods.project import Project
-from codemods.record import field, record
-from codemods.source import FunctionNode, SourceModule, once_a_module
-from codemods.tables import Table
+from codemods.files.source import FunctionNode, SourceModule, once_a_module
+from codemods.runtime.record import field, record
+from codemods.store.project import Project
+from codemods.store.tables import Table
 
 T = TypeVar("T")
 

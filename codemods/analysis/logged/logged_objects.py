@@ -12,9 +12,9 @@ from codemods.analysis.hooks import EVALUATION_HOOKS, TRAINING_HOOKS
 from codemods.analysis.logged.local_values import local_values
 from codemods.analysis.logged.log_calls import LogCall, logged_value
 from codemods.analysis.names import dotted
-from codemods.findings import Edit, InsertBefore, ReplaceExpression
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule
+from codemods.api.findings import Edit, InsertBefore, ReplaceExpression
+from codemods.files.source import FunctionNode, SourceModule
+from codemods.runtime.record import record
 
 
 @record

@@ -15,9 +15,9 @@ from codemods.analysis.logged.value_kinds import EQUAL_ATTRIBUTES, NEUTRAL, Kind
 from codemods.analysis.metric_attributes import loose_metric, metric_attribute, metric_named, self_attribute
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.collectives import PENDING
-from codemods.project import Project
-from codemods.record import field, record
-from codemods.source import FunctionNode, SourceModule, walk_scope
+from codemods.files.source import FunctionNode, SourceModule, walk_scope
+from codemods.runtime.record import field, record
+from codemods.store.project import Project
 
 DEPTH = 40
 STEPS = 1200  # looks at one logged value; enough for every value seen in 79 repositories, and a bound for generated code

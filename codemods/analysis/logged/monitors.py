@@ -10,11 +10,11 @@ from codemods.analysis.class_index import ClassFacts, ClassSite, Role, class_fac
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.logged.pending_metrics import Place
 from codemods.analysis.names import last, qualified
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.runtime.lazy_pattern import lazy
+from codemods.store.project import Project
 
-_MONITOR = late(rb"\bmonitor[ \t]*=(?!=)|[\"']monitor[\"']")
+_MONITOR = lazy(rb"\bmonitor[ \t]*=(?!=)|[\"']monitor[\"']")
 
 
 def monitors(project: Project) -> dict[str, list[Place]]:
@@ -80,7 +80,7 @@ def _spelling_out(project: Project, path: str) -> SourceModule | None:
     return project.module(path) if _MONITOR.search(project.read(path) or b"") else None
 
 
-_YAML = late(r"^\s*(?:-\s*)?monitor:\s*[\"']?([^\s\"'#]+)", re.M)
+_YAML = lazy(r"^\s*(?:-\s*)?monitor:\s*[\"']?([^\s\"'#]+)", re.M)
 
 
 def _monitors(project: Project) -> dict[str, list[Place]]:

@@ -12,9 +12,9 @@ from codemods.analysis.bindings import bindings_of
 from codemods.analysis.call_graph import called_function
 from codemods.analysis.names import dotted, qualified
 from codemods.analysis.variance.outlets import says_shown
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, stands_above, walk
+from codemods.files.source import FunctionNode, SourceModule, stands_above, walk
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _JOINS = frozenset({"reduce", "all_reduce"})
 

@@ -7,11 +7,11 @@ import ast
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.names import dotted, last
 from codemods.data.rank_variance import SHARING_SAMPLERS
-from codemods.late_pattern import late
-from codemods.project import Project
+from codemods.runtime.lazy_pattern import lazy
+from codemods.store.project import Project
 
-_TRAINER = late(rb"(?:\b(?:pl|L|pytorch_lightning|lightning)\.Trainer\b|import[^\n]*\bTrainer\b|LightningCLI|\.fit\(|\bTrainer,)")
-_OFF = late(rb"(?:replace_sampler_ddp|use_distributed_sampler)[\"']?\s*[=:]\s*(?:False|false)\b")
+_TRAINER = lazy(rb"(?:\b(?:pl|L|pytorch_lightning|lightning)\.Trainer\b|import[^\n]*\bTrainer\b|LightningCLI|\.fit\(|\bTrainer,)")
+_OFF = lazy(rb"(?:replace_sampler_ddp|use_distributed_sampler)[\"']?\s*[=:]\s*(?:False|false)\b")
 _WORDS = (b"replace_sampler_ddp", b"use_distributed_sampler")
 _CONFIGS = (".yaml", ".yml", ".json")
 _OWN_SHARES = (b"IterableDataset", b"webdataset", b"split_by_node")  # streams that give each rank its part without any sampler

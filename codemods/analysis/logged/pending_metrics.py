@@ -22,13 +22,13 @@ from codemods.analysis.names import dotted
 from codemods.analysis.ranks.collectives import PENDING, collective_at
 from codemods.analysis.ranks.rank_guards import ranks_at
 from codemods.analysis.ranks.reached_collectives import reached_by
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, walk
+from codemods.files.source import FunctionNode, SourceModule, walk
+from codemods.runtime.lazy_pattern import lazy
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 TRAINING_ENDS = ("on_train_epoch_end", "training_epoch_end")
-_NO_SANITY = late(rb"num_sanity_val_steps[\"']?\s*[=:]\s*0(?![.\d])")
+_NO_SANITY = lazy(rb"num_sanity_val_steps[\"']?\s*[=:]\s*0(?![.\d])")
 _FIRST_IN_THE_SANITY_CHECK = ("on_validation_epoch_end",)
 EVALUATION_ENDS = ("on_validation_epoch_end", "on_test_epoch_end", "validation_epoch_end", "test_epoch_end")
 

@@ -13,8 +13,8 @@ from codemods.analysis.bindings import bindings_of
 from codemods.analysis.loading.origins import origins
 from codemods.analysis.logged.log_calls import LogCall, key_nodes, logged_value
 from codemods.analysis.names import dotted
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 
 _MOST = 24
 _DEPTH = 4

@@ -37,7 +37,7 @@ from codemods.analysis.names import dotted
 from codemods.analysis.ranks.exit_places import short
 from codemods.analysis.ranks.rank_guards import ranks_at
 from codemods.analysis.ranks.uniform import Condition, Place, conditions
-from codemods.findings import Applicability
+from codemods.api.findings import Applicability
 
 SAFE, UNSAFE, DISPLAY = Applicability.SAFE, Applicability.UNSAFE, Applicability.DISPLAY
 _GATHERS = ("gather", "all_gather", "all_gather_object", "gather_object", "all_reduce")

@@ -9,7 +9,7 @@ from codemods.analysis.logged.log_calls import LogCall, epoch_level, key_text
 from codemods.analysis.logged.monitors import watcher_of
 from codemods.analysis.logged.pending_metrics import EVALUATION_ENDS, epoch_end_collective, guarded_read
 from codemods.analysis.logged.verdict import Verdict
-from codemods.findings import Applicability
+from codemods.api.findings import Applicability
 
 UNSAFE, DISPLAY = Applicability.UNSAFE, Applicability.DISPLAY
 _STEP_COST = (

@@ -13,7 +13,7 @@ from codemods.analysis.logged.log_calls import LogCall
 from codemods.analysis.logged.log_twins import Same, twins
 from codemods.analysis.logged.sync_judgement import judge_alone
 from codemods.analysis.logged.verdict import Verdict
-from codemods.findings import Applicability
+from codemods.api.findings import Applicability
 
 SAFE, UNSAFE, DISPLAY = Applicability.SAFE, Applicability.UNSAFE, Applicability.DISPLAY
 Doubt = tuple[int, LogCall, str]  # its place, the call, what it says of its twins

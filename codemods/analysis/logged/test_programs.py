@@ -11,8 +11,8 @@ from codemods.analysis.distribution import is_test_file
 from codemods.analysis.files.every_rank import is_of_one
 from codemods.analysis.model.signatures import returned
 from codemods.analysis.names import dotted, last, qualified
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 
 
 def tests_alone(project: Project) -> bool:

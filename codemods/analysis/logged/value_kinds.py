@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import IntEnum
 
-from codemods.late_pattern import late
-from codemods.record import record
+from codemods.runtime.lazy_pattern import lazy
+from codemods.runtime.record import record
 
 
 class Kind(IntEnum):
@@ -55,7 +55,7 @@ TO_NUMBER = frozenset({"float", "int", "len", "round", "bool"})  # as functions:
 NUMBER_FAMILIES = frozenset({"numpy", "math", "time", "statistics", "psutil", "sklearn", "scipy", "datetime", "random"})
 # Clocks and gauges: by package, by the words of a function of torch's devices, by the method of a CUDA event.
 GAUGE_FAMILIES = frozenset({"time", "psutil", "datetime", "resource", "pynvml", "GPUtil", "timeit", "tracemalloc"})
-_DEVICE_GAUGE = late(
+_DEVICE_GAUGE = lazy(
     r"^torch\.(?:cuda|mps|xpu|npu|accelerator)\.(?:memory\.)?\w*(?:memory|mem_get_info|utilization|temperature|power_draw)"
 )
 ON_CPU = frozenset({"cpu", "numpy", "from_numpy"})

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from codemods.findings import Applicability, Evidence, lowest
-from codemods.record import field, record
+from codemods.api.findings import Applicability, Evidence, lowest
+from codemods.runtime.record import field, record
 
 
 @record(frozen=False)

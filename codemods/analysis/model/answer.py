@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from codemods.analysis.model.flag_setting import Setting
-from codemods.findings import Applicability, Edit, Evidence
-from codemods.record import record
+from codemods.api.findings import Applicability, Edit, Evidence
+from codemods.runtime.record import record
 
 
 @record

@@ -15,10 +15,10 @@ from codemods.analysis.model.flow_values import Cause, Decision
 from codemods.analysis.model.member_kinds import Kind
 from codemods.analysis.model.model_usage import Entry, Judge, Usage, Verdict, usage_of
 from codemods.analysis.names import dotted
+from codemods.api.findings import Evidence
 from codemods.data.find_unused_parameters import FLAG_FORCED_BY_HAND_BELOW
-from codemods.findings import Evidence
-from codemods.project import Project
-from codemods.source import walk
+from codemods.files.source import walk
+from codemods.store.project import Project
 
 
 def lightning_usage(project: Project, site: ClassSite) -> Usage | str:

@@ -8,11 +8,11 @@ from codemods.analysis.distribution import is_test_file
 from codemods.analysis.frameworks import torch_pin
 from codemods.analysis.model.model_usage import Usage
 from codemods.analysis.names import qualified
+from codemods.api.findings import Edit, SetKeyword
 from codemods.data.find_unused_parameters import REENTRANT_CHOICE_FROM
-from codemods.findings import Edit, SetKeyword
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 CALLS = ("checkpoint", "checkpoint_sequential")
 MOST_CALLS = 8

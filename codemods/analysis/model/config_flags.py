@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING
 
 from codemods.analysis.model.flag_setting import Framework, State
 from codemods.analysis.model.strategy_names import state_of_name
+from codemods.api.findings import Span
 from codemods.data.find_unused_parameters import HF_KEYWORD, RAW_KEYWORD, STATIC_KEYWORDS, STRATEGY_CLASSES
-from codemods.findings import Span
-from codemods.late_pattern import late
-from codemods.record import record
-from codemods.text_file import TextFile
+from codemods.files.text_file import TextFile
+from codemods.runtime.lazy_pattern import lazy
+from codemods.runtime.record import record
 
 if TYPE_CHECKING:
     import yaml
 
 CLASS_KEYS = ("_target_", "class_path", "target")
 _TRUE, _FALSE = ("true", "yes", "on"), ("false", "no", "off")
-_SITE = late(rb"find_unused_parameters|strategy[\"']?[ \t]*:[ \t]*(?:[&!]\S+[ \t]+)*[\"']?ddp")
-_PROPERTIES = late(r"(?:[&!][^\s,\[\]{}]*\s+)*")  # an anchor and a tag stand in front of their scalar
+_SITE = lazy(rb"find_unused_parameters|strategy[\"']?[ \t]*:[ \t]*(?:[&!]\S+[ \t]+)*[\"']?ddp")
+_PROPERTIES = lazy(r"(?:[&!][^\s,\[\]{}]*\s+)*")  # an anchor and a tag stand in front of their scalar
 
 
 @record

@@ -10,6 +10,7 @@ from codemods.analysis.model.flag_comment import comment_lines
 from codemods.analysis.model.flag_setting import Framework, State
 from codemods.analysis.model.model_usage import Usage, Verdict, deciding, left_out_where, modules_of, names_of, needs_flag
 from codemods.analysis.model.trained_model import Trained
+from codemods.api.findings import AddComment, Applicability, Edit, Evidence, ReplaceExpression
 from codemods.data.find_unused_parameters import (
     LIGHTNING_ERROR,
     LIGHTNING_OFF_FROM,
@@ -18,9 +19,8 @@ from codemods.data.find_unused_parameters import (
     ON_NAMES,
     TORCH_ERROR,
 )
-from codemods.findings import AddComment, Applicability, Edit, Evidence, ReplaceExpression
-from codemods.project import Project
-from codemods.record import record
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 ROWS = 30
 

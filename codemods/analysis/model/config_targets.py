@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from codemods.analysis.class_index import ClassSite, find_class
 from codemods.analysis.distribution import is_test_file
-from codemods.project import Project
-from codemods.record import record
-from codemods.text_file import TEXT_KINDS, TextFile
+from codemods.files.text_file import TEXT_KINDS, TextFile
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 if TYPE_CHECKING:
     import yaml

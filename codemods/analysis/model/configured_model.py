@@ -14,20 +14,20 @@ from codemods.analysis.model.flag_setting import Framework, State, Wrapper
 from codemods.analysis.model.trained_model import Trained, trained_by
 from codemods.analysis.model.unused_flag import wrappers
 from codemods.analysis.names import dotted, last, qualified
-from codemods.findings import Evidence
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import SourceModule
-from codemods.text_file import YAML_KINDS
+from codemods.api.findings import Evidence
+from codemods.files.source import SourceModule
+from codemods.files.text_file import YAML_KINDS
+from codemods.runtime.lazy_pattern import lazy
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 MOST_SCRIPTS = 6  # of more programs nobody could say which configuration goes with which
 # told from the bytes: composing every file of a large configuration takes seconds
-_NAMED = late(rb"^[ \t-]*(?:_target_|class_path):[ \t]*[\"']?([A-Za-z_][\w.]*\.\w+)", re.M)
+_NAMED = lazy(rb"^[ \t-]*(?:_target_|class_path):[ \t]*[\"']?([A-Za-z_][\w.]*\.\w+)", re.M)
 
 
-_TRAINER = late(rb"Trainer\(")
-_TOKEN = late(rb"[()]|\*\*|#[^\n]*|\"[^\"\n]*\"|'[^'\n]*'")
+_TRAINER = lazy(rb"Trainer\(")
+_TOKEN = lazy(rb"[()]|\*\*|#[^\n]*|\"[^\"\n]*\"|'[^'\n]*'")
 
 
 def configured(project: Project, framework: Framework | None) -> Trained:

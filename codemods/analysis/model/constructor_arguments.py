@@ -8,9 +8,9 @@ from codemods.analysis.class_index import ClassFacts, ClassSite, find_class
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.model.config_targets import argument, name_of, targets_of_class
 from codemods.analysis.names import dotted
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, walk
+from codemods.files.source import FunctionNode, SourceModule, walk
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 MOST_CALLS = 8
 

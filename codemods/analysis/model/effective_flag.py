@@ -5,7 +5,7 @@ from __future__ import annotations
 from codemods.analysis.frameworks import lightning_pin
 from codemods.analysis.model.flag_setting import Framework, Setting, State, Wrapper
 from codemods.data.find_unused_parameters import LIGHTNING_FIRST_OFF_FROM, LIGHTNING_OFF_FROM, LIGHTNING_ON_FROM
-from codemods.project import Project
+from codemods.store.project import Project
 
 
 def effect_of(project: Project, wrapper: Wrapper, setting: Setting) -> State:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from codemods.analysis.frameworks import lightning_pin
 from codemods.analysis.model.flag_setting import Framework, Setting
 from codemods.data.find_unused_parameters import LIGHTNING_ERROR, LIGHTNING_OFF_FROM, TORCH_ERROR
-from codemods.project import Project
+from codemods.store.project import Project
 
 COLUMNS = 100
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.model.setting_values import given_in_jobs
 from codemods.analysis.names import last, qualified
-from codemods.project import Project
-from codemods.record import record, replace
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.runtime.record import record, replace
+from codemods.store.project import Project
 
 
 @record

@@ -7,10 +7,10 @@ import ast
 from codemods.analysis.frameworks import lightning_pin
 from codemods.analysis.model.flag_setting import Framework, Setting, State
 from codemods.analysis.names import last, qualified
+from codemods.api.findings import AddComment, DropKeyword, Edit, ReplaceExpression, SetKeyword
 from codemods.data.find_unused_parameters import LIGHTNING_OFF_FROM
-from codemods.findings import AddComment, DropKeyword, Edit, ReplaceExpression, SetKeyword
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 
 
 def switched(setting: Setting, to: str) -> Edit | None:

@@ -6,8 +6,8 @@ import ast
 from enum import Enum
 
 from codemods.data.find_unused_parameters import STATIC_KEYWORDS
-from codemods.record import record
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.runtime.record import record
 
 
 class Framework(Enum):

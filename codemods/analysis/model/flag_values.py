@@ -19,8 +19,8 @@ from codemods.data.find_unused_parameters import (
     RAW_KEYWORD,
     SECOND_POSITION_FROM,
 )
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule
+from codemods.files.source import FunctionNode, SourceModule
+from codemods.store.project import Project
 
 
 def keyword_settings(project: Project, module: SourceModule, call: ast.Call, keyword: str) -> Iterator[Setting]:

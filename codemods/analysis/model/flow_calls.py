@@ -16,8 +16,8 @@ from codemods.analysis.model.flow_values import NONE, NOTHING, UNSET, Ref, Value
 from codemods.analysis.model.member_kinds import Kind, Member
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.data import torch_modules as table
-from codemods.record import replace
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.runtime.record import replace
 
 if TYPE_CHECKING:
     from codemods.analysis.model.model_flow import Flow

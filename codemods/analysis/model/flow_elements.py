@@ -14,7 +14,7 @@ from codemods.analysis.model.member_kinds import Kind
 from codemods.analysis.model.model_members import BASE, members_of, set_from_outside
 from codemods.analysis.names import dotted, last
 from codemods.data import torch_modules as table
-from codemods.record import replace
+from codemods.runtime.record import replace
 
 if TYPE_CHECKING:
     from codemods.analysis.model.model_flow import Flow

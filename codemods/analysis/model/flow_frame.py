@@ -7,8 +7,8 @@ import ast
 from codemods.analysis.class_index import ClassFacts
 from codemods.analysis.model.flow_values import Names, Ref, Value
 from codemods.analysis.model.signatures import parameters
-from codemods.record import field, record
-from codemods.source import FunctionNode, SourceModule
+from codemods.files.source import FunctionNode, SourceModule
+from codemods.runtime.record import field, record
 
 Env = dict[str, Value]
 

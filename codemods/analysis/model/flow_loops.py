@@ -11,8 +11,8 @@ from codemods.analysis.model.flow_meeting import meet_all
 from codemods.analysis.model.flow_tests import cause_of
 from codemods.analysis.model.flow_values import NOTHING, Cause, Names, Value, flat, union
 from codemods.analysis.names import dotted, last
-from codemods.record import replace
-from codemods.source import walk
+from codemods.files.source import walk
+from codemods.runtime.record import replace
 
 if TYPE_CHECKING:
     from codemods.analysis.model.model_flow import Flow

@@ -11,7 +11,7 @@ from codemods.analysis.model.flow_truth import truth
 from codemods.analysis.model.flow_values import NONE, NOTHING, Cause, Decision, Names, Value, merged
 from codemods.analysis.model.member_kinds import canonical
 from codemods.analysis.model.model_members import members_of
-from codemods.source import walk
+from codemods.files.source import walk
 
 if TYPE_CHECKING:
     from codemods.analysis.model.model_flow import Flow

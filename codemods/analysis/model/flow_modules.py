@@ -11,7 +11,7 @@ from codemods.analysis.model.flow_values import NONE, Cause, Decision, Ref, Valu
 from codemods.analysis.model.member_kinds import Kind
 from codemods.analysis.model.model_members import BASE, members_of
 from codemods.data import torch_modules as table
-from codemods.record import replace
+from codemods.runtime.record import replace
 
 if TYPE_CHECKING:
     from codemods.analysis.model.model_flow import Flow

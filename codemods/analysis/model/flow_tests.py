@@ -9,18 +9,18 @@ from codemods.analysis.model.flow_frame import Env, Frame
 from codemods.analysis.model.flow_values import NONE, NOTHING, UNSET, Cause
 from codemods.analysis.model.signatures import defaults
 from codemods.analysis.names import dotted, last, qualified
-from codemods.late_pattern import late
-from codemods.source import FunctionNode, SourceModule, walk
+from codemods.files.source import FunctionNode, SourceModule, walk
+from codemods.runtime.lazy_pattern import lazy
 
 _RANDOM_TORCH = frozenset({"rand", "bernoulli", "randint", "randperm", "multinomial"})
 _RANDOM_WORDS = frozenset(
     {"random", "uniform", "bernoulli_", "bernoulli", "randint", "choice", "random_sample", "rand", "randrange", "uniform_"}
 )
-_GENERATOR = late(r"(^|[._])(rng|random|generator|gen|np_random|rand)$")
-_SCHEDULE = late(
+_GENERATOR = lazy(r"(^|[._])(rng|random|generator|gen|np_random|rand)$")
+_SCHEDULE = lazy(
     r"(^|[._])(epoch|current_epoch|global_step|step|iteration|num_updates|n_iter|steps|iters|batch_idx|training_step)$"
 )
-_RANK = late(r"(^|[._])(rank|global_rank|local_rank|is_global_zero|get_rank|is_main_process)$")
+_RANK = lazy(r"(^|[._])(rank|global_rank|local_rank|is_global_zero|get_rank|is_main_process)$")
 _DATA_CALLS = frozenset(
     {"any", "all", "item", "sum", "max", "min", "mean", "numel", "nonzero", "nelement", "isnan", "equal", "count_nonzero"}
 )

@@ -7,7 +7,7 @@ from enum import Enum
 from typing import Any
 
 from codemods.analysis.model.member_kinds import Kind, Member
-from codemods.record import field, record, replace
+from codemods.runtime.record import field, record, replace
 
 Names = frozenset[str]
 NONE: Names = frozenset()

@@ -6,8 +6,8 @@ import ast
 from posixpath import dirname
 
 from codemods.analysis.names import dotted, last
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 
 _CONSTRUCTORS = ("__init__", "_freeze_parameters", "_init_weights")
 _FINETUNING = frozenset({"BackboneFinetuning", "BaseFinetuning"})

@@ -7,8 +7,8 @@ import ast
 from codemods.analysis.model.flag_setting import Framework, Setting, State, Wrapper
 from codemods.analysis.model.flag_values import bound_once
 from codemods.analysis.names import last, qualified
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 
 _DECIDES = ("strategy", "plugins", "distributed_backend")
 _COUNTS = ("devices", "gpus", "num_processes")

@@ -9,8 +9,8 @@ from codemods.analysis.model.flag_setting import Setting, State
 from codemods.analysis.model.flag_values import stored_by_call
 from codemods.analysis.model.unused_flag import settings_in
 from codemods.data.find_unused_parameters import HF_KEYWORD, ON_NAMES, RAW_KEYWORD
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 
 
 def loose_settings(project: Project, module: SourceModule) -> Iterator[Setting]:

@@ -26,17 +26,17 @@ from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.registries import Choices, built_by, makes_one
 from codemods.data import torch_modules as table
 from codemods.data.external_layers import has_parameters
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.record import replace
-from codemods.source import FunctionNode, SourceModule, walk
+from codemods.files.source import FunctionNode, SourceModule, walk
+from codemods.runtime.lazy_pattern import lazy
+from codemods.runtime.record import replace
+from codemods.store.project import Project
 
-_MODULE_WORD = late(
+_MODULE_WORD = lazy(
     r"(^|_)(model|net|network|encoder|decoder|backbone|head|heads|teacher|student|critic|module|generator|discriminator|unet|"
     r"transformer|policy|embedder|embedding|trunk|tower|denoiser|vae|lm|llm|clip|base_model|net_g|net_d)s?$"
 )
 # Objects of other packages that people keep on a model and that hold no parameters.
-_HARMLESS_OBJECT = late(
+_HARMLESS_OBJECT = lazy(
     r"(Tokenizer|Processor|Config|Logger|Writer|Scheduler|Sampler|Extractor|Parser|Path|Metric|Meter|Accuracy|Lock|Queue)\w*$"
 )
 _NO_MODULES = frozenset(
@@ -46,7 +46,7 @@ _NO_MODULES = frozenset(
      "tokenizers", "sentencepiece", "nltk", "wandb", "lightning_utilities"}
 )  # fmt: skip
 # Metrics that judge by a network of their own.
-_HOLDS_A_NETWORK = late(r"Frechet|Inception|LearnedPerceptual|CLIPScore|CLIPImage|BERTScore|InfoLM|PerceptualPath")
+_HOLDS_A_NETWORK = lazy(r"Frechet|Inception|LearnedPerceptual|CLIPScore|CLIPImage|BERTScore|InfoLM|PerceptualPath")
 METRIC = "metric"  # the note of a torchmetrics object: called like a module, and without parameters
 _BUILTINS = frozenset(dir(builtins))
 

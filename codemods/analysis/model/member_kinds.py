@@ -6,8 +6,8 @@ import ast
 from enum import Enum
 
 from codemods.analysis.class_index import ClassSite
-from codemods.record import record, replace
-from codemods.source import FunctionNode, SourceModule
+from codemods.files.source import FunctionNode, SourceModule
+from codemods.runtime.record import record, replace
 
 
 class Kind(Enum):

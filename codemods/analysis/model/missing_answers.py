@@ -16,6 +16,7 @@ from codemods.analysis.model.model_usage import Usage, Verdict, left_out_where, 
 from codemods.analysis.model.observed_errors import Failure
 from codemods.analysis.model.observed_usage import Probed, named
 from codemods.analysis.model.trained_model import Trained, seen_training, trained_by
+from codemods.api.findings import Applicability, Edit, Evidence, SetKeyword, lowest
 from codemods.data.find_unused_parameters import (
     LIGHTNING_ERROR,
     LIGHTNING_TRUE_NAME_FROM,
@@ -23,9 +24,8 @@ from codemods.data.find_unused_parameters import (
     STRATEGY_CLASS_FROM,
     TORCH_ERROR,
 )
-from codemods.findings import Applicability, Edit, Evidence, SetKeyword, lowest
-from codemods.project import Project
-from codemods.record import replace
+from codemods.runtime.record import replace
+from codemods.store.project import Project
 
 ON_NAME = "ddp_find_unused_parameters_true"
 # What decides whether a module takes part, and how far that may be trusted.

@@ -34,9 +34,9 @@ from codemods.analysis.model.model_members import members_of
 from codemods.analysis.model.signatures import defaults, parameters
 from codemods.analysis.names import dotted, last, qualified
 from codemods.data import torch_modules as table
-from codemods.project import Project
-from codemods.record import replace
-from codemods.source import FunctionNode, SourceModule
+from codemods.files.source import FunctionNode, SourceModule
+from codemods.runtime.record import replace
+from codemods.store.project import Project
 
 BUDGET = 120_000  # expressions looked at for one model
 DEPTH = 24

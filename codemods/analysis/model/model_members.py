@@ -24,10 +24,10 @@ from codemods.analysis.model.member_kinds import (
 from codemods.analysis.model.setting_values import values_of
 from codemods.analysis.names import dotted, last
 from codemods.data import torch_modules as table
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.record import replace
-from codemods.source import FunctionNode, line_of, walk
+from codemods.files.source import FunctionNode, line_of, walk
+from codemods.runtime.lazy_pattern import lazy
+from codemods.runtime.record import replace
+from codemods.store.project import Project
 
 
 def members_of(project: Project, facts: ClassFacts) -> Members:
@@ -41,7 +41,7 @@ BASE = "(base)"
 # Methods that change what a call or an attribute of the model means.
 _INTERCEPTORS = ("__call__", "__getattr__", "__getattribute__", "__setattr__")
 # What modules are asked for beside `forward`.
-_MODULE_METHOD = late(r"_?(forward|encode|decode|embed|score|loss|compute_loss|extract_features)")
+_MODULE_METHOD = lazy(r"_?(forward|encode|decode|embed|score|loss|compute_loss|extract_features)")
 
 
 class _Reader:

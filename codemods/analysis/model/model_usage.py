@@ -13,10 +13,10 @@ from codemods.analysis.model.flow_values import NONE, NOTHING, Cause, Decision, 
 from codemods.analysis.model.member_kinds import Kind, Member
 from codemods.analysis.model.model_flow import Flow
 from codemods.analysis.model.model_members import members_of
-from codemods.findings import Evidence
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.record import record
+from codemods.api.findings import Evidence
+from codemods.runtime.lazy_pattern import lazy
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 EVIDENCE_ROWS = 12
 # in front of a name: not of self, whose class is followed, nor of a configuration, where it is a section
@@ -317,7 +317,7 @@ def _tops(names: Iterable[str]) -> str:
     return ", ".join(sorted({_top(n) for n in names}))
 
 
-_VARIANT = late(r"\(\d+\)(\[\w+\])*$")  # which of several makes of a module: they share a name to freeze it by
+_VARIANT = lazy(r"\(\d+\)(\[\w+\])*$")  # which of several makes of a module: they share a name to freeze it by
 
 
 def left_out_where(decision: Decision) -> str:

@@ -18,10 +18,10 @@ from codemods.analysis.model.model_usage import Usage, Verdict, left_out_where, 
 from codemods.analysis.model.observed_usage import Probed, named
 from codemods.analysis.model.signatures import returned
 from codemods.analysis.model.trained_model import Trained, seen_training
+from codemods.api.findings import Applicability, Evidence
 from codemods.data.find_unused_parameters import FALSE_NAMES, LAYER_DROP_FAMILIES, LIGHTNING_FALSE_NAME_FROM, ON_NAMES
-from codemods.findings import Applicability, Evidence
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 
 ROWS = 30
 

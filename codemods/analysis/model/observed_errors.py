@@ -18,12 +18,12 @@ from codemods.analysis.model.model_usage import Usage, Verdict
 from codemods.analysis.model.observed_usage import Probed
 from codemods.analysis.model.trained_model import Trained
 from codemods.analysis.model.unused_flag import wrappers
+from codemods.api.evidence import Observed, named
+from codemods.api.findings import Applicability, Evidence
 from codemods.data.find_unused_parameters import LIGHTNING_OFF_FROM
-from codemods.evidence import Observed, named
-from codemods.findings import Applicability, Evidence
-from codemods.project import Project
-from codemods.record import record
-from codemods.text_file import YAML_KINDS, TextFile
+from codemods.files.text_file import YAML_KINDS, TextFile
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 # ids of the table of messages: torch's error with the flag off, and Lightning's text for it since 2.0
 NEEDED = ("T02", "L01")

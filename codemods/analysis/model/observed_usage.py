@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from codemods.analysis.model.flag_setting import Framework, Wrapper
-from codemods.evidence import Observed
-from codemods.findings import Evidence
-from codemods.project import Project
-from codemods.record import record
+from codemods.api.evidence import Observed
+from codemods.api.findings import Evidence
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 ENOUGH = 20  # steps: of a branch taken in one step of ten, fewer miss more than one in eight
 _NAMES = {

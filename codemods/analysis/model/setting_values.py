@@ -10,10 +10,10 @@ from codemods.analysis.class_index import ClassFacts
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.model.signatures import defaults
 from codemods.analysis.names import dotted, last
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import SourceModule, walk
-from codemods.text_file import JSON_KINDS, TEXT_KINDS, TextFile
+from codemods.files.source import SourceModule, walk
+from codemods.files.text_file import JSON_KINDS, TEXT_KINDS, TextFile
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 MOST_JSON = 200_000  # characters; what is longer is data
 MOST_FILES = 40  # a name in more of them is no setting of one model

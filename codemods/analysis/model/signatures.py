@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from codemods.source import FunctionNode, SourceModule
+from codemods.files.source import FunctionNode, SourceModule
 
 
 def parameters(function: FunctionNode | ast.Lambda, *, bound: bool) -> list[ast.arg]:

@@ -9,8 +9,8 @@ from codemods.analysis.model.flag_setting import Setting, State
 from codemods.analysis.model.flag_values import assignments, keyword_settings
 from codemods.analysis.names import last, qualified
 from codemods.data.find_unused_parameters import OFF_NAMES, ON_NAMES, RAW_KEYWORD, STRATEGY_CLASSES
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 
 
 def strategy_settings(project: Project, module: SourceModule, call: ast.Call, taken: set[int]) -> Iterator[Setting]:

@@ -13,10 +13,10 @@ from codemods.analysis.model.signatures import returned
 from codemods.analysis.model.training_loop import usage_in_loop
 from codemods.analysis.model.wrapped_model import Model, callers, joined, model_of
 from codemods.analysis.names import dotted, family, last, qualified
-from codemods.findings import Evidence
-from codemods.project import Project
-from codemods.record import record, replace
-from codemods.source import SourceModule
+from codemods.api.findings import Evidence
+from codemods.files.source import SourceModule
+from codemods.runtime.record import record, replace
+from codemods.store.project import Project
 
 
 @record

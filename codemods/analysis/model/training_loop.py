@@ -9,10 +9,10 @@ from codemods.analysis.model.flow_frame import Frame, Loop
 from codemods.analysis.model.flow_values import NOTHING, Value
 from codemods.analysis.model.model_usage import Entry, Judge, Usage, Verdict
 from codemods.analysis.model.wrapped_model import callers
-from codemods.findings import Evidence
-from codemods.project import Project
-from codemods.record import replace
-from codemods.source import FunctionNode, SourceModule
+from codemods.api.findings import Evidence
+from codemods.files.source import FunctionNode, SourceModule
+from codemods.runtime.record import replace
+from codemods.store.project import Project
 
 LEVELS = 3  # how far above the wrapper the training is looked for
 

@@ -11,10 +11,10 @@ from codemods.analysis.model.flow_values import Cause
 from codemods.analysis.model.model_usage import Usage, Verdict
 from codemods.analysis.model.signatures import defaults, parameters
 from codemods.analysis.model.training_loop import usage_in_loop
-from codemods.project import Project
-from codemods.record import replace
-from codemods.source import walk
-from codemods.text_file import PYTHON_KINDS
+from codemods.files.source import walk
+from codemods.files.text_file import PYTHON_KINDS
+from codemods.runtime.record import replace
+from codemods.store.project import Project
 
 
 def without_argument(project: Project, wrapper: Wrapper, usage: Usage) -> Usage | None:

@@ -12,8 +12,8 @@ from codemods.analysis.model.flag_values import keyword_settings
 from codemods.analysis.model.strategy_names import strategy_settings
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.data.find_unused_parameters import HF_KEYWORD, RAW_KEYWORD, STATIC_KEYWORDS, STRATEGY_CLASSES
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 
 _ENDS = frozenset(
     {"DistributedDataParallel", "DistributedDataParallelKwargs", "Trainer", "Fabric", "from_argparse_args", *STRATEGY_CLASSES}

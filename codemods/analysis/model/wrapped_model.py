@@ -10,11 +10,11 @@ from codemods.analysis.functions import find_function
 from codemods.analysis.model.signatures import bind, returned
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.registries import built_by
+from codemods.api.findings import Evidence
 from codemods.data import torch_modules as table
-from codemods.findings import Evidence
-from codemods.project import Project
-from codemods.record import record, replace
-from codemods.source import FunctionNode, SourceModule
+from codemods.files.source import FunctionNode, SourceModule
+from codemods.runtime.record import record, replace
+from codemods.store.project import Project
 
 DEPTH = 10
 

@@ -13,8 +13,8 @@ from codemods.analysis.distribution import is_test_file
 from codemods.analysis.hooks import LIGHTNING_HOOKS
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.ranks.uses import constructions
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule
+from codemods.files.source import FunctionNode, SourceModule
+from codemods.store.project import Project
 
 _CONTAINERS = frozenset({"ModuleList", "ModuleDict", "Sequential"})
 

@@ -9,8 +9,8 @@ from codemods.analysis.names import dotted, last
 from codemods.analysis.output.natures import values_of
 from codemods.analysis.output.output_runs import Run
 from codemods.analysis.output.rank_data import sees_batches
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule, walk
+from codemods.files.source import FunctionNode, SourceModule, walk
+from codemods.store.project import Project
 
 
 def by_own_data(module: SourceModule, function: FunctionNode | ast.Module, run: Run) -> str:

@@ -13,15 +13,15 @@ from codemods.analysis.output.effects import Effect, Kind, effects_of, effects_o
 from codemods.analysis.output.output_runs import Run, makes_folder
 from codemods.analysis.positions import above, behind
 from codemods.analysis.ranks.rank_guards import decorated_ranks, ranks_at
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule, walk
+from codemods.files.source import FunctionNode, SourceModule, walk
+from codemods.runtime.lazy_pattern import lazy
+from codemods.store.project import Project
 
-_SPOKEN = late(
+_SPOKEN = lazy(
     r"\b(?:sav(?:e|es|ed|ing)|writ(?:e|es|ing|ten)|wrote|stor(?:e|es|ed|ing)|dump\w*|buil[dt]\w*|export\w*|creat(?:e|ed|ing)|"
     r"generat(?:e|ed|ing)|checkpoints?|files?|keeps?|kept|convert(?:ed|ing)?)\b", re.IGNORECASE,
 )  # fmt: skip
-_SAVES = late(r"(?:^|_)(?:save|dump|export|store|write)(?:_|$)")
+_SAVES = lazy(r"(?:^|_)(?:save|dump|export|store|write)(?:_|$)")
 _MANY = 4  # files that define a method of one name
 _LONGEST = 60  # lines of a function that does nothing but write: a whole training writes somewhere, too
 

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.names import dotted, last
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.runtime.lazy_pattern import lazy
+from codemods.store.project import Project
 
-_SWITCH = late(r"^_?(?:is_|do_|use_|in_)?debug(?:ging|_mode|_flag|_prints?)?$", re.IGNORECASE)
+_SWITCH = lazy(r"^_?(?:is_|do_|use_|in_)?debug(?:ging|_mode|_flag|_prints?)?$", re.IGNORECASE)
 _KINDS = (".py", ".yaml", ".yml", ".json", ".toml", ".cfg", ".ini", ".gin", ".sh")
 _TRUE = rb"(?:[Tt]rue|1|yes|on)\b"
 

@@ -6,12 +6,12 @@ import ast
 from collections.abc import Sequence
 
 from codemods.analysis.names import dotted, last
-from codemods.late_pattern import late
-from codemods.source import walk
+from codemods.files.source import walk
+from codemods.runtime.lazy_pattern import lazy
 
 _LOOKS = frozenset({"shape", "dtype", "ndim", "size", "dim", "requires_grad", "grad_fn"})
-_WORD = late(r"[a-z]{3}")
-_SHOUT = late(r"[A-Z]{3}")
+_WORD = lazy(r"[a-z]{3}")
+_SHOUT = lazy(r"[A-Z]{3}")
 
 
 def shows_nothing(statements: Sequence[ast.stmt]) -> bool:

@@ -10,8 +10,8 @@ from codemods.analysis.names import last, qualified
 from codemods.analysis.output.natures import values_of
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_of_test
 from codemods.analysis.ranks.uses import calls_of
-from codemods.project import Project
-from codemods.source import SourceModule, walk, walk_scope
+from codemods.files.source import SourceModule, walk, walk_scope
+from codemods.store.project import Project
 
 _MOST_VALUES = 12
 

@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from enum import Enum
 
-from codemods.late_pattern import late
-from codemods.record import record
+from codemods.runtime.lazy_pattern import lazy
+from codemods.runtime.record import record
 
 
 class Kind(Enum):
@@ -74,7 +74,7 @@ class Effects:
         return bool(self.output) and not self.besides() and not self.returns
 
 
-_OWN = late(
+_OWN = lazy(
     r"(?<![a-z])(?:global_|local_|node_|world_|proc_|process_)?rank(?!_zero|ing|ed|s?_?score)|process_index|getpid|hostname|"
     r"gethostname|mkdtemp|uuid|\baccelerator\.state\b|\b(?:PartialState|AcceleratorState)\(", re.IGNORECASE
 )  # fmt: skip

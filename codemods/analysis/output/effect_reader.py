@@ -26,10 +26,10 @@ from codemods.analysis.output.told_objects import lines_of_one_rank
 from codemods.analysis.ranks.collectives import collective_call, collective_read
 from codemods.analysis.ranks.rank_guards import decorated_ranks, ranks_at
 from codemods.data import host_only
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.record import replace
-from codemods.source import FunctionNode, SourceModule
+from codemods.files.source import FunctionNode, SourceModule
+from codemods.runtime.lazy_pattern import lazy
+from codemods.runtime.record import replace
+from codemods.store.project import Project
 
 DEPTH = 8
 _METRIC_DICTS = frozenset({"callback_metrics", "logged_metrics", "progress_bar_metrics"})
@@ -45,7 +45,7 @@ _SPEAKING = frozenset(
     {ast.Call, ast.Attribute, ast.Subscript, ast.Global, ast.Nonlocal, ast.Raise, ast.Assert, ast.Return, ast.Yield,
      ast.YieldFrom, ast.Await, ast.For, ast.comprehension}
 )  # fmt: skip
-_HANDLES = late(r"file|handle|log|out|stream|writer|csv|sink|^f[hpo]?$", re.IGNORECASE)  # what people call what they flush
+_HANDLES = lazy(r"file|handle|log|out|stream|writer|csv|sink|^f[hpo]?$", re.IGNORECASE)  # what people call what they flush
 _SPOILT = Effect(Kind.UNKNOWN, "", "", 0)
 
 

@@ -11,9 +11,9 @@ from collections.abc import Iterable
 
 from codemods.analysis.output.effect_kinds import OUTPUT, Effect, Effects, Kind, names_rank, phrases
 from codemods.analysis.output.effect_reader import Reader, read_function
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, child_nodes
+from codemods.files.source import FunctionNode, SourceModule, child_nodes
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 __all__ = [
     "OUTPUT", "Effect", "Effects", "Kind", "does_nothing", "effects_of", "effects_of_function", "names_rank", "only_output_of",

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Sequence
 
 from codemods.analysis.names import dotted, last, qualified
-from codemods.source import SourceModule, walk, walk_scope
+from codemods.files.source import SourceModule, walk, walk_scope
 
 _CLOSES = frozenset({"close", "clf"})
 _MAKES = frozenset({"figure", "subplots", "subplot_mosaic"})

@@ -8,11 +8,11 @@ from codemods.analysis.names import dotted, last
 from codemods.analysis.output.effects import effects_of
 from codemods.analysis.paths import origin_text
 from codemods.analysis.ranks.rank_guards import ranks_at
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.source import SourceModule, walk
+from codemods.files.source import SourceModule, walk
+from codemods.runtime.lazy_pattern import lazy
+from codemods.store.project import Project
 
-_SUFFIX = late(r"\.(png|jpe?g|csv|tsv|json|jsonl|npy|npz|ya?ml|pkl|pickle|mp4|gif|parquet|h5|txt)\b")
+_SUFFIX = lazy(r"\.(png|jpe?g|csv|tsv|json|jsonl|npy|npz|ya?ml|pkl|pickle|mp4|gif|parquet|h5|txt)\b")
 _READS = frozenset({"open", "imread", "load", "read_csv", "read_json", "read_text", "read_parquet", "safe_load", "read_image"})
 
 

@@ -6,8 +6,8 @@ import ast
 
 from codemods.analysis.call_graph import FunctionSite, called_function
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_at
-from codemods.project import Project
-from codemods.source import SourceModule, walk_scope
+from codemods.files.source import SourceModule, walk_scope
+from codemods.store.project import Project
 
 _OF_ZERO = (Ranks.ZERO, Ranks.LOCAL_ZERO)
 

@@ -17,10 +17,10 @@ from codemods.analysis.output.output_runs import Run
 from codemods.analysis.output.own_printers import own_printer
 from codemods.analysis.output.script_guards import Spelling
 from codemods.analysis.whole_body import is_idle
-from codemods.findings import Edit, ReplaceExpression, WrapInGuard
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import SourceModule, walk, walk_scope
+from codemods.api.findings import Edit, ReplaceExpression, WrapInGuard
+from codemods.files.source import SourceModule, walk, walk_scope
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _WIDE = 120  # columns up to which a test takes one more
 _LONG = 4  # lines of a body that are better left alone than moved to the right

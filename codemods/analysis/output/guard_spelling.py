@@ -28,9 +28,9 @@ from codemods.analysis.output.set_attributes import is_set_by_methods, is_sure_t
 from codemods.analysis.output.trainer_guards import test_of_trainer
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_of_test, speaks_of_ranks
 from codemods.analysis.ranks.several_processes import is_of_one_process
-from codemods.imports import in_scope, plan_rank_zero_only, runs_at_import
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule, walk
+from codemods.files.source import FunctionNode, SourceModule, walk
+from codemods.rewriting.imports import in_scope, plan_rank_zero_only, runs_at_import
+from codemods.store.project import Project
 
 __all__ = ["Spelling", "asks_the_group", "guard_for", "has_guard", "written_out"]
 

@@ -13,8 +13,8 @@ from codemods.analysis.output.effects import Kind, effects_of
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_at
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.analysis.ranks.reached_collectives import reached_by
-from codemods.project import Project
-from codemods.source import SourceModule, walk
+from codemods.files.source import SourceModule, walk
+from codemods.store.project import Project
 
 _SHOWN = (Kind.PRINT, Kind.LOG, Kind.QUIET)
 _SHOWING = (ast.Expr, ast.If, ast.For)

@@ -8,8 +8,8 @@ from codemods.analysis.names import dotted
 from codemods.analysis.output.guard_spelling import guard_for
 from codemods.analysis.ranks.rank_guards import Ranks
 from codemods.analysis.ranks.reach import ranks_reaching
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule
+from codemods.files.source import FunctionNode, SourceModule
+from codemods.store.project import Project
 
 
 def most_lines_stay(project: Project, module: SourceModule, function: FunctionNode | None) -> bool:

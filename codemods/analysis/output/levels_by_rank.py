@@ -12,12 +12,12 @@ from codemods.analysis.output.effects import names_rank
 from codemods.analysis.paths import origin_text
 from codemods.analysis.ranks.rank_guards import Ranks, decorated_ranks, ranks_at
 from codemods.analysis.ranks.reach import ranks_reaching
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.runtime.lazy_pattern import lazy
+from codemods.store.project import Project
 
 _SET_UPS = ("basicConfig", "addHandler", "dictConfig", "fileConfig")
-_MAIN = late(r"main_?proc|is_?(?:main|master|primary)|master|global_zero|process_zero")
+_MAIN = lazy(r"main_?proc|is_?(?:main|master|primary)|master|global_zero|process_zero")
 
 
 def has_levels_by_rank(project: Project) -> bool:

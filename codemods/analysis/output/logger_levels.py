@@ -14,12 +14,12 @@ from codemods.analysis.output.guard_spelling import guard_for
 from codemods.analysis.output.output_runs import Run
 from codemods.analysis.output.script_guards import Spelling
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_of_test
+from codemods.api.findings import Edit, ReplaceExpression
 from codemods.data.host_only import LEVELS
-from codemods.findings import Edit, ReplaceExpression
-from codemods.imports import plan_rank_zero_only
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, walk, walk_scope
+from codemods.files.source import FunctionNode, SourceModule, walk, walk_scope
+from codemods.rewriting.imports import plan_rank_zero_only
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _MANY = 4  # lines of a logger from which on its level is the shorter change
 # Ranks that Lightning starts inside `fit`: their objects are copies of those that the first process has made.

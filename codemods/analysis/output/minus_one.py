@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from codemods.late_pattern import late
-from codemods.source import SourceModule, once_a_module
+from codemods.files.source import SourceModule, once_a_module
+from codemods.runtime.lazy_pattern import lazy
 
-_MINUS_ONE = late(
+_MINUS_ONE = lazy(
     r"rank[\"'),\s\w=:.]{0,80}?default\s*=\s*-1\b|rank[\"']?\]?\s*(?::\s*\w+\s*)?=\s*-1\b|rank[\"']\s{0,2}[,:]\s{0,2}-1\b|"
     r"rank[\"')\]]*\s*(?:[!=]=|>=?|in|not in)\s*[\[({]?\s*-1\b", re.IGNORECASE
 )  # fmt: skip

@@ -13,8 +13,8 @@ from codemods.analysis.names import dotted, qualified
 from codemods.analysis.output.effect_kinds import names_rank
 from codemods.analysis.paths import origin_text
 from codemods.analysis.ranks.uses import uses_of
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule
+from codemods.files.source import FunctionNode, SourceModule
+from codemods.store.project import Project
 
 _BUILTINS = frozenset({"builtins", "__builtin__", "__builtins__"})
 _DEPTH = 3  # functions that call the one that does it

@@ -11,8 +11,8 @@ from codemods.analysis.bound_values import assigned
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.paths import is_path, origin_text
 from codemods.data import host_only
-from codemods.late_pattern import late
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.runtime.lazy_pattern import lazy
 
 # What people call the model, as a name or an attribute.
 MODEL_NAMES = frozenset(
@@ -32,7 +32,7 @@ _SHARES = frozenset(
      "narrow", "select", "unbind", "as_tensor", "asarray", "from_numpy", "unfold", "swapaxes", "movedim", "ravel"}
 )  # fmt: skip
 
-_MEDIA = late(r"\.(?:png|jpe?g|gif|webp|bmp|tiff?|wav|flac|mp3|mp4)\b", re.IGNORECASE)
+_MEDIA = lazy(r"\.(?:png|jpe?g|gif|webp|bmp|tiff?|wav|flac|mp3|mp4)\b", re.IGNORECASE)
 
 
 class Nature(IntEnum):

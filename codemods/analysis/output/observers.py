@@ -20,10 +20,10 @@ from codemods.analysis.ranks.rank_guards import Ranks, decorated_ranks, ranks_at
 from codemods.analysis.ranks.reach import ranks_entering
 from codemods.analysis.ranks.uses import calls_of
 from codemods.analysis.whole_body import whole_body
-from codemods.findings import Applicability
-from codemods.project import Project
-from codemods.record import field, record
-from codemods.source import FunctionNode, SourceModule, walk
+from codemods.api.findings import Applicability
+from codemods.files.source import FunctionNode, SourceModule, walk
+from codemods.runtime.record import field, record
+from codemods.store.project import Project
 
 # Evaluation metrics are reduced before these run (measured; reading them under a guard, then a barrier, finishes). Not so
 # what a callback logs in the same hook: a read on rank 0 alone, then a collective in the module's own hook, hangs (measured).

@@ -15,8 +15,8 @@ from codemods.analysis.output.output_runs import Run
 from codemods.analysis.output.own_lines import Own, own_line
 from codemods.analysis.output.print_in_scope import PRINTS, goes_to_terminal
 from codemods.analysis.positions import above, behind
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule, walk
+from codemods.files.source import FunctionNode, SourceModule, walk
+from codemods.store.project import Project
 
 
 def lines_beside(module: SourceModule, run: Run) -> Iterator[ast.stmt]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.names import dotted, last
 from codemods.analysis.reaching import reaching
-from codemods.source import SourceModule, walk
+from codemods.files.source import SourceModule, walk
 
 
 def emptied_above(module: SourceModule, statements: Sequence[ast.stmt]) -> int:

@@ -17,9 +17,9 @@ from codemods.analysis.positions import above
 from codemods.analysis.ranks.rank_guards import early_exit, ranks_at
 from codemods.analysis.ranks.uses import calls_of
 from codemods.data.host_only import MUTATORS
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, walk
+from codemods.files.source import FunctionNode, SourceModule, walk
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _UNITS = (ast.Expr, ast.For, ast.If, ast.With, ast.Delete)
 

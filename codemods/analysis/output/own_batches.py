@@ -12,8 +12,8 @@ import re
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.handed_arguments import arguments
-from codemods.project import Project
-from codemods.source import SourceModule, walk
+from codemods.files.source import SourceModule, walk
+from codemods.store.project import Project
 
 _BATCHES = re.compile(r"(^|_)(batch(e?s)?|minibatch|batch_data)$")
 _LOADERS = re.compile(r"(^|_)(data)?loaders?$|(^|_)batche?s$")

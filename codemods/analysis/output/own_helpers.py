@@ -7,8 +7,8 @@ import ast
 from codemods.analysis.call_graph import find_function
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_of_test
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule, walk
+from codemods.files.source import FunctionNode, SourceModule, walk
+from codemods.store.project import Project
 
 _RANKS = ("get_rank", "get_global_rank", "get_dist_rank")
 _FLAGS = ("is_main_process", "is_master", "is_main", "is_rank_zero", "is_rank0", "is_primary", "is_global_master",

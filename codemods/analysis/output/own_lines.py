@@ -18,9 +18,9 @@ from codemods.analysis.ranks.exit_places import short
 from codemods.analysis.variance.analysis import Analysis, variance
 from codemods.analysis.variance.paths import unpacked
 from codemods.analysis.variance.values import Cause, Kind, Proof, Value
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, walk
+from codemods.files.source import FunctionNode, SourceModule, walk
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _TRAINS = frozenset({"backward", "manual_backward", "training_step"})
 _MAKE_TEXT = frozenset({"join", "str", "repr", "format", "sorted", "list", "tuple", "dumps", "pformat"})

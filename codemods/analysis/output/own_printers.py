@@ -20,9 +20,9 @@ from codemods.analysis.output.minus_one import writes_minus_one
 from codemods.analysis.output.printer_bodies import Printer, printer_of
 from codemods.analysis.output.run_before import binds, run_before
 from codemods.analysis.ranks.rank_tests import asks_for_group, means_process_group
-from codemods.imports import runs_at_import
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule, walk
+from codemods.files.source import FunctionNode, SourceModule, walk
+from codemods.rewriting.imports import runs_at_import
+from codemods.store.project import Project
 
 _DEEP = 3  # functions that a test asks one after the other
 _GROUP = ("is_initialized", "is_available")

@@ -16,9 +16,9 @@ from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.output.effect_kinds import names_rank
 from codemods.analysis.output.natures import values_of
 from codemods.data import host_only
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule, walk
+from codemods.files.source import FunctionNode, SourceModule, walk
+from codemods.runtime.lazy_pattern import lazy
+from codemods.store.project import Project
 
 _DEPTH = 6
 # What is worked out of a draw is as random, but for these.
@@ -42,7 +42,7 @@ _OF_THE_DEVICE = frozenset(
 _ITS_PARTS = frozenset({"parameters", "named_parameters", "modules", "named_modules", "state_dict"})
 _PIPELINES = (b"PipelineModule", b"PipelineStage(", b"pipelining")
 _EVALUATING = frozenset({"evaluation_loop", "prediction_loop"})
-_TOGETHER = late(r"gather|reduce|nested_concat|distributed_concat|synchronize_between")
+_TOGETHER = lazy(r"gather|reduce|nested_concat|distributed_concat|synchronize_between")
 
 
 def is_own_word(project: Project, module: SourceModule, part: ast.expr) -> bool:

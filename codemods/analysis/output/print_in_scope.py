@@ -9,7 +9,7 @@ import ast
 
 from codemods.analysis.bindings import Binding, bindings_of
 from codemods.analysis.names import dotted, last, qualified
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
 
 PRINTS = frozenset({"print", "builtins.print", "rich.print", "pprint.pprint"})
 _STREAMS = frozenset({"stdout", "stderr"})

@@ -14,9 +14,9 @@ from codemods.analysis.output.print_in_scope import is_print_of_python
 from codemods.analysis.ranks.rank_branches import known_split
 from codemods.analysis.ranks.rank_guards import Ranks, decorated_ranks
 from codemods.analysis.ranks.rank_sets import Split
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, walk
+from codemods.files.source import FunctionNode, SourceModule, walk
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _ZERO = Split(Ranks.ZERO, Ranks.OTHERS)
 _ASKS_GROUP = ("is_initialized", "is_available")

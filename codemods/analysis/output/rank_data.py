@@ -11,13 +11,13 @@ from codemods.analysis.model.signatures import bind, parameters
 from codemods.analysis.names import dotted, last
 from codemods.analysis.output.natures import MODEL_NAMES
 from codemods.data.host_only import MUTATORS
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule, walk
+from codemods.files.source import FunctionNode, SourceModule, walk
+from codemods.runtime.lazy_pattern import lazy
+from codemods.store.project import Project
 
 # What a step or batch hook is handed, and what people call the model's answers.
 _BATCH = frozenset({"batch", "outputs", "output", "preds", "predictions", "logits", "targets", "labels", "samples", "images"})
-_STEP = late(r"(^|_)step(_|$)|_batch_(start|end)$|^forward$|_epoch_end_outputs")
+_STEP = lazy(r"(^|_)step(_|$)|_batch_(start|end)$|^forward$|_epoch_end_outputs")
 _DEPTH = 2  # methods that hand a value on
 _COUNTERS = frozenset({"batch_idx", "dataloader_idx"})
 _GATHERS = ("all_gather", "gather_for_metrics", "gather_object", "all_gather_object", "all_reduce", "gather")

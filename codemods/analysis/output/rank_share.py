@@ -9,13 +9,13 @@ from collections.abc import Iterator, Sequence
 from codemods.analysis.names import dotted, last
 from codemods.analysis.output.effects import names_rank
 from codemods.analysis.output.natures import values_of
-from codemods.late_pattern import late
-from codemods.source import SourceModule, once_a_module, walk
+from codemods.files.source import SourceModule, once_a_module, walk
+from codemods.runtime.lazy_pattern import lazy
 
 _PASSED_ON = frozenset({"enumerate", "list", "sorted", "iter", "tuple", "reversed", "tqdm", "trange", "track", "zip"})
 _DEPTH = 4
 _BARS = frozenset({"tqdm", "track"})
-_SAMPLER = late(rb"Distributed\w*Sampler")
+_SAMPLER = lazy(rb"Distributed\w*Sampler")
 _JOINED = re.compile(r"gather|reduce|broadcast")  # a value that the ranks have made together
 
 

@@ -9,8 +9,8 @@ from codemods.analysis.output.given_to_zero import gives_on_rank_zero
 from codemods.analysis.positions import above
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_at, split_of
 from codemods.analysis.ranks.several_processes import several_processes
-from codemods.project import Project
-from codemods.source import SourceModule, walk
+from codemods.files.source import SourceModule, walk
+from codemods.store.project import Project
 
 _LEAVES = (ast.Return, ast.Continue, ast.Break)
 _OF_ZERO = (Ranks.ZERO, Ranks.LOCAL_ZERO)

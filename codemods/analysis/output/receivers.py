@@ -9,8 +9,8 @@ from codemods.analysis.class_index import ClassFacts, ClassSite, find_class
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.output.natures import Nature, nature, values_of
 from codemods.analysis.variance.analysis import variance
-from codemods.project import Project
-from codemods.source import SourceModule, child_nodes
+from codemods.files.source import SourceModule, child_nodes
+from codemods.store.project import Project
 
 
 def classes_of(project: Project, module: SourceModule, func: ast.Attribute) -> Iterator[ClassSite]:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.output.natures import values_of
-from codemods.source import FunctionNode, SourceModule
+from codemods.files.source import FunctionNode, SourceModule
 
 
 def run_before(module: SourceModule, statement: ast.stmt) -> Iterator[ast.stmt]:

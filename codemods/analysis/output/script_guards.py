@@ -26,17 +26,17 @@ from codemods.analysis.output.worker_ranks import rank_of_worker
 from codemods.analysis.paths import origin_text
 from codemods.analysis.ranks.given_numbers import is_given_a_number, is_left_at_its_default
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_of_test
-from codemods.findings import Applicability, Edit
-from codemods.imports import plan_rank_zero_only, runs_at_import
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, once_a_module, walk, walk_scope
+from codemods.api.findings import Applicability, Edit
+from codemods.files.source import FunctionNode, SourceModule, once_a_module, walk, walk_scope
+from codemods.rewriting.imports import plan_rank_zero_only, runs_at_import
+from codemods.runtime.lazy_pattern import lazy
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _RANK_NAMES = frozenset({"rank", "global_rank", "world_rank"})
 _TRAINERS = frozenset({"lightning.pytorch.Trainer", "pytorch_lightning.Trainer", "lightning.Trainer"})
-_TRAINS = late(rb"\.backward\(|Trainer\(|\.fit\(|DistributedDataParallel|\.train\(\)")
-_COUNTED = late(r"gpu|device|world_size|num_proc|n_?proc", re.IGNORECASE)
+_TRAINS = lazy(rb"\.backward\(|Trainer\(|\.fit\(|DistributedDataParallel|\.train\(\)")
+_COUNTED = lazy(r"gpu|device|world_size|num_proc|n_?proc", re.IGNORECASE)
 _ENDS = frozenset({"destroy_process_group", "end_training", "cleanup"})
 BY_LAUNCHER = "assumes that a launcher sets RANK for each process, as torchrun does"  # a test by `RANK`, written out
 _VARIABLES = frozenset({"RANK", "LOCAL_RANK", "WORLD_SIZE"})

@@ -13,9 +13,9 @@ from codemods.analysis.class_index import ClassSite, class_facts
 from codemods.analysis.names import dotted
 from codemods.analysis.output.run_before import run_before
 from codemods.analysis.ranks.uses import uses_of
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, walk, walk_scope
+from codemods.files.source import FunctionNode, SourceModule, walk, walk_scope
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _UP = 4
 _Lineage = tuple[ClassSite, ...]

@@ -12,8 +12,8 @@ from codemods.analysis.output.natures import values_of
 from codemods.analysis.variance.analysis import variance
 from codemods.analysis.variance.values import Cause
 from codemods.data import host_only
-from codemods.project import Project
-from codemods.source import SourceModule, once_a_module, walk
+from codemods.files.source import SourceModule, once_a_module, walk
+from codemods.store.project import Project
 
 _SETTINGS = frozenset(
     {"args", "cfg", "config", "conf", "opt", "opts", "options", "hparams", "params", "hyp", "hydra_cfg", "training_args",

@@ -8,7 +8,7 @@ import re
 from codemods.analysis.handlers import takes, tries_over
 from codemods.analysis.names import dotted, last
 from codemods.analysis.output.effects import Effect
-from codemods.source import SourceModule, walk
+from codemods.files.source import SourceModule, walk
 
 _MISSING = frozenset({"FileNotFoundError", "OSError", "IOError", "EnvironmentError", "Exception"})
 

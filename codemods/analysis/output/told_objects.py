@@ -9,8 +9,8 @@ from codemods.analysis.model.signatures import bind
 from codemods.analysis.names import dotted
 from codemods.analysis.output.natures import values_of
 from codemods.analysis.ranks.rank_guards import ranks_of_test
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule, walk_scope
+from codemods.files.source import FunctionNode, SourceModule, walk_scope
+from codemods.store.project import Project
 
 
 def lines_of_one_rank(project: Project, module: SourceModule, receiver: ast.expr, method: FunctionNode) -> frozenset[int]:

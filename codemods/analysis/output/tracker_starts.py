@@ -14,16 +14,16 @@ from codemods.analysis.output.observers import is_left_to_rank_zero
 from codemods.analysis.ranks.rank_guards import Ranks
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.analysis.ranks.uses import calls_of
-from codemods.corpus import calls
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, walk
+from codemods.files.source import FunctionNode, SourceModule, walk
+from codemods.runtime.lazy_pattern import lazy
+from codemods.runtime.record import record
+from codemods.store.corpus import calls
+from codemods.store.project import Project
 
 # What asks whether this process has a run: the same as a test of the rank, where only rank 0 starts one.
-_ASKS_FOR_RUN = late(r"wandb\.run\b|^(?:not )?wandb\b(?!\.)|\bis_main|\bis_master|_logger\b|\bdisabled\b")
-_MAY_BE_RANK = late(r"main|master|chief|zero|primary|root|lead|_ref_|gpu|device")
-_OFF = late(r"[\"'](?:disabled|dryrun)[\"']")
+_ASKS_FOR_RUN = lazy(r"wandb\.run\b|^(?:not )?wandb\b(?!\.)|\bis_main|\bis_master|_logger\b|\bdisabled\b")
+_MAY_BE_RANK = lazy(r"main|master|chief|zero|primary|root|lead|_ref_|gpu|device")
+_OFF = lazy(r"[\"'](?:disabled|dryrun)[\"']")
 
 
 @record

@@ -14,8 +14,8 @@ from codemods.analysis.names import dotted, last
 from codemods.analysis.output.natures import values_of
 from codemods.analysis.output.own_batches import joins_the_ranks
 from codemods.data.host_only import MUTATORS
-from codemods.project import Project
-from codemods.source import SourceModule, once_a_module, walk
+from codemods.files.source import SourceModule, once_a_module, walk
+from codemods.store.project import Project
 
 _RUNS = frozenset({"predict", "test", "validate"})
 _ENDS = re.compile(r"_(?:step|epoch)$")

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from codemods.analysis.class_index import Role, external_role
 from codemods.analysis.names import dotted, family, last
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
 
 # Trainers of TRL that derive from its own BaseTrainer: PPOTrainer up to 0.11, the others always. Each has an accelerator.
 _OF_THEIR_OWN = frozenset({"PPOTrainer", "DDPOTrainer", "AlignPropTrainer"})

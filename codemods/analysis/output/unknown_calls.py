@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from codemods.analysis.names import family
 from codemods.analysis.output.effect_kinds import Effect
-from codemods.project import Project
+from codemods.store.project import Project
 
 _HOLDERS = frozenset({"self", "cls", "trainer", "pl_module", "model", "module", "net", "accelerator", "fabric", "super()"})
 _MEETING = frozenset({"lightning", "torch", "accelerate", "transformers", "torchmetrics", "deepspeed"})

@@ -6,7 +6,7 @@ import ast
 
 from codemods.analysis.names import dotted
 from codemods.analysis.positions import behind
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
 
 _EXITS = frozenset({"exit", "quit", "sys.exit", "os._exit"})
 

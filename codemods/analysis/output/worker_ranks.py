@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from codemods.analysis.names import dotted
-from codemods.source import FunctionNode, SourceModule
+from codemods.files.source import FunctionNode, SourceModule
 
 _RANKS = frozenset({"rank", "global_rank", "world_rank"})
 

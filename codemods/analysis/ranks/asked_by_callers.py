@@ -6,8 +6,8 @@ import ast
 
 from codemods.analysis.ranks.rank_guards import guards_over
 from codemods.analysis.ranks.uses import calls_of
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 
 _CLIMBS = 3
 

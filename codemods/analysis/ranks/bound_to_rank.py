@@ -7,17 +7,17 @@ file is parsed; whether such a name is the rank at its place is told by what its
 from __future__ import annotations
 
 from codemods.analysis.distribution import is_test_file
-from codemods.file_facts import file_fact
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.sites import Site
+from codemods.files.sites import Site
+from codemods.runtime.lazy_pattern import lazy
+from codemods.store.file_facts import file_fact
+from codemods.store.project import Project
 
 _SOURCE = (
     rb"(?:(?:int|str)\([ \t]*)?(?:os\.)?(?:environ(?:\.get)?|getenv)[ \t]*[\[(][ \t]*[\"'](?:LOCAL_)?RANK[\"']|"
     rb"[\w.]*\bget_(?:local_)?rank\(|[\w.]*\b(?:local|global)_rank[ \t]*(?:[\r\n#;]|$)"
 )
 _BOUND = Site(rb"(?m:^[ \t]*|;[ \t]*)\w+[ \t]*=[ \t]*(?:" + _SOURCE + rb")", b"RANK", b"rank")
-_NAMES = late(rb"(?m:^[ \t]*|;[ \t]*)(\w+)[ \t]*=[ \t]*(?:" + _SOURCE + rb")")
+_NAMES = lazy(rb"(?m:^[ \t]*|;[ \t]*)(\w+)[ \t]*=[ \t]*(?:" + _SOURCE + rb")")
 _SHORT = 2  # letters: `r` and `i` are everything in other files
 
 

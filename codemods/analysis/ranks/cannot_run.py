@@ -11,12 +11,12 @@ from codemods.analysis.distribution import is_test_file
 from codemods.analysis.job_files.documented_starts import is_named_once, script_names, starts
 from codemods.analysis.positions import position
 from codemods.analysis.ranks.rank_exits import leaves
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.source import SourceModule, once_a_module, walk_scope
+from codemods.files.source import SourceModule, once_a_module, walk_scope
+from codemods.runtime.lazy_pattern import lazy
+from codemods.store.project import Project
 
-_SETTINGS = late(r"(?:^|[._])(?:configs?|cfg|settings|secrets?|credentials|local)(?:$|[._])")  # each user writes their own
-_BUILT = late(r"^_|_pb2(?:_grpc)?$|^version$|^build$|^generated|_ext(?:ension)?s?$|_cuda$|_cpp$|_lib$|^ops$")  # made on the spot
+_SETTINGS = lazy(r"(?:^|[._])(?:configs?|cfg|settings|secrets?|credentials|local)(?:$|[._])")  # each user writes their own
+_BUILT = lazy(r"^_|_pb2(?:_grpc)?$|^version$|^build$|^generated|_ext(?:ension)?s?$|_cuda$|_cpp$|_lib$|^ops$")  # made on the spot
 
 
 def is_behind_an_end(module: SourceModule, node: ast.AST) -> bool:

@@ -8,8 +8,8 @@ from codemods.analysis.bindings import bindings_in
 from codemods.analysis.class_index import ClassSite, subclasses
 from codemods.analysis.model.signatures import bind
 from codemods.analysis.ranks.uses import CallSite, Uses, constructions, uses_of
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule
+from codemods.files.source import FunctionNode, SourceModule
+from codemods.store.project import Project
 
 
 def open_uses(module: SourceModule, function: FunctionNode, node: ast.AST, uses: Uses) -> Uses:

@@ -13,9 +13,9 @@ from codemods.analysis.metric_attributes import metric_attribute
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.ranks.sharded_state import NAMES as SHARDED
 from codemods.analysis.ranks.sharded_state import framework_of_sharded
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import SourceModule, once_a_module
+from codemods.files.source import SourceModule, once_a_module
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 # torch.distributed: all of them wait for the other ranks (`new_group` too).
 TORCH = frozenset(

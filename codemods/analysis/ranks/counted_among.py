@@ -18,11 +18,11 @@ from codemods.analysis.ranks.handed_arguments import arguments
 from codemods.analysis.ranks.rank_members import end_of, field_bindings, spawned_parameter
 from codemods.analysis.ranks.rank_sources import imported_value
 from codemods.data.rank_names import LOCAL_NAMES
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import SourceModule, walk_scope
-from codemods.text_file import PYTHON_KINDS
+from codemods.files.source import SourceModule, walk_scope
+from codemods.files.text_file import PYTHON_KINDS
+from codemods.runtime.lazy_pattern import lazy
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 DEPTH = 7
 MOST_CALLS = 12
@@ -30,10 +30,10 @@ _LOCAL_SIZES = frozenset({"LOCAL_WORLD_SIZE", "SLURM_NTASKS_PER_NODE", "OMPI_COM
 _WORLD_SIZES = frozenset({"WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE"})
 _LOCAL_RANKS = frozenset(n for n in LOCAL_NAMES if n.isupper())
 # A number of machines, by its name: `args.nodes`, `SLURM_NNODES`, `num_machines`.
-_NODES = late(r"(?:^|_)(?:n_?|num_?)?(?:nodes|machines|hosts)$|^SLURM_J?O?B?_?N(?:UM_)?NODES$", re.I)
-_LOCAL = late(r"local_?rank|LOCAL_RANK", re.I)
+_NODES = lazy(r"(?:^|_)(?:n_?|num_?)?(?:nodes|machines|hosts)$|^SLURM_J?O?B?_?N(?:UM_)?NODES$", re.I)
+_LOCAL = lazy(r"local_?rank|LOCAL_RANK", re.I)
 # The number of this machine among them.
-_NODE_INDEX = late(r"(?:^|_)(?:node|machine|host|group)_?(?:rank|id|index|idx)$|^SLURM_NODEID$|^nodeid$", re.I)
+_NODE_INDEX = lazy(r"(?:^|_)(?:node|machine|host|group)_?(?:rank|id|index|idx)$|^SLURM_NODEID$|^nodeid$", re.I)
 
 
 class Among(Enum):

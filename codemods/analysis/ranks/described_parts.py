@@ -16,10 +16,10 @@ from codemods.analysis.model.config_flags import CLASS_KEYS
 from codemods.analysis.model.signatures import defaults
 from codemods.analysis.ranks.unused import ELSEWHERE
 from codemods.analysis.ranks.uses import MANY_FILES, means, only_names
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode
-from codemods.text_file import YAML_KINDS, TextFile
+from codemods.files.source import FunctionNode
+from codemods.files.text_file import YAML_KINDS, TextFile
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 if TYPE_CHECKING:
     import yaml

@@ -22,11 +22,11 @@ from codemods.analysis.ranks.misnamed_ranks import (
     read_otherwise,
 )
 from codemods.analysis.ranks.proven_rank import is_proven_global, local_beside
-from codemods.findings import Edit, InsertBefore, ReplaceExpression
-from codemods.imports import plan_plain
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, line_of, walk
+from codemods.api.findings import Edit, InsertBefore, ReplaceExpression
+from codemods.files.source import FunctionNode, SourceModule, line_of, walk
+from codemods.rewriting.imports import plan_plain
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _Place = tuple[ast.expr, tuple[Edit, ...]]  # where the global rank stands, and what writes the local one there
 _NEW, _MANY = "local_rank", 3

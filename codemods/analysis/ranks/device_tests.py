@@ -11,11 +11,11 @@ from collections.abc import Iterator
 
 from codemods.analysis.bound_values import assigned
 from codemods.analysis.names import dotted, last
-from codemods.late_pattern import late
-from codemods.source import SourceModule, walk
+from codemods.files.source import SourceModule, walk
+from codemods.runtime.lazy_pattern import lazy
 
 DEVICE_NAMES = frozenset({"device", "device_id", "device_index", "gpu", "gpu_id", "gpu_index", "gpu_idx", "local_rank"})
-_TEST = late(rb"\b(?:device|gpu)(?:_id|_index|_idx)?[ \t]*(?:[!=]=|(?:not[ \t]+)?in\b)")
+_TEST = lazy(rb"\b(?:device|gpu)(?:_id|_index|_idx)?[ \t]*(?:[!=]=|(?:not[ \t]+)?in\b)")
 _PLAIN = frozenset({"cpu", "cuda", "mps", "auto"})  # a device that is the same text on every rank
 _DEPTH = 2
 

@@ -6,8 +6,8 @@ import ast
 
 from codemods.analysis.ranks.rank_guards import Guard, Ranks, guards_over
 from codemods.analysis.ranks.reach import ranks_entering
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 
 
 def guards_of_each_node(project: Project, module: SourceModule, node: ast.AST) -> tuple[Guard, ...]:

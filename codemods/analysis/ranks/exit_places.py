@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
 
 
 def same_loop(module: SourceModule, leaving: ast.AST, node: ast.AST) -> bool:

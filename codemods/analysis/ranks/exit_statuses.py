@@ -9,8 +9,8 @@ from __future__ import annotations
 import ast
 
 from codemods.analysis.ranks.uses import calls_of
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 
 
 def is_status(project: Project, module: SourceModule, returning: ast.Return) -> bool:

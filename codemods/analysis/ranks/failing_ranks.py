@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 
 from codemods.analysis.ranks.rank_guards import Guard, Ranks, both, guards_over, ranks_at
-from codemods.project import Project
-from codemods.source import SourceModule, walk_scope
+from codemods.files.source import SourceModule, walk_scope
+from codemods.store.project import Project
 
 
 def ranks_unless_one_fails(project: Project, module: SourceModule, node: ast.AST) -> Ranks:

@@ -6,13 +6,13 @@ import ast
 
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.names import dotted
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.source import SourceModule, once_a_module
+from codemods.files.source import SourceModule, once_a_module
+from codemods.runtime.lazy_pattern import lazy
+from codemods.store.project import Project
 
 _SETTINGS = frozenset({"config", "cfg", "conf", "args", "opt", "opts", "hparams", "hps", "settings", "train_config", "params"})
 # The setting's default: `device: str = "cuda:0"`, `add_argument("--device", default="cuda:0")`.
-_FIRST = late(rb"\bdevice\s*:\s*str\s*=\s*[\"']cuda:0[\"']|[\"']--device[\"'][^()]{0,120}default\s*=\s*[\"']cuda:0[\"']")
+_FIRST = lazy(rb"\bdevice\s*:\s*str\s*=\s*[\"']cuda:0[\"']|[\"']--device[\"'][^()]{0,120}default\s*=\s*[\"']cuda:0[\"']")
 _OTHERWISE = (b"torch.distributed", b"LOCAL_RANK", b"local_rank", b"accelerator.device", b"process_index")
 
 

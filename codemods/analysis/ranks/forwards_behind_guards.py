@@ -17,13 +17,13 @@ from codemods.analysis.variance.heirs import is_left_open
 from codemods.analysis.wrapped.holders import Wrapped
 from codemods.analysis.wrapped.may_hold import Handed, may_hold
 from codemods.analysis.wrapped.wrap_files import wrapping
+from codemods.api.findings import Evidence, Span
 from codemods.data.rank_words import GUARDS, PROCESSES, RANK_GUARDS
-from codemods.file_facts import file_fact
-from codemods.findings import Evidence, Span
-from codemods.project import Project
-from codemods.record import record, replace
-from codemods.source import SourceModule, line_of, walk, walk_scope
-from codemods.text_file import PYTHON_KINDS
+from codemods.files.source import SourceModule, line_of, walk, walk_scope
+from codemods.files.text_file import PYTHON_KINDS
+from codemods.runtime.record import record, replace
+from codemods.store.file_facts import file_fact
+from codemods.store.project import Project
 
 _ZERO = (Ranks.ZERO, Ranks.LOCAL_ZERO)
 _DEPTH = 6  # calls between the test and the forward

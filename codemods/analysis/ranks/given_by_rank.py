@@ -9,8 +9,8 @@ from codemods.analysis.call_graph import FunctionSite, called_function
 from codemods.analysis.class_index import class_facts, find_class
 from codemods.analysis.names import dotted
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_at
-from codemods.project import Project
-from codemods.source import SourceModule, walk_scope
+from codemods.files.source import SourceModule, walk_scope
+from codemods.store.project import Project
 
 
 def ranks_of_receiver(project: Project, module: SourceModule, node: ast.AST) -> Ranks:

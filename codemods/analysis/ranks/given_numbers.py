@@ -13,8 +13,8 @@ from codemods.analysis.model.signatures import defaults
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.handed_arguments import arguments
 from codemods.analysis.ranks.uses import uses_of
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule
+from codemods.files.source import FunctionNode, SourceModule
+from codemods.store.project import Project
 
 _DEPTH = 3
 _SMALLEST = 2  # a default of 1 may still be a count of processes or of nodes

@@ -6,12 +6,12 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.ranks.collectives import collective_at
-from codemods.findings import Finding, ReplaceExpression, Span, WrapInGuard
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.api.findings import Finding, ReplaceExpression, Span, WrapInGuard
+from codemods.files.source import SourceModule
+from codemods.runtime.lazy_pattern import lazy
+from codemods.store.project import Project
 
-_OF_RANKS = late(r"rank|zero|main|master|process_index|leader|chief")
+_OF_RANKS = lazy(r"rank|zero|main|master|process_index|leader|chief")
 _BACKWARD = frozenset({"backward", "manual_backward"})  # DDP averages the gradients in it
 
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.rank_members import end_of
 from codemods.analysis.ranks.uses import constructions, uses_of
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule
+from codemods.files.source import FunctionNode, SourceModule
+from codemods.store.project import Project
 
 
 def arguments(

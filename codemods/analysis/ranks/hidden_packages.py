@@ -10,8 +10,8 @@ from posixpath import basename, dirname
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.frameworks import pinned_packages
 from codemods.analysis.requirement_files import normalized
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 
 _PATHS = (b"sys.path", b"addsitedir")
 _KINDS = (".sh", ".md", ".yaml", ".yml", ".toml", ".cfg", ".slurm", ".sbatch", "Makefile", "Dockerfile")

@@ -15,8 +15,8 @@ from codemods.analysis.ranks.collectives import collective_at
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_of_test
 from codemods.analysis.ranks.reached_collectives import reached_by
 from codemods.data.rank_names import ORDERED_CONTEXTS
-from codemods.project import Project
-from codemods.source import SourceModule, walk, walk_scope
+from codemods.files.source import SourceModule, walk, walk_scope
+from codemods.store.project import Project
 
 _FIRST: tuple[Ranks | None, ...] = (Ranks.ZERO, Ranks.LOCAL_ZERO)
 _LATER: tuple[Ranks | None, ...] = (Ranks.OTHERS, Ranks.LOCAL_OTHERS)

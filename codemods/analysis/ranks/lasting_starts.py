@@ -9,9 +9,9 @@ from codemods.analysis.distribution import is_test_file
 from codemods.analysis.job_files.lasting_commands import LastingStart, lasting_commands
 from codemods.analysis.ranks.waited_in_turn import waits_in_turn
 from codemods.analysis.trainer.metric_obstacles import imported_files
-from codemods.findings import Evidence
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.api.findings import Evidence
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 
 _TASKS = frozenset({"tasks_per_node", "slurm_tasks_per_node", "slurm_ntasks_per_node", "ntasks_per_node"})
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from codemods.analysis.job_files.documented_starts import other_starts, script_names, starts
 from codemods.analysis.loading.same_program import whole_program
-from codemods.project import Project
+from codemods.store.project import Project
 
 
 def is_launched(project: Project, path: str) -> bool:

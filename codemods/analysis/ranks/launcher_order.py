@@ -13,16 +13,16 @@ from codemods.analysis.job_files.old_launcher import STARTS_IN
 from codemods.analysis.names import last, qualified
 from codemods.analysis.ranks.counted_among import environment
 from codemods.analysis.ranks.rank_members import end_of
-from codemods.findings import Edit, ReplaceExpression
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import SourceModule, walk
+from codemods.api.findings import Edit, ReplaceExpression
+from codemods.files.source import SourceModule, walk
+from codemods.runtime.lazy_pattern import lazy
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _OF_TASKS = frozenset({"SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS", "SLURM_NPROCS"})
 _OF_PROCESSES = ("RANK", "LOCAL_RANK", "WORLD_SIZE")
 _NAMES = (b"torchrun", b"torch.distributed.launch", b"torch.distributed.run")
-_LAUNCHER = late(rb"(?m)^(?![ \t]*(?:pip|conda)\b)[^\n]*?(?:\btorchrun[ \t]|torch\.distributed\.(?:launch|run)\b)")
+_LAUNCHER = lazy(rb"(?m)^(?![ \t]*(?:pip|conda)\b)[^\n]*?(?:\btorchrun[ \t]|torch\.distributed\.(?:launch|run)\b)")
 
 
 @record

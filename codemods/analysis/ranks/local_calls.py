@@ -6,7 +6,7 @@ import ast
 
 from codemods.analysis.names import dotted, family, qualified
 from codemods.data import host_only
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
 
 _ROOTS = frozenset(
     {"os", "sys", "logging", "numpy", "random", "subprocess", "threading", "signal", "gc", "builtins", "safetensors"}

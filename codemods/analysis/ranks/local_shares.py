@@ -28,20 +28,20 @@ from codemods.analysis.ranks.rank_members import end_of
 from codemods.analysis.ranks.rank_sources import shows_processes
 from codemods.analysis.ranks.worked_out_ranks import worked_out_rank
 from codemods.data.rank_names import LOCAL_NAMES
-from codemods.file_facts import file_fact
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.runtime.lazy_pattern import lazy
+from codemods.runtime.record import record
+from codemods.store.file_facts import file_fact
+from codemods.store.project import Project
 
-_ONE_MACHINE = late(rb"tcp://(?:127\.0\.0\.1|localhost)|environ\[[\"']MASTER_ADDR[\"']\]\s*=\s*[\"'](?:127\.0\.0\.1|localhost)")
-_SETS_ADDRESS = late(rb"environ\[[\"']MASTER_ADDR[\"']\]\s*=\s*[\"'](?:127\.0\.0\.1|localhost)")
-_EQUAL = late(rb"\bassert\s+[\w.]*local_rank\s*==\s*[\w.]*get_rank\(\)|\bassert\s+[\w.]*get_rank\(\)\s*==\s*[\w.]*local_rank\b")
+_ONE_MACHINE = lazy(rb"tcp://(?:127\.0\.0\.1|localhost)|environ\[[\"']MASTER_ADDR[\"']\]\s*=\s*[\"'](?:127\.0\.0\.1|localhost)")
+_SETS_ADDRESS = lazy(rb"environ\[[\"']MASTER_ADDR[\"']\]\s*=\s*[\"'](?:127\.0\.0\.1|localhost)")
+_EQUAL = lazy(rb"\bassert\s+[\w.]*local_rank\s*==\s*[\w.]*get_rank\(\)|\bassert\s+[\w.]*get_rank\(\)\s*==\s*[\w.]*local_rank\b")
 # The project starts its processes itself, by the launcher's name in a list of arguments.
-_STARTS_ITSELF = late(
+_STARTS_ITSELF = lazy(
     rb"[\"']-m[\"']\s*,\s*[\"']torch\.distributed\.(?:launch|run)[\"']|[\"']torchrun[\"']\s*,\s*f?[\"']--"
 )
-_WORDS = late(r"rank|world|replica|process|shard")
+_WORDS = lazy(r"rank|world|replica|process|shard")
 
 
 class Use(Enum):
@@ -108,7 +108,7 @@ _SPEAKS = (
     b"all_gather(",
 )  # fmt: skip
 # where an index and a number of processes can stand together: what `_pairs` looks at, in bytes
-_SITES = late(
+_SITES = lazy(
     rb"init_process_group|Sampler\w*\(|islice\(|split_dataset_by_node|\bshard\s*\(|\bnum_shards\s*="
     rb"|\[[^\]\n:]*:[^\]\n:]*:\s*[^\W\d]|%\s*[^\W\d][\w.()\[\]]*\s*\)?\s*[!=]=|\[[\w.]*(?:local|LOCAL)\w*\][ ]*=[^=]"
 )

@@ -9,9 +9,9 @@ import re
 from codemods.analysis.ranks.registered import names_by_unused_keys
 from codemods.analysis.ranks.unused import ELSEWHERE
 from codemods.analysis.ranks.uses import MANY_FILES
-from codemods.corpus import uses
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule
+from codemods.files.source import FunctionNode, SourceModule
+from codemods.store.corpus import uses
+from codemods.store.project import Project
 
 
 def is_looked_up(project: Project, module: SourceModule, node: FunctionNode | ast.ClassDef) -> bool:

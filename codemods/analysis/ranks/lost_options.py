@@ -16,28 +16,28 @@ from codemods.analysis.model.signatures import returned
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.handed_arguments import arguments
 from codemods.analysis.ranks.uses import uses_of
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule
+from codemods.files.source import FunctionNode, SourceModule
+from codemods.runtime.lazy_pattern import lazy
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _DEPTH = 4  # functions that hand the options on
 _MOST_FILES = 150
 _NAMES = frozenset({"args", "opt", "opts", "options", "hparams", "config", "cfg", "params", "arguments", "parsed_args"})
 # What gives the options more attributes than the source names, or reads the command line in another way.
-_OPEN = late(
+_OPEN = lazy(
     rb"parse_known_args|parse_intermixed|set_defaults|HfArgumentParser|parse_args_into|Namespace\(|namespace=|__dict__|fromfile_prefix"
     rb"|setattr\(\s*(?!self\b|cls\b|model\b|module\b|mod\b|layer\b)\w|vars\(\s*[\w.]+\s*\)\s*(?:\.(?:update|setdefault)|\[)|__getattr__"
     rb"|add_argparse_args|from_argparse_args|add_subparsers|jsonargparse|configargparse|exec\("
 )
-_BY_LIBRARIES = late(r"rank|world|gpu|dist|device|node|backend|deepspeed")  # `timm` and others set these on the options they get
+_BY_LIBRARIES = lazy(r"rank|world|gpu|dist|device|node|backend|deepspeed")  # `timm` and others set these on the options they get
 # A mention of an attribute that may give it a value.
 _SETS = (
     rb"[\"']NAME[\"']|\.\s*NAME\b\s*(?:[-+*/|&%@]|//|\*\*|<<|>>)?=(?!=)|\.\s*NAME\b\s*:[^=\n]*=(?!=)"
     rb"|\.\s*NAME\b\s*,[^()\n]*[^=!<>]=(?!=)|\.\s*NAME\b\s+in\b|\bas\s+[\w.]+\.NAME"
 )
 _MAKES = frozenset({"add_argument_group", "add_mutually_exclusive_group"})
-_READS = late(r"get_default|print_help|print_usage|format_help|error|exit|parse_args|add_argument|add_argument_group|"
+_READS = lazy(r"get_default|print_help|print_usage|format_help|error|exit|parse_args|add_argument|add_argument_group|"
               r"add_mutually_exclusive_group")  # fmt: skip
 
 

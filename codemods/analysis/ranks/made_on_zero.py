@@ -9,9 +9,9 @@ from codemods.analysis.bindings import Binding, attribute_bindings, bindings_in
 from codemods.analysis.names import dotted
 from codemods.analysis.output.run_before import bound_above
 from codemods.analysis.ranks.rank_guards import Ranks, guards_over, ranks_at
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule
+from codemods.files.source import FunctionNode, SourceModule
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _OF_ZERO = (Ranks.ZERO, Ranks.LOCAL_ZERO)
 

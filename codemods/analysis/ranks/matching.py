@@ -14,9 +14,9 @@ from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.rank_guards import ORDERED_CONTEXTS, speaks_of_ranks
 from codemods.analysis.ranks.trace_items import Choice, Item, Meeting, Side, Trace, Unknown, holds_unknown, meetings
 from codemods.analysis.ranks.traces import parts_ranks, trace_of
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule
+from codemods.files.source import FunctionNode, SourceModule
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _HEAVY = 1000  # a collective is paired before any number of unknown calls
 Items = tuple[Item, ...]

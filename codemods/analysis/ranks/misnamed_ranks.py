@@ -8,9 +8,9 @@ from codemods.analysis.distribution import is_test_file
 from codemods.analysis.guards.global_rank_at import is_global
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.output.natures import values_of
-from codemods.project import Project
-from codemods.source import SourceModule
-from codemods.text_file import PYTHON_KINDS
+from codemods.files.source import SourceModule
+from codemods.files.text_file import PYTHON_KINDS
+from codemods.store.project import Project
 
 LOCAL = frozenset({"local_rank", "LOCAL_RANK", "ddp_local_rank"})
 DEVICE_CALLS = frozenset({"torch.cuda.set_device", "torch.device", "torch.cuda.device"})

@@ -12,9 +12,9 @@ from codemods.analysis.names import dotted, qualified
 from codemods.analysis.positions import behind
 from codemods.analysis.ranks.cannot_run import is_behind_an_end
 from codemods.analysis.ranks.uses import uses_of
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, walk_scope
+from codemods.files.source import FunctionNode, SourceModule, walk_scope
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _BUILTINS = frozenset({"builtins", "__builtin__"})
 _UP = 2  # callers of the function that puts it there

@@ -7,8 +7,8 @@ import re
 
 from codemods.analysis.class_index import class_facts
 from codemods.analysis.names import family, last
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 
 _KINDS = (".py", ".yaml", ".yml", ".json", ".toml", ".cfg", ".ini", ".gin", ".sh", ".ipynb")
 _PLAIN_BASES = frozenset({"Module", "LightningModule", "LightningDataModule", "Callback", "Dataset", "IterableDataset", "ABC"})

@@ -18,9 +18,9 @@ from codemods.analysis.ranks.several_processes import is_of_one_process, several
 from codemods.analysis.reaching import reaching
 from codemods.analysis.variance.paths import is_none
 from codemods.data.rank_names import EXIT_CALLS, LOCAL_DECORATORS, ZERO_DECORATORS
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import SourceModule, walk_scope
+from codemods.files.source import SourceModule, walk_scope
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _OF_ZERO = (Ranks.ZERO, Ranks.LOCAL_ZERO)
 _PLAIN = frozenset({"no_grad", "inference_mode", "staticmethod", "classmethod"}) | ZERO_DECORATORS | LOCAL_DECORATORS

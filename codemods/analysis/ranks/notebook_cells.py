@@ -11,7 +11,7 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.names import family
-from codemods.source import FunctionNode, SourceModule, once_a_module, walk
+from codemods.files.source import FunctionNode, SourceModule, once_a_module, walk
 
 _LAUNCHERS = (
     "notebook_launcher", "debug_launcher", "spawn", "start_processes", "elastic_launch", "Process", "launch", "TorchTrainer"

@@ -10,28 +10,28 @@ from codemods.analysis.bindings import attribute_bindings, bindings_of
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.ranks.handed_arguments import arguments
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule
+from codemods.files.source import FunctionNode, SourceModule
+from codemods.runtime.lazy_pattern import lazy
+from codemods.store.project import Project
 
-_DEVICES = late(rb"(?m)^[ ]*(?P<key>devices|gpus|num_nodes)[ ]*:[ ]*(?P<value>\[[ ]*\d+[ ]*\]|[^\s#]+)")
-_ONE = late(rb"[\"']?1[\"']?|\[[ ]*\d+[ ]*\]")
-_MADE_BY_SETTINGS = late(rb"_target_[ ]*:[ ]*[\"']?(?:pytorch_lightning|lightning(?:\.pytorch)?)\.Trainer\b")
+_DEVICES = lazy(rb"(?m)^[ ]*(?P<key>devices|gpus|num_nodes)[ ]*:[ ]*(?P<value>\[[ ]*\d+[ ]*\]|[^\s#]+)")
+_ONE = lazy(rb"[\"']?1[\"']?|\[[ ]*\d+[ ]*\]")
+_MADE_BY_SETTINGS = lazy(rb"_target_[ ]*:[ ]*[\"']?(?:pytorch_lightning|lightning(?:\.pytorch)?)\.Trainer\b")
 # Commands that start, or have Lightning start, several processes.
-_SPREADS = late(
+_SPREADS = lazy(
     rb"--(?:trainer\.)?(?:devices|gpus)[ =]+(?!1\b|[\"']?\[[\w ${}]+\])|trainer\.(?:devices|gpus)=(?!1\b|[\"']?\[[\w ${}]+\])|"
     rb"torchrun|\bsrun\b|--nproc|"
     rb"distributed\.launch"
 )
 _COMMANDS = (".sh", ".md", ".rst", ".slurm", ".sbatch", "Makefile")
 # What a project writes that is started on several nodes; a setting of one node is none.
-_SEVERAL_NODES = late(
+_SEVERAL_NODES = lazy(
     rb"(?i)\b(?:nnodes|num_nodes|num_machines|n_nodes|nodes)[\"']?[ =:]+[\"']?(?![01]\b)[$\w{<]|\bnode_rank\b|\bmachine_rank\b|"
     rb"\bSLURM_NNODES\b|\bSLURM_JOB_NUM_NODES\b|\bSLURM_NODEID\b|multi[- ]?node|#SBATCH[^\n]*(?:-N|--nodes)[ =]+[2-9]|"
     rb"\btwo (?:nodes|machines)\b"
 )
-_ONE_NODE = late(rb"(?im)^[ \t]*(?:export[ ]+)?(?:nnodes|num_nodes|n_nodes|num_machines)=[\"']?1\b")
-_ASKED = late(rb"How many different machines[^\n]*")  # the dialogue of `accelerate config`
+_ONE_NODE = lazy(rb"(?im)^[ \t]*(?:export[ ]+)?(?:nnodes|num_nodes|n_nodes|num_machines)=[\"']?1\b")
+_ASKED = lazy(rb"How many different machines[^\n]*")  # the dialogue of `accelerate config`
 _TEXTS = (".py", ".sh", ".md", ".rst", ".txt", ".yaml", ".yml", ".json", ".slurm", ".sbatch", ".toml", "Makefile")
 _HOW = ("strategy", "accelerator", "distributed_backend")  # Lightning 2.0 has `strategy` alone, and no `dp`
 _DEPTH = 2  # functions that hand the devices on

@@ -10,16 +10,16 @@ from codemods.analysis.call_graph import called_function
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.handed import held_as
 from codemods.analysis.names import dotted, last
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.runtime.lazy_pattern import lazy
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _DEPTH = 3
 _PLACES = frozenset({"set_device", "device", "DistributedDataParallel", "DDP", "cuda", "to"})
 _NUMBERS = frozenset({"int", "list", "range", "tuple"})
 _SPAWNS = (b"mp.spawn", b"multiprocessing.spawn", b"start_processes(")
-_GIVEN_ELSEWHERE = late(rb"(?<!self)\.local_rank[ \t]*=(?!=)[ \t]*(?!-?\d)")
+_GIVEN_ELSEWHERE = lazy(rb"(?<!self)\.local_rank[ \t]*=(?!=)[ \t]*(?!-?\d)")
 
 
 @record

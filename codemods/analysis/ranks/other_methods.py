@@ -8,8 +8,8 @@ from codemods.analysis.bindings import bindings_of
 from codemods.analysis.class_index import class_facts, find_class
 from codemods.analysis.model.signatures import defaults, parameters
 from codemods.analysis.names import dotted, last
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule
+from codemods.files.source import FunctionNode, SourceModule
+from codemods.store.project import Project
 
 # What leaves a method's arguments as they are.
 _KEEPS = frozenset(

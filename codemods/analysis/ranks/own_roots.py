@@ -11,9 +11,9 @@ from codemods.analysis.ranks.proven_rank import is_proven_global
 from codemods.analysis.ranks.rank_guards import Ranks
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.analysis.ranks.sharded_state import framework_of_sharded
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import SourceModule, walk
+from codemods.files.source import SourceModule, walk
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 # Name -> the argument that names the root, its place, and the place of the group.
 _ROOTS = {

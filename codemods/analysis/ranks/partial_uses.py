@@ -16,9 +16,9 @@ from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.analysis.ranks.used_as_there import is_kept_from, needs_value
 from codemods.analysis.ranks.uses import uses_of
 from codemods.analysis.variance.paths import is_none
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import SourceModule, line_of
+from codemods.files.source import SourceModule, line_of
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _HANDED = 2  # functions that a value is followed into, and calls that lead to a use
 _FEW = 3  # calls of a name that may all be of one method

@@ -7,8 +7,8 @@ import ast
 from codemods.analysis.bindings import attribute_bindings, bindings_of
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.uses import HandedOn, uses_of
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule
+from codemods.files.source import FunctionNode, SourceModule
+from codemods.store.project import Project
 
 _POOLS = (b"Pool(", b"ProcessPoolExecutor(", b"process_map(")
 _RUN = frozenset(

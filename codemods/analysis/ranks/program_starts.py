@@ -20,9 +20,9 @@ from codemods.analysis.job_files.documented_starts import other_starts, script_n
 from codemods.analysis.loading.same_program import whole_program
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.ranks.one_device import has_one_device, says_more_devices, settings_leave_one
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule, walk
+from codemods.files.source import FunctionNode, SourceModule, walk
+from codemods.runtime.lazy_pattern import lazy
+from codemods.store.project import Project
 
 # Names of calls that start ranks or join them, whoever defines them: those of torch, Fabric and Ray, and what projects and their
 # libraries call a start of their own.
@@ -32,14 +32,14 @@ _CALLED = (
     r"\w*(?:ddp|dist\w*)_setup\w*|init\w*_(?:ddp|distributed|process|torch_ddp|parallel\w*)|initialize_\w*parallel\w*|"
     r"DistributedDataParallel|DDP|FullyShardedDataParallel|FSDP|fully_shard"
 )
-_NAME = late(rf"(?:{_CALLED})$")
+_NAME = lazy(rf"(?:{_CALLED})$")
 # The same in the bytes of a file, with those that are known by their module.
-_START = late(
+_START = lazy(
     rf"\b(?:{_CALLED}|Accelerator|PartialState|hvd\.init|idist\.\w+|deepspeed\.initialize|MPI\.COMM_WORLD)\b".encode()
 )
-_SPAWNS = late(rb"\b(?:spawn|start_processes|\w+_launcher|elastic_launch|LightningLite|Fabric|Torch(?:Trainer|Distributor))\(")
-_STARTS = late(r"spawn|start_processes|launch|LightningCLI|LightningLite|Fabric|TorchTrainer|TorchDistributor")  # by itself
-_DOTTED = late(r"(?:hvd\.init|horovod\.\w+\.init|idist\.\w+|ignite\.distributed\.\w+|deepspeed\.\w+|.*MPI\.COMM_WORLD.*)$")
+_SPAWNS = lazy(rb"\b(?:spawn|start_processes|\w+_launcher|elastic_launch|LightningLite|Fabric|Torch(?:Trainer|Distributor))\(")
+_STARTS = lazy(r"spawn|start_processes|launch|LightningCLI|LightningLite|Fabric|TorchTrainer|TorchDistributor")  # by itself
+_DOTTED = lazy(r"(?:hvd\.init|horovod\.\w+\.init|idist\.\w+|ignite\.distributed\.\w+|deepspeed\.\w+|.*MPI\.COMM_WORLD.*)$")
 _VARIABLES = frozenset({"RANK", "LOCAL_RANK", "WORLD_SIZE", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK"})
 # Programs of these have loops and starts of their own, which no file of the project shows.
 _OTHERS = frozenset(
@@ -49,10 +49,10 @@ _OTHERS = frozenset(
 )  # fmt: skip
 # They join the processes that a launcher starts, and are as much at home in one.
 _LAUNCHED = frozenset({"Accelerator", "PartialState"})
-_ONE_DEVICE = late(rb"(?m)^os\.environ\[[\"']CUDA_VISIBLE_DEVICES[\"']\][ ]*=[ ]*[\"']\d[\"']")
+_ONE_DEVICE = lazy(rb"(?m)^os\.environ\[[\"']CUDA_VISIBLE_DEVICES[\"']\][ ]*=[ ]*[\"']\d[\"']")
 _IN_A_GROUP = frozenset({"get_rank", "barrier", "all_reduce", "broadcast", "all_gather", "gather", "reduce", "scatter"})
 # Whether there is a group at all.
-_ASKS = late(r"is_initialized|is_available|is_dist|world_size|(?<!torch\.)distributed\b(?!\.)|num_gpus|n_gpu")
+_ASKS = lazy(r"is_initialized|is_available|is_dist|world_size|(?<!torch\.)distributed\b(?!\.)|num_gpus|n_gpu")
 _BY_TEXT = frozenset({"instantiate", "import_module", "__import__", "get_class", "locate", "get_object"})
 _MOST = 200  # functions and classes that one program comes to: what a larger one starts is open
 

@@ -10,8 +10,8 @@ from codemods.analysis.names import qualified
 from codemods.analysis.ranks.counted_among import Value, environment, sets_environment, values_behind
 from codemods.analysis.ranks.rank_members import end_of
 from codemods.data.rank_names import HOLDERS, LOCAL_NAMES
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 
 _GLOBAL = frozenset({"RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK"})
 _LOCAL = frozenset(n for n in LOCAL_NAMES if n.isupper())

@@ -9,9 +9,9 @@ from codemods.analysis.ranks.rank_comparisons import constant_of
 from codemods.analysis.ranks.rank_sets import Ranks, Split, both, negated
 from codemods.analysis.ranks.rank_sources import rank_source
 from codemods.analysis.ranks.rank_tests import split_of
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import SourceModule, once_a_module
+from codemods.files.source import SourceModule, once_a_module
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 # By the id of a test. Named once: making such a type at each call costs more than the call.
 

@@ -16,11 +16,11 @@ from codemods.analysis.names import dotted
 from codemods.analysis.ranks.bound_to_rank import bound_to_rank
 from codemods.analysis.ranks.rank_keys import rank_keys
 from codemods.analysis.ranks.rank_members import end_of, is_spawned
-from codemods.corpus import WORD
-from codemods.file_facts import file_fact
-from codemods.project import Project
-from codemods.source import SourceModule, once_a_module
-from codemods.tables import Table
+from codemods.files.source import SourceModule, once_a_module
+from codemods.store.corpus import WORD
+from codemods.store.file_facts import file_fact
+from codemods.store.project import Project
+from codemods.store.tables import Table
 
 # Every name of data/rank_names.py holds one of these.
 _WORDS = (

@@ -9,8 +9,8 @@ from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.rank_members import end_of
 from codemods.analysis.ranks.rank_sets import Ranks, Split, negated
 from codemods.analysis.ranks.rank_sources import imported_value, rank_source
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 
 _NOT_SHOWN = object()
 _UNKNOWN = Split(Ranks.UNKNOWN, Ranks.UNKNOWN)

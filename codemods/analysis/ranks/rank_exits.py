@@ -8,8 +8,8 @@ from codemods.analysis.names import dotted
 from codemods.analysis.ranks.rank_branches import Branch, branches_of
 from codemods.analysis.ranks.rank_sets import Ranks, both, negated
 from codemods.data.rank_names import EXIT_CALLS
-from codemods.project import Project
-from codemods.source import SourceModule, child_nodes, once_a_module
+from codemods.files.source import SourceModule, child_nodes, once_a_module
+from codemods.store.project import Project
 
 _EXITS = (ast.Return, ast.Continue, ast.Break, ast.Raise)
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)

@@ -14,9 +14,9 @@ from codemods.analysis.ranks.rank_exits import early_exit, exits_of
 from codemods.analysis.ranks.rank_sets import Ranks, both, negated
 from codemods.analysis.ranks.rank_tests import split_of
 from codemods.data.rank_names import LOCAL_DECORATORS, ORDERED_CONTEXTS, ZERO_DECORATORS
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, line_of, once_a_module, walk
+from codemods.files.source import FunctionNode, SourceModule, line_of, once_a_module, walk
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 __all__ = [
     "ORDERED_CONTEXTS", "Guard", "Ranks", "both", "decorated_ranks", "early_exit", "guards_over", "negated", "ranks_at",

@@ -6,15 +6,15 @@ import ast
 
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.ranks.rank_members import end_of
-from codemods.file_facts import file_fact
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.sites import Site
-from codemods.source import SourceModule
+from codemods.files.sites import Site
+from codemods.files.source import SourceModule
+from codemods.runtime.lazy_pattern import lazy
+from codemods.store.file_facts import file_fact
+from codemods.store.project import Project
 
 _MOST_FILES = 8
 _GIVEN = Site(rb"\[[ \t]*[\"']\w+[\"'][ \t]*\][ \t]*=[^=\n]*rank[^\n]{0,40}[=!]=[ \t]*0", b"rank")
-_KEY = late(rb"\[[ \t]*[\"'](\w+)[\"'][ \t]*\][ \t]*=[^=\n]*rank[^\n]{0,40}[=!]=[ \t]*0")
+_KEY = lazy(rb"\[[ \t]*[\"'](\w+)[\"'][ \t]*\][ \t]*=[^=\n]*rank[^\n]{0,40}[=!]=[ \t]*0")
 
 
 def rank_keys(project: Project) -> frozenset[str]:

@@ -10,15 +10,15 @@ from codemods.analysis.call_graph import FunctionSite, called_function
 from codemods.analysis.class_index import class_facts, find_class
 from codemods.analysis.names import dotted, last
 from codemods.data.rank_names import HOLDERS, speaks_of_rank
-from codemods.file_facts import file_fact
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule, once_a_module
+from codemods.files.source import FunctionNode, SourceModule, once_a_module
+from codemods.runtime.lazy_pattern import lazy
+from codemods.store.file_facts import file_fact
+from codemods.store.project import Project
 
 _PROPERTIES = frozenset({"property", "cached_property"})
 _PARSED = frozenset({"args", "opt", "opts", "cfg", "config", "hparams", "options", "flags", "params"})
 _MANY = 4  # a name that is defined more often than this says nothing of its own
-_SPAWNED = late(rb"\bspawn\(\s*(?:fn\s*=\s*)?([\w.]+)")
+_SPAWNED = lazy(rb"\bspawn\(\s*(?:fn\s*=\s*)?([\w.]+)")
 
 
 def end_of(node: ast.AST) -> str:

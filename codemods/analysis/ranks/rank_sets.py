@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from codemods.record import record
+from codemods.runtime.record import record
 
 
 class Ranks(Enum):

@@ -14,17 +14,17 @@ from codemods.analysis.ranks.handed_arguments import arguments
 from codemods.analysis.ranks.rank_members import called_sites, end_of, field_bindings, properties, spawned_parameter
 from codemods.analysis.ranks.rank_sets import Ranks
 from codemods.data.rank_names import GLOBAL_NAMES, GROUP_NAMES, HOLDERS, LOCAL_NAMES, PROCESS_WORDS, WEAK_NAMES
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.source import SourceModule, walk_scope
-from codemods.tables import Table
+from codemods.files.source import SourceModule, walk_scope
+from codemods.runtime.lazy_pattern import lazy
+from codemods.store.project import Project
+from codemods.store.tables import Table
 
 DEPTH = 8
 _MOST_CALLS = 6
 _Known = Table[tuple[int, str], Ranks | None]  # by function and parameter
-_LOW_RANK = late(r"lora|lokr|loha|low_?rank|svd|dora|adapter", re.I)
+_LOW_RANK = lazy(r"lora|lokr|loha|low_?rank|svd|dora|adapter", re.I)
 # What a global rank is taken modulo of, to get the local one.
-_PER_NODE = late(r"gpu|device_count|per_node|local|nproc|per_machine", re.I)
+_PER_NODE = lazy(r"gpu|device_count|per_node|local|nproc|per_machine", re.I)
 
 
 def shows_processes(module: SourceModule) -> bool:

@@ -13,8 +13,8 @@ from codemods.analysis.ranks.rank_sets import Ranks, Split, both, negated
 from codemods.analysis.ranks.rank_sources import DEPTH, imported_value, low_rank_place, rank_source, shows_processes
 from codemods.analysis.ranks.zero_only_values import split_of_value
 from codemods.data.rank_names import ARGUMENT_FLAGS, GLOBAL_NAMES, LOCAL_FLAGS, LOCAL_NAMES, WEAK_FLAGS, ZERO_FLAGS
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule, walk_scope
+from codemods.files.source import FunctionNode, SourceModule, walk_scope
+from codemods.store.project import Project
 
 # Calls that give a rank by themselves.
 _READS = frozenset({"int", "get_rank", "_get_rank", "Get_rank", "rank"}) | GLOBAL_NAMES | LOCAL_NAMES

@@ -22,9 +22,9 @@ from codemods.analysis.wrapped.holders import Wrapped
 from codemods.analysis.wrapped.made_models import classes_of
 from codemods.analysis.wrapped.may_hold import sends_buffers
 from codemods.analysis.wrapped.wraps import without_moves, wraps_by_apex
-from codemods.findings import ReplaceExpression
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule, walk, walk_scope
+from codemods.api.findings import ReplaceExpression
+from codemods.files.source import FunctionNode, SourceModule, walk, walk_scope
+from codemods.store.project import Project
 
 _QUIET = frozenset({"no_grad", "inference_mode"})
 _MODES = frozenset({"eval", "train"})

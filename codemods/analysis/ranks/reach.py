@@ -14,8 +14,8 @@ from codemods.analysis.ranks.in_turn import in_turn
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_at
 from codemods.analysis.ranks.several_processes import is_of_one_process
 from codemods.analysis.ranks.uses import HandedOn, Uses, constructions, uses_of
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule
+from codemods.files.source import FunctionNode, SourceModule
+from codemods.store.project import Project
 
 _LAUNCHERS = frozenset(
     {"spawn", "start_processes", "notebook_launcher", "debug_launcher", "launch", "elastic_launch", "Process"}

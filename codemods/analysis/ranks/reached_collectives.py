@@ -10,10 +10,10 @@ from codemods.analysis.ranks.collectives import Collective, collective_at
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_at
 from codemods.analysis.ranks.rank_tests import means_process_group
 from codemods.analysis.ranks.trace_items import Step
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import SourceModule, walk_scope
-from codemods.tables import Table
+from codemods.files.source import SourceModule, walk_scope
+from codemods.runtime.record import record
+from codemods.store.project import Project
+from codemods.store.tables import Table
 
 DEPTH = 8
 

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_own_test
 from codemods.analysis.names import dotted
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.source import SourceModule, walk
+from codemods.files.source import SourceModule, walk
+from codemods.runtime.lazy_pattern import lazy
+from codemods.store.project import Project
 
 _CHOOSING = (".yaml", ".yml", ".json", ".toml", ".cfg", ".ini", ".gin", ".sh", ".md", ".rst", ".txt", ".ipynb", "Makefile")
-_COMMENT = late(rb"(?m)(?:^|(?<=\s))#.*$")
-_SETTINGS = late(r"config|cfg|hparams|hydra|options|args", re.IGNORECASE)
+_COMMENT = lazy(rb"(?m)(?:^|(?<=\s))#.*$")
+_SETTINGS = lazy(r"config|cfg|hparams|hydra|options|args", re.IGNORECASE)
 _MARKED = (".yaml", ".yml", ".toml", ".cfg", ".ini", ".gin", ".sh")  # where `#` begins a comment
 
 

@@ -29,22 +29,22 @@ from codemods.analysis.ranks.spawned_by_fit import starts_ranks_in_fit
 from codemods.analysis.ranks.sure_failures import is_behind_a_failure
 from codemods.analysis.ranks.unused import is_of_a_library, is_packaged, is_run_by_name
 from codemods.analysis.ranks.uses import MANY_FILES, means, only_names, uses_of
-from codemods.corpus import uses
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule, walk
+from codemods.files.source import FunctionNode, SourceModule, walk
+from codemods.runtime.lazy_pattern import lazy
+from codemods.store.corpus import uses
+from codemods.store.project import Project
 
 _Asked = tuple[str, int, bool]  # path, line, whether the way to it shows several processes
-_SPEAKS = late(
+_SPEAKS = lazy(
     r"rank\b|rank_?zero|rank0|RANK|WORLD_SIZE|[dD]istributed|DDP|[lL]ightning|\bpl\.|Accelerat|accelerat|Trainer|Fabric|process_group|spawn|launch|barrier|"
     r"init_dist|setup_dist"
 )
 # Training, and what several processes ask an accelerator for; also one that is handed on, to be asked elsewhere.
-_SHARES = late(
+_SHARES = lazy(
     rb"backward\(|optimizer|num_processes|process_index|wait_for_everyone|gather|split_between|reduce\(|accumulate\(|\.train\(|"
     rb"[Ss]ampler|is_(?:local_)?main_process\s*:|\.rank|(?:[(,=]\s*)(?:self\.)?accelerator\s*[,)]"
 )
-_TEXT_PUT_TOGETHER = late(rb"getattr\(\s*[\w.]+,\s*(?:[^\s'\"]|(['\"])\w*\1\s*[+%.])")
+_TEXT_PUT_TOGETHER = lazy(rb"getattr\(\s*[\w.]+,\s*(?:[^\s'\"]|(['\"])\w*\1\s*[+%.])")
 _MOST_STEPS = 150  # functions and classes looked at for one question
 # Decorators that hand nothing on: the function is still called by its name alone.
 _PLAIN = frozenset(

@@ -11,8 +11,8 @@ from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.exit_places import other_branch, same_loop, short
 from codemods.analysis.variance.analysis import variance
 from codemods.analysis.variance.values import Cause
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule, stands_above, walk, walk_scope
+from codemods.files.source import FunctionNode, SourceModule, stands_above, walk, walk_scope
+from codemods.store.project import Project
 
 _HOLDERS = frozenset({"args", "cfg", "config", "opt", "opts", "hparams", "training_args", "conf", "flags", "FLAGS"})
 _COUNTERS = frozenset(

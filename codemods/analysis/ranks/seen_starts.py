@@ -7,8 +7,8 @@ import ast
 from codemods.analysis.distribution import is_own_test
 from codemods.analysis.ranks.program_starts import Start, start_of
 from codemods.analysis.ranks.run_by_programs import Search, has_programs
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 
 _MOST_PROGRAMS = 40
 _MOST_FILES = 80  # that import a file, directly or over others

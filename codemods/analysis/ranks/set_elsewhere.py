@@ -6,8 +6,8 @@ import ast
 
 from codemods.analysis.class_index import class_facts
 from codemods.analysis.names import dotted
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 
 
 def may_be_set_elsewhere(

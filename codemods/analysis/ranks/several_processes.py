@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from codemods.analysis.names import dotted, last
 from codemods.analysis.positions import position
 from codemods.analysis.ranks.rank_sources import rank_source
-from codemods.late_pattern import late
-from codemods.source import SourceModule, once_a_module
+from codemods.files.source import SourceModule, once_a_module
+from codemods.runtime.lazy_pattern import lazy
 
 _WORDS = ("is_initialized", "is_available", "distributed", "ddp", "multi_gpu", "is_dist", "use_dist", "dist_train", "is_parallel")
 _MODES = ("dist", "ddp", "distributed", "launcher")  # a setting that says how the program is started
@@ -25,7 +25,7 @@ _JOINS = (
     b"Trainer(",
     b"hvd",
 )
-_EARLY = late(r"initialized|available")
+_EARLY = lazy(r"initialized|available")
 _SIZES = ("world_size", "num_processes", "get_world_size", "num_gpus", "n_gpu")
 
 

@@ -11,8 +11,8 @@ import ast
 
 from codemods.analysis.bindings import attribute_bindings, bindings_of
 from codemods.analysis.names import dotted, last, qualified
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 
 _OF_FSDP = frozenset({"optim_state_dict", "full_optim_state_dict", "sharded_optim_state_dict", "scatter_full_optim_state_dict"})
 _OF_WRAPPED = frozenset({"get_model_state_dict", "get_optimizer_state_dict", "get_state_dict"})

@@ -13,10 +13,10 @@ from codemods.analysis.ranks.several_processes import is_asserted_alone
 from codemods.analysis.ranks.started_alone import is_started_alone
 from codemods.analysis.ranks.superseded import is_superseded
 from codemods.analysis.ranks.sure_failures import is_behind_a_failure
-from codemods.findings import Span
-from codemods.project import Project
-from codemods.source import SourceModule, once_a_module
-from codemods.text_file import NOTEBOOK, TextFile
+from codemods.api.findings import Span
+from codemods.files.source import SourceModule, once_a_module
+from codemods.files.text_file import NOTEBOOK, TextFile
+from codemods.store.project import Project
 
 
 def unseen_run(project: Project, module: SourceModule, span: Span) -> str | None:

@@ -14,11 +14,11 @@ from codemods.analysis.job_files.given_settings import keys_below, set_values
 from codemods.analysis.names import dotted, family, qualified
 from codemods.data.lightning_arguments import OLD
 from codemods.data.lightning_names import V2
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule
+from codemods.files.source import FunctionNode, SourceModule
+from codemods.runtime.lazy_pattern import lazy
+from codemods.store.project import Project
 
-_LAUNCHED = late(rb"torchrun|torch\.distributed\.(?:run|launch)|\bsrun\b|#SBATCH|LIGHTNING_LAUNCH|LSB_")
+_LAUNCHED = lazy(rb"torchrun|torch\.distributed\.(?:run|launch)|\bsrun\b|#SBATCH|LIGHTNING_LAUNCH|LSB_")
 _COMMANDS = (".sh", ".md", ".rst", ".slurm", ".sbatch", ".job", ".yaml", ".yml", "Makefile")
 _GONE = frozenset({"gpus"} | {row.name for row in OLD.values() if row.gone <= V2})  # 2.0 and later raise a TypeError
 _NAMING = ("strategy", "accelerator", "distributed_backend", "plugins")

@@ -12,18 +12,18 @@ from codemods.analysis.job_files.documented_starts import Start, other_starts, s
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.uses import uses_of
 from codemods.analysis.trainer.metric_obstacles import imported_files
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule
+from codemods.files.source import FunctionNode, SourceModule
+from codemods.runtime.lazy_pattern import lazy
+from codemods.store.project import Project
 
 _MOST_CALLS, _DEEPEST = 12, 5
 # What starts processes by itself: Python alone is no sign of one process then.
-_STARTS_PROCESSES = late(
+_STARTS_PROCESSES = lazy(
     rb"\b(?:spawn|start_processes|launch\w*|\w+_launch\w*|Popen|notebook_launcher|run_distributed)\(|[lL]ightning|"
     rb"submitit|horovod|mpi4py|\bray\b|torchelastic|\bTrainer\("
 )
 # A program that trains or joins its processes on purpose may be launched on several though the texts do not say so.
-_SHARES = late(
+_SHARES = lazy(
     rb"init_process_group|DistributedDataParallel|\.backward\(|optimizer|DistributedSampler|Accelerator\(|gather\(|reduce\(|"
     rb"barrier\(|init_dist|setup_dist|[tT]rainer|\.fit\("
 )

@@ -11,13 +11,13 @@ from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.handed_arguments import argument
 from codemods.analysis.ranks.rank_members import end_of
 from codemods.analysis.ranks.uses import uses_of
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.source import SourceModule, walk
+from codemods.files.source import SourceModule, walk
+from codemods.runtime.lazy_pattern import lazy
+from codemods.store.project import Project
 
 DEPTH = 5
 _VARIABLES = frozenset({"RANK", "LOCAL_RANK", "WORLD_SIZE"})
-_OPTIONS = late(r"^--(?:local[_-]rank|rank|node[_-]rank)\b")
+_OPTIONS = lazy(r"^--(?:local[_-]rank|rank|node[_-]rank)\b")
 
 
 def started_rank(project: Project, module: SourceModule, call: ast.Call) -> str:

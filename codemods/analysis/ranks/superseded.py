@@ -10,11 +10,11 @@ from collections.abc import Iterator
 
 from codemods.analysis.job_files.documented_starts import script_names, starts
 from codemods.analysis.ranks.unused import ELSEWHERE
-from codemods.late_pattern import late
-from codemods.project import Project
+from codemods.runtime.lazy_pattern import lazy
+from codemods.store.project import Project
 
-_COPY = late(r"^(?P<plain>.*\w)(?:[-_. ](?:bak|backup|old|orig|copy)\d*|(?: -)? copy)(?: ?\(\d+\))?$", re.IGNORECASE)
-_ASIDE = late(r"(?:^|/)(?:legacy|deprecated|obsolete|archived?|backups?|_?old|_?unused|trash)/", re.IGNORECASE)
+_COPY = lazy(r"^(?P<plain>.*\w)(?:[-_. ](?:bak|backup|old|orig|copy)\d*|(?: -)? copy)(?: ?\(\d+\))?$", re.IGNORECASE)
+_ASIDE = lazy(r"(?:^|/)(?:legacy|deprecated|obsolete|archived?|backups?|_?old|_?unused|trash)/", re.IGNORECASE)
 _KINDS = tuple(dict.fromkeys((".py", ".ipynb", *ELSEWHERE, ".json", ".md", ".txt", ".rst")))
 _CODE = tuple(kind for kind in _KINDS if kind not in (".md", ".txt", ".rst"))
 

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 from codemods.analysis.positions import position
 from codemods.analysis.ranks.lost_options import is_lost_option
-from codemods.project import Project
-from codemods.source import SourceModule, child_nodes, once_a_module, walk
-from codemods.text_file import NOTEBOOK
+from codemods.files.source import SourceModule, child_nodes, once_a_module, walk
+from codemods.files.text_file import NOTEBOOK
+from codemods.store.project import Project
 
 _OF_MODULES = frozenset({"__file__", "__path__", "__builtins__", "__annotations__", "__class__", "__spec__", "__loader__",
                          "__package__", "__doc__", "__name__", "__debug__"})  # fmt: skip

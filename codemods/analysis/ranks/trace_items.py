@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from enum import Enum
 
 from codemods.analysis.ranks.collectives import PENDING, Collective
-from codemods.record import field, record, replace
+from codemods.runtime.record import field, record, replace
 
 Key = tuple[tuple[str, int, int], ...]
 

@@ -39,9 +39,9 @@ from codemods.analysis.ranks.trace_items import (
     outward,
 )
 from codemods.analysis.variance.exits import takes_all
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule, child_nodes, line_of
-from codemods.tables import Table
+from codemods.files.source import FunctionNode, SourceModule, child_nodes, line_of
+from codemods.store.project import Project
+from codemods.store.tables import Table
 
 DEPTH = 12
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)

@@ -20,10 +20,10 @@ from codemods.analysis.ranks.rank_guards import Ranks, guards_over, ranks_at, sp
 from codemods.analysis.ranks.rank_sources import rank_source
 from codemods.analysis.ranks.rank_zero_forward import forwards_on_one_rank, parameter_of
 from codemods.analysis.ranks.unwrapping import unwraps_first
-from codemods.findings import DropKeyword, Edit, SetKeyword
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, line_of, walk
+from codemods.api.findings import DropKeyword, Edit, SetKeyword
+from codemods.files.source import FunctionNode, SourceModule, line_of, walk
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _PROGRESS = frozenset({"tqdm", "trange", "track", "ProgressBar", "progress"})
 NOT_MONITORED = "assumes that nothing monitors it (a checkpoint, early stopping, a scheduler): the other ranks have no such value"

@@ -12,9 +12,9 @@ from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.exit_places import other_branch, same_loop, short
 from codemods.analysis.ranks.rank_branches import takes_all
 from codemods.analysis.ranks.rank_guards import ORDERED_CONTEXTS
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, line_of, walk, walk_scope
+from codemods.files.source import FunctionNode, SourceModule, line_of, walk, walk_scope
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 
 class Sameness(IntEnum):

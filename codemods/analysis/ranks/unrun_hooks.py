@@ -15,11 +15,11 @@ from codemods.analysis.ranks.described_parts import is_only_a_part
 from codemods.analysis.ranks.one_device import trains_on_one_device
 from codemods.analysis.ranks.run_by_programs import has_programs, is_run_by_nobody
 from codemods.analysis.ranks.unused import is_of_a_library
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule
+from codemods.files.source import FunctionNode, SourceModule
+from codemods.runtime.lazy_pattern import lazy
+from codemods.store.project import Project
 
-_PREDICTS = late(rb"(?i)trainer\w*(?:\(\))?\.predict\(|getattr\(\s*(?:self\.)?trainer|LightningCLI|\btrainer_fn\b")
+_PREDICTS = lazy(rb"(?i)trainer\w*(?:\(\))?\.predict\(|getattr\(\s*(?:self\.)?trainer|LightningCLI|\btrainer_fn\b")
 _SPEAKING = (".ipynb", ".md", ".rst", ".sh")
 _CLASSES = (Role.LIGHTNING_MODULE, Role.LIGHTNING_DATA_MODULE, Role.LIGHTNING_CALLBACK)
 _NETWORK = frozenset({"forward", "train", "eval", "state_dict", "load_state_dict", "parameters", "to"})

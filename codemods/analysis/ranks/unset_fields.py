@@ -17,14 +17,14 @@ from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.positions import above, behind
 from codemods.analysis.ranks.uses import calls_of
 from codemods.analysis.variance.exits import leaving_of
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, walk
+from codemods.files.source import FunctionNode, SourceModule, walk
+from codemods.runtime.lazy_pattern import lazy
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
-_FIELDS = late(r"(?:global_|local_)?rank$|world_size$|gpu$|local_rank$|dist_url$|dist_backend$|device_id$|current_device$")
+_FIELDS = lazy(r"(?:global_|local_)?rank$|world_size$|gpu$|local_rank$|dist_url$|dist_backend$|device_id$|current_device$")
 # What tells launchers apart: their variables, or an option that one of them hands over.
-_OF_LAUNCHERS = late(r"environ|getenv|local_rank|launcher|cluster|slurm|SLURM", 2)
+_OF_LAUNCHERS = lazy(r"environ|getenv|local_rank|launcher|cluster|slurm|SLURM", 2)
 _ENDS = frozenset({"setattr", "exit", "_exit"})
 _STARTS = frozenset({"init_process_group", "set_device"})
 

@@ -6,9 +6,9 @@ import re
 
 from codemods.analysis.names import family
 from codemods.analysis.ranks.uses import MANY_FILES, calls_of
-from codemods.corpus import uses
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule
+from codemods.files.source import FunctionNode, SourceModule
+from codemods.store.corpus import uses
+from codemods.store.project import Project
 
 _PACKAGED = ("pyproject.toml", "setup.py", "setup.cfg")
 _RUNNERS = frozenset({"fire", "typer", "click", "invoke", "fabric", "plac", "jsonargparse"})  # they come to functions by name

@@ -13,9 +13,9 @@ from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.forwards_behind_guards import AloneForward
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_at
 from codemods.analysis.ranks.rank_zero_forward import is_quiet
-from codemods.findings import InsertBefore
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule, walk_scope
+from codemods.api.findings import InsertBefore
+from codemods.files.source import FunctionNode, SourceModule, walk_scope
+from codemods.store.project import Project
 
 _ZERO = (Ranks.ZERO, Ranks.LOCAL_ZERO)
 _SAME_INSIDE = frozenset({"eval", "train", "training", "parameters"})

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.names import dotted, last
-from codemods.source import FunctionNode, walk, walk_scope
+from codemods.files.source import FunctionNode, walk, walk_scope
 
 _ASKING = frozenset({"hasattr", "isinstance", "getattr", "id", "type", "print", "len"})  # no forward
 

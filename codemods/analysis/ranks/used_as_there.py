@@ -11,15 +11,15 @@ from codemods.analysis.output.rank_values import is_of_rank_zero, under_such_a_n
 from codemods.analysis.positions import above
 from codemods.analysis.ranks.rank_exits import leaves
 from codemods.analysis.ranks.several_processes import is_of_one_process
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.source import SourceModule, walk
+from codemods.files.source import SourceModule, walk
+from codemods.runtime.lazy_pattern import lazy
+from codemods.store.project import Project
 
 _OF_NONE = frozenset(dir(None))
 _COUNTED = frozenset({"len", "iter", "next", "sum", "min", "max", "sorted", "enumerate", "zip", "float", "int"})
 # Words of a test that may stand for the rank; of a flag, what only one process does.
-_SPEAKS = late(r"(?i)rank|main|master|zero|chief|root|primary|leader|None|has")
-_OF_ONE = late(r"(?i)log|write|save|print|verb|tb|tensorboard|wandb|track|report|writer|enabled|active")
+_SPEAKS = lazy(r"(?i)rank|main|master|zero|chief|root|primary|leader|None|has")
+_OF_ONE = lazy(r"(?i)log|write|save|print|verb|tb|tensorboard|wandb|track|report|writer|enabled|active")
 _SETTINGS = frozenset({"args", "opt", "opts", "cfg", "config", "conf", "hparams", "flags", "FLAGS", "hp", "configs", "options"})
 
 

@@ -10,11 +10,11 @@ from codemods.analysis.class_index import ClassSite, class_facts, find_class, ha
 from codemods.analysis.distribution import is_test_file, is_test_module
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.other_methods import cannot_take, is_of_another_object
-from codemods.corpus import may_bring_in
-from codemods.file_facts import file_fact
-from codemods.project import Project
-from codemods.record import record, replace
-from codemods.source import FunctionNode, SourceModule
+from codemods.files.source import FunctionNode, SourceModule
+from codemods.runtime.record import record, replace
+from codemods.store.corpus import may_bring_in
+from codemods.store.file_facts import file_fact
+from codemods.store.project import Project
 
 MANY = 60  # a name that is called in more places than this belongs to more than one function
 MANY_FILES = 25  # and so does one that stands in more files than this

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from codemods.analysis.names import dotted
 from codemods.analysis.ranks.rank_members import end_of
 from codemods.analysis.ranks.started_ranks import started_rank
-from codemods.findings import Evidence
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import SourceModule, walk
+from codemods.api.findings import Evidence
+from codemods.files.source import SourceModule, walk
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 # Whoever calls one of these looks at all of the children, or ends those that are left.
 _LOOKS_AFTER = ("terminate", "kill", "killpg", "poll", "is_alive", "send_signal", "waitpid", "wait3", "wait4")

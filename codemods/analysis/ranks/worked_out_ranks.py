@@ -9,10 +9,10 @@ from __future__ import annotations
 import ast
 
 from codemods.analysis.names import dotted
-from codemods.late_pattern import late
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.runtime.lazy_pattern import lazy
 
-_RANK = late(r"(?:^|[_.])rank$")
+_RANK = lazy(r"(?:^|[_.])rank$")
 
 
 def worked_out_rank(module: SourceModule, index: ast.expr, size: ast.expr) -> str:

@@ -16,10 +16,10 @@ from codemods.analysis.ranks.matching import Mismatch, mismatches
 from codemods.analysis.ranks.trace_items import Side, meetings
 from codemods.analysis.ranks.traces import trace_of
 from codemods.data.rank_words import GUARDS
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule
-from codemods.text_file import PYTHON_KINDS
+from codemods.files.source import FunctionNode, SourceModule
+from codemods.files.text_file import PYTHON_KINDS
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _FAR = 60  # callers in more files than this are not asked
 _TRAINING = frozenset({"training_step", "on_train_batch_end", "on_train_epoch_end"})

@@ -12,9 +12,9 @@ from codemods.analysis.functions import functions_by_name
 from codemods.analysis.names import dotted, qualified
 from codemods.analysis.ranks.counted_among import Among, is_node_count, size_among, values_behind
 from codemods.analysis.ranks.started_ranks import started_rank
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _STARTS = ("multiprocessing.spawn", "multiprocessing.start_processes")
 _NUMBERS = frozenset({"int", "len", "torch.cuda.device_count", "os.cpu_count", "torch.distributed.get_world_size"})

@@ -11,8 +11,8 @@ from codemods.analysis.bindings import attribute_bindings, bindings_of
 from codemods.analysis.call_graph import called_function
 from codemods.analysis.names import family, last, qualified
 from codemods.analysis.ranks.rank_sets import Ranks, Split
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 
 _ZERO = frozenset({"rank_zero_only", "on_main_process"})
 _FRAMEWORKS = frozenset({"lightning", "accelerate"})

@@ -8,10 +8,10 @@ from collections.abc import Collection, Iterator
 from codemods.analysis.class_index import Role, class_facts, external_role, find_class
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.trainer.references import binding_scope, bindings, names_of
-from codemods.findings import DropKey, DropKeyword, Edit, RemoveStatement, RenameKeyword, ReplaceExpression
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule
+from codemods.api.findings import DropKey, DropKeyword, Edit, RemoveStatement, RenameKeyword, ReplaceExpression
+from codemods.files.source import FunctionNode, SourceModule
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 
 @record

@@ -12,15 +12,15 @@ from codemods.analysis.job_files.command_lines import CommandLine, Flag, command
 from codemods.analysis.job_files.flag_edits import NoEdit, drop_flag, rename_flag
 from codemods.analysis.names import dotted
 from codemods.analysis.trainer.metric_obstacles import imported_files
+from codemods.api.findings import DropEntry, Edit, ReplaceExpression, ReplaceText, Span
 from codemods.data.training_arguments import FIELDS
-from codemods.findings import DropEntry, Edit, ReplaceExpression, ReplaceText, Span
-from codemods.late_pattern import late
-from codemods.passages import Passage
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import SourceModule
-from codemods.text_entries import Entry, Table, tables
-from codemods.text_file import SHELL_KINDS, TextFile
+from codemods.files.passages import Passage
+from codemods.files.source import SourceModule
+from codemods.files.text_entries import Entry, Table, tables
+from codemods.files.text_file import SHELL_KINDS, TextFile
+from codemods.runtime.lazy_pattern import lazy
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 PARSERS = (b"HfArgumentParser", b"TrlParser", b"H4ArgumentParser")
 _FILE_READERS = (
@@ -31,7 +31,7 @@ _FILE_READERS = (
     b"H4ArgumentParser",
     b"parse_args_and_config",
 )
-_FILLED = late(rb"(?:Arguments|Config)\(\s*\*\*")
+_FILLED = lazy(rb"(?:Arguments|Config)\(\s*\*\*")
 ENOUGH = 3  # other fields of TrainingArguments by which a mapping is known
 
 

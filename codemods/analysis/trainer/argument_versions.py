@@ -6,7 +6,7 @@ from enum import Enum
 
 from codemods.analysis.version_pins import Pin
 from codemods.data.training_arguments import Parameter, last_with, text_of
-from codemods.record import record
+from codemods.runtime.record import record
 
 
 class Act(Enum):

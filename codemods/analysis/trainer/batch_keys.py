@@ -8,7 +8,7 @@ from codemods.analysis.class_index import class_facts, find_class
 from codemods.analysis.names import dotted
 from codemods.analysis.trainer.references import binding_scope, bindings
 from codemods.analysis.trainer.trainer_calls import TrainerCall
-from codemods.source import walk_scope
+from codemods.files.source import walk_scope
 
 # The collators that a Trainer takes by itself call these two `labels` (5.23, `default_data_collator`, `DataCollatorWithPadding`).
 _RENAMED = {"label": "labels", "label_ids": "labels"}

@@ -21,10 +21,10 @@ from codemods.analysis.trainer.trainer_calls import (
     other_uses,
     returns_only_loss,
 )
-from codemods.findings import Evidence
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, walk
+from codemods.api.findings import Evidence
+from codemods.files.source import FunctionNode, SourceModule, walk
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 STRATEGIES = ("eval_strategy", "evaluation_strategy")
 

@@ -8,6 +8,7 @@ from codemods.analysis.trainer.lightning_trainers import Change, keywords, liter
 from codemods.analysis.trainer.lightning_upgrade import Standing, standing
 from codemods.analysis.trainer.none_values import nones_of
 from codemods.analysis.trainer.strategy_plugins import in_plugins
+from codemods.api.findings import Applicability, DropKeyword, Edit, Evidence, RenameKeyword, ReplaceExpression, SetKeyword
 from codemods.data.lightning_arguments import (
     ACCELERATOR_GONE,
     BACKEND_GONE,
@@ -19,10 +20,9 @@ from codemods.data.lightning_arguments import (
     NONE_WAS_DEFAULT,
     STRATEGY_GONE,
 )
-from codemods.findings import Applicability, DropKeyword, Edit, Evidence, RenameKeyword, ReplaceExpression, SetKeyword
-from codemods.project import Project
-from codemods.record import field, record
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.runtime.record import field, record
+from codemods.store.project import Project
 
 SPAWNED = (
     "Lightning 1 started the processes of several devices from inside of the Trainer, Lightning 2 runs the whole script once for "

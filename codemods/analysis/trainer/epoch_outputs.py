@@ -8,9 +8,9 @@ from codemods.analysis.class_index import ClassFacts, ClassSite, subclasses
 from codemods.analysis.mention_places import name_of
 from codemods.analysis.names import dotted
 from codemods.analysis.trainer.lightning_trainers import Change
-from codemods.findings import DropParameter, Edit, InsertAfter, InsertBefore, RenameName
-from codemods.project import Project
-from codemods.source import FunctionNode, walk_scope
+from codemods.api.findings import DropParameter, Edit, InsertAfter, InsertBefore, RenameName
+from codemods.files.source import FunctionNode, walk_scope
+from codemods.store.project import Project
 
 NEW_NAMES = {
     "training_epoch_end": "on_train_epoch_end",

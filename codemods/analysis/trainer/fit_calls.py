@@ -6,7 +6,7 @@ import ast
 
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.names import dotted
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
 
 
 def only_fit(module: SourceModule, call: ast.Call) -> ast.Call | None:

@@ -9,8 +9,8 @@ from codemods.analysis.distribution import imports_of
 from codemods.analysis.names import dotted, qualified
 from codemods.analysis.version_pins import Version, padded
 from codemods.data.lightning_names import GONE, MOVED, Gone
-from codemods.project import Project
-from codemods.source import SourceModule, once_a_module
+from codemods.files.source import SourceModule, once_a_module
+from codemods.store.project import Project
 
 PACKAGES = ("pytorch_lightning", "lightning.pytorch")
 _MOST_FILES = 24  # that a file imports, over others

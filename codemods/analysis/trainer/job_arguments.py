@@ -5,10 +5,10 @@ from __future__ import annotations
 from codemods.analysis.job_files.command_lines import CommandLine, Flag, command_lines, script_of
 from codemods.analysis.trainer.metric_obstacles import imported_files
 from codemods.analysis.trainer.trainer_calls import TrainerCall
-from codemods.findings import Evidence
-from codemods.project import Project
-from codemods.record import record
-from codemods.text_file import SHELL_KINDS, YAML_KINDS, TextFile
+from codemods.api.findings import Evidence
+from codemods.files.text_file import SHELL_KINDS, YAML_KINDS, TextFile
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _YES = ("true", "1", "yes", "on")
 _NO = ("no", "none", "false")

@@ -16,13 +16,13 @@ from codemods.analysis.names import dotted, last
 from codemods.analysis.trainer.batch_keys import evaluation_keys
 from codemods.analysis.trainer.references import binding_scope, bindings, names_of
 from codemods.analysis.trainer.trainer_calls import TrainerCall, constant, keyword, literals
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, walk
+from codemods.files.source import FunctionNode, SourceModule, walk
+from codemods.runtime.lazy_pattern import lazy
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 NAME = "label_names"
-_SET = late(rb"\.label_names\b\s*\+?=(?!=)|[\"']label_names[\"']|^[ \t]+label_names[ \t]*:", re.M)
+_SET = lazy(rb"\.label_names\b\s*\+?=(?!=)|[\"']label_names[\"']|^[ \t]+label_names[ \t]*:", re.M)
 _STRATEGIES = ("eval_strategy", "evaluation_strategy")
 _OWN_LOOP = ("prediction_step", "evaluate", "evaluation_loop", "prediction_loop")
 _SAME_OBJECT = frozenset({"to", "cuda", "cpu", "float", "half", "double", "bfloat16", "train", "eval"})

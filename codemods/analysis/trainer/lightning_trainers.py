@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from codemods.analysis.model.config_targets import targets_under
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.trainer.lightning_upgrade import is_tried
-from codemods.findings import Applicability, Edit
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import SourceModule
+from codemods.api.findings import Applicability, Edit
+from codemods.files.source import SourceModule
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _INSTANTIATE = ("hydra.utils.instantiate", "hydra.utils.call")
 

@@ -7,10 +7,10 @@ import ast
 from codemods.analysis.frameworks import Pin, lightning_pin
 from codemods.analysis.trainer.gone_names import cannot_start_from
 from codemods.analysis.version_pins import Version, padded, parse_version
-from codemods.findings import Applicability, Evidence
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import SourceModule
+from codemods.api.findings import Applicability, Evidence
+from codemods.files.source import SourceModule
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 PIP_TAKES = "pip takes 2.x today"
 

@@ -16,11 +16,11 @@ from codemods.analysis.output.opened_files import emptied_above
 from codemods.analysis.output.output_runs import Run, makes_folder, output_runs
 from codemods.analysis.ranks.rank_guards import ranks_at
 from codemods.analysis.ranks.reach import ranks_reaching
-from codemods.findings import Edit
-from codemods.imports import plan_plain
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, walk, walk_scope
+from codemods.api.findings import Edit
+from codemods.files.source import FunctionNode, SourceModule, walk, walk_scope
+from codemods.rewriting.imports import plan_plain
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _WRITERS = frozenset({"open", "dump", "save", "savetxt", "to_csv", "to_json", "write_text", "write_bytes", "savefig"})
 _NO_READERS = ("os.path.join", "print", "str")

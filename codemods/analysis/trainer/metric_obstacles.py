@@ -10,8 +10,8 @@ from posixpath import dirname
 from codemods.analysis.names import dotted, last
 from codemods.analysis.trainer.references import Mention, in_strings, in_text_files, stem_of
 from codemods.analysis.trainer.trainer_calls import DECISIVE, TrainerCall, constant, is_off, keyword, literals
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule, walk
+from codemods.files.source import FunctionNode, SourceModule, walk
+from codemods.store.project import Project
 
 # Keys that an evaluation has without any compute_metrics.
 _OWN_KEYS = frozenset(

@@ -6,11 +6,11 @@ import ast
 from collections.abc import Sequence
 
 from codemods.analysis.mention_places import behind, first_of
+from codemods.api.findings import DropImport, Edit, NeedImport, RenameName
 from codemods.data.lightning_names import Moved
-from codemods.findings import DropImport, Edit, NeedImport, RenameName
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 
 @record

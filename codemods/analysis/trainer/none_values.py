@@ -9,11 +9,11 @@ from codemods.analysis.bindings import bindings_of
 from codemods.analysis.trainer.lightning_trainers import Change, keywords, more_of
 from codemods.analysis.trainer.lightning_upgrade import is_tried
 from codemods.analysis.trainer.references import binding_scope, names_of
+from codemods.api.findings import DropKeyword, ReplaceExpression
 from codemods.data.lightning_arguments import DEVICE_ARGUMENTS, KEPT_STRATEGIES, NONE_WAS_DEFAULT
 from codemods.data.lightning_names import ALWAYS, Minor
-from codemods.findings import DropKeyword, ReplaceExpression
-from codemods.record import record
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.runtime.record import record
 
 _TAKES_GPUS = "Lightning 1 trained on the CPU where nothing asked for more, Lightning 2 takes the GPUs that it finds"
 

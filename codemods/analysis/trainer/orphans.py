@@ -21,10 +21,10 @@ from codemods.analysis.trainer.references import (
     names_of,
     stem_of,
 )
-from codemods.findings import DropImport, Edit, RemoveStatement
-from codemods.project import Project
-from codemods.record import field, record
-from codemods.source import SourceModule, walk
+from codemods.api.findings import DropImport, Edit, RemoveStatement
+from codemods.files.source import SourceModule, walk
+from codemods.runtime.record import field, record
+from codemods.store.project import Project
 
 # Packages whose import does nothing that other code could rely on.
 _QUIET = frozenset(

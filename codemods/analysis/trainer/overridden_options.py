@@ -10,10 +10,10 @@ from codemods.analysis.job_files.command_lines import CommandLine, Flag, command
 from codemods.analysis.loading.same_program import whole_program
 from codemods.analysis.names import dotted
 from codemods.analysis.trainer.lightning_trainers import is_trainer
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import SourceModule, walk
-from codemods.text_file import DOCUMENT_KINDS, IMAGE_KINDS, SHELL_KINDS, YAML_KINDS, TextFile
+from codemods.files.source import SourceModule, walk
+from codemods.files.text_file import DOCUMENT_KINDS, IMAGE_KINDS, SHELL_KINDS, YAML_KINDS, TextFile
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _KINDS = (*SHELL_KINDS, *YAML_KINDS, *DOCUMENT_KINDS, *IMAGE_KINDS)
 

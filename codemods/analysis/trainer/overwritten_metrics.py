@@ -15,8 +15,8 @@ from codemods.analysis.trainer.dead_metrics import Dead
 from codemods.analysis.trainer.metric_obstacles import obstacles, returned_keys
 from codemods.analysis.trainer.references import binding_scope, bindings
 from codemods.analysis.trainer.trainer_calls import TrainerCall, other_uses
-from codemods.findings import Evidence
-from codemods.source import FunctionNode, SourceModule, walk
+from codemods.api.findings import Evidence
+from codemods.files.source import FunctionNode, SourceModule, walk
 
 # Calls that only look at numbers.
 _LOOKS = frozenset(

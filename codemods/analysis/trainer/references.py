@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from posixpath import basename, dirname
 
 from codemods.analysis.names import dotted
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, child_nodes, walk
-from codemods.text_file import BINARY_KINDS
+from codemods.files.source import FunctionNode, SourceModule, child_nodes, walk
+from codemods.files.text_file import BINARY_KINDS
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 Scope = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef | ast.expr
 

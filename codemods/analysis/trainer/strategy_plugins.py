@@ -6,8 +6,8 @@ import ast
 
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.names import family, last, qualified
-from codemods.record import record
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.runtime.record import record
 
 _CLASSES = frozenset({"DDPPlugin", "DDPSpawnPlugin", "DeepSpeedPlugin", "DDPStrategy", "DDPSpawnStrategy", "DeepSpeedStrategy"})
 STRATEGY_NAMES = frozenset(

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from codemods.analysis.version_pins import Version
-from codemods.findings import Applicability, Finding
-from codemods.record import record, replace
+from codemods.api.findings import Applicability, Finding
+from codemods.runtime.record import record, replace
 
 
 @record

@@ -16,9 +16,9 @@ from codemods.analysis.class_index import (
 )
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.trainer.references import binding_scope, bindings, in_other_files, names_of
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, walk
+from codemods.files.source import FunctionNode, SourceModule, walk
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 # Classes whose use of compute_metrics is that of transformers' own loop.
 PLAIN_TRAINERS = frozenset({"Trainer", "Seq2SeqTrainer"})

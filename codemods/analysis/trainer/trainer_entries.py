@@ -9,6 +9,7 @@ from codemods.analysis.trainer.lightning_trainers import Change
 from codemods.analysis.trainer.lightning_upgrade import Standing, standing
 from codemods.analysis.trainer.trainer_keys import why_not_renamed
 from codemods.analysis.trainer.trainer_tables import readers, tables_of
+from codemods.api.findings import AddEntry, DropEntry, Edit, ReplaceExpression
 from codemods.data.lightning_arguments import (
     ACCELERATOR_GONE,
     DEVICE_ARGUMENTS,
@@ -22,10 +23,9 @@ from codemods.data.lightning_arguments import (
     STRATEGY_GONE,
 )
 from codemods.data.lightning_names import ALWAYS, Minor
-from codemods.findings import AddEntry, DropEntry, Edit, ReplaceExpression
-from codemods.project import Project
-from codemods.record import record
-from codemods.text_entries import Entry, Table
+from codemods.files.text_entries import Entry, Table
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _COMMANDS = "assumes that no command line gives {}"
 

@@ -9,11 +9,11 @@ from codemods.analysis.distribution import is_test_file
 from codemods.analysis.names import dotted
 from codemods.analysis.trainer.lightning_trainers import key_of
 from codemods.analysis.trainer.trainer_tables import HOLDERS, named_from_outside
+from codemods.api.findings import Edit, ReplaceExpression
 from codemods.data.lightning_arguments import OLD
-from codemods.findings import Edit, ReplaceExpression
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _NAMES = frozenset({*OLD, "gpus", "accelerator"})
 

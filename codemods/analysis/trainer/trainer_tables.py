@@ -14,16 +14,16 @@ from codemods.analysis.distribution import is_test_file
 from codemods.analysis.model.config_targets import targets_under
 from codemods.analysis.trainer.lightning_trainers import is_trainer, is_trainer_name, key_of
 from codemods.data.lightning_arguments import DEVICE_ARGUMENTS, GONE_STRATEGIES, KEPT_STRATEGIES, NONE_WAS_DEFAULT, OLD
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.text_entries import Table, tables
-from codemods.text_file import YAML_KINDS, TextFile
+from codemods.files.text_entries import Table, tables
+from codemods.files.text_file import YAML_KINDS, TextFile
+from codemods.runtime.lazy_pattern import lazy
+from codemods.store.project import Project
 
 HOLDERS = ("self", "pl_module", "model", "module")  # whose `.trainer` is the Trainer itself
 _CLI = b"LightningCLI("
 _OLD = "|".join(map(re.escape, (*OLD, *DEVICE_ARGUMENTS)))
 _NAMED = "|".join(map(re.escape, (*KEPT_STRATEGIES, *GONE_STRATEGIES)))
-_SITE = late(
+_SITE = lazy(
     rf"(?<![\w-])(?:(?:{_OLD})[\"']?\s*:|(?:accelerator|strategy)[\"']?\s*:\s*[\"']?(?:{_NAMED})\b"
     rf"|(?:{'|'.join(NONE_WAS_DEFAULT)})[\"']?\s*:\s*(?:null\b|~))".encode()
 )

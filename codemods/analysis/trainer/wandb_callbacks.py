@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 from codemods.analysis.class_index import class_facts
 from codemods.analysis.names import dotted, family, last
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule, walk
+from codemods.files.source import FunctionNode, SourceModule, walk
+from codemods.runtime.lazy_pattern import lazy
+from codemods.store.project import Project
 
-_ASKS = late(r"process_zero|rank|is_main|\.run\b|_wandb\b", 2)
+_ASKS = lazy(r"process_zero|rank|is_main|\.run\b|_wandb\b", 2)
 _STATE = 2  # `on_evaluate(self, args, state, control, **kwargs)`
 _REPORTS = frozenset({"log", "log_artifact", "save", "alert"})
 

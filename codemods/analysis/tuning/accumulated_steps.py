@@ -10,12 +10,12 @@ from codemods.analysis.call_graph import called_function
 from codemods.analysis.names import dotted, last
 from codemods.analysis.wrapped.losses import Backward, backward_passes, behind
 from codemods.analysis.wrapped.wraps import Side, held
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import SourceModule, walk
+from codemods.files.source import SourceModule, walk
+from codemods.runtime.lazy_pattern import lazy
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
-_SCHEDULES = late(r"sched|lr_|warmup|timer|prof|progress|bar\b|logger|ema", re.I)
+_SCHEDULES = lazy(r"sched|lr_|warmup|timer|prof|progress|bar\b|logger|ema", re.I)
 _READS_GRADIENTS = frozenset({"grad", "clip_grad_norm_", "clip_grad_value_", "clip_grad_norm", "unscale_"})
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _OWNERS = (ast.For, ast.AsyncFor, ast.While, *_FUNCTIONS)

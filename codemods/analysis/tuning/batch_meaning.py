@@ -13,19 +13,19 @@ from collections.abc import Iterator
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.frameworks import transformers_pin
 from codemods.analysis.trainer.metric_obstacles import imported_files
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.runtime.lazy_pattern import lazy
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 TOKENS_OF_THE_STEP = (4, 46, 0)
-_BATCH_NORM = late(rb"\bBatchNorm[123]?d?\b|\bSyncBatchNorm\b")
-_CONTRASTIVE = late(
+_BATCH_NORM = lazy(rb"\bBatchNorm[123]?d?\b|\bSyncBatchNorm\b")
+_CONTRASTIVE = lazy(
     rb"\b(?:InfoNCE\w*|info_nce\w*|NTXent\w*|nt_xent\w*|MultipleNegatives\w*|ContrastiveLoss|contrastive_loss|"
     rb"SupConLoss|in_batch_negatives|CLIPModel|ClipLoss|SiglipModel)\b"
 )
-_CAUSAL = late(rb"\bAutoModelForCausalLM\b|\bSFTTrainer\b|\w+ForCausalLM\b|\w+LMHeadModel\b")
-_COUNTS_ALIKE = late(rb"\w*For(?:Sequence|Image|Audio)Classification\b")
+_CAUSAL = lazy(rb"\bAutoModelForCausalLM\b|\bSFTTrainer\b|\w+ForCausalLM\b|\w+LMHeadModel\b")
+_COUNTS_ALIKE = lazy(rb"\w*For(?:Sequence|Image|Audio)Classification\b")
 
 
 @record

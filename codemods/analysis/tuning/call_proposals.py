@@ -15,8 +15,8 @@ from codemods.analysis.tuning.judgement import (
 )
 from codemods.analysis.tuning.profiles import ACCUMULATION, BATCH, LOGGING, WORKERS, Tuning
 from codemods.analysis.tuning.training_calls import Setting, TrainingCall
-from codemods.findings import Applicability, Edit, Evidence, lowest
-from codemods.record import record, replace
+from codemods.api.findings import Applicability, Edit, Evidence, lowest
+from codemods.runtime.record import record, replace
 
 
 @record

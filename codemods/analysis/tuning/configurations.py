@@ -9,9 +9,9 @@ from codemods.analysis.tuning.call_proposals import processes_for
 from codemods.analysis.tuning.job_runs import Run, runs_in, runs_of
 from codemods.analysis.tuning.profiles import ACCUMULATION, BATCH, LOGGING, WORKERS, Load, Tuning
 from codemods.analysis.tuning.training_calls import training_calls
-from codemods.project import Project
-from codemods.record import record
-from codemods.text_file import TextFile
+from codemods.files.text_file import TextFile
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 
 @record

@@ -13,10 +13,10 @@ from codemods.analysis.trainer.argument_files import PARSERS
 from codemods.analysis.trainer.metric_obstacles import imported_files
 from codemods.analysis.tuning.profiles import DEFAULTS
 from codemods.analysis.tuning.training_calls import TrainingCall, training_calls
-from codemods.project import Project
-from codemods.record import record
-from codemods.text_entries import Entry, tables
-from codemods.text_file import JSON_KINDS, TEXT_KINDS, YAML_KINDS, TextFile
+from codemods.files.text_entries import Entry, tables
+from codemods.files.text_file import JSON_KINDS, TEXT_KINDS, YAML_KINDS, TextFile
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 LAUNCHED_BY = frozenset({"deepspeed", "deepspeed_config", "ds_config", "config_file", "deepspeed_config_file"})
 _CALLS = (b"TrainingArguments", b"Config(")

@@ -20,14 +20,14 @@ from codemods.analysis.tuning.profiles import (
     rebalanced,
     workers_for,
 )
-from codemods.findings import Applicability
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.record import field, record
-from codemods.source import SourceModule
+from codemods.api.findings import Applicability
+from codemods.files.source import SourceModule
+from codemods.runtime.lazy_pattern import lazy
+from codemods.runtime.record import field, record
+from codemods.store.project import Project
 
-_READS_LOGS = late(rb"\bdef on_log\b|\blog_history\b|\bdef log\(self")
-_LOADER = late(rb"\bdef get_train_dataloader\b")
+_READS_LOGS = lazy(rb"\bdef on_log\b|\blog_history\b|\bdef log\(self")
+_LOADER = lazy(rb"\bdef get_train_dataloader\b")
 AS_MANY_CORES = "assumes that the machine that trains has as many cores"
 MEMORY = "the larger batch fits into the device's memory; where it does not, halve the batch, double the accumulation"
 

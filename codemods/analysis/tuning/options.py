@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.names import last, qualified
 from codemods.analysis.trainer.metric_obstacles import imported_files
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import SourceModule
-from codemods.text_file import PYTHON_KINDS
+from codemods.files.source import SourceModule
+from codemods.files.text_file import PYTHON_KINDS
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 
 @record

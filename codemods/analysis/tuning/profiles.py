@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from codemods.record import record
+from codemods.runtime.record import record
 
 BATCH = "per_device_train_batch_size"
 ACCUMULATION = "gradient_accumulation_steps"

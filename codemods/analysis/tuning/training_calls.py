@@ -9,11 +9,11 @@ from typing import Literal
 from codemods.analysis.trainer.argument_calls import training_argument_calls
 from codemods.analysis.tuning.options import Option, option_behind
 from codemods.analysis.tuning.profiles import DEFAULTS
+from codemods.api.findings import Edit, ReplaceExpression, SetKeyword
 from codemods.data.training_arguments import FIELDS
-from codemods.findings import Edit, ReplaceExpression, SetKeyword
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 Layer = Literal["keyword", "option", "absent", "unknown"]
 

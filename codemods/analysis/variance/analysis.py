@@ -19,8 +19,8 @@ from codemods.analysis.variance.settling import Settling
 from codemods.analysis.variance.signals import set_in_class, set_in_file
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.values import UNKNOWN, Kind, Thing, Value, join
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule
+from codemods.files.source import FunctionNode, SourceModule
+from codemods.store.project import Project
 
 _Key = tuple[str, int, int]
 

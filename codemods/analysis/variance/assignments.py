@@ -13,7 +13,7 @@ from codemods.analysis.variance.paths import is_none
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.values import Cause, Value, along, join, made_of, plain
 from codemods.data.rank_variance import STOP_FLAGS
-from codemods.record import replace
+from codemods.runtime.record import replace
 
 
 def assign(state: State, node: ast.Assign) -> None:

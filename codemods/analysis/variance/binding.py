@@ -9,8 +9,8 @@ from codemods.analysis.variance.paths import bare, entry_of, own_field, path_of,
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.values import SAME, Cause, Kind, Proof, Thing, Value, at_most, differing, join, made_of, plain
 from codemods.data.rank_variance import LOADER_NAMES
-from codemods.record import replace
-from codemods.source import walk_scope
+from codemods.files.source import walk_scope
+from codemods.runtime.record import replace
 
 
 def bind(state: State, target: ast.expr, value: Value, *, grows: bool = True) -> None:

@@ -7,9 +7,9 @@ import ast
 from codemods.analysis.class_index import ClassSite, class_facts, find_class
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.names import dotted, last, qualified
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import SourceModule, walk
+from codemods.files.source import SourceModule, walk
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _MOST = 400  # classes of one model that are looked at
 _REGISTERING = frozenset({"register_buffer", "spectral_norm"})  # the latter keeps its vectors in buffers

@@ -7,7 +7,7 @@ import ast
 from codemods.analysis.names import last, qualified
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.values import Kind, Value
-from codemods.record import record
+from codemods.runtime.record import record
 
 _OF_PLACES = ("device", "dtype", "map_location")
 

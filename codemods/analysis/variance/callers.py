@@ -16,8 +16,8 @@ from codemods.analysis.variance.state import State, Summaries
 from codemods.analysis.variance.substitution import substituted
 from codemods.analysis.variance.values import UNKNOWN, Cause, Link, Proof, Thing, Value, along, differing, join
 from codemods.data.rank_variance import DATA_NAMES
-from codemods.record import replace
-from codemods.source import FunctionNode, SourceModule
+from codemods.files.source import FunctionNode, SourceModule
+from codemods.runtime.record import replace
 
 MOST_CALLERS = 10
 _STEPS = frozenset({"training_step", "validation_step", "test_step", "predict_step"})

@@ -31,7 +31,7 @@ from codemods.data.rank_variance import (
     SELECTS,
     SHOWS,
 )  # fmt: skip
-from codemods.record import replace
+from codemods.runtime.record import replace
 
 
 def call_value(state: State, node: ast.Call) -> Value:

@@ -7,7 +7,7 @@ import re
 
 from codemods.analysis.names import dotted, last
 from codemods.analysis.variance.paths import path_of
-from codemods.source import SourceModule, walk
+from codemods.files.source import SourceModule, walk
 
 _ORDERS = (ast.Lt, ast.Gt, ast.LtE, ast.GtE)
 _BEST = re.compile(

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from codemods.analysis.bindings import bindings_in
 from codemods.analysis.variance.values import Link
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule
+from codemods.files.source import FunctionNode, SourceModule
+from codemods.store.project import Project
 
 _STEPS = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return)
 _Asked = tuple[str, int, str]  # file, line of the function, name

@@ -7,8 +7,8 @@ import ast
 from codemods.analysis.names import qualified
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.values import SAME, Value
-from codemods.record import record, replace
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.runtime.record import record, replace
 
 _FUNCTIONS = frozenset({"dataclasses.replace", "copy.replace", "attr.evolve", "attrs.evolve"})
 

@@ -7,7 +7,7 @@ import ast
 from codemods.analysis.class_index import ClassFacts, ClassSite
 from codemods.analysis.names import dotted
 from codemods.analysis.variance.paths import parameters
-from codemods.source import FunctionNode, SourceModule, once_a_module, walk_scope
+from codemods.files.source import FunctionNode, SourceModule, once_a_module, walk_scope
 
 
 def counts_calls(facts: ClassFacts, name: str) -> bool:

@@ -15,8 +15,8 @@ from codemods.analysis.variance.shares import length_of
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.values import SAME, TELLS, UNKNOWN, Cause, Proof, Value, differing, join, made_of, plain
 from codemods.data.rank_variance import IS_KIND
-from codemods.record import replace
-from codemods.source import walk
+from codemods.files.source import walk
+from codemods.runtime.record import replace
 
 _ASKED_BY_PYTHON = frozenset({"__len__", "__bool__", "__iter__", "__next__", "__getitem__", "__contains__", "__call__"})
 

@@ -7,7 +7,7 @@ import ast
 from codemods.analysis.names import dotted
 from codemods.analysis.variance.paths import parameters
 from codemods.analysis.variance.values import Value
-from codemods.source import FunctionNode, walk
+from codemods.files.source import FunctionNode, walk
 
 
 def is_under_another_key(call: ast.Call, method: FunctionNode, held: Value) -> bool:

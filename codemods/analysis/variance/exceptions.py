@@ -14,7 +14,7 @@ from codemods.analysis.variance.handler_ways import ways_on
 from codemods.analysis.variance.partings import Form, Mismatch
 from codemods.analysis.variance.values import Cause, Proof, differing
 from codemods.analysis.variance.ways import Statements, Ways, missed_of
-from codemods.source import walk
+from codemods.files.source import walk
 
 Attempt = ast.Try | ast.TryStar
 _OTHER_MATTERS = frozenset(

@@ -6,7 +6,7 @@ import ast
 
 from codemods.analysis.bindings import bindings_in
 from codemods.analysis.variance.mismatches import Mismatch
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
 
 
 def excludes(module: SourceModule, found: Mismatch) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from codemods.analysis.names import dotted
 from codemods.data.rank_variance import NOT_A_NUMBER, PROCESS_EXITS
-from codemods.source import walk
+from codemods.files.source import walk
 
 
 def leaving_of(arm: Sequence[ast.stmt]) -> ast.stmt | None:

@@ -18,8 +18,8 @@ from codemods.analysis.variance.shares import item_value
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.values import SAME, Cause, Kind, Proof, Value, along, differing, join, made_of
 from codemods.data.rank_variance import LOADER_NAMES
-from codemods.record import replace
-from codemods.source import child_nodes
+from codemods.files.source import child_nodes
+from codemods.runtime.record import replace
 
 
 def value_of(state: State, node: ast.expr | None) -> Value:

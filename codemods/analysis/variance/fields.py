@@ -12,7 +12,7 @@ from codemods.analysis.variance.objects import wraps
 from codemods.analysis.variance.set_outside import set_outside
 from codemods.analysis.variance.signals import is_set_by_handler
 from codemods.analysis.variance.values import SAME, UNKNOWN, Cause, Kind, Link, Proof, Thing, Value, differing, join, one_thing
-from codemods.record import replace
+from codemods.runtime.record import replace
 
 
 class Fields:

@@ -6,8 +6,8 @@ import ast
 
 from codemods.analysis.class_index import ClassSite, class_facts, subclasses
 from codemods.analysis.names import dotted
-from codemods.project import Project
-from codemods.source import FunctionNode, walk_scope
+from codemods.files.source import FunctionNode, walk_scope
+from codemods.store.project import Project
 
 _DEPTH = 3
 _MOST_HEIRS = 4

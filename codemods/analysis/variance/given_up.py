@@ -10,7 +10,7 @@ from codemods.analysis.variance.exits import calls_in
 from codemods.analysis.variance.paths import is_none
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.values import SAME, Cause, Proof, Value, at_most, join, plain
-from codemods.record import replace
+from codemods.runtime.record import replace
 
 _OF_ONE_RANK = frozenset({"Exception", "BaseException", "RuntimeError", "OutOfMemoryError"})
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from codemods.analysis.distribution import is_test_file
-from codemods.project import Project
+from codemods.store.project import Project
 
 # What makes a backward wait, or may hand out a model that does: wrappers, frameworks and their helpers, hooks on gradients.
 _WORDS = (

@@ -7,8 +7,8 @@ import re
 
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.variance.mismatches import Mismatch
-from codemods.late_pattern import late
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.runtime.lazy_pattern import lazy
 
 
 def is_guess(module: SourceModule, found: Mismatch) -> bool:
@@ -51,8 +51,8 @@ def _is_summed_behind(module: SourceModule, found: Mismatch) -> bool:
     return False
 
 
-_TOLD = late(r"""\([\[(]?["'](\w+)["'][^`]*` keeps it$""")  # `store.update("loss", loss)`
-_ASKED = late(r"""\.get\(\s*["']""")
+_TOLD = lazy(r"""\([\[(]?["'](\w+)["'][^`]*` keeps it$""")  # `store.update("loss", loss)`
+_ASKED = lazy(r"""\.get\(\s*["']""")
 
 
 def _is_under_another_key(module: SourceModule, found: Mismatch) -> bool:

@@ -6,12 +6,12 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from codemods.analysis.variance.exits import is_exit, leaving_of
-from codemods.late_pattern import late
-from codemods.source import walk
+from codemods.files.source import walk
+from codemods.runtime.lazy_pattern import lazy
 
 _MOST = 8
 # What the text of an error says where it is one rank's own; others ("size mismatch") come to all ranks alike.
-_OWN = late(r"memory|alloc|cuda|cudnn|cublas|hip\b|nan\b|inf\b", 2)  # 2: re.IGNORECASE
+_OWN = lazy(r"memory|alloc|cuda|cudnn|cublas|hip\b|nan\b|inf\b", 2)  # 2: re.IGNORECASE
 
 
 def ways_on(handler: ast.ExceptHandler) -> list[list[ast.stmt]]:

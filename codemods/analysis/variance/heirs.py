@@ -10,7 +10,7 @@ from codemods.analysis.names import dotted
 from codemods.analysis.variance.paths import own_field
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.values import Thing
-from codemods.source import FunctionNode, walk_scope
+from codemods.files.source import FunctionNode, walk_scope
 
 _MOST_HEIRS = 4  # of one method; what the first few of them come to is what the others come to
 

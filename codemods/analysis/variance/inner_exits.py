@@ -11,7 +11,7 @@ from codemods.analysis.variance.partings import Form, Mismatch
 from codemods.analysis.variance.state import Meeting
 from codemods.analysis.variance.values import Value
 from codemods.analysis.variance.ways import Statements, Ways
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
 
 Tests = tuple[tuple[ast.expr, bool], ...]  # each with the answer by which its arm is taken
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)

@@ -10,8 +10,8 @@ from codemods.analysis.variance.paths import own_field, path_of
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.substitution import substituted
 from codemods.analysis.variance.values import SAME, Cause, Value, along, join, made_of, plain
-from codemods.record import replace
-from codemods.source import walk
+from codemods.files.source import walk
+from codemods.runtime.record import replace
 
 _ONE_MORE = frozenset({"append", "appendleft", "insert", "add"})
 

@@ -10,8 +10,8 @@ from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.names import dotted, last
 from codemods.analysis.variance.analysis import variance
 from codemods.analysis.variance.values import Value
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 
 _HOOKS = {"train_dataloader": (Role.LIGHTNING_MODULE, Role.LIGHTNING_DATA_MODULE), "get_train_dataloader": (Role.HF_TRAINER,)}
 _TAKE_SETTING = frozenset({"Accelerator", "DataLoaderConfiguration"})

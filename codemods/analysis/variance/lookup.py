@@ -32,8 +32,8 @@ from codemods.analysis.variance.values import (
 )
 from codemods.data.rank_names import MEMBER_WORD, speaks_of_rank
 from codemods.data.rank_variance import DESCRIPTIONS, LOSS_NAME, SETTING_OF_LOSS
-from codemods.record import replace
-from codemods.source import FunctionNode, SourceModule, once_a_module, walk
+from codemods.files.source import FunctionNode, SourceModule, once_a_module, walk
+from codemods.runtime.record import replace
 
 _RUN_BY_FRAMEWORKS = (Role.HF_TRAINER, Role.LIGHTNING_CALLBACK)
 

@@ -20,20 +20,20 @@ from codemods.analysis.names import dotted, is_parameter, qualified
 from codemods.analysis.ranks.collectives import collective_at
 from codemods.analysis.variance.heirs import is_left_open
 from codemods.data.rank_variance import BACKWARDS, COLLECTIVE_WORDS, SHOWS, WRAPPERS
-from codemods.file_facts import file_fact
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import SourceModule, once_a_module, walk
-from codemods.tables import Table
+from codemods.files.source import SourceModule, once_a_module, walk
+from codemods.runtime.lazy_pattern import lazy
+from codemods.runtime.record import record
+from codemods.store.file_facts import file_fact
+from codemods.store.project import Project
+from codemods.store.tables import Table
 
 _WAITS = BACKWARDS | {"compute", "step"}  # of objects that nothing shows the kind of
 _AS_TEXT = (b"def __format__", b"def __str__", b"def __repr__")
-_PROPERTY = late(rb"property[^\n]*\n(?:[ \t]*@[^\n]*\n)*[ \t]*(?:async[ \t]+)?def[ \t]+(\w+)")
+_PROPERTY = lazy(rb"property[^\n]*\n(?:[ \t]*@[^\n]*\n)*[ \t]*(?:async[ \t]+)?def[ \t]+(\w+)")
 _WORDS = (*COLLECTIVE_WORDS, *(w.encode() for w in WRAPPERS), b"prepare(", b"step(")
 _DEPTH = 3  # names behind names
 _TAKING = frozenset({"getattr", "super", "next", "iter", "map", "filter", "max", "min", "sorted", "zip", "type", "vars"})
-_TEXT = late(rb"def (__format__|__str__|__repr__)\b")
+_TEXT = lazy(rb"def (__format__|__str__|__repr__)\b")
 _OWN = frozenset({"self", "cls"})
 
 

@@ -21,8 +21,8 @@ from codemods.analysis.variance.state import State
 from codemods.analysis.variance.values import Cause
 from codemods.analysis.variance.walk import Walk
 from codemods.data.rank_variance import PROCESS_EXITS, STOP_FLAGS
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule, walk, walk_block, walk_scope
+from codemods.files.source import FunctionNode, SourceModule, walk, walk_block, walk_scope
+from codemods.store.project import Project
 
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _CHOICES = (ast.If, ast.Match, ast.For, ast.AsyncFor, ast.While, ast.Try, ast.TryStar)

@@ -13,8 +13,8 @@ from codemods.analysis.variance.paths import unpacked
 from codemods.analysis.variance.state import STEP, State
 from codemods.analysis.variance.values import Kind, Link, Value
 from codemods.data.rank_variance import BACKWARDS, LOADER_NAMES
-from codemods.record import record
-from codemods.source import SourceModule, walk
+from codemods.files.source import SourceModule, walk
+from codemods.runtime.record import record
 
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _IN_LINE = (ast.ListComp, ast.GeneratorExp)  # `[loss(model(x), y) for x, y in loader]`

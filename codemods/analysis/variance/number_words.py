@@ -9,7 +9,7 @@ from codemods.analysis.bindings import bindings_of
 from codemods.analysis.names import dotted, last
 from codemods.analysis.variance.values import Value
 from codemods.data.rank_variance import METRIC_NAME
-from codemods.source import SourceModule, walk
+from codemods.files.source import SourceModule, walk
 
 _MEANS = frozenset({"mean", "average", "fmean", "nanmean"})
 _FIELDS = frozenset({"avg", "global_avg", "average", "val", "mean", "value"})  # of meters

@@ -28,9 +28,9 @@ from codemods.analysis.variance.paths import path_of
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.values import SAME, Cause, Link, Value
 from codemods.data.rank_variance import BARS, DRAWS, SHOWN_BY_MAIN, SHOWN_NUMBERS
-from codemods.project import Project
-from codemods.record import record, replace
-from codemods.source import FunctionNode, SourceModule, walk
+from codemods.files.source import FunctionNode, SourceModule, walk
+from codemods.runtime.record import record, replace
+from codemods.store.project import Project
 
 _OF_THE_RANK = "is this rank's own"
 _OF_LOADER = "gives each rank its own batches"

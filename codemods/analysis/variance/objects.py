@@ -22,11 +22,11 @@ from codemods.data.rank_variance import (
     SHARING_SAMPLERS,
     WRAPPERS,
 )  # fmt: skip
-from codemods.late_pattern import late
-from codemods.record import replace
-from codemods.source import walk_scope
+from codemods.files.source import walk_scope
+from codemods.runtime.lazy_pattern import lazy
+from codemods.runtime.record import replace
 
-_OTHERS = late(r"optim|sched|lr|loader|data|dl$|train|valid|test|tracker|ema|sampler|args|state", re.I)
+_OTHERS = lazy(r"optim|sched|lr|loader|data|dl$|train|valid|test|tracker|ema|sampler|args|state", re.I)
 _KEPT_LINKS = 6  # of the way to a loader, its own among them
 _GIVE_THE_MODEL = frozenset({"eval", "train", "float", "requires_grad_", "compile"})
 _OPTIMIZERS = frozenset({"SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "LBFGS", "NAdam", "RAdam", "Adamax", "Adadelta", "ASGD"})

@@ -17,7 +17,7 @@ from codemods.analysis.variance.paths import is_none
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.values import SAME, Cause, Proof, differing
 from codemods.data.rank_variance import PROCESS_EXITS
-from codemods.source import walk_block
+from codemods.files.source import walk_block
 
 
 def other_forms(analysis: Analysis, state: State) -> Iterator[Mismatch]:

@@ -16,8 +16,8 @@ from codemods.analysis.ranks.uses import uses_of
 from codemods.analysis.variance.number_words import is_number, texts_of
 from codemods.analysis.variance.paths import is_none, parameters
 from codemods.data.rank_variance import DRAWS, LOGGER_NAME, SAYS_SHOWN, SHOWN_BY_MAIN, SHOWN_NUMBERS, TAKES_WHAT_IS_SHOWN
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule, walk, walk_scope
+from codemods.files.source import FunctionNode, SourceModule, walk, walk_scope
+from codemods.store.project import Project
 
 _ZERO = (Ranks.ZERO, Ranks.LOCAL_ZERO)
 _LEVELS = frozenset({"info", "debug", "success"})  # what a level keeps back; errors come from every rank

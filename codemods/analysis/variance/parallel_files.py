@@ -9,8 +9,8 @@ from posixpath import basename, dirname
 
 from codemods.analysis.class_index import class_facts
 from codemods.analysis.distribution import is_own_test, is_test_module, may_show_ranks, ranks_in_file, ranks_in_importers
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 
 _PACKAGE = "__init__.py"
 

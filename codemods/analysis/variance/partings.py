@@ -7,7 +7,7 @@ from enum import Enum
 
 from codemods.analysis.variance.state import Meeting
 from codemods.analysis.variance.values import Value
-from codemods.record import record
+from codemods.runtime.record import record
 
 
 class Form(Enum):

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from codemods.analysis.call_graph import called_function
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.variance.values import Value
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import SourceModule, ends_above, stands_above, walk
+from codemods.files.source import SourceModule, ends_above, stands_above, walk
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 # function -> the places of the list, and of what is put into it.
 _GATHERS = {"all_gather_object": (0, 1), "all_gather": (0, 1), "gather_object": (1, 0), "gather": (1, 0)}

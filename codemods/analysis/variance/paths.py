@@ -6,7 +6,7 @@ import ast
 
 from codemods.analysis.names import dotted, last
 from codemods.data.rank_variance import PASSED_ON
-from codemods.source import FunctionNode, walk
+from codemods.files.source import FunctionNode, walk
 
 
 def parameters(function: FunctionNode | None) -> tuple[str, ...]:

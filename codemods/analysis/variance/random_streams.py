@@ -9,7 +9,7 @@ from codemods.analysis.variance.paths import path_of
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.values import UNKNOWN, Cause, Link, Proof, Value, along, differing, plain
 from codemods.data.rank_variance import RANDOM_OF_TORCH, RANDOM_PACKAGES
-from codemods.project import Project
+from codemods.store.project import Project
 
 _GENERATORS = frozenset({"Random", "default_rng", "RandomState"})
 _SEEDS = frozenset({"seed", "manual_seed", "set_state", "setstate"})

@@ -18,8 +18,8 @@ from codemods.analysis.variance.paths import as_many_rounds, goes_through_entrie
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.values import SAME, Cause, Kind, Proof, Thing, Value, differing, join, plain
 from codemods.data.rank_variance import LOADS, PROCESS_EXITS
-from codemods.record import replace
-from codemods.source import FunctionNode, SourceModule, child_nodes, once_a_module, walk
+from codemods.files.source import FunctionNode, SourceModule, child_nodes, once_a_module, walk
+from codemods.runtime.record import replace
 
 _UNREADABLE = frozenset(
     {"Exception", "BaseException", "OSError", "IOError", "RuntimeError", "OutOfMemoryError"}

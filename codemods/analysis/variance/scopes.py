@@ -8,8 +8,8 @@ import builtins
 from codemods.analysis.names import dotted, last
 from codemods.analysis.variance.paths import parameters
 from codemods.data.rank_variance import CASTS, FILLS, IN_PLACE
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule, walk_scope
+from codemods.files.source import FunctionNode, SourceModule, walk_scope
+from codemods.store.project import Project
 
 
 def may_bind(project: Project, module: SourceModule, function: FunctionNode | None, name: str) -> bool:

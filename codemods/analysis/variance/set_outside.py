@@ -9,8 +9,8 @@ from codemods.analysis.bindings import bindings_of
 from codemods.analysis.class_index import ClassSite, find_class
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.names import dotted
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 
 _MOST_FILES = 6
 

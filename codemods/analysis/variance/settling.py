@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
-from codemods.project import Project
-from codemods.tables import Rest, Table
+from codemods.store.project import Project
+from codemods.store.tables import Rest, Table
 
 T = TypeVar("T")
 MOST_TIMES = 6  # that a heavy question is worked out; a main program was interpreted up to 26 times without it

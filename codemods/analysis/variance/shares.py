@@ -12,8 +12,8 @@ from codemods.analysis.variance.state import State
 from codemods.analysis.variance.values import SAME, UNKNOWN, Cause, Proof, Value, along, at_most, made_of, plain
 from codemods.data.rank_names import speaks_of_rank
 from codemods.data.rank_variance import LOADER_NAMES
-from codemods.record import replace
-from codemods.source import walk
+from codemods.files.source import walk
+from codemods.runtime.record import replace
 
 
 def item_value(state: State, node: ast.Subscript) -> Value:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.class_index import ClassSite
 from codemods.analysis.names import dotted, last
-from codemods.source import FunctionNode, SourceModule, walk
+from codemods.files.source import FunctionNode, SourceModule, walk
 
 
 def handlers(module: SourceModule) -> frozenset[str]:

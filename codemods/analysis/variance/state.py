@@ -12,10 +12,10 @@ from codemods.analysis.class_index import ClassSite, class_facts
 from codemods.analysis.ranks.trace_items import Step
 from codemods.analysis.variance.paths import parameters
 from codemods.analysis.variance.values import Link, Thing, Value
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule
-from codemods.tables import Table
+from codemods.files.source import FunctionNode, SourceModule
+from codemods.runtime.record import record
+from codemods.store.project import Project
+from codemods.store.tables import Table
 
 
 @record

@@ -10,7 +10,7 @@ from codemods.analysis.variance.counters import counts_calls
 from codemods.analysis.variance.paths import own_field
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.values import SAME, Cause, Value, join, made_of, plain
-from codemods.record import replace
+from codemods.runtime.record import replace
 
 Fields = Callable[[str], Value]  # what the field of that name holds
 _KEPT_LINKS = 6  # of the way in the function and the way to its call together

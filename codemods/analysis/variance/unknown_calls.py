@@ -12,7 +12,7 @@ from codemods.analysis.variance.paths import path_of
 from codemods.analysis.variance.state import State, Told
 from codemods.analysis.variance.values import SAME, UNKNOWN, Cause, Kind, Proof, Value, at_most, join, made_of, plain
 from codemods.data.rank_variance import CASTS, EMPTIES, FILLS, HOST_PACKAGES, LOADS, PASSED_ON, SAME_CALLS, SAYS_REDUCED
-from codemods.record import replace
+from codemods.runtime.record import replace
 
 _DATA = ("Dataset", "Subset", "Loader", "Sampler", "Tensor", "Iterator", "Reader", "Pipe", "Pipeline", "Split", "Shard", "Shards")
 

@@ -12,7 +12,7 @@ from enum import Enum, IntEnum
 
 from codemods.analysis.call_graph import FunctionSite
 from codemods.analysis.class_index import ClassSite
-from codemods.record import record, replace
+from codemods.runtime.record import record, replace
 
 LONGEST_CHAIN = 7  # links that a reader still follows
 

@@ -17,8 +17,8 @@ from codemods.analysis.variance.partings import Form, Mismatch
 from codemods.analysis.variance.state import Meeting
 from codemods.analysis.variance.values import Cause, Value
 from codemods.analysis.variance.ways import Statements, Ways, missed_of, sort_of
-from codemods.record import replace
-from codemods.source import walk_block
+from codemods.files.source import walk_block
+from codemods.runtime.record import replace
 
 Arms = list[list[ast.stmt]]
 

@@ -12,7 +12,7 @@ from codemods.analysis.variance.analysis import Analysis
 from codemods.analysis.variance.exits import blocks_of, end_of, is_exit, leaving_of
 from codemods.analysis.variance.state import Meeting, State
 from codemods.analysis.variance.values import SAME, Cause, Kind, Value
-from codemods.source import child_nodes, walk, walk_scope
+from codemods.files.source import child_nodes, walk, walk_scope
 
 _WAITS = frozenset({"barrier", "Barrier", "wait_for_everyone", "monitored_barrier", "synchronize"})
 Statements = Sequence[ast.stmt]

@@ -9,8 +9,8 @@ from codemods.analysis.class_values import class_values
 from codemods.analysis.model.signatures import defaults
 from codemods.analysis.ranks.uses import Uses, constructions, uses_of
 from codemods.analysis.variance.paths import is_none, own_field, parameters, path_of
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule
+from codemods.files.source import FunctionNode, SourceModule
+from codemods.store.project import Project
 
 
 def is_of_all(project: Project, module: SourceModule, call: ast.Call) -> bool:

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from codemods.analysis.variance.mismatches import Form, Mismatch
 from codemods.analysis.variance.state import STEP
 from codemods.analysis.variance.values import Cause, Proof, Value
-from codemods.findings import Evidence
-from codemods.source import SourceModule
+from codemods.api.findings import Evidence
+from codemods.files.source import SourceModule
 
 _WORD: dict[type[ast.stmt], str] = {ast.Continue: "continue", ast.Break: "break", ast.Return: "return"}
 _OWN = {

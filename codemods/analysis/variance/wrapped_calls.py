@@ -13,11 +13,11 @@ from codemods.analysis.variance.meetings import called_object
 from codemods.analysis.variance.paths import is_none
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.values import Kind, Proof, Thing, Value, at_most, made_of
-from codemods.late_pattern import late
-from codemods.record import replace
-from codemods.source import walk_block
+from codemods.files.source import walk_block
+from codemods.runtime.lazy_pattern import lazy
+from codemods.runtime.record import replace
 
-_WRAPS = late(r"model|wrap|ddp|distribut|parallel|prepare|setup", re.I)
+_WRAPS = lazy(r"model|wrap|ddp|distribut|parallel|prepare|setup", re.I)
 _WRAPPER_WORDS = (b"DistributedDataParallel", b"FullyShardedDataParallel")
 _MOST_FILES = 4  # that define a method of the name
 

@@ -11,8 +11,8 @@ from codemods.analysis.class_values import class_values
 from codemods.analysis.handed import handed
 from codemods.analysis.model.signatures import returned
 from codemods.analysis.names import dotted
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 
 
 def given_back(project: Project, module: SourceModule, call: ast.Call) -> ast.expr | None:

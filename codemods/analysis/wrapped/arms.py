@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.names import dotted
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
 
 
 def are_other_arms(module: SourceModule, one: ast.AST, other: ast.AST) -> bool:

@@ -17,11 +17,11 @@ from codemods.analysis.wrapped.losses import is_quiet
 from codemods.analysis.wrapped.made_models import classes_of, has_attribute, is_plain, is_pretrained
 from codemods.analysis.wrapped.passing_on import passes_on
 from codemods.analysis.wrapped.wrapper_tests import counts_devices, is_tested, several_processes
+from codemods.api.findings import Evidence
 from codemods.data.wrapper_attributes import ENGINE, PRETRAINED, WRAPPER
-from codemods.findings import Evidence
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 DEPTH = 2
 _WRAPPERS = ("Parallel", "DDP", "FSDP", "Module", "Engine", "Tensor", "dict", "list", "tuple", "str", "Path", "Callable")

@@ -12,9 +12,9 @@ from codemods.analysis.wrapped.holders import Wrapped, wrapper_in
 from codemods.analysis.wrapped.saved_states import is_in_parallel, key_of, strips
 from codemods.analysis.wrapped.saving_calls import entries, saving_calls
 from codemods.analysis.wrapped.wrapper_tests import is_tested
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 
 @record

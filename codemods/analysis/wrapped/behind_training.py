@@ -6,8 +6,8 @@ import ast
 
 from codemods.analysis.ranks.uses import calls_of
 from codemods.data.rank_variance import BACKWARDS
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule, walk
+from codemods.files.source import FunctionNode, SourceModule, walk
+from codemods.store.project import Project
 
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 

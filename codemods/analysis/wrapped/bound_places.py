@@ -6,7 +6,7 @@ import ast
 
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.wrapped.wraps import is_prepare, is_wrap, without_moves
-from codemods.source import FunctionNode, SourceModule, line_of, walk
+from codemods.files.source import FunctionNode, SourceModule, line_of, walk
 
 
 def is_alike(module: SourceModule, value: ast.expr | None, name: str) -> bool:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 
 from codemods.analysis.distribution import is_test_file
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.text_file import PYTHON_KINDS
+from codemods.files.text_file import PYTHON_KINDS
+from codemods.runtime.lazy_pattern import lazy
+from codemods.store.project import Project
 
-_BY_HAND = late(rb"(?:all_?reduce|average|sync)\w*[^\n]{0,60}grad|grad\w*[^\n]{0,40}(?:all_?reduce|average_|sync)\w*\(", re.I)
+_BY_HAND = lazy(rb"(?:all_?reduce|average|sync)\w*[^\n]{0,60}grad|grad\w*[^\n]{0,40}(?:all_?reduce|average_|sync)\w*\(", re.I)
 
 
 def averages_by_hand(project: Project) -> bool:

@@ -10,14 +10,14 @@ from codemods.analysis.handed import handed
 from codemods.analysis.names import dotted
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.analysis.wrapped.early_copies import EarlyCopy
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, walk
+from codemods.files.source import FunctionNode, SourceModule, walk
+from codemods.runtime.lazy_pattern import lazy
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _DEPTH = 4
 # An average whose rate begins at nothing: `min(1 - 1 / (step + 1), rate)`. Its first step takes the weights over as they are.
-_WARMS_UP = late(r"\bmin\([^\n]*1(?:\.0)?\s*-\s*1|1(?:\.0)?\s*-\s*1(?:\.0)?\s*/|\bexp\(-")
+_WARMS_UP = lazy(r"\bmin\([^\n]*1(?:\.0)?\s*-\s*1|1(?:\.0)?\s*-\s*1(?:\.0)?\s*/|\bexp\(-")
 _Scope = FunctionNode | ast.ClassDef | ast.Module
 
 

@@ -7,13 +7,13 @@ import ast
 from codemods.analysis.call_graph import called_function
 from codemods.analysis.names import dotted, last
 from codemods.analysis.wrapped.holders import Wrapped
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.runtime.lazy_pattern import lazy
+from codemods.store.project import Project
 
 # Decorators that hand the class back as it is.
-_SAME = late(r"regist|dataclass|typecheck|beartype|^final$|total_ordering|docstring|deprecat|^define$|runtime_checkable")
-_CHANGES = late(r"setattr\(|__getattr|__init__ = |\.\w+ = |unwrap|wraps\(")
+_SAME = lazy(r"regist|dataclass|typecheck|beartype|^final$|total_ordering|docstring|deprecat|^define$|runtime_checkable")
+_CHANGES = lazy(r"setattr\(|__getattr|__init__ = |\.\w+ = |unwrap|wraps\(")
 
 
 def is_under_the_flag(module: SourceModule, node: ast.AST, found: Wrapped) -> bool:

@@ -6,9 +6,9 @@ import ast
 
 from codemods.analysis.names import dotted
 from codemods.analysis.wrapped.wraps import Side, held, inner_of, wraps_in
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 
 @record

@@ -13,15 +13,15 @@ from codemods.analysis.variance.paths import is_none
 from codemods.analysis.wrapped.early_copies import LOADS, EarlyCopy, always_runs_beside
 from codemods.analysis.wrapped.saving_calls import of_state
 from codemods.analysis.wrapped.wraps import is_wrap, without_moves
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import SourceModule, stands_above, walk
+from codemods.files.source import SourceModule, stands_above, walk
+from codemods.runtime.lazy_pattern import lazy
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
-_LOADED_INSIDE = late(
+_LOADED_INSIDE = lazy(
     r"from_pretrained\(|torch\.load\(|load_state_dict|load_url|hub\.load|pretrained\s*=\s*True|weights\s*=\s*[^N\s]"
 )
-_STORED = late(r"pretrain|weight|checkpoint|ckpt|state_dict")
+_STORED = lazy(r"pretrain|weight|checkpoint|ckpt|state_dict")
 
 
 @record

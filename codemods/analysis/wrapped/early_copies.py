@@ -12,16 +12,16 @@ from codemods.analysis.variance.paths import is_none
 from codemods.analysis.wrapped.arms import are_other_arms
 from codemods.analysis.wrapped.saving_calls import of_state
 from codemods.analysis.wrapped.wraps import inner_of, is_prepare, without_moves, wraps_in
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, stands_above, walk
+from codemods.files.source import FunctionNode, SourceModule, stands_above, walk
+from codemods.runtime.lazy_pattern import lazy
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 # Averages whose first steps take the weights over as they are: a counter of steps, or a rate that is worked out from one.
-_WARMS_UP = late(r"\bmin\(|\bexp\(|\btanh\(|n_averaged|self\.\w+ \+= |def \w+\([^)]*\b\w*(?:step|iter|epoch|num_updates)\w*")
+_WARMS_UP = lazy(r"\bmin\(|\bexp\(|\btanh\(|n_averaged|self\.\w+ \+= |def \w+\([^)]*\b\w*(?:step|iter|epoch|num_updates)\w*")
 _OF_TIMM = {"ModelEma": "ema", "ModelEmaV2": "module"}  # the third version takes the weights over in its first step
-LOADS = late(r"load|restore|resume|pretrain")
-_EVENS = late(r"broadcast|all_reduce|(?:^|[._])sync(?!_?b)")
+LOADS = lazy(r"load|restore|resume|pretrain")
+_EVENS = lazy(r"broadcast|all_reduce|(?:^|[._])sync(?!_?b)")
 
 
 @record

@@ -10,13 +10,13 @@ from codemods.analysis.class_index import ClassSite, Role, class_facts
 from codemods.analysis.distribution import is_test_module
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.uses import constructions
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, walk
+from codemods.files.source import FunctionNode, SourceModule, walk
+from codemods.runtime.lazy_pattern import lazy
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
-_FLAG = late(r"init(?!_)|first|ddi|calibrat|is_set", 0)
-_SHARED = late(r"all_?reduce|all_?gather|broadcast|get_world_size|sync|dist\.|\.reduce\(", 0)
+_FLAG = lazy(r"init(?!_)|first|ddi|calibrat|is_set", 0)
+_SHARED = lazy(r"all_?reduce|all_?gather|broadcast|get_world_size|sync|dist\.|\.reduce\(", 0)
 _WRITES = frozenset({"copy_", "set_", "fill_", "add_", "mul_", "sub_"})
 
 

@@ -11,14 +11,14 @@ from codemods.analysis.names import dotted, last
 from codemods.analysis.variance.analysis import Analysis, variance
 from codemods.analysis.variance.values import Cause, Link
 from codemods.analysis.wrapped.own_batches import assigned_parameter, changes_in, methods_of_forward, parameters_of
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, walk_scope
+from codemods.files.source import FunctionNode, SourceModule, walk_scope
+from codemods.runtime.lazy_pattern import lazy
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _FILLS = frozenset({"copy_", "set_", "index_copy_", "masked_scatter_", "index_fill_"})
-_SHARES = late(r"reduce|gather|broadcast|sync|distrib|_fn$")
-_OWN = late(r"queue|bank|memory|cache|hidden|state")  # what a rank may keep for itself
+_SHARES = lazy(r"reduce|gather|broadcast|sync|distrib|_fn$")
+_OWN = lazy(r"queue|bank|memory|cache|hidden|state")  # what a rank may keep for itself
 
 
 @record

@@ -9,8 +9,8 @@ import ast
 
 from codemods.analysis.class_index import ClassSite, class_facts, find_class
 from codemods.analysis.names import dotted, last
-from codemods.project import Project
-from codemods.source import SourceModule, walk
+from codemods.files.source import SourceModule, walk
+from codemods.store.project import Project
 
 _DDP = "DistributedDataParallel"
 # What the wrapper has itself, as a module and as DDP, and so never asks the module inside for (torch 2.13).

@@ -29,9 +29,9 @@ from codemods.analysis.wrapped.method_order import runs_behind
 from codemods.analysis.wrapped.wrap_files import callers, giving
 from codemods.analysis.wrapped.wrapper_tests import arms_exclude, conditions_of, is_tested
 from codemods.analysis.wrapped.wraps import is_prepare, is_wrap, without_moves
-from codemods.project import Project
-from codemods.record import record, replace
-from codemods.source import FunctionNode, SourceModule, line_of, walk
+from codemods.files.source import FunctionNode, SourceModule, line_of, walk
+from codemods.runtime.record import record, replace
+from codemods.store.project import Project
 
 DEPTH = 6
 PARAMETERS = 2  # how deep the callers of a function are still asked

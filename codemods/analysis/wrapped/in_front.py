@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 
 from codemods.analysis.ranks.uses import calls_of
-from codemods.project import Project
-from codemods.source import SourceModule, stands_above
+from codemods.files.source import SourceModule, stands_above
+from codemods.store.project import Project
 
 _CLIMBS = 3  # helpers of helpers
 

@@ -9,13 +9,13 @@ from codemods.analysis.bindings import bindings_of
 from codemods.analysis.names import dotted, last
 from codemods.analysis.wrapped.wraps import held, is_prepare
 from codemods.data.rank_variance import BACKWARDS
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.source import SourceModule, walk
+from codemods.files.source import SourceModule, walk
+from codemods.runtime.lazy_pattern import lazy
+from codemods.store.project import Project
 
 _COPIES = frozenset({"copy_to", "copy_params_to", "apply_shadow"})
 _BACK = frozenset({"restore", "store", "copy_back", "collected_params"})
-_AVERAGE = late(r"ema|averag|shadow|swa")
+_AVERAGE = lazy(r"ema|averag|shadow|swa")
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _UNWRAPS = frozenset({"unwrap_model", "extract_model_from_parallel"})
 

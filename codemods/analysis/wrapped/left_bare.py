@@ -10,7 +10,7 @@ from codemods.analysis.names import dotted
 from codemods.analysis.output.effect_kinds import names_rank
 from codemods.analysis.wrapped.holders import Wrapped
 from codemods.analysis.wrapped.wrapper_tests import asks_for_wrapper
-from codemods.source import FunctionNode, SourceModule, walk
+from codemods.files.source import FunctionNode, SourceModule, walk
 
 
 def left_bare_by(module: SourceModule, node: ast.Attribute, found: Wrapped) -> str:

@@ -10,10 +10,10 @@ from codemods.analysis.names import dotted
 from codemods.analysis.ranks.rank_guards import Ranks, guards_over, ranks_at
 from codemods.analysis.ranks.reach import ranks_entering
 from codemods.analysis.whole_body import is_idle
-from codemods.findings import Edit, InsertAfter, RemoveStatement
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import SourceModule, walk_scope
+from codemods.api.findings import Edit, InsertAfter, RemoveStatement
+from codemods.files.source import SourceModule, walk_scope
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 

@@ -18,14 +18,14 @@ from codemods.analysis.wrapped.network_flow import HANDS_BACK, flow_of
 from codemods.analysis.wrapped.network_spots import Flow, Spot, shares
 from codemods.analysis.wrapped.wraps import inner_of, is_prepare, is_wrap, without_moves
 from codemods.data.torch_modules import PARAMETRISED
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, walk
+from codemods.files.source import FunctionNode, SourceModule, walk
+from codemods.runtime.lazy_pattern import lazy
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _DEPTH = 8  # networks inside of networks
 # A network that meets the other ranks by itself, holds a part of the whole, or is switched off inside.
-_OF_ITS_OWN = late(
+_OF_ITS_OWN = lazy(
     r"all_?reduce|all_gather|reduce_scatter|broadcast\(|world_size|get_rank|local_rank|requires_grad(?:_\(| = )False"
 )
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import ast
 
 from codemods.analysis.names import last, qualified
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 
 IN_FRONT = ("__init__", "setup", "configure_model", "configure_sharded_model", "prepare_data")
 BEHIND = frozenset(

@@ -15,16 +15,16 @@ from codemods.analysis.distribution import is_test_module
 from codemods.analysis.model.signatures import bind, returned
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.uses import uses_of
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, child_nodes, once_a_module, walk_scope
+from codemods.files.source import FunctionNode, SourceModule, child_nodes, once_a_module, walk_scope
+from codemods.runtime.lazy_pattern import lazy
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 DEPTH = 3  # functions inside functions that make the loss
 MOST_CALLERS = 6
 MOST = 3000  # expressions behind one loss
 _CUT = frozenset({"detach", "item", "tolist", "numpy", "size", "argmax", "detach_"})
-_OPTIMIZER = late(r"optim|\bopts?\b|scaler", re.I)
+_OPTIMIZER = lazy(r"optim|\bopts?\b|scaler", re.I)
 QUIET = frozenset({"no_grad", "inference_mode"})
 
 

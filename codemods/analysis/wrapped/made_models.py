@@ -11,8 +11,8 @@ from codemods.analysis.model.wrapped_model import model_of
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.wrapped.wraps import without_moves
 from codemods.data.wrapper_attributes import PRETRAINED
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 
 # Methods that only a module has, of all that is prepared: optimizers, loaders and schedulers have none of them.
 _OF_MODULES = frozenset({"parameters", "named_parameters", "train", "eval", "requires_grad_", "named_modules", "modules"})

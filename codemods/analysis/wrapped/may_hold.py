@@ -24,8 +24,8 @@ from codemods.analysis.wrapped.holders import Wrapped, wrapper_in
 from codemods.analysis.wrapped.made_models import classes_of, is_wrapped_by_prepare
 from codemods.analysis.wrapped.wrap_files import wrapping
 from codemods.analysis.wrapped.wraps import is_prepare, is_wrap, without_moves, wraps_by_apex
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule, walk_scope
+from codemods.files.source import FunctionNode, SourceModule, walk_scope
+from codemods.store.project import Project
 
 Handed = Mapping[tuple[int, str], Wrapped]  # by the id of a function and the name of a parameter
 _DEPTH = 7

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.class_index import ClassFacts, ClassSite
-from codemods.source import FunctionNode, walk
+from codemods.files.source import FunctionNode, walk
 
 DEPTH = 4
 

@@ -10,7 +10,7 @@ from codemods.analysis.model.signatures import returned
 from codemods.analysis.names import dotted, last
 from codemods.analysis.wrapped.holders import gives_wrapper
 from codemods.analysis.wrapped.wrap_files import wrapping
-from codemods.project import Project
+from codemods.store.project import Project
 
 
 def near_wraps(project: Project) -> frozenset[str]:

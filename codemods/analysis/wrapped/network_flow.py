@@ -19,9 +19,9 @@ from codemods.analysis.ranks.uses import uses_of
 from codemods.analysis.wrapped.losses import is_quiet
 from codemods.analysis.wrapped.network_spots import Flow, Spot, is_optimizer, is_seen_from, scope_of, shares
 from codemods.analysis.wrapped.wraps import without_moves
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.source import SourceModule, walk
+from codemods.files.source import SourceModule, walk
+from codemods.runtime.lazy_pattern import lazy
+from codemods.store.project import Project
 
 MOST = 60  # places that may hold the network
 MOST_FILES = 25
@@ -33,7 +33,7 @@ _LOOKS = frozenset(
      "debug", "sum", "any", "all", "next", "iter", "list", "max", "min", "unscale_", "accumulate", "unwrap_model",
      "clip_gradients"}
 )  # fmt: skip
-_SETTINGS = late(r"(?:\A|[._])(?:config|cfg|conf|args|opt|opts|hparams|params|flags)\Z", re.I)
+_SETTINGS = lazy(r"(?:\A|[._])(?:config|cfg|conf|args|opt|opts|hparams|params|flags)\Z", re.I)
 _COLLECTS = frozenset({"list", "filter", "chain", "tuple", "set", "sorted", "from_iterable", "dict", "iter", "reversed", "map"})
 _PARAMETERS = frozenset({"parameters", "named_parameters"})
 _RUN_NOTHING = frozenset(

@@ -6,15 +6,15 @@ import ast
 
 from codemods.analysis.bindings import bindings_in
 from codemods.analysis.names import family, last, qualified
-from codemods.late_pattern import late
-from codemods.record import field, record
-from codemods.source import FunctionNode, SourceModule
+from codemods.files.source import FunctionNode, SourceModule
+from codemods.runtime.lazy_pattern import lazy
+from codemods.runtime.record import field, record
 
-_OPTIMIZERS = late(
+_OPTIMIZERS = lazy(
     r"(?:Adam\w*|SGD\w*|Lamb|LAMB|Lars|LARS|Lion|RMSprop\w*|Adagrad|Adadelta|Adafactor|Prodigy|Muon|Ranger|RAdam|NAdam)\Z"
 )
 # What wraps, shards or reduces: a function that does any of it to what it is given may do so to the network.
-_SHARES = late(
+_SHARES = lazy(
     r"DistributedDataParallel|DataParallel|DDP\b|FSDP|fully_shard|all_?reduce|reduce_scatter|all_gather|broadcast|\.prepare\(|"
     r"deepspeed|horovod|\bhvd\b|average_grad|sync_(?:grad|param)"
 )

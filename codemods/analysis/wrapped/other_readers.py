@@ -8,15 +8,15 @@ from collections.abc import Iterator
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.wrapped.holders import wrapper_in
 from codemods.analysis.wrapped.saved_states import Saved, is_in_parallel, key_of
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.runtime.lazy_pattern import lazy
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 # What cuts the first letters off each key, whatever they are.
-_CUTS = late(rb"\bk(?:ey)?\w*\[(?:7|len\([^)]*\))\s*:\s*\]")
+_CUTS = lazy(rb"\bk(?:ey)?\w*\[(?:7|len\([^)]*\))\s*:\s*\]")
 # A reader that takes `module.` off where it is there, and is content with bare keys.
-_STRIPS_EITHER = late(rb"""startswith\(["']module|replace\(["']module\.|consume_prefix|removeprefix|strip_prefix|remove_prefix""")
+_STRIPS_EITHER = lazy(rb"""startswith\(["']module|replace\(["']module\.|consume_prefix|removeprefix|strip_prefix|remove_prefix""")
 
 
 @record

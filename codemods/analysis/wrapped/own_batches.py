@@ -11,15 +11,15 @@ from collections.abc import Iterator
 
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.names import dotted, last
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, walk, walk_scope
+from codemods.files.source import FunctionNode, SourceModule, walk, walk_scope
+from codemods.runtime.lazy_pattern import lazy
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 WORDS = (b"Parameter(", b"register_parameter", b"register_buffer")
-_CODES = late(r"embed|code|cluster|centroid|prototype|center")  # buffers that are learned, not counters and masks
-_TOGETHER = late(r"reduce|gather|broadcast|sync|distrib")
-_AVERAGES = late(r"ema|moving|average")
+_CODES = lazy(r"embed|code|cluster|centroid|prototype|center")  # buffers that are learned, not counters and masks
+_TOGETHER = lazy(r"reduce|gather|broadcast|sync|distrib")
+_AVERAGES = lazy(r"ema|moving|average")
 _FILLS = frozenset({"copy_", "set_"})
 _MOVES = frozenset({"add_", "lerp_", "copy_"})
 _NO_INPUT = frozenset({"shape", "dtype", "device", "ndim"})

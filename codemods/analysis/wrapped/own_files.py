@@ -11,8 +11,8 @@ from codemods.analysis.ranks.collectives import collective_at
 from codemods.analysis.variance.analysis import variance
 from codemods.analysis.variance.values import Cause
 from codemods.analysis.wrapped.training_state import kind_of
-from codemods.project import Project
-from codemods.source import SourceModule, walk
+from codemods.files.source import SourceModule, walk
+from codemods.store.project import Project
 
 _BROAD = frozenset({"Exception", "BaseException", "FileNotFoundError", "OSError", "IOError", "RuntimeError"})
 

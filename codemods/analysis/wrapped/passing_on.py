@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 
 from codemods.analysis.wrapped.holders import Wrapped
-from codemods.late_pattern import late
-from codemods.project import Project
+from codemods.runtime.lazy_pattern import lazy
+from codemods.store.project import Project
 
-_TYPE = late(rb"^[ \t]*distributed_type[ \t]*:[ \t]*['\"]?(\w+)", 8)  # 8: re.MULTILINE
+_TYPE = lazy(rb"^[ \t]*distributed_type[ \t]*:[ \t]*['\"]?(\w+)", 8)  # 8: re.MULTILINE
 _PASSING = frozenset({b"DEEPSPEED", b"FSDP", b"MEGATRON_LM"})
 _PLUGINS = frozenset({"deepspeed_plugin", "fsdp_plugin", "megatron_lm_plugin"})
 _BARE = frozenset({b"NO", b"no"})

@@ -9,8 +9,8 @@ from codemods.analysis.class_index import ClassFacts, class_facts, find_class
 from codemods.analysis.names import dotted
 from codemods.analysis.wrapped.losses import Behind
 from codemods.analysis.wrapped.wraps import is_wrap, without_moves
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 
 
 def is_plain_part(project: Project, each: Behind, inside: ast.expr) -> bool:

@@ -11,10 +11,10 @@ from codemods.analysis.ranks.rank_branches import known_split
 from codemods.analysis.ranks.rank_guards import Guard
 from codemods.analysis.whole_body import is_idle
 from codemods.analysis.wrapped.training_state import is_load
-from codemods.findings import Edit, ReplaceExpression, SetKeyword, Unwrap, WrapInGuard
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import SourceModule, walk
+from codemods.api.findings import Edit, ReplaceExpression, SetKeyword, Unwrap, WrapInGuard
+from codemods.files.source import SourceModule, walk
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _RESTORES = frozenset({"load_state_dict", "load_state"})
 _SAYS = frozenset({"info", "warning", "debug", "error", "log"})

@@ -10,17 +10,17 @@ from codemods.analysis.call_graph import called_function
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.uses import uses_of
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.record import record, replace
-from codemods.source import SourceModule, walk
+from codemods.files.source import SourceModule, walk
+from codemods.runtime.lazy_pattern import lazy
+from codemods.runtime.record import record, replace
+from codemods.store.project import Project
 
-_FOREIGN = late(r"pretrain|imagenet|url|backbone|vgg|clip|vae|encoder|teacher|init_weight|download", 0)
-_COUNTS = late(
+_FOREIGN = lazy(r"pretrain|imagenet|url|backbone|vgg|clip|vae|encoder|teacher|init_weight|download", 0)
+_COUNTS = lazy(
     r"epoch|step|iter|best|loss|acc|seed|lr$|rate|arg|config|cfg|opt$|hparam|score|metric|map|psnr|miou|version|name|previous"
 )
-_IN_CLASS = late(r"DistributedDataParallel|DDP\(|init_process_group|[Aa]ccelerat|rank\b|is_main|is_distributed|distributed")
-_SHOWS = late(rb"DistributedDataParallel\w*\(|DDP\w*\(|init_process_group\(|Accelerator\w*\(")
+_IN_CLASS = lazy(r"DistributedDataParallel|DDP\(|init_process_group|[Aa]ccelerat|rank\b|is_main|is_distributed|distributed")
+_SHOWS = lazy(rb"DistributedDataParallel\w*\(|DDP\w*\(|init_process_group\(|Accelerator\w*\(")
 
 
 @record

@@ -19,17 +19,17 @@ from codemods.analysis.wrapped.made_models import classes_of
 from codemods.analysis.wrapped.saving_calls import entries, of_state, saving_calls
 from codemods.analysis.wrapped.wrapper_tests import is_tested
 from codemods.analysis.wrapped.wraps import without_moves
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import SourceModule, line_of
+from codemods.files.source import SourceModule, line_of
+from codemods.runtime.lazy_pattern import lazy
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 # What takes `module.` off the keys of a state, or puts it on.
-_STRIPS = late(rb"""["']module\.?["']|consume_prefix|\[7:\]|remove_prefix|strip_prefix|removeprefix""")
+_STRIPS = lazy(rb"""["']module\.?["']|consume_prefix|\[7:\]|remove_prefix|strip_prefix|removeprefix""")
 # Wrappers other than torch's own of DDP, which `wrapper_in` follows.
-_PARALLEL = late(r"Parallel(?:Criterion|Model)?$|^DP$|^FSDP$")
+_PARALLEL = lazy(r"Parallel(?:Criterion|Model)?$|^DP$|^FSDP$")
 # A file that this training did not write.
-_GIVEN = late(r"pretrain|backbone|imagenet|init_|_init|hub|clip|vgg|resnet|teacher|vae|http", 2)  # 2: re.IGNORECASE
+_GIVEN = lazy(r"pretrain|backbone|imagenet|init_|_init|hub|clip|vgg|resnet|teacher|vae|http", 2)  # 2: re.IGNORECASE
 
 
 @record

@@ -10,8 +10,8 @@ from codemods.analysis.call_graph import called_function
 from codemods.analysis.handed import held_as
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.wrapped.bound_places import end_of
-from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
 
 
 def saving_calls(

@@ -13,18 +13,18 @@ from codemods.analysis.call_graph import called_function
 from codemods.analysis.model.signatures import returned
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.wrapped.losses import Backward, is_quiet
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, stands_above, walk, walk_scope
+from codemods.files.source import FunctionNode, SourceModule, stands_above, walk, walk_scope
+from codemods.runtime.lazy_pattern import lazy
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _WORLD = frozenset({"world_size", "num_processes", "get_world_size"})
 _SAME = frozenset({"mean", "sum", "unsqueeze", "squeeze", "to", "float", "cuda", "contiguous", "view", "reshape"})
 _ALIAS = frozenset({"to", "cuda", "detach", "view", "squeeze", "unsqueeze", "contiguous", "data"})
-_COUNT = late(r"^(n|num|total|count|denom\w*|norm\w*|avg_factor)(_|$)|(_num|_count|boxes|tokens|samples)$")
-_LOSSY = late(r"loss|criterion")
-_PROCESSES = late(r"world_?size|num_processes|num_gpus|n_?gpus?\b")
-_EVALUATES = late(r"eval|valid|test|infer|metric|accuracy")
+_COUNT = lazy(r"^(n|num|total|count|denom\w*|norm\w*|avg_factor)(_|$)|(_num|_count|boxes|tokens|samples)$")
+_LOSSY = lazy(r"loss|criterion")
+_PROCESSES = lazy(r"world_?size|num_processes|num_gpus|n_?gpus?\b")
+_EVALUATES = lazy(r"eval|valid|test|infer|metric|accuracy")
 _DEPTH = 3
 
 

@@ -14,9 +14,9 @@ from codemods.analysis.model.signatures import bind, defaults, parameters
 from codemods.analysis.model.wrapped_model import model_of
 from codemods.analysis.names import dotted, last
 from codemods.analysis.wrapped.wraps import Held, held, inner_of
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, once_a_module, stands_above, walk
+from codemods.files.source import FunctionNode, SourceModule, once_a_module, stands_above, walk
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 _LISTS = frozenset({"parameters", "named_parameters"})
 DEPTH = 3

@@ -10,12 +10,12 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.names import dotted, last
-from codemods.late_pattern import late
-from codemods.record import record
-from codemods.source import SourceModule, stands_above, walk
+from codemods.files.source import SourceModule, stands_above, walk
+from codemods.runtime.lazy_pattern import lazy
+from codemods.runtime.record import record
 
 FLAG = "require_backward_grad_sync"
-_SCHEDULES = late(r"(?i)sched|lr_|warmup|timer|prof|progress|bar\b|logger|ema")
+_SCHEDULES = lazy(r"(?i)sched|lr_|warmup|timer|prof|progress|bar\b|logger|ema")
 _OPPOSITE: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.Lt: ast.GtE, ast.GtE: ast.Lt, ast.Gt: ast.LtE, ast.LtE: ast.Gt,
 }  # fmt: skip

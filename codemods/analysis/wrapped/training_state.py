@@ -14,21 +14,21 @@ from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.analysis.ranks.uses import uses_of
 from codemods.analysis.wrapped.left_averages import averages_left_in
 from codemods.analysis.wrapped.wraps import Held, held
-from codemods.late_pattern import late
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import SourceModule, walk
+from codemods.files.source import SourceModule, walk
+from codemods.runtime.lazy_pattern import lazy
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 ONE = (Ranks.ZERO, Ranks.LOCAL_ZERO)
 _NAMED = (
-    ("scheduler", late(r"(?:^|_)(?:lr_)?sched(?:uler)?s?\w?$")),
-    ("scaler", late(r"(?:^|_)(?:grad_?)?scaler$")),
-    ("optimizer", late(r"(?:^|_)opt(?:im(?:izer)?s?)?(?:_?\w{1,4})?$")),
+    ("scheduler", lazy(r"(?:^|_)(?:lr_)?sched(?:uler)?s?\w?$")),
+    ("scaler", lazy(r"(?:^|_)(?:grad_?)?scaler$")),
+    ("optimizer", lazy(r"(?:^|_)opt(?:im(?:izer)?s?)?(?:_?\w{1,4})?$")),
 )
 # Averages and records are rank 0's own.
-_OWN = late(r"ema|averag|shadow|swa|teacher|log|writer|meter|metric|history|best")
-_COUNTS = late(r"epoch|step|iter|start|first|begin")
-_SHARING = late(r"broadcast|bcast|scatter|all_?gather|sync_|_sync$|synchroni[sz]e_(?!cuda)\w|share")
+_OWN = lazy(r"ema|averag|shadow|swa|teacher|log|writer|meter|metric|history|best")
+_COUNTS = lazy(r"epoch|step|iter|start|first|begin")
+_SHARING = lazy(r"broadcast|bcast|scatter|all_?gather|sync_|_sync$|synchroni[sz]e_(?!cuda)\w|share")
 
 
 class What(Enum):

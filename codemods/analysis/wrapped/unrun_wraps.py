@@ -11,9 +11,9 @@ from codemods.analysis.distribution import is_test_file
 from codemods.analysis.names import dotted, last
 from codemods.analysis.wrapped.losses import Behind, backward_passes, behind
 from codemods.analysis.wrapped.wraps import inner_of, is_wrap
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 # What may be done to a wrapper without running it: methods of it, and functions that it may be handed to.
 _METHODS = frozenset(

@@ -8,8 +8,8 @@ from codemods.analysis.bindings import bindings_in
 from codemods.analysis.names import dotted
 from codemods.analysis.wrapped.holders import Wrapped
 from codemods.analysis.wrapped.made_models import classes_of, has_attribute
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule
+from codemods.files.source import FunctionNode, SourceModule
+from codemods.store.project import Project
 
 
 def way_inside(project: Project, module: SourceModule, node: ast.AST, wrapped: Wrapped, receiver: str) -> tuple[str, str]:

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from codemods.analysis.distribution import is_test_file, is_test_module
 from codemods.analysis.names import dotted
 from codemods.analysis.ranks.uses import CallSite, constructions, uses_of
-from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule
+from codemods.files.source import FunctionNode, SourceModule
+from codemods.store.project import Project
 
 WORDS = (b"DistributedDataParallel", b".prepare(", b".prepare_model(")
 

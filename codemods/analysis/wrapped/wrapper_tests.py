@@ -7,21 +7,21 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from codemods.analysis.handlers import handler_over
-from codemods.late_pattern import late
-from codemods.source import SourceModule
+from codemods.files.source import SourceModule
+from codemods.runtime.lazy_pattern import lazy
 
 # Words of a test that tells the wrapper from the model, or one process from several. A test of the rank (`rank == 0`) is none.
-_ASKS = late(
+_ASKS = lazy(
     r"hasattr|isinstance|type\(|getattr|distribut|ddp|dp\b|parallel|world_?size|num_?process|n_?gpus?\b|num_?gpus?|gpus\b|nproc"
     r"|device_count|multi|deepspeed|fsdp|zero_?stage|rank\w*\s*(?:==|!=|<|>|>=)\s*-\s*1|is_initialized|n_?nodes?\b|use_?cuda|dist\b",
     2,
 )  # fmt: skip  # 2: re.IGNORECASE
-_RANK = late(r"(?:\w+\.)*dist(?:ributed)?\.\w*rank\w*\(\)")
+_RANK = lazy(r"(?:\w+\.)*dist(?:ributed)?\.\w*rank\w*\(\)")
 # Words of a test that is true with several processes alone.
-_MANY = late(
+_MANY = lazy(
     r"world_?size\w*(?:\(\))?\s*(?:>\s*1|!=\s*1|>=\s*2)|(?:^|\.)(?:distributed|ddp)$|is_dist\w*\(\)|num_process\w*\s*>\s*1"
 )
-_DEVICES = late(r"torch\.cuda\.device_count\(\)\s*(?:>\s*1|!=\s*1|>=\s*2)")
+_DEVICES = lazy(r"torch\.cuda\.device_count\(\)\s*(?:>\s*1|!=\s*1|>=\s*2)")
 _CAUGHT = frozenset({"AttributeError", "Exception", "BaseException"})
 _LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 

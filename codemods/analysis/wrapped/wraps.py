@@ -17,9 +17,9 @@ from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.uses import CallSite, constructions, uses_of
 from codemods.analysis.wrapped.arms import are_other_arms
 from codemods.analysis.wrapped.forwarding import hands_on, own_wrapper
-from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, once_a_module, walk
+from codemods.files.source import FunctionNode, SourceModule, once_a_module, walk
+from codemods.runtime.record import record
+from codemods.store.project import Project
 
 DEPTH = 5  # names behind names, and callers of callers
 MOST_CALLERS = 6

@@ -136,7 +136,7 @@ def _saved(path: Path, found: Review) -> Decisions:
 def _asked(
     found: Review, tree: Tree, saved: Decisions, path: Path, again: bool, color: bool
 ) -> tuple[bool, Session]:
-    from codemods.project import Project
+    from codemods.store.project import Project
     from ddpfix import decisions as files
     from ddpfix import engine
     from ddpfix.review.prompt import go_through, on_screen

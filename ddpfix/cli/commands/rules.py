@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from codemods.record import replace
+from codemods.runtime.record import replace
 from ddpfix.cli.app import app
 from ddpfix.cli.ends import CommandError
 from ddpfix.cli.options import Plugins

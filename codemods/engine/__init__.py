@@ -1,0 +1,1 @@
+"""Files and codemods to findings, and rounds of fixes."""

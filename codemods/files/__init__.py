@@ -1,0 +1,1 @@
+"""Reading one file: Python, shell, YAML, JSON, notebooks."""

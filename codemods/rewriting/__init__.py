@@ -1,0 +1,1 @@
+"""Edits to new text, byte for byte outside them."""

@@ -1,0 +1,1 @@
+"""What the catalogue stands on: cheap records and patterns, and room for deep recursion."""

@@ -1,0 +1,1 @@
+"""The repository, what it answers, and what each answer rests on."""
