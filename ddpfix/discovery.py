@@ -258,7 +258,7 @@ def _waits_for_a_pipe(root: Path) -> bool:
 
 def walk_files(root: Path, below: str) -> Iterator[str]:
     """Files under `root/below`, with every .gitignore on the way applied; links to folders are not followed."""
-    stack: list[tuple[str, tuple[ignore_rules.Rule, ...]]] = [(below, ())]
+    stack: list[tuple[str, tuple[ignore_rules.Rules, ...]]] = [(below, ())]
     while stack:
         folder, rules = stack.pop()
         here = root / folder if folder else root

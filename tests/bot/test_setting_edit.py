@@ -12,13 +12,15 @@ from ddpfix.settings import SettingsError
     ("path", "before", "after"),
     [
         ("ddpfix.toml", None, b'ignore = ["DDP101"]\n'),
-        ("ddpfix.toml", b'select = ["DDP1"]\n', b'ignore = ["DDP101"]\nselect = ["DDP1"]\n'),
+        ("ddpfix.toml", b'select = ["DDP1"]\n', b'select = ["DDP1"]\nignore = ["DDP101"]\n'),
         ("ddpfix.toml", b"ignore = []  # none\n", b'ignore = ["DDP101"]  # none\n'),
         ("ddpfix.toml", b'ignore = ["DDP2"]\n', b'ignore = ["DDP2", "DDP101"]\n'),
         ("ddpfix.toml", b'ignore = ["DDP2",]\n', b'ignore = ["DDP2", "DDP101"]\n'),
-        ("ddpfix.toml", b'ignore = [\n  "DDP2" # why\n]\n', b'ignore = [\n  "DDP2",  # why\n  "DDP101",\n]\n'),
+        ("ddpfix.toml", b'ignore = [\n  "DDP2" # why\n]\n', b'ignore = [\n  "DDP2", # why\n  "DDP101",\n]\n'),
         ("ddpfix.toml", b'ignore = [\n  "DDP2",\n  # last\n]\n', b'ignore = [\n  "DDP2",\n  # last\n  "DDP101",\n]\n'),
-        ("pyproject.toml", b'[tool.ddpfix]\nselect = ["x"]\n[a]\n', b'[tool.ddpfix]\nignore = ["DDP101"]\nselect = ["x"]\n[a]\n'),
+        ("ddpfix.toml", b'"ignore" = ["a]b"]\n', b'"ignore" = ["a]b", "DDP101"]\n'),
+        ("ddpfix.toml", b'[prove]\nsteps = 3\n', b'ignore = ["DDP101"]\n\n[prove]\nsteps = 3\n'),
+        ("pyproject.toml", b'[tool.ddpfix]\nselect = ["x"]\n[a]\n', b'[tool.ddpfix]\nselect = ["x"]\nignore = ["DDP101"]\n[a]\n'),
         ("pyproject.toml", b"[a]\nignore=[1]\n[tool.ddpfix]\n", b'[a]\nignore=[1]\n[tool.ddpfix]\nignore = ["DDP101"]\n'),
     ],
 )
@@ -33,7 +35,7 @@ def test_a_project_without_settings_gets_a_file_of_its_own() -> None:
     )
 
 
-@pytest.mark.parametrize("text", [b'ignore = ["a]b"]\n', b'"ignore" = ["DDP2"]\n', b"ignore = 3\n", b"not toml\n"])
+@pytest.mark.parametrize("text", [b"ignore = 3\n", b"ignore = [3]\n", b"not toml\n"])
 def test_what_cannot_be_changed_without_a_doubt_is_left(text: bytes) -> None:
     with pytest.raises(SettingsError, match="by hand"):
         with_ignored({"ddpfix.toml": text}.get, ["DDP101"])
