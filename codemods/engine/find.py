@@ -17,6 +17,7 @@ from codemods.analysis.ranks.shown_runs import (
     never_runs,
     only_in_the_kernel,
     runs_no_ranks,
+    runs_to_no_end,
     start_at,
     started_alone,
     unseen_run,
@@ -130,7 +131,7 @@ def _is_for_one_process(codemod: DdpCodemod, finding: Finding, module: SourceMod
     """True in a program, or a mode of one, that the repository's texts start as one process, while they launch others.
 
     Also in a hook that no Trainer of several ranks calls, in a notebook outside of what it hands to a launcher, and where no run
-    comes at all.
+    comes at all; for noise, where none gets through.
     """
     if codemod.topic() not in _OF_RUNS and codemod.topic() != "launch":
         return False
@@ -138,6 +139,8 @@ def _is_for_one_process(codemod: DdpCodemod, finding: Finding, module: SourceMod
     if place is None or isinstance(place, TextFile):
         return False
     if never_runs(project, place, finding.span) or is_never_reached(project, place, finding.span):
+        return True
+    if finding.severity == "noise" and runs_to_no_end(project, place, finding.span):
         return True
     if not _is_of_ranks(codemod, finding.path):
         return False

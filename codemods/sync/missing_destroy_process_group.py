@@ -14,6 +14,7 @@ from codemods.analysis.guards.entry_points import EXITS, Entry, entries, group_n
 from codemods.analysis.guards.group_above import has_group_above, has_group_below
 from codemods.analysis.job_files.said_torch import said_torch
 from codemods.analysis.loading.endless_streams import trains_for_ever
+from codemods.analysis.model.signatures import defaults
 from codemods.analysis.names import dotted, family, last
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Edit, Evidence, Finding, InsertAfter, InsertBefore
@@ -158,7 +159,7 @@ def _starts(project: Project) -> list[tuple[_Start, Entry]]:
     for path in project.files_containing(b"init_process_group"):
         module = project.module(path) if not is_test_file(path) else None
         for call in module.calls_named("init_process_group") if module else ():
-            if module is None or not starts_group(module, call) or _is_without_nccl(call):
+            if module is None or not starts_group(module, call) or _is_without_nccl(module, call):
                 continue
             for entry in entries(project, module, call)[:_MANY]:
                 if entry.function is not None or _is_script(project, entry):
@@ -167,9 +168,15 @@ def _starts(project: Project) -> list[tuple[_Start, Entry]]:
     return list(found.values())
 
 
-def _is_without_nccl(call: ast.Call) -> bool:
-    """True where the call itself names backends, and NCCL is none of them: a process leaves gloo and MPI without a warning."""
+def _is_without_nccl(module: SourceModule, call: ast.Call) -> bool:
+    """True where backends are named, and NCCL is none of them: a process leaves gloo and MPI without a warning.
+
+    By the call itself, or by the default of a parameter in a file that never speaks of NCCL.
+    """
     backend = call.args[0] if call.args else next((k.value for k in call.keywords if k.arg == "backend"), None)
+    function = module.function_of(call)
+    if isinstance(backend, ast.Name) and function is not None and not module.holds(b"nccl") and not module.holds(b"NCCL"):
+        backend = defaults(function).get(backend.id)
     named = backend.value if isinstance(backend, ast.Constant) else None
     return isinstance(named, str) and "nccl" not in named.lower()
 

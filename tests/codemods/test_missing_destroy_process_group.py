@@ -181,6 +181,12 @@ def test_a_backend_that_is_or_may_be_nccl(backend: str) -> None:
     assert findings_of(RULE, f"{HEAD}def main(args=None):\n    dist.init_process_group({backend})\n{MAIN}")
 
 
+@pytest.mark.parametrize(("rest", "found"), [("", 0), ("    pick('nccl')\n", 1)])
+def test_a_backend_that_is_the_default_of_a_parameter(rest: str, found: int) -> None:
+    source = f"{HEAD}def main(backend='gloo'):\n    dist.init_process_group(backend, world_size=2)\n{rest}{MAIN}"
+    assert len(findings_of(RULE, source)) == found
+
+
 def test_a_program_that_starts_either_is_told_of_the_one_that_warns() -> None:
     starts = "    if cpu:\n        dist.init_process_group('gloo')\n    else:\n        dist.init_process_group('nccl')\n"
     (found,) = findings_of(RULE, f"{HEAD}def main(cpu=False):\n{starts}{MAIN}")

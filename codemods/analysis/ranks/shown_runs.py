@@ -12,7 +12,7 @@ from codemods.analysis.ranks.seen_starts import started
 from codemods.analysis.ranks.several_processes import is_asserted_alone
 from codemods.analysis.ranks.started_alone import is_started_alone
 from codemods.analysis.ranks.superseded import is_superseded
-from codemods.analysis.ranks.sure_failures import is_behind_a_failure
+from codemods.analysis.ranks.sure_failures import is_behind_a_failure, is_in_a_failing_block
 from codemods.api.findings import Span
 from codemods.files.source import SourceModule, once_a_module
 from codemods.files.text_file import NOTEBOOK, TextFile
@@ -68,6 +68,13 @@ def never_runs(project: Project, module: SourceModule, span: Span) -> bool:
         return True
     statement = _statements(module).get(span.line, module.tree)
     return is_behind_a_failure(project, module, statement)
+
+
+def runs_to_no_end(project: Project, module: SourceModule, span: Span) -> bool:
+    """True for a place in a block that no run gets through: whoever runs it has another error to see than its noise."""
+    if isinstance(module, TextFile):
+        return False
+    return is_in_a_failing_block(project, module, _statements(module).get(span.line, module.tree))
 
 
 def is_never_reached(project: Project, module: SourceModule, span: Span) -> bool:

@@ -1,4 +1,8 @@
-"""Places that nobody comes to, for what runs right before them raises in every run: a lost option, a forgotten import."""
+"""Places that nobody comes to, for what runs right before them raises in every run: a lost option, a forgotten import.
+
+And blocks that nobody gets through, for a call in them is refused by the project's own function as well. Such a function may be
+repaired any day, and what breaks training beside the call is worth knowing till then; its noise is not.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.positions import position
 from codemods.analysis.ranks.lost_options import is_lost_option
+from codemods.analysis.ranks.refused_calls import is_refused
 from codemods.files.source import SourceModule, child_nodes, once_a_module, walk
 from codemods.files.text_file import NOTEBOOK
 from codemods.store.project import Project
@@ -42,6 +47,36 @@ def is_behind_a_failure(project: Project, module: SourceModule, node: ast.AST) -
             return False
         below = up
     return False
+
+
+def is_in_a_failing_block(project: Project, module: SourceModule, node: ast.AST) -> bool:
+    """True where a block round `node` raises in every run, before it or behind: by what it reads, or by a refused call."""
+    if module.path.endswith(NOTEBOOK):
+        return False
+    below: ast.AST = node
+    for up in module.ancestors(node):
+        place = position(module, below)
+        if place is not None and _failing(project, module, place.block) - {place.index}:
+            return True
+        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Try, ast.TryStar)):
+            return False
+        below = up
+    return False
+
+
+def _failing(project: Project, module: SourceModule, block: list[ast.stmt]) -> frozenset[int]:
+    """The statements of a block that fail in every run, by their numbers."""
+
+    def build() -> frozenset[int]:
+        return frozenset(
+            i for i, s in enumerate(block)
+            if any(
+                _fails(project, module, part) or (isinstance(part, ast.Call) and is_refused(project, module, part))
+                for part in _evaluated(s)
+            )
+        )  # fmt: skip
+
+    return project.memo(("failing", module.path, block[0].lineno, block[0].col_offset), build)
 
 
 def _first_failure(project: Project, module: SourceModule, block: list[ast.stmt]) -> int:

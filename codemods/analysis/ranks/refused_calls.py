@@ -1,0 +1,76 @@
+"""Calls that raise TypeError in every run: of a function or class of the project, with arguments that it does not take."""
+
+from __future__ import annotations
+
+import ast
+
+from codemods.analysis.bindings import bindings_of
+from codemods.analysis.class_index import class_facts, find_class
+from codemods.analysis.functions import find_function
+from codemods.analysis.model.signatures import bind, defaults, parameters
+from codemods.files.source import FunctionNode, SourceModule
+from codemods.store.project import Project
+
+# What may give a class another constructor than the one that is written in it.
+_MAKERS = frozenset({"__new__", "__init_subclass__", "__class_getitem__"})
+
+_DEFINES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.alias)
+
+
+def is_refused(project: Project, module: SourceModule, call: ast.Call) -> bool:
+    """True for a call by name that no run comes out of, for a parameter is not there, or one is not given."""
+    if not isinstance(call.func, ast.Name) or _is_rebound(module, call.func):
+        return False
+    found = _meant(project, module, call.func)
+    return found is not None and not _takes(found[0], call, bound=found[1])
+
+
+def _is_rebound(module: SourceModule, name: ast.Name) -> bool:
+    """True where an assignment, a parameter or a second definition may stand behind the name."""
+    bound = bindings_of(module, name)
+    if len(module.imports.get(name.id, ())) + len(bound) > 1:
+        return True
+    return any(not isinstance(b.node, _DEFINES) for b in bound)
+
+
+def _meant(project: Project, module: SourceModule, name: ast.Name) -> tuple[FunctionNode, bool] | None:
+    """The one function that the call runs, and whether it is given `self`."""
+    made = find_class(project, module, name.id)
+    if made is None:
+        found = find_function(project, module, name, name)
+        if found is None:
+            return None
+        site, function = found
+        plain = not function.decorator_list and _is_only(site, function)
+        return (function, False) if plain and site.class_of(function) is None else None
+    facts = class_facts(project, made.module, made.node)
+    own = made.methods()
+    plain = not made.node.decorator_list and not any(k.arg for k in made.node.keywords) and _is_only(made.module, made.node)
+    if not plain or facts.unresolved or any(_MAKERS & site.methods().keys() for site in facts.lineage):
+        return None
+    init = own.get("__init__")
+    return (init, True) if init is not None and not init.decorator_list else None
+
+
+def _is_only(module: SourceModule, node: FunctionNode | ast.ClassDef) -> bool:
+    """True where the file gives that name nothing else, in no branch and by no assignment."""
+    kinds = (*module.nodes(ast.FunctionDef), *module.nodes(ast.AsyncFunctionDef), *module.nodes(ast.ClassDef))
+    others = [n for n in kinds if n.name == node.name and n is not node and module.class_of(n) is module.class_of(node)]
+    stores = (n for n in module.nodes(ast.Name) if n.id == node.name and isinstance(n.ctx, ast.Store))
+    return not others and not any(True for _ in stores) and node.name not in module.imports
+
+
+def _takes(function: FunctionNode, call: ast.Call, *, bound: bool) -> bool:
+    """True where the arguments fit, or where `*args` and `**kwargs` of the call hide whether they do."""
+    given = bind(function, call, bound=bound)
+    if given is None:
+        return True
+    args = function.args
+    positional = len(args.posonlyargs) + len(args.args) - bound
+    names = {p.arg for p in parameters(function, bound=bound)}
+    by_name = names - {p.arg for p in args.posonlyargs}
+    if args.vararg is None and len(call.args) > positional:
+        return False
+    if args.kwarg is None and not {k.arg for k in call.keywords} <= by_name:
+        return False
+    return names <= given.keys() | defaults(function).keys()

@@ -1,0 +1,129 @@
+"""Calls that the project's own function refuses: nobody gets through the block that holds one."""
+
+from __future__ import annotations
+
+import pytest
+
+from codemods.analysis.ranks.refused_calls import is_refused
+from codemods.ranks.unguarded_print import UnguardedPrint
+from codemods.store.project import Project
+from codemods.sync.collective_under_rank_guard import CollectiveUnderRankGuard
+from ddpfix.testing import check_nothing, findings_of
+
+DATA = """\
+from dataclasses import dataclass
+
+
+class Pairs(list):
+    def __init__(self, rows, flip=False):
+        super().__init__(rows)
+
+
+class Lines(Pairs):
+    pass
+
+
+class Made(Pairs):
+    def __new__(cls, *args, **kwargs):
+        return super().__new__(cls)
+
+    def __init__(self, rows):
+        pass
+
+
+@dataclass
+class Options:
+    rows: int
+
+
+def build(rows, /, *, flip, size=3):
+    return rows
+
+
+def open_ended(rows, *more, **others):
+    return rows
+
+
+if True:
+    def either(a): ...
+else:
+    def either(a, b): ...
+"""
+
+
+def refused(call: str, top: str = "from data import *") -> bool:
+    program = f"{top}\n\n\ndef run(rows, given=None):\n    {call}\n"
+    project = Project.of({"data.py": DATA.encode(), "train.py": program.encode()})
+    module = project.module("train.py")
+    assert module is not None
+    name = call.partition("(")[0].rpartition(" ")[2]
+    (found,) = module.calls_named(name)
+    return is_refused(project, module, found)
+
+
+@pytest.mark.parametrize(
+    "call",
+    ["Pairs(rows, k=3)", "Pairs()", "Pairs(rows, True, 1)", "build(rows)", "build(rows=rows, flip=1)", "build(rows, 1, flip=1)"],
+)
+@pytest.mark.parametrize("top", ["from data import *", "from data import Pairs, build"])
+def test_what_raises_in_every_run(call: str, top: str) -> None:
+    assert refused(call, top)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "Pairs(rows, flip=True)",
+        "Pairs(*given)",  # nobody knows what it holds
+        "Pairs(rows, **given)",
+        "Lines(rows, k=3)",  # a constructor that it inherits is another question
+        "Made(rows, k=3)",
+        "Options(rows, k=3)",
+        "build(rows, flip=1)",
+        "open_ended(rows, 1, k=3)",
+        "either(1, 2)",  # defined twice
+        "given(1, 2, 3)",
+        "unknown(1)",
+    ],
+)
+def test_what_may_be_taken(call: str) -> None:
+    assert not refused(call)
+
+
+def test_a_name_that_is_given_another_meaning() -> None:
+    assert not refused("Pairs(rows, k=3)", "from data import Pairs\nPairs = print")
+    assert not refused("Pairs(rows, k=3)", "try:\n    from other import Pairs\nexcept ImportError:\n    from data import Pairs")
+
+
+PROGRAM = """\
+import torch
+import torch.distributed as dist
+from data import Pairs
+
+
+def main():
+    dist.init_process_group("gloo")
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 2))
+    print("training starts")
+    if dist.get_rank() == 0:
+        dist.barrier()
+    rows = Pairs({arguments})
+    print("the rows are there")
+
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+def test_the_noise_of_a_program_that_nobody_gets_through_is_not_reported() -> None:
+    whole, broken = PROGRAM.format(arguments="[1, 2]"), PROGRAM.format(arguments="[1, 2], k=3")
+    files = {"data.py": DATA}
+    assert [f.span.line for f in findings_of(UnguardedPrint, whole, files=files, path="train.py")] == [9, 13]
+    check_nothing(UnguardedPrint, broken, files=files, path="train.py")
+
+
+def test_what_hangs_there_is_reported_all_the_same() -> None:
+    broken = PROGRAM.format(arguments="[1, 2], k=3")
+    (found,) = findings_of(CollectiveUnderRankGuard, broken, files={"data.py": DATA}, path="train.py")
+    assert found.span.line == 11 and "barrier" in found.message
