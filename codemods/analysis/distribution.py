@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 from functools import lru_cache
 
 from codemods.analysis.names import dotted, family, last, qualified
@@ -39,7 +40,8 @@ _JOINS = lazy(
     rb"init_process_group\(|\bAccelerator\(|DistributedDataParallel\(|\bTrainer(?:\.from_argparse_args)?\(|init_distributed"
 )
 _OWN_QUESTION = lazy(
-    r"(?:get_|is_)?(?:global_|dist_)?(?:rank|rank_?zero|rank_?0|main_process|main|master|master_process|primary)"
+    r"(?:get_|is_)?(?:global_|dist_)?(?:rank|rank_?zero|rank_?0|main_process|main|master|master_process|primary)|"
+    r"(?:get_)?world_size|barrier|synchronize|all_(?:reduce|gather)(?:_\w+)?|reduce_(?:dict|tensor|mean)"
 )
 _ALONE = lazy(rb"^[ \t]*assert [^\n]*(?:num_processes|world_size)[^\n]*== 1\b", re.MULTILINE)
 _OPTIONS = lazy(rb"argparse|parse_args|HfArgumentParser|hydra|OmegaConf|\bfire\b|\bclick\b|\btyper\b")
@@ -114,21 +116,31 @@ def _ranks_in_file(project: Project, module: SourceModule) -> Evidence | None:
 
 
 def _asks_by_own_function(project: Project, module: SourceModule) -> Evidence | None:
-    """A question for the rank by a function of the project, in a project that starts a process group: `if is_main_process():`.
+    """A function of the project that asks the process group, in a project that starts one: `if is_main_process():`, `barrier()`.
 
     A program that starts none is run by one process, whatever it asks.
     """
     if module.holds(b"__main__"):
         return None
-    for bound, found in module.imports.items():
-        for item in found if _OWN_QUESTION.fullmatch(bound) else ():
-            resolved = project.resolve(item.dotted, module.path)
-            if resolved is None or len(resolved.rest) != 1 or not module.reads_of(bound):
-                continue
-            data = project.read(resolved.path) or b""
-            if b"torch.distributed" in data and b"def " + resolved.rest[0].encode() in data and _starts_a_group(project):
-                return _shown(module, f"asks {item.dotted}, which asks the process group", item.node)
+    for name, target, node in _own_questions(module):
+        resolved = project.resolve(target, module.path)
+        if resolved is None or len(resolved.rest) != 1:
+            continue
+        data = project.read(resolved.path) or b""
+        if b"torch.distributed" in data and b"def " + resolved.rest[0].encode() in data and _starts_a_group(project):
+            return _shown(module, f"asks {name}, which asks the process group", node)
     return None
+
+
+def _own_questions(module: SourceModule) -> Iterator[tuple[str, str, ast.AST]]:
+    """(name, what it may lead to, place) of names like `is_main_process` and `comm.get_rank` that the file reads."""
+    for bound, found in module.imports.items():
+        if _OWN_QUESTION.fullmatch(bound) and module.reads_of(bound):
+            yield from ((item.dotted, item.dotted, item.node) for item in found)
+    for part in module.nodes(ast.Attribute):
+        if _OWN_QUESTION.fullmatch(part.attr) and isinstance(part.value, ast.Name):
+            for item in module.imports.get(part.value.id, ()):
+                yield dotted(part), f"{item.dotted}.{part.attr}", part
 
 
 def _starts_a_group(project: Project) -> bool:
@@ -173,9 +185,14 @@ def _may_show(project: Project, path: str) -> bool:
         return False
     if project.fact(_speaks, path):
         return True
-    stem = path.removesuffix(".py").removesuffix("/__init__").rpartition("/")[2]
-    users = (p for p in project.files_importing(stem) if p != path and not is_own_test(project, p))
-    return any(project.fact(_speaks, p) for p in users)
+    users = [p for p in project.files_importing(_stem(path)) if p != path and not is_own_test(project, p)]
+    handed_on = (u for p in users if p.endswith("/__init__.py") for u in project.files_importing(_stem(p)))
+    return any(project.fact(_speaks, p) for p in (*users, *handed_on))
+
+
+def _stem(path: str) -> str:
+    """The name by which a file is imported: that of its folder for a package."""
+    return path.removesuffix(".py").removesuffix("/__init__").rpartition("/")[2]
 
 
 @file_fact
@@ -192,7 +209,7 @@ def may_be_run_by_ranks(project: Project, path: str, hops: int = 3) -> bool:
     for _ in range(hops + 1):
         if any(may_show_ranks(project, p) for p in found):
             return True
-        stems = {p.removesuffix(".py").removesuffix("/__init__").rpartition("/")[2] for p in found}
+        stems = {_stem(p) for p in found}
         found = [u for stem in stems for u in project.files_importing(stem) if u not in known and not is_own_test(project, u)]
         known.update(found)
     return False
@@ -215,20 +232,43 @@ def ranks_in_importers(project: Project, module: SourceModule) -> Evidence | Non
 
 
 def _ranks_in_importers(project: Project, module: SourceModule) -> Evidence | None:
-    stem = module.path.removesuffix(".py").removesuffix("/__init__").rpartition("/")[2]
-    named = "" if module.path.endswith("__init__.py") else stem  # a package is what `from . import x` names, too
-    for path in project.files_importing(stem):
-        if path == module.path or is_own_test(project, path) or not project.fact(_speaks, path):
+    shown = _shown_by_importers(project, module.path, module.path, handed_on="")
+    packages = () if shown else project.files_importing(_stem(module.path))
+    for package in packages:
+        if shown is None and package.endswith("/__init__.py") and _brings(project, package, module.path):
+            shown = _shown_by_importers(project, module.path, package, handed_on=package)
+    return shown
+
+
+def _brings(project: Project, package: str, path: str) -> bool:
+    """True for a package that imports names of the file: `from .helpers import *`."""
+    held = project.module(package)
+    sources = held.nodes(ast.ImportFrom) if held is not None else ()
+    found = (project.resolve("." * s.level + (s.module or "") + f".{s.names[0].name}", package) for s in sources)
+    return any(f is not None and f.path == path for f in found)
+
+
+def _shown_by_importers(project: Project, path: str, imported: str, *, handed_on: str) -> Evidence | None:
+    """What a file shows that imports from `imported`: the file at `path`, or a package that hands its names on."""
+    named = "" if imported.endswith("__init__.py") else _stem(imported)  # a package is what `from . import x` names, too
+    data = project.read(path) or b""
+
+    def is_meant(name: str, importer: str) -> bool:
+        found = project.resolve(name, importer)
+        if found is None or found.path != imported:
+            return False
+        defines = re.compile(rb"\b(?:def|class) %b\b" % found.rest[0].encode()) if found.rest else None
+        return not handed_on or (defines is not None and defines.search(data) is not None)
+
+    for user in project.files_importing(_stem(imported)):
+        if user in (path, imported) or is_own_test(project, user) or not project.fact(_speaks, user):
             continue
-        brought = (project.resolve(name, path) for name in imports_of(project, path) if named in name)
-        if not any(found is not None and found.path == module.path for found in brought):
+        if not any(is_meant(name, user) for name in imports_of(project, user) if named in name):
             continue  # it imports a file of the same name from elsewhere
-        other = project.module(path)
+        other = project.module(user)
         if other is None or (shown := ranks_in_file(project, other)) is None:
             continue
-        for found in other.imports.values():
-            for item in found:
-                resolved = project.resolve(item.dotted, path)
-                if resolved is not None and resolved.path == module.path:
-                    return Evidence("static", f"{path} uses it, and {shown.text}", path, item.node.lineno)
+        for item in (i for found in other.imports.values() for i in found):
+            if is_meant(item.dotted, user):
+                return Evidence("static", f"{user} uses it, and {shown.text}", user, item.node.lineno)
     return None

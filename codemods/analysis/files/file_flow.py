@@ -239,7 +239,9 @@ def constructor(project: Project, module: SourceModule, call: ast.Call) -> tuple
 
 
 def _made_by(module: SourceModule, call: ast.Call) -> ast.Call | None:
-    """`Store(root)` for `store.put(...)`, where `store` is bound to it and to nothing else."""
+    """`Store(root)` for `store.put(...)`, where `store` is bound to it and to nothing else, and for `Store(root).put(...)`."""
+    if isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Call) and not _is_of_base(call):
+        return call.func.value
     if not isinstance(call.func, ast.Attribute) or not isinstance(call.func.value, ast.Name):
         return None
     bound = bindings_of(module, call.func.value)

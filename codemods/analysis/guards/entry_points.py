@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.files.file_flow import callee
 from codemods.analysis.names import dotted, is_parameter, last, qualified
+from codemods.analysis.ranks.refused_calls import takes
 from codemods.files.source import FunctionNode, SourceModule, walk_scope
 from codemods.rewriting.imports import in_scope
 from codemods.runtime.record import record
@@ -58,8 +59,10 @@ def _of(
         outer = other.function_of(site)
         block = main_block(other, site) if outer is None else None
         if block is not None:
-            inside = other is module and _ends_with(module, block, site, function)
-            yield Entry(other, function if inside else None, site)
+            if (other is module or len(sites) == 1) and _ends_with(other, block, site, function):
+                yield Entry(module, function, site)
+            else:
+                yield Entry(other, None, site)
         elif outer is not None and climbs < CLIMBS and outer is not function:
             yield from _of(project, other, outer, site, climbs + 1)
 
@@ -101,19 +104,8 @@ def _brings_in(project: Project, other: SourceModule, module: SourceModule, name
 
 def fails(call: ast.Call, function: FunctionNode) -> bool:
     """True where the call does not give what the function asks for, or gives more: it ends in a TypeError at once."""
-    spec = function.args
-    if function.decorator_list or any(isinstance(a, ast.Starred) for a in call.args) or any(k.arg is None for k in call.keywords):
-        return False
-    plain = [a.arg for a in (*spec.posonlyargs, *spec.args)]
-    if plain[:1] in (["self"], ["cls"]):
-        plain = plain[1:]
-    given = {*plain[: len(call.args)], *(k.arg for k in call.keywords)}
-    asked = {*plain[: len(plain) - len(spec.defaults)]}
-    asked |= {a.arg for a, default in zip(spec.kwonlyargs, spec.kw_defaults, strict=True) if default is None}
-    known = {*plain, *(a.arg for a in spec.kwonlyargs)}
-    return bool(asked - given) or (spec.vararg is None and len(call.args) > len(plain)) or (
-        spec.kwarg is None and bool(given - known)
-    )
+    first = [a.arg for a in (*function.args.posonlyargs, *function.args.args)][:1]
+    return not function.decorator_list and not takes(function, call, bound=first in (["self"], ["cls"]))
 
 
 def main_block(module: SourceModule, node: ast.AST) -> ast.If | None:

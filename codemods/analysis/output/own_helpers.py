@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from codemods.analysis.call_graph import find_function
-from codemods.analysis.names import dotted, last
+from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_of_test
 from codemods.files.source import FunctionNode, SourceModule, walk
 from codemods.store.project import Project
@@ -37,6 +37,18 @@ def own_helper(project: Project, module: SourceModule, function: FunctionNode | 
             if name in _RANKS and isinstance(asked, ast.Compare) and ranks_of_test(module, asked, project=project) is Ranks.ZERO:
                 return f"{text}() == 0"
     return ""
+
+
+def is_own_rank(project: Project, module: SourceModule, value: ast.expr) -> bool:
+    """True for `comm.get_rank()`: a function of the project that gives the group's rank, and 0 without a group."""
+    if not isinstance(value, ast.Call) or value.args or value.keywords or last(dotted(value.func)) not in _RANKS:
+        return False
+    site = find_function(project, module, dotted(value.func))
+    if site is None or not _works_alone(project, site.module, site.node):
+        return False
+    return any(
+        isinstance(n, ast.Call) and qualified(site.module, n.func) == "torch.distributed.get_rank" for n in walk(site.node)
+    )
 
 
 def _works_alone(project: Project, module: SourceModule, function: FunctionNode) -> bool:

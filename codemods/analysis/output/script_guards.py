@@ -18,7 +18,7 @@ from codemods.analysis.loading.spawned import in_file_of_workers
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.output.minus_one import writes_minus_one
 from codemods.analysis.output.natures import values_of
-from codemods.analysis.output.own_helpers import own_flag, own_helper
+from codemods.analysis.output.own_helpers import is_own_rank, own_flag, own_helper
 from codemods.analysis.output.run_before import binds, bound_above, run_before
 from codemods.analysis.output.set_attributes import is_sure_to_be_set
 from codemods.analysis.output.trainer_guards import test_of_trainer
@@ -116,6 +116,8 @@ def _of_object(project: Project, module: SourceModule, name: str, value: ast.exp
         return Spelling(name)
     if (name in _RANK_NAMES or _asks_the_group(module, value)) and _is_global_rank(module, value):
         return Spelling(f"{name} in (-1, 0)" if "-1" in module.text_of(value) else f"{name} == 0")
+    if is_own_rank(project, module, value):
+        return Spelling(f"{name} == 0", asks_group=True)
     return None
 
 
@@ -170,7 +172,8 @@ def _of_module(project: Project, module: SourceModule, function: FunctionNode, s
 
 def _is_too_early(project: Project, module: SourceModule, value: ast.expr) -> bool:
     """True for `dist.get_rank() if dist.is_initialized() else 0` above the call that starts the group: it is 0 on every rank."""
-    return _stands_for_zero(module, value) and group_comes_later(project, module, value) != ""
+    asks = _stands_for_zero(module, value) or is_own_rank(project, module, value)
+    return asks and group_comes_later(project, module, value) != ""
 
 
 def _stands_for_zero(module: SourceModule, value: ast.expr) -> bool:

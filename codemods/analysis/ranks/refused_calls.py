@@ -22,7 +22,7 @@ def is_refused(project: Project, module: SourceModule, call: ast.Call) -> bool:
     if not isinstance(call.func, ast.Name) or _is_rebound(module, call.func):
         return False
     found = _meant(project, module, call.func)
-    return found is not None and not _takes(found[0], call, bound=found[1])
+    return found is not None and not takes(found[0], call, bound=found[1])
 
 
 def _is_rebound(module: SourceModule, name: ast.Name) -> bool:
@@ -60,7 +60,7 @@ def _is_only(module: SourceModule, node: FunctionNode | ast.ClassDef) -> bool:
     return not others and not any(True for _ in stores) and node.name not in module.imports
 
 
-def _takes(function: FunctionNode, call: ast.Call, *, bound: bool) -> bool:
+def takes(function: FunctionNode, call: ast.Call, *, bound: bool) -> bool:
     """True where the arguments fit, or where `*args` and `**kwargs` of the call hide whether they do."""
     given = bind(function, call, bound=bound)
     if given is None:
