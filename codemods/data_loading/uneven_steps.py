@@ -13,7 +13,8 @@ from codemods.analysis.names import dotted, last
 from codemods.analysis.variance.loaders import training_loaders, uneven_batches
 from codemods.analysis.variance.mismatches import Form, Mismatch, mismatches_in
 from codemods.analysis.variance.paths import goes_through_entries
-from codemods.analysis.variance.values import Cause
+from codemods.analysis.variance.shards import OWN_SHARDS
+from codemods.analysis.variance.values import Cause, Value
 from codemods.analysis.variance.wording import chain, head, message
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Evidence, Finding
@@ -28,6 +29,10 @@ _ADVICE = (
 )
 _ADVICE_OF_START = (
     "let one rank say where the loop begins and ends, and hand the numbers to all others (`broadcast_object_list`) above it"
+)
+_ADVICE_OF_SHARDS = (
+    "give every rank as many batches: `.with_epoch(batches)`, with `resampled=True` for the shards, or run the loop under "
+    "`Join([model])`"
 )
 _ADVICE_OF_SETTING = "leave it out, or train under `accelerator.join_uneven_inputs([model])`"
 _ADVICE_OF_END = (
@@ -48,9 +53,10 @@ class UnevenSteps(DdpCodemod):
 
     ## What it does
     Finds loops over a share of the data whose length depends on the rank (`rows[rank::world_size]`, files of each rank, a sampler
-    or a data set of the project that splits without padding), or over the keys that its own batches have put into a dictionary,
-    where each round comes to a collective: the backward of a wrapped model, an all_reduce, a barrier. Finds a data set whose
-    `__getitem__` raises `StopIteration` when a sample fails: the loader hands it on, and the loop ends as if the data were done.
+    or a data set of the project that splits without padding, shards that webdataset's `split_by_node` gives each rank), or over
+    the keys that its own batches have put into a dictionary, where each round comes to a collective: the backward of a wrapped
+    model, an all_reduce, a barrier. Finds a data set whose `__getitem__` raises `StopIteration` when a sample fails: the loader
+    hands it on, and the loop ends as if the data were done.
 
     ## Why it matters
     41 rows on two ranks are 21 and 20. The rank with fewer batches leaves the loop; the other waits for it in the next gradient
@@ -98,6 +104,8 @@ class UnevenSteps(DdpCodemod):
     - Says nothing of `DistributedSampler` and loaders that Accelerate, Fabric or Lightning prepare: they pad, or even out.
     - Says nothing where the whole is cut to a multiple first (`//`, `%`), or made up to one (`rows += rows[:missing]`).
     - Says nothing where the number of steps is reduced over the ranks, or given by a setting.
+    - Says nothing of shards that are resampled, of a stream with `with_epoch`, `slice` or `repeat`, and of a loop over shards
+      that is left by `break`.
     - Says nothing of the Trainer's own loader where anything sets `max_steps`: all ranks make as many then.
     - Says nothing of keys that are written out, that name the kind of an item (`item.request_type`), that come from what the
       model gives, or that all ranks have gathered.
@@ -126,11 +134,12 @@ class UnevenSteps(DdpCodemod):
             if _is_share(found) and not _is_topped_up(module, found):
                 shown = list(chain(found))
                 of_rank = _counts(found) and found.value.cause is not Cause.DATA
-                advice = _ADVICE_OF_START if of_rank else _ADVICE
+                advice = _ADVICE_OF_START if of_rank else _ADVICE_OF_SHARDS if _is_of_shards(found.value) else _ADVICE
                 yield self.finding(module, found.node, message(found, head(module, found.node)), evidence=shown, reason=advice)
         for node, value in training_loaders(project, module):
             shown = [Evidence("static", link.text, link.path, link.line) for link in value.chain]
-            yield self.finding(module, node, _LOADER, evidence=shown, reason=_ADVICE, severity="risk")
+            advice = _ADVICE_OF_SHARDS if _is_of_shards(value) else _ADVICE
+            yield self.finding(module, node, _LOADER, evidence=shown, reason=advice, severity="risk")
         for keyword in uneven_batches(project, module):
             yield self.finding(module, keyword, _SETTING, reason=_ADVICE_OF_SETTING)
         for end in early_ends(project, module):
@@ -159,9 +168,12 @@ def _is_share(found: Mismatch) -> bool:
         return False  # what one rank alone sets is DDP305's
     if found.value.cause is Cause.PLACE:
         return False  # a number read from a file that all have, or not: where they start over, not what they share out
+    if _is_of_shards(found.value) and any(isinstance(n, ast.Break) for n in walk(found.node)):
+        return False  # it counts its steps, fewer than the shards hold
     if any(_SLOT.search(link.text) for link in found.value.chain):
         return False  # a place for each rank in one list: what stands there may be the same
-    shown = any(link.text.endswith(_SHARE) or _PICKS.search(link.text) for link in found.value.chain)
+    links = found.value.chain
+    shown = _is_of_shards(found.value) or any(link.text.endswith(_SHARE) or _PICKS.search(link.text) for link in links)
     if found.value.cause is Cause.DATA and not shown and _counts(found):
         return False  # how long a batch is, loaders that pad make the same on all ranks
     sampled = any("DataLoader(" in link.text or "its sampler" in link.text for link in found.value.chain)
@@ -176,6 +188,10 @@ def _is_share(found: Mismatch) -> bool:
     source = found.node.iter if isinstance(found.node, (ast.For, ast.AsyncFor)) else found.node
     held = any(isinstance(n, ast.Name) and n.id == "self" for n in walk(source))  # what it holds, all ranks made alike
     return not held and (found.meeting is None or found.meeting.name != "forward")
+
+
+def _is_of_shards(value: Value) -> bool:
+    return any(OWN_SHARDS in link.text for link in value.chain)
 
 
 def _is_topped_up(module: SourceModule, found: Mismatch) -> bool:

@@ -1,4 +1,4 @@
-"""DDP114: generated tokens that the ranks gather, though each rank's are as long as its own texts."""
+"""DDP114: tokens that the ranks gather, though each rank's are as long as its own texts."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from codemods.analysis.accelerators import is_accelerator
 from codemods.analysis.bindings import bindings_in
 from codemods.analysis.distribution import is_test_module
+from codemods.analysis.loading.padded_texts import GatheredTexts, gathered_texts
 from codemods.analysis.names import dotted
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Evidence, Finding, ReplaceExpression
@@ -33,17 +34,28 @@ _REASON = (
 )
 
 
+_TEXTS = (
+    "the tokenizer pads to the longest text of each rank's own batch (line {}), and here all ranks gather `{}`{}: with tensors "
+    "of different lengths NCCL waits for ever or mixes up the values, and gloo ends the run"
+)
+_AS_LONG = "assumes that every batch may be as long as max_length, and that the model is handed the attention mask"
+_ONE_LENGTH = 'bring all ranks to one length first: `padding="max_length"` with `max_length` and `truncation=True`'
+
+
 class UnpaddedGather(DdpCodemod):
-    """Generated tokens that the ranks gather, though each rank's are as long as its own texts.
+    """Tokens that the ranks gather, though each rank's are as long as its own texts.
 
     ## What it does
     Finds what `generate` gives where `accelerator.gather` or `gather_for_metrics` takes it as it is, and pads it over the
-    processes first.
+    processes first. Finds the `input_ids` and `attention_mask` of a tokenizer that pads to the longest text of the batch
+    (`padding=True`, `padding="longest"`) where `all_gather` of `torch.distributed`, Accelerate or Lightning takes them, also in a
+    function of the project (`concat_all_gather(tokens.input_ids)`), and pads them to `max_length`, which the tokenizer is given.
 
     ## Why it matters
-    `generate` stops when the last text of the batch has ended, so the ranks have tensors of different lengths. `gather` needs the
-    same shape on all ranks. With NCCL the job hangs in the evaluation or decodes values of another rank's memory; with gloo it
-    ends with an error. It works for as long as the lengths happen to agree, for instance on one GPU.
+    `generate` stops when the last text of the batch has ended, and a tokenizer pads to the longest text of its batch: the ranks
+    have tensors of different lengths. `gather` needs the same shape on all ranks. With NCCL the job hangs or reads values of
+    another rank's memory; with gloo it ends with an error. It works for as long as the lengths happen to agree, for instance on
+    one GPU.
 
     ## Example
     ```python
@@ -74,26 +86,30 @@ class UnpaddedGather(DdpCodemod):
     ```
 
     ## Safety
-    Unsafe: the padding comes into what is decoded and compared, which is right where special tokens are skipped.
+    Unsafe: the padding comes into what is decoded and compared, which is right where special tokens are skipped. Unsafe:
+    `padding="max_length"` makes every batch as long as the longest text may be, which costs time and memory.
 
     ## Refuses
     - Says nothing where something that pads has taken the tokens before, and where least and most new tokens are the same.
     - Says nothing of a `generate` that is given nothing of tokens, as that of an image model, where nothing is decoded either.
-    - Says nothing of values that do not come from `generate` in the same function.
-    - Reports it where no tokenizer is at hand.
+    - Says nothing of values that do not come from `generate`, or from the tokenizer, in the same function.
+    - Says nothing of texts that are written out or that the object holds: they are as long on every rank.
+    - Says nothing of a function that pads, that gathers the sizes first, or that gathers objects.
+    - Reports it where no tokenizer is at hand, and where the tokenizer is given no `max_length` or no `truncation=True`.
     - A repository's own tests.
 
     ## References
     Accelerate 1.15, `Accelerator.pad_across_processes` ("so they can safely be gathered"). Two processes over gloo with three and
-    five tokens: gloo aborts one rank ("Received data size doesn't match expected size"), and the other waits.
+    five tokens: gloo aborts one rank ("Received data size doesn't match expected size"), and the other waits. Two processes that
+    `all_gather` token ids of three and five columns, over gloo.
     """
 
     code = "DDP114"
     severity = "hang"
-    subject = "Pad generated tokens before they are gathered"
-    must_show = "The evaluation ends, and each text is that of the prompt it belongs to."
+    subject = "Pad tokens before they are gathered"
+    must_show = "The run ends, and each text is that of the prompt it belongs to."
     printed = WAITING
-    TRIGGERS = ((b"generate(",), (b".gather(", b".gather_for_metrics("))
+    TRIGGERS = ((b"generate(", b"return_tensors"), (b"gather", b"Gather"))
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
@@ -107,6 +123,28 @@ class UnpaddedGather(DdpCodemod):
             made = [(part, source) for part in given if (source := _generated(module, function, part, call)) is not None]
             if made and is_accelerator(project, module, call.func.value):
                 yield self._found(module, function, call, *made[0])
+        told: set[int] = set()
+        for texts in gathered_texts(project, module) if module.holds(b"return_tensors") else ():
+            if id(texts.source) not in told:  # its ids and its mask are one mistake
+                told.add(id(texts.source))
+                yield self._padded(module, texts)
+
+    def _padded(self, module: SourceModule, found: GatheredTexts) -> Finding:
+        written = " ".join(module.text_of(found.part).split())
+        into = f" ({found.inside[0]}:{found.inside[1]})" if found.inside is not None else ""
+        message = _TEXTS.format(found.source.lineno, written, into)
+        shown = [Evidence("static", "each rank pads to its own longest text", module.path, found.source.lineno)]
+        if found.inside is not None:
+            shown.append(Evidence("static", "the tensor is gathered from all ranks here", *found.inside))
+        given = {k.arg: k.value for k in found.source.keywords if k.arg}
+        cuts = given.get("truncation")
+        if "max_length" not in given or not isinstance(cuts, ast.Constant) or cuts.value not in (True, "longest_first"):
+            return self.finding(module, found.call, message, evidence=shown, reason=_ONE_LENGTH)
+        quote = "'" if module.text_of(given["padding"]).startswith("'") else '"'
+        edits = [ReplaceExpression(module.path, module.span(given["padding"]), f"{quote}max_length{quote}")]
+        return self.finding(
+            module, found.call, message, level=Applicability.UNSAFE, edits=edits, evidence=shown, reason=_AS_LONG
+        )
 
     def _found(self, module: SourceModule, function: FunctionNode, call: ast.Call, part: ast.expr, source: ast.Call) -> Finding:
         assert isinstance(call.func, ast.Attribute)

@@ -87,3 +87,93 @@ def test_images_and_own_tests_stay() -> None:
     images = evaluation("images = model.generate(noise)", "images = accelerator.gather(images)", read="texts.append(images)")
     check_nothing(UnpaddedGather, images)
     check_nothing(UnpaddedGather, evaluation(MADE, "tokens = accelerator.gather(tokens)"), path="tests/test_a.py")
+
+
+LOSS = '''import torch
+import torch.distributed as dist
+
+
+def all_rows(rows):
+    if not dist.is_initialized():
+        return rows
+    found = [torch.ones_like(rows) for _ in range(dist.get_world_size())]
+    dist.all_gather(found, rows)
+    return torch.cat(found)
+
+
+class Match(torch.nn.Module):
+    def forward(self, samples):
+        words = samples["caption"]
+        texts = self.tokenizer({arguments}).to(self.device)
+{lines}
+'''
+CUT = 'words, padding="longest", truncation=True, max_length=32, return_tensors="pt"'
+
+
+def loss(*lines: str, arguments: str = CUT) -> str:
+    return LOSS.replace("{arguments}", arguments).replace("{lines}", "\n".join(f"        {line}" for line in lines))
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("ids = all_rows(texts.input_ids)", "mask = all_rows(texts.attention_mask)"),
+        ("ids = texts.input_ids.clone()", "ids[:, 0] = 5", "every = all_rows(ids)"),
+        ("dist.all_gather(self.out, texts['input_ids'].contiguous())",),
+        ("dist.all_gather(self.out, tensor=texts.input_ids)",),
+        ("from torch.distributed.nn.functional import all_gather", "ids = all_gather(texts.input_ids)"),
+    ],
+)
+def test_texts_as_long_as_the_longest_of_their_batch(lines: tuple[str, ...]) -> None:
+    fixed = loss(*lines, arguments=CUT.replace("longest", "max_length"))
+    check_transformed(UnpaddedGather, loss(*lines), fixed, unsafe=True)
+
+
+def test_texts_without_a_length_to_pad_to_are_told() -> None:
+    source = loss("ids = all_rows(texts.input_ids)", arguments='words, padding=True, return_tensors="pt"')
+    check_told(UnpaddedGather, source, reason="bring all ranks to one length first")
+
+
+def test_what_a_function_of_autograd_gathers() -> None:
+    gather = (
+        "\n\nclass Rows(torch.autograd.Function):\n    @staticmethod\n    def forward(ctx, rows):\n"
+        "        out = [torch.empty_like(rows) for _ in range(dist.get_world_size())]\n"
+        "        dist.all_gather(out, rows)\n        return torch.cat(out)\n"
+    )
+    assert findings_of(UnpaddedGather, loss("ids = Rows.apply(texts.input_ids)") + gather)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("ids = torch.nn.functional.pad(texts.input_ids, (0, 4))", "every = all_rows(ids)"),
+        ("features = self.encode(texts.input_ids)", "every = all_rows(features)"),
+        ("texts.input_ids = self.fill(texts.input_ids)", "every = all_rows(texts.input_ids)"),
+        ("picked = torch.gather(texts.input_ids, 1, self.order)",),
+        ("out = [None, None]", "dist.all_gather_object(out, texts.input_ids)"),
+        ("every = all_rows(texts.input_ids[:, 0])",),
+        ("dist.all_gather(texts.input_ids, self.rows)",),
+    ],
+)
+def test_texts_that_are_brought_to_one_length_stay(lines: tuple[str, ...]) -> None:
+    check_nothing(UnpaddedGather, loss(*lines))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        CUT.replace("longest", "max_length"),
+        CUT.replace("words", "self.prompts"),
+        CUT.replace("words", '["a cat", "a dog"]'),
+        CUT.replace(', return_tensors="pt"', ""),
+    ],
+)
+def test_texts_of_one_length_stay(arguments: str) -> None:
+    check_nothing(UnpaddedGather, loss("ids = all_rows(texts.input_ids)", arguments=arguments))
+
+
+def test_a_function_that_asks_for_the_sizes_first() -> None:
+    source = loss("ids = all_rows(texts.input_ids)").replace(
+        "    found = [", "    sizes = torch.tensor(rows.shape)\n    dist.all_reduce(sizes, op=dist.ReduceOp.MAX)\n    found = ["
+    )
+    check_nothing(UnpaddedGather, source)

@@ -14,6 +14,7 @@ from codemods.analysis.variance.objects import made
 from codemods.analysis.variance.paths import names_device
 from codemods.analysis.variance.project_calls import project_call, target
 from codemods.analysis.variance.random_streams import drawn
+from codemods.analysis.variance.shards import stream_of_shards
 from codemods.analysis.variance.shares import counted, length_of, pieces, size_of
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.unknown_calls import call_of_thing, unknown_call
@@ -39,7 +40,8 @@ def call_value(state: State, node: ast.Call) -> Value:
     call = parts_of(state, node)
     if (copy := value_of_copy(state, node)) is not None:
         return copy
-    for rule in (_of_elements, _of_sizes, _of_rank, _of_mpi, _of_meeting, _of_moves, _of_the_process, _of_trainers, made):
+    for rule in (_of_elements, _of_sizes, _of_rank, _of_mpi, _of_meeting, _of_moves, _of_the_process, _of_trainers,
+                 stream_of_shards, made):  # fmt: skip
         if (found := rule(state, call)) is not None:
             return found
     forward(state, node)

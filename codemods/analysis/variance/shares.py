@@ -111,7 +111,7 @@ def counted(state: State, node: ast.Call, end: str, args: list[Value]) -> Value:
     bounds = args[1:] if end == "islice" else args
     found = made_of(*bounds)
     if end == "islice" and args and not found.cause.differs:  # how many a parameter asks for is not what the loader differs by
-        return plain(args[0])
+        return replace(plain(args[0]), sized=args[0].sized and len(node.args) != 2)  # `islice(loader, 100)` is to be as many
     if not (found.cause.differs or found.params):
         return SAME
     if len(bounds) == 2 and all(b.cause.differs or b.params for b in bounds):  # `range(first, first + n)`

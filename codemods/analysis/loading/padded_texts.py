@@ -1,0 +1,163 @@
+"""Texts that are padded to the longest of their own batch and then gathered from all ranks, which need one length for it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from codemods.analysis.accelerators import is_accelerator
+from codemods.analysis.bindings import bindings_in
+from codemods.analysis.call_graph import run_function
+from codemods.analysis.handed import held_as
+from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.ranks.collectives import collective_at
+from codemods.files.source import FunctionNode, SourceModule, walk
+from codemods.runtime.record import record
+from codemods.store.project import Project
+
+_TOKENS = frozenset({"input_ids", "attention_mask", "token_type_ids", "special_tokens_mask"})
+_KEEPS_SHAPE = frozenset({"to", "cpu", "cuda", "detach", "clone", "contiguous", "long", "int", "bool", "float"})
+_CALLS = 3  # of functions that hand the tensor on
+# Where the tensor stands among the arguments of what gathers it, and its keyword.
+_GATHERS = {"all_gather": (1, "tensor"), "all_gather_into_tensor": (1, "input_tensor"), "_all_gather_base": (1, "input_tensor")}
+_OF_ACCELERATE = frozenset({"gather", "gather_for_metrics"})
+
+
+@record
+class GatheredTexts:
+    """part: what the gather of all ranks is given. source: the tokenizer's call that it comes from. inside: the collective in a
+    function of the project that `call` runs, None where the call is one itself.
+    """
+
+    call: ast.Call
+    part: ast.expr
+    source: ast.Call
+    inside: tuple[str, int] | None
+
+
+def gathered_texts(project: Project, module: SourceModule) -> Iterator[GatheredTexts]:
+    for source in module.nodes(ast.Call):
+        function = module.function_of(source)
+        if function is None or not is_padded_to_its_own(source) or not _is_of_samples(module, source):
+            continue
+        for call in (n for n in walk(function) if isinstance(n, ast.Call) and n.lineno > source.lineno):
+            for part in (*call.args, *(k.value for k in call.keywords)):
+                if module.function_of(call) is not function or _tokenized(module, function, part) is not source:
+                    continue
+                inside = _gathered_by(project, module, call, part, 0)
+                if inside is not None:
+                    here = inside[1] is call
+                    yield GatheredTexts(call, part, source, None if here else (inside[0].path, inside[1].lineno))
+
+
+def is_padded_to_its_own(call: ast.Call) -> bool:
+    """True for a tokenizer's `padding=True` and `padding="longest"`, where tensors are asked for."""
+    told = {k.arg: k.value.value for k in call.keywords if isinstance(k.value, ast.Constant)}
+    return "return_tensors" in told and told.get("padding") in (True, "longest")
+
+
+def _is_of_samples(module: SourceModule, call: ast.Call) -> bool:
+    """False for a text that is written out, and for one that the object holds: both are the same on every rank."""
+    given = call.args[0] if call.args else next((k.value for k in call.keywords if k.arg in ("text", "texts")), None)
+    if given is None:
+        return False
+    names = {n.id for n in walk(given) if isinstance(n, ast.Name)} - {"self"}
+    if isinstance(given, ast.Name):
+        bound = bindings_in(module, module.function_of(call), given.id)
+        written = [b.value for b in bound if b.value is not None and not b.part]
+        if bound and len(written) == len(bound):
+            return any(isinstance(n, ast.Name) and n.id != "self" for value in written for n in walk(value))
+        return bool(bound)
+    return bool(names)
+
+
+def _tokenized(module: SourceModule, function: FunctionNode, part: ast.expr, depth: int = 0) -> ast.Call | None:
+    """The tokenizer's call whose tokens (`texts.input_ids`) an expression holds as they are."""
+    inner = _as_it_is(part)
+    if isinstance(inner, ast.Name) and depth < _CALLS:
+        bound = bindings_in(module, function, inner.id)
+        if len(bound) != 1 or bound[0].value is None or bound[0].part:
+            return None
+        return _tokenized(module, function, bound[0].value, depth + 1)
+    if isinstance(inner, ast.Attribute):
+        holder, key = inner.value, inner.attr
+    elif isinstance(inner, ast.Subscript) and isinstance(inner.slice, ast.Constant):
+        holder, key = inner.value, str(inner.slice.value)
+    else:
+        return None
+    return _tokenizer(module, function, holder, key) if key in _TOKENS else None
+
+
+def _tokenizer(module: SourceModule, function: FunctionNode, holder: ast.expr, key: str) -> ast.Call | None:
+    """The call that gave `texts` of `texts.input_ids`, if nothing else gives it, or this entry of it, another value."""
+    made = _as_it_is(holder)
+    if isinstance(made, ast.Name):
+        if _is_set(module, function, made.id, key):
+            return None
+        bound = bindings_in(module, function, made.id)
+        values = [_as_it_is(b.value) for b in bound if b.value is not None and not b.part]
+        other = [v for v in values if not (isinstance(v, ast.Name) and v.id == made.id)]  # `texts = texts.to(device)`
+        if len(values) != len(bound) or len(other) != 1:
+            return None
+        made = other[0]
+    return made if isinstance(made, ast.Call) else None
+
+
+def _is_set(module: SourceModule, function: FunctionNode, name: str, key: str) -> bool:
+    """True for `texts.input_ids = …`, and `texts["input_ids"] = …`."""
+    for use in module.reads_of(name):
+        up = module.parent(use)
+        if module.function_of(use) is not function or not isinstance(getattr(up, "ctx", None), ast.Store):
+            continue
+        if (isinstance(up, ast.Attribute) and up.attr == key) or isinstance(up, ast.Subscript):
+            return True
+    return False
+
+
+def _as_it_is(node: ast.expr) -> ast.expr:
+    """`x` of `x.to(device)` and `x.clone()`."""
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _KEEPS_SHAPE:
+        node = node.func.value
+    return node
+
+
+def _gathered_by(
+    project: Project, module: SourceModule, call: ast.Call, part: ast.expr, depth: int
+) -> tuple[SourceModule, ast.Call] | None:
+    """The collective that takes an argument of a call as it is: the call itself, or one in the function that it runs."""
+    if _takes(project, module, call, part):
+        return module, call
+    site = run_function(project, module, call) if depth < _CALLS else None
+    name = held_as(site, call, part) if site is not None else ""
+    if site is None or not name or _evens_out(site.node):
+        return None
+    for inner in (n for n in walk(site.node) if isinstance(n, ast.Call)):
+        for given in (*inner.args, *(k.value for k in inner.keywords)):
+            held = _as_it_is(given)
+            if isinstance(held, ast.Name) and held.id == name:
+                found = _gathered_by(project, site.module, inner, given, depth + 1)
+                if found is not None:
+                    return found
+    return None
+
+
+def _takes(project: Project, module: SourceModule, call: ast.Call, part: ast.expr) -> bool:
+    """True for a gather of all ranks that is given the tensor: `all_gather(out, tensor)`, `accelerator.gather(tensor)`."""
+    name = last(qualified(module, call.func) or dotted(call.func))
+    if name in _OF_ACCELERATE and isinstance(call.func, ast.Attribute):
+        return part in call.args[:1] and is_accelerator(project, module, call.func.value)
+    found = collective_at(module, call, project)
+    if found is None or found.grouped or found.name not in _GATHERS:
+        return False
+    if found.framework != "torch" or ".nn." in found.text:  # `self.all_gather(x)`, `torch.distributed.nn.all_gather(x)`
+        return found.name == "all_gather" and part in call.args[:1]
+    index, keyword = _GATHERS[found.name]
+    return part in call.args[index : index + 1] or any(k.arg == keyword and k.value is part for k in call.keywords)
+
+
+def _evens_out(function: FunctionNode) -> bool:
+    """True for a function that pads, asks for the sizes of the others first, or gathers by objects."""
+    calls = [last(dotted(n.func)).lower() for n in walk(function) if isinstance(n, ast.Call)]
+    sizes = "size" in calls or any(isinstance(n, ast.Attribute) and n.attr == "shape" for n in walk(function))
+    gathers = sum("gather" in c or "reduce" in c for c in calls)
+    return any("pad" in c or "object" in c for c in calls) or (sizes and gathers > 1)
