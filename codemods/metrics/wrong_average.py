@@ -83,7 +83,7 @@ class WrongAverage(DdpCodemod):
       where a count of the shapes of the batches is the same on all ranks.
     - Says nothing where the count is reduced as well, or the number of processes stands among the divisors.
     - Says nothing of an own number divided by the processes where a call that reduces takes it in any line of the function, where
-      it is handed in, and where the quotient goes to a backward pass (DDP107).
+      it is handed in, where the quotient goes to a backward pass (DDP107), and where the project multiplies a loss by them.
     - Says nothing of what is no average, and of what neither its name nor a word beside it calls a loss or a metric: the tokens
       of a step, the rows of a GPU.
     - Says nothing of the mean of quotients in a loop that trains: that such a curve is rough is known.

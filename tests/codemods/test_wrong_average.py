@@ -429,7 +429,8 @@ def test_an_own_number_by_the_processes(lines: tuple[str, ...]) -> None:
      ("mean_loss = running / steps", "print('images of each rank', mean_loss, epochs / accelerator.num_processes)"),
      ("rate = x.size(0) / accelerator.num_processes", "print('images of each rank', rate)"),
      ("loss = loss / accelerator.num_processes", "accelerator.backward(loss)", "print('loss', loss.item())"),
-     ("mean_loss = running / accelerator.num_processes", "parts = [mean_loss] * 2")],
+     ("mean_loss = running / accelerator.num_processes", "parts = [mean_loss] * 2"),
+     ("loss = loss * accelerator.num_processes", "print('loss', loss.item() / accelerator.num_processes)")],
 )  # fmt: skip
 def test_a_number_by_the_processes_that_is_right_or_no_metric(lines: tuple[str, ...]) -> None:
     check_nothing(RULE, training(*lines))

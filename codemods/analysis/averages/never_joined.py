@@ -22,6 +22,7 @@ from codemods.store.project import Project
 
 _PLACES = (ast.Name, ast.Attribute, ast.Subscript)
 _MOST_NAMES = 12
+_COUNTS = (b"world_size", b"num_processes", b"nprocs", b"num_replicas")
 _MAY_JOIN = ("sync", "average", "broadcast", "all_", "across", "allmean")
 
 
@@ -50,7 +51,7 @@ def never_joined(project: Project, module: SourceModule) -> Iterator[NeverJoined
         names = _made_of(module, function, number)
         if names is None or _is_joined(project, module, function, names) or not _is_own(analysis, module, number):
             continue
-        shown = _shown(analysis, module, function, node)
+        shown = _shown(analysis, module, function, node) if not _scales_losses_up(project) else None
         if shown is not None and not _goes_backward(module, function, names | _targets(module, node)):
             yield NeverJoined(node, " ".join(module.text_of(number).split()), shown)
 
@@ -96,6 +97,25 @@ def _is_joined(project: Project, module: SourceModule, function: FunctionNode, n
             continue
         if any(isinstance(n, ast.Name) and n.id in names for n in walk(module.statement_of(call))):
             return True
+    return False
+
+
+def _scales_losses_up(project: Project) -> bool:
+    """True where a loss is multiplied by the processes somewhere: it is divided by them again for the log."""
+
+    def build() -> bool:
+        paths = {p for word in _COUNTS for p in project.files_containing(word)}
+        return any(_multiplies(m) for p in sorted(paths) if (m := project.module(p)) is not None)
+
+    return project.keep("losses times the processes", build)
+
+
+def _multiplies(module: SourceModule) -> bool:
+    for node in (*module.nodes(ast.BinOp), *module.nodes(ast.AugAssign)):
+        if isinstance(node, (ast.BinOp, ast.AugAssign)) and isinstance(node.op, ast.Mult):
+            sides = [node.left, node.right] if isinstance(node, ast.BinOp) else [node.target, node.value]
+            if any(is_process_count_in(module, s) for s in sides) and "loss" in module.text_of(module.statement_of(node)).lower():
+                return True
     return False
 
 
