@@ -79,11 +79,11 @@ def is_never_reached(project: Project, module: SourceModule, span: Span) -> bool
         return False
     statement = _statements(module).get(span.line)
     function = module.function_of(statement) if statement is not None else None
-    if statement is None or is_behind_an_end(module, statement):
-        return statement is not None
-    if function is None:
+    if statement is None:
         return False
-    if is_asserted_alone(module, statement):
+    if function is None:  # the cells of a notebook are run one by one
+        return not module.path.endswith(NOTEBOOK) and is_behind_an_end(module, statement)
+    if is_asserted_alone(module, statement) or is_behind_an_end(module, statement):
         return True
     key = ("never reached", module.path, function.lineno)
     return project.keep(key, lambda: is_run_by_nobody(project, module, function.body[0], shared=False, by_one=True))
