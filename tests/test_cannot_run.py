@@ -7,6 +7,7 @@ import pytest
 from codemods.analysis.ranks.cannot_run import cannot_be_imported, is_behind_an_end
 from codemods.analysis.ranks.first_device import is_tied_to_first_device
 from codemods.analysis.ranks.one_device import has_trainers_of_one_device
+from codemods.analysis.ranks.shown_runs import is_never_reached
 from codemods.ranks.unguarded_print import UnguardedPrint
 from codemods.store.project import Project
 from ddpfix.testing import check_nothing, findings_of
@@ -299,3 +300,20 @@ def test_devices_that_share_one_process(how: str) -> None:
     module = project.module("train.py")
     assert module is not None
     assert has_trainers_of_one_device(project, module)
+
+
+ROUNDS = """\
+for epoch in range(3):
+    epoch += 1
+    STOP
+    work(epoch)
+"""
+
+
+@pytest.mark.parametrize(("stop", "dead"), [("exit()", True), ("continue", True), ("if epoch == 2:\n        break", False)])
+def test_what_a_script_does_not_come_to(stop: str, dead: bool) -> None:
+    project = project_of({"a.py": ROUNDS.replace("STOP", stop)})
+    module = project.module("a.py")
+    assert module is not None
+    (call,) = module.calls_named("work")
+    assert is_never_reached(project, module, module.span(call)) is dead

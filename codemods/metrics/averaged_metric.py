@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from codemods.analysis.averages.averaged_extremes import Extreme, averaged_extremes
 from codemods.analysis.averages.averaged_metrics import Averaged, averaged_metrics
 from codemods.analysis.distribution import is_test_module, may_show_ranks
 from codemods.api.codemod import DdpCodemod
-from codemods.api.findings import Evidence, Finding
+from codemods.api.findings import Applicability, Evidence, Finding, SetKeyword
 from codemods.files.source import SourceModule
 from codemods.store.project import Project
 
 _PACKAGES = (b"sklearn", b"scipy", b"pycocotools", b"seqeval", b"sacrebleu", b"nltk", b"torchmetrics")
+
+
+def _names_a_package(project: Project) -> bool:
+    return any(project.files_containing(word) for word in _PACKAGES)
 
 
 class AveragedMetric(DdpCodemod):
@@ -20,7 +25,10 @@ class AveragedMetric(DdpCodemod):
     ## What it does
     Finds an F1, a precision, a correlation, an AUC, a BLEU or the average precision of COCO (of scikit-learn, SciPy, pycocotools,
     seqeval, sacrebleu, nltk or torchmetrics) that an evaluation works out for one batch, or for the share of one rank, and then
-    averages over the ranks: with `all_reduce`, a function of the project that does, or Lightning's `sync_dist=True`.
+    averages over the ranks: with `all_reduce`, a function of the project that does, or Lightning's `sync_dist=True`. Metric
+    objects count by what they return for a batch: those of an attribute, of a dict that is gone through, and of the function
+    itself. Finds the largest or smallest number of a rank that is logged with `sync_dist=True` under a key that says so, and
+    writes `reduce_fx`.
 
     ## Why it matters
     The mean of such numbers is not the number of the set. A batch without a positive counts as an F1 of zero, COCOeval takes the
@@ -69,13 +77,16 @@ class AveragedMetric(DdpCodemod):
     ```
 
     ## Safety
-    There is no fix: predictions have to be kept and gathered, or a metric object has to take them.
+    There is no fix for a metric: predictions have to be kept and gathered, or a metric object has to take them. The one for a
+    maximum is unsafe: over the batches of an epoch it takes the largest as well, where the mean of them was shown.
 
     ## Refuses
     - Says nothing of accuracies, errors and losses, whose mean over parts of one size is that of the whole.
     - Says nothing in a function that trains, or that gathers.
     - Says nothing where the data are not seen to be the rank's own: each rank may evaluate the whole set.
-    - Says nothing of a maximum or minimum over the ranks, and of `reduce_fx`.
+    - Says nothing of a maximum or minimum over the ranks, and where `reduce_fx` is given.
+    - Says nothing where a step or a caller has gathered what the metric is worked out of.
+    - Says nothing of a maximum along a dimension, or under a key that does not call it one.
     - Says nothing under Lightning where every Trainer has one device, or is kept from sharing the data out.
     - A repository's own tests.
 
@@ -92,13 +103,28 @@ class AveragedMetric(DdpCodemod):
     READS_TESTS = False
 
     def is_worth_parsing(self, path: str, project: Project) -> bool:
-        return any(project.files_containing(word) for word in _PACKAGES) and may_show_ranks(project, path)
+        said = _names_a_package(project) or b"sync_dist" in (project.read(path) or b"")
+        return said and may_show_ranks(project, path)
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_module(module):
             return
-        for found in averaged_metrics(project, module):
+        for found in averaged_metrics(project, module) if _names_a_package(project) else ():
             yield self._tell(module, found)
+        for extreme in averaged_extremes(project, module):
+            yield self._extreme(module, extreme)
+
+    def _extreme(self, module: SourceModule, found: Extreme) -> Finding:
+        which = "largest" if found.word == "max" else "smallest"
+        return self.finding(
+            module,
+            found.call,
+            f"`sync_dist=True` takes the mean of the ranks' `{found.of}`, which is not the {which} of all, and changes with the "
+            "number of processes",
+            level=Applicability.UNSAFE,
+            edits=[SetKeyword(module.path, module.span(found.call), "reduce_fx", f'"{found.word}"')],
+            reason=f"assumes that the {which} of all is meant, over the batches of an epoch, too, where they are put together",
+        )
 
     def _tell(self, module: SourceModule, found: Averaged) -> Finding:
         words, metric = found.metric.words, found.metric

@@ -17,7 +17,8 @@ from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
 
 _OF_SAMPLES = lazy(r"pred|label|target|logit|output|answer|reference|hyp")
-_LOSS = lazy(r"loss|time|elapsed|norm")
+_LABELS = lazy(r"label|target|reference|\bgts?\b|ground_?truth|\by\b")
+_LOSS = lazy(r"loss(?!_?masks?\b)|time|elapsed|norm")
 _NUMBERS = frozenset({"mean", "sum", "item", "max", "min"})
 _SAMPLER = (
     "this sampler repeats samples until every rank has as many, and the evaluation puts the ranks' results together: the "
@@ -43,8 +44,8 @@ class GatheredDuplicates(DdpCodemod):
     ## What it does
     Finds an evaluation that goes through a `DistributedSampler` and sums or gathers counts and predictions over the ranks, or
     averages the scores of its batches over them, also by `compute()` of a torchmetrics object, and in a function that trains and
-    evaluates by its mode. Finds `accelerator.gather` of predictions and labels in an evaluation loop, and writes
-    `gather_for_metrics`.
+    evaluates by its mode. Finds `accelerator.gather` of predictions and labels in an evaluation loop, of a function or of a
+    script, and writes `gather_for_metrics`.
 
     ## Why it matters
     Of 1001 images on eight ranks each rank gets 126, seven images come twice, and the confusion matrix has 1008 of them. The
@@ -85,6 +86,7 @@ class GatheredDuplicates(DdpCodemod):
     - Says nothing where the function asks whether the data divide by the ranks, or what it calls collects the results and cuts
       them.
     - Says nothing where samples are distinguished by name or number, or what is gathered is cut to the length of the data.
+    - Says nothing of a script that gathers predictions without labels: it may keep them by their order.
     - Says nothing of a loop that trains, and of `gather` whose result is reduced to a number at once.
     - Says nothing where the function writes out the number of its samples, and eight processes share it out evenly.
     - Says nothing of a `TensorDataset`, whose size the program chooses, and of a sampler that is given the epoch, but where the
@@ -148,16 +150,24 @@ def _of_batches(project: Project, module: SourceModule, call: ast.Call) -> ast.F
     if not isinstance(call.func, ast.Attribute) or len(call.args) != 1 or not _is_of_samples(module, call.args[0]):
         return None
     function, up = module.function_of(call), module.parent(call)
-    if function is None or not evaluates(module, function) or isinstance(up, ast.Subscript):
+    if not evaluates(module, function if function is not None else module.tree) or isinstance(up, ast.Subscript):
         return None
     if isinstance(up, ast.Attribute) and up.attr in _NUMBERS:
         return None
     loop = next((n for n in module.ancestors(call) if isinstance(n, ast.For)), None)
     if loop is None or module.function_of(loop) is not function or trains(loop):
         return None
+    if function is None and not _gathers_labels(module, loop):
+        return None  # a script that keeps predictions by their order may leave out what is behind the last
     if not is_accelerator(project, module, call.func.value) or module.holds(b"drop_last=True"):
         return None
     return None if _is_cut(module, call) else loop
+
+
+def _gathers_labels(module: SourceModule, loop: ast.For) -> bool:
+    """True where labels are gathered as well: a number is made of both."""
+    calls = [c for c in module.calls_named("gather") if any(up is loop for up in module.ancestors(c))]
+    return any(_LABELS.search(module.text_of(a).lower()) for c in calls for a in c.args)
 
 
 def _is_gather_of_rows(project: Project, module: SourceModule, call: ast.Call) -> bool:

@@ -27,7 +27,8 @@ class UnreducedNumber(DdpCodemod):
     compared with the best so far. Reports those that nothing reduces on the way, once for each loop over batches, and says what
     the number is: it decides which checkpoint is kept (by rank 0's share, or by each rank's own), or it is given as the result
     of an evaluation. Output of rank 0 is what stands under a test of the rank, what goes to an object that rank 0 alone has,
-    and what goes through a logger that the project keeps quiet on the other ranks. Also reports a result that is made of the
+    and what goes through a logger that the project keeps quiet on the other ranks. Entries of a dict of results that are shown
+    one by one (`for name, value in results.items():`) count. Also reports a result that is made of the
     rank's own part where the function has just gathered those of all ranks.
 
     ## Why it matters

@@ -5,11 +5,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from codemods.analysis.averages.wrong import joins_ranks
 from codemods.analysis.class_index import ClassFacts, Role, class_facts
 from codemods.analysis.distribution import is_test_module
 from codemods.analysis.logged.accumulated import puts_into
 from codemods.analysis.logged.held_modules import held_by
 from codemods.analysis.logged.logged_values import Scope, classify
+from codemods.analysis.logged.mixed_entries import Mixed, mixed_entries
 from codemods.analysis.logged.value_kinds import Kind
 from codemods.analysis.names import dotted
 from codemods.analysis.variance.analysis import variance
@@ -27,7 +29,8 @@ class UnreducedTrainerLog(DdpCodemod):
 
     ## What it does
     Finds what a subclass of the Trainer, or an object that it hands itself to, logs with `log({...})` out of a rank's own batch,
-    and what an overridden `log` adds out of sums that `compute_loss` or a step keeps, where nothing gathers it.
+    and what an overridden `log` adds out of sums that `compute_loss` or a step keeps, where nothing gathers it. In a Trainer with
+    a `log` of its own it finds the dict of numbers of which some are gathered, and some are the rank's own.
 
     ## Why it matters
     The Trainer gathers its own loss over the ranks before it logs it; what is added beside it is the number of rank 0's batches
@@ -64,6 +67,7 @@ class UnreducedTrainerLog(DdpCodemod):
 
     ## Refuses
     - Values that are gathered or reduced, in the call or before they are added to a sum; values that are not seen to differ.
+    - Says nothing of a dict whose numbers are all of one kind, and of entries that no name calls a loss or a metric.
     - What `evaluate` and `predict` log: their metrics are gathered.
     - A repository's own tests.
 
@@ -91,6 +95,19 @@ class UnreducedTrainerLog(DdpCodemod):
             facts = class_facts(project, module, owner) if own else None
             if facts is not None and facts.is_a(Role.HF_TRAINER):
                 yield from self._override(module, project, facts, own[-1])
+                for method in () if _gathers_later(project, facts, own[-1]) else module.methods_of(owner).values():
+                    yield from (self._mixed(module, found) for found in mixed_entries(project, module, method))
+
+    def _mixed(self, module: SourceModule, found: Mixed) -> Finding:
+        more = f", and so are {found.others} more of its entries" if found.others > 1 else ", and so is one more of its entries"
+        return self.finding(
+            module,
+            found.own,
+            f"`{_short(module, found.own.value)}` is this rank's own number{more if found.others else ''}, beside "
+            f"`{_short(module, found.gathered.value)}`, which is gathered over the ranks: rank 0's alone is logged",
+            evidence=[Evidence("static", "this one is gathered", module.path, found.gathered.lineno)],
+            reason=_ADVICE,
+        )
 
     def _speaks_to_a_trainer(self, module: SourceModule, project: Project, call: ast.Call) -> bool:
         function = module.function_of(call)
@@ -120,6 +137,18 @@ class UnreducedTrainerLog(DdpCodemod):
                 shown = " ".join(module.text_of(value).split())
                 text = f"`{shown}` is logged beside the gathered loss, but each rank sums up {source} from its own batches"
                 yield self.finding(module, value, f"{text}: rank 0's alone is shown", reason=_ADVICE)
+
+
+def _gathers_later(project: Project, facts: ClassFacts, log: FunctionNode) -> bool:
+    """True where the `log` of a Trainer, or what fills the attributes that it reads, brings the numbers together itself."""
+    read = {dotted(n)[5:] for n in walk(log) if isinstance(n, ast.Attribute) and dotted(n).startswith("self.")}
+    functions = [log, *(put.function for name in sorted(read) for put in puts_into(project, facts, name))]
+    return any(isinstance(n, ast.Call) and joins_ranks(project, n) for f in functions for n in walk(f))
+
+
+def _short(module: SourceModule, node: ast.expr) -> str:
+    text = " ".join(module.text_of(node).split())
+    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def _added(node: ast.AST, given: list[str]) -> Iterator[ast.expr]:

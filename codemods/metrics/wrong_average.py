@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from codemods.analysis.averages.never_joined import NeverJoined, never_joined
 from codemods.analysis.averages.own_keys import own_keys
 from codemods.analysis.averages.scale import At
 from codemods.analysis.averages.summed_losses import SummedLoss, summed_losses
@@ -22,11 +23,11 @@ class WrongAverage(DdpCodemod):
     Follows the numbers that a program prints, logs or writes back to the reduction over the ranks, through returns, lists,
     dicts and functions, and counts how often the number of processes W enters, as one does with units: a count of the own
     share is a W-th of the whole, a sum over the ranks multiplies by W, `len(loader)` behind a DistributedSampler is a W-th.
-    Reports a number that is W times too large (a sum over the ranks, divided by a count of one of them; a sum of their means),
-    one that is W times too small (a mean that is divided by the number of processes again), and a mean of quotients of the
-    ranks whose divisors their own data make: the F1 of each rank, or a loss per token. Also reports what is summed over the
-    ranks and put under a key that each rank draws from random numbers of its own: the losses of several tasks become those of
-    one.
+    Reports a number that is W times too large (a sum over the ranks, divided by a count of one of them; a sum of their
+    means), one that is W times too small (a mean that is divided by the number of processes again, or the rank's own number,
+    which nothing sums over them), and a mean of quotients of the ranks whose divisors their own data make: the F1 of each
+    rank, or a loss per token. Also reports what is summed over the ranks and put under a key that each rank draws from random
+    numbers of its own: the losses of several tasks become those of one.
 
     ## Why it matters
     The number looks like one of all ranks, and is none. On eight ranks an error is shown eight times too large, and changes with
@@ -81,6 +82,8 @@ class WrongAverage(DdpCodemod):
     - Says nothing where each rank has as many items as the others: the mean of the means is right behind a sampler that pads, and
       where a count of the shapes of the batches is the same on all ranks.
     - Says nothing where the count is reduced as well, or the number of processes stands among the divisors.
+    - Says nothing of an own number divided by the processes where a call that reduces takes it in any line of the function, where
+      it is handed in, where the quotient goes to a backward pass (DDP107), and where the project multiplies a loss by them.
     - Says nothing of what is no average, and of what neither its name nor a word beside it calls a loss or a metric: the tokens
       of a step, the rows of a GPU.
     - Says nothing of the mean of quotients in a loop that trains: that such a curve is rough is known.
@@ -94,7 +97,7 @@ class WrongAverage(DdpCodemod):
     code = "DDP115"
     severity = "data"
     TRIGGERS = (
-        (b"reduce", b"gather", b"val", b"test", b"eval"),
+        (b"reduce", b"gather", b"val", b"test", b"eval", b"num_processes", b"world_size"),
         (b"print", b"log", b"add_scalar", b"write", b"dump", b"report"),
     )
     READS_TESTS = False
@@ -115,6 +118,7 @@ class WrongAverage(DdpCodemod):
         for loss in summed_losses(project, module) if module.holds(b"all_reduce") else ():
             if loss.reduced.lineno not in told:
                 yield self._summed(module, loss)
+        yield from (self._never_joined(module, found) for found in never_joined(project, module))
         for own in own_keys(project, module) if module.holds(b"all_reduce") else ():
             text = (
                 f"what line {own.call.lineno} puts together from all ranks goes under `{own.key}`, which each rank has drawn on "
@@ -135,6 +139,16 @@ class WrongAverage(DdpCodemod):
                 Evidence("static", "this shows it, or keeps it to be shown", module.path, found.shown.lineno),
             ],
             reason=_ADVICE_OF_SUMS,
+        )
+
+    def _never_joined(self, module: SourceModule, found: NeverJoined) -> Finding:
+        return self.finding(
+            module,
+            found.division,
+            f"`{found.number}` is this rank's own number, and nothing sums it over the ranks: divided by the number of "
+            f"processes, line {found.shown.lineno} shows it as many times too small as there are",
+            evidence=[Evidence("static", "this shows it", module.path, found.shown.lineno)],
+            reason="sum it over the ranks above (`all_reduce`, `accelerator.reduce`), on every rank, or leave the division out",
         )
 
 

@@ -10,6 +10,7 @@ from codemods.analysis.accelerators import Made, accumulation, is_one, made_by
 from codemods.analysis.bindings import Binding, bindings_of
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.names import dotted, last
+from codemods.analysis.trainer.accumulation_in_steps import Given, returned_losses, trainer_steps
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Edit, Evidence, Finding, RemoveStatement, ReplaceExpression
 from codemods.files.source import SourceModule
@@ -29,12 +30,13 @@ class AccumulationScaledTwice(DdpCodemod):
 
     ## What it does
     Finds `accelerator.backward(loss)` where the loss was divided by the number of accumulation steps that the Accelerator was
-    given too, and takes that division out.
+    given too, and takes that division out. The same of the loss that a LightningModule's `training_step` returns, where the
+    Trainer is given the steps.
 
     ## Why it matters
-    `accelerator.backward` divides by the steps itself, and so does the DeepSpeed engine behind it. The gradients are that many
-    times too small. Adam hides it from its steps, but clipping never acts, weight decay and SGD are off by that factor, and the
-    loss that is logged below is too small as well.
+    `accelerator.backward` divides by the steps itself, and so do the DeepSpeed engine behind it and Lightning. The gradients
+    are that many times too small. Adam hides it from its steps, but clipping never acts, weight decay and SGD are off by that
+    factor, and the loss that is logged below is too small as well.
 
     ## Example
     ```python
@@ -74,6 +76,7 @@ class AccumulationScaledTwice(DdpCodemod):
 
     ## Refuses
     - Says nothing where the Accelerator was not given the steps, was given 1, or another number than the loss is divided by.
+    - Says nothing of manual optimization in Lightning, and where one of the project's Trainers is not given the steps.
     - Says nothing where it is not seen how the Accelerator is made, or where `**options` may hold the steps.
     - Says nothing where the settings and commands of the project give the number, and all of them 1.
     - Says nothing of `loss.backward()` and of Fabric's `backward`, which divide nothing.
@@ -83,7 +86,8 @@ class AccumulationScaledTwice(DdpCodemod):
 
     ## References
     Accelerate 1.15, `Accelerator.backward`: `loss = loss / self.gradient_accumulation_steps`, and for DeepSpeed
-    `engine.backward`, which divides by the engine's steps. A run on two processes: with 4 steps the gradients are a quarter.
+    `engine.backward`, which divides by the engine's steps. Lightning 2.6, `ClosureResult.from_training_step_output`. A run on
+    two processes: with 4 steps the gradients are a quarter.
     """
 
     code = "DDP606"
@@ -91,11 +95,11 @@ class AccumulationScaledTwice(DdpCodemod):
     subject = "Divide the loss by the accumulation steps once"
     must_show = "A step over several micro batches moves the weights as far as one over a batch of all their samples."
     printed = ()
-    TRIGGERS = ((b".backward(",), (b"ccelerat",))
+    TRIGGERS = ((b".backward(", b"def training_step("), (b"ccelerat", b"ightning"))
     READS_TESTS = False
 
     def is_worth_parsing(self, path: str, project: Project) -> bool:
-        return bool(project.files_containing(b"Accelerator("))
+        return bool(project.files_containing(b"Accelerator(") or project.files_containing(b"accumulate_grad_batches"))
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_file(module.path):
@@ -113,6 +117,30 @@ class AccumulationScaledTwice(DdpCodemod):
             if not _by_kind(module, divided, call):
                 told.add(id(divided))
                 yield self._tell(module, call, divided, steps)
+        for node, loss in returned_losses(project, module) if project.files_containing(b"accumulate_grad_batches") else ():
+            divided = _division(module, loss, node)
+            given = trainer_steps(project, module, _divisor(divided)) if divided is not None else None
+            if divided is None or given is None or id(divided) in told or _is_always_one(project, given.name):
+                continue
+            told.add(id(divided))
+            yield self._in_a_step(module, node, divided, given)
+
+    def _in_a_step(self, module: SourceModule, node: ast.Return, divided: ast.BinOp | ast.AugAssign, given: Given) -> Finding:
+        edits = _repair(module, divided)
+        text = module.text_of(_divisor(divided))
+        return self.finding(
+            module,
+            divided,
+            f"the loss is divided by `{text}` here, and Lightning divides what `training_step` returns by "
+            "`accumulate_grad_batches` again: the gradients are that many times too small",
+            level=Applicability.UNSAFE if edits else Applicability.DISPLAY,
+            edits=edits,
+            evidence=[
+                Evidence("static", "the Trainer is given the steps", given.module.path, given.call.lineno),
+                Evidence("static", "the loss that it divides", module.path, node.lineno),
+            ],
+            reason=_ASSUMED if edits else "take the division out: the Trainer makes it",
+        )
 
     def _tell(self, module: SourceModule, call: ast.Call, divided: ast.BinOp | ast.AugAssign, steps: Made) -> Finding:
         edits = _repair(module, divided)
@@ -132,7 +160,7 @@ class AccumulationScaledTwice(DdpCodemod):
         )
 
 
-def _division(module: SourceModule, loss: ast.expr, call: ast.Call) -> ast.BinOp | ast.AugAssign | None:
+def _division(module: SourceModule, loss: ast.expr, call: ast.Call | ast.Return) -> ast.BinOp | ast.AugAssign | None:
     """The division that the loss is the result of, in the call or in an assignment above it."""
     if isinstance(loss, ast.Name):
         scope = module.function_of(call)

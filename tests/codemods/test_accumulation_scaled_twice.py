@@ -104,3 +104,65 @@ def test_settings_that_make_one_step_of_it(settings: str) -> None:
     source = program("loss = loss / args.every")
     check_nothing(AccumulationScaledTwice, source, files={"config.yaml": settings})
     assert findings_of(AccumulationScaledTwice, source, files={"config.yaml": settings, "big.yaml": "every: 8\n"})
+
+
+LIGHTNING = """\
+import lightning.pytorch as pl
+
+
+class Model(pl.LightningModule):
+    def __init__(self, net, every=1):
+        super().__init__()
+        self.net, self.every = net, every
+
+    def training_step(self, batch, batch_idx):
+        loss = self.net(batch).mean()
+        loss = loss / self.every
+        self.log("loss", loss)
+        return loss
+
+
+def main(net, data, config):
+    model = Model(net, every=config["every"])
+    pl.Trainer(accumulate_grad_batches=config["every"], devices=4).fit(model, data)
+"""
+DIVISION = "        loss = loss / self.every\n"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("", ""),
+        ("return loss", 'return {"loss": loss, "rows": 8}'),
+        ('accumulate_grad_batches=config["every"]', "accumulate_grad_batches=config.every"),
+        ("loss / self.every", "loss / self.trainer.accumulate_grad_batches"),
+        ("loss = loss / self.every", "loss /= self.every"),
+    ],
+)
+def test_a_training_step_that_divides_what_lightning_divides(old: str, new: str) -> None:
+    before = LIGHTNING.replace(old, new) if old else LIGHTNING
+    lines = [line for line in before.splitlines(keepends=True) if not line.strip().startswith(("loss = loss /", "loss /="))]
+    check_transformed(AccumulationScaledTwice, before, "".join(lines), unsafe=True)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('accumulate_grad_batches=config["every"], ', ""),
+        ('accumulate_grad_batches=config["every"]', 'accumulate_grad_batches=config["other"]'),
+        ('accumulate_grad_batches=config["every"]', "accumulate_grad_batches=1"),
+        ('Model(net, every=config["every"])', "Model(net)"),
+        ("super().__init__()", "super().__init__()\n        self.automatic_optimization = False"),
+        ("loss = loss / self.every", "shown = loss / self.every"),
+        ('config["every"], devices=4', "2, devices=4"),
+        ("def main", "def other(net, data):\n    pl.Trainer(devices=4).fit(Model(net), data)\n\n\ndef main"),
+    ],
+)
+def test_a_training_step_whose_division_is_the_only_one(old: str, new: str) -> None:
+    assert old in LIGHTNING
+    check_nothing(AccumulationScaledTwice, LIGHTNING.replace(old, new))
+
+
+def test_the_mean_of_two_losses() -> None:
+    two = LIGHTNING.replace("/ self.every", "/ 2").replace('accumulate_grad_batches=config["every"]', "accumulate_grad_batches=2")
+    check_nothing(AccumulationScaledTwice, two)

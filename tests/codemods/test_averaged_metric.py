@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from codemods.metrics.averaged_metric import AveragedMetric
-from ddpfix.testing import check_nothing, check_told
+from ddpfix.testing import check_nothing, check_told, check_transformed
 
 HEAD = """\
 import torch
@@ -168,3 +168,121 @@ def test_what_lightning_logs_rightly(source: str) -> None:
 
 def test_tests_of_a_repository() -> None:
     check_nothing(AveragedMetric, evaluate(F1, "dist.all_reduce(score)", TAKES), path="tests/test_eval.py")
+
+
+KEPT = """\
+import lightning.pytorch as pl
+import torch
+from sklearn.metrics import f1_score
+from torchmetrics import Accuracy, F1Score
+from torchmetrics.classification import BinaryAUROC
+
+
+class Model(pl.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.kept = []
+        self.scores = {"acc": Accuracy(task="binary"), "f1": F1Score(task="binary")}
+
+    def validation_step(self, batch, batch_idx):
+        x, y = batch
+        self.kept.append((self(x), y))
+
+    def numbers(self, stage):
+        guesses, labels = (torch.cat(part) for part in zip(*self.kept))
+        NUMBERS
+
+    def on_validation_epoch_end(self):
+        found = self.numbers("val")
+        self.log_dict(found, sync_dist=True)
+        self.kept.clear()
+
+
+def main(data):
+    pl.Trainer(devices=4).fit(Model(), data)
+"""
+EACH = (
+    "found = {}",
+    "for name, score in self.scores.items():",
+    '    found[f"{stage}_{name}"] = score(guesses, labels)',
+    "return found",
+)
+
+
+def kept(*lines: str) -> str:
+    return KEPT.replace("NUMBERS", "\n        ".join(lines))
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        (EACH, "F1Score"),
+        (('return {"f1": self.scores["f1"](guesses, labels)}',), "F1Score"),
+        (("area = BinaryAUROC().to(self.device)", 'return {"auc": area(guesses, labels)}'), "BinaryAUROC"),
+        (("found = {}", 'found["f1"] = f1_score(labels, guesses)', "return found"), "f1_score"),
+    ],
+)
+def test_a_metric_of_what_the_steps_kept(lines: tuple[str, ...], words: str) -> None:
+    found = check_told(AveragedMetric, kept(*lines), reason=GATHER)
+    assert f"`{words}` of each rank's own share" in found.message
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        kept('return {"acc": self.scores["acc"](guesses, labels)}'),
+        kept("area = BinaryAUROC(dist_sync_on_step=True)", 'return {"auc": area(guesses, labels)}'),
+        kept("area = BinaryAUROC()", "area.update(guesses, labels)", 'return {"auc": area.compute()}'),
+        kept(*EACH).replace("append((self(x), y))", "append(self.all_gather((self(x), y)))"),
+        kept(*EACH).replace("zip(*self.kept)", "zip(*self.all_gather(self.kept))"),
+        kept(*EACH).replace("on_validation_epoch_end", "on_train_epoch_end"),
+        kept("found = {}", 'found["f1"] = f1_score(labels, guesses)', 'found["loss"] = labels.sum()', "return found").replace(
+            "self.log_dict(found,", 'self.log("loss", found["loss"],'
+        ),
+    ],
+)
+def test_what_was_gathered_in_the_steps_or_is_put_together(source: str) -> None:
+    check_nothing(AveragedMetric, source)
+
+
+def test_an_object_of_a_loop_by_hand() -> None:
+    head = "from torchmetrics.classification import BinaryF1Score\n\n"
+    step = ("f1 = BinaryF1Score().cuda()", "score = f1(model(x), y)", "dist.all_reduce(score)", TAKES)
+    found = check_told(AveragedMetric, head + evaluate(*step), reason=GATHER)
+    assert "`BinaryF1Score` of each batch" in found.message
+    check_nothing(AveragedMetric, head + evaluate(step[0], "f1.update(model(x), y)", "score = f1.compute()", *step[2:]))
+
+
+MAXIMUM = 'self.log("reward/max", y.max(), sync_dist=True)'
+
+
+@pytest.mark.parametrize(
+    ("line", "word"),
+    [
+        (MAXIMUM, "max"),
+        ('self.log("max_reward", torch.max(y).item(), sync_dist=True)', "max"),
+        ('low = y.amin()\n        self.log(f"{self.name}-min", low, on_step=True, sync_dist=True)', "min"),
+    ],
+)
+def test_the_largest_of_each_rank(line: str, word: str) -> None:
+    source = "import torch\n" + hook(line, "training_step(self, batch, batch_idx)")
+    check_transformed(
+        AveragedMetric, source, source.replace("sync_dist=True)", f'sync_dist=True, reduce_fx="{word}")'), unsafe=True
+    )
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        MAXIMUM.replace(", sync_dist=True", ""),
+        MAXIMUM.replace("sync_dist=True", 'sync_dist=True, reduce_fx="max"'),
+        MAXIMUM.replace("reward/max", "reward"),
+        MAXIMUM.replace("y.max()", "y.mean()"),
+        MAXIMUM.replace("y.max()", "y.max(dim=1).values.mean()"),
+        MAXIMUM.replace("y.max()", "max(y, x)"),
+        MAXIMUM.replace("reward/max", "reward/min"),
+    ],
+)
+def test_numbers_that_are_no_extremes_by_their_key_and_value(line: str) -> None:
+    check_nothing(AveragedMetric, hook(line, "training_step(self, batch, batch_idx)"))
+    check_nothing(AveragedMetric, hook(MAXIMUM, "training_step(self, batch, batch_idx)", devices="1"))

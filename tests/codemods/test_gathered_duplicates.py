@@ -295,3 +295,45 @@ def test_a_program_that_switches_gradients_off_for_good(inside: str) -> None:
     check_told(GatheredDuplicates, written("torch.set_grad_enabled(False)"), reason="share without padding")
     check_nothing(GatheredDuplicates, written("torch.set_grad_enabled(True)"))
     check_nothing(GatheredDuplicates, written("torch.set_grad_enabled(False)", "hits.backward()"))
+
+
+SCRIPT = HEAD + """\
+accelerator = Accelerator()
+net, optimizer, loader, rows = accelerator.prepare(net, optimizer, loader, rows)
+for epoch in range(10):
+    for x, y in loader:
+        accelerator.backward(loss_of(net(x), y))
+        optimizer.step()
+    outputs, truths, masks = [], [], []
+    for x, labels, loss_masks in rows:
+        with torch.no_grad():
+            output = net(x)
+        outputs.append(accelerator.gather(output))
+        truths.append(accelerator.gather(labels))
+        masks.append(accelerator.gather(loss_masks))
+    print(loss_of(torch.cat(outputs)[torch.cat(masks)], torch.cat(truths)))
+"""
+
+
+def test_a_script_that_trains_and_evaluates() -> None:
+    check_transformed(GatheredDuplicates, SCRIPT, SCRIPT.replace(".gather(", ".gather_for_metrics("), unsafe=True)
+
+
+def test_a_script_that_gathers_its_loss_as_well() -> None:
+    before = SCRIPT.replace("accelerator.gather(loss_masks)", "accelerator.gather(loss_of(output, labels))")
+    after = before.replace("gather(output)", "gather_for_metrics(output)").replace("gather(labels)", "gather_for_metrics(labels)")
+    check_transformed(GatheredDuplicates, before, after, unsafe=True)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("        truths.append(accelerator.gather(labels))\n        masks.append(accelerator.gather(loss_masks))\n", ""),
+     ("            output = net(x)\n", "            output = net(x)\n        accelerator.backward(output)\n"),
+     ("        with torch.no_grad():\n            output", "        output"),
+     ("            output = net(x)\n", "            output = net(x)\n        exit()\n"),
+     ("torch.cat(outputs)[", "torch.cat(outputs)[: len(rows.dataset) - 0][")],
+)  # fmt: skip
+def test_a_script_that_keeps_predictions_or_cuts_them(old: str, new: str) -> None:
+    """Kept by their order, trained with, behind an exit, or cut."""
+    assert old in SCRIPT
+    check_nothing(GatheredDuplicates, SCRIPT.replace(old, new))

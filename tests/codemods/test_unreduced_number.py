@@ -703,3 +703,35 @@ def test_a_dict_of_sums_that_is_made_anew_of_reduced_ones(name: str, found: int)
         '        torch.save(model, "best.pt")\n'
     )
     assert len(findings_of(RULE, source)) == found
+
+
+# Entries of a dict that is gone through
+
+
+ENTRIES = "results = {'mse': total / len(loader), 'rows': len(data)}\n"
+ON_ZERO = "if dist.get_rank() == 0:\n"
+
+
+@pytest.mark.parametrize(
+    "shows",
+    ["    for key, value in results.items():\n        print(f'{key}: {value:.4f}')",
+     "    with open('found.txt', 'a') as out:\n        for key, value in sorted(results.items()):\n"
+     "            out.write(f'{key}: {value}\\n')",
+     "    print(', '.join(f'{key} {value:.3f}' for key, value in results.items()))"],
+)  # fmt: skip
+def test_the_entries_of_a_dict_one_by_one(shows: str) -> None:
+    found = check_told(RULE, evaluate(ENTRIES + ON_ZERO + shows), reason=WHY)
+    assert "rank 0 gives `results` in line" in found.message
+
+
+@pytest.mark.parametrize(
+    "end",
+    [ENTRIES.replace("total", "1.0") + ON_ZERO + "    for key, value in results.items():\n        print(key, value)",
+     ENTRIES + "for key, value in results.items():\n    print(key, value)",
+     ENTRIES + ON_ZERO + "    for key, value in results.items():\n        print(key)",
+     ENTRIES.replace("results", "options") + ON_ZERO + "    for key, value in options.items():\n        print(f'{key}: {value}')",
+     "all = torch.tensor(total)\ndist.all_reduce(all)\n" + ENTRIES.replace("total", "all") + ON_ZERO
+     + "    for key, value in results.items():\n        print(f'{key}: {value}')"],
+)  # fmt: skip
+def test_entries_that_are_no_numbers_of_one_share(end: str) -> None:
+    check_nothing(RULE, evaluate(end))

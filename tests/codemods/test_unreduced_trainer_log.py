@@ -76,3 +76,63 @@ def test_nothing_of_a_class_of_another_package() -> None:
 
 def test_nothing_of_the_repositorys_own_tests() -> None:
     assert not findings_of(UnreducedTrainerLog, trainer("self.log({'side': side.item()})"), path="tests/test_side.py")
+
+
+MIXED = """\
+import torch
+import torch.distributed as dist
+from transformers import Trainer
+
+
+def gathered(value):
+    parts = [torch.zeros_like(value) for _ in range(dist.get_world_size())]
+    dist.all_gather(parts, value)
+    return torch.cat(parts)
+
+
+class PairTrainer(Trainer):
+    def numbers_of(self, model, batch, prefix):
+        numbers = {}
+        good, bad = model(batch["good"]), model(batch["bad"])
+        loss = torch.relu(bad - good).mean()
+        margins = good - bad
+        margins = gathered(margins)
+        numbers[f"{prefix}loss/pairs"] = loss.detach().cpu()
+        numbers[f"{prefix}reward/margin"] = margins.mean().cpu()
+        return loss, numbers
+
+    def compute_loss(self, model, inputs, return_outputs=False, **kwargs):
+        loss, numbers = self.numbers_of(model, inputs, "")
+        self.keep(numbers)
+        return loss
+
+    def keep(self, numbers):
+        for key, value in numbers.items():
+            self.kept[key].append(value)
+
+    def log(self, logs, *args):
+        for key, values in self.kept.items():
+            logs[key] = torch.tensor(values).mean().item()
+        return super().log(logs, *args)
+"""
+
+
+def test_an_entry_of_the_rank_beside_one_that_is_gathered() -> None:
+    found = check_told(UnreducedTrainerLog, MIXED, reason="gather it before it is logged")
+    assert found.span.line == 19 and "beside `margins.mean().cpu()`" in found.message
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("        margins = gathered(margins)\n", ""),
+        ("loss.detach().cpu()", "gathered(loss.detach()).mean().cpu()"),
+        ("loss/pairs", "rows"),
+        ("torch.tensor(values).mean()", "gathered(torch.tensor(values)).mean()"),
+        ("append(value)", "append(gathered(value))"),
+        ("        return loss, numbers", "        numbers = gathered(numbers)\n        return loss, numbers"),
+    ],
+)
+def test_entries_that_are_all_gathered_or_all_own(old: str, new: str) -> None:
+    assert old in MIXED
+    check_nothing(UnreducedTrainerLog, MIXED.replace(old, new))

@@ -377,3 +377,70 @@ def test_a_term_of_the_loss_that_is_summed_over_the_ranks() -> None:
 )
 def test_training_losses_that_are_right_or_not_known(source: str) -> None:
     check_nothing(RULE, source)
+
+
+ALONE = "nothing sums it over the ranks"
+TRAIN = f"""{HEAD}
+from accelerate import Accelerator
+
+accelerator = Accelerator()
+
+
+def train(model, data, optimizer, loss_of, log, epochs):
+    model, optimizer, loader = accelerator.prepare(model, optimizer, DataLoader(data, 8, shuffle=True))
+    running, steps = 0.0, 0
+    for epoch in range(epochs):
+        for x, y in loader:
+            loss = loss_of(model(x), y)
+            accelerator.backward(loss)
+            optimizer.step()
+            optimizer.zero_grad()
+            running += loss.item()
+            steps += 1
+            if steps % 100 == 0:
+"""
+
+
+def training(*lines: str) -> str:
+    return TRAIN + "".join(f"                {line}\n" for line in lines)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [("mean_loss = torch.tensor(running / steps, device=accelerator.device)",
+      "mean_loss = mean_loss.item() / accelerator.num_processes", "if accelerator.is_main_process:",
+      "    log.info(f'train loss {mean_loss:.4f}')"),
+     ("mean_loss = running / steps", "mean_loss /= accelerator.num_processes", "accelerator.print('loss', mean_loss)"),
+     ("if accelerator.is_main_process:", "    print('loss', running / accelerator.num_processes)")],
+)  # fmt: skip
+def test_an_own_number_by_the_processes(lines: tuple[str, ...]) -> None:
+    found = check_told(RULE, training(*lines), reason="leave the division out")
+    assert ALONE in found.message
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [("mean_loss = accelerator.reduce(torch.tensor(running / steps))",
+      "print('loss', mean_loss.item() / accelerator.num_processes)"),
+     ("mean_loss = torch.tensor(running / steps) / accelerator.num_processes", "dist.all_reduce(mean_loss)",
+      "print('loss', mean_loss.item())"),
+     ("mean_loss = sync_over_ranks(running / steps)", "print('loss', mean_loss / accelerator.num_processes)"),
+     ("share = epochs / accelerator.num_processes", "print('loss', share)"),
+     ("mean_loss = running / steps", "print('images of each rank', mean_loss, epochs / accelerator.num_processes)"),
+     ("rate = x.size(0) / accelerator.num_processes", "print('images of each rank', rate)"),
+     ("loss = loss / accelerator.num_processes", "accelerator.backward(loss)", "print('loss', loss.item())"),
+     ("mean_loss = running / accelerator.num_processes", "parts = [mean_loss] * 2"),
+     ("loss = loss * accelerator.num_processes", "print('loss', loss.item() / accelerator.num_processes)")],
+)  # fmt: skip
+def test_a_number_by_the_processes_that_is_right_or_no_metric(lines: tuple[str, ...]) -> None:
+    check_nothing(RULE, training(*lines))
+
+
+def test_an_evaluation_of_an_own_share_by_the_processes() -> None:
+    source = evaluate("loss = total.item() / len(loader) / dist.get_world_size()")
+    found = check_told(RULE, source, reason="sum it over the ranks above")
+    assert ALONE in found.message
+
+
+def test_a_number_of_the_whole_set_by_the_processes() -> None:
+    check_nothing(RULE, evaluate("loss = total.item() / dist.get_world_size()", loader="DataLoader(data, 8)"))

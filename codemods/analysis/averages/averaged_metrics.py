@@ -8,12 +8,17 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from codemods.analysis.averages.metric_functions import gathers, metric_object, metric_of_parts
+from codemods.analysis.averages.metric_functions import gathers, metric_of_parts
+from codemods.analysis.averages.metric_objects import metric_object
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.call_graph import called_function
+from codemods.analysis.callers import entries
 from codemods.analysis.class_index import Role, class_facts
+from codemods.analysis.hooks import TRAINING_HOOKS
+from codemods.analysis.logged.accumulated import puts_into
 from codemods.analysis.logged.epoch_numbers import is_kept_to_one_device
 from codemods.analysis.logged.own_programs import evaluates_on_the_whole_set, nobody_fits
+from codemods.analysis.metric_attributes import self_attribute
 from codemods.analysis.model.signatures import returned
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.variance.analysis import variance
@@ -50,7 +55,7 @@ def averaged_metrics(project: Project, module: SourceModule) -> Iterator[Average
     """Those of a file, one for each metric and function."""
     seen: set[tuple[int, int]] = set()
     passed_over: dict[int, bool] = {}  # function, by id: asked once, however many numbers it logs
-    for call, given, logged in (*_reductions(project, module), *_synced(project, module)):
+    for call, given, logged in (*_reductions(project, module), *synced_logs(project, module)):
         function = module.function_of(call)
         if function is None:
             continue
@@ -58,10 +63,10 @@ def averaged_metrics(project: Project, module: SourceModule) -> Iterator[Average
             passed_over[id(function)] = gathers(function) or _trains(function)
         if passed_over[id(function)]:
             continue
-        metric = _behind(project, module, given, _Search(function))
+        metric = _behind(project, module, given, _Search(function, module.class_of(function)))
         if metric is None or (id(metric.outer), id(function)) in seen:
             continue
-        if not logged and not _is_own(project, module, metric.outer):
+        if _is_whole_before(project, module, function) if logged else not _is_own(project, module, metric.outer):
             continue
         seen.add((id(metric.outer), id(function)))
         loop = any(isinstance(up, ast.For) for up in module.ancestors(metric.outer))
@@ -74,6 +79,21 @@ def _trains(function: FunctionNode) -> bool:
     if "train" in function.name:
         return True
     return any(isinstance(n, ast.Attribute) and n.attr in ("backward", "manual_backward") for n in walk(function))
+
+
+def _is_whole_before(project: Project, module: SourceModule, function: FunctionNode) -> bool:
+    """True where a method that calls this one, or fills an attribute that they read, has gathered; and for a training alone."""
+    owner = module.class_of(function)
+    if owner is None:
+        return False
+    facts = class_facts(project, module, owner)
+    found = entries(project, facts, function)
+    if found.hooks and found.hooks <= TRAINING_HOOKS:
+        return True
+    functions = [function, *(step.function for step in found.steps)]
+    read = {self_attribute(n) for f in functions for n in walk(f) if isinstance(n, ast.Attribute)} - {""}
+    functions += [put.function for name in sorted(read) for put in puts_into(project, facts, name)]
+    return any(map(gathers, functions))
 
 
 def _is_own(project: Project, module: SourceModule, call: ast.Call) -> bool:
@@ -109,7 +129,7 @@ def _takes_one(call: ast.Call) -> bool:
     return any(last(dotted(r)) in ("MAX", "MIN") for r in (*call.args[1:], *(k.value for k in call.keywords)))
 
 
-def _synced(project: Project, module: SourceModule) -> Iterator[tuple[ast.Call, ast.expr, bool]]:
+def synced_logs(project: Project, module: SourceModule) -> Iterator[tuple[ast.Call, ast.expr, bool]]:
     """(call, what it logs, True): `self.log(key, value, sync_dist=True)` of a LightningModule that evaluates."""
     if not module.holds(b"sync_dist"):
         return
@@ -133,10 +153,10 @@ def _synced(project: Project, module: SourceModule) -> Iterator[tuple[ast.Call, 
 
 
 class _Search:
-    """One question. function: where it is asked; key: which entry is wanted, None for any; calls: how many were gone into."""
+    """One question. function: where it is asked; owner: the class that asks it; calls: how many were gone into."""
 
-    def __init__(self, function: FunctionNode | None, calls: int = 0) -> None:
-        self.function, self.calls = function, calls
+    def __init__(self, function: FunctionNode | None, owner: ast.ClassDef | None, calls: int = 0) -> None:
+        self.function, self.owner, self.calls = function, owner, calls
         self.seen: set[int] = set()
         self.left = 200
 
@@ -175,8 +195,8 @@ def _of_call(
 ) -> Metric | None:
     words = metric_of_parts(module, call)
     owner = module.class_of(call)
-    if not words and owner is not None and search.calls == 0:
-        words = metric_object(project, module, class_facts(project, module, owner), call)
+    if not words and (search.calls == 0 or owner is search.owner):
+        words = metric_object(project, module, class_facts(project, module, owner) if owner is not None else None, call)
     if words:
         return Metric(module, call, words, call)
     site = called_function(project, module, call)
@@ -185,7 +205,7 @@ def _of_call(
         return _first(project, module, [*([held] if held is not None else []), *call.args], search, depth + 1, key)
     if search.calls >= _CALLS or gathers(site.node):
         return None
-    inner = _Search(site.node, search.calls + 1)
+    inner = _Search(site.node, search.owner, search.calls + 1)
     for value in returned(site.node, site.module):
         found = _behind(project, site.module, value, inner, 0, key)
         if found is not None:
@@ -203,4 +223,15 @@ def _of_name(project: Project, module: SourceModule, name: ast.Name, search: _Se
             found = _behind(project, module, bound.value, search, depth + 1, key) if bound.value is not None else None
         if found is not None:
             return found
-    return None
+    return _first(project, module, list(_put_under(module, name, search.function, key)), search, depth + 1, None)
+
+
+def _put_under(module: SourceModule, name: ast.Name, function: FunctionNode | None, key: object) -> Iterator[ast.expr]:
+    """`scores["f1"] = value` above the use of `scores`: what is put under the key that is wanted, or may be that one."""
+    for node in module.nodes(ast.Assign):
+        target = node.targets[0]
+        if not isinstance(target, ast.Subscript) or not isinstance(target.value, ast.Name) or target.value.id != name.id:
+            continue
+        other = key is not None and isinstance(target.slice, ast.Constant) and target.slice.value != key
+        if not other and module.function_of(node) is function and stands_above(node, name):
+            yield node.value

@@ -19,7 +19,7 @@ _SAME = frozenset(
      "unsqueeze", "view", "reshape", "flatten", "clamp", "clamp_min", "clip", "round", "max", "min", "diag", "diagonal",
      "sigmoid", "contiguous", "type", "type_as", "copy", "asnumpy"}
 )  # fmt: skip
-_CASTS = frozenset(
+CASTS = frozenset(
     {"float", "int", "round", "abs", "torch.tensor", "torch.as_tensor", "torch.Tensor", "torch.FloatTensor", "numpy.array",
      "numpy.asarray", "torch.stack", "torch.cat", "list", "tuple", "torch.from_numpy", "numpy.concatenate", "numpy.stack"}
 )  # fmt: skip
@@ -86,7 +86,7 @@ def _of_function(frame: Frame, node: ast.Call, name: str, end: str) -> Number:
         return count_of(frame, first)
     if end in _BLANK:
         return CONSTANT
-    if name in _CASTS:
+    if name in CASTS:
         return frame.of(first)
     if end in _SUMS and (name == end or _is_of_package(name)):
         return summed(frame.of(first))

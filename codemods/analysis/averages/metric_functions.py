@@ -1,15 +1,12 @@
-"""Metrics of which a mean over parts of the data is not the metric of the whole: by the function, or object, that gives them."""
+"""Metrics of which a mean over parts of the data is not the metric of the whole: by the function that gives them."""
 
 from __future__ import annotations
 
 import ast
 
-from codemods.analysis.class_index import ClassFacts
-from codemods.analysis.metric_attributes import metric_named
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.files.source import SourceModule, walk
 from codemods.runtime.lazy_pattern import lazy
-from codemods.store.project import Project
 
 # Package -> its functions and classes. An accuracy, an error and a loss are means of samples, and stay out.
 _FUNCTIONS = {
@@ -27,8 +24,6 @@ _FUNCTIONAL = lazy(
     r"^(binary_|multiclass_|multilabel_)?(f1_score|f1|fbeta_score|auroc|average_precision|matthews_corrcoef|cohen_kappa"
     r"|jaccard_index)$|^(pearson|spearman|concordance)_corrcoef$|^r2_score$"
 )
-_OBJECTS = lazy(r"\b(?:Binary|Multiclass|Multilabel)?(?:F1Score|F1|FBetaScore|FBeta|AUROC|AveragePrecision|MatthewsCorrCoef"
-                r"|CohenKappa|JaccardIndex|PearsonCorrCoef|SpearmanCorrCoef|R2Score)\(")  # fmt: skip
 _NAMES = {"COCOeval": "the average precisions of COCOeval"}
 
 
@@ -40,23 +35,6 @@ def metric_of_parts(module: SourceModule, call: ast.Call) -> str:
         return _NAMES.get(end, f"`{end}`")
     if family(name) in ("torchmetrics", "lightning") and ".functional" in name and _FUNCTIONAL.search(end):
         return f"`{end}`"
-    return ""
-
-
-def metric_object(project: Project, module: SourceModule, facts: ClassFacts, call: ast.Call) -> str:
-    """As `metric_of_parts`, for the call of an object of torchmetrics that an attribute holds."""
-    name = dotted(call.func)
-    if not name.startswith("self.") or name.count(".") != 1 or not call.args:
-        return ""
-    made = metric_named(project, facts, name.removeprefix("self."))
-    there = project.module(made.path) if made is not None and not made.each_step else None
-    if made is None or there is None:
-        return ""
-    at = [c for c in there.nodes(ast.Call) if c.lineno == made.line and c.args + [k.value for k in c.keywords]]
-    for one in at:
-        found = _OBJECTS.search(there.text_of(one))
-        if found is not None:
-            return f"`{found.group().rstrip('(')}`"
     return ""
 
 

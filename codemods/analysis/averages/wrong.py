@@ -76,6 +76,11 @@ def _end(call: ast.Call) -> str:
     return call.func.attr if isinstance(call.func, ast.Attribute) else last(dotted(call.func))
 
 
+def joins_ranks(project: Project, call: ast.Call) -> bool:
+    """True for a call that reduces or gathers by its name, or comes to one that does."""
+    return _joins(_end(call)) or _end(call) in _joining(project)
+
+
 def _joins(name: str) -> bool:
     return any(word in name for word in _JOINS)
 

@@ -78,13 +78,18 @@ def runs_to_no_end(project: Project, module: SourceModule, span: Span) -> bool:
 
 
 def is_never_reached(project: Project, module: SourceModule, span: Span) -> bool:
-    """True for a place in a function or a class that no program of the project comes to in a run of several processes."""
+    """True for a place that no program of the project comes to in a run of several processes.
+
+    Outside of functions it is one behind an `exit()` or a `break` alone.
+    """
     if isinstance(module, TextFile) or project.observed:
         return False
     statement = _statements(module).get(span.line)
     function = module.function_of(statement) if statement is not None else None
-    if statement is None or function is None:
+    if statement is None:
         return False
+    if function is None:  # the cells of a notebook are run one by one
+        return not module.path.endswith(NOTEBOOK) and is_behind_an_end(module, statement)
     if is_asserted_alone(module, statement) or is_behind_an_end(module, statement):
         return True
     key = ("never reached", module.path, function.lineno)

@@ -136,7 +136,7 @@ def _batch(target: ast.expr, value: Value) -> Value:
 
 def _element(state: State, source: ast.expr, value: Value) -> Value:
     """One element of what is gone through: a batch is the rank's own, also where only a name speaks for the loader."""
-    if value.length:  # the keys of a dict
+    if value.length and not value.mean:  # the keys of a dict; beside a mean only one of its entries is a length
         return SAME
     name = last(dotted(unpacked(source)))
     seen = value.cause.differs or value.kind is Kind.LOADER

@@ -20,6 +20,8 @@ _TEXTS = 8  # pieces of a text that are looked at
 _SETTING = re.compile(
     r"(^|[_/ .-])(lrs?|lr_?\d+|lr_\w+|learning_?rate|weight_?decay|momentum|epochs?|global_?steps?|iterations?)$", re.I
 )
+_RESULTS = re.compile(r"(^|_)(results?|scores|averages)(_|$)", re.I)
+_COMPREHENSIONS = (ast.DictComp, ast.ListComp, ast.GeneratorExp)
 _PICTURES = frozenset({"Image", "Video", "Html", "Audio", "Table", "Histogram"})
 
 
@@ -59,6 +61,31 @@ def names_metric(key: ast.expr) -> bool:
     texts = [n.value for n in walk(key) if isinstance(n, ast.Constant)]
     named = isinstance(key, ast.JoinedStr) and not any(re.search(r"\w", str(t)) for t in texts)
     return named or any(map(is_key, texts))
+
+
+def numbers_gone_through(module: SourceModule, node: ast.expr) -> ast.expr | None:
+    """`results` for the `value` of `for name, value in results.items():`, where its name says that it holds losses or metrics."""
+    if not isinstance(node, ast.Name):
+        return None
+    for up in module.ancestors(node):
+        loops = up.generators if isinstance(up, _COMPREHENSIONS) else [up] if isinstance(up, ast.For) else []
+        for loop in loops:
+            pair = loop.target.elts if isinstance(loop.target, ast.Tuple) else []
+            if len(pair) == 2 and isinstance(pair[1], ast.Name) and pair[1].id == node.id:
+                return _holds_numbers(loop.iter)
+        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            return None
+    return None
+
+
+def _holds_numbers(source: ast.expr) -> ast.expr | None:
+    """The dict of `results.items()` and `sorted(metrics.items())`."""
+    if isinstance(source, ast.Call) and dotted(source.func) == "sorted" and source.args:
+        source = source.args[0]
+    if not isinstance(source, ast.Call) or not isinstance(source.func, ast.Attribute) or source.func.attr != "items":
+        return None
+    held = source.func.value
+    return held if _RESULTS.search(last(dotted(held))) is not None or is_number(held) else None
 
 
 def is_text(node: ast.expr) -> bool:

@@ -18,6 +18,7 @@ from codemods.analysis.variance.number_words import (
     is_number,
     is_text,
     names_metric,
+    numbers_gone_through,
     reads_like_one,
     texts_of,
     where_made,
@@ -204,6 +205,8 @@ def _reads_like_one(state: State, node: ast.Call, part: ast.expr, value: Value) 
     entry = state.module.parent(part)
     if plotted or tracked or _is_whole(node, part, value):
         return True
+    if value.mean and numbers_gone_through(state.module, part) is not None:
+        return True  # its keys are shown beside it
     return is_number(part) or (isinstance(entry, ast.Dict) and reads_like_one(entry, part))
 
 
@@ -231,7 +234,8 @@ def _number(
 ) -> Number | None:
     """None where it is not shown that the number is that of one share."""
     source = source_of(analysis, state.module, shown, value)
-    module, text = state.module, " ".join(state.module.text_of(part).split())
+    module = state.module
+    text = " ".join(module.text_of(numbers_gone_through(module, part) or part).split())
     behind = source.is_behind(module, shown, value)
     role = Role.DECIDES if decides else Role.CURVE if source.trains else Role.RESULT
     if not value.mean and decides and source.trains:

@@ -13,7 +13,7 @@ from codemods.analysis.ranks.rank_branches import known_split
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_at
 from codemods.analysis.ranks.reach import ranks_entering
 from codemods.analysis.ranks.uses import uses_of
-from codemods.analysis.variance.number_words import is_number, texts_of
+from codemods.analysis.variance.number_words import is_number, numbers_gone_through, texts_of
 from codemods.analysis.variance.paths import is_none, parameters
 from codemods.data.rank_variance import DRAWS, LOGGER_NAME, SAYS_SHOWN, SHOWN_BY_MAIN, SHOWN_NUMBERS, TAKES_WHAT_IS_SHOWN
 from codemods.files.source import FunctionNode, SourceModule, walk, walk_scope
@@ -56,7 +56,9 @@ def _may_hold_number(module: SourceModule, node: ast.Call) -> bool:
     if last(dotted(node.func)) in DRAWS or any(isinstance(g, (ast.Name, ast.Dict)) for g in given):
         return True
     inner = [n for g in given for n in walk(g) if isinstance(n, (ast.Name, ast.Attribute, ast.Subscript))]
-    return any(map(is_number, inner)) or any(isinstance(n, ast.Name) and texts_of(module, n) for n in inner)
+    if any(map(is_number, inner)):
+        return True
+    return any(isinstance(n, ast.Name) and (texts_of(module, n) or numbers_gone_through(module, n)) for n in inner)
 
 
 def is_on_zero(project: Project, module: SourceModule, node: ast.AST) -> bool:
