@@ -183,7 +183,8 @@ class UnguardedFileIo(DdpCodemod):
     must_show = "The files are written once and are whole, and no other process looks for one before it is there."
     printed = (*HALF_WRITTEN, *WAITING)
     TRIGGERS = (
-        (b"open(", b"save", b"dump", b"write", b"to_csv", b"remove", b"rmtree", b"rename", b"unlink", b"shutil", b"copy",
+        (b"open(", b"save", b"dump", b"write", b"to_csv", b"to_json", b"to_excel", b"to_p", b"to_f", b"to_h", b"tofile",
+         b"remove", b"rmtree", b"rename", b"unlink", b"shutil", b"copy",
          b"FileHandler", b"filemode", b"rm -", b'"rm"', b"'rm'"),
     )
     # a call of such a name, not its definition; saving checkpoints and hyperparameters is every rank's business in Lightning;
@@ -191,10 +192,12 @@ class UnguardedFileIo(DdpCodemod):
     SITES = (Site(
         rb"(?<!def )\b(?!(?:on_)?save_checkpoint\b|save_hyperparameters\b|Popen\b|dumps\b|safe_open\b|is_open|remove_duplicate"
         rb"|remove(?:pre|suf)fix\(|\w*copy_\(|deepcopy\(|copy\(\)|(?<=\.)remove\()\w*"
-        rb"(?:(?:save|dump|writ|to_csv|remove|rmtree|make_archive|rename|unlink|copy|move)\w*\(|open\w*\("
+        rb"(?:(?:save|dump|writ|to_(?:csv|json|excel|parquet|pickle|feather|hdf|html)|tofile|remove|rmtree|make_archive|rename"
+        rb"|unlink|copy|move)\w*\(|open\w*\("
         rb"(?!" + _OPENED_TO_READ + rb"))|\bshutil\.(?!which\b)|\bos\.remove\(|\bFileHandler\([^\n]*(?:[\"']w[\"']|mode=\w)"
         rb"|\bfilemode\s*=\s*[\"']w|\(f?[\"']rm -|[\"']rm[\"'],",
-        b"open", b"save", b"dump", b"writ", b"to_csv", b"remove", b"rmtree", b"make_archive", b"rename", b"unlink", b"copy",
+        b"open", b"save", b"dump", b"writ", b"to_csv", b"to_json", b"to_excel", b"to_parquet", b"to_pickle", b"to_feather",
+        b"to_hdf", b"to_html", b"tofile", b"remove", b"rmtree", b"make_archive", b"rename", b"unlink", b"copy",
         b"move", b"shutil", b"FileHandler", b"filemode", b"rm -", b'"rm"', b"'rm'",
     ),)  # fmt: skip
     READS_TESTS = False

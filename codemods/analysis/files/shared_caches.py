@@ -53,10 +53,13 @@ def _filled(project: Project, module: SourceModule, constructor: FunctionNode, r
     read_in = [(s, list(steps_in(project, module, [s]))) for s in constructor.body]
     if any(step.act is None for _, steps in read_in for step in steps):
         return None  # it waits for the other ranks, so somebody has thought of them
+    asked = frozenset[str]().union(*(s.forms for _, steps in read_in for s in steps if s.act is Act.ASKS))
     for statement, steps in read_in:
         for step in steps:
             if step.act not in (Act.WRITES, Act.FILLS) or step.ranks is not Ranks.ALL:
                 continue
+            if step.forms & asked:
+                continue  # `filled_on_demand` judges what is only written where it is missing
             if (read := next((r for r in reads if _meet(step, r)), None)) is not None:
                 return SharedCache(_call_in(module, constructor, statement, step), step, read)
     return None
