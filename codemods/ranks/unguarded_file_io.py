@@ -45,6 +45,7 @@ from codemods.analysis.files.source_copies import copies_source
 from codemods.analysis.files.told_files import advice_for, gathered_first, is_above_the_start, message_of, short
 from codemods.analysis.files.written_saves import is_of_saves
 from codemods.analysis.guards.before_group import group_comes_later, is_of_group
+from codemods.analysis.hooks import WRITER_HOOKS
 from codemods.analysis.names import dotted, last
 from codemods.analysis.output.effects import Effect, Kind, effects_of_function, names_rank, phrases
 from codemods.analysis.output.guard_edits import guard_edit
@@ -263,8 +264,8 @@ class UnguardedFileIo(DdpCodemod):
 
     def _guarded(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         for function in module.functions:
-            if decorated_ranks(module, function, project=project).some:
-                continue
+            if function.name in WRITER_HOOKS or decorated_ranks(module, function, project=project).some:
+                continue  # DDP211 tells of what a writer overwrites
             if function.name != "__init__" and not _writes_below(project, module, function):
                 continue  # asked first: whose class it is may stand in other files
             owner = module.parent(function)
