@@ -153,3 +153,34 @@ def test_a_file_that_the_reader_picks(read: str) -> None:
 )
 def test_another_file_that_the_reader_picks(read: str) -> None:
     check_nothing(RULE, SPLITS.format(read=read))
+
+
+FILLED = """import numpy as np
+import torch.distributed as dist
+from torch.utils.data import Dataset
+
+
+class Rows(Dataset):
+    def __init__(self, path):
+        {kept}
+        np.save({written}, [1])
+
+    def __getitem__(self, i):
+        return np.load(self.path)[i]
+
+
+def main():
+    dist.init_process_group("nccl")
+    return Rows({made})
+"""
+
+
+@pytest.mark.parametrize("written", ["self.path", "str(self.path)"])
+def test_a_data_set_that_every_rank_fills(written: str) -> None:
+    source = FILLED.format(kept="self.path = path", written=written, made="'rows.npy'")
+    check_told(RULE, source, reason="barrier")
+
+
+@pytest.mark.parametrize("kept", ["self.path = path", "self.path, self.held = path, None"])
+def test_a_data_set_of_one_rank_by_what_its_maker_says(kept: str) -> None:
+    check_nothing(RULE, FILLED.format(kept=kept, written="self.path", made="f'rows-{dist.get_rank()}.npy'"))
