@@ -11,7 +11,10 @@ from codemods.ranks.wrong_rank import WrongRank
 from codemods.sync.cache_filled_by_every_rank import CacheFilledByEveryRank
 from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of, project_of
 
-HEAD = "import json, os, shutil, time\nimport numpy as np\nimport torch\nimport torch.distributed as dist\n\n\n"
+HEAD = (
+    "import json, os, shutil, time\nimport matplotlib.pyplot as plt\nimport numpy as np\nimport pandas as pd\nimport torch\n"
+    "import torch.distributed as dist\nfrom scipy.io import wavfile\n\n\n"
+)
 WRITE = ("with open(os.path.join(args.out, 'args.json'), 'w') as f:", "    json.dump(vars(args), f)")
 
 
@@ -29,6 +32,12 @@ def script(*lines: str, above: str = "", group: str = "dist.init_process_group('
         ("if os.path.exists(args.report):", "    os.remove(args.report)"),
         ("os.rename(args.report, args.report + '.old')",),
         ("np.savez(args.splits, train=args.train)",),
+        ("pd.DataFrame(args.rows).to_json(args.table)",),
+        ("pd.DataFrame(args.rows).to_excel(args.table, sheet_name='rows')",),
+        ("with pd.ExcelWriter(args.table) as book:", "    pd.DataFrame(args.rows).to_excel(book)"),
+        ("np.asarray(args.rows).tofile(args.table)",),
+        ("plt.imsave(args.picture, args.mean)",),
+        ("wavfile.write(args.sound, 16000, args.rows)",),
         ("for name in ['a.log', 'b.log']:", "    if os.path.exists(name):", "        os.remove(name)"),
         ("try:", "    state = torch.load(args.path)", "except RuntimeError:", "    os.remove(args.path)"),
     ],
@@ -53,6 +62,10 @@ def test_above_the_start_of_the_group(lines: tuple[str, ...]) -> None:
          "        f.write(str(error))"),
         ("with FileLock(args.lock):", *(f"    {line}" for line in WRITE)),
         ("with open(os.devnull, 'w') as f:", "    f.write('')"),
+        ("pd.DataFrame(args.rows).to_json(f'{args.out}/{os.environ[\"RANK\"]}.json')",),
+        ("text = pd.DataFrame(args.rows).to_json()", "page = pd.DataFrame(args.rows).to_html()"),
+        ("if int(os.environ['RANK']) == 0:", "    pd.DataFrame(args.rows).to_excel(args.table)"),
+        ("with pd.ExcelWriter(f'{args.out}/{os.environ[\"RANK\"]}.xlsx') as book:", "    pd.DataFrame(args.rows).to_excel(book)"),
     ],
 )
 def test_what_is_right_or_each_ranks_own(lines: tuple[str, ...]) -> None:

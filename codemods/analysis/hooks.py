@@ -46,7 +46,10 @@ TRAINING_HOOKS = frozenset(
 )  # fmt: skip
 TRAINING_EPOCH_HOOKS = frozenset({"on_train_epoch_start", "on_train_epoch_end", "training_epoch_end", "on_train_start"})
 
-LIGHTNING_HOOKS = NEEDED_ON_EVERY_RANK | OBSERVERS | EVALUATION_HOOKS | TRAINING_HOOKS
+# What a BasePredictionWriter does with the predictions: each rank is handed those of its own batches.
+WRITER_HOOKS = frozenset({"write_on_batch_end", "write_on_epoch_end"})
+
+LIGHTNING_HOOKS = WRITER_HOOKS | NEEDED_ON_EVERY_RANK | OBSERVERS | EVALUATION_HOOKS | TRAINING_HOOKS
 
 # transformers.TrainerCallback: every one runs on every rank.
 HF_CALLBACK_HOOKS = frozenset(

@@ -20,7 +20,8 @@ class SameFileNameOnEveryRank(DdpCodemod):
 
     ## What it does
     Finds files that every rank writes under one name with what is its own: predictions of the batches that a
-    `DistributedSampler` dealt out to it, lines of `rows[rank::world]`. Puts the rank into the name.
+    `DistributedSampler` dealt out to it, lines of `rows[rank::world]`, what a hook of Lightning's `BasePredictionWriter` is
+    handed. Puts the rank into the name.
 
     ## Why it matters
     The ranks overwrite each other's file, and what is left is the part of the rank that wrote last, or lines of several: of four
@@ -83,10 +84,11 @@ class SameFileNameOnEveryRank(DdpCodemod):
     - Says nothing of `torch.save` (DDP501), and under a test of the rank.
     - Reports a name that the repository says elsewhere: whoever reads it has to read all of them.
     - Reports a name that is not written out, and a place where the rank cannot be asked for.
-    - Hooks of Lightning and transformers (DDP201, DDP202); a repository's own tests.
+    - Other hooks of Lightning and transformers (DDP201, DDP202); a repository's own tests.
 
     ## References
-    `torch.utils.data.DistributedSampler`: each process gets a subset of the data; runs on two processes.
+    `torch.utils.data.DistributedSampler`: each process gets a subset of the data; runs on two processes. Lightning's
+    `BasePredictionWriter`: each process writes the predictions of its own batches.
     """
 
     code = "DDP211"
@@ -95,7 +97,7 @@ class SameFileNameOnEveryRank(DdpCodemod):
     must_show = "There is a file for each rank, and together they hold as many rows as the data."
     printed = ()
     TRIGGERS = (
-        (b"Sampler", b"rank", b"RANK", b"ccelerat"),
+        (b"Sampler", b"PredictionWriter", b"rank", b"RANK", b"ccelerat"),
         (b"open(", b"save", b"to_csv", b"to_json", b"to_p", b"write_"),
     )
     READS_TESTS = False

@@ -45,6 +45,7 @@ from codemods.analysis.files.source_copies import copies_source
 from codemods.analysis.files.told_files import advice_for, gathered_first, is_above_the_start, message_of, short
 from codemods.analysis.files.written_saves import is_of_saves
 from codemods.analysis.guards.before_group import group_comes_later, is_of_group
+from codemods.analysis.hooks import WRITER_HOOKS
 from codemods.analysis.names import dotted, last
 from codemods.analysis.output.effects import Effect, Kind, effects_of_function, names_rank, phrases
 from codemods.analysis.output.guard_edits import guard_edit
@@ -183,7 +184,8 @@ class UnguardedFileIo(DdpCodemod):
     must_show = "The files are written once and are whole, and no other process looks for one before it is there."
     printed = (*HALF_WRITTEN, *WAITING)
     TRIGGERS = (
-        (b"open(", b"save", b"dump", b"write", b"to_csv", b"remove", b"rmtree", b"rename", b"unlink", b"shutil", b"copy",
+        (b"open(", b"save", b"dump", b"write", b"to_csv", b"to_json", b"to_excel", b"to_p", b"to_f", b"to_h", b"tofile",
+         b"remove", b"rmtree", b"rename", b"unlink", b"shutil", b"copy",
          b"FileHandler", b"filemode", b"rm -", b'"rm"', b"'rm'"),
     )
     # a call of such a name, not its definition; saving checkpoints and hyperparameters is every rank's business in Lightning;
@@ -191,10 +193,12 @@ class UnguardedFileIo(DdpCodemod):
     SITES = (Site(
         rb"(?<!def )\b(?!(?:on_)?save_checkpoint\b|save_hyperparameters\b|Popen\b|dumps\b|safe_open\b|is_open|remove_duplicate"
         rb"|remove(?:pre|suf)fix\(|\w*copy_\(|deepcopy\(|copy\(\)|(?<=\.)remove\()\w*"
-        rb"(?:(?:save|dump|writ|to_csv|remove|rmtree|make_archive|rename|unlink|copy|move)\w*\(|open\w*\("
+        rb"(?:(?:save|dump|writ|to_(?:csv|json|excel|parquet|pickle|feather|hdf|html)|tofile|remove|rmtree|make_archive|rename"
+        rb"|unlink|copy|move)\w*\(|open\w*\("
         rb"(?!" + _OPENED_TO_READ + rb"))|\bshutil\.(?!which\b)|\bos\.remove\(|\bFileHandler\([^\n]*(?:[\"']w[\"']|mode=\w)"
         rb"|\bfilemode\s*=\s*[\"']w|\(f?[\"']rm -|[\"']rm[\"'],",
-        b"open", b"save", b"dump", b"writ", b"to_csv", b"remove", b"rmtree", b"make_archive", b"rename", b"unlink", b"copy",
+        b"open", b"save", b"dump", b"writ", b"to_csv", b"to_json", b"to_excel", b"to_parquet", b"to_pickle", b"to_feather",
+        b"to_hdf", b"to_html", b"tofile", b"remove", b"rmtree", b"make_archive", b"rename", b"unlink", b"copy",
         b"move", b"shutil", b"FileHandler", b"filemode", b"rm -", b'"rm"', b"'rm'",
     ),)  # fmt: skip
     READS_TESTS = False
@@ -260,8 +264,8 @@ class UnguardedFileIo(DdpCodemod):
 
     def _guarded(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         for function in module.functions:
-            if decorated_ranks(module, function, project=project).some:
-                continue
+            if function.name in WRITER_HOOKS or decorated_ranks(module, function, project=project).some:
+                continue  # DDP211 tells of what a writer overwrites
             if function.name != "__init__" and not _writes_below(project, module, function):
                 continue  # asked first: whose class it is may stand in other files
             owner = module.parent(function)

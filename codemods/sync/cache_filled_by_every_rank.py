@@ -32,7 +32,8 @@ class CacheFilledByEveryRank(DdpCodemod):
     constructors, too, where every rank comes, that ask whether a file or folder is there, write or unpack it in place where it is
     not, and read it; so where rank 0 alone writes it in place while the others still ask, or look for it in a loop until it is
     there. The test may stand in a function of the project that answers for the path, and the reader may be the caller, or a
-    loader that is given the path. A file that one call writes gets another name until it is whole; the rest is reported. A wait
+    loader that is given the path; what writes may be a tokenizer that saves itself, or an LMDB database that is opened to be
+    filled. A file that one call writes gets another name until it is whole; the rest is reported. A wait
     of the function counts where it stands between the making and the reading, or above the test behind something that some ranks
     do alone: a training waits at many other places.
     Reports what every rank fetches into one folder on the first run: `torch.hub.load`, the weights of OpenAI's `clip.load`, data

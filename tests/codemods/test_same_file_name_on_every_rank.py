@@ -140,3 +140,81 @@ def test_a_mode_that_several_processes_do_not_get_to(lines: tuple[str, ...]) -> 
 def test_what_several_processes_get_to(lines: tuple[str, ...]) -> None:
     source = script("with open('found.json', 'w') as f:", "    json.dump(found, f)", main=_started(*lines))
     assert len(findings_of(RULE, source)) == 1
+
+
+# What a BasePredictionWriter is handed
+
+WRITER = """import json
+import os
+
+import lightning.pytorch as pl
+import numpy as np
+import torch
+from lightning.pytorch.callbacks import BasePredictionWriter
+
+
+class Writer(BasePredictionWriter):
+    def __init__(self, folder):
+        super().__init__("epoch")
+        self.folder = folder
+
+    def write_on_{hook}:
+{body}
+
+def main(model, data):
+    trainer = pl.Trainer(devices=2, callbacks=[Writer("out")])
+    trainer.predict(model, data)
+
+
+if __name__ == "__main__":
+    main(parse(), read())
+"""
+EPOCH = "epoch_end(self, trainer, pl_module, predictions, batch_indices)"
+BATCH = "batch_end(self, trainer, pl_module, prediction, batch_indices, batch, batch_idx, dataloader_idx)"
+
+
+def writer(hook: str, *lines: str) -> str:
+    return WRITER.format(hook=hook, body="".join(f"        {line}\n" for line in lines))
+
+
+def test_predictions_of_each_rank_get_its_name() -> None:
+    before = ("with open(os.path.join(self.folder, 'found.json'), 'w') as f:", "    json.dump([len(p) for p in predictions], f)")
+    after = (before[0].replace("'found.json'", "f'found-rank{trainer.global_rank}.json'"), before[1])
+    check_transformed(RULE, writer(EPOCH, *before), writer(EPOCH, *after), unsafe=True)
+
+
+@pytest.mark.parametrize(
+    ("hook", "lines"),
+    [
+        (EPOCH, ("np.save(self.folder + '/found', torch.cat(predictions).numpy())",)),
+        (EPOCH, ("rows = [p.tolist() for p in predictions]", "with open(self.folder, 'w') as f:", "    f.write(str(rows))")),
+        (BATCH, ("np.save(f'{self.folder}/{batch_idx}', prediction.numpy())",)),
+    ],
+)  # fmt: skip
+def test_predictions_under_a_name_that_is_not_written_out(hook: str, lines: tuple[str, ...]) -> None:
+    assert "its own" in check_told(RULE, writer(hook, *lines), reason="rank into the name").message
+
+
+@pytest.mark.parametrize(
+    ("hook", "lines"),
+    [
+        (EPOCH, ("np.save(f'{self.folder}/found-{trainer.global_rank}.npy', torch.cat(predictions).numpy())",)),
+        (EPOCH, ("with open(self.folder + '/found.txt', 'a') as f:", "    f.write(str(predictions))")),
+        (EPOCH, ("found = pl_module.all_gather(torch.cat(predictions))", "np.save(self.folder + '/found.npy', found.numpy())")),
+        (EPOCH, ("if trainer.is_global_zero:", "    np.save(self.folder + '/found.npy', torch.cat(predictions).numpy())")),
+        (BATCH, ("for name, row in zip(batch['name'], prediction):", "    np.save(f'{self.folder}/{name}.npy', row.numpy())")),
+        (BATCH, ("np.save(f'{self.folder}/{batch_indices[0]}.npy', prediction.numpy())",)),
+    ],
+)  # fmt: skip
+def test_predictions_that_lose_nothing_here(hook: str, lines: tuple[str, ...]) -> None:
+    check_nothing(RULE, writer(hook, *lines))
+
+
+def test_lines_that_are_added_stay_those_of_their_rank() -> None:
+    lines = ("with open(self.folder + '/found.csv', 'a') as f:", "    for row in prediction:", "        print(row, file=f)")
+    check_nothing(UnguardedFileIo, writer(BATCH, *lines))
+
+
+def test_predictions_of_one_device() -> None:
+    source = writer(EPOCH, "np.save(self.folder + '/found.npy', torch.cat(predictions).numpy())")
+    check_nothing(RULE, source.replace("devices=2", "devices=1"))

@@ -6,7 +6,7 @@ import ast
 import re
 from enum import Enum
 
-from codemods.analysis.bound_values import assigned
+from codemods.analysis.files.files_of_objects import is_filled, is_tokenizer, is_writer, saves_itself
 from codemods.analysis.names import last, qualified
 from codemods.files.source import SourceModule, walk
 from codemods.runtime.lazy_pattern import lazy
@@ -31,13 +31,19 @@ CHANGES = frozenset({Act.WRITES, Act.MAKES, Act.FILLS, Act.REMOVES})
 # Position of the path among the arguments; -1 is the receiver.
 _FUNCTIONS: dict[str, tuple[Act, int]] = {
     **dict.fromkeys(("torch.save", "safetensors.torch.save_file", "safetensors.numpy.save_file", "joblib.dump",
-                     "omegaconf.OmegaConf.save", "shutil.copy", "shutil.copyfile", "shutil.copy2", "shutil.move", "os.rename",
+                     "torch.jit.save", "torchvision.io.write_png", "torchvision.io.write_jpeg", "plotly.io.write_html",
+                     "plotly.io.write_image", "omegaconf.OmegaConf.save", "shutil.copy", "shutil.copyfile", "shutil.copy2",
+                     "shutil.move", "os.rename",
                      "os.replace", "os.symlink", "os.link", "urllib.request.urlretrieve", "torch.hub.download_url_to_file",
                      "gdown.download", "wget.download"), (Act.WRITES, 1)),
     **dict.fromkeys(("numpy.save", "numpy.savez", "numpy.savetxt", "numpy.savez_compressed", "soundfile.write", "torchaudio.save",
                      "logging.FileHandler",
-                     "cv2.imwrite", "imageio.imwrite", "imageio.imsave", "torchvision.io.write_video"), (Act.WRITES, 0)),
+                     "cv2.imwrite", "imageio.imwrite", "imageio.imsave", "imageio.mimsave", "imageio.mimwrite",
+                     "imageio.v2.imwrite", "imageio.v2.mimsave", "imageio.v3.imwrite", "matplotlib.pyplot.imsave",
+                     "skimage.io.imsave", "scipy.io.savemat", "scipy.io.wavfile.write", "scipy.sparse.save_npz",
+                     "torchvision.io.write_file", "torchvision.io.write_video", "pandas.ExcelWriter"), (Act.WRITES, 0)),
     "torchvision.utils.save_image": (Act.WRITES, 1),
+    "torch.onnx.export": (Act.WRITES, 2),
     "logging.basicConfig": (Act.WRITES, 99),  # by `filename=` alone
     **dict.fromkeys(("os.makedirs", "os.mkdir"), (Act.MAKES, 0)),
     "shutil.copytree": (Act.FILLS, 1),
@@ -48,14 +54,16 @@ _FUNCTIONS: dict[str, tuple[Act, int]] = {
     **dict.fromkeys(("torch.load", "numpy.load", "numpy.loadtxt", "numpy.genfromtxt", "numpy.memmap", "numpy.fromfile",
                      "onnx.load", "torch.jit.load", "onnxruntime.InferenceSession",
                      "cv2.imread", "PIL.Image.open", "imageio.imread", "pandas.read_csv", "pandas.read_parquet",
-                     "pandas.read_json", "pandas.read_pickle", "pandas.read_table", "safetensors.torch.load_file",
+                     "pandas.read_json", "pandas.read_pickle", "pandas.read_table", "pandas.read_excel", "pandas.read_hdf",
+                     "pandas.read_feather", "scipy.sparse.load_npz", "scipy.io.wavfile.read", "safetensors.torch.load_file",
                      "safetensors.safe_open", "joblib.load", "omegaconf.OmegaConf.load", "os.path.getsize", "os.stat",
                      "soundfile.read", "torchaudio.load", "tokenizers.Tokenizer.from_file", "scipy.io.loadmat",
                      "os.readlink"), (Act.READS, 0)),
     **dict.fromkeys(("os.listdir", "os.scandir", "os.walk", "glob.glob", "glob.iglob"), (Act.LISTS, 0)),
     **dict.fromkeys(("datasets.load_from_disk", "datasets.load_dataset", "torchvision.datasets.ImageFolder",
                      "torchvision.datasets.DatasetFolder"), (Act.LOADS, 0)),
-    **dict.fromkeys(("os.path.exists", "os.path.isfile", "os.path.isdir", "os.path.lexists"), (Act.ASKS, 0)),
+    **dict.fromkeys(("os.path.exists", "os.path.isfile", "os.path.isdir", "os.path.lexists",
+                     "pathlib.Path.exists", "pathlib.Path.is_file", "pathlib.Path.is_dir"), (Act.ASKS, 0)),
 }  # fmt: skip
 # What takes its content from another path, the first argument.
 _COPIES: dict[str, Act] = {
@@ -64,7 +72,8 @@ _COPIES: dict[str, Act] = {
 }
 _METHODS: dict[str, tuple[Act, int]] = {
     **dict.fromkeys(("write_text", "write_bytes", "touch", "symlink_to"), (Act.WRITES, -1)),
-    **dict.fromkeys(("to_csv", "to_json", "to_parquet", "to_pickle", "to_feather", "savefig"), (Act.WRITES, 0)),
+    **dict.fromkeys(("to_csv", "to_json", "to_parquet", "to_pickle", "to_feather", "to_hdf", "to_html", "to_excel", "savefig",
+                     "write_html", "write_image", "tofile"), (Act.WRITES, 0)),
     "mkdir": (Act.MAKES, -1),
     **dict.fromkeys(("save_pretrained", "save_to_disk", "extractall"), (Act.FILLS, 0)),
     **dict.fromkeys(("unlink", "rmdir"), (Act.REMOVES, -1)),
@@ -76,14 +85,13 @@ _METHODS: dict[str, tuple[Act, int]] = {
 }  # fmt: skip
 _KEYWORDS = frozenset(
     {"path", "name", "file", "f", "save_directory", "filename", "root", "data_files", "data_dir", "local_dir", "dst",
-     "pretrained_model_name_or_path", "path_or_buf", "filepath_or_buffer", "fname", "filepath", "uri", "image_path"}
+     "pretrained_model_name_or_path", "path_or_buf", "filepath_or_buffer", "fname", "filepath", "uri", "image_path", "file_name",
+     "fid", "excel_writer"}
 )  # fmt: skip
 _NO_FILE = ("webbrowser.", "wave.", "os.")
 OPENERS = ("tarfile.open", "zipfile.ZipFile", "h5py.File", "lmdb.open", "gzip.open", "bz2.open", "codecs.open", "io.open",
              "rich.progress.open")
-_CHAINED = 5
 _WILD = lazy(r"[*?]|\[")
-_IMAGES = frozenset({"PIL.Image.fromarray", "PIL.Image.new", "torchvision.transforms.functional.to_pil_image"})
 SHELLS = frozenset({"os.system", "subprocess.run", "subprocess.call", "subprocess.check_call"})
 _TAKES_AWAY = lazy(r"rm(?:\s+-\w+)*\s+-\w*r\w*(?:\s+-\w+)*\s+[\"']?")
 # Functions of many packages that fetch an address into a file: `download_file(url, path)`.
@@ -128,8 +136,10 @@ def file_call(module: SourceModule, call: ast.Call) -> FileCall | None:
             known = Act.ASKS, -1
         if end == "from_pretrained" and len(call.args) > 1:  # PeftModel.from_pretrained(model, folder)
             known = Act.LOADS, 1
-    if known is None and end == "save" and _is_image(module, func):
+    if known is None and end == "save" and saves_itself(module, func):
         known = Act.WRITES, 0
+    if known is None and end == "save_model" and is_tokenizer(module, func):
+        known = Act.FILLS, 0
     if known is None and end in _FETCHERS and len(call.args) > 1 and _ADDRESS.search(ast.unparse(call.args[0])):
         known = Act.WRITES, 1
     if known is None:
@@ -137,7 +147,9 @@ def file_call(module: SourceModule, call: ast.Call) -> FileCall | None:
     if name == "numpy.memmap" and _is_made(call):
         known = Act.WRITES, 0
     path = _argument(call, known[1])
-    return FileCall(call, path, known[0]) if path is not None else None
+    if path is None or (end == "to_excel" and is_writer(module, path)):
+        return None  # the tables go into a file that is open
+    return FileCall(call, path, known[0])
 
 
 def copied_from(module: SourceModule, call: ast.Call) -> FileCall | None:
@@ -145,24 +157,6 @@ def copied_from(module: SourceModule, call: ast.Call) -> FileCall | None:
     act = _COPIES.get(qualified(module, call.func))
     source = _argument(call, 0) if act is not None and call.args else None
     return FileCall(call, source, act) if act is not None and source is not None else None
-
-
-def _is_image(module: SourceModule, func: ast.expr) -> bool:
-    """`Image.fromarray(x).resize(size).save`, also where the image has a name of its own."""
-    made: ast.expr = func
-    for _ in range(_CHAINED):  # `image = image.resize(size)` goes round
-        if not isinstance(made, ast.Attribute) or not isinstance(made.value, (ast.Call, ast.Name)):
-            return False
-        held: ast.expr = made.value
-        if isinstance(held, ast.Name):
-            values = assigned(module, held, held.id)
-            if len(values) != 1 or not isinstance(values[0], ast.Call):
-                return False
-            held = values[0]
-        if not isinstance(held, ast.Call) or qualified(module, held.func) in _IMAGES:
-            return isinstance(held, ast.Call)
-        made = held.func
-    return False
 
 
 def _is_made(call: ast.Call) -> bool:
@@ -228,6 +222,8 @@ def _opened(module: SourceModule, call: ast.Call, name: str) -> FileCall | None:
         return FileCall(call, call.args[0], Act.READS)
     if name.startswith(_NO_FILE):
         return None
+    if name == "lmdb.open" and (database := _argument(call, 0)) is not None:
+        return FileCall(call, database, Act.WRITES if is_filled(module, call) else Act.READS)
     with_path = name == "open" or name in OPENERS or name.rpartition(".")[0] in module.imports
     modes = call.args[1:2] if with_path else call.args[:1]
     mode = next((k.value for k in call.keywords if k.arg == "mode"), modes[0] if modes else None)

@@ -9,7 +9,7 @@ from codemods.analysis.bindings import bindings_of
 from codemods.analysis.call_graph import FunctionSite, called_function, find_function
 from codemods.analysis.class_index import ClassSite, class_facts, find_class
 from codemods.analysis.files.file_calls import Act, copied_from, file_call, names_the_rank
-from codemods.analysis.files.file_paths import forms, outside
+from codemods.analysis.files.file_paths import forms, forms_of_either, outside
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.collectives import collective_at
 from codemods.analysis.ranks.rank_guards import Ranks, guards_over
@@ -92,7 +92,8 @@ def _of_call(project: Project, module: SourceModule, call: ast.Call, depth: int)
             own = names_the_rank(touched.path)
             if not own or touched.act is Act.WRITES:
                 ranks = Ranks.UNKNOWN if own else ranks_in_function(project, module, call)
-                yield Step(touched.act, forms(module, touched.path), module, call, ranks)
+                said = forms_of_either if touched.act is Act.READS else forms
+                yield Step(touched.act, said(module, touched.path), module, call, ranks)
         return
     if (collective := collective_at(module, call, project)) is not None:
         if not collective.grouped:

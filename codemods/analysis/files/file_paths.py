@@ -11,6 +11,7 @@ import ast
 import re
 
 from codemods.analysis.bindings import Binding, attribute_bindings, bindings_at_top, bindings_in
+from codemods.analysis.files.either_part import with_part
 from codemods.analysis.files.file_calls import handed_on
 from codemods.analysis.names import qualified
 from codemods.files.source import FunctionNode, SourceModule, line_of, walk
@@ -48,6 +49,14 @@ def forms(module: SourceModule, path: ast.expr) -> frozenset[str]:
         if _says_something(text):
             found.add(text)
     return frozenset(found)
+
+
+def forms_of_either(module: SourceModule, path: ast.expr) -> frozenset[str]:
+    """The forms of each file that may be meant: `os.path.join(root, self.train_file if train else self.test_file)`."""
+    chosen = next((n for n in walk(path) if isinstance(n, ast.IfExp)), None)
+    if chosen is None or chosen is path:
+        return forms(module, path)
+    return frozenset().union(*(forms(module, with_part(path, chosen, arm)) for arm in (chosen.body, chosen.orelse)))
 
 
 def _is_none(node: ast.expr) -> bool:

@@ -8,7 +8,9 @@ import re
 from codemods.analysis.bound_values import assigned
 from codemods.analysis.guards.entry_points import group_name
 from codemods.analysis.guards.global_rank_at import is_global, starts_always
+from codemods.analysis.hooks import WRITER_HOOKS
 from codemods.analysis.output.run_before import bound_above
+from codemods.analysis.variance.paths import parameters
 from codemods.api.findings import Edit, ReplaceExpression
 from codemods.files.source import SourceModule
 from codemods.files.text_file import TEXT_KINDS
@@ -70,6 +72,9 @@ def _rank(project: Project, module: SourceModule, at: ast.stmt) -> str | None:
     for name, value in bound_above(module, module.function_of(at), at):
         if is_global(module, value):
             return name
+    function = module.function_of(at)
+    if function is not None and function.name in WRITER_HOOKS and len(given := parameters(function)) > 1:
+        return f"{given[1]}.global_rank"  # the Trainer, whatever the hook calls it
     name = group_name(module, at)
     if not name or not module.holds(b"init_process_group"):
         return None

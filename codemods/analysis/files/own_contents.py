@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.files.file_calls import Act, FileCall
 from codemods.analysis.files.files_of_all import FileOfAll, files_of_all
+from codemods.analysis.hooks import WRITER_HOOKS
 from codemods.analysis.names import last, qualified
 from codemods.analysis.positions import behind
 from codemods.analysis.variance.analysis import Analysis, variance
@@ -46,8 +47,9 @@ def _find(project: Project, module: SourceModule) -> Iterator[OwnContent]:
     for found in files_of_all(project, module):
         if found.file.act is not Act.WRITES or found.home is not module or analysis.value(module, found.file.path).differs:
             continue
-        owner = module.class_of(found.file.call)
-        if owner is not None and any(class_facts(project, module, owner).is_a(role) for role in _HOOKS):
+        owner, function = module.class_of(found.file.call), module.function_of(found.file.call)
+        writer = function is not None and function.name in WRITER_HOOKS
+        if owner is not None and not writer and any(class_facts(project, module, owner).is_a(role) for role in _HOOKS):
             continue
         own = next((o for node in _contents(module, found.file) if (o := _own(analysis, module, node)) is not None), None)
         if own is not None:

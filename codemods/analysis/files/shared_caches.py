@@ -6,8 +6,9 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.class_index import ClassFacts, class_facts
-from codemods.analysis.files.file_calls import CHANGES, Act, meets
+from codemods.analysis.files.file_calls import CHANGES, Act, file_call, meets
 from codemods.analysis.files.file_flow import Step, steps_in
+from codemods.analysis.files.own_paths import is_own_path
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.rank_guards import Ranks
 from codemods.files.source import FunctionNode, SourceModule
@@ -53,13 +54,22 @@ def _filled(project: Project, module: SourceModule, constructor: FunctionNode, r
     read_in = [(s, list(steps_in(project, module, [s]))) for s in constructor.body]
     if any(step.act is None for _, steps in read_in for step in steps):
         return None  # it waits for the other ranks, so somebody has thought of them
+    asked = frozenset[str]().union(*(s.forms for _, steps in read_in for s in steps if s.act is Act.ASKS))
     for statement, steps in read_in:
         for step in steps:
             if step.act not in (Act.WRITES, Act.FILLS) or step.ranks is not Ranks.ALL:
                 continue
+            if step.forms & asked or _is_own(project, step):
+                continue  # `filled_on_demand` judges what is only written where it is missing
             if (read := next((r for r in reads if _meet(step, r)), None)) is not None:
                 return SharedCache(_call_in(module, constructor, statement, step), step, read)
     return None
+
+
+def _is_own(project: Project, step: Step) -> bool:
+    """True for a file that is the rank's own by what a caller hands over."""
+    found = file_call(step.module, step.call) if isinstance(step.call, ast.Call) else None
+    return found is not None and is_own_path(project, step.module, found.path, whole=False)
 
 
 def _meet(write: Step, read: Step) -> bool:

@@ -8,6 +8,7 @@ from typing import Protocol
 from codemods.analysis.call_graph import FunctionSite
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.distribution import is_test_module
+from codemods.analysis.hooks import WRITER_HOOKS
 from codemods.analysis.ranks.reach import to_a_launcher
 from codemods.analysis.ranks.uses import CallSite, constructions, uses_of
 from codemods.analysis.variance.paths import own_field, parameters
@@ -22,6 +23,8 @@ from codemods.runtime.record import replace
 MOST_CALLERS = 10
 _STEPS = frozenset({"training_step", "validation_step", "test_step", "predict_step"})
 _GIVEN_BATCH = frozenset({"batch", "outputs"})
+_PREDICTS = ("predict_step", "on_predict", "write_on")
+_GIVEN_TO_WRITERS = frozenset({"prediction", "predictions", "batch_indices", "batch"})
 
 
 class Interpreted(Summaries, Protocol):
@@ -122,7 +125,7 @@ class Callers:
         if not roles or not any(class_facts(self.project, site.module, owner).is_a(role) for role in roles):
             return None
         link = Link(site.module.path, site.node.lineno, f"`{name}` of {site.node.name} is this rank's own")
-        sized = site.node.name.startswith(("predict_step", "on_predict"))  # Lightning pads all shares but those of `predict`
+        sized = site.node.name.startswith(_PREDICTS)  # Lightning pads all shares but those of `predict`
         return differing(Cause.DATA, Proof.PROVEN, link, sized=sized)
 
 
@@ -137,6 +140,8 @@ def _roles_with_batch(function: FunctionNode, name: str) -> tuple[Role, ...]:
     """The classes in which a method of that name is handed a batch, or what was made of one, as that parameter."""
     if function.name.endswith(("_batch_end", "_batch_start")) and name in _GIVEN_BATCH:
         return (Role.LIGHTNING_CALLBACK, Role.LIGHTNING_MODULE)
+    if function.name in WRITER_HOOKS and name in _GIVEN_TO_WRITERS:
+        return (Role.LIGHTNING_CALLBACK,)
     if function.name in ("compute_loss", "prediction_step") and name == "inputs":
         return (Role.HF_TRAINER,)
     if function.name in _STEPS and (name in _GIVEN_BATCH or name == "".join(parameters(function)[1:2])):
