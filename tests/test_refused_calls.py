@@ -127,3 +127,10 @@ def test_what_hangs_there_is_reported_all_the_same() -> None:
     broken = PROGRAM.format(arguments="[1, 2], k=3")
     (found,) = findings_of(CollectiveUnderRankGuard, broken, files={"data.py": DATA}, path="train.py")
     assert found.span.line == 11 and "barrier" in found.message
+
+
+def test_the_noise_of_a_training_that_fails_at_its_end_is_heard_till_then() -> None:
+    loop = "    for x in data:\n        model(x).backward()\n    rows = "
+    late = PROGRAM.format(arguments="[1, 2], k=3").replace("    rows = ", loop)
+    (found,) = findings_of(UnguardedPrint, late, files={"data.py": DATA}, path="train.py")
+    assert found.span.line == 9

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import re
 import sys
 from collections.abc import Iterator
 
@@ -16,6 +17,7 @@ from codemods.analysis.ranks.lost_options import is_lost_option
 from codemods.analysis.ranks.refused_calls import is_refused
 from codemods.files.source import SourceModule, child_nodes, once_a_module, walk
 from codemods.files.text_file import NOTEBOOK
+from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
 
 _OF_MODULES = frozenset({"__file__", "__path__", "__builtins__", "__annotations__", "__class__", "__spec__", "__loader__",
@@ -28,6 +30,7 @@ _IMPORTED = frozenset(sys.stdlib_module_names) | {
     "np", "pd", "plt", "nn", "torch", "torchvision", "numpy", "pandas", "tqdm", "cv2", "wandb", "yaml", "einops", "transformers",
     "timedelta", "defaultdict", "OrderedDict", "namedtuple", "deepcopy", "partial", "Path", "Counter", "deque", "dataclass",
 }  # fmt: skip
+_TRAINS = lazy(r"\.backward\(|\.step\(|\.fit\(|\btrain\w*\(", re.IGNORECASE)
 _KNOWN = frozenset(dir(builtins)) | _OF_MODULES | _OF_SITE | _OF_PYTHON_2
 
 
@@ -56,11 +59,20 @@ def is_in_a_failing_block(project: Project, module: SourceModule, node: ast.AST)
     below: ast.AST = node
     for up in module.ancestors(node):
         place = position(module, below)
-        if place is not None and _failing(project, module, place.block) - {place.index}:
+        if place is not None and _dies(project, module, place.block, place.index):
             return True
         if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Try, ast.TryStar)):
             return False
         below = up
+    return False
+
+
+def _dies(project: Project, module: SourceModule, block: list[ast.stmt], index: int) -> bool:
+    """True where another statement of the block fails in every run, and no training lies between: that is hours of noise."""
+    for at in _failing(project, module, block):
+        between = block[index:at]
+        if at != index and not any(_TRAINS.search(module.text_of(s)) for s in between):
+            return True
     return False
 
 
