@@ -11,6 +11,7 @@ from codemods.analysis.job_files.ended_commands import Ended, ended_commands
 from codemods.analysis.job_files.launches import Launch, launches
 from codemods.analysis.job_files.misnamed_files import Misnamed, misnamed_files
 from codemods.analysis.job_files.missing_files import is_missing, only_configuration
+from codemods.analysis.job_files.misspelled_launchers import Misspelled, misspelled_launchers
 from codemods.analysis.job_files.unknown_options import UnknownOption, unknown_options
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Edit, Evidence, Finding, ReplaceText
@@ -39,7 +40,8 @@ class CommandThatCannotStart(DdpCodemod):
     options of a script and names none; a script, or a configuration of one, of a name that no folder of the repository has, while
     one file has nearly the same name; an option of the script that its program has nowhere; a configuration file of `accelerate
     launch`, or of DeepSpeed in one, that the repository does not have. In these and in the shell blocks of Markdown, of `srun`,
-    `mpirun` and `horovodrun` as well: a backslash with a blank or a comment behind it, which ends the command.
+    `mpirun` and `horovodrun` as well: a backslash with a blank or a comment behind it, which ends the command, and options of
+    torchrun that a program of a wrong name is given (`torch --nproc_per_node=2 train.py`).
 
     ## Why it matters
     The job waits in the queue, gets its GPUs, and ends in the first second: "can't open file 'python'", "unrecognized
@@ -56,8 +58,9 @@ class CommandThatCannotStart(DdpCodemod):
     ```
 
     ## Safety
-    Safe: `python` taken out where a script or `-m` stands behind it. Unsafe: the blank behind `=` taken out; it assumes that the
-    program takes no words without an option. Unsafe: an option of the script with `-` for `_`, or the other way round.
+    Safe: `python` taken out where a script or `-m` stands behind it; `torchrun` for a wrong name. Unsafe: the blank behind `=`
+    taken out; it assumes that the program takes no words without an option. Unsafe: an option of the script with `-` for `_`,
+    or the other way round.
 
     ## Refuses
     - Says nothing of a script's options unless its parsers are argparse's, and all their options are written out.
@@ -81,13 +84,14 @@ class CommandThatCannotStart(DdpCodemod):
     printed = ("can't open file 'python'", "unrecognized arguments", "arguments are required: training_script")
     TRIGGERS = ((b"nproc_per_node",), (b"deepspeed_config_file",))  # no Python is read
     READS_TESTS = False
-    TEXT = (b"torchrun", b"torch.distributed", b"accelerate", b"deepspeed", b"srun", b"mpirun", b"horovodrun")
+    TEXT = (b"torchrun", b"torch.distributed", b"accelerate", b"deepspeed", b"srun", b"mpirun", b"horovodrun", b"nproc")
     TEXT_KINDS = (*SHELL_KINDS, *YAML_KINDS, *DOCUMENT_KINDS)
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if not isinstance(module, TextFile) or is_test_file(module.path):
             return
         yield from (self._ended(module, found) for found in ended_commands(module))
+        yield from (self._misspelled(module, found) for found in misspelled_launchers(module))
         for launch in launches(module) if not module.path.endswith(DOCUMENT_KINDS) else ():
             yield from self._script(launch)
             yield from self._blanks(launch)
@@ -108,6 +112,12 @@ class CommandThatCannotStart(DdpCodemod):
             f"shell runs `{found.after}` as a command of its own",
             reason="put the comment on a line of its own above the command" if found.comment else "take the blank out",
         )
+
+    def _misspelled(self, file: TextFile, found: Misspelled) -> Finding:
+        message = f"there is no program `{found.name}`: the shell ends with \"command not found\""
+        evidence = [Evidence("static", "its options are those of torchrun", file.path, found.span.line)]
+        edits: list[Edit] = [ReplaceText(file.path, found.span, "torchrun")]
+        return self.finding(file, found.span, message, level=Applicability.SAFE, edits=edits, evidence=evidence)
 
     def _option(self, command: CommandLine, found: UnknownOption) -> Finding:
         name, span = found.flag.name, command.span_of(found.flag)

@@ -261,3 +261,30 @@ def test_backslashes_that_continue_or_mean_a_blank(text: str) -> None:
 def test_a_document_without_a_shell_block() -> None:
     check_nothing(RULE, f"```python\n{PARTS.format('torchrun', ' ')}```\n", path="README.md", files=FILES)
     check_nothing(RULE, "```bash\ntorchrun python train.py\n```\n", path="README.md", files=FILES)
+
+
+# Programs that there are not
+
+
+@pytest.mark.parametrize("name", ["torch", "torch-run", "torchrum"])
+@pytest.mark.parametrize("given", ["--nnodes=1 --nproc_per_node=2 train.py --lr 1", "--nproc-per-node 2 tools/train.py"])
+def test_options_of_torchrun_for_a_program_of_a_wrong_name(name: str, given: str) -> None:
+    check_transformed(RULE, f"{name} {given}\n", f"torchrun {given}\n", path="run.sh", files=FILES)
+    before, after = (f"```\nCUDA_VISIBLE_DEVICES=0,1 {n} {given}\n```\n" for n in (name, "torchrun"))
+    check_transformed(RULE, before, after, path="README.md", files=FILES)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "torch --version",
+        "torch train.py --nproc_per_node=2",
+        "torch --gpus 2 --nproc_per_node=2 train.py",
+        "./torch --nproc_per_node=2 train.py",
+        "pip install torch --nproc_per_node=2 train.py",
+        "torchrun --nproc_per_node=2 train.py",
+        "torch --nproc_per_node=2",
+    ],
+)
+def test_programs_of_that_name_that_are_something_else(command: str) -> None:
+    check_nothing(RULE, f"{command}\n", path="run.sh", files=FILES)
