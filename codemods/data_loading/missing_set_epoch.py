@@ -55,13 +55,14 @@ class MissingSetEpoch(DdpCodemod):
     Finds a training loop over a DataLoader whose `DistributedSampler` shuffles, inside of a loop over epochs, where no code calls
     `set_epoch` for it. It calls `set_epoch` at the top of each epoch. Loader and sampler are followed through functions, classes,
     attributes and arguments, into a project's own heir of `BatchSampler`, and so are classes of the project that derive from the
-    sampler and read `self.epoch`. Where one function makes the loaders of training and test, the call that made this one says
-    whether it shuffles. A generator that goes through such a loader without end (`while True: for x in loader: yield
-    x`) counts its rounds and hands them over. Where a training over steps begins the loader anew (`except StopIteration:
-    batches = iter(loader)`), the number of the step is reported. It reports `itertools.cycle(loader)`, too, which keeps the
-    batches of the first pass. A `set_epoch` inside of the loop over the batches, whose order is drawn by then, goes in front of
-    it. It reports a `set_epoch` under a test of the rank, and one of what has none: a sampler of another class, the one that a
-    loader makes itself, the indices of a sampler.
+    sampler and read `self.epoch`, a loader class of the project that makes its sampler itself, and an object that goes through
+    a loader it was handed (a prefetcher). The batches of an epoch may be drawn with `next(batches)`. Where one function makes
+    the loaders of training and test, the call that made this one says whether it shuffles. A generator that goes through such a
+    loader without end (`while True: for x in loader: yield x`) counts its rounds and hands them over. Where a training over
+    steps begins the loader anew (`except StopIteration: batches = iter(loader)`), the number of the step is reported. It
+    reports `itertools.cycle(loader)`, too, which keeps the batches of the first pass. A `set_epoch` inside of the loop over the
+    batches, whose order is drawn by then, goes in front of it. It reports a `set_epoch` under a test of the rank, and one of
+    what has none: a sampler of another class, the one that a loader makes itself, the indices of a sampler.
 
     ## Why it matters
     The sampler makes its order from its seed and the number of the epoch. Nobody changes that number, so each epoch has the same
@@ -113,7 +114,8 @@ class MissingSetEpoch(DdpCodemod):
     - Says nothing of a loop that one rank alone comes to, and of a repository's own tests.
     - Says nothing of a loop over files that makes a loader of each, once; with a loop round it, the number is that of the outer
       loop, and it reports one that counts nothing.
-    - Reports a loader that has no name at the loop over epochs, and a loop that counts nothing.
+    - Reports a loader that has no name at the loop over epochs, or stands in an object without a sampler, and a loop that counts
+      nothing.
     - Reports a generator without end that somebody hands something else than a loader of torch.
     - Reports a loader that is begun anew where no loop counts the steps, or where its number comes back (a loop over steps inside
       one over epochs).
@@ -128,7 +130,10 @@ class MissingSetEpoch(DdpCodemod):
     subject = "Give samplers the epoch"
     must_show = "The second epoch has the samples in another order than the first, and each process still its own half."
     printed = ("object has no attribute 'set_epoch'",)
-    TRIGGERS = ((b"for ", b"while "), (b"oader", b"epoch", b"backward", b"ampler"))
+    TRIGGERS = (
+        (b"for ", b"while "),
+        (b"oader", b"epoch", b"backward", b"ampler", b"StopIteration"),
+    )
     READS_TESTS = False
 
     def is_worth_parsing(self, path: str, project: Project) -> bool:
@@ -296,7 +301,8 @@ def _told_at(
     name = module.text_of(restart.source)
     if counter is None or not is_only_loop(project, restart) or not isinstance(restart.loop, ast.For):
         return [], by_hand, display
-    plain = missing.loader.sampler is not None and not missing.heir  # else `loader.sampler` is another one
+    # else `loader.sampler` is another one, or none
+    plain = missing.loader.sampler is not None and not missing.heir and not missing.wrapped
     if counter.name == "_" or not module.is_whole(restart.statement) or not plain:
         return [], by_hand, display
     call = f"{name}.sampler.set_epoch({counter.name})"
@@ -336,6 +342,8 @@ def _repair(
         return [], "call `sampler.set_epoch(n)` before each pass, with a number that grows and is the same on every rank", display
     holder, plain = _holder(module, missing, epochs, name)
     call = f"`loader{_way_to_sampler(missing)}.set_epoch(epoch)`"
+    if not holder and missing.wrapped:
+        return [], f"what is gone through here holds the loader: hand the epoch on, and call {call}", display
     if not holder and name and _is_behind_a_bar(module, epochs, name):
         return [], f"`{name}` may be a progress bar here: keep the loader under a name of its own, and call {call}", display
     if not holder:
@@ -378,7 +386,7 @@ def _holder(module: SourceModule, missing: Untold, epochs: Epochs, name: str) ->
             return given.id, True
     if here and given is not None and dotted(given).startswith("self."):
         return dotted(given), True
-    if not name or _is_behind_a_bar(module, epochs, name):
+    if not name or missing.wrapped or _is_behind_a_bar(module, epochs, name):
         return "", False
     return f"{name}{_way_to_sampler(missing)}", False
 

@@ -7,9 +7,11 @@ from posixpath import basename
 
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.job_files.command_lines import CommandLine, command_lines, is_python
+from codemods.analysis.job_files.ended_commands import Ended, ended_commands
 from codemods.analysis.job_files.launches import Launch, launches
 from codemods.analysis.job_files.misnamed_files import Misnamed, misnamed_files
 from codemods.analysis.job_files.missing_files import is_missing, only_configuration
+from codemods.analysis.job_files.misspelled_launchers import Misspelled, misspelled_launchers
 from codemods.analysis.job_files.unknown_options import UnknownOption, unknown_options
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Edit, Evidence, Finding, ReplaceText
@@ -17,7 +19,7 @@ from codemods.data.launcher_options import SWITCHES, VALUES_OF_TORCHRUN
 from codemods.files.shell_words import Word
 from codemods.files.source import SourceModule
 from codemods.files.text_entries import tables
-from codemods.files.text_file import SHELL_KINDS, YAML_KINDS, TextFile
+from codemods.files.text_file import DOCUMENT_KINDS, SHELL_KINDS, YAML_KINDS, TextFile
 from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
 
@@ -36,8 +38,10 @@ class CommandThatCannotStart(DdpCodemod):
     Slurm files, Makefiles and YAML. Finds `torchrun python train.py`, which looks for a script of the name `python`; a blank
     behind the `=` of an option, by which the option is empty and its value stands alone; a command that gives the launcher the
     options of a script and names none; a script, or a configuration of one, of a name that no folder of the repository has, while
-    one file has nearly the same name; an option of the script that its program has nowhere; a configuration file of
-    `accelerate launch`, or of DeepSpeed in one, that the repository does not have.
+    one file has nearly the same name; an option of the script that its program has nowhere; a configuration file of `accelerate
+    launch`, or of DeepSpeed in one, that the repository does not have. In these and in the shell blocks of Markdown, of `srun`,
+    `mpirun` and `horovodrun` as well: a backslash with a blank or a comment behind it, which ends the command, and options of
+    torchrun that a program of a wrong name is given (`torch --nproc_per_node=2 train.py`).
 
     ## Why it matters
     The job waits in the queue, gets its GPUs, and ends in the first second: "can't open file 'python'", "unrecognized
@@ -54,8 +58,9 @@ class CommandThatCannotStart(DdpCodemod):
     ```
 
     ## Safety
-    Safe: `python` taken out where a script or `-m` stands behind it. Unsafe: the blank behind `=` taken out; it assumes that the
-    program takes no words without an option. Unsafe: an option of the script with `-` for `_`, or the other way round.
+    Safe: `python` taken out where a script or `-m` stands behind it; `torchrun` for a wrong name. Unsafe: the blank behind `=`
+    taken out; it assumes that the program takes no words without an option. Unsafe: an option of the script with `-` for `_`,
+    or the other way round.
 
     ## Refuses
     - Says nothing of a script's options unless its parsers are argparse's, and all their options are written out.
@@ -63,6 +68,8 @@ class CommandThatCannotStart(DdpCodemod):
     - Says nothing of a command whose script the shell puts in (`$SCRIPT`, `"$@"`), and of a text that only shows a command.
     - Says nothing of a file under a variable or an absolute path, of one that stands in any folder of the repository, and where
       a text of the repository says to make it (`accelerate config`).
+    - Says nothing of a backslash with a blank behind it, unless the next line begins with an option.
+    - Reports a backslash that ends its command: it changes no commands into one.
     - Reports another program in the script's place, a missing script and a missing file: which one is meant is not shown.
 
     ## References
@@ -77,21 +84,40 @@ class CommandThatCannotStart(DdpCodemod):
     printed = ("can't open file 'python'", "unrecognized arguments", "arguments are required: training_script")
     TRIGGERS = ((b"nproc_per_node",), (b"deepspeed_config_file",))  # no Python is read
     READS_TESTS = False
-    TEXT = (b"torchrun", b"torch.distributed", b"accelerate", b"deepspeed")
-    TEXT_KINDS = (*SHELL_KINDS, *YAML_KINDS)
+    TEXT = (b"torchrun", b"torch.distributed", b"accelerate", b"deepspeed", b"srun", b"mpirun", b"horovodrun", b"nproc")
+    TEXT_KINDS = (*SHELL_KINDS, *YAML_KINDS, *DOCUMENT_KINDS)
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if not isinstance(module, TextFile) or is_test_file(module.path):
             return
-        for launch in launches(module):
+        yield from (self._ended(module, found) for found in ended_commands(module))
+        yield from (self._misspelled(module, found) for found in misspelled_launchers(module))
+        for launch in launches(module) if not module.path.endswith(DOCUMENT_KINDS) else ():
             yield from self._script(launch)
             yield from self._blanks(launch)
             yield from self._configuration(project, launch)
             yield from (self._misnamed(launch, found) for found in misnamed_files(project, launch))
-        for command in command_lines(module):
+        for command in command_lines(module) if not module.path.endswith(DOCUMENT_KINDS) else ():
             if command.launcher:
                 yield from (self._option(command, found) for found in unknown_options(project, command))
         yield from self._of_deepspeed(module, project)
+
+    def _ended(self, file: TextFile, found: Ended) -> Finding:
+        """A backslash that was to continue the command."""
+        behind = "the blank in front of a comment" if found.comment else "a blank at the end of its line"
+        return self.finding(
+            file,
+            found.span,
+            f"the backslash escapes {behind}, and continues nothing: `{found.starter}` is given a blank for a word, and the "
+            f"shell runs `{found.after}` as a command of its own",
+            reason="put the comment on a line of its own above the command" if found.comment else "take the blank out",
+        )
+
+    def _misspelled(self, file: TextFile, found: Misspelled) -> Finding:
+        message = f"there is no program `{found.name}`: the shell ends with \"command not found\""
+        evidence = [Evidence("static", "its options are those of torchrun", file.path, found.span.line)]
+        edits: list[Edit] = [ReplaceText(file.path, found.span, "torchrun")]
+        return self.finding(file, found.span, message, level=Applicability.SAFE, edits=edits, evidence=evidence)
 
     def _option(self, command: CommandLine, found: UnknownOption) -> Finding:
         name, span = found.flag.name, command.span_of(found.flag)

@@ -211,3 +211,80 @@ def test_a_name_that_no_folder_has_and_one_that_is_there(command: str, near: str
 )
 def test_a_name_that_is_there_or_may_come_from_elsewhere(command: str, files: dict[str, str]) -> None:
     check_nothing(RULE, f"{command}\n", path="jobs/run.sh", files={**TREE, **files})
+
+
+# A backslash that ends the command
+
+PARTS = "{} train.py --lr 1 \\{}\n    --epochs 2 \\\n    --data $DATA\n"
+STARTERS = ["torchrun --nproc_per_node=2", "srun python", "accelerate launch", "deepspeed --num_gpus=2", "mpirun -np 2 python"]
+
+
+@pytest.mark.parametrize("starter", STARTERS)
+@pytest.mark.parametrize("blank", [" ", "   ", "\t"])
+def test_a_blank_behind_a_backslash(starter: str, blank: str) -> None:
+    text = PARTS.format(starter, blank)
+    check_told(RULE, text, reason="take the blank out", path="run.sh", files=FILES)
+    assert "the shell runs `--epochs`" in findings_of(RULE, text, FILES, path="run.sh")[0].message
+
+
+@pytest.mark.parametrize("starter", STARTERS)
+@pytest.mark.parametrize("path", ["run.sh", "README.md"])
+def test_a_comment_behind_a_backslash(starter: str, path: str) -> None:
+    command = PARTS.format(starter, "  # the rate")
+    text = command if path == "run.sh" else f"# Training\n\n```bash\n{command}```\n"
+    check_told(RULE, text, reason="on a line of its own", path=path, files=FILES)
+
+
+def test_a_blank_behind_a_backslash_of_a_document() -> None:
+    text = f"# Training\n\n```sh\n{PARTS.format('torchrun', ' ')}```\n"
+    assert [f.span.line for f in findings_of(RULE, text, FILES, path="README.md")] == [4]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        PARTS.format("torchrun", ""),
+        PARTS.format("python", " "),
+        PARTS.format("echo torchrun", " "),
+        "torchrun train.py --name a\\ b \\\n    --lr 1\n",
+        "torchrun train.py --name '\\ ' \\\n    --lr 1\n",
+        "torchrun train.py --name a \\ \n\necho done\n",
+        "torchrun train.py --name a \\ \nsbatch next.sh\n",
+        "# torchrun train.py --lr 1 \\ # the rate\n#   --epochs 2\n",
+    ],
+)
+def test_backslashes_that_continue_or_mean_a_blank(text: str) -> None:
+    check_nothing(RULE, text, path="run.sh", files=FILES)
+    check_nothing(RULE, f"```bash\n{text}```\n", path="README.md", files=FILES)
+
+
+def test_a_document_without_a_shell_block() -> None:
+    check_nothing(RULE, f"```python\n{PARTS.format('torchrun', ' ')}```\n", path="README.md", files=FILES)
+    check_nothing(RULE, "```bash\ntorchrun python train.py\n```\n", path="README.md", files=FILES)
+
+
+# Programs that there are not
+
+
+@pytest.mark.parametrize("name", ["torch", "torch-run", "torchrum"])
+@pytest.mark.parametrize("given", ["--nnodes=1 --nproc_per_node=2 train.py --lr 1", "--nproc-per-node 2 tools/train.py"])
+def test_options_of_torchrun_for_a_program_of_a_wrong_name(name: str, given: str) -> None:
+    check_transformed(RULE, f"{name} {given}\n", f"torchrun {given}\n", path="run.sh", files=FILES)
+    before, after = (f"```\nCUDA_VISIBLE_DEVICES=0,1 {n} {given}\n```\n" for n in (name, "torchrun"))
+    check_transformed(RULE, before, after, path="README.md", files=FILES)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "torch --version",
+        "torch train.py --nproc_per_node=2",
+        "torch --gpus 2 --nproc_per_node=2 train.py",
+        "./torch --nproc_per_node=2 train.py",
+        "pip install torch --nproc_per_node=2 train.py",
+        "torchrun --nproc_per_node=2 train.py",
+        "torch --nproc_per_node=2",
+    ],
+)
+def test_programs_of_that_name_that_are_something_else(command: str) -> None:
+    check_nothing(RULE, f"{command}\n", path="run.sh", files=FILES)

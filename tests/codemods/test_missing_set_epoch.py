@@ -181,7 +181,7 @@ def test_a_loader_without_a_name_at_the_epochs_is_told() -> None:
         ("loader = DataLoader(data, shuffle=True)",),
         (*MADE, "loader = accelerator.prepare(loader)"),
         (*MADE, "loader = Prefetcher(loader)"),
-        ("sampler = DistributedSampler(data)", "loader = DataLoader(data, sampler=sampler, **args.options)"),
+        ("sampler = DistributedSampler(data)", "loader = DataLoader(data, sampler=None, **args.options)"),
         (*MADE, "sampler.set_epoch(args.epoch)"),
         (*MADE, 'if hasattr(sampler, "set_epoch"):', "    args.hook(sampler)"),
     ],

@@ -77,7 +77,7 @@ def _with_samplers(
         made = tuple(o for o in made if o.known or dotted(o.node) != function.name)  # `loader = cycle(loader)`: what it gives
         loaders = [loader_of(o) for o in made]
         paths |= {site.module.path, *(o.module.path for o in made)}
-        if not all_known(made) or None in loaders or any(x.hides for x in loaders if x is not None):
+        if not all_known(made) or None in loaders or any(x.hides_its_sampler for x in loaders if x is not None):
             known = False
         for loader in (x for x in loaders if x is not None and x.sampler is not None):
             samplers = samplers_of(project, loader)

@@ -55,13 +55,18 @@ def _is_number(module: SourceModule, node: ast.expr) -> bool:
 
 
 def _range(module: SourceModule, node: ast.expr) -> ast.Call | None:
+    """The `range` or `trange` that a loop goes through, behind bars, and behind a name that is given nothing else."""
+    if (found := _behind_bars(node)) is not None:
+        return found
     inner = unpacked(node)
+    values = [b.value for b in bindings_of(module, inner)] if isinstance(inner, ast.Name) else []
+    return _behind_bars(values[0]) if len(values) == 1 and values[0] is not None else None
+
+
+def _behind_bars(node: ast.expr) -> ast.Call | None:
+    """`trange(n)`, which is a bar and a range in one, is not taken apart."""
     node = node.value if isinstance(node, ast.NamedExpr) else node
-    if isinstance(node, ast.Call) and last(dotted(node.func)) in _RANGES:
-        return node
-    if isinstance(inner, ast.Name):
-        values = [b.value for b in bindings_of(module, inner)]
-        inner = unpacked(values[0]) if len(values) == 1 and values[0] is not None else inner
+    inner = node if isinstance(node, ast.Call) and last(dotted(node.func)) in _RANGES else unpacked(node)
     return inner if isinstance(inner, ast.Call) and last(dotted(inner.func)) in _RANGES else None
 
 
@@ -118,7 +123,7 @@ def place_for(epochs: Epochs, found: Pass, name: str) -> ast.stmt | None:
     made in the loop. None where it is made and gone through in one statement.
     """
     module, loop = epochs.module, epochs.loop
-    inside: ast.AST = epochs.way[0].call if epochs.way else found.loop
+    inside: ast.AST = epochs.way[0].call if epochs.way else found.start
     chain = [inside, *module.ancestors(inside)]
     holding = next((s for s in loop.body if any(s is up for up in chain)), None)
     root = name.partition(".")[0]

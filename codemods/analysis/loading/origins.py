@@ -130,7 +130,7 @@ class _Search:
             if binding.value is None:
                 yield Origin(module, node, path, known=False)
             else:
-                index = _place(binding, node.id)
+                index = place_of(binding, node.id)
                 if binding.part and index is None:
                     yield Origin(module, node, path, known=False)
                     continue
@@ -293,7 +293,7 @@ def _part(node: ast.expr, key: Key) -> ast.expr | None:
     return None
 
 
-def _place(binding: Binding, name: str) -> int | None:
+def place_of(binding: Binding, name: str) -> int | None:
     """The index of a name among the targets that a value is taken apart into."""
     targets: list[ast.expr] = []
     if isinstance(binding.node, ast.Assign):

@@ -35,6 +35,7 @@ class Pass:
     """A loop over batches that trains. source: what it goes through, without `enumerate` and the like around it.
 
     backward: the call in which the gradients are made. stepped: the batches come from `next(...)`, in a loop that counts steps.
+    begun: the one call of `iter` that these are drawn from, in front of that loop.
     """
 
     module: SourceModule
@@ -42,6 +43,12 @@ class Pass:
     source: ast.expr
     backward: CallSite
     stepped: bool = False
+    begun: ast.Call | None = None
+
+    @property
+    def start(self) -> ast.AST:
+        """Where the order of the batches is drawn."""
+        return self.loop if self.begun is None else self.begun
 
 
 @record
@@ -114,8 +121,8 @@ def _round(project: Project, place: CallSite, backward: CallSite, climbs: int, s
                 yield Pass(module, up, source, backward)
             return
         if isinstance(up, (ast.For, ast.While)) and (drawn := _drawn(module, up)):
-            for source in drawn:
-                yield Pass(module, up, source, backward, stepped=True)
+            for source, begun in drawn:
+                yield Pass(module, up, source, backward, stepped=True, begun=begun)
             return
 
 
@@ -153,14 +160,29 @@ def _in_callers(
 
 def sources_of(project: Project, module: SourceModule, iterated: ast.expr) -> list[ast.expr]:
     """What a loop goes through; nothing for one that counts, or goes through something that is written out."""
+    if _counts(module, iterated):
+        return []
     inner = _behind_an_own_bar(project, module, _behind_a_bar(module, _either(iterated)))
     if isinstance(inner, ast.Call) and last(dotted(inner.func)) == "zip":
         return [s for a in inner.args for s in sources_of(project, module, a)]
-    if isinstance(inner, ast.Call) and last(dotted(inner.func)) in _COUNTS:
+    if _counts(module, inner):
         return []
     if isinstance(inner, (ast.List, ast.Tuple, ast.Set, ast.Dict, ast.Constant, ast.ListComp, ast.GeneratorExp)):
         return []
     return [inner]
+
+
+def _counts(module: SourceModule, node: ast.expr) -> bool:
+    """True for `range(n)`, a part of it, and a name that is given nothing else, behind a bar too."""
+    bound = bindings_of(module, node) if isinstance(node, ast.Name) else []
+    if len(bound) == 1 and bound[0].value is not None and not bound[0].part:
+        node = bound[0].value
+    return any(_is_range(one) for one in (node, unpacked(node)))
+
+
+def _is_range(node: ast.expr) -> bool:
+    node = node.value if isinstance(node, ast.Subscript) else node
+    return isinstance(node, ast.Call) and last(dotted(node.func)) in _COUNTS
 
 
 def _either(node: ast.expr) -> ast.expr:
@@ -208,24 +230,38 @@ def _behind_an_own_bar(project: Project, module: SourceModule, node: ast.expr) -
     return value.args[0] if barred else node
 
 
-def _drawn(module: SourceModule, loop: ast.For | ast.While) -> list[ast.expr]:
-    """What `next(...)` in a loop draws from: the argument of the `iter` that its name was given."""
-    out: dict[str, ast.expr] = {}
+def _drawn(module: SourceModule, loop: ast.For | ast.While) -> list[tuple[ast.expr, ast.Call | None]]:
+    """What `next(...)` in a loop draws from: the argument of the `iter` that its name was given, and that call where it is the
+    only one, and stands in front of the loop.
+    """
+    out: dict[str, tuple[ast.expr, ast.Call | None]] = {}
     for node in walk(loop):
-        if not isinstance(node, ast.Call) or dotted(node.func) != "next" or not node.args:
+        if (inner := drawn_from(node)) is None:
             continue
-        inner = node.args[0]
         bound = bindings_of(module, inner) if isinstance(inner, ast.Name) else []
         bound = attribute_bindings(module, inner) if isinstance(inner, ast.Attribute) else bound
         for value in (b.value for b in bound):
             if isinstance(value, ast.Call) and dotted(value.func) == "iter" and value.args:
-                out.setdefault(module.text_of(value.args[0]), value.args[0])
+                alone = len(bound) == 1 and isinstance(inner, ast.Name) and loop not in module.ancestors(value)
+                out.setdefault(module.text_of(value.args[0]), (value.args[0], value if alone else None))
     return list(out.values())
 
 
+def drawn_from(node: ast.AST) -> ast.expr | None:
+    """`batches` for `next(batches)`, `batches.next()` and `batches.__next__()`."""
+    if not isinstance(node, ast.Call):
+        return None
+    if dotted(node.func) == "next":
+        return node.args[0] if node.args else None
+    own = isinstance(node.func, ast.Attribute) and node.func.attr in ("next", "__next__") and not node.args
+    return node.func.value if own and isinstance(node.func, ast.Attribute) else None
+
+
 def epochs_of(project: Project, found: Pass) -> tuple[Epochs, ...]:
-    """The nearest loops round a pass, in its function or round the calls of it; none for one that counts steps."""
-    return () if found.stepped else tuple(_epochs(project, found.module, found.loop, (), 0))
+    """The nearest loops round a pass, in its function or round the calls of it; none for steps over no one iterator."""
+    if found.stepped and found.begun is None:
+        return ()
+    return tuple(_epochs(project, found.module, found.start, (), 0))
 
 
 def loops_round(project: Project, module: SourceModule, node: ast.AST) -> tuple[Epochs, ...]:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.handlers import takes
-from codemods.analysis.loading.passes import Pass, evaluates, loops_round
+from codemods.analysis.loading.passes import Pass, drawn_from, evaluates, loops_round
 from codemods.analysis.names import dotted, qualified
 from codemods.analysis.ranks.uses import CallSite
 from codemods.files.source import SourceModule, walk
@@ -38,17 +38,25 @@ class Restart:
 
 
 def restarts(module: SourceModule) -> Iterator[Restart]:
-    for call in module.calls_named("iter"):
-        if dotted(call.func) != "iter" or len(call.args) != 1 or not dotted(call.args[0]):
+    for call in (*module.calls_named("iter"), *module.calls_named("__iter__")):
+        if (loader := _iterated(call)) is None or not dotted(loader):
             continue
         statement = module.statement_of(call)
         if isinstance(statement, ast.Assign) and statement.value is call and _is_trained(module, call):
             name = dotted(statement.targets[0])
-            if name and _begins_anew(module, statement, name, call.args[0]):
-                yield Restart(module, call, call.args[0], statement, _steps(module, statement))
+            if name and _begins_anew(module, statement, name, loader):
+                yield Restart(module, call, loader, statement, _steps(module, statement))
     for call in module.calls_named("cycle"):
         if qualified(module, call.func) == "itertools.cycle" and len(call.args) == 1 and _is_trained(module, call):
             yield Restart(module, call, call.args[0], module.statement_of(call), None, kept=True)
+
+
+def _iterated(call: ast.Call) -> ast.expr | None:
+    """`loader` for `iter(loader)` and `loader.__iter__()`."""
+    if dotted(call.func) == "iter" and len(call.args) == 1:
+        return call.args[0]
+    own = isinstance(call.func, ast.Attribute) and call.func.attr == "__iter__" and not call.args
+    return call.func.value if own and isinstance(call.func, ast.Attribute) else None
 
 
 def is_only_loop(project: Project, restart: Restart) -> bool:
@@ -95,11 +103,8 @@ def _begins_anew(module: SourceModule, statement: ast.Assign, name: str, loader:
 
 def _draws(node: ast.AST, name: str) -> bool:
     """`next(batches)`, `batches.next()`."""
-    if not isinstance(node, ast.Call):
-        return False
-    if dotted(node.func) == "next":
-        return bool(node.args) and dotted(node.args[0]) == name
-    return dotted(node.func) in (f"{name}.next", f"{name}.__next__")
+    drawn = drawn_from(node)
+    return drawn is not None and dotted(drawn) == name
 
 
 def _asks_for_the_end(module: SourceModule, test: ast.If, name: str, loader: str) -> bool:

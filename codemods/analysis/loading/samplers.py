@@ -50,6 +50,11 @@ class Loader:
         """True where `**options` may hold a sampler."""
         return any(k.arg is None for k in self.call.keywords) or any(isinstance(a, ast.Starred) for a in self.call.args)
 
+    @property
+    def hides_its_sampler(self) -> bool:
+        """As `hides`, where none is written out: beside one that is, Python and torch refuse another."""
+        return self.hides and self.sampler is None and self.batch_sampler is None
+
 
 def loader_of(origin: Origin) -> Loader | None:
     """The loader of torch that an origin makes; None for anything else, other packages' loaders included."""
@@ -59,10 +64,10 @@ def loader_of(origin: Origin) -> Loader | None:
 
 
 def is_loader(module: SourceModule, call: ast.Call) -> bool:
-    return _is_torchs(qualified(module, call.func))
+    return is_torch_loader(qualified(module, call.func))
 
 
-def _is_torchs(name: str) -> bool:
+def is_torch_loader(name: str) -> bool:
     return last(name) == "DataLoader" and name.startswith(_LOADERS)
 
 
@@ -74,7 +79,7 @@ def made_loader(project: Project, origin: Origin) -> Loader | None:
     if site is None or not isinstance(origin.node, ast.Call):
         return None
     facts = class_facts(project, site.module, site.node)
-    if facts.unresolved or not any(_is_torchs(name) for name in facts.external):
+    if facts.unresolved or not any(is_torch_loader(name) for name in facts.external):
         return None
     made = facts.method("__init__")
     if facts.method("sampler") is not None or (made is not None and not _hands_all_on(made[1])):
@@ -293,8 +298,3 @@ def is_map_style(project: Project, origin: Origin) -> bool | None:
 def short(module: SourceModule, node: ast.AST) -> str:
     text = " ".join(module.text_of(node).split())
     return text if len(text) <= 60 else text[:57] + "..."
-
-
-def name_of(node: ast.expr | None) -> str:
-    """The dotted name of an expression that may be written again, "" for anything else."""
-    return dotted(node)

@@ -42,10 +42,17 @@ def unpacked(node: ast.expr) -> ast.expr:
     while True:
         if isinstance(node, ast.NamedExpr):
             node = node.value
-        elif isinstance(node, ast.Call) and last(dotted(node.func)) in PASSED_ON and node.args:
-            node = node.args[-1] if last(dotted(node.func)) == "map" else node.args[0]
+        elif isinstance(node, ast.Call) and last(dotted(node.func)) in PASSED_ON and (given := _given(node)) is not None:
+            node = given
         else:
             return node
+
+
+def _given(node: ast.Call) -> ast.expr | None:
+    """What such a call goes through; `tqdm` may be handed it by its name."""
+    if not node.args:
+        return next((k.value for k in node.keywords if k.arg == "iterable"), None)
+    return node.args[-1] if last(dotted(node.func)) == "map" else node.args[0]
 
 
 def as_many_rounds(one: ast.expr, other: ast.expr) -> bool:

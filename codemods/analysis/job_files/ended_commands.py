@@ -1,0 +1,53 @@
+"""Commands for several processes that a backslash with a blank behind it ends: it escapes the blank, not the end of the line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from posixpath import basename
+
+from codemods.analysis.job_files.command_lines import LAUNCHER_MODULES, TALKERS
+from codemods.api.findings import Span
+from codemods.files.passages import passages
+from codemods.files.shell_words import Word, commands
+from codemods.files.text_file import DOCUMENT_KINDS, SHELL_KINDS, TextFile
+from codemods.runtime.record import record
+
+_STARTERS = frozenset({"torchrun", "accelerate", "deepspeed", "srun", "mpirun", "horovodrun"})
+_ESCAPED = ("\\ ", "\\\t")
+
+
+@record
+class Ended:
+    """span: from the backslash to the end of its line. after: the first word of the next line. comment: one stands behind it."""
+
+    span: Span
+    starter: str
+    after: str
+    comment: bool
+
+
+def ended_commands(file: TextFile) -> Iterator[Ended]:
+    """Those whose next line begins with an option, which was to be one of theirs."""
+    if not file.path.endswith((*SHELL_KINDS, *DOCUMENT_KINDS)):
+        return
+    for passage in passages(file):
+        for words in commands(passage.text):
+            starter, end = _starter(words), words[-1]
+            if not starter or end.raw not in _ESCAPED:
+                continue
+            rest, _, following = passage.text[end.end :].partition("\n")
+            after = following.partition("\n")[0].split()
+            comment = rest.lstrip().startswith("#")
+            if (comment or not rest.strip()) and after and after[0].startswith("-") and after[0].strip("-"):
+                yield Ended(passage.span(end.start, end.end + len(rest)), starter, after[0], comment)
+
+
+def _starter(words: Sequence[Word]) -> str:
+    """What starts the processes of a command; "" where nothing does, or the command only speaks of one."""
+    for word in words:
+        name = basename(word.text).lstrip("@-")
+        if name in TALKERS:
+            return ""
+        if name in _STARTERS or word.text in LAUNCHER_MODULES:
+            return name
+    return ""
