@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_module
@@ -20,7 +21,7 @@ class UnboundName(DdpCodemod):
 
     ## What it does
     Finds reads of `dist`, `DDP`, `hvd` or a project's own `get_rank` in a file that neither imports nor defines them, and of any
-    such name below a test of the rank or for several processes, or in a function that calls torch.distributed. Writes the
+    such name below a test of the rank or for several processes, or on one way with a call of torch.distributed. Writes the
     import where the other files of the project agree in what the name is, and where it is a usual one and none has it.
 
     ## Why it matters
@@ -51,9 +52,9 @@ class UnboundName(DdpCodemod):
     ```
 
     ## Safety
-    Safe where every file of the project that imports the name takes it from PyTorch, and this file imports PyTorch. Unsafe
-    where it is a function of the project, or another package's: assumes that the same is meant here; and where no other file has
-    the name: assumes what it is in most projects.
+    Safe where every file of the project that imports the name takes it from PyTorch, and this file imports PyTorch, or imports a
+    module of Python by it. Unsafe where it is a function of the project, or another package's: assumes that the same is meant
+    here; and where no other file has the name: assumes what it is in most projects.
 
     ## Refuses
     - Says nothing in a file with a star import, `globals()`, `exec`, `locals()` or `vars()`, and of names that another file puts
@@ -92,7 +93,7 @@ class UnboundName(DdpCodemod):
             evidence.append(Evidence("static", f"this file has it by `{brought.code}`", brought.path))
         return self.finding(
             module, lost.name, f"nothing in this file binds `{name}`{also}: {who}",
-            level=level, edits=edits, evidence=evidence, reason=reason or "import or define it",
+            level=level, edits=edits, evidence=evidence, reason=reason if edits or reason else "import or define it",
         )  # fmt: skip
 
 
@@ -108,6 +109,8 @@ def _repair(module: SourceModule, lost: LostName) -> tuple[tuple[Edit, ...], App
         return (), Applicability.DISPLAY, f"import it: `{brought.code}`"
     if not brought.path:
         return edits, Applicability.UNSAFE, f"assumes that `{brought.dotted}` is meant: no other file has the name"
+    if brought.dotted in sys.stdlib_module_names:
+        return edits, Applicability.SAFE, ""
     if family(brought.dotted) == "torch" and in_scope(module, lambda dotted: family(dotted) == "torch") is not None:
         return edits, Applicability.SAFE, ""
     return edits, Applicability.UNSAFE, f"assumes that the same is meant as in {brought.path}"
@@ -117,4 +120,6 @@ def _can_be_written_here(module: SourceModule, brought: Brought) -> bool:
     """True for a package, and for a part of the project that a file of the same folder imports."""
     folder, other = (path.rpartition("/")[0] for path in (module.path, brought.path))
     own = module.path.removesuffix(".py").rpartition("/")[2]
-    return (folder == other and brought.source.rpartition(".")[2] != own) or family(brought.dotted) in ("torch", "horovod")
+    return (folder == other and brought.source.rpartition(".")[2] != own) or (
+        family(brought.dotted) in ("torch", "horovod") or brought.dotted in sys.stdlib_module_names
+    )

@@ -106,6 +106,21 @@ def test_what_a_function_reads_that_calls_a_collective() -> None:
     check_told(RULE, source, reason="import or define it")
 
 
+def test_what_an_arm_of_a_test_reads_that_calls_a_collective() -> None:
+    body = "    if whole:\n        {}\n        dist.all_reduce(value)\n{}    return value\n"
+    source = f"{MAIN}def shown(value, whole):\n{body}"
+    check_told(RULE, source.format("history.append(value)", ""), reason="import or define it")
+    check_nothing(RULE, source.format("pass", "    else:\n        history.append(value)\n"))
+    check_nothing(RULE, source.format("pass", "    history.append(value)\n"))
+
+
+def test_a_module_of_python() -> None:
+    lines = ("if rank == 0:", "    os.remove('lock')")
+    before = of_rank_zero(*lines)
+    after = before.replace("import argparse\n", "import argparse\nimport os\n")
+    check_transformed(RULE, before, after, files={"tools/start.py": "import os\n\nprint(os.getpid())\n"})
+
+
 def test_a_folder_that_is_made_is_no_question_for_names() -> None:
     source = POOL + "\n\ndef folder(path):\n    path.mkdir()\n"
     check_transformed(RULE, source, with_import(source), files=OTHER)

@@ -1,7 +1,7 @@
 """Names that only a run with several processes reads, and that nothing binds: it ends there with NameError.
 
 Either the name is one of several processes itself (`dist`, `DDP`, a project's `get_rank`), or only such a run comes to the read:
-below a test of the rank or for several processes, or in a function that calls torch.distributed.
+below a test of the rank or for several processes, or beside a call of torch.distributed.
 """
 
 from __future__ import annotations
@@ -114,11 +114,12 @@ def _why(project: Project, module: SourceModule, name: ast.Name, brought: Brough
     if guards and (isinstance(nearest, _FUNCTIONS) or any(g.node is nearest for g in guards)):
         ranks = ranks_at(module, name, project=project)
         return f"it is read by {ranks.value}", ranks in (Ranks.ZERO, Ranks.LOCAL_ZERO)
-    if nearest in _calling(module):
-        return "its function calls torch.distributed", False
-    if isinstance(nearest, ast.If):
+    arm = _arm(module, nearest, name)
+    if nearest is not None and (nearest, arm) in _calling(module):
+        return "torch.distributed is called on the same way", False
+    if isinstance(nearest, ast.If) and arm != "test":
         several = several_processes(module, nearest.test)
-        if several is not None and several is not _is_otherwise(module, nearest, name):
+        if several is not None and several is (arm == "body"):
             return f"a run with several processes comes there, by the test in line {nearest.lineno}", False
     return "", False
 
@@ -133,22 +134,25 @@ def _lets_through(node: ast.AST) -> bool:
     return (isinstance(node, ast.Try) and not node.handlers) or (isinstance(node, ast.If) and isinstance(node.test, ast.Constant))
 
 
-def _is_otherwise(module: SourceModule, test: ast.If, node: ast.AST) -> bool:
-    """True below the `else` of a test."""
+def _arm(module: SourceModule, holder: ast.AST | None, node: ast.AST) -> str:
+    """Which part of a test the node stands in; "body" of anything else."""
+    if not isinstance(holder, ast.If):
+        return "body"
     inside = {id(node), *(id(u) for u in module.ancestors(node))}
-    return any(id(s) in inside for s in test.orelse)
+    parts = (("body", holder.body), ("orelse", holder.orelse))
+    return next((part for part, held in parts if any(id(s) in inside for s in held)), "test")
 
 
 @once_a_module
-def _calling(module: SourceModule) -> frozenset[ast.AST]:
-    """The functions that call torch.distributed, or Horovod, whatever a test says: one process alone ends there."""
-    found: set[ast.AST] = set()
+def _calling(module: SourceModule) -> frozenset[tuple[ast.AST, str]]:
+    """The functions, and the arms of tests, that call torch.distributed, or Horovod, themselves: one process alone ends there."""
+    found: set[tuple[ast.AST, str]] = set()
     for call in module.nodes(ast.Call):
         name = qualified(module, call.func)
         if name.startswith(("torch.distributed.", "horovod.")) and last(name) not in ("is_initialized", "is_available"):
-            function = _nearest(module, call)
-            if isinstance(function, _FUNCTIONS):
-                found.add(function)
+            holder = _nearest(module, call)
+            if isinstance(holder, (*_FUNCTIONS, ast.If)) and (arm := _arm(module, holder, call)) != "test":
+                found.add((holder, arm))
     return frozenset(found)
 
 
