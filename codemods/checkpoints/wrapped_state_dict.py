@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_module
+from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
 from codemods.analysis.wrapped.bare_states import BareState, bare_states
 from codemods.analysis.wrapped.holders import Wrapped
 from codemods.analysis.wrapped.near_wraps import near_wraps
@@ -103,7 +104,8 @@ class WrappedStateDict(DdpCodemod):
             yield self._tell(module, project, saved, load)
 
         for found in bare_states(project, module) if module.holds(b".load_state_dict(") else ():
-            yield self._tell_bare(module, project, found)
+            if not is_run_by_nobody(project, module, found.call):
+                yield self._tell_bare(module, project, found)
         for call, node, wrapped in copied_wrappers(project, module):
             if not passes_on(project, wrapped):
                 yield self._tell_copy(module, project, call, node, wrapped)
@@ -115,10 +117,11 @@ class WrappedStateDict(DdpCodemod):
         come = "raises an error for every key" if found.strict else "takes none of them with strict=False, and says nothing"
         where = f"{found.saved_in.path}:{found.saved.lineno} saves the model inside: the load {come}"
         reason = "assumes that the file comes from this training"
+        some = "" if found.wrapped.always and not found.wrapped.prepared else " where several processes run"
         return self.finding(
             module,
             found.call,
-            f"`{receiver}` is the DDP wrapper, whose keys begin with `module.`, and {where}",
+            f"`{receiver}` is the DDP wrapper{some}, whose keys begin with `module.`, and {where}",
             level=_UNSAFE if edits else _DISPLAY,
             edits=edits,
             evidence=[

@@ -150,6 +150,19 @@ def plan_plain(module: SourceModule, source: str) -> Planned | None:
     return Planned(source, (NeedImport(module.path, module.span(anchor), code, before=before),))
 
 
+def plan_statement(module: SourceModule, code: str, source: str) -> tuple[Edit, ...]:
+    """The import statement `code`, which brings in what `source` has, at the place that `plan_plain` gives a plain one."""
+    if code.startswith("from "):
+        same = [n for n in module.nodes(ast.ImportFrom) if "." * n.level + (n.module or "") == source]
+        takes = [n for n in same if runs_at_import(module, n) and not any(c in module.text_of(n) for c in "#\\*")]
+        if takes:
+            return (ExtendImport(module.path, module.span(takes[0]), code.partition(" import ")[2]),)
+    anchor, before = _among_its_kind(module, source) or (last_top_import(module), False)
+    if anchor is None:
+        return ()
+    return (NeedImport(module.path, module.span(anchor), code, before=before),)
+
+
 def _among_its_kind(module: SourceModule, source: str) -> tuple[ast.stmt, bool] | None:
     """As `_sorted_place`, in the first block of imports that holds one of the same package, or of the standard library."""
     root = source.partition(".")[0]

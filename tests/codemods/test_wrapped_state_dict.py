@@ -207,6 +207,61 @@ def test_a_wrapper_that_is_given_the_state_of_the_model_inside() -> None:
     check_transformed(WrappedStateDict, resumed(named), after.replace(resumed().splitlines()[-1], "    " + named), unsafe=True)
 
 
+@pytest.mark.parametrize(
+    "inside",
+    [
+        "model.module if hasattr(model, 'module') else model",
+        "getattr(model, 'module', model)",
+        "unwrap_model(model)",
+        "model.module",
+    ],
+)
+def test_the_model_inside_under_a_name(inside: str) -> None:
+    save = f"bare = {inside}\n    torch.save({{'model': bare.state_dict()}}, path)"
+    after = resumed(save, load="model.module.load_state_dict(state['model'])")
+    check_transformed(WrappedStateDict, resumed(save), after, unsafe=True)
+
+
+def test_a_wrap_under_a_test() -> None:
+    save = "bare = model\n    if args.ddp:\n        bare = model.module\n    torch.save({'model': bare.state_dict()}, path)"
+    (found,) = findings_of(WrappedStateDict, resumed(save))
+    assert found.applicability.value == "unsafe"
+    kept = (
+        f"{HEAD}class Loop:\n    def __init__(self, net, args):\n        self.model = net\n        if args.distributed:\n"
+        "            self.model = DDP(net)\n\n    def save(self, path):\n"
+        "        inside = self.model.module if hasattr(self.model, 'module') else self.model\n"
+        "        torch.save({{'model': inside.state_dict()}}, path)\n\n    def resume(self, path):\n"
+        "        state = torch.load(path)\n        {}.load_state_dict(state['model'])\n"
+    )
+    after = kept.format('getattr(self.model, "module", self.model)')
+    (found,) = check_transformed(WrappedStateDict, kept.format("self.model"), after, unsafe=True)
+    assert "where several processes run" in found.message
+
+
+def test_what_accelerate_takes_out() -> None:
+    source = (
+        "import torch\nfrom accelerate import Accelerator\n\n\ndef train(rows, path, resume):\n    accelerator = Accelerator()\n"
+        "    model = accelerator.prepare(torch.nn.Linear(4, 4))\n    if resume:\n        {}.load_state_dict(torch.load(path))\n"
+        "    model(rows).mean().backward()\n    torch.save(accelerator.get_state_dict(model), path)\n"
+    )
+    after = source.format("accelerator.unwrap_model(model)")
+    check_transformed(WrappedStateDict, source.format("model"), after, unsafe=True)
+
+
+@pytest.mark.parametrize(
+    ("save", "load"),
+    [
+        ("bare = model.module if wide else net.half()\n    torch.save({'model': bare.state_dict()}, path)", "model"),
+        ("bare = getattr(model, 'module', model)\n    torch.save({'model': bare.state_dict()}, path)", "bare(model)"),
+        ("bare = getattr(model, 'net', model)\n    torch.save({'model': bare.state_dict()}, path)", "model"),
+        ("bare = model\n    torch.save({'model': bare.state_dict()}, path)", "model"),
+        ("torch.save({'model': get_state_dict(model)}, path)", "model"),
+    ],
+)
+def test_names_that_may_hold_another_model(save: str, load: str) -> None:
+    check_nothing(WrappedStateDict, resumed(save, f"{load}.load_state_dict(state['model'])"))
+
+
 def test_a_file_that_another_program_writes_without_a_wrapper() -> None:
     alone = f"{HEAD}def train(net, path):\n    torch.save({{'model': net.state_dict()}}, path)\n"
     after = resumed(load="model.module.load_state_dict(state['model'])")

@@ -7,7 +7,6 @@ repaired any day, and what breaks training beside the call is worth knowing till
 from __future__ import annotations
 
 import ast
-import builtins
 import re
 import sys
 from collections.abc import Iterator
@@ -15,23 +14,18 @@ from collections.abc import Iterator
 from codemods.analysis.positions import position
 from codemods.analysis.ranks.lost_options import is_lost_option
 from codemods.analysis.ranks.refused_calls import is_refused
-from codemods.files.source import SourceModule, child_nodes, once_a_module, walk
+from codemods.analysis.unbound_names import unbound
+from codemods.files.source import SourceModule, child_nodes
 from codemods.files.text_file import NOTEBOOK
 from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
 
-_OF_MODULES = frozenset({"__file__", "__path__", "__builtins__", "__annotations__", "__class__", "__spec__", "__loader__",
-                         "__package__", "__doc__", "__name__", "__debug__"})  # fmt: skip
-_OF_SITE = frozenset({"exit", "quit", "copyright", "credits", "license", "_", "profile", "display", "get_ipython", "reveal_type"})
-_OF_PYTHON_2 = frozenset({"unicode", "xrange", "raw_input", "basestring", "long", "reduce", "unichr", "file", "cmp", "reload",
-                          "execfile", "WindowsError"})  # fmt: skip
 # What a file can only have by an import. Any other name that it does not bind may be a sketch, or be set from outside.
 _IMPORTED = frozenset(sys.stdlib_module_names) | {
     "np", "pd", "plt", "nn", "torch", "torchvision", "numpy", "pandas", "tqdm", "cv2", "wandb", "yaml", "einops", "transformers",
     "timedelta", "defaultdict", "OrderedDict", "namedtuple", "deepcopy", "partial", "Path", "Counter", "deque", "dataclass",
 }  # fmt: skip
 _TRAINS = lazy(r"\.backward\(|\.step\(|\.fit\(|\btrain\w*\(", re.IGNORECASE)
-_KNOWN = frozenset(dir(builtins)) | _OF_MODULES | _OF_SITE | _OF_PYTHON_2
 
 
 def is_behind_a_failure(project: Project, module: SourceModule, node: ast.AST) -> bool:
@@ -103,38 +97,8 @@ def _first_failure(project: Project, module: SourceModule, block: list[ast.stmt]
 
 def _fails(project: Project, module: SourceModule, node: ast.expr) -> bool:
     if isinstance(node, ast.Name):
-        return node.id in _unbound(module) and (node.id in _IMPORTED or bool(project.files_defining(node.id)))
+        return node.id in unbound(module) and (node.id in _IMPORTED or bool(project.files_defining(node.id)))
     return isinstance(node, ast.Attribute) and is_lost_option(project, module, node)
-
-
-@once_a_module
-def _unbound(module: SourceModule) -> frozenset[str]:
-    """The names that a file reads and binds nowhere, in no scope of it."""
-    if any(module.holds(word) for word in (b"globals()", b"exec(", b"locals()", b"__builtin__", b"builtins.")):
-        return frozenset()
-    read: set[str] = set()
-    bound: set[str] = set()
-    for node in walk(module.tree):
-        if isinstance(node, ast.Name):
-            (read if isinstance(node.ctx, ast.Load) else bound).add(node.id)
-        elif isinstance(node, (ast.Import, ast.ImportFrom)):
-            bound.update(alias.asname or alias.name.partition(".")[0] for alias in node.names)
-        else:
-            bound.update(_bound_by(node))
-    return frozenset() if "*" in bound else frozenset(read - bound - _KNOWN)
-
-
-def _bound_by(node: ast.AST) -> Iterator[str]:
-    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-        yield node.name
-    elif isinstance(node, ast.arg):
-        yield node.arg
-    elif isinstance(node, (ast.Global, ast.Nonlocal)):
-        yield from node.names
-    else:
-        for part in ("name", "rest"):  # of an `except`, of what `match` takes, of a type parameter
-            if isinstance(held := getattr(node, part, None), str):
-                yield held
 
 
 def _evaluated(statement: ast.stmt) -> Iterator[ast.expr]:

@@ -16,6 +16,8 @@ from codemods.files.source import SourceModule
 from codemods.runtime.record import record
 from codemods.store.project import Project
 
+_NAMES_DEEP = 2
+
 
 @record
 class BareState:
@@ -40,7 +42,7 @@ def bare_states(project: Project, module: SourceModule) -> Iterator[BareState]:
             continue
         key = key_of(module, call.args[0])
         wrapped = wrapper_in(project, module, node) if key is not None else None
-        if wrapped is None or not wrapped.always or wrapped.many:
+        if wrapped is None or wrapped.many:
             continue
         states = [(m, s) for m, k, s in _saved_states(project) if k == key]
         own = [(m, s) for m, s in states if _is_inside(project, m, s, wrapped)]
@@ -81,11 +83,35 @@ def _inside(module: SourceModule, state: ast.expr) -> ast.expr | None:
     if isinstance(state, ast.Name):
         values = assigned(module, state, state.id)
         return _inside(module, values[0]) if len(values) == 1 and not isinstance(values[0], ast.Name) else None
-    if not isinstance(state, ast.Call) or not isinstance(state.func, ast.Attribute) or state.func.attr != "state_dict":
+    if not isinstance(state, ast.Call) or not isinstance(state.func, ast.Attribute):
         return None
-    inside = state.func.value
+    if state.func.attr == "get_state_dict" and state.args and "accelerator" in last(dotted(state.func.value)):
+        return state.args[0]  # it takes the model out first
+    return _taken_out(module, state.func.value, 0) if state.func.attr == "state_dict" else None
+
+
+def _taken_out(module: SourceModule, inside: ast.expr, depth: int) -> ast.expr | None:
+    """`model` of what the model inside of it is written as; also where a bare one is given as it is."""
     if isinstance(inside, ast.Attribute) and inside.attr == "module":
         return inside.value
-    if isinstance(inside, ast.Call) and last(dotted(inside.func)) == "unwrap_model" and inside.args:
-        return inside.args[0]
+    if isinstance(inside, ast.Call) and inside.args:
+        name = last(dotted(inside.func))
+        of_module = name == "getattr" and len(inside.args) == 3 and dotted(inside.args[0]) == dotted(inside.args[2])
+        return inside.args[0] if name == "unwrap_model" or (of_module and _says(inside.args[1], "module")) else None
+    if isinstance(inside, ast.IfExp):
+        return _agreed(module, [inside.body, inside.orelse], depth)
+    if isinstance(inside, ast.Name) and depth < _NAMES_DEEP:
+        return _agreed(module, assigned(module, inside, inside.id), depth + 1)
     return None
+
+
+def _agreed(module: SourceModule, values: list[ast.expr], depth: int) -> ast.expr | None:
+    """The wrapper that all of the values are the inside of, or are themselves, where one of them is taken out."""
+    taken = [(v, _taken_out(module, v, depth)) for v in values]
+    out = [w for _, w in taken if w is not None]
+    name = dotted(out[0]) if out else ""
+    return out[0] if name and all(name in (dotted(v), dotted(w)) for v, w in taken) else None
+
+
+def _says(node: ast.expr, text: str) -> bool:
+    return isinstance(node, ast.Constant) and node.value == text

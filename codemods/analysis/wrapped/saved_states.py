@@ -26,6 +26,7 @@ from codemods.store.project import Project
 
 # What takes `module.` off the keys of a state, or puts it on.
 _STRIPS = lazy(rb"""["']module\.?["']|consume_prefix|\[7:\]|remove_prefix|strip_prefix|removeprefix""")
+_ASKS = lazy(rb"""(?:has|get)attr\(\s*[\w.]+\s*,\s*["']module["']""")  # for the wrapper, not for a key
 # Wrappers other than torch's own of DDP, which `wrapper_in` follows.
 _PARALLEL = lazy(r"Parallel(?:Criterion|Model)?$|^DP$|^FSDP$")
 # A file that this training did not write.
@@ -75,7 +76,7 @@ def saved_wrappers(project: Project, module: SourceModule) -> Iterator[Saved]:
 
 def strips(data: bytes) -> bool:
     """True for a file that takes `module.` off the keys of a state, or puts it on."""
-    return _STRIPS.search(data) is not None
+    return _STRIPS.search(data) is not None and _STRIPS.search(_ASKS.sub(b"", data)) is not None
 
 
 def bare_loads(project: Project) -> tuple[Loaded, ...]:
@@ -85,7 +86,7 @@ def bare_loads(project: Project) -> tuple[Loaded, ...]:
 
 def _loads(project: Project) -> Iterator[Loaded]:
     for path in project.files_containing(b".load_state_dict("):
-        module = None if is_test_file(path) or _STRIPS.search(project.read(path) or b"") else project.module(path)
+        module = None if is_test_file(path) or strips(project.read(path) or b"") else project.module(path)
         if module is None:
             continue
         for call in module.calls_named("load_state_dict"):

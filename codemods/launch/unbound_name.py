@@ -1,0 +1,125 @@
+"""DDP714: names that only a run with several processes reads, and that nothing binds."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+from codemods.analysis.distribution import is_test_module
+from codemods.analysis.names import family
+from codemods.analysis.ranks.lost_names import Brought, LostName, lost_names
+from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Applicability, Edit, Evidence, Finding
+from codemods.files.source import SourceModule
+from codemods.files.text_file import NOTEBOOK
+from codemods.rewriting.imports import in_scope, plan_statement
+from codemods.store.project import Project
+
+
+class UnboundName(DdpCodemod):
+    """A name that only a run with several processes reads, and that nothing in the file binds.
+
+    ## What it does
+    Finds reads of `dist`, `DDP`, `hvd` or a project's own `get_rank` in a file that neither imports nor defines them, and of any
+    such name below a test of the rank or for several processes, or on one way with a call of torch.distributed. Writes the
+    import where the other files of the project agree in what the name is, and where it is a usual one and none has it.
+
+    ## Why it matters
+    On one GPU nobody comes there, so the program seems to work. The run on several ends with NameError: on all of them, or on
+    rank 0 alone, for which the others then wait until the timeout of the process group.
+
+    ## Example
+    ```python
+    import torch
+
+
+    def mean_of_all(value):
+        total = torch.tensor([value])
+        dist.all_reduce(total)
+        return total.item() / dist.get_world_size()
+    ```
+
+    ## Use instead
+    ```python
+    import torch
+    import torch.distributed as dist
+
+
+    def mean_of_all(value):
+        total = torch.tensor([value])
+        dist.all_reduce(total)
+        return total.item() / dist.get_world_size()
+    ```
+
+    ## Safety
+    Safe where every file of the project that imports the name takes it from PyTorch, and this file imports PyTorch, or imports a
+    module of Python by it. Unsafe where it is a function of the project, or another package's: assumes that the same is meant
+    here; and where no other file has the name: assumes what it is in most projects.
+
+    ## Refuses
+    - Says nothing in a file with a star import, `globals()`, `exec`, `locals()` or `vars()`, and of names that another file puts
+      into this one or into the built-ins.
+    - Says nothing of names of Python 2 and of notebooks, of annotations, and below a handler that takes NameError.
+    - Says nothing of `dist.x` that torch.distributed does not have: it may be another package's.
+    - Reports a name that no other file imports and that is no usual one, a name that two files import from different places, and
+      one in a file that uses Horovod, where a name of torch.distributed finds no process group.
+    - Says nothing in a repository's own tests, and of code that no program runs.
+
+    ## References
+    The Python reference, 4.2: names are looked for in the function, in those round it, in the module and in the built-ins.
+    """
+
+    code = "DDP714"
+    severity = "crash"
+    subject = "Import the name that the ranks read"
+    must_show = "Two processes get past the line; with one process nothing changes."
+    printed = ("is not defined",)
+    TRIGGERS = ((b"spawn", b"dist", b"rank", b"hvd", b"DDP", b"Distributed", b"world", b"process"),)
+    READS_TESTS = False
+
+    def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
+        if is_test_module(module) or module.path.endswith(NOTEBOOK):
+            return
+        for lost in lost_names(project, module):
+            yield self._tell(module, project, lost)
+
+    def _tell(self, module: SourceModule, project: Project, lost: LostName) -> Finding:
+        name, brought = lost.name.id, lost.brought
+        edits, level, reason = _repair(module, lost) if brought is not None else ((), Applicability.DISPLAY, "")
+        who = "rank 0 ends there with NameError, and the others wait" if lost.alone else "each rank ends there with NameError"
+        also = f" (also in line {', '.join(map(str, lost.others[:4]))})" if lost.others else ""
+        evidence = [Evidence("static", lost.because, module.path, lost.name.lineno)]
+        if brought is not None and brought.path:
+            evidence.append(Evidence("static", f"this file has it by `{brought.code}`", brought.path))
+        return self.finding(
+            module, lost.name, f"nothing in this file binds `{name}`{also}: {who}",
+            level=level, edits=edits, evidence=evidence, reason=reason if edits or reason else "import or define it",
+        )  # fmt: skip
+
+
+def _repair(module: SourceModule, lost: LostName) -> tuple[tuple[Edit, ...], Applicability, str]:
+    brought = lost.brought
+    assert brought is not None
+    if module.holds(b"horovod") and family(brought.dotted) == "torch":
+        return (), Applicability.DISPLAY, "the file uses Horovod: ask that for it, or import it and start the process group"
+    if not _can_be_written_here(module, brought):
+        return (), Applicability.DISPLAY, f"import it, as {brought.path} does by `{brought.code}`"
+    edits = plan_statement(module, brought.code, brought.source)
+    if not edits:
+        return (), Applicability.DISPLAY, f"import it: `{brought.code}`"
+    if not brought.path:
+        return edits, Applicability.UNSAFE, f"assumes that `{brought.dotted}` is meant: no other file has the name"
+    if brought.dotted in sys.stdlib_module_names:
+        return edits, Applicability.SAFE, ""
+    if family(brought.dotted) == "torch" and in_scope(module, lambda dotted: family(dotted) == "torch") is not None:
+        return edits, Applicability.SAFE, ""
+    return edits, Applicability.UNSAFE, f"assumes that the same is meant as in {brought.path}"
+
+
+def _can_be_written_here(module: SourceModule, brought: Brought) -> bool:
+    """True for a package, and for a part of the project that a file of the same folder imports."""
+    folder, other = (path.rpartition("/")[0] for path in (module.path, brought.path))
+    own = module.path.removesuffix(".py").rpartition("/")[2]
+    return (folder == other and brought.source.rpartition(".")[2] != own) or (
+        family(brought.dotted) in ("torch", "horovod") or brought.dotted in sys.stdlib_module_names
+    )

@@ -1,0 +1,201 @@
+"""DDP714: names that only a run with several processes reads, and that nothing binds."""
+
+from __future__ import annotations
+
+import pytest
+
+from codemods.api.findings import Applicability
+from codemods.launch.unbound_name import UnboundName
+from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of
+
+RULE = UnboundName
+OTHER = {"engine.py": "import torch\nimport torch.distributed as dist\n\n\ndef start():\n    dist.init_process_group('nccl')\n"}
+POOL = "import torch\n\n\ndef mean_of_all(value):\n    dist.all_reduce(value)\n    return value / dist.get_world_size()\n"
+MAIN = "import argparse\n\nimport torch\nimport torch.distributed as dist\n\n\n"
+
+
+def with_import(source: str, line: str = "import torch.distributed as dist") -> str:
+    return source.replace("import torch\n", f"import torch\n{line}\n", 1)
+
+
+def of_rank_zero(*lines: str, more: str = "") -> str:
+    body = "".join(f"    {line}\n" for line in lines)
+    return f"{MAIN}{more}def main(args):\n    dist.init_process_group('nccl')\n    rank = dist.get_rank()\n{body}\n\nmain(None)\n"
+
+
+def test_the_example_of_the_documentation() -> None:
+    sections = RULE.sections()
+    before, after = (sections[s].partition("```python\n")[2].removesuffix("```") for s in ("Example", "Use instead"))
+    check_transformed(RULE, before, after, unsafe=True)
+    check_transformed(RULE, before, after, files=OTHER)
+
+
+def test_a_module_of_torch() -> None:
+    check_transformed(RULE, POOL, with_import(POOL), files=OTHER)
+
+
+@pytest.mark.parametrize(
+    ("read", "line", "module"),
+    [
+        ("DDP(net)", "from torch.nn.parallel import DistributedDataParallel as DDP", "torch.nn.parallel"),
+        ("DistributedSampler(net)", "from torch.utils.data.distributed import DistributedSampler", ""),
+        ("mp.spawn(net, nprocs=2)", "import torch.multiprocessing as mp", ""),
+    ],
+)
+def test_other_names_of_torch(read: str, line: str, module: str) -> None:
+    source = f"import torch\n\n\ndef prepared(net):\n    return {read}\n"
+    found = findings_of(RULE, source, {"engine.py": f"import torch\n{line}\n"})
+    assert [f.applicability for f in found] == [Applicability.SAFE], module
+    check_transformed(RULE, source, with_import(source, line), files={"engine.py": f"import torch\n{line}\n"})
+
+
+def test_a_statement_that_takes_one_more() -> None:
+    source = "from torch.nn.parallel import DataParallel\n\n\ndef wrapped(net, several):\n    return {}(net)\n"
+    after = source.replace("import DataParallel", "import DataParallel, DistributedDataParallel")
+    engine = {"engine.py": "from torch.nn.parallel import DistributedDataParallel\n"}
+    name = "DistributedDataParallel"
+    check_transformed(RULE, source.format(name), after.format(name), files=engine)
+
+
+def test_a_helper_of_the_project() -> None:
+    files = {
+        "comm.py": "import torch.distributed as dist\n\n\ndef get_rank():\n    return dist.get_rank()\n",
+        "engine.py": "from comm import get_rank\n\nprint(get_rank())\n",
+    }
+    source = "import torch\n\n\ndef save(net):\n    if get_rank() == 0:\n        torch.save(net, 'net.pt')\n"
+    (found,) = findings_of(RULE, source, {k: v for k, v in files.items() if k == "comm.py"})
+    assert found.applicability is Applicability.DISPLAY
+    check_transformed(RULE, source, with_import(source, "from comm import get_rank"), files=files, unsafe=True)
+
+
+def test_horovod() -> None:
+    source = "import torch\n\n\ndef main():\n    hvd.init()\n    torch.cuda.set_device(hvd.local_rank())\n"
+    (found,) = check_transformed(RULE, source, with_import(source, "import horovod.torch as hvd"), unsafe=True)
+    assert "`hvd` (also in line 6)" in found.message
+    other = {"engine.py": "import horovod.torch as hvd\n\nhvd.init()\n"}
+    (found,) = findings_of(RULE, source, other)
+    assert found.applicability is Applicability.UNSAFE
+
+
+def test_torch_in_a_program_of_horovod() -> None:
+    source = POOL.replace("import torch\n", "import torch\nimport horovod.torch as hvd\n").replace("value /", "hvd.size() /")
+    check_told(RULE, source, reason="the file uses Horovod", files=OTHER)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("if rank == 0:", "    print(history)"),
+        ("if rank != 0:", "    return", "print(history)"),
+        ("if args.distributed:", "    args.batch_size //= history"),
+        ("if dist.is_initialized():", "    dist.all_reduce(history)"),
+    ],
+)
+def test_names_that_such_a_run_alone_reads(lines: tuple[str, ...]) -> None:
+    check_told(RULE, of_rank_zero(*lines), reason="import or define it")
+
+
+def test_a_name_of_another_function() -> None:
+    other = "def shown(history):\n    print(history)\n\n\n"
+    found = check_told(RULE, of_rank_zero("if rank == 0:", "    shown(history)", more=other), reason="define it")
+    assert "rank 0 ends there" in found.message
+
+
+def test_what_a_function_reads_that_calls_a_collective() -> None:
+    source = f"{MAIN}def reduced(value):\n    start.record()\n    dist.all_reduce(value)\n    return value\n"
+    check_told(RULE, source, reason="import or define it")
+
+
+def test_what_an_arm_of_a_test_reads_that_calls_a_collective() -> None:
+    body = "    if whole:\n        {}\n        dist.all_reduce(value)\n{}    return value\n"
+    source = f"{MAIN}def shown(value, whole):\n{body}"
+    check_told(RULE, source.format("history.append(value)", ""), reason="import or define it")
+    check_nothing(RULE, source.format("pass", "    else:\n        history.append(value)\n"))
+    check_nothing(RULE, source.format("pass", "    history.append(value)\n"))
+
+
+def test_a_module_of_python() -> None:
+    lines = ("if rank == 0:", "    os.remove('lock')")
+    before = of_rank_zero(*lines)
+    after = before.replace("import argparse\n", "import argparse\nimport os\n")
+    check_transformed(RULE, before, after, files={"tools/start.py": "import os\n\nprint(os.getpid())\n"})
+
+
+def test_a_folder_that_is_made_is_no_question_for_names() -> None:
+    source = POOL + "\n\ndef folder(path):\n    path.mkdir()\n"
+    check_transformed(RULE, source, with_import(source), files=OTHER)
+
+
+def test_two_files_that_do_not_agree() -> None:
+    files = {**OTHER, "other.py": "from fastai import distributed as dist\n"}
+    check_told(RULE, POOL, reason="import or define it", files=files)
+
+
+@pytest.mark.parametrize("name", ["DDP", "DistributedDataParallel", "DistributedSampler"])
+def test_usual_names_that_no_other_file_has(name: str) -> None:
+    source = f"import torch\n\n\ndef prepared(net):\n    return {name}(net)\n"
+    (found,) = findings_of(RULE, source)
+    assert found.applicability is Applicability.UNSAFE
+    check_nothing(RULE, source.replace(f"{name}(net)", f"{name}.of(net)"))
+    check_nothing(RULE, source.replace("import torch", "import numpy"))
+    check_nothing(RULE, source.replace("\n\n\ndef", f"\n\n\nclass {name}:\n    pass\n\n\ndef"))
+
+
+def test_below_try_and_finally() -> None:
+    body = "    try:\n        start.record()\n        dist.all_reduce(value)\n{}    return value\n"
+    source = f"{MAIN}def reduced(value):\n{body}"
+    check_told(RULE, source.format("    finally:\n        print(value)\n"), reason="import or define it")
+    check_nothing(RULE, source.format("    except RuntimeError:\n        print(value)\n"))
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        with_import(POOL),
+        POOL.replace("import torch\n", "from engine import *\n"),
+        POOL.replace("(value):", "(value, dist):"),
+        POOL.replace("import torch\n", "import torch\n\nif torch.cuda.is_available():\n    import torch.distributed as dist\n"),
+        POOL.replace("\n\n\ndef", "\n\nglobals().update(vars(torch))\n\n\ndef"),
+        POOL.replace("all_reduce", "get_local_rank").replace("get_world_size", "count"),
+        POOL + "\n\ndef start():\n    global dist\n    import torch.distributed as dist\n",
+        POOL.replace("    dist.all_reduce(value)\n    return value / dist.get_world_size()\n",
+                     "    try:\n        dist.all_reduce(value)\n    except NameError:\n        pass\n    return value\n"),
+        POOL + "\n\ndef names():\n    return vars()\n",
+        "import torch\n\n\ndef far(one, other):\n    return (one - other).norm() / dist.max()\n",
+        "import torch\n\n\ndef shown(net: DDP) -> DDP:\n    return net\n",
+    ],
+)  # fmt: skip
+def test_names_that_are_bound_or_may_be_others(source: str) -> None:
+    check_nothing(RULE, source, files=OTHER)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("print(history)",),
+        ("if args.resume:", "    print(history)"),
+        ("history = []", "if rank == 0:", "    print(history)"),
+        ("if rank == 0:", "    for history in args.all:", "        print(history)"),
+        ("if rank == 0:", "    print([history for history in args.all])"),
+        ("if rank == 0:", "    with open('a') as history:", "        print(history)"),
+        ("if rank == 0:", "    raise ValueError", "    print(history)"),
+        ("if rank == 0:", "    print(unicode(args))"),
+    ],
+)
+def test_what_is_bound_or_no_matter_of_several_processes(lines: tuple[str, ...]) -> None:
+    source = of_rank_zero(*lines).replace("argparse", "os").replace("    dist.init_process_group('nccl')\n", "")
+    check_nothing(RULE, source.replace("dist.get_rank()", "int(os.environ['RANK'])"))
+
+
+def test_another_file_puts_the_name_in() -> None:
+    files = {"start.py": "import main\nimport torch.distributed\n\nmain.dist = torch.distributed\nmain.mean_of_all(1)\n"}
+    check_nothing(RULE, POOL, files=files, path="main.py")
+
+
+def test_a_test_of_the_repository() -> None:
+    check_nothing(RULE, POOL, files=OTHER, path="tests/test_pool.py")
+
+
+def test_code_that_no_program_runs() -> None:
+    source = POOL + "\n\ndef main():\n    print(torch.ones(1))\n\n\nif __name__ == '__main__':\n    main()\n"
+    check_nothing(RULE, source, files=OTHER)
