@@ -10,6 +10,7 @@ from codemods.analysis.names import family
 from codemods.analysis.ranks.lost_names import Brought, LostName, lost_names
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Edit, Evidence, Finding
+from codemods.data.rank_words import GUARDS
 from codemods.files.source import SourceModule
 from codemods.files.text_file import NOTEBOOK
 from codemods.rewriting.imports import in_scope, plan_statement
@@ -74,7 +75,7 @@ class UnboundName(DdpCodemod):
     subject = "Import the name that the ranks read"
     must_show = "Two processes get past the line; with one process nothing changes."
     printed = ("is not defined",)
-    TRIGGERS = ((b"spawn", b"dist", b"rank", b"hvd", b"DDP", b"Distributed", b"world", b"process"),)
+    TRIGGERS = ((*GUARDS, b"spawn", b"dist", b"hvd", b"DDP", b"Distributed", b"world", b"process"),)
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:

@@ -1,6 +1,6 @@
 """The same program laid out over several files, or in a class, has the same findings.
 
-Each program of `example_programs` is laid out in the ways of `places`; codes and levels stay, but for what stands in EXCEPTIONS.
+Each program of `example_programs` is laid out in the ways of `layouts`; codes and levels stay, but for what stands in EXCEPTIONS.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from codemods.store.project import Project
 from ddpfix.catalog import all_codemods
 from ddpfix.testing import gate_open
 from tests.example_programs import programs
-from tests.places import MAIN, PLACES, Files, placed
+from tests.layouts import LAYOUTS, MAIN, Files, laid_out
 
 CODEMODS = [c for c in all_codemods() if "```python" in c.sections()["Example"]]
 
-# Place -> why findings change with it, and the codes of which. What holds by now has to go.
+# Layout -> why findings change with it, and the codes of which. What holds by now has to go.
 _NOT_HELD: dict[str, tuple[tuple[str, str], ...]] = {
     "helpers_in_a_file": (
         ("the function that is spawned, or that decides, is looked for in the file of its start", "DDP210 DDP213"),
@@ -76,20 +76,20 @@ def parted(codemod: DdpCodemod, name: str) -> list[Files]:
     """The layouts whose findings are others."""
     out = []
     for program in programs(type(codemod)):
-        files = placed(program, name)
+        files = laid_out(program, name)
         if files is not None and seen(codemod, files) != seen(codemod, {MAIN: program}):
             out.append(files)
     return out
 
 
-def test_exceptions_are_of_codemods_and_places_that_exist() -> None:
+def test_exceptions_are_of_codemods_and_layouts_that_exist() -> None:
     assert {code for code, _ in EXCEPTIONS} <= {c.code for c in CODEMODS}
-    assert _NOT_HELD.keys() <= PLACES.keys()
+    assert _NOT_HELD.keys() <= LAYOUTS.keys()
 
 
 @pytest.mark.parametrize("codemod", CODEMODS, ids=lambda c: f"{c.code}-{c.rule_name()}")
-def test_another_place_has_the_same_findings(codemod: DdpCodemod) -> None:
-    for name in PLACES:
+def test_another_layout_has_the_same_findings(codemod: DdpCodemod) -> None:
+    for name in LAYOUTS:
         changed = parted(codemod, name)
         if (codemod.code, name) in EXCEPTIONS:
             assert changed, f"{codemod.code} holds in {name} by now: take it out of EXCEPTIONS"
