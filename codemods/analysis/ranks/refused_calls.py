@@ -54,8 +54,9 @@ def _meant(project: Project, module: SourceModule, name: ast.Name) -> tuple[Func
 
 def _is_only(module: SourceModule, node: FunctionNode | ast.ClassDef) -> bool:
     """True where the file gives that name nothing else, in no branch and by no assignment."""
-    functions: list[FunctionNode | ast.ClassDef] = [*module.nodes(ast.FunctionDef), *module.nodes(ast.AsyncFunctionDef)]
-    others = [n for n in (*functions, *module.nodes(ast.ClassDef)) if n.name == node.name and n is not node and module.class_of(n) is module.class_of(node)]
+    same: list[FunctionNode | ast.ClassDef] = [*module.nodes(ast.FunctionDef), *module.nodes(ast.AsyncFunctionDef)]
+    same += module.nodes(ast.ClassDef)
+    others = [n for n in same if n.name == node.name and n is not node and module.class_of(n) is module.class_of(node)]
     stores = (n for n in module.nodes(ast.Name) if n.id == node.name and isinstance(n.ctx, ast.Store))
     return not others and not any(True for _ in stores) and node.name not in module.imports
 
