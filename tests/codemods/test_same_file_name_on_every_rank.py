@@ -140,3 +140,28 @@ def test_a_mode_that_several_processes_do_not_get_to(lines: tuple[str, ...]) -> 
 def test_what_several_processes_get_to(lines: tuple[str, ...]) -> None:
     source = script("with open('found.json', 'w') as f:", "    json.dump(found, f)", main=_started(*lines))
     assert len(findings_of(RULE, source)) == 1
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "json.dump(found, open('found.json', 'w'))",
+        "json.dump(found, fp=open(os.path.join(out, 'found.json'), 'w'))",
+        "print(found, file=open('found.txt', 'w'))",
+    ],
+)
+def test_a_file_that_is_opened_where_it_is_handed_on(line: str) -> None:
+    assert findings_of(RULE, script(line))
+    assert not findings_of(UnguardedFileIo, script(line))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "json.dump({'rows': 3}, open('found.json', 'w'))",
+        "json.dump(found, open(f'found{dist.get_rank()}.json', 'w'))",
+        "json.load(open('found.json'))",
+    ],
+)
+def test_nothing_of_its_own_is_handed_on(line: str) -> None:
+    check_nothing(RULE, script(line))
