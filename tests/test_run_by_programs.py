@@ -217,3 +217,57 @@ def test_trainers_of_settings_and_of_demonstrations(more: dict[str, str], alone:
 def test_one_device_where_there_is_a_gpu(devices: str, alone: bool) -> None:
     run = f"import lightning.pytorch as pl\nimport torch\n\npl.Trainer(devices={devices}).fit(model)\n"
     assert nobody({"lib.py": LIT, "run.py": run}) is alone
+
+
+@pytest.mark.parametrize(
+    ("lines", "alone"),
+    [
+        (["options = {'devices': 1, 'accelerator': 'gpu'}"], True),
+        (["if quick:", "    options = {'devices': 1}", "else:", "    options = {'devices': [2], 'max_epochs': 9}"], True),
+        (["if quick:", "    options = {'devices': 1}", "else:", "    options = {'devices': 4}"], False),
+        (["if quick:", "    options = {'devices': 1}", "else:", "    options = read()"], False),
+        (["options = {'devices': 1}", "options['devices'] = count"], False),
+        (["options = {'max_epochs': 1}"], False),
+        (["options = {**more, 'devices': 1}"], False),
+    ],
+)
+def test_one_device_in_a_dict_that_the_trainer_is_handed(lines: list[str], alone: bool) -> None:
+    run = "\n".join(["import lightning.pytorch as pl", "", *lines, "pl.Trainer(**options).fit(model)", ""])
+    assert nobody({"lib.py": LIT, "run.py": run}) is alone
+
+
+ALONE = """\
+    import torch
+
+    def main():
+        {call}
+
+    def run(rank, count, options):
+        {start}
+        for epoch in range(3):
+            report(rank, epoch)
+
+    def report(rank, rows):
+        if rank == 0:
+            print(rows)
+
+    if __name__ == "__main__":
+        main()
+    """
+
+
+@pytest.mark.parametrize(
+    ("call", "start", "alone"),
+    [
+        ("run(0, 1, {})", "pass", True),
+        ("run(rank=0, count=1, options={})", "pass", True),
+        ("[run(0, 1, o) for o in read()]", "torch.cuda.set_device(rank)", True),
+        ("run(0, 1, {})", "torch.distributed.init_process_group('nccl')", False),
+        ("torch.multiprocessing.spawn(run, nprocs=4, args=(4, {}))", "pass", False),
+        ("run(read(), 1, {})", "pass", False),
+        ("run(3, 4, {})", "pass", False),
+        ("run(0, int(os.environ['WORLD_SIZE']), {})", "pass", False),
+    ],
+)
+def test_a_function_that_each_call_hands_rank_zero(call: str, start: str, alone: bool) -> None:
+    assert nobody({"train.py": ALONE.format(call=call, start=start)}, at="train.py") is alone

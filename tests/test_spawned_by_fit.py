@@ -94,7 +94,9 @@ def test_a_strategy_that_settings_leave_off(files: dict[str, str], answer: bool)
 @pytest.mark.parametrize(
     ("table", "spawned"),
     [
-        ("{'gpus': -1, 'precision': 16} if args.gpu else {}", False),
+        ("{'gpus': -1, 'precision': 16} if args.gpu else {}", True),
+        ("{'gpus': -1, 'accelerator': 'ddp'} if args.gpu else {}", False),
+        ("{'gpus': -1} if args.gpu else args.more", False),
         ("{'gpus': -1, 'precision': 16}", True),
         ("{'gpus': None, 'precision': 32}", True),
         ("{'gpus': -1, 'accelerator': 'ddp'}", False),

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_module, may_be_run_by_ranks, runs_trials
 from codemods.analysis.files.named_by_rank import named_by_rank
-from codemods.analysis.files.own_contents import OwnContent, own_contents
+from codemods.analysis.files.own_contents import SPEAKING, OwnContent, own_contents
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Evidence, Finding
 from codemods.files.source import SourceModule
@@ -97,7 +97,7 @@ class SameFileNameOnEveryRank(DdpCodemod):
     must_show = "There is a file for each rank, and together they hold as many rows as the data."
     printed = ()
     TRIGGERS = (
-        (b"Sampler", b"PredictionWriter", b"rank", b"RANK", b"ccelerat"),
+        (*SPEAKING, b"PredictionWriter"),
         (b"open(", b"save", b"to_csv", b"to_json", b"to_p", b"write_"),
     )
     READS_TESTS = False

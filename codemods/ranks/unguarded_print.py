@@ -36,6 +36,7 @@ from codemods.analysis.ranks.launched_files import is_launched
 from codemods.analysis.ranks.rank_guards import Ranks, decorated_ranks, ranks_at
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
+from codemods.analysis.ranks.spawned_by_fit import starts_ranks_in_fit
 from codemods.analysis.ranks.unused import is_never_run
 from codemods.analysis.ranks.uses import calls_of
 from codemods.api.codemod import DdpCodemod
@@ -194,7 +195,9 @@ class UnguardedPrint(DdpCodemod):
             return
         for function in module.functions:
             yield from self._function(module, project, function)
-        if ranks_in_file(project, module) and not cannot_be_imported(project, module):
+        if not ranks_in_file(project, module) or cannot_be_imported(project, module):
+            return
+        if not starts_ranks_in_fit(project, module, None):  # the ranks come to nothing else of the script
             yield from self._runs(module, project, module.tree)
 
     def _function(self, module: SourceModule, project: Project, function: FunctionNode) -> Iterator[Finding]:

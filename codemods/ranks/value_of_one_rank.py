@@ -111,7 +111,8 @@ class ValueOfOneRank(DdpCodemod):
                 continue
             done.add(key)
             if (use := self._use(module, project, made)) is not None:
-                yield self._tell(project, module, made, use)
+                if not is_run_by_nobody(project, module, use, by_one=True):
+                    yield self._tell(project, module, made, use)
             elif (use := _used_on_each_node(module, project, made)) is not None:
                 yield self._tell_of_nodes(module, made, use)
         for found in partial_uses(project, module):

@@ -6,9 +6,10 @@ from textwrap import indent
 
 import pytest
 
+from codemods.analysis.ranks.matching import mismatches
 from codemods.api.findings import Applicability
 from codemods.sync.collective_under_rank_guard import CollectiveUnderRankGuard
-from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of
+from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of, project_of
 
 RULE = CollectiveUnderRankGuard
 DIST = "import torch\nimport torch.distributed as dist\n\n"
@@ -1249,3 +1250,47 @@ def test_a_collective_in_the_forward_of_an_autograd_function(call: str) -> None:
 def test_an_autograd_function_without_a_collective() -> None:
     source = f"{DIST}import gathers\n\n\ndef f(x):\n    if dist.get_rank() == 0:\n        print(gathers.Doubled.apply(x))\n"
     check_nothing(RULE, source, files={"gathers.py": GATHERED})
+
+
+# A barrier on each way
+
+
+TURNS = """\
+import torch.distributed as dist
+
+def rows(rank, kind):
+    if rank != 0:
+        dist.barrier()
+    if kind == "test":
+        data = read(kind)
+        if rank == 0:
+            {first}
+        return data
+    {second}
+    data = read(kind)
+    if rank == 0:
+        {third}
+    return data
+"""
+
+
+OF_THREE = "if kind == 'valid':\n        if rank == 0:\n            dist.barrier()\n        return read(kind)"
+
+
+@pytest.mark.parametrize("second", ["pass", OF_THREE, "if kind is None:\n        raise ValueError(kind)"])
+def test_rank_zero_lets_the_others_in_on_each_way(second: str) -> None:
+    check_nothing(RULE, TURNS.format(first="dist.barrier()", second=second, third="dist.barrier()"))
+
+
+@pytest.mark.parametrize(
+    ("first", "third"), [("pass", "dist.barrier()"), ("dist.barrier()", "pass"), ("pass", "pass")]
+)
+def test_a_way_on_which_rank_zero_does_not(first: str, third: str) -> None:
+    assert mismatched(TURNS.format(first=first, second="pass", third=third))
+
+
+def mismatched(text: str) -> bool:
+    project = project_of(text)
+    module = project.module("module.py")
+    assert module is not None
+    return bool(mismatches(project, module, module.functions[0]))

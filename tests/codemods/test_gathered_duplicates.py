@@ -337,3 +337,50 @@ def test_a_script_that_keeps_predictions_or_cuts_them(old: str, new: str) -> Non
     """Kept by their order, trained with, behind an exit, or cut."""
     assert old in SCRIPT
     check_nothing(GatheredDuplicates, SCRIPT.replace(old, new))
+
+
+@pytest.mark.parametrize(
+    "cut", ["rows = rows[:-over]", "rows = rows[: -(seen - len(data))]", "print(rows[:-over])"]
+)
+def test_what_is_over_is_cut_off_at_the_end(cut: str) -> None:
+    lines = ("dist.all_reduce(hits)", "seen = count(hits)", "over = seen - len(data)", "rows = take(hits)", cut)
+    check_nothing(GatheredDuplicates, raw(*lines))
+
+
+def test_a_cut_by_no_difference() -> None:
+    check_told(GatheredDuplicates, raw("dist.all_reduce(hits)", "rows = take(hits)[:-1]"), reason="share without padding")
+
+
+MODES = """\
+class Rows:
+    def __init__(self, data, mode, world=None):
+        if mode == "train":
+            self.loader = DataLoader(data, 4, sampler=DistributedSampler(data))
+        elif mode == "valid":
+            self.loader = DataLoader(data, 4, sampler={sampler})
+        else:
+            self.loader = DataLoader(data, 4)
+
+
+def main(model, data):
+    rows = Rows(data, {mode})
+    evaluate(model, rows.loader, data)
+"""
+
+
+def of_modes(mode: str, sampler: str = "Whole(data)") -> str:
+    return raw("dist.all_reduce(hits)").partition("def main(")[0] + MODES.format(mode=mode, sampler=sampler)
+
+
+@pytest.mark.parametrize("mode", ["'valid'", "mode='valid'", "'test', world=4"])
+def test_a_loader_of_another_mode_pads(mode: str) -> None:
+    check_nothing(GatheredDuplicates, of_modes(mode))
+
+
+@pytest.mark.parametrize("mode", ["'train'", "model.mode", "mode='train'"])
+def test_the_loader_of_the_mode_pads(mode: str) -> None:
+    check_told(GatheredDuplicates, of_modes(mode), reason="share without padding")
+
+
+def test_the_loader_of_the_evaluations_mode_pads() -> None:
+    check_told(GatheredDuplicates, of_modes("'valid'", PADS), reason="share without padding")

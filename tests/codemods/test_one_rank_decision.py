@@ -862,3 +862,92 @@ def test_a_schedule_that_rank_0_alone_steps_is_told_as_that() -> None:
     assert "rank 0 alone changes the schedule" in found.message
     everybody = PLATEAU.replace("        if rank == 0:\n            scheduler", "        scheduler")
     check_told(RULE, everybody, reason="reduce the deciding number")
+
+
+SCORED = """\
+import torch
+import torch.distributed as dist
+from torch.utils.data import DataLoader
+from torch.utils.data.distributed import DistributedSampler
+from torch.nn.parallel import DistributedDataParallel
+
+
+class Meter:
+    def __init__(self):
+        self.total, self.count = 0.0, 0
+
+    def update(self, value, n):
+        self.total += value * n
+        self.count += n
+
+    @property
+    def mean(self):
+        return self.total / self.count
+
+
+def scores_of(output, target, most=(1,)):
+    found = []
+    order = output.topk(max(most))[1].t()
+    hits = order.eq(target.view(1, -1))
+    for k in most:
+        right = hits[:k].float().sum()
+        found.append(right / target.size(0))
+    return found
+
+
+def validate(val_loader, model):
+    scores = Meter()
+    for images, target in val_loader:
+        images = images.cuda()
+        output = model(images)
+        first, fifth = scores_of(output, target, most=(1, 5))
+        scores.update(first[0], images.size(0))
+    return scores.mean
+
+
+def main(model, train_data, data, args):
+    dist.init_process_group("nccl")
+    model = DistributedDataParallel(model.cuda())
+    loader = DataLoader(train_data, 8, sampler=DistributedSampler(train_data))
+    {line}
+    best = 0.0
+    for epoch in range(9):
+        for x, y in loader:
+            out = model(x)
+            first, fifth = scores_of(out, y, most=(1, 5))
+            (out - y).sum().backward()
+        score = validate(val_loader, model)
+        best = max(score, best)
+        if best >= args.enough:
+            break
+
+
+if __name__ == "__main__":
+    main(None, None, None, None)
+"""
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "val_loader = DataLoader(folder(args.root), 8, shuffle=False)",
+        "val_loader = DataLoader(folder(args.root), batch_size=8)",
+        "val_loader = DataLoader(data, 8)",
+    ],
+)
+def test_a_score_of_the_whole_set_far_from_its_loader(line: str) -> None:
+    check_nothing(RULE, SCORED.format(line=line))
+
+
+def test_a_score_of_a_share_far_from_its_loader() -> None:
+    line = "val_loader = DataLoader(folder(args.root), 8, sampler=DistributedSampler(folder(args.root)))"
+    assert findings_of(RULE, SCORED.format(line=line))
+
+
+def test_a_whole_set_and_buffers_of_each_rank() -> None:
+    """apex's wrapper sends no buffers: the ranks' models, and so their scores, differ a little, and one may end alone."""
+    sampler = "DistributedSampler(data) if shared else None"
+    made = f"def loader_of(data, shared=False):\n    return DataLoader(data, 8, sampler={sampler})"
+    text = SCORED.format(line="val_loader = loader_of(data)").replace("\n\ndef main(", f"\n\n{made}\n\n\ndef main(", 1)
+    check_nothing(RULE, text)
+    assert findings_of(RULE, text.replace("from torch.nn.parallel", "from apex.parallel"))

@@ -218,3 +218,28 @@ def test_lines_that_are_added_stay_those_of_their_rank() -> None:
 def test_predictions_of_one_device() -> None:
     source = writer(EPOCH, "np.save(self.folder + '/found.npy', torch.cat(predictions).numpy())")
     check_nothing(RULE, source.replace("devices=2", "devices=1"))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "json.dump(found, open('found.json', 'w'))",
+        "json.dump(found, fp=open(os.path.join(out, 'found.json'), 'w'))",
+        "print(found, file=open('found.txt', 'w'))",
+    ],
+)
+def test_a_file_that_is_opened_where_it_is_handed_on(line: str) -> None:
+    assert findings_of(RULE, script(line))
+    assert not findings_of(UnguardedFileIo, script(line))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "json.dump({'rows': 3}, open('found.json', 'w'))",
+        "json.dump(found, open(f'found{dist.get_rank()}.json', 'w'))",
+        "json.load(open('found.json'))",
+    ],
+)
+def test_nothing_of_its_own_is_handed_on(line: str) -> None:
+    check_nothing(RULE, script(line))

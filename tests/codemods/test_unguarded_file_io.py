@@ -1281,3 +1281,53 @@ def test_the_default_of_a_field_puts_the_rank_into_the_path(default: str) -> Non
 @pytest.mark.parametrize("default", ["field(default_factory=lambda: Path('journal.txt'))", "Path('journal.txt')"])
 def test_the_default_of_a_field_names_one_file(default: str) -> None:
     assert findings_of(UnguardedFileIo, JOURNAL.replace("DEFAULT", default))
+
+
+MODES = """\
+import json
+import os
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+
+def join():
+    dist.init_process_group("nccl")
+
+
+def main(args):
+    {above}
+    if args.test is None:
+        {start}
+        model = DistributedDataParallel(torch.nn.Linear(2, 2).cuda())
+    else:
+        with open("a.json", "w") as f:
+            json.dump({{"a": 1}}, f)
+
+
+if __name__ == "__main__":
+    local_rank = int(os.environ["LOCAL_RANK"])
+    main(None)
+"""
+
+
+@pytest.mark.parametrize(
+    ("above", "start"),
+    [
+        ("pass", "dist.init_process_group('nccl')"),
+        ("pass", "join()"),
+        ("args.a = 1", "with args.a:\n            join()"),
+    ],
+)
+def test_the_group_is_started_in_the_other_branch(above: str, start: str) -> None:
+    found = findings_of(UnguardedFileIo, MODES.format(above=above, start=start))
+    assert not any("is_initialized" in str(f.fix) for f in found)
+
+
+@pytest.mark.parametrize(
+    ("above", "start"), [("dist.init_process_group('nccl')", "pass"), ("join()", "pass"), ("join()", "join()")]
+)
+def test_the_group_is_started_above_the_branches(above: str, start: str) -> None:
+    (found,) = findings_of(UnguardedFileIo, MODES.format(above=above, start=start))
+    assert "get_rank() == 0" in str(found.fix)

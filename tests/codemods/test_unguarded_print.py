@@ -1316,3 +1316,25 @@ def test_a_file_that_asks_for_the_rank_by_a_function_of_the_project(asked: str, 
 def test_a_function_of_the_project_that_shows_no_group(files: dict[str, str]) -> None:
     source = LOOP.format(asked="is_main_process", test="is_main_process()")
     assert not findings_of(UnguardedPrint, source, files, path="loop.py")
+
+
+OF_OLD_LIGHTNING = """\
+import pytorch_lightning as pl
+from net import Net
+
+if __name__ == "__main__":
+    trainer = pl.Trainer({arguments})
+    trainer.fit(Net())
+    results = trainer.test()
+    print(results)
+"""
+
+
+@pytest.mark.parametrize("arguments", ["gpus=4", "gpus=2, progress_bar_refresh_rate=10", "devices=2, strategy='ddp_spawn'"])
+def test_a_script_whose_ranks_live_in_fit_alone(arguments: str) -> None:
+    check_nothing(UnguardedPrint, OF_OLD_LIGHTNING.format(arguments=arguments))
+
+
+@pytest.mark.parametrize("arguments", ["gpus=4, accelerator='ddp'", "devices=4, strategy='ddp'", "devices=4"])
+def test_a_script_that_each_rank_runs(arguments: str) -> None:
+    assert findings_of(UnguardedPrint, OF_OLD_LIGHTNING.format(arguments=arguments))

@@ -735,3 +735,55 @@ def test_the_entries_of_a_dict_one_by_one(shows: str) -> None:
 )  # fmt: skip
 def test_entries_that_are_no_numbers_of_one_share(end: str) -> None:
     check_nothing(RULE, evaluate(end))
+
+
+MADE = """\
+def sampler_of(data, distributed):
+    if distributed:
+        return DistributedSampler(data)
+    return None
+
+
+def loader_of(data, phase="train", distributed=False):
+    {line}
+    return DataLoader(data, 8, sampler=sampler)
+
+
+def main(model, data, loss_of):
+    loader = loader_of({given})
+    total = 0.0
+    for batch in loader:
+        total += loss_of(model(batch)).item()
+    loss = total / len(loader)
+    if dist.get_rank() == 0:
+        print(f"validation loss {{loss:.3f}}")
+"""
+BY_HELPER = "sampler = sampler_of(data, distributed=distributed)"
+BY_PHASE = "sampler = DistributedSampler(data) if phase in ('train', 'valid') else None"
+BY_TEST = "sampler = None\n    if not distributed:\n        return DataLoader(data, 8)\n    sampler = DistributedSampler(data)"
+
+
+@pytest.mark.parametrize(
+    ("line", "given"),
+    [
+        (BY_HELPER, "data"),
+        (BY_HELPER, "data, distributed=False"),
+        (BY_PHASE, "data, 'test'"),
+        (BY_TEST, "data, 'valid', False"),
+    ],
+)
+def test_a_loader_that_is_asked_for_whole(line: str, given: str) -> None:
+    check_nothing(RULE, HEAD + MADE.format(line=line, given=given))
+
+
+@pytest.mark.parametrize(
+    ("line", "given"),
+    [
+        (BY_HELPER, "data, distributed=True"),
+        (BY_HELPER, "data, distributed=dist.get_world_size() > 1"),
+        (BY_PHASE, "data, 'valid'"),
+        (BY_TEST, "data, 'valid', True"),
+    ],
+)
+def test_a_loader_that_is_asked_for_a_share(line: str, given: str) -> None:
+    check_told(RULE, HEAD + MADE.format(line=line, given=given), reason=WHY)

@@ -316,3 +316,41 @@ def test_a_value_of_a_local_name_that_rank_0_alone_reads() -> None:
     after = (*lines[:2], "    table = writer.table()", lines[4])
     check_transformed(ValueOfOneRank, script(*lines), script(*after), unsafe=True)
     check_told(ValueOfOneRank, script(*lines[:3], "table.show()"), reason="under the same test")
+
+
+ONLY = """\
+import torch
+import torch.distributed as dist
+
+
+def main(options):
+    {call}
+
+
+def run(rank, count, options):
+    for epoch in range(options.epochs):
+        if rank == 0:
+            step(rank, options, log)
+        else:
+            step(rank, options, None)
+
+
+def step(rank, options, log):
+    for row in options.rows:
+        if rank == 0:
+            losses = [row]
+    log.write(sum(losses))
+
+
+if __name__ == "__main__":
+    main(None)
+"""
+
+
+@pytest.mark.parametrize("call", ["run(0, 1, options)", "run(rank=0, count=1, options=options)", "run(0, options=1, count=1)"])
+def test_the_only_call_hands_rank_zero(call: str) -> None:
+    check_nothing(ValueOfOneRank, ONLY.format(call=call))
+
+
+def test_the_function_is_spawned() -> None:
+    assert findings_of(ValueOfOneRank, ONLY.format(call="torch.multiprocessing.spawn(run, nprocs=2, args=(2, options))"))

@@ -18,6 +18,7 @@ from codemods.runtime.record import record
 from codemods.store.project import Project
 
 _HOOKS = (Role.LIGHTNING_CALLBACK, Role.LIGHTNING_MODULE, Role.HF_CALLBACK)
+SPEAKING = (b"Sampler", b"rank", b"RANK", b"ccelerat")  # what a file holds in which each rank's part is told of
 _OPENS = frozenset({"open"})
 _OF_ITS_OWN_FORM = frozenset({"to_csv", "to_json", "to_parquet", "to_pickle", "to_feather"})
 
@@ -37,7 +38,9 @@ def own_contents(project: Project, module: SourceModule) -> tuple[OwnContent, ..
 
 
 def holds_own(project: Project, module: SourceModule, calls: Iterator[ast.Call]) -> bool:
-    """True where one of the calls opens or writes such a file."""
+    """True where one of the calls opens or writes such a file, in a file that DDP211 looks at."""
+    if not any(module.holds(word) for word in SPEAKING):
+        return False
     known = {id(one.found.file.call) for one in own_contents(project, module)}
     return bool(known) and any(id(call) in known for call in calls)
 
@@ -67,6 +70,10 @@ def _contents(module: SourceModule, file: FileCall) -> Iterator[ast.expr]:
     """What a call puts into the file: its other arguments, the object that is asked to write, or what its handle is given."""
     call = file.call
     if (last(qualified(module, call.func)) or "") in _OPENS:
+        taker = module.parent(call)
+        taker = module.parent(taker) if isinstance(taker, ast.keyword) else taker
+        if isinstance(taker, ast.Call) and taker.func is not call:  # `json.dump(rows, open(path, "w"))`
+            yield from (a for a in (*taker.args, *(k.value for k in taker.keywords)) if a is not call)
         handle = _handle(module, call)
         yield from _given(module, call, handle) if handle is not None else ()
         return

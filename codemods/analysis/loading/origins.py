@@ -10,6 +10,7 @@ from codemods.analysis.call_graph import called_function
 from codemods.analysis.class_index import ClassSite, class_facts, find_class
 from codemods.analysis.class_values import class_values
 from codemods.analysis.loading.same_program import may_be_called
+from codemods.analysis.model.literal_arguments import is_ruled_out, told
 from codemods.analysis.model.signatures import bind, defaults, returned
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.uses import constructions, uses_of
@@ -188,28 +189,44 @@ class _Search:
 
     def _attribute(self, module: SourceModule, node: ast.Attribute, path: tuple[Key, ...], depth: int) -> Iterator[Origin]:
         found = False
-        for site in self._classes(module, node.value, depth):
-            for origin in self._field(site, node.attr, path, depth):
+        for site, call in self._objects(module, node.value, depth):
+            for origin in self._field(site, node.attr, path, depth, call):
                 found = True
                 yield origin
         if not found:
             yield Origin(module, node, path, known=False)
 
     def _classes(self, module: SourceModule, holder: ast.expr, depth: int) -> list[ClassSite]:
-        """The project classes that an object may be of; none where one of them is not known."""
+        return [site for site, _ in self._objects(module, holder, depth)]
+
+    def _objects(self, module: SourceModule, holder: ast.expr, depth: int) -> list[tuple[ClassSite, ast.Call | None]]:
+        """The project classes that an object may be of, with the calls that make it; none where one of them is not known."""
         if isinstance(holder, ast.Name) and holder.id == "self":
             owner = module.class_of(holder)
-            return [ClassSite(module, owner)] if owner is not None else []
-        made = [made_class(self.project, o) for o in self.of(module, holder, (), depth)]
-        return [] if None in made else [m for m in made if m is not None]
+            return [(ClassSite(module, owner), None)] if owner is not None else []
+        made = [(made_class(self.project, o), o.node) for o in self.of(module, holder, (), depth)]
+        known: list[tuple[ClassSite, ast.Call | None]] = []
+        for site, node in made:
+            if site is None or not isinstance(node, ast.Call):
+                return []
+            known.append((site, node))
+        return known
 
-    def _field(self, site: ClassSite, name: str, path: tuple[Key, ...], depth: int) -> Iterator[Origin]:
+    def _field(
+        self, site: ClassSite, name: str, path: tuple[Key, ...], depth: int, call: ast.Call | None = None
+    ) -> Iterator[Origin]:
+        """call: what makes the object; what its literals rule out (`Loaders("train")`) is in none of its fields."""
         facts = class_facts(self.project, site.module, site.node)
         method = facts.method(name)
         if method is not None:
             yield from self._returned(method[0].module, method[1], path, depth)
             return
+        init = facts.method("__init__") if call is not None else None
+        literals = told(init[1], call, {}, bound=True) if init is not None and call is not None else {}
         for given in class_values(self.project, facts).given.get(name, ()):
+            if init is not None and given.site.module.function_of(given.value) is init[1]:
+                if literals and is_ruled_out(given.site.module, given.value, literals):
+                    continue
             part = () if given.part is None else (given.part,)
             yield from self.of(given.site.module, given.value, (*part, *path), depth)
 

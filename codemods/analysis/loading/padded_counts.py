@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from codemods.analysis.bindings import bindings_of
 from codemods.analysis.call_graph import FunctionSite, called_function
 from codemods.analysis.class_index import Role, class_facts, external_role
 from codemods.analysis.distribution import is_test_file
@@ -93,10 +94,20 @@ def _in_file(project: Project, module: SourceModule) -> Iterator[PaddedCount]:
         for loop in loops:
             samplers = list(_samplers(project, module, loop, ordered=trains(loop)))
             joined = _joined(project, module, scope, 0, after=loop.lineno) if samplers else None
-            if joined is None or _APART.search(_text(module, scope)):
+            if joined is None or _APART.search(_text(module, scope)) or _cuts_what_is_over(module, scope):
                 continue
             for where, call in samplers:
                 yield PaddedCount(where, call, module, loop, joined.module, joined.call)
+
+
+def _cuts_what_is_over(module: SourceModule, scope: FunctionNode | ast.Module) -> bool:
+    """True for `rows[:-over]` where `over` is a difference: how many more there are than samples."""
+    for piece in (n for n in walk_scope(scope) if isinstance(n, ast.Slice)):
+        cut = piece.upper.operand if isinstance(piece.upper, ast.UnaryOp) and isinstance(piece.upper.op, ast.USub) else None
+        values = [cut, *(b.value for b in bindings_of(module, cut))] if isinstance(cut, ast.Name) else [cut]
+        if any(isinstance(v, ast.BinOp) and isinstance(v.op, ast.Sub) for v in values):
+            return True
+    return False
 
 
 def _text(module: SourceModule, scope: FunctionNode | ast.Module) -> str:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping
 
+from codemods.analysis.model.signatures import bind, defaults
+from codemods.files.source import FunctionNode, SourceModule, walk_scope
+
 UNTOLD = object()
 _ASKED: dict[type[ast.cmpop], Callable[[object, object], object]] = {
     ast.Eq: lambda a, b: a == b, ast.NotEq: lambda a, b: a != b, ast.Is: lambda a, b: a is b, ast.IsNot: lambda a, b: a is not b,
@@ -49,3 +52,33 @@ def _compared(node: ast.Compare, given: Mapping[str, ast.expr]) -> object:
         if isinstance(right, tuple) or (isinstance(right, str) and isinstance(left, str)):
             return (left in right) is isinstance(asked, ast.In)
     return UNTOLD
+
+
+def told(function: FunctionNode, call: ast.Call, outer: Mapping[str, ast.expr], *, bound: bool) -> dict[str, ast.expr]:
+    """Parameter -> the literal that the call, or the default, gives it, where the function leaves it as it is.
+
+    outer: the same of the function that the call stands in.
+    """
+    written = bind(function, call, bound=bound)
+    if written is None:
+        return {}
+    changed = {n.id for n in walk_scope(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    found: dict[str, ast.expr] = {}
+    for name, value in {**defaults(function), **written}.items():
+        literal = literal_of(value, outer if name in written else {})
+        if name not in changed and (literal is None or isinstance(literal, (bool, int, str))):
+            found[name] = ast.Constant(literal)
+    return found
+
+
+def is_ruled_out(module: SourceModule, node: ast.AST, given: Mapping[str, ast.expr]) -> bool:
+    """True in an arm of an `if` of the same function that is not come to for these literals."""
+    below = node
+    for up in module.ancestors(node):
+        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            return False
+        if isinstance(up, ast.If) and (answer := literal_of(up.test, given)) is not UNTOLD:
+            if any(s is below for s in (up.orelse if answer else up.body)):
+                return True
+        below = up
+    return False

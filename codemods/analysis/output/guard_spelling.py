@@ -12,6 +12,7 @@ from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS, OBSERVER
 from codemods.analysis.names import dotted, is_parameter, last, qualified
 from codemods.analysis.output.attached_trainer import may_be_attached
 from codemods.analysis.output.early_ranks import has_no_group_yet
+from codemods.analysis.output.groupless_branch import is_without_group
 from codemods.analysis.output.minus_one import writes_minus_one
 from codemods.analysis.output.own_helpers import own_helper
 from codemods.analysis.output.run_before import binds, bound_above, run_before
@@ -95,7 +96,7 @@ def written_out(project: Project, module: SourceModule, statement: ast.stmt, *, 
     if name is None and not imported:
         root = in_scope(module, lambda dotted_name: dotted_name == "torch")
         name = f"{root}.distributed" if root else None
-    if name is None or is_parameter(module, name.partition(".")[0], statement):
+    if name is None or is_parameter(module, name.partition(".")[0], statement) or is_without_group(project, module, statement):
         return None
     function = module.function_of(statement)
     for call in module.calls_named(*_STARTS, *_ENDS):

@@ -20,6 +20,7 @@ from codemods.store.project import Project
 
 _HEAVY = 1000  # a collective is paired before any number of unknown calls
 Items = tuple[Item, ...]
+_MOST_TESTS = 3  # each makes two ways of one
 _WIDEST = 400  # items of one side; longer ones are not laid side by side
 
 
@@ -67,12 +68,50 @@ def _paired(project: Project, module: SourceModule, function: FunctionNode | Non
         if zero == other:
             return Pairing()
         found.compare(zero.items, other.items)
+        if found.out and (sure := _paired_on_each_way(zero.items, other.items)) is not None:
+            return Pairing((), sure)
     except RecursionError:  # ways that could just be read, and are too deep to be laid side by side
         return Pairing((), False)
     seen: dict[int, Mismatch] = {}
     for mismatch in found.out:
         seen.setdefault(id(mismatch.meeting.node), mismatch)
     return Pairing(tuple(seen.values()), found.sure)
+
+
+def _paired_on_each_way(a: Items, b: Items) -> bool | None:
+    """Whether it is sure that both sides meet the same on each way through the tests that all make and by which all may leave.
+
+    `if testing:` holds the barrier that lets the others in, and a `return`; behind it stands one for the other way. None where
+    a way leaves something over.
+    """
+    ways = list(_ways(a, b, _MOST_TESTS))
+    if len(ways) < 2:
+        return None
+    sure = True
+    for one, two in ways:
+        found = _Comparison()
+        found.compare(one, two)
+        if found.out:
+            return None
+        sure = sure and found.sure
+    return sure
+
+
+def _ways(a: Items, b: Items, most: int) -> Iterator[tuple[Items, Items]]:
+    """What the two sides meet, for each answer of the tests by which both may leave."""
+    for i, x in enumerate(a) if most else ():
+        if not isinstance(x, Choice) or x.loop or not any(arm.end for arm in x.arms):
+            continue
+        for j, y in enumerate(b):
+            if not isinstance(y, Choice) or y.loop or x.key != y.key or len(x.arms) != len(y.arms):
+                continue
+            for one, two in zip(x.arms, y.arms, strict=True):
+                if "raise" not in (one.end, two.end):
+                    left = (*a[:i], *_followed(one, a[i + 1 :], False))
+                    right = (*b[:j], *_followed(two, b[j + 1 :], False))
+                    yield from _ways(left, right, most - 1)
+            return
+    yield a, b
 
 
 def _may_part(project: Project, module: SourceModule, function: FunctionNode | None) -> bool:

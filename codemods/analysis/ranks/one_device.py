@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from codemods.analysis.bindings import attribute_bindings, bindings_of
 from codemods.analysis.distribution import is_test_file
@@ -148,11 +148,31 @@ def _is_lightning(module: SourceModule, call: ast.Call) -> bool:
 
 def has_one_device(project: Project, module: SourceModule, call: ast.Call) -> bool:
     """True for a call of Lightning's Trainer that is handed one device, on one node, or `dp`, whose devices share one process."""
-    given = {k.arg: k.value for k in call.keywords}
+    written = {k.arg: k.value for k in call.keywords if k.arg}
+    packed = [k.value for k in call.keywords if k.arg is None]
+    options = _options_of(module, packed) if packed else [{}]
+    return bool(options) and all(_is_of_one(project, module, {**written, **found}) for found in options)
+
+
+def _options_of(module: SourceModule, packed: list[ast.expr]) -> list[dict[str, ast.expr]]:
+    """What `Trainer(**options)` is handed on each way, of a dict that is written out and stays so; else nothing."""
+    name = packed[0]
+    bound = bindings_of(module, name) if isinstance(name, ast.Name) and len(packed) == 1 else []
+    tables = [b.value for b in bound if isinstance(b.value, ast.Dict) and not b.part]
+    if not isinstance(name, ast.Name) or not tables or len(tables) < len(bound):
+        return []
+    if any(not isinstance(module.parent(n), ast.keyword) for n in module.reads_of(name.id)):
+        return []  # `options["devices"] = …`, `options.update(…)`
+    if any(not isinstance(k, ast.Constant) for t in tables for k in t.keys):
+        return []
+    return [{str(k.value): v for k, v in zip(t.keys, t.values, strict=True) if isinstance(k, ast.Constant)} for t in tables]
+
+
+def _is_of_one(project: Project, module: SourceModule, given: Mapping[str, ast.expr]) -> bool:
     if any(isinstance(v := given.get(name), ast.Constant) and v.value == "dp" for name in _HOW):
         return True  # DataParallel: one process, whatever its devices
     devices, nodes = given.get("devices", given.get("gpus")), given.get("num_nodes")
-    if devices is None or None in given or not (nodes is None or (isinstance(nodes, ast.Constant) and nodes.value == 1)):
+    if devices is None or not (nodes is None or (isinstance(nodes, ast.Constant) and nodes.value == 1)):
         return False
     return _is_one(project, module, devices, _DEPTH)
 

@@ -19,6 +19,7 @@ from codemods.analysis.ranks.closed_branches import is_asked_for_by_none, is_onl
 from codemods.analysis.ranks.described_parts import is_only_a_part
 from codemods.analysis.ranks.failing_ranks import ranks_unless_one_fails
 from codemods.analysis.ranks.first_device import is_tied_to_first_device
+from codemods.analysis.ranks.handed_zero import is_handed_zero
 from codemods.analysis.ranks.hidden_packages import is_hidden
 from codemods.analysis.ranks.looked_up import is_looked_up
 from codemods.analysis.ranks.one_device import has_trainers_of_one_device, trains_on_one_device
@@ -129,6 +130,8 @@ class Search:
             return False
         function = module.function_of(node)
         if trains_on_one_device(self._project, module, function) or has_trainers_of_one_device(self._project, module):
+            return False
+        if function is not None and is_handed_zero(self._project, module, function):
             return False
         return self._is_run(module, function, shown) if function is not None else self._ends_at(module, shown)
 

@@ -77,6 +77,8 @@ def _names_no_strategy(project: Project, module: SourceModule, value: ast.expr) 
 
 
 def _is_without_strategy(table: ast.expr) -> bool:
+    if isinstance(table, ast.IfExp):  # `{"limit_train_batches": 10} if debug else {}`
+        return _is_without_strategy(table.body) and _is_without_strategy(table.orelse)
     keys = table.keys if isinstance(table, ast.Dict) else [None]
     return all(isinstance(k, ast.Constant) and k.value not in _NAMING for k in keys)
 

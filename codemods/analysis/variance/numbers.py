@@ -12,6 +12,7 @@ from codemods.analysis.class_index import class_facts
 from codemods.analysis.names import dotted, last
 from codemods.analysis.variance.analysis import Analysis, variance
 from codemods.analysis.variance.comparisons import decides, rivals
+from codemods.analysis.variance.not_shared import OWN_BUFFERS
 from codemods.analysis.variance.number_roles import HANDED, Role, Source, source_of, state_of
 from codemods.analysis.variance.number_words import (
     holds_pictures,
@@ -36,7 +37,7 @@ from codemods.store.project import Project
 _OF_THE_RANK = "is this rank's own"
 _OF_LOADER = "gives each rank its own batches"
 _SHARE = re.compile(r"own (batches|share)|rank's own|share|prepare|loader|sampler|batch|dataset", re.I)
-_WHOLE = ("shuffles on its own", "draws at random")  # each rank goes through the whole set
+_WHOLE = ("shuffles on its own", "draws at random", OWN_BUFFERS)  # each rank goes through the whole set
 _TRACKERS = frozenset({"wandb.log", "mlflow.log_metric", "mlflow.log_metrics", "accelerator.log"})
 # They take numbers alone: all of the dict that they are handed is drawn as a curve.
 _OF_NUMBERS = frozenset(

@@ -14,6 +14,7 @@ from codemods.analysis.variance.entries import is_under_another_key, key_told
 from codemods.analysis.variance.heirs import written_anew, written_by_heirs
 from codemods.analysis.variance.keeping import change_arguments, change_object, held_under, put, reduces_what_it_holds, taint
 from codemods.analysis.variance.meetings import make_same, meet_behind
+from codemods.analysis.variance.not_shared import is_asked_for_whole, whole
 from codemods.analysis.variance.objects import loader_of_class, thing_of_class
 from codemods.analysis.variance.paths import parameters, path_of
 from codemods.analysis.variance.state import State
@@ -75,6 +76,8 @@ def project_call(state: State, call: CallParts, site: FunctionSite) -> Value:
     found = substituted(summary.result or SAME, binding, None if own else fields_of(state, held))
     if found.cause.differs and held.cause.differs and is_under_another_key(node, site.node, held):
         return SAME
+    if is_asked_for_whole(state.project, found, node, site):
+        return whole(state, node, found)
     return along(found, state.link(node, f"`{state.short(node)}`")) if found.cause.differs and not found.chain else found
 
 

@@ -9,7 +9,7 @@ from codemods.analysis.class_values import class_values
 from codemods.analysis.variance.counters import counts_calls
 from codemods.analysis.variance.paths import own_field
 from codemods.analysis.variance.state import State
-from codemods.analysis.variance.values import SAME, Cause, Value, join, made_of, plain
+from codemods.analysis.variance.values import SAME, Cause, Kind, Link, Value, join, made_of, plain
 from codemods.runtime.record import replace
 
 Fields = Callable[[str], Value]  # what the field of that name holds
@@ -25,14 +25,14 @@ def substituted(value: Value, binding: dict[str, Value], fields: Fields | None) 
     if not value.params:
         return replace(value, parts=tuple(substituted(p, binding, fields) for p in value.parts)) if value.parts else value
     given, left = _handed_over(value, binding, fields)
-    if value.origin is not None and value.origin.by_name and given and all(g.cause is not Cause.UNKNOWN for g in given):
+    if value.origin is not None and value.origin.by_name and given and all(map(_is_seen, given)):
         # what is handed over is seen: the name no longer counts
         value = replace(value, cause=Cause.UNKNOWN, chain=value.chain[:-1])
     inner = made_of(*given)
     base = SAME if value.cause is Cause.UNKNOWN and given and not left else replace(value, params=frozenset())
     best = join((replace(base, parts=(), thing=None), replace(inner, params=inner.params | left)))
     if (best.cause.differs or best.params) and best.chain == inner.chain and value.chain:
-        best = replace(best, chain=(*value.chain, *inner.chain)[:_KEPT_LINKS])
+        best = replace(best, chain=_cut((*value.chain, *inner.chain)))
     thing = value.thing or (given[0].thing if len(given) == 1 and not left else None)
     parts = tuple(substituted(p, binding, fields) for p in value.parts)
     sized = best.sized or (value.sized and (best.cause.differs or bool(best.params)))
@@ -47,6 +47,19 @@ def substituted(value: Value, binding: dict[str, Value], fields: Fields | None) 
         missing=value.missing,
         mean=value.mean or best.mean,
     )
+
+
+def _is_seen(given: Value) -> bool:
+    """True for what is known, and for a loader that has no sampler, or one that is seen, whatever its data set is."""
+    loader = given.thing if given.kind is Kind.LOADER else None
+    return given.cause is not Cause.UNKNOWN or (loader is not None and loader.waits is not None)
+
+
+def _cut(chain: tuple[Link, ...]) -> tuple[Link, ...]:
+    """The nearest steps of a way; and where it begins, if only a name says so."""
+    if len(chain) <= _KEPT_LINKS or not chain[-1].by_name:
+        return chain[:_KEPT_LINKS]
+    return (*chain[: _KEPT_LINKS - 1], chain[-1])
 
 
 def _found_missing(value: Value, binding: dict[str, Value], fields: Fields | None) -> Value:

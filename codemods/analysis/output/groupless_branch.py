@@ -1,0 +1,71 @@
+"""Branches of a program in which nobody starts the process group: `if training: init_process_group(…) … else: test()`.
+
+`not dist.is_initialized() or …` lets every rank through there, though a launcher started several.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from codemods.analysis.ranks.uses import uses_of
+from codemods.analysis.trainer.metric_obstacles import imported_files
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
+
+# What starts the group without saying so.
+_HIDDEN = (b"ccelerat", b"ightning", b"Trainer", b"deepspeed", b"Fabric")
+_STEPS = 2
+
+
+def is_without_group(project: Project, module: SourceModule, statement: ast.stmt) -> bool:
+    """True where the program starts its group in the other arm of an `if` round the statement alone."""
+    if any(module.holds(word) for word in _HIDDEN):
+        return False
+    if any(_is_of_the_program(project, module, p) for p in project.files_containing(b"init_process_group") if p != module.path):
+        return False
+    starts = _starts_in(project, module, module.function_of(statement))
+    return bool(starts) and all(_is_in_another_arm(module, start, statement) for start in starts)
+
+
+def _is_of_the_program(project: Project, module: SourceModule, path: str) -> bool:
+    """True where one of the two files imports the other."""
+    other = project.module(path)
+    return other is None or path in imported_files(project, module) or module.path in imported_files(project, other)
+
+
+def _starts_in(project: Project, module: SourceModule, function: ast.AST | None) -> list[ast.Call]:
+    """The calls of a function that start the group, themselves or by a function of the file; none where others start it too."""
+    todo = [(call, _STEPS) for call in module.calls_named("init_process_group")]
+    found: list[ast.Call] = []
+    while todo:
+        call, steps = todo.pop()
+        home = module.function_of(call)
+        if home is function:
+            found.append(call)
+            continue
+        used = uses_of(project, module, home).outside_tests() if home is not None and steps else None
+        if used is None or used.more or used.handed_on or any(site.module is not module for site in used.calls):
+            return []
+        todo += [(site.call, steps - 1) for site in used.calls]
+    return found
+
+
+def _is_in_another_arm(module: SourceModule, start: ast.AST, statement: ast.AST) -> bool:
+    above = {id(up): below for up, below in _ways_up(module, start)}
+    for up, below in _ways_up(module, statement):
+        if isinstance(up, ast.If) and id(up) in above:
+            arms = [any(s is below for s in arm) for arm in (up.body, up.orelse)]
+            others = [any(s is above[id(up)] for s in arm) for arm in (up.body, up.orelse)]
+            return True in arms and True in others and arms != others
+    return False
+
+
+def _ways_up(module: SourceModule, node: ast.AST) -> list[tuple[ast.AST, ast.AST]]:
+    """Each ancestor in the same function, with what of it lies on the way."""
+    found, below = [], node
+    for up in module.ancestors(node):
+        found.append((up, below))
+        below = up
+        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            break
+    return found
