@@ -33,9 +33,11 @@ class Gate:
     MOST_WORDS = 64  # above it an automaton leaves its fast mode: 1.4 GB/s become 0.5 (ahocorasick_rs 1.0.3, measured)
 
     def __init__(self, codemods: Sequence[DdpCodemod], ranks: Collection[str] = ()) -> None:
-        """ranks: names that the project binds to the rank, read as words of it (analysis/ranks/bound_to_rank.py)."""
+        """ranks: names that stand for the rank in the project, read as words of it (analysis/ranks/gate_names.py)."""
         self._codemods = codemods
-        self._ranks = tuple(name.encode() for name in ranks)
+        pairs = [name.encode().rpartition(b"(") for name in sorted(ranks)]
+        self._ranks = tuple(number for _, within, number in pairs if not within)
+        self._numbers = tuple((b"def " + function + b"(", number) for function, within, number in pairs if within)
         self._words = tuple(dict.fromkeys(group for c in codemods for group in c.TRIGGERS))
         self._groups = [_AnyOf(group) for group in self._words]
         self._anchors = _AnyOf(dict.fromkeys(word for c in codemods for word in c.TRIGGERS[0]))
@@ -77,7 +79,7 @@ class Gate:
                 c for c, words in self._text
                 if path.endswith(c.TEXT_KINDS) and words.occurs_in(data) and (c.READS_TESTS or not tests)
             )  # fmt: skip
-        data = own_names(data, self._ranks)
+        data = own_names(data, (*self._ranks, *(number for head, number in self._numbers if head in data)))
         seen = frozenset(self._anchors.seen_in(data))
         if not seen:
             return ()

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
-from codemods.analysis.ranks.bound_to_rank import bound_to_rank
+from codemods.analysis.ranks.gate_names import gate_names
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Finding
 from codemods.engine import suppressions
@@ -115,7 +115,7 @@ def gated(
     project: Project, paths: Iterable[str], codemods: Sequence[DdpCodemod], gate: Gate | None = None
 ) -> tuple[dict[str, Sequence[DdpCodemod]], list[str]]:
     """(path -> codemods that can have something to say there, paths without bytes). gate: theirs, where it is made already."""
-    gate = gate or Gate(codemods, bound_to_rank(project))
+    gate = gate or Gate(codemods, gate_names(project))
     wanted = dict.fromkeys(paths)
     work: dict[str, Sequence[DdpCodemod]] = {}
     unread: list[str] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from codemods.analysis.ranks.bound_to_rank import bound_to_rank
+from codemods.analysis.ranks.gate_names import gate_names
 from codemods.api.codemod import DdpCodemod
 from codemods.runtime.record import record
 from codemods.store.trace import Trace, together
@@ -46,7 +46,7 @@ def judge_changed(
     roots: dict[str, int] = {}
     ranks = held.ranks
     if GATE not in held.trace.roots:
-        ranks, roots[GATE] = project.traced(lambda: bound_to_rank(project))
+        ranks, roots[GATE] = project.traced(lambda: gate_names(project))
         if ranks != held.ranks:  # who is asked about a file may be another for each
             held = now
     todo = [path for path in tree.chosen if path not in held.looked]

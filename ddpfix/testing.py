@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-from codemods.analysis.ranks.bound_to_rank import bound_to_rank
+from codemods.analysis.ranks.gate_names import gate_names
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Finding
 from codemods.engine.fix_source import Accept, FixResult, fix_project, safe, with_unsafe
@@ -52,7 +52,7 @@ def plugged_in(path: Path) -> list[type[DdpCodemod]]:
 
 def gate_open(codemod: DdpCodemod, module: SourceModule, project: Project) -> bool:
     """True if the byte gate lets this file through to the codemod."""
-    gate = _gate(type(codemod), bound_to_rank(project))
+    gate = _gate(type(codemod), gate_names(project))
     return bool(gate.open_for(module.data, module.path if isinstance(module, TextFile) else ""))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from codemods.analysis.ranks.bound_to_rank import bound_to_rank
+from codemods.analysis.ranks.gate_names import gate_names
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Finding, Span
 from codemods.engine.find import find_in
@@ -68,7 +68,7 @@ def why_not(tree: Tree, settings: Settings, path: str, line: int) -> WhyNot:
     read = engine.disk_reader(tree.root)
     project = engine.project_of(tree, settings, read, Project).seen_from(path)
     data = project.read(path) or b""
-    ranks = bound_to_rank(project)
+    ranks = gate_names(project)
     opened = [c for c in chosen if Gate([c], ranks).open_for(data, path)]
     module = project.module(path)
     entered = [(c, *_entered(c, module, project, path, line)) for c in opened]

@@ -220,6 +220,21 @@ def imports_of(project: Project, path: str) -> frozenset[str]:
     return project.fact(_imported, path)
 
 
+def importers(project: Project, path: str) -> frozenset[str]:
+    """The files of which an import may bring in names of this one: they name it, or a package that hands its names on."""
+    return project.keep(("importers", path), lambda: frozenset(_importers(project, path)))
+
+
+def _importers(project: Project, path: str) -> Iterator[str]:
+    folder, _, stem = path.removesuffix("/__init__.py").removesuffix(".py").rpartition("/")
+    while stem:
+        naming = project.files_importing(stem)
+        yield from naming
+        if f"{folder}/__init__.py" not in naming:
+            return
+        folder, _, stem = folder.rpartition("/")
+
+
 @file_fact
 def _imported(path: str, data: bytes) -> frozenset[str]:
     del path

@@ -42,7 +42,7 @@ def as_written(text: str, own: str) -> str:
 def own_names(data: bytes, ranks: Collection[bytes] = ()) -> bytes:
     """The bytes with each name that a `from` import gives away put back: `f(` for `g(` of `from m import f as g`.
 
-    ranks: names that the project binds to the rank; each is read as `local_rank`.
+    ranks: names that stand for the rank; each is read as `local_rank`.
     """
     data = _put_back(data)
     if not any(name in data for name in ranks):

@@ -101,13 +101,12 @@ def may_bring_in(data: bytes, name: bytes) -> bool:
 
 _IMPORTS = lazy(rb"\b(?:from|import)\b")
 _AS = lazy(rb"[ \t]+as[ \t]+(\w+)")
-_IMPORT = lazy(rb"import [ \t]*\Z")
 
 
 def alias_at(data: bytes, at: int, end: int) -> bytes:
     """The name that `data[at:end]` is imported as, b"" where it is not."""
     match = _AS.match(data, end)
-    return match.group(1) if match and _IMPORT.search(data, max(at - 24, 0), at) else b""
+    return match.group(1) if match and is_imported(data, at, end) else b""
 
 
 class Corpus:
@@ -219,7 +218,7 @@ class Corpus:
                 yield path, match
 
     def aliases(self, name: bytes) -> Iterator[tuple[str, bytes]]:
-        """(file, other) for every other name that `import name as other` gives it, in order."""
+        """(file, other) for every other name that an import gives it, `from m import a, name as other`, in order."""
         for path, data, at in self._found(name):
             if other := alias_at(data, at, at + len(name)):
                 yield path, other

@@ -307,7 +307,7 @@ class Project:
                 yield path, match.group(1).decode("ascii", "replace")
 
     def aliases_of(self, name: str) -> tuple[str, ...]:
-        """The other names that `import name as other` gives it somewhere, found in the bytes."""
+        """The other names that an import gives it somewhere, `import name as other`, found in the bytes."""
         return tuple(dict.fromkeys(other for _, other in self.aliases_at(name)))
 
     def aliases_at(self, name: str) -> tuple[tuple[str, str], ...]:

@@ -106,8 +106,8 @@ class CacheFilledByEveryRank(DdpCodemod):
     - Says nothing of functions that no program comes to, and of what the program ends behind; nothing of a copy of an installed
       package that only `import clip` beside it names: that means the installed one.
     - Says nothing of a file that the repository itself holds: no rank finds it missing.
-    - Says nothing of a file that `os.replace` or `rename` puts in its place, of one that is only waited for and read by nobody,
-      and of one that is waited for and read after a `time.sleep(5)` or behind a collective.
+    - Says nothing of a file that `os.replace`, `rename` or `torch.hub.download_url_to_file` puts in its place, of one that is
+      only waited for and read by nobody, and of one that is waited for and read after a `time.sleep(5)` or behind a collective.
     - Says nothing where some caller lets rank 0 in first, or alone: the others find the files.
     - Says nothing where the constructor or function waits for the other ranks, takes a lock, or writes under a test of the rank.
     - Says nothing of files whose names hold the rank, and of files that no method of the class reads.

@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from codemods.analysis.ranks.bound_to_rank import bound_to_rank
+from codemods.analysis.ranks.gate_names import gate_names
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Finding
 from codemods.engine.reported_once import told_once
@@ -126,7 +126,7 @@ class Held:
         self.project.make_room()
         if self.project.failed is not None:
             self.project.failed.pop(path, None)
-        if (ranks := bound_to_rank(self.project)) != self._ranks:
+        if (ranks := gate_names(self.project)) != self._ranks:
             self._gate, self._ranks = Gate(self.codemods, ranks), ranks
         work, _ = judging.gated(self.project, [path], self.codemods, self._gate)
         asking = work.get(path, ())

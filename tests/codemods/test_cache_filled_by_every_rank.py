@@ -123,6 +123,7 @@ def test_an_archive_in_a_constructor_of_another_file() -> None:
     "lines",
     [
         (MISSING[0], "    torch.save(build(), path + '.new')", "    os.replace(path + '.new', path)", MISSING[2]),
+        (MISSING[0], "    import torch.hub", "    torch.hub.download_url_to_file('https://a.b/rows.pt', path)", MISSING[2]),
         (MISSING[0], "    if dist.get_rank() == 0:", "        torch.save(build(), path)", "dist.barrier()", MISSING[2]),
         ("if dist.get_rank() == 0 and not os.path.exists(path):", *MISSING[1:]),
         ("with FileLock(path + '.lock'):", *(f"    {line}" for line in MISSING[:2]), MISSING[2]),

@@ -56,6 +56,26 @@ def test_a_number_that_reaches_the_port_through_another_file() -> None:
     assert "time.time()" in found.message
 
 
+@pytest.mark.parametrize(
+    ("imported", "name", "package"),
+    [
+        ("import lib.part", "lib.part.worker", ""),
+        ("from lib import worker", "worker", "from .part import *\n"),
+        ("from lib import run", "run", "from .part import worker as run\n"),
+        ("from lib.part import worker as w", "w", ""),
+    ],
+)
+def test_a_worker_that_another_file_starts(imported: str, name: str, package: str) -> None:
+    start = f"import torch.multiprocessing as mp\n{imported}\n\n{SPAWN.format(body='').replace('worker', name)}"
+    source = HEAD + WORKER.format(body="    os.environ['MASTER_PORT'] = str(random.randint(20000, 30000))\n")
+    files = {"start.py": start, "lib/__init__.py": package}
+    check_told(RULE, source, reason="draw it once", files=files, path="lib/part.py")
+    other = {**files, "lib/__init__.py": "", "start.py": start.replace("worker", "other")}
+    check_nothing(RULE, source, files=other, path="lib/part.py")
+    called = {**files, "start.py": start.replace(f"mp.spawn({name}, args=(2,), nprocs=2)", f"{name}(0, 1)")}
+    check_nothing(RULE, source, files=called, path="lib/part.py")
+
+
 def test_the_top_of_a_file_that_children_read_again() -> None:
     top = "os.environ['MASTER_PORT'] = str(random.randint(20000, 30000))\n\n\n"
     check_told(RULE, script(between=top), reason="draw it once")

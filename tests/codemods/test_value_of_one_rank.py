@@ -266,6 +266,38 @@ def test_the_number_of_a_spawned_function_under_another_name() -> None:
     check_nothing(ValueOfOneRank, source.replace("mp.spawn(work, args=(args,), nprocs=args.world_size)", "work(0, args)"))
 
 
+STARTED = """\
+import logging
+
+import torch.distributed as dist
+
+
+def work(device, args):
+    if device == 0:
+        logger = logging.getLogger(__name__)
+    dist.init_process_group("gloo", rank=device, world_size=args.world_size)
+    logger.info("ready")
+"""
+START = "import torch.multiprocessing as mp\n{imported}\n\ndef main(args):\n    mp.spawn({name}, args=(args,), nprocs=2)\n"
+
+
+@pytest.mark.parametrize(
+    ("imported", "name", "found"),
+    [
+        ("from module import work", "work", True),
+        ("from module import work as run", "run", True),
+        ("import module", "module.work", True),
+        ("import module as m", "m.work", True),
+        ("from others import work", "work", False),
+        ("from module import other", "other", False),
+        ("from module import work", "args.work", False),
+    ],
+)
+def test_the_number_of_a_function_that_another_file_starts(imported: str, name: str, found: bool) -> None:
+    files = {"start.py": START.format(imported=imported, name=name), "others.py": "def work(number, args):\n    pass\n"}
+    assert bool(findings_of(ValueOfOneRank, STARTED, files)) is found
+
+
 def scored(*lines: str, read: str = "if self.accelerator.is_main_process:", made: str = "Scorer(self.average)") -> str:
     body = "".join(f"        {line}\n" for line in lines)
     return (

@@ -132,3 +132,17 @@ def test_loaders_that_are_no_matter(old: str, new: str) -> None:
 
 def test_a_test_of_the_repository() -> None:
     check_nothing(RULE, program("np.random.seed(0)"), path="tests/test_rows.py")
+
+
+def test_a_function_of_an_imported_module() -> None:
+    start = PROGRAM.index("def seed_worker")
+    end = PROGRAM.index("def main")
+    seeding = "import numpy as np\nimport torch\n\n\n" + PROGRAM[start:end]
+    main = (PROGRAM[:start] + PROGRAM[end:]).replace("DRAW", "np.random.normal()")
+    main = main.replace("import torch\n", "import seeds\nimport torch\n", 1)
+    files = {"train.py": main.replace("worker_init_fn=seed_worker", "worker_init_fn=seeds.seed_worker")}
+    check_told(RULE, seeding.replace("SEED", "np.random.seed(worker_id)"), reason=WHY, files=files, path="seeds.py")
+    own = "np.random.seed(torch.initial_seed() % 2**32)"
+    check_nothing(RULE, seeding.replace("SEED", own), files=files, path="seeds.py")
+    other = {"train.py": files["train.py"].replace("seeds.seed_worker", "args.seed_worker")}
+    check_nothing(RULE, seeding.replace("SEED", "np.random.seed(worker_id)"), files=other, path="seeds.py")

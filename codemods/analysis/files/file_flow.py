@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.call_graph import FunctionSite, called_function, find_function
 from codemods.analysis.class_index import ClassSite, class_facts, find_class
+from codemods.analysis.distribution import imports_of
 from codemods.analysis.files.file_calls import Act, copied_from, file_call, names_the_rank
 from codemods.analysis.files.file_paths import forms, forms_of_either, outside
 from codemods.analysis.names import dotted, last, qualified
@@ -15,9 +16,9 @@ from codemods.analysis.ranks.collectives import collective_at
 from codemods.analysis.ranks.rank_guards import Ranks, guards_over
 from codemods.files.source import FunctionNode, SourceModule, child_nodes, walk, walk_scope
 from codemods.runtime.lazy_pattern import lazy
-from codemods.runtime.record import record
+from codemods.runtime.record import record, replace
 from codemods.store.file_facts import file_fact
-from codemods.store.project import Project
+from codemods.store.project import Project, Resolved
 from codemods.store.tables import Table
 
 DEPTH = 5
@@ -31,6 +32,7 @@ _WAITING = lazy(
     r"|^training_step$|^setup$|init_process_group|init_distributed|^initialize$|^Accelerator$|"
     r"^train_(?!(?:resize|crop|flip|trans\w*|aug\w*|data\w*|ds|set|loader|sampler|size|split|collate\w*|preproc\w*|tokeniz\w*)$)"
 )
+_HOPS = 3  # packages that a name may be handed on by
 _LOOKS = frozenset({"sleep", "exists", "isfile", "is_file"})
 _NOT_WAITING = frozenset({"reduce_lr", "train_test_split", "broadcast_to", "broadcast_tensors", "block", "unlock", "train_size"})
 
@@ -289,7 +291,24 @@ def may_touch_files(project: Project, module: SourceModule, call: ast.Call) -> b
         return _speaks_of_files(project, module.path)
     for found in imports:
         resolved = project.resolve(f"{found.dotted}.{rest}" if rest else found.dotted, module.path)
-        if resolved is not None and _speaks_of_files(project, resolved.path):
+        if resolved is not None and _leads_to_files(project, resolved, _HOPS):
+            return True
+    return False
+
+
+def _leads_to_files(project: Project, found: Resolved, hops: int) -> bool:
+    """True where the file of a name has a word of files, or the one that it gets the name from; told from the bytes."""
+    if _speaks_of_files(project, found.path):
+        return True
+    if hops == 0 or len(found.rest) != 1 or found.path in project.files_defining(found.rest[0]):
+        return False
+    for target in imports_of(project, found.path):
+        there = project.resolve(target, found.path)
+        if there is None or there.path == found.path:
+            continue
+        if not there.rest:  # everything of that file
+            there = replace(there, rest=found.rest)
+        if there.rest == found.rest and _leads_to_files(project, there, hops - 1):
             return True
     return False
 

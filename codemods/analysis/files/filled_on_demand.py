@@ -34,7 +34,8 @@ from codemods.store.project import Project
 
 # What goes on from a folder that is there already: the test over it says nothing about what is written there at the end.
 _RESUMES = frozenset({"get_last_checkpoint", "listdir", "glob", "load_state_dict", "load_checkpoint", "restore"})
-_MOVES = frozenset({"replace", "rename", "renames", "move", "link", "symlink"})  # the file appears whole
+# The file appears whole: torch loads into another name first, since 1.2.
+_MOVES = frozenset({"replace", "rename", "renames", "move", "link", "symlink", "download_url_to_file"})
 _CALLERS_UP = 3
 _OPEN = lazy(r"<[PNIE]:[^<>]*>")  # a part of a name that hangs on a variable
 

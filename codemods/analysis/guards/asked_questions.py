@@ -12,9 +12,10 @@ from codemods.analysis.distribution import is_test_file, ranks_in_file, ranks_in
 from codemods.analysis.guards.entry_points import starts_group
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.rank_guards import Ranks
-from codemods.analysis.ranks.rank_members import end_of, is_spawned
+from codemods.analysis.ranks.rank_members import end_of
 from codemods.analysis.ranks.reach import ranks_reaching, to_a_launcher
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
+from codemods.analysis.ranks.spawned import is_spawned
 from codemods.analysis.ranks.uses import uses_of
 from codemods.data.rank_variance import NOT_A_NUMBER
 from codemods.files.source import FunctionNode, SourceModule, walk, walk_scope

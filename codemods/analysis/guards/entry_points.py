@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.files.file_flow import callee
 from codemods.analysis.names import dotted, is_parameter, last, qualified
+from codemods.analysis.other_names import leads_to, reads_by_other_names
 from codemods.analysis.ranks.refused_calls import takes
 from codemods.files.source import FunctionNode, SourceModule, walk_scope
 from codemods.rewriting.imports import in_scope
@@ -90,16 +91,31 @@ def _sites(project: Project, module: SourceModule, function: FunctionNode) -> It
             site = callee(project, other, call)
             if site is not None and site.node is function and not fails(call, function):
                 yield other, call, False
-        for call in other.calls_named(*_SPAWNS) if other is module or _brings_in(project, other, module, name) else ():
-            given = [*call.args[:1], *(k.value for k in call.keywords if k.arg in ("fn", "target", "main_func", "function"))]
-            if any(isinstance(a, ast.Name) and a.id == name for a in given):
+        for call in other.calls_named(*_SPAWNS):
+            named = (a for a in _started(call) if last(dotted(a)) == name)
+            if any((isinstance(a, ast.Name) and other is module) or leads_to(project, other, a, function) for a in named):
                 yield other, call, True
+    top = owner if isinstance(owner, ast.ClassDef) else function
+    for read in reads_by_other_names(project, module, top) if name == top.name else ():
+        started = _starting(read.module, read.node)
+        if started is not None:
+            yield read.module, started, True
+        elif read.call is not None and not read.module.holds(name.encode()) and not fails(read.call, function):
+            yield read.module, read.call, False
 
 
-def _brings_in(project: Project, other: SourceModule, module: SourceModule, name: str) -> bool:
-    """True where `other` imports the name from `module`."""
-    found = (project.resolve(i.dotted, other.path) for i in other.imports.get(name, ()))
-    return any(f is not None and f.path == module.path for f in found)
+def _started(call: ast.Call) -> list[ast.expr]:
+    """What a call may run in another process."""
+    return [*call.args[:1], *(k.value for k in call.keywords if k.arg in ("fn", "target", "main_func", "function"))]
+
+
+def _starting(module: SourceModule, node: ast.expr) -> ast.Call | None:
+    """The call that gets `node` to be run in another process."""
+    up = module.parent(node)
+    call = module.parent(up) if isinstance(up, ast.keyword) else up
+    if not isinstance(call, ast.Call) or last(dotted(call.func)) not in _SPAWNS:
+        return None
+    return call if any(a is node for a in _started(call)) else None
 
 
 def fails(call: ast.Call, function: FunctionNode) -> bool:

@@ -19,8 +19,8 @@ from codemods.analysis.ranks import sharded_state
 from codemods.analysis.ranks.collectives import collective_at
 from codemods.analysis.ranks.rank_exits import leaves
 from codemods.analysis.ranks.rank_guards import guards_over
-from codemods.analysis.ranks.rank_members import spawned_parameter
 from codemods.analysis.ranks.rank_tests import means_process_group
+from codemods.analysis.ranks.spawned import spawned_parameter
 from codemods.analysis.ranks.unused import is_packaged
 from codemods.analysis.ranks.uses import calls_of, uses_of
 from codemods.analysis.variance.paths import is_none

@@ -66,7 +66,7 @@ def _of_loader(project: Project, deal: Deal) -> Iterator[tuple[FunctionSite, str
     near = [f for f in module.functions if f.name == name]
     if len(near) == 1:
         yield FunctionSite(module, near[0]), _first(near[0])
-    elif not near and name and "." not in name and (site := find_function(project, module, name)) is not None:
+    elif not near and name and (site := find_function(project, module, name)) is not None:
         yield site, _first(site.node)
 
 

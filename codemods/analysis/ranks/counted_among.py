@@ -15,8 +15,9 @@ from codemods.analysis.bindings import Binding, attribute_bindings, bindings_of
 from codemods.analysis.call_graph import called_function
 from codemods.analysis.names import dotted, family, qualified
 from codemods.analysis.ranks.handed_arguments import arguments
-from codemods.analysis.ranks.rank_members import end_of, field_bindings, spawned_parameter
+from codemods.analysis.ranks.rank_members import end_of, field_bindings
 from codemods.analysis.ranks.rank_sources import imported_value
+from codemods.analysis.ranks.spawned import spawned_parameter
 from codemods.data.rank_names import LOCAL_NAMES
 from codemods.files.source import SourceModule, walk_scope
 from codemods.files.text_file import PYTHON_KINDS

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from functools import lru_cache
 
 from codemods.analysis.bindings import Binding
 from codemods.analysis.call_graph import FunctionSite, called_function
@@ -11,14 +10,11 @@ from codemods.analysis.class_index import class_facts, find_class
 from codemods.analysis.names import dotted, last
 from codemods.data.rank_names import HOLDERS, speaks_of_rank
 from codemods.files.source import FunctionNode, SourceModule, once_a_module
-from codemods.runtime.lazy_pattern import lazy
-from codemods.store.file_facts import file_fact
 from codemods.store.project import Project
 
 _PROPERTIES = frozenset({"property", "cached_property"})
 _PARSED = frozenset({"args", "opt", "opts", "cfg", "config", "hparams", "options", "flags", "params"})
 _MANY = 4  # a name that is defined more often than this says nothing of its own
-_SPAWNED = lazy(rb"\bspawn\(\s*(?:fn\s*=\s*)?([\w.]+)")
 
 
 def end_of(node: ast.AST) -> str:
@@ -151,34 +147,3 @@ def _defined_in(project: Project, name: str) -> tuple[FunctionSite, ...]:
 
 def _is_property(function: FunctionNode) -> bool:
     return any(last(dotted(d)) in _PROPERTIES for d in function.decorator_list)
-
-
-def spawned_parameter(project: Project | None, module: SourceModule, node: ast.Name) -> bool:
-    """True for the first argument of a function that `mp.spawn` starts: the number of the process on this machine."""
-    function = module.function_of(node)
-    if function is None or not function.args.args or function.args.args[0].arg != node.id:
-        return False
-    return is_spawned(project, module, function)
-
-
-def is_spawned(project: Project | None, module: SourceModule, function: FunctionNode) -> bool:
-    """True for what `mp.spawn` starts, here or in another file."""
-    if function.name in _spawned(module.data):
-        return True
-    return project is not None and function.name in project.keep("spawned functions", lambda: _all_spawned(project))
-
-
-def _all_spawned(project: Project) -> frozenset[str]:
-    paths = project.files_containing(b"spawn(")
-    return frozenset(name for path in paths for name in project.fact(_spawned_in, path))
-
-
-@file_fact
-def _spawned_in(path: str, data: bytes) -> frozenset[str]:
-    del path
-    return _spawned(data)
-
-
-@lru_cache(maxsize=64)
-def _spawned(data: bytes) -> frozenset[str]:
-    return frozenset(m.rpartition(b".")[2].decode() for m in _SPAWNED.findall(data))

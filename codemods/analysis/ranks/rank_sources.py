@@ -11,8 +11,9 @@ from codemods.analysis.names import dotted, imported_as, is_from, last, qualifie
 from codemods.analysis.ranks.bound_to_rank import bound_to_rank
 from codemods.analysis.ranks.given_numbers import is_an_option_with_a_number, is_given_a_number
 from codemods.analysis.ranks.handed_arguments import arguments
-from codemods.analysis.ranks.rank_members import called_sites, end_of, field_bindings, properties, spawned_parameter
+from codemods.analysis.ranks.rank_members import called_sites, end_of, field_bindings, properties
 from codemods.analysis.ranks.rank_sets import Ranks
+from codemods.analysis.ranks.spawned import spawned_parameter
 from codemods.data.rank_names import GLOBAL_NAMES, GROUP_NAMES, HOLDERS, LOCAL_NAMES, PROCESS_WORDS, WEAK_NAMES
 from codemods.files.source import SourceModule, walk_scope
 from codemods.runtime.lazy_pattern import lazy

@@ -107,25 +107,25 @@ def _joined(module: SourceModule, test: ast.BoolOp, project: Project | None, dep
     splits = [s if is_and else s.turned for _, s in parts if s is not None]
     if not splits:
         return None
-    others = [value for value, s in parts if s is None and not means_process_group(module, value)]
+    others = [value for value, s in parts if s is None and not means_process_group(module, value, project)]
     found = _all_of(splits, len(splits) + len(others))
     return found if found is None or is_and else found.turned
 
 
-def means_process_group(module: SourceModule, node: ast.AST) -> bool:
+def means_process_group(module: SourceModule, node: ast.AST, project: Project | None = None) -> bool:
     """True for an operand that only tells a run with several processes from one without.
 
     `not is_initialized() or rank == 0`, `is_distributed and rank == 0`: on several processes ranks alone decide.
     """
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-        return means_process_group(module, node.operand)
+        return means_process_group(module, node.operand, project)
     if isinstance(node, ast.Compare):
         if end_of(node.comparators[0]) == "environ":  # "RANK" in os.environ
             return isinstance(node.left, ast.Constant) and isinstance(node.ops[0], (ast.In, ast.NotIn))
-        if ast.unparse(node.comparators[0]) in ("None", "-1") and rank_source(module, node.left) is not None:
+        if ast.unparse(node.comparators[0]) in ("None", "-1") and rank_source(module, node.left, project) is not None:
             return True
     if isinstance(node, ast.BoolOp):
-        return all(means_process_group(module, v) for v in node.values)
+        return all(means_process_group(module, v, project) for v in node.values)
     if isinstance(node, ast.Call) and end_of(node.func) in ("get", "getenv"):  # os.environ.get("LOCAL_RANK"), a text
         return rank_source(module, node) is not None
     return asks_for_group(node)

@@ -7,6 +7,7 @@ the files that are run. What is called by a framework, named in a string or a se
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable, Iterator
 
 from codemods.analysis.call_graph import called_function
 from codemods.analysis.class_index import ClassFacts, ClassSite, Role, class_facts, has_many_heirs, subclasses
@@ -14,6 +15,7 @@ from codemods.analysis.distribution import is_own_test, is_test_module, ranks_in
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS
 from codemods.analysis.logged.own_programs import nobody_fits
 from codemods.analysis.names import dotted, last
+from codemods.analysis.other_names import reads_by_other_names
 from codemods.analysis.ranks.cannot_run import cannot_be_imported, is_behind_an_end
 from codemods.analysis.ranks.closed_branches import is_asked_for_by_none, is_only_asked_for_by_none
 from codemods.analysis.ranks.described_parts import is_only_a_part
@@ -260,15 +262,13 @@ class Search:
         outer = module.function_of(node)
         if outer is not None and not self._is_run(module, outer, shown):
             return False
-        for path in users:
-            other = project.module(path) if not is_own_test(project, path) else None
-            for read in other.reads_of(node.name) if other is not None else ():
-                if other is None or _is_inside(other, read, node) or only_names(other, read, made_by_methods=True):
-                    continue
-                if not means(project, other, read, site) or is_by_unused_key(project, other, read):
-                    continue
-                if self.comes_to(other, read, shown=shown):
-                    return True
+        for other, read in _reads(project, site, users):
+            if _is_inside(other, read, node) or only_names(other, read, made_by_methods=True):
+                continue
+            if not means(project, other, read, site) or is_by_unused_key(project, other, read):
+                continue
+            if self.comes_to(other, read, shown=shown):
+                return True
         return False
 
     def _is_public(self, module: SourceModule, name: str) -> bool:
@@ -281,6 +281,14 @@ class Search:
         if not top:  # a folder without an `__init__.py` is no package: its files are scripts, but for one beside the set-up
             return f"{folder}/setup.py".lstrip("/") in self._project.files and is_of_a_library(self._project, module.path)
         return uses(self._project.read(top) or b"", name.encode())
+
+
+def _reads(project: Project, site: ClassSite, users: Iterable[str]) -> Iterator[tuple[SourceModule, ast.Name | ast.Attribute]]:
+    """Where these files read the class by its name, and where others do by another one."""
+    for path in users:
+        other = project.module(path) if not is_own_test(project, path) else None
+        yield from ((other, read) for read in other.reads_of(site.name)) if other is not None else ()
+    yield from ((r.module, r.node) for r in reads_by_other_names(project, site.module, site.node))
 
 
 def _is_found_by_its_base(project: Project, site: ClassSite) -> bool:

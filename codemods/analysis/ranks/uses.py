@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator
 
 from codemods.analysis.call_graph import called_function
 from codemods.analysis.class_index import ClassSite, class_facts, find_class, has_many_heirs, subclasses
-from codemods.analysis.distribution import is_test_file, is_test_module
+from codemods.analysis.distribution import importers, is_test_file, is_test_module
 from codemods.analysis.names import dotted, last
+from codemods.analysis.other_names import reads_by_other_names
 from codemods.analysis.ranks.other_methods import cannot_take, is_of_another_object
 from codemods.files.source import FunctionNode, SourceModule
 from codemods.runtime.record import record, replace
@@ -126,7 +127,18 @@ def _read_in(project: Project, module: SourceModule, function: FunctionNode, use
                 calls.append(CallSite(other, call))
         if len(calls) > MANY:
             return None
+    for read in () if nested or isinstance(owner, ast.ClassDef) else reads_by_other_names(project, module, function):
+        _add(read.module, read.node, read.call, calls, handed_on)
     return Uses(tuple(calls), tuple(handed_on))
+
+
+def _add(
+    module: SourceModule, node: ast.expr, call: ast.Call | None, calls: list[CallSite], handed_on: list[HandedOn]
+) -> None:
+    if call is not None:
+        calls.append(CallSite(module, call))
+    else:
+        handed_on.append(HandedOn(module, node))
 
 
 def constructions(project: Project, module: SourceModule, owner: ast.ClassDef) -> Uses | None:
@@ -157,10 +169,10 @@ def _made_in(project: Project, users: Iterable[tuple[ClassSite, list[str]]]) -> 
             for node, call in _reads(other, made.node.name):
                 if only_names(other, node) or not means(project, other, node, made):
                     continue
-                if call is not None:
-                    calls.append(CallSite(other, call))
-                else:
-                    handed_on.append(HandedOn(other, node))
+                _add(other, node, call, calls, handed_on)
+        for read in reads_by_other_names(project, made.module, made.node):
+            if not only_names(read.module, read.node):
+                _add(read.module, read.node, read.call, calls, handed_on)
         if len(calls) > MANY:
             return None
     return Uses(tuple(calls), tuple(handed_on))
@@ -191,20 +203,13 @@ def _brings_in(path: str, data: bytes, name: str) -> bool:
     return may_bring_in(data, name.encode())
 
 
-def _naming(project: Project, module: SourceModule) -> set[str]:
-    """The files that may import a name of this one: they name it in an import, or a package that hands its names on."""
-    return project.keep(("naming", module.path), lambda: _find_naming(project, module))
+def _naming(project: Project, module: SourceModule) -> frozenset[str]:
+    """The files that may import a name of this one, by an import or with everything else that another file has."""
+    return project.keep(("naming", module.path), lambda: _find_naming(project, module.path))
 
 
-def _find_naming(project: Project, module: SourceModule) -> set[str]:
-    found = set(project.files_containing(b"import *"))
-    folder, _, stem = module.path.removesuffix("/__init__.py").removesuffix(".py").rpartition("/")
-    while stem:
-        found.update(project.files_importing(stem))
-        if f"{folder}/__init__.py" not in found:
-            break
-        folder, _, stem = folder.rpartition("/")
-    return found
+def _find_naming(project: Project, path: str) -> frozenset[str]:
+    return importers(project, path).union(project.files_containing(b"import *"))
 
 
 def _reads(module: SourceModule, name: str) -> Iterator[tuple[ast.Name | ast.Attribute, ast.Call | None]]:
