@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from codemods.analysis.frameworks import Pin, accelerate_pin, lightning_pin, pins, torch_pin, transformers_pin
+from codemods.analysis.requirement_files import read_pins
 from codemods.analysis.version_pins import range_of
 from codemods.store.project import Project
 
@@ -139,6 +140,16 @@ def test_setup_py_and_setup_cfg() -> None:
     cfg += "[options.extras_require]\npl =\n    lightning==2.1\n"
     assert torch_pin(of("setup.cfg", cfg)) == Pin("torch", ">=2.0", "setup.cfg", 5)
     assert lightning_pin(of("setup.cfg", cfg)) == Pin("lightning", "==2.1", "setup.cfg", 8)
+
+
+@pytest.mark.parametrize(
+    ("path", "head", "pinned"),
+    [("net.yml", "channels:\n  - pytorch\ndependencies:\n", True), ("net.yml", "model:\n", False),
+     ("configs/net.yml", "channels:\n  - pytorch\ndependencies:\n", False)],
+)  # fmt: skip
+def test_an_environment_of_any_name_at_the_root(path: str, head: str, pinned: bool) -> None:
+    found = read_pins(path, f"{head}  - pytorch=1.7.1=py3.8_cuda10\n".encode())
+    assert [(p.package, p.spec) for p in found] == ([("torch", "=1.7.1")] if pinned else [])
 
 
 def test_conda_environment() -> None:

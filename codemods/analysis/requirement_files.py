@@ -52,8 +52,8 @@ def reader_of(path: str) -> Callable[[str, str], Iterator[Pin]] | None:
         return _requirements
     if name.endswith(".txt") and "requirements/" in path:
         return _requirements
-    if name.endswith((".yml", ".yaml")) and ("env" in name or "conda" in name):
-        return _conda
+    if name.endswith((".yml", ".yaml")):
+        return _conda if "env" in name or "conda" in name else _conda_of_any_name if path.count("/") == 0 else None
     return None
 
 
@@ -128,12 +128,20 @@ def _lock(path: str, text: str) -> Iterator[Pin]:
 
 
 def _conda(path: str, text: str) -> Iterator[Pin]:
-    for number, line in enumerate(text.split("\n"), 1):
-        if match := _CONDA.match(line):
+    lines = text.split("\n")
+    channels = next((i for i, line in enumerate(lines) if line.startswith("dependencies:")), 0)
+    for number, line in enumerate(lines, 1):
+        if number > channels and (match := _CONDA.match(line)):
             name, spec = normalized(match[1]), (match[2] or "").strip()
             if re.match(r"=[^=]", spec):
                 spec = "=" + spec[1:].partition("=")[0]  # a build string may follow
             yield Pin(_CONDA_NAMES.get(name, name), spec, path, number)
+
+
+def _conda_of_any_name(path: str, text: str) -> Iterator[Pin]:
+    """`mymodel.yml` at the root is an environment where it lists channels and dependencies."""
+    if re.search(r"^channels:", text, re.M) and re.search(r"^dependencies:", text, re.M):
+        yield from _conda(path, text)
 
 
 def _setup_cfg(path: str, text: str) -> Iterator[Pin]:

@@ -31,7 +31,7 @@ class DroppedReduction(DdpCodemod):
     """The result of a reduction or gather that is thrown away.
 
     ## What it does
-    Finds `accelerator.reduce(x)`, `accelerator.gather(x)`, `fabric.all_reduce(x)` and the like as statements of their own, whose
+    Finds `accelerator.reduce(x)`, `accelerator.gather(x)`, `fabric.all_gather(x)` and the like as statements of their own, whose
     result nobody takes, and assigns it to the name that was handed in where that is read further down. Finds the opposite, too:
     `x = torch.distributed.all_reduce(x)`, which works in place and returns None, and takes the assignment away; it reports such
     a call whose None goes elsewhere. Finds a sum in place that nobody reads behind it, because the rank's own number was taken
@@ -79,12 +79,14 @@ class DroppedReduction(DdpCodemod):
       whose functions return it.
     - Says nothing of a handle where the function or one that calls it waits in another way: for a stream, in a later collective.
     - Says nothing under a test of the rank, where a rank may only take part for the others.
+    - Says nothing of `fabric.all_reduce`, which puts the result back into the tensor.
     - Says nothing of an object that is not shown to be an Accelerator or a Fabric (`functools.reduce`, Lightning's own flag).
     - Reports an argument that is no plain name of the function, that is not read below, and that a `with` or a loop hands out.
     - A repository's own tests.
 
     ## References
-    Accelerate 1.15, `accelerate/utils/operations.py`: `reduce` works on `tensor.clone()`; Lightning 2.6, `Fabric.all_reduce`.
+    Accelerate 1.15, `accelerate/utils/operations.py`: `reduce` works on `tensor.clone()`; Lightning 2.6,
+    `Fabric.all_reduce`: "applied in-place".
     Runs on two processes: the number stays that of the rank; of a sum that nobody waits for, the own number is read.
     """
 
@@ -223,7 +225,7 @@ def _is_a_copy(project: Project, module: SourceModule, call: ast.Call) -> bool:
     method, holder = call.func.attr, call.func.value
     if method in _ACCELERATE and is_accelerator(project, module, holder):
         return True
-    return method in _FABRIC and is_fabric(project, module, holder)
+    return method == "all_gather" and is_fabric(project, module, holder)  # its all_reduce works in place on tensors
 
 
 def _repair(module: SourceModule, statement: ast.Expr, call: ast.Call) -> tuple[list[Edit], str]:

@@ -583,3 +583,8 @@ def test_nothing_is_safe_where_another_line_of_the_function_ends_the_program() -
 def test_what_one_function_asks_is_one_finding() -> None:
     found = findings_of(AttributeOfWrapper, TWICE.replace("SECOND", "print(model.width, model.config)"), NETS)
     assert len(found) == 1 and "(also `width`, in line 11)" in found[0].message
+
+
+def test_a_question_whose_other_arm_is_for_the_wrapper() -> None:
+    source = prepared("if hasattr(model, 'report'):", "    print(model.report)", "else:", "    print(model.module.report)")
+    assert not [f for f in findings_of(AttributeOfWrapper, source) if "hasattr" in f.message]

@@ -10,6 +10,7 @@ from codemods.analysis.class_index import ClassFacts, class_facts, overriding
 from codemods.analysis.functions import find_function
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.output.effect_kinds import OUTPUT, Effect, Effects, Kind, names_rank
+from codemods.analysis.output.given_objects import lines_without
 from codemods.analysis.output.natures import MODEL_NAMES, Nature, nature, root_name, writes_a_picture
 from codemods.analysis.output.print_in_scope import goes_to_terminal, is_print_of_python
 from codemods.analysis.output.receivers import (
@@ -203,7 +204,7 @@ class Reader:
         name = qualified(self._module, func)
         if name == func.id and func.id not in self._module.imports:
             if found := find_function(self._project, self._module, func, call):
-                self._take(read_function(self._project, found[0], found[1], self._chain, quick=self._quick), call)
+                self._take(self._done_by(call, *found), call)
             elif name == "print":
                 self._print(call, func)
             elif name == "open":
@@ -217,6 +218,14 @@ class Reader:
                 self._add(Kind.FORWARD if forward else Kind.UNKNOWN, self._text(call), call)
         else:
             self._imported(call, name)
+
+    def _done_by(self, call: ast.Call, home: SourceModule, function: FunctionNode) -> Effects:
+        """What a function of the project does, for what this call hands it."""
+        done = read_function(self._project, home, function, self._chain, quick=self._quick)
+        if not any(e.kind in OUTPUT for e in done.items):
+            return done
+        left_out = lines_without(self._module, call, function)
+        return replace(done, items=tuple(e for e in done.items if e.path != home.path or e.line not in left_out))
 
     def _print(self, call: ast.Call, func: ast.Name) -> None:
         if not is_print_of_python(self._module, func):
@@ -240,7 +249,7 @@ class Reader:
                 self._change(argument, call)
         elif not self._is_quiet(name):
             if found := find_function(self._project, self._module, call.func, call):
-                self._take(read_function(self._project, found[0], found[1], self._chain, quick=self._quick), call)
+                self._take(self._done_by(call, *found), call)
             else:
                 self._add(Kind.UNKNOWN, self._text(call), call)
 
@@ -259,6 +268,8 @@ class Reader:
             return Kind.LOG
         if name in ("rich.print", "pprint.pprint", "pprint.pp", "traceback.print_exc", "traceback.print_stack"):
             return Kind.PRINT
+        if name in ("sys.stdout.flush", "sys.stderr.flush"):
+            return Kind.QUIET  # each process has its own buffer
         if name.startswith(("sys.stdout.", "sys.stderr.")):
             return Kind.PRINT
         return None

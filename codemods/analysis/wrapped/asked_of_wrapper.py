@@ -146,13 +146,25 @@ def _by_name(project: Project, module: SourceModule, call: ast.Call) -> Iterator
     if not isinstance(name, str) or name in WRAPPER or not _may_hold(module, holder):
         return
     found = wrapper_in(project, module, holder)
-    if found is None or not _counts(project, module, call, found):
+    if found is None or _has_an_arm_for_it(module, call, holder) or not _counts(project, module, call, found):
         return
     if _is_own(project, found, name) or (found.many and found.prepared):
         receiver = module.text_of(holder)
         text = f"`hasattr({receiver}, {name!r})` asks the DDP wrapper: with several processes it is False, whatever the model has"
         known = bool(_is_own(project, found, name))
         yield Asked(call, holder, found, receiver, name, text, f"?{name}", "", known=known, asks_by_name=True)
+
+
+def _has_an_arm_for_it(module: SourceModule, call: ast.Call, holder: ast.expr) -> bool:
+    """True where the `else` of the question goes on with `model.module`: the answer False is what the wrapper is told by."""
+    for up in module.ancestors(call):
+        if isinstance(up, (ast.If, ast.IfExp)):
+            other = up.orelse if isinstance(up.orelse, list) else [up.orelse]
+            inside = f"{dotted(holder)}.module"
+            return any(isinstance(n, ast.Attribute) and dotted(n) == inside for part in other for n in ast.walk(part))
+        if isinstance(up, ast.stmt):
+            return False
+    return False
 
 
 def _counts(project: Project, module: SourceModule, node: ast.AST, found: Wrapped) -> bool:
