@@ -51,9 +51,18 @@ def test_the_division_of_an_accelerated_loss_goes() -> None:
     check_transformed(ScaledLoss, source, source.replace("loss / accelerator.num_processes", "loss"), unsafe=True)
 
 
-def test_told_where_the_loss_is_reduced_in_place_first() -> None:
-    lines = ("dist.all_reduce(loss)", "loss = loss / world_size")
-    check_told(ScaledLoss, train(*lines), reason="rank's own loss")
+@pytest.mark.parametrize("line", ["loss = loss / world_size", "loss = loss / args.nprocs", "loss /= num_gpus"])
+def test_told_where_the_loss_is_reduced_in_place_first(line: str) -> None:
+    check_told(ScaledLoss, train("dist.all_reduce(loss)", line), reason="rank's own loss")
+
+
+@pytest.mark.parametrize("line", ["loss = loss / args.nprocs", "loss /= num_gpus"])
+def test_a_number_of_gpus_is_no_proof_without_a_sum_over_the_ranks(line: str) -> None:
+    check_nothing(ScaledLoss, train(line))
+
+
+def test_nothing_of_a_value_that_is_divided_without_its_gradient() -> None:
+    check_nothing(ScaledLoss, train("with torch.no_grad():", "    dist.all_reduce(loss)", "    loss /= world_size"))
 
 
 def test_told_in_the_function_that_gives_the_loss() -> None:
