@@ -8,12 +8,14 @@ from collections.abc import Iterator
 from codemods.analysis.bindings import bindings_in
 from codemods.analysis.distribution import is_test_module
 from codemods.analysis.names import last, qualified
+from codemods.analysis.reaching import reaching
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression
 from codemods.files.sites import Site
 from codemods.files.source import SourceModule, walk
 from codemods.store.project import Project
 
+_Repeated = ast.BinOp | ast.ListComp
 # function -> the keyword and the place of the list that it writes into. `all_gather_object` sets the elements: it may be given
 # `[None] * n`.
 _WRITES = {"all_gather": ("tensor_list", 0), "gather": ("gather_list", 1), "all_to_all": ("output_tensor_list", 0)}
@@ -28,13 +30,13 @@ class OneSlotGathered(DdpCodemod):
     """A gather writes the tensors of all ranks into one tensor.
 
     ## What it does
-    Finds `[tensor] * world_size` as the list that `all_gather`, `gather` or `all_to_all` of torch writes into, and makes it
-    a list of as many tensors.
+    Finds `[tensor] * world_size` and `[tensor for _ in range(world_size)]` as the list that `all_gather`, `gather` or
+    `all_to_all` of torch writes into, and makes it a list of as many tensors.
 
     ## Why it matters
-    `[x] * n` holds one tensor n times. The gather writes each rank's tensor over the one before it without an error: every entry
-    of the list is that of the last rank, and what is worked out of the list (a mean, a maximum, the accuracy) is that of
-    one rank.
+    `[x] * n` holds one tensor n times, and so does `[x for _ in range(n)]`. The gather writes each rank's tensor over the one
+    before it without an error: every entry of the list is that of the last rank, and what is worked out of the list (a mean, a
+    maximum, the accuracy) is that of one rank.
 
     ## Example
     ```python
@@ -68,6 +70,8 @@ class OneSlotGathered(DdpCodemod):
     - Says nothing of `all_gather_object` and `gather_object`, which set the entries of the list.
     - Says nothing where the list gets entries one by one before the gather, or where another value may be the list.
     - Says nothing of a list that comes as an argument, and of a list repeated once.
+    - Says nothing of a comprehension of anything else than a name that is the same in each of its rounds, its `data` or its
+      `detach()`.
     - Reports an expression that is no plain making of a tensor, and a list in the body of a class.
     - A repository's own tests.
 
@@ -82,7 +86,10 @@ class OneSlotGathered(DdpCodemod):
     must_show = "What is worked out of the gathered list is that of all ranks; on one process nothing changes."
     printed = ()
     TRIGGERS = ((b"gather(", b"all_to_all("),)
-    SITES = (Site(rb"\] ?\* ?[\w(]|[\w)] ?\* ?\[", b"]*", b"] *", b"*[", b"* ["),)
+    SITES = (
+        Site(rb"\] ?\* ?[\w(]|[\w)] ?\* ?\[", b"]*", b"] *", b"*[", b"* ["),
+        Site(rb"\bfor\s+\w+\s+in\b", b"for"),
+    )
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
@@ -98,7 +105,7 @@ class OneSlotGathered(DdpCodemod):
                     done.add(id(repeated))
                     yield self._tell(module, call, repeated, last(name))
 
-    def _tell(self, module: SourceModule, call: ast.Call, repeated: ast.BinOp, name: str) -> Finding:
+    def _tell(self, module: SourceModule, call: ast.Call, repeated: _Repeated, name: str) -> Finding:
         edits, level, reason = _repair(module, repeated)
         text = " ".join(module.text_of(repeated).split())
         return self.finding(
@@ -121,15 +128,15 @@ def _list_of(call: ast.Call, name: str) -> ast.expr | None:
     return given
 
 
-def _lists(module: SourceModule, given: ast.expr, call: ast.Call) -> list[ast.BinOp]:
+def _lists(module: SourceModule, given: ast.expr, call: ast.Call) -> list[_Repeated]:
     """The repeated lists that are written into; none where one of the values of the name is another one."""
     if not isinstance(given, ast.Name):
         return _repeated(module, given) or []
     function = module.function_of(call)
     if _is_filled(module, call, given.id):
         return []
-    found: list[ast.BinOp] = []
-    for bound in bindings_in(module, function, given.id):
+    found: list[_Repeated] = []
+    for bound in reaching(module, given, bindings_in(module, function, given.id)):
         here = _repeated(module, bound.value) if bound.value is not None and not bound.part else None
         if here is None:
             return []
@@ -137,18 +144,35 @@ def _lists(module: SourceModule, given: ast.expr, call: ast.Call) -> list[ast.Bi
     return found
 
 
-def _repeated(module: SourceModule, node: ast.expr) -> list[ast.BinOp] | None:
+def _repeated(module: SourceModule, node: ast.expr) -> list[_Repeated] | None:
     """The repeated lists of an expression, without the arms of a conditional one that hold no list; None for anything else."""
     if isinstance(node, ast.IfExp):
         arms = [_repeated(module, arm) for arm in (node.body, node.orelse) if not _is_none(arm)]
         return [found for arm in arms for found in arm or []] if None not in arms else None
     if isinstance(node, ast.Constant) and node.value is None:
         return []
+    if isinstance(node, ast.ListComp):
+        return [node] if _is_of_one(node) else None
     parts = _parts(node)
     if parts is None or _is_one(parts[1]) or not _may_be_tensor(parts[0]):
         return None
     assert isinstance(node, ast.BinOp)
     return [node]
+
+
+def _is_of_one(node: ast.ListComp) -> bool:
+    """True for `[x for _ in range(n)]`: each round gives the memory of the one `x`, as `x.data` and `x.detach()` do."""
+    each, rounds = node.elt, node.generators[0].iter
+    if isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute) and each.func.attr == "detach":
+        each = each.func.value
+    elif isinstance(each, ast.Attribute) and each.attr == "data":
+        each = each.value
+    once = isinstance(rounds, ast.Call) and len(rounds.args) == 1 and _is_one(rounds.args[0])
+    if not isinstance(each, ast.Name) or once:
+        return False
+    inside = [n for generator in node.generators for n in (generator.target, generator.iter, *generator.ifs)]
+    bound = (n for part in inside for n in walk(part) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
+    return len(node.generators) == 1 and all(n.id != each.id for n in bound)
 
 
 def _parts(node: ast.expr) -> tuple[ast.expr, ast.expr] | None:
@@ -183,7 +207,11 @@ def _is_filled(module: SourceModule, call: ast.Call, name: str) -> bool:
     return False
 
 
-def _repair(module: SourceModule, node: ast.BinOp) -> tuple[list[Edit], Applicability, str]:
+def _repair(module: SourceModule, node: _Repeated) -> tuple[list[Edit], Applicability, str]:
+    if isinstance(node, ast.ListComp):
+        text = module.text_of(node.elt)
+        reason = f"assumes that `{text}` itself is not read for what the gather writes"
+        return [ReplaceExpression(module.path, module.span(node.elt), f"{text}.clone()")], _UNSAFE, reason
     parts = _parts(node)
     assert parts is not None
     each, count = parts

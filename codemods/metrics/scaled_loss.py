@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from codemods.analysis.bindings import bindings_of
 from codemods.analysis.distribution import is_test_file, is_test_module, may_show_ranks
 from codemods.analysis.names import dotted
-from codemods.analysis.wrapped.losses import backward_passes
+from codemods.analysis.reaching import reaching
+from codemods.analysis.wrapped.losses import Backward, backward_passes
 from codemods.analysis.wrapped.scaled_losses import (
     Aliased,
     Divided,
@@ -18,7 +20,7 @@ from codemods.analysis.wrapped.scaled_losses import (
 )
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Edit, Evidence, Finding, RemoveStatement, ReplaceExpression
-from codemods.files.source import SourceModule
+from codemods.files.source import SourceModule, stands_above
 from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
 
@@ -36,7 +38,9 @@ class ScaledLoss(DdpCodemod):
     """A loss that is divided by the processes, or by a number of all ranks, before gradients that are averaged anyway.
 
     ## What it does
-    Finds `loss / world_size` on the way to a backward pass, and takes it out. Finds a count that is summed over the ranks in
+    Finds `loss / world_size` on the way to a backward pass, and takes it out. Finds a loss that goes backward behind a function
+    which sums a copy of it over the ranks and divides that (`reduce_mean(loss, nprocs)`), and lets the rank's own loss go
+    backward. Finds a count that is summed over the ranks in
     place, and divides the loss: by a name that holds the same tensor, which it copies, or without a division by the processes.
 
     ## Why it matters
@@ -95,7 +99,7 @@ class ScaledLoss(DdpCodemod):
     subject = "Leave the averaging over the ranks to DDP"
     must_show = "The gradients on two processes are the mean of those of the shares; clipping acts at another norm than before."
     printed = ()
-    TRIGGERS = ((b"backward(", b"all_reduce("), (b"world_size", b"num_processes", b"all_reduce("))
+    TRIGGERS = ((b"backward(", b"all_reduce("), (b"world_size", b"num_processes", b"reduce"))
     READS_TESTS = False
 
     def is_worth_parsing(self, path: str, project: Project) -> bool:
@@ -109,9 +113,12 @@ class ScaledLoss(DdpCodemod):
             seen: set[int] = set()
             for one in passes:
                 for found in divided_by_processes(project, one):
-                    if found.module is module and id(found.node) not in seen:
-                        seen.add(id(found.node))
-                        yield self._divided(module, found, one.call)
+                    by = found.averaged_by
+                    place = id(by if by is not None else found.node)
+                    if place in seen or (by is None and found.module is not module):
+                        continue
+                    seen.add(place)
+                    yield self._divided(module, found, one.call) if by is None else self._averaged(module, found, by, one)
         if module.holds(b"all_reduce("):
             yield from (self._aliased(module, found) for found in aliased_divisors(module, passes))
             yield from (self._summed(module, found) for found in summed_divisors(module))
@@ -127,6 +134,23 @@ class ScaledLoss(DdpCodemod):
             edits=edits,
             evidence=[Evidence("static", "its gradients are averaged over the ranks", module.path, call.lineno)],
             reason=_ASSUMED if edits else "give the backward the rank's own loss, and reduce `loss.detach().clone()` for the log",
+        )
+
+    def _averaged(self, module: SourceModule, found: Divided, by: ast.Call, one: Backward) -> Finding:
+        own = _own_loss(module, by, one.loss)
+        edits: list[Edit] = [ReplaceExpression(module.path, module.span(one.loss), own)] if own else []
+        return self.finding(
+            module,
+            by,
+            f"`{dotted(by.func)}` sums the loss over the ranks in place, which its gradient does not see, and divides it by "
+            "their number: what goes backward has gradients that are that many times too small, and DDP averages them again",
+            level=_UNSAFE if edits else _DISPLAY,
+            edits=edits,
+            evidence=[
+                Evidence("static", "the division", found.module.path, found.node.lineno),
+                Evidence("static", "its gradients are averaged over the ranks", module.path, one.call.lineno),
+            ],
+            reason=_ASSUMED if edits else "give the backward the rank's own loss, and keep the mean of the ranks for the log",
         )
 
     def _aliased(self, module: SourceModule, found: Aliased) -> Finding:
@@ -151,6 +175,16 @@ class ScaledLoss(DdpCodemod):
             evidence=[Evidence("static", "the loss is divided by it here", module.path, found.use.lineno)],
             reason=f"divide it by the processes behind the all_reduce: `{found.name} = {found.name} / dist.get_world_size()`",
         )
+
+
+def _own_loss(module: SourceModule, by: ast.Call, loss: ast.expr) -> str:
+    """The name of the rank's own loss, where each value of the loss that goes backward is that name or the mean made of it."""
+    if not isinstance(loss, ast.Name) or not by.args or not isinstance(own := by.args[0], ast.Name) or own.id == loss.id:
+        return ""
+    values = [b.value for b in reaching(module, loss, bindings_of(module, loss)) if not b.part]
+    plain = all(v is by or (isinstance(v, ast.Name) and v.id == own.id) for v in values)
+    again = [b.node for b in bindings_of(module, own) if stands_above(by, b.node) and stands_above(b.node, loss)]
+    return own.id if plain and values and not again else ""
 
 
 def _sums_by_hand(project: Project) -> bool:

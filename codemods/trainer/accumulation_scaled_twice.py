@@ -17,12 +17,18 @@ from codemods.files.source import SourceModule
 from codemods.store.project import Project
 
 _OWN = "gradient_accumulation_steps"
-_SETTINGS = (".yaml", ".yml", ".json", ".sh", ".md")
+_SETTINGS = (".yaml", ".yml", ".json")
+_COMMANDS = (".sh", ".md")
 _KINDS = ("distributed_type", "deepspeed", "DEEPSPEED")
 _ASSUMED = (
     "assumes that the learning rate and the clipping were not chosen for the smaller gradient; numbers that are made of the "
     "divided loss below grow by the same factor"
 )
+
+
+_AS_SHIPPED = "changes nothing with the one step that the commands of the project give"
+_TOO_SMALL = "the gradients are that many times too small"
+_WITH_MORE = f"with more than the one step that the commands of the project give, {_TOO_SMALL}"
 
 
 class AccumulationScaledTwice(DdpCodemod):
@@ -78,7 +84,8 @@ class AccumulationScaledTwice(DdpCodemod):
     - Says nothing where the Accelerator was not given the steps, was given 1, or another number than the loss is divided by.
     - Says nothing of manual optimization in Lightning, and where one of the project's Trainers is not given the steps.
     - Says nothing where it is not seen how the Accelerator is made, or where `**options` may hold the steps.
-    - Says nothing where the settings and commands of the project give the number, and all of them 1.
+    - Says nothing where the settings of the project give the number, and all settings and commands give 1. Where commands alone
+      do, it is a risk: the next one may give another number.
     - Says nothing of `loss.backward()` and of Fabric's `backward`, which divide nothing.
     - Says nothing under a test of what kind of run it is (`distributed_type`), where one kind may divide and the other not.
     - Reports a division that is one part of a longer expression.
@@ -112,51 +119,57 @@ class AccumulationScaledTwice(DdpCodemod):
             if divided is None or id(divided) in told:
                 continue
             steps = _steps(project, module, call.func.value, _divisor(divided))
-            if steps is None or _is_always_one(project, last(dotted(_divisor(divided)))):
+            if steps is None or _is_always_one(project, name := last(dotted(_divisor(divided)))):
                 continue
             if not _by_kind(module, divided, call):
                 told.add(id(divided))
-                yield self._tell(module, call, divided, steps)
+                yield self._tell(module, call, divided, steps, as_shipped=_is_one_so_far(project, name))
         for node, loss in returned_losses(project, module) if project.files_containing(b"accumulate_grad_batches") else ():
             divided = _division(module, loss, node)
             given = trainer_steps(project, module, _divisor(divided)) if divided is not None else None
             if divided is None or given is None or id(divided) in told or _is_always_one(project, given.name):
                 continue
             told.add(id(divided))
-            yield self._in_a_step(module, node, divided, given)
+            yield self._in_a_step(module, node, divided, given, as_shipped=_is_one_so_far(project, given.name))
 
-    def _in_a_step(self, module: SourceModule, node: ast.Return, divided: ast.BinOp | ast.AugAssign, given: Given) -> Finding:
+    def _in_a_step(
+        self, module: SourceModule, node: ast.Return, divided: ast.BinOp | ast.AugAssign, given: Given, *, as_shipped: bool
+    ) -> Finding:
         edits = _repair(module, divided)
         text = module.text_of(_divisor(divided))
         return self.finding(
             module,
             divided,
             f"the loss is divided by `{text}` here, and Lightning divides what `training_step` returns by "
-            "`accumulate_grad_batches` again: the gradients are that many times too small",
+            f"`accumulate_grad_batches` again: {_WITH_MORE if as_shipped else _TOO_SMALL}",
             level=Applicability.UNSAFE if edits else Applicability.DISPLAY,
             edits=edits,
             evidence=[
                 Evidence("static", "the Trainer is given the steps", given.module.path, given.call.lineno),
                 Evidence("static", "the loss that it divides", module.path, node.lineno),
             ],
-            reason=_ASSUMED if edits else "take the division out: the Trainer makes it",
+            reason=(_AS_SHIPPED if as_shipped else _ASSUMED) if edits else "take the division out: the Trainer makes it",
+            severity="risk" if as_shipped else "",
         )
 
-    def _tell(self, module: SourceModule, call: ast.Call, divided: ast.BinOp | ast.AugAssign, steps: Made) -> Finding:
+    def _tell(
+        self, module: SourceModule, call: ast.Call, divided: ast.BinOp | ast.AugAssign, steps: Made, *, as_shipped: bool
+    ) -> Finding:
         edits = _repair(module, divided)
         text = module.text_of(_divisor(divided))
         return self.finding(
             module,
             divided,
-            f"the loss is divided by `{text}` here, and `{dotted(call.func)}` divides it by the accumulation steps again: the "
-            "gradients are that many times too small",
+            f"the loss is divided by `{text}` here, and `{dotted(call.func)}` divides it by the accumulation steps again: "
+            + (_WITH_MORE if as_shipped else _TOO_SMALL),
             level=Applicability.UNSAFE if edits else Applicability.DISPLAY,
             edits=edits,
             evidence=[
                 Evidence("static", "the Accelerator is given the steps", steps.module.path, steps.call.lineno),
                 Evidence("static", "the backward that divides", module.path, call.lineno),
             ],
-            reason=_ASSUMED if edits else "take the division out: the backward makes it",
+            reason=(_AS_SHIPPED if as_shipped else _ASSUMED) if edits else "take the division out: the backward makes it",
+            severity="risk" if as_shipped else "",
         )
 
 
@@ -213,12 +226,23 @@ def _is_same(there: SourceModule, given: ast.expr, here: SourceModule, divisor: 
 
 def _is_always_one(project: Project, name: str) -> bool:
     """True where the settings of the project give that number, and all of them 1: nothing is divided as it is shipped."""
+    settings = _given(project, name, _SETTINGS)
+    return bool(settings) and all(v == b"1" for v in (*settings, *_given(project, name, _COMMANDS)))
+
+
+def _is_one_so_far(project: Project, name: str) -> bool:
+    """True where the commands of the project give that number, and all of them 1, and no settings do."""
+    commands = _given(project, name, _COMMANDS)
+    return bool(commands) and all(v == b"1" for v in (*commands, *_given(project, name, _SETTINGS)))
+
+
+def _given(project: Project, name: str, kinds: tuple[str, ...]) -> list[bytes]:
+    """The numbers that the files of these kinds give by that name."""
     if not name:
-        return False
+        return []
     given = re.compile(rb"(?:\b|--)" + re.escape(name.encode()) + rb"[\"']?[ ]*[ :=][ ]*[\"']?(\d+)")
-    texts = (project.read(p) or b"" for p in project.files_containing(name.encode(), kinds=_SETTINGS))
-    values = [v for text in texts for v in given.findall(text)]
-    return bool(values) and all(v == b"1" for v in values)
+    texts = (project.read(p) or b"" for p in project.files_containing(name.encode(), kinds=kinds))
+    return [v for text in texts for v in given.findall(text)]
 
 
 def _by_kind(module: SourceModule, divided: ast.AST, call: ast.Call) -> bool:

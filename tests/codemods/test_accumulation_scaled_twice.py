@@ -106,6 +106,17 @@ def test_settings_that_make_one_step_of_it(settings: str) -> None:
     assert findings_of(AccumulationScaledTwice, source, files={"config.yaml": settings, "big.yaml": "every: 8\n"})
 
 
+@pytest.mark.parametrize("command", ["python train.py --every 1\n", "python train.py --every=1 \\\n  --seed 2\n"])
+@pytest.mark.parametrize("path", ["run.sh", "README.md"])
+def test_commands_that_give_one_step_so_far(command: str, path: str) -> None:
+    source = program("loss = loss / args.every")
+    (found,) = findings_of(AccumulationScaledTwice, source, files={path: command})
+    assert found.severity == "risk" and "more than the one step" in found.message and "changes nothing" in found.reason
+    (found,) = findings_of(AccumulationScaledTwice, source, files={path: command, "big.sh": "python train.py --every 8\n"})
+    assert found.severity == "data" and "more than the one step" not in found.message
+    check_nothing(AccumulationScaledTwice, source, files={path: command, "config.yaml": "every: 1\n"})
+
+
 LIGHTNING = """\
 import lightning.pytorch as pl
 

@@ -62,6 +62,38 @@ def test_a_name_gets_copies() -> None:
     check_transformed(OneSlotGathered, gathers("[buffer] * n"), gathers("[buffer.clone() for _ in range(n)]"), unsafe=True)
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("[buffer for _ in range(n)]", "[buffer.clone() for _ in range(n)]"),
+        ("[buffer for i in range(dist.get_world_size())]", "[buffer.clone() for i in range(dist.get_world_size())]"),
+        ("[x.detach() for _ in range(n)]", "[x.detach().clone() for _ in range(n)]"),
+        ("[x.data for _ in range(n)]", "[x.data.clone() for _ in range(n)]"),
+        ("[x for _ in ranks] if n else None", "[x.clone() for _ in ranks] if n else None"),
+        ("[\n        x\n        for _ in range(n)\n    ]", "[\n        x.clone()\n        for _ in range(n)\n    ]"),
+    ],
+)
+def test_a_name_gets_copies_in_a_comprehension(before: str, after: str) -> None:
+    check_transformed(OneSlotGathered, gathers(before), gathers(after), unsafe=True)
+
+
+def test_a_name_that_holds_something_else_behind_the_gather() -> None:
+    before, after = (
+        gathers(p, "dist.all_gather(parts, x)\n    parts = torch.cat(parts)")
+        for p in ("[x for _ in range(n)]", "[x.clone() for _ in range(n)]")
+    )
+    check_transformed(OneSlotGathered, before, after, unsafe=True)
+
+
+def test_a_list_of_each_round() -> None:
+    source = (
+        f"{HEAD}def score(batches, n):\n    for x in batches:\n        parts = [SLOT for _ in range(n)]\n"
+        "        dist.all_gather(parts, x)\n        parts = torch.cat(parts)\n        yield parts.mean()\n"
+    )
+    before, after = (source.replace("SLOT", slot) for slot in ("x", "x.clone()"))
+    check_transformed(OneSlotGathered, before, after, unsafe=True)
+
+
 @pytest.mark.parametrize("parts", ["[make_slot(x)] * n", "[self.slot] * n", "[torch.zeros_like(_)] * n"])
 def test_what_is_no_plain_making_is_told(parts: str) -> None:
     check_told(OneSlotGathered, gathers(parts), reason="makes a tensor for each rank")
@@ -74,6 +106,16 @@ def test_what_is_no_plain_making_is_told(parts: str) -> None:
         gathers("[None] * n"),
         gathers("[torch.zeros_like(x) for _ in range(n)]"),
         gathers("[torch.zeros_like(x)] * 1"),
+        gathers("[x for _ in range(1)]"),
+        gathers("[slot for slot in buffer]"),
+        gathers("[slot.data for slot in buffer]"),
+        gathers("[slot for rows in buffer for slot in rows]"),
+        gathers("[buffer[i] for i in range(n)]"),
+        gathers("[buffer.clone() for _ in range(n)]"),
+        gathers("[buffer.detach().clone() for _ in range(n)]"),
+        gathers("[x for _ in range(n)]", "dist.all_gather_object(parts, x)"),
+        gathers("[x for _ in range(n)]", between="parts = [torch.zeros_like(p) for p in parts]"),
+        gathers("[x for _ in range(n)]", between="parts[rank] = torch.zeros_like(x)"),
         gathers("[torch.zeros_like(x)] * n", between="parts[rank] = torch.zeros_like(x)"),
         gathers("[torch.zeros_like(x)] * n", between="parts = [torch.zeros_like(x) for _ in range(n)]"),
         gathers("[torch.zeros_like(x)] * n", "other.all_gather(parts, x)"),

@@ -51,9 +51,18 @@ def test_the_division_of_an_accelerated_loss_goes() -> None:
     check_transformed(ScaledLoss, source, source.replace("loss / accelerator.num_processes", "loss"), unsafe=True)
 
 
-def test_told_where_the_loss_is_reduced_in_place_first() -> None:
-    lines = ("dist.all_reduce(loss)", "loss = loss / world_size")
-    check_told(ScaledLoss, train(*lines), reason="rank's own loss")
+@pytest.mark.parametrize("line", ["loss = loss / world_size", "loss = loss / args.nprocs", "loss /= num_gpus"])
+def test_told_where_the_loss_is_reduced_in_place_first(line: str) -> None:
+    check_told(ScaledLoss, train("dist.all_reduce(loss)", line), reason="rank's own loss")
+
+
+@pytest.mark.parametrize("line", ["loss = loss / args.nprocs", "loss /= num_gpus"])
+def test_a_number_of_gpus_is_no_proof_without_a_sum_over_the_ranks(line: str) -> None:
+    check_nothing(ScaledLoss, train(line))
+
+
+def test_nothing_of_a_value_that_is_divided_without_its_gradient() -> None:
+    check_nothing(ScaledLoss, train("with torch.no_grad():", "    dist.all_reduce(loss)", "    loss /= world_size"))
 
 
 def test_told_in_the_function_that_gives_the_loss() -> None:
@@ -148,3 +157,65 @@ def test_told_for_a_weighted_term_that_is_reduced_in_place() -> None:
 def test_a_term_that_is_multiplied_by_the_processes_is_right(weight: str) -> None:
     lines = ("other = model(y).sum()", "other = other / world_size", f"loss = loss + {weight} * other")
     check_nothing(ScaledLoss, train(*lines))
+
+
+MEAN = (
+    "import torch\nimport torch.distributed as dist\n\n\ndef mean_of_ranks(value, nprocs):\n    out = value.clone()\n"
+    "    dist.all_reduce(out, op=dist.ReduceOp.SUM)\n    out /= nprocs\n    return out\n"
+)
+
+
+def shown(*lines: str, back: str = "total.backward()") -> str:
+    return "from tools import mean_of_ranks\n" + train(*lines, back=back)
+
+
+def test_the_own_loss_goes_backward_in_place_of_the_mean_of_the_ranks() -> None:
+    lines = ("total = mean_of_ranks(loss, world_size)",)
+    check_transformed(ScaledLoss, shown(*lines), shown(*lines, back="loss.backward()"), files={"tools.py": MEAN}, unsafe=True)
+
+
+def test_the_own_loss_goes_backward_where_one_process_alone_has_it_anyway() -> None:
+    lines = ("if world_size > 1:", "    total = mean_of_ranks(loss, nprocs=world_size)", "else:", "    total = loss")
+    check_transformed(ScaledLoss, shown(*lines), shown(*lines, back="loss.backward()"), files={"tools.py": MEAN}, unsafe=True)
+
+
+@pytest.mark.parametrize(
+    ("lines", "back"),
+    [
+        (("loss = mean_of_ranks(loss, world_size)",), "loss.backward()"),
+        (("total = mean_of_ranks(loss, world_size)",), "scaler.scale(total).backward()"),
+        (("total = mean_of_ranks(loss + 1, world_size)",), "total.backward()"),
+        (("total = mean_of_ranks(loss, world_size)", "loss = loss.detach()"), "total.backward()"),
+    ],
+)
+@pytest.mark.parametrize("mean", [MEAN, MEAN.replace("out /= nprocs\n    return out", "return out / nprocs")])
+def test_told_where_the_mean_of_the_ranks_goes_backward(lines: tuple[str, ...], back: str, mean: str) -> None:
+    check_told(ScaledLoss, shown(*lines, back=back), files={"tools.py": mean}, reason="keep the mean of the ranks for the log")
+
+
+@pytest.mark.parametrize(
+    "mean",
+    [
+        MEAN.replace("value.clone()", "value.detach().clone()"),
+        MEAN.replace("    out /= nprocs\n", ""),
+        MEAN.replace("out /= nprocs", "out /= value.numel()"),
+        MEAN.replace("def mean", "@torch.no_grad()\ndef mean"),
+        MEAN.replace("    out /= nprocs\n", "    with torch.no_grad():\n        out /= nprocs\n"),
+        MEAN.replace("    dist.all_reduce(out", "    out = dist.nn.functional.all_reduce(out"),
+        MEAN.replace("    dist.all_reduce(out, op=dist.ReduceOp.SUM)\n", ""),
+    ],
+)
+def test_nothing_of_a_function_that_leaves_the_gradient_alone_or_sees_it(mean: str) -> None:
+    source = shown("total = mean_of_ranks(loss, world_size)")
+    assert not findings_of(ScaledLoss, source, {"tools.py": mean})
+
+
+def test_nothing_where_the_mean_of_the_ranks_is_shown() -> None:
+    source = shown("total = mean_of_ranks(loss, world_size)", "print(total)", back="loss.backward()")
+    assert not findings_of(ScaledLoss, source, {"tools.py": MEAN})
+
+
+def test_a_function_of_the_same_file_is_told_where_its_mean_goes_backward() -> None:
+    lines = ("total = mean_of_ranks(loss, world_size)",)
+    before, after = (MEAN + train(*lines, back=back) for back in ("total.backward()", "loss.backward()"))
+    check_transformed(ScaledLoss, before, after, unsafe=True)

@@ -8,14 +8,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from codemods.analysis.bindings import Binding, bindings_of
+from codemods.analysis.bindings import Binding, bindings_in, bindings_of
 from codemods.analysis.call_graph import called_function
 from codemods.analysis.model.signatures import returned
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.wrapped.losses import Backward, is_quiet
 from codemods.files.source import FunctionNode, SourceModule, stands_above, walk, walk_scope
 from codemods.runtime.lazy_pattern import lazy
-from codemods.runtime.record import record
+from codemods.runtime.record import record, replace
 from codemods.store.project import Project
 
 _WORLD = frozenset({"world_size", "num_processes", "get_world_size"})
@@ -23,18 +23,22 @@ _SAME = frozenset({"mean", "sum", "unsqueeze", "squeeze", "to", "float", "cuda",
 _ALIAS = frozenset({"to", "cuda", "detach", "view", "squeeze", "unsqueeze", "contiguous", "data"})
 _COUNT = lazy(r"^(n|num|total|count|denom\w*|norm\w*|avg_factor)(_|$)|(_num|_count|boxes|tokens|samples)$")
 _LOSSY = lazy(r"loss|criterion")
-_PROCESSES = lazy(r"world_?size|num_processes|num_gpus|n_?gpus?\b")
+_PROCESSES = lazy(r"world_?size|num_processes|num_gpus|n_?gpus?\b|n_?procs\b")
 _EVALUATES = lazy(r"eval|valid|test|infer|metric|accuracy")
 _DEPTH = 3
 
 
 @record
 class Divided:
-    """A loss that is divided by the number of processes. reduced: it was summed over the ranks in place above."""
+    """A loss that is divided by the number of processes. reduced: it was summed over the ranks in place above.
+
+    averaged_by: the call, beside the backward pass, of the function that does both to a copy of what it is handed.
+    """
 
     module: SourceModule
     node: ast.BinOp | ast.AugAssign
     reduced: bool
+    averaged_by: ast.Call | None = None
 
 
 @record
@@ -69,12 +73,12 @@ def _follow(project: Project, module: SourceModule, node: ast.AST, seen: set[int
     if isinstance(node, ast.Name):
         for bound in _above(module, node):
             if isinstance(bound.node, ast.AugAssign):
-                if isinstance(bound.node.op, ast.Div) and is_world(module, bound.node.value):
+                if isinstance(bound.node.op, ast.Div) and _is_shared(module, bound.node.target, bound.node.value, bound.node):
                     yield Divided(module, bound.node, _is_reduced(module, bound.node.target, bound.node))
             elif bound.value is not None and not bound.part:
                 yield from _follow(project, module, bound.value, seen, depth)
     elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
-        if is_world(module, node.right):
+        if _is_shared(module, node.left, node.right, node):
             yield Divided(module, node, _is_reduced(module, node.left, node))
         else:
             yield from _follow(project, module, node.left, seen, depth)
@@ -95,7 +99,33 @@ def _through_call(project: Project, module: SourceModule, call: ast.Call, seen: 
     elif (site := called_function(project, module, call)) is not None and site.node.name != "__init__":
         if not is_quiet(site.module, site.node):
             for value in returned(site.node, site.module):
-                yield from _follow(project, site.module, value, seen, depth + 1)
+                for found in _follow(project, site.module, value, seen, depth + 1):
+                    copied = found.reduced and _is_copied(found, site.node)
+                    yield replace(found, averaged_by=call if found.averaged_by or copied else None)
+
+
+def _is_shared(module: SourceModule, target: ast.expr, divisor: ast.expr, at: ast.AST) -> bool:
+    """True for a division by the number of processes that the gradient sees.
+
+    Where the ranks' values were summed above, a word for it (`nprocs`) is enough.
+    """
+    if is_quiet(module, at):
+        return False
+    if is_world(module, divisor):
+        return True
+    return bool(_PROCESSES.search(last(dotted(divisor)).lower())) and _is_reduced(module, target, at)
+
+
+def _is_copied(found: Divided, function: FunctionNode) -> bool:
+    """True where the function sums a copy of its parameter over the ranks, and divides that: a `clone()` keeps the gradient."""
+    target = found.node.target if isinstance(found.node, ast.AugAssign) else found.node.left
+    names = {a.arg for a in (*function.args.posonlyargs, *function.args.args)}
+    made = [b for b in bindings_in(found.module, function, dotted(target)) if not isinstance(b.node, ast.AugAssign)]
+    values = [b.value for b in made if not b.parameter and not b.part]
+    return bool(values) and all(
+        isinstance(v, ast.Call) and isinstance(v.func, ast.Attribute) and v.func.attr == "clone" and dotted(v.func.value) in names
+        for v in values
+    )
 
 
 def _above(module: SourceModule, name: ast.Name) -> list[Binding]:
@@ -211,5 +241,3 @@ def _is_count(node: ast.AST, name: str) -> bool:
     while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("clamp", "item", "float"):
         node = node.func.value
     return dotted(node) == name
-
-
