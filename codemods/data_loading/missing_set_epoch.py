@@ -9,6 +9,7 @@ from codemods.analysis.bindings import bindings_in, bindings_of
 from codemods.analysis.distribution import is_test_module
 from codemods.analysis.loading.endless import Endless, endless_passes
 from codemods.analysis.loading.epoch_on_some_ranks import EpochOnSome, epochs_on_some
+from codemods.analysis.loading.epoch_stays import EpochStays, epochs_that_stay
 from codemods.analysis.loading.epochs import (
     Counter,
     are_told_instead,
@@ -61,8 +62,9 @@ class MissingSetEpoch(DdpCodemod):
     loader without end (`while True: for x in loader: yield x`) counts its rounds and hands them over. Where a training over
     steps begins the loader anew (`except StopIteration: batches = iter(loader)`), the number of the step is reported. It
     reports `itertools.cycle(loader)`, too, which keeps the batches of the first pass. A `set_epoch` inside of the loop over the
-    batches, whose order is drawn by then, goes in front of it. It reports a `set_epoch` under a test of the rank, and one of
-    what has none: a sampler of another class, the one that a loader makes itself, the indices of a sampler.
+    batches, whose order is drawn by then, goes in front of it. It reports a `set_epoch` under a test of the rank, one with a
+    number that no epoch changes (`set_epoch(0)`, `set_epoch(self.start_epoch)`), and one of what has none: a sampler of another
+    class, the one that a loader makes itself, the indices of a sampler.
 
     ## Why it matters
     The sampler makes its order from its seed and the number of the epoch. Nobody changes that number, so each epoch has the same
@@ -114,6 +116,8 @@ class MissingSetEpoch(DdpCodemod):
     - Says nothing of a loop that one rank alone comes to, and of a repository's own tests.
     - Says nothing of a loop over files that makes a loader of each, once; with a loop round it, the number is that of the outer
       loop, and it reports one that counts nothing.
+    - Says nothing of a number that something in the round may change: by a method that it calls, a class that is not seen, or an
+      object that is written to from outside.
     - Reports a loader that has no name at the loop over epochs, or stands in an object without a sampler, and a loop that counts
       nothing.
     - Reports a generator without end that somebody hands something else than a loader of torch.
@@ -167,6 +171,9 @@ class MissingSetEpoch(DdpCodemod):
             yield self._of_without(module, without)
         for part in epochs_on_some(project, module) if module.holds(b"set_epoch") else ():
             yield self._of_some(module, part)
+        for stays in epochs_that_stay(project, module) if module.holds(b"set_epoch") else ():
+            if not ranks_reaching(project, module, stays.call).some:
+                yield self._of_staying(module, stays)
         for restart in restarts(module) if project.files_containing(b"backward(") else ():
             yield from self._of_restart(module, project, restart)
 
@@ -216,6 +223,20 @@ class MissingSetEpoch(DdpCodemod):
         evidence = [Evidence("static", "the test of the rank", module.path, found.test.lineno)]
         reason = "call it on every rank; where one process has no sampler, test the sampler: `if sampler is not None`"
         return self.finding(module, found.call, message, evidence=evidence, reason=reason)
+
+    def _of_staying(self, module: SourceModule, found: EpochStays) -> Finding:
+        """A sampler that is told the same number each time."""
+        message = (
+            f"`{module.text_of(found.number)}` is the same in every epoch: the sampler makes its order from it, so each epoch "
+            "has the same batches in the same order"
+        )
+        evidence = [Evidence("static", "the loop over the epochs", found.epochs.module.path, found.epochs.loop.lineno)]
+        if not found.counted:
+            return self.finding(module, found.call, message, evidence=evidence, reason="hand over the number of the epoch")
+        edits: list[Edit] = [ReplaceExpression(module.path, module.span(found.number), found.counted)]
+        reason = f"assumes that `{found.counted}` is the same on every rank, and that nobody wants one order for all epochs"
+        level = Applicability.UNSAFE
+        return self.finding(module, found.call, message, level=level, edits=edits, evidence=evidence, reason=reason)
 
     def _of_restart(self, module: SourceModule, project: Project, restart: Restart) -> Iterator[Finding]:
         """A loader that is begun anew in the middle of a training, and whose sampler nobody tells the epoch."""

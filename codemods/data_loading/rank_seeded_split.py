@@ -26,7 +26,9 @@ class RankSeededSplit(DdpCodemod):
 
     ## What it does
     Finds a seed with the rank in it above `random_split` or `train_test_split`, in the generator of such a split, in
-    `DistributedSampler(seed=...)`, and in a permutation of which each rank takes its part. It takes the rank out of that seed.
+    `DistributedSampler(seed=...)`, and in a permutation of which each rank takes its part. So it does with rows that pandas draws
+    (`rows.sample(n=9, random_state=seed)`) and a `DistributedSampler` then deals out, `shuffle` of `datasets` in front of the
+    Trainer, and a `SubsetRandomSampler` that an heir of `DistributedSampler` goes through. It takes the rank out of that seed.
 
     ## Why it matters
     Each rank has another division of the data. A sample that rank 0 validates with is trained on by rank 1, and the parts of the
@@ -78,7 +80,10 @@ class RankSeededSplit(DdpCodemod):
     subject = "Divide data alike on all ranks"
     must_show = "Both processes train on the same samples, and validate on the others."
     printed = ()
-    TRIGGERS = ((b"random_split", b"train_test_split", b"DistributedSampler", b"randperm", b"permutation("),)
+    TRIGGERS = (
+        (b"random_split", b"train_test_split", b"DistributedSampler", b"randperm", b"permutation(", b".sample(", b".shuffle(",
+         b"RandomSampler("),
+    )  # fmt: skip
     READS_TESTS = False
 
     def is_worth_parsing(self, path: str, project: Project) -> bool:
@@ -120,7 +125,7 @@ class RankSeededSplit(DdpCodemod):
         if above is None or not above.of_rank:
             return None
         seed = above.seed
-        message = f"{_what(module, split)}: the seed above it is each rank's own, so each rank divides the data in another way"
+        message = f"{_what(module, split)}: the seed above it is each rank's own, so {split.outcome}"
         evidence = [Evidence("static", f"`{short(seed.module, seed.call)}`", seed.module.path, seed.call.lineno)]
         edits = _with_generator(module, project, split, seed)
         level = _UNSAFE if edits else _DISPLAY
@@ -133,7 +138,7 @@ class RankSeededSplit(DdpCodemod):
     def _seeded_by_argument(self, module: SourceModule, project: Project, split: Split, given: ast.expr) -> Finding | None:
         """A split whose own generator, or random state, has the rank in its seed."""
         if split.argument in ("random_state", "seed"):
-            if not names_the_rank(project, module, given):
+            if not _holds_the_rank(project, module, given):
                 return None
             plain = without_rank(project, module, given)
             edits: list[Edit] = [ReplaceExpression(module.path, module.span(given), module.text_of(plain))] if plain else []
@@ -155,7 +160,7 @@ class RankSeededSplit(DdpCodemod):
         return None
 
     def _told(self, module: SourceModule, split: Split, seed: ast.AST, home: SourceModule, edits: list[Edit]) -> Finding:
-        message = f"{_what(module, split)}: its seed is each rank's own, so each rank divides the data in another way"
+        message = f"{_what(module, split)}: its seed is each rank's own, so {split.outcome}"
         evidence = [Evidence("static", f"`{short(home, seed)}`", home.path, getattr(seed, "lineno", 0))]
         if split.taken is not None:
             evidence.append(Evidence("static", "each rank takes its part here", module.path, getattr(split.taken, "lineno", 0)))
@@ -163,6 +168,14 @@ class RankSeededSplit(DdpCodemod):
         return self.finding(
             module, split.call, message, level=_UNSAFE if edits else _DISPLAY, edits=edits, evidence=evidence, reason=reason
         )
+
+
+def _holds_the_rank(project: Project, module: SourceModule, seed: ast.expr) -> bool:
+    """True for a seed with the rank in it, and for a name that is given nothing else."""
+    if names_the_rank(project, module, seed):
+        return True
+    made = origins(project, module, seed) if isinstance(seed, ast.Name) else ()
+    return bool(made) and all(o.known and not o.path and names_the_rank(project, o.module, o.node) for o in made)
 
 
 def _what(module: SourceModule, split: Split) -> str:

@@ -33,10 +33,11 @@ class UnseededSplit(DdpCodemod):
 
     ## What it does
     Finds `random_split`, `train_test_split` of scikit-learn and of `datasets`, rows that pandas draws
-    (`train = rows.sample(frac=0.9)`, the rest by `rows.drop(train.index)`) and permutations of which each rank takes its part,
-    without a generator, in a program for several processes in which nothing on the way seeds the random numbers: one that wraps
-    its model, that Accelerate or Lightning deals out for, or the Trainer of transformers where its commands start several. It
-    adds a generator with a seed.
+    (`train = rows.sample(frac=0.9)`, the rest by `rows.drop(train.index)`, or dealt out by a `DistributedSampler`), permutations
+    of which each rank takes its part, `rows.shuffle()` of `datasets` in front of the Trainer, and a `SubsetRandomSampler` that an
+    heir of `DistributedSampler` goes through, without a generator, in a program for several processes in which nothing on the way
+    seeds the random numbers: one that wraps its model, that Accelerate or Lightning deals out for, or the Trainer of transformers
+    where its commands start several. It adds a generator with a seed.
 
     ## Why it matters
     Each process draws from a seed of its own. A sample that one rank keeps for validation is trained on by another, so the
@@ -78,6 +79,7 @@ class UnseededSplit(DdpCodemod):
       at the import of a file, or by `seed_everything` in a configuration file.
     - Says nothing where a generator or a random state is given, or a collective in the function makes the division equal.
     - Says nothing where no file shows that several processes come to the split, of a split on one rank alone, and of tests.
+    - Says nothing of an order that the Trainer or the sampler does not come to within the function.
     - Reports a permutation of which each rank takes its part, and a file without `torch` under its own name.
 
     ## References
@@ -89,7 +91,7 @@ class UnseededSplit(DdpCodemod):
     subject = "Seed random splits"
     must_show = "Both processes train on the same samples, and validate on the others."
     printed = ()
-    TRIGGERS = ((b"split", b"randperm", b"permutation", b".sample("),)
+    TRIGGERS = ((b"split", b"randperm", b"permutation", b".sample(", b".shuffle(", b"RandomSampler("),)
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
@@ -103,7 +105,7 @@ class UnseededSplit(DdpCodemod):
                 yield self._tell(module, split, shown)
 
     def _tell(self, module: SourceModule, split: Split, shown: Evidence) -> Finding:
-        message = f"nothing seeds `{short(module, split.call)}`: each rank divides the data in another way"
+        message = f"nothing seeds `{short(module, split.call)}`: {split.outcome}"
         code = "torch.Generator().manual_seed(0)" if split.argument == "generator" else "0"
         reason = f"give it {split.argument}={code}"
         torch = any(i.dotted == "torch" for i in module.imports.get("torch", ()))

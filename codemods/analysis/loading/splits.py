@@ -1,4 +1,4 @@
-"""Where data are divided by random numbers: splits, and permutations of which each rank takes its part; and what seeds them."""
+"""Where data are divided by random numbers: splits, and orders of which each rank takes its part; and what seeds them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.bindings import bindings_of
+from codemods.analysis.loading.dealt_further_down import is_dealt_by_sampler, is_dealt_by_trainer, is_drawn_in_a_sampler
 from codemods.analysis.loading.seed_before import Seeding, seed_before
 from codemods.analysis.loading.seeds import names_the_rank
 from codemods.analysis.names import dotted, is_from, last, qualified
@@ -16,6 +17,8 @@ from codemods.runtime.record import record
 from codemods.store.project import Project
 
 _MAKES_EQUAL = frozenset({"broadcast", "broadcast_object_list", "all_gather", "all_gather_object", "scatter_object_list"})
+_DRAWS = ("random_split", "train_test_split", "randperm", "permutation", "sample", "shuffle")
+_SAMPLERS = ("SubsetRandomSampler", "RandomSampler")  # a weighted one draws with replacement: its shares overlap anyway
 
 
 @record
@@ -39,13 +42,24 @@ class Split:
         return None if is_none(found) else found
 
     @property
+    def outcome(self) -> str:
+        """What comes of it where each rank draws other numbers."""
+        if _ends(self.call) in ("shuffle", *_SAMPLERS):
+            return "each rank has the data in another order: their shares overlap, and some samples are never seen"
+        return "each rank divides the data in another way"
+
+    @property
     def hides(self) -> bool:
         return any(k.arg is None for k in self.call.keywords)
 
 
+def _ends(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else last(dotted(call.func))
+
+
 def splits_in(project: Project, module: SourceModule) -> Iterator[Split]:
     """The splits of a file that stay each rank's own: nobody makes them equal in the same function."""
-    for call in module.calls_named("random_split", "train_test_split", "randperm", "permutation", "sample"):
+    for call in module.calls_named(*_DRAWS, *_SAMPLERS):
         found = _split(project, module, call)
         if found is not None and not found.hides and not _made_equal(module, call):
             yield found
@@ -60,7 +74,13 @@ def _split(project: Project, module: SourceModule, call: ast.Call) -> Split | No
     if _is_of_datasets(module, call):
         given = any(k.arg == "generator" for k in call.keywords)
         return Split(module, call, "generator" if given else "seed", "numpy")
-    if _is_a_part_of_rows(module, call):
+    if last(name) in _SAMPLERS:
+        wrapped = name.startswith("torch.") and is_drawn_in_a_sampler(project, module, call)
+        return Split(module, call, "generator", "torch") if wrapped else None
+    if _is_order_of_datasets(project, module, call):
+        given = any(k.arg == "generator" for k in call.keywords)
+        return Split(module, call, "generator" if given else "seed", "numpy")
+    if _is_a_part_of_rows(module, call) or _are_dealt_rows(project, module, call):
         return Split(module, call, "random_state", "numpy")
     if name in ("torch.randperm", "numpy.random.permutation"):
         taken = _taken_by_rank(project, module, call)
@@ -77,6 +97,27 @@ def _is_of_datasets(module: SourceModule, call: ast.Call) -> bool:
     if any(k.arg == "shuffle" and not (isinstance(k.value, ast.Constant) and k.value.value is True) for k in call.keywords):
         return False
     return len(call.args) < 2 and any(is_from(name, "datasets") for name in module.imported_modules)
+
+
+def _is_order_of_datasets(project: Project, module: SourceModule, call: ast.Call) -> bool:
+    """True for `rows.shuffle()` of the package `datasets`, where the Trainer deals out what each rank has put in order."""
+    if not isinstance(call.func, ast.Attribute) or call.func.attr != "shuffle" or call.args:
+        return False
+    if dotted(call.func.value).partition(".")[0] in module.imports or any(k.arg == "buffer_size" for k in call.keywords):
+        return False
+    if module.holds(b"streaming") or not any(is_from(name, "datasets") for name in module.imported_modules):
+        return False
+    return is_dealt_by_trainer(project, module, call)
+
+
+def _are_dealt_rows(project: Project, module: SourceModule, call: ast.Call) -> bool:
+    """True for rows that pandas draws (`rows.sample(frac=1)`), of which a DistributedSampler then gives each rank its share."""
+    if not isinstance(call.func, ast.Attribute) or call.func.attr != "sample":
+        return False
+    if dotted(call.func.value).partition(".")[0] in module.imports:
+        return False
+    drawn = any(k.arg in ("frac", "n", "random_state") for k in call.keywords)
+    return drawn and is_dealt_by_sampler(project, module, call)
 
 
 def _is_a_part_of_rows(module: SourceModule, call: ast.Call) -> bool:
