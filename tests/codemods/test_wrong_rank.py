@@ -350,6 +350,9 @@ def test_a_script_of_one_machine_beside_the_program(measure: str) -> None:
     own = "import torch\nimport torch.distributed as dist\n\ndist.init_process_group('nccl')\n"
     own += "torch.cuda.set_device(dist.get_rank())\n"
     assert findings_of(WrongRank, own, {"measure.py": measure})
+    by_local = f"{HEAD}dist.init_process_group('nccl')\n{LOCAL}\nif local_rank == 0:\n    torch.save({{}}, 'a.pt')\n"
+    assert findings_of(WrongRank, by_local)
+    check_nothing(WrongRank, by_local, files={"measure.py": measure})  # files: the project is run on one machine
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ class LocalGuard:
 def local_guard(project: Project, module: SourceModule, node: ast.If) -> LocalGuard | None:
     """The guard that an `if` is, None where it lets others through, or what it guards may belong to each node."""
     asked = _asked(project, module, node)
-    if asked is None or ranks_at(module, node, project=project).some or is_for_one_node(project, module.path):
+    if asked is None or ranks_at(module, node, project=project).some or is_for_one_node(project):
         return None
     operand, holds = asked
     body = node.body if holds else _behind(module, node)

@@ -243,21 +243,22 @@ def _spawns_all(project: Project, module: SourceModule, pair: Pair) -> bool:
     return False
 
 
-def is_for_one_node(project: Project, path: str) -> bool:
+def is_for_one_node(project: Project, path: str | None = None) -> bool:
     """True where the programs of a file join their processes by an address of this machine, or number all by their place on it.
 
-    Or where the project asserts that the number on the node is the rank: on a second node it would end there.
+    Or where the project asserts that the number on the node is the rank: on a second node it would end there. Without a path
+    any program of the project counts: where the harm is that of files, siblings for one machine show how it is run.
     """
     return project.keep(("is for one node", path), lambda: _is_for_one_node(project, path))
 
 
-def _is_for_one_node(project: Project, path: str) -> bool:
+def _is_for_one_node(project: Project, path: str | None) -> bool:
     if any(_EQUAL.search(project.read(p) or b"") for p in project.files_containing(b"get_rank()") if not is_test_file(p)):
         return True
     if any(_starts_one_node(project, p) for w in (b"torch.distributed.", b"torchrun") for p in project.files_containing(w)):
         return True
     joining = _joining_one_node(project)
-    return bool(joining) and not _is_of_another_program(project, path, joining)
+    return bool(joining) and (path is None or not _is_of_another_program(project, path, joining))
 
 
 def _is_of_another_program(project: Project, path: str, joining: frozenset[str]) -> bool:
