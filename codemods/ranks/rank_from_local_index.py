@@ -87,8 +87,8 @@ class RankFromLocalIndex(DdpCodemod):
     - Says nothing in a repository's own tests.
     - Says nothing where the number of processes beside it, in the same call, is that of one node (`torch.cuda.device_count()`),
       is not known, or is what `mp.spawn` starts at once.
-    - Says nothing in a project that joins its processes at an address of its own machine, or that numbers all of them by their
-      place on it: it is for one node.
+    - Says nothing in a program that joins its processes at an address of its own machine, or that numbers all of them by their
+      place on it: it is for one node. So is the whole project, where no other program is seen to make a group.
     - Says nothing where the project itself sets `LOCAL_RANK` or `WORLD_SIZE`.
     - Says nothing of an own tensor in the list that a group of some of the processes has filled.
     - Says nothing of a rank that is worked out (`node_rank * gpus + local_rank`), or that only bears the name of a local one.

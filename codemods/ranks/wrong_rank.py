@@ -102,8 +102,10 @@ class WrongRank(DdpCodemod):
     - What stands behind a value that a function gives to rank 0 alone, and a function whose calls stand under a test of the local
       rank: that one is reported.
     - Files where no global rank is at hand, and the file does not use torch.distributed.
-    - Devices and files of a project that joins its processes at its own machine, starts them there itself by the launcher, or
-      numbers all of them by their place on it (`init_process_group(rank=local_rank)` beside no size of all machines).
+    - Devices and files of a project that starts its processes on its own machine itself by the launcher.
+    - Devices of a program that joins its processes at its own machine, or numbers all of them by their place on it
+      (`init_process_group(rank=local_rank)` beside no size of all machines); of every program, where no other one is seen to
+      make a group. Files of a project with any such program.
     - Files of a project that asserts both ranks to be the same, or whose commands are of one node; where there are no
       commands, of one that has no global rank at hand beside the local one (Accelerate, Lightning and transformers have both).
     - Places that no program of the project comes to.
@@ -143,7 +145,7 @@ class WrongRank(DdpCodemod):
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_module(module):
             return
-        if not is_for_one_node(project):
+        if not is_for_one_node(project, module.path):
             yield from self._devices(module, project)
         for node in module.nodes(ast.If):
             made = self._arguments(module, project, node) or self._files(module, project, node)

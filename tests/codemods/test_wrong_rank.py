@@ -316,6 +316,59 @@ def test_a_project_for_one_node() -> None:
     check_nothing(WrongRank, script(LOCAL, group, "rank = dist.get_rank()", "torch.cuda.set_device(rank)"))
 
 
+MEASURE = """\
+import os
+import torch.distributed as dist
+
+
+class Measure:
+    def run(self, rank):
+        os.environ['MASTER_ADDR'] = 'localhost'
+        os.environ['RANK'] = str(rank)
+        dist.init_process_group('nccl')
+"""
+WRAPS = (
+    "import torch\nimport torch.distributed as dist\n\n\ndef wrap(net):\n"
+    "    return torch.nn.parallel.DistributedDataParallel(net.to('cuda'), device_ids=[dist.get_rank()])\n"
+)
+STARTS = "import torch.distributed as dist\nfrom wraps import wrap\n\ndist.init_process_group('nccl')\nwrap(make())\n"
+
+
+@pytest.mark.parametrize(
+    "measure",
+    [
+        MEASURE,
+        "import torch.distributed as dist\n\ndist.init_process_group('gloo', 'tcp://127.0.0.1:29500', rank=0, world_size=1)\n",
+        "import os, torch, torch.distributed as dist\n\nlocal_rank = int(os.environ['LOCAL_RANK'])\n"
+        "dist.init_process_group('nccl', rank=local_rank, world_size=torch.cuda.device_count())\n",
+    ],
+)
+def test_a_script_of_one_machine_beside_the_program(measure: str) -> None:
+    """Another run of the same project says nothing of where this one may be started."""
+    files = {"measure.py": measure, "start.py": STARTS}
+    assert findings_of(WrongRank, WRAPS, files, path="wraps.py")
+    own = "import torch\nimport torch.distributed as dist\n\ndist.init_process_group('nccl')\n"
+    own += "torch.cuda.set_device(dist.get_rank())\n"
+    assert findings_of(WrongRank, own, {"measure.py": measure})
+    by_local = f"{HEAD}dist.init_process_group('nccl')\n{LOCAL}\nif local_rank == 0:\n    torch.save({{}}, 'a.pt')\n"
+    assert findings_of(WrongRank, by_local)
+    check_nothing(WrongRank, by_local, files={"measure.py": measure})  # files: the project is run on one machine
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"measure.py": MEASURE + "\n\ndef main():\n    import wraps\n"},  # the run on one machine has this file as well
+        {"measure.py": MEASURE, "start.py": STARTS + "from measure import Measure\n"},
+        {"measure.py": MEASURE, "both.py": "import measure\nimport wraps\n", "start.py": STARTS},
+        {"measure.py": MEASURE, "start.py": STARTS.replace("init_process_group('nccl')", "barrier()")},  # no other group
+        {"measure.py": MEASURE, "start.py": STARTS.replace("from wraps import wrap", "from others import wrap")},
+    ],
+)
+def test_a_program_of_one_machine(files: dict[str, str]) -> None:
+    check_nothing(WrongRank, WRAPS, files=files, path="wraps.py")
+
+
 EARLY = """\
     import lightning as L
     import torch.distributed as dist

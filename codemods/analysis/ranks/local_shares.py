@@ -9,6 +9,7 @@ from enum import Enum
 
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.guards.entry_points import starts_group
+from codemods.analysis.loading.same_program import same_program, whole_program
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.counted_among import (
     Among,
@@ -184,7 +185,7 @@ def _slots(module: SourceModule) -> Iterator[Pair]:
 def _judged(project: Project, module: SourceModule, pair: Pair) -> Iterator[LocalShare]:
     place = module.path, getattr(pair.at, "lineno", getattr(pair.index, "lineno", 0))
     if pair.size is not None and pair.use is not Use.GROUP and (whole := worked_out_rank(module, pair.index, pair.size)):
-        if not is_for_one_node(project):
+        if not is_for_one_node(project, module.path):
             yield LocalShare(module, pair.index, Among.NODE, pair.size, Among.WORLD, pair.use, place, whole)
         return
     values = values_behind(project, module, pair.index)
@@ -215,7 +216,7 @@ def _is_read_elsewhere(module: SourceModule, value: ast.expr, index: ast.expr) -
 
 def _is_wrong(project: Project, module: SourceModule, pair: Pair, counted: Among, among: Among | None) -> bool:
     of_trainer = dotted(pair.index).endswith("trainer.local_rank") and is_lightning(module)  # its group is its own
-    if not of_trainer and (is_for_one_node(project) or sets_environment(project, "LOCAL_RANK")):
+    if not of_trainer and (is_for_one_node(project, module.path) or sets_environment(project, "LOCAL_RANK")):
         return False
     if counted is Among.SPAWNED:
         return among is Among.PRODUCT and not _spawns_all(project, module, pair)
@@ -242,32 +243,60 @@ def _spawns_all(project: Project, module: SourceModule, pair: Pair) -> bool:
     return False
 
 
-def is_for_one_node(project: Project) -> bool:
-    """True where the project joins its processes by an address of this machine, or numbers all of them by their place on it.
+def is_for_one_node(project: Project, path: str | None = None) -> bool:
+    """True where the programs of a file join their processes by an address of this machine, or number all by their place on it.
 
-    Or asserts that the number on the node is the rank: on a second node it would end there.
+    Or where the project asserts that the number on the node is the rank: on a second node it would end there. Without a path
+    any program of the project counts: where the harm is that of files, siblings for one machine show how it is run.
     """
-    return project.keep("is for one node", lambda: _is_for_one_node(project))
+    return project.keep(("is for one node", path), lambda: _is_for_one_node(project, path))
 
 
-def _is_for_one_node(project: Project) -> bool:
+def _is_for_one_node(project: Project, path: str | None) -> bool:
     if any(_EQUAL.search(project.read(p) or b"") for p in project.files_containing(b"get_rank()") if not is_test_file(p)):
         return True
     if any(_starts_one_node(project, p) for w in (b"torch.distributed.", b"torchrun") for p in project.files_containing(w)):
         return True
-    for path in project.files_containing(b"init_process_group"):
-        if is_test_file(path) or (module := project.module(path)) is None:
+    joining = _joining_one_node(project)
+    return bool(joining) and (path is None or not _is_of_another_program(project, path, joining))
+
+
+def _is_of_another_program(project: Project, path: str, joining: frozenset[str]) -> bool:
+    """True for a file whose programs make a group of their own: a script beside them that joins one machine is another run."""
+    if any(_share_a_program(project, path, other) for other in joining):
+        return False
+    groups = (p for p in project.files_containing(b"init_process_group") if p not in joining and not is_test_file(p))
+    return any(
+        starts_group(module, call) and same_program(project, path, own)
+        for own in sorted(groups)
+        if (module := project.module(own)) is not None
+        for call in module.calls_named("init_process_group")
+    )
+
+
+def _share_a_program(project: Project, one: str, other: str) -> bool:
+    return same_program(project, one, other) or other in whole_program(project, one) or one in whole_program(project, other)
+
+
+def _joining_one_node(project: Project) -> frozenset[str]:
+    """The files that make a group of the processes of one machine."""
+    paths = (p for p in project.files_containing(b"init_process_group") if not is_test_file(p))
+    return project.keep("join one node", lambda: frozenset(p for p in paths if _joins_one_node(project, p)))
+
+
+def _joins_one_node(project: Project, path: str) -> bool:
+    if (module := project.module(path)) is None:
+        return False
+    if _ONE_MACHINE.search(module.data) and _joins_here(module):
+        return True
+    for pair in _pairs(module):
+        if pair.use is not Use.GROUP or pair.size is None:
             continue
-        if _ONE_MACHINE.search(module.data) and _joins_here(module):
+        index, size = index_among(project, module, pair.index), size_among(project, module, pair.size)
+        # A `local_rank` that nothing shows the source of is the rank of the group here: there is one such process in all.
+        local = index.one_node if index is not None else end_of(pair.index).lstrip("_") in LOCAL_NAMES
+        if local and size not in (Among.WORLD, Among.PRODUCT):
             return True
-        for pair in _pairs(module):
-            if pair.use is not Use.GROUP or pair.size is None:
-                continue
-            index, size = index_among(project, module, pair.index), size_among(project, module, pair.size)
-            # A `local_rank` that nothing shows the source of is the rank of the group here: there is one such process in all.
-            local = index.one_node if index is not None else end_of(pair.index).lstrip("_") in LOCAL_NAMES
-            if local and size not in (Among.WORLD, Among.PRODUCT):
-                return True
     return False
 
 
