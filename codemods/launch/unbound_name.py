@@ -10,11 +10,14 @@ from codemods.analysis.names import family
 from codemods.analysis.ranks.lost_names import Brought, LostName, lost_names
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Edit, Evidence, Finding
-from codemods.data.rank_words import GUARDS
+from codemods.data.rank_words import GUARDS, PROCESSES
 from codemods.files.source import SourceModule
 from codemods.files.text_file import NOTEBOOK
 from codemods.rewriting.imports import in_scope, plan_statement
 from codemods.store.project import Project
+
+# What a file without an import of its own may still say: `dist.barrier()`, `hvd.init()`, `mp.spawn(…)`.
+_NAMES = (b"dist.", b"hvd.", b"DDP(", b"DistributedSampler", b"DistributedDataParallel", b"world_size", b"mp.spawn")
 
 
 class UnboundName(DdpCodemod):
@@ -75,7 +78,7 @@ class UnboundName(DdpCodemod):
     subject = "Import the name that the ranks read"
     must_show = "Two processes get past the line; with one process nothing changes."
     printed = ("is not defined",)
-    TRIGGERS = ((*GUARDS, b"spawn", b"dist", b"hvd", b"DDP", b"Distributed", b"world", b"process"),)
+    TRIGGERS = ((*GUARDS, *_NAMES), (*PROCESSES, *_NAMES))
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:

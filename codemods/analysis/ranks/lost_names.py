@@ -219,7 +219,7 @@ def _imported(path: str, text: str, name: str) -> Brought | None:
 def _is_given_from_outside(project: Project, module: SourceModule, name: str) -> bool:
     """True where another file may put the name into this one, or into the built-ins: `train.logger = …`."""
     given = re.compile(rb"(?<!self)\." + re.escape(name.encode()) + rb"\s*=[^=]")
-    stem = module.path.rpartition("/")[2].removesuffix(".py").encode()
+    stem = module.path.rpartition("/")[2].removesuffix(".py").encode(errors="surrogateescape")
     for path in project.files_containing(f".{name}".encode())[:_MOST_FILES]:
         data = project.read(path) or b""
         if (stem in data or b"builtin" in data) and given.search(data) is not None:
