@@ -291,7 +291,7 @@ def barrier():
 
 
 @layout
-def by_the_project_s_own_helpers(tree: ast.Module) -> Files | None:
+def by_helpers_of_the_project(tree: ast.Module) -> Files | None:
     """`comm.get_rank()` for `dist.get_rank()`: a function of the project that asks whether there is a group."""
     source = ast.unparse(tree)
     if "dist.get_rank()" not in source and "dist.barrier()" not in source:
@@ -304,9 +304,9 @@ def by_the_project_s_own_helpers(tree: ast.Module) -> Files | None:
 
 
 @layout
-def by_the_project_s_own_names(tree: ast.Module) -> Files | None:
+def by_names_of_the_project(tree: ast.Module) -> Files | None:
     """`get_rank()` for `dist.get_rank()`, imported from a file of the project."""
-    files = by_the_project_s_own_helpers(tree)
+    files = by_helpers_of_the_project(tree)
     if files is None:
         return None
     source = files[MAIN].removeprefix("import comm\n").replace("comm.", "")

@@ -44,13 +44,13 @@ _NOT_HELD: dict[str, tuple[tuple[str, str], ...]] = {
         ("no import of the file shows which `rank_zero_only` to use", "DDP201"),
         ("the bytes of a file, and of those that import it, are asked for a word of several processes", "DDP202 DDP204 DDP305"),
     ),
-    "by_the_project_s_own_helpers": (
+    "by_helpers_of_the_project": (
         ("right: the helper asks whether there is a group", "DDP306"),
         ("a guard may keep a single process away from the helper", "DDP301"),
         ("a parameter called `rank` is none without torch's own group in the file", "DDP303"),
         ("the answer of the project's own function is not compared with the local rank", "DDP207"),
     ),
-    "by_the_project_s_own_names": (
+    "by_names_of_the_project": (
         ("as by its module", "DDP207 DDP301 DDP303 DDP306"),
     ),
 }  # fmt: skip

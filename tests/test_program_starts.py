@@ -65,6 +65,7 @@ def test_a_program_that_starts_ranks(source: str) -> None:
         f"    init_distributed_mode(1)\n{MAIN}",
         # torch.distributed is asked for first: it is one process where nobody starts a group
         "import torch.distributed as dist\n\ndef main():\n    if dist.is_initialized():\n        print(dist.get_rank())\n" + MAIN,
+        "import gradio as gr\n\nwith gr.Blocks() as demo:\n    gr.Textbox()\ndemo.launch(share=True)\n",
     ],
 )
 def test_a_program_of_one_process(source: str) -> None:

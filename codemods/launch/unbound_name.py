@@ -29,7 +29,7 @@ class UnboundName(DdpCodemod):
     import where the other files of the project agree in what the name is, and where it is a usual one and none has it.
 
     ## Why it matters
-    On one GPU nobody comes there, so the program seems to work. The run on several ends with NameError: on all of them, or on
+    On one GPU that line is never run, so the program seems to work. The run on several ends with NameError: on all of them, or on
     rank 0 alone, for which the others then wait until the timeout of the process group.
 
     ## Example

@@ -431,3 +431,46 @@ def test_the_others_wait_in_what_they_come_to() -> None:
     assert any("leaves in line 13 does not call model_engine.backward() (line 10)" in m for m in told), told
     alone = ENGINE.replace("            model_engine.backward(loss)\n", "").replace("loss = model_engine(batch)", "show(batch)")
     assert not [f for f in findings_of(RULE, alone) if "leaves in line" in f.message]
+
+
+@pytest.mark.parametrize("leaving", ["continue", "break"])
+@pytest.mark.parametrize("test", ["stage == 3 and rank != 0", "rank != 0"])
+def test_a_round_that_ends_early_leads_to_what_stands_behind_the_loop(test: str, leaving: str) -> None:
+    source = f"""\
+import torch.distributed as dist
+
+
+def validate(rows, stage):
+    rank = dist.get_rank()
+    made = []
+    for row in rows:
+        made.append(row)
+        if {test}:
+            {leaving}
+        made.append(2 * row)
+    dist.barrier()
+"""
+    check_nothing(RULE, source)
+    assert findings_of(RULE, source.replace(f"            {leaving}", "            return"))
+
+
+def test_a_break_of_the_loop_round_it_is_no_way_past_what_stands_behind() -> None:
+    source = """\
+import torch.distributed as dist
+
+
+def train(rows, most):
+    rank = dist.get_rank()
+    step = 0
+    for epoch in range(3):
+        for row in rows:
+            step += 1
+            if rank == 0:
+                for name in ("a", "b"):
+                    if step > most:
+                        break
+            if step >= most:
+                break
+    dist.barrier()
+"""
+    check_nothing(RULE, source)

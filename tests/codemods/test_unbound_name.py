@@ -199,3 +199,9 @@ def test_a_test_of_the_repository() -> None:
 def test_code_that_no_program_runs() -> None:
     source = POOL + "\n\ndef main():\n    print(torch.ones(1))\n\n\nif __name__ == '__main__':\n    main()\n"
     check_nothing(RULE, source, files=OTHER)
+
+
+@pytest.mark.parametrize(("test", "found"), [("torch.backends.mps.is_available()", 0), ("dist.is_available()", 1)])
+def test_what_only_one_gpu_comes_to(test: str, found: int) -> None:
+    source = f"{MAIN}def enter():\n    if {test}:\n        return nullcontext()\n    return torch.autocast('cuda')\n\n\nenter()\n"
+    assert len(findings_of(RULE, source)) == found

@@ -27,7 +27,7 @@ _OF_THE_JOB = lazy(r"(?m)^[ \t]*#SBATCH\s+(?:-n|--ntasks)\S*")  # each line of s
 _JOINED = lazy(r"\\[ \t]*\n[ \t]*#?")
 _ALONE = lazy(r"(?:^|[\s`$>;&(])(?:python[\d.]*|\$\{?PYTHON\}?)\s+(?:-[uOB]\s+)?(-m\s+)?([\w./${}-]+)")
 _SCRIPT = lazy(r"(?<![\w-])[\w./${}()\"'-]*\.py\b|\s-m\s+(?!torch\.|accelerate)[\w.]+")
-_NEXT = lazy(r"&&|[;|`#]")  # the next command, or what is said of this one
+_NEXT = lazy(r"&&|[;|`#]")  # the next command, or a comment on this one
 _FLAG = lazy(r"(?<!\S)--?([A-Za-z][\w.-]*)")
 _MORE_FLAGS = lazy(r"\$\{?(?:@|\*|\d|\w*(?i:args?|opts?|options|flags|params)\b)|\.\.\.|…|<[^>]*>")
 

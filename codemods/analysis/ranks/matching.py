@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.rank_guards import ORDERED_CONTEXTS, speaks_of_ranks
-from codemods.analysis.ranks.trace_items import Choice, Item, Meeting, Side, Trace, Unknown, holds_unknown, meetings
+from codemods.analysis.ranks.trace_items import Choice, Item, Meeting, Side, Trace, Unknown, behind_loop, holds_unknown, meetings
 from codemods.analysis.ranks.traces import parts_ranks, trace_of
 from codemods.files.source import FunctionNode, SourceModule
 from codemods.runtime.record import record
@@ -170,6 +170,8 @@ class _Comparison:
         if not isinstance(x, Choice) or not isinstance(y, Choice) or len(x.arms) != len(y.arms):
             return
         for one, two in zip(x.arms, y.arms, strict=True):
+            if x.loop and next(meetings((x, y)), None) is None:
+                one, two = behind_loop(one), behind_loop(two)
             if x.loop:  # the next round comes first
                 rest_a, rest_b = (*one.items, *rest_a), (*two.items, *rest_b)
             ends = {"" if x.loop and e == "continue" else e for e in (one.end, two.end)}
@@ -201,13 +203,14 @@ def _followed(arm: Trace, rest: Items, loop: bool) -> Items:
     return (*arm.items, *rest) if goes_on else arm.items
 
 
-def _may_leave(items: Items) -> int:
-    """The line of a test that only this side makes and that can end in an exit, 0 without one."""
-    for item in items:
-        if isinstance(item, Choice) and not item.loop:
-            for arm in item.arms:
-                if arm.end in ("return", "break", "continue") or _may_leave(arm.items):
-                    return item.key[0][1]
+def _may_leave(items: Items, ends: tuple[str, ...] = ("return", "break", "continue")) -> int:
+    """The line of a test that only this side makes and that can end in an exit, 0 without one. Out of a loop leads a `return`."""
+    for item in (i for i in items if isinstance(i, Choice)):
+        leaving = ("return",) if item.loop else ends
+        for arm in item.arms:
+            inner = _may_leave(arm.items, leaving)
+            if arm.end in leaving or inner:
+                return (item.loop and inner) or item.key[0][1]
     return 0
 
 

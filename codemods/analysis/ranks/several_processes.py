@@ -45,7 +45,10 @@ def several_processes(module: SourceModule, test: ast.expr) -> bool | None:
     if isinstance(test, ast.Subscript):  # `opt["dist"]`
         name = test.slice.value.lower() if isinstance(test.slice, ast.Constant) and isinstance(test.slice.value, str) else ""
     elif isinstance(test, (ast.Name, ast.Attribute, ast.Call)):
-        name = last(dotted(test.func if isinstance(test, ast.Call) else test)).lower()
+        asked = dotted(test.func if isinstance(test, ast.Call) else test)
+        if "mps" in asked.split("."):  # `torch.backends.mps.is_available()`: one GPU, and no process group for it
+            return False
+        name = last(asked).lower()
     else:
         return None
     if name == "dist" and not isinstance(test, ast.Name):  # a name alone may be the module, or a distance

@@ -1,4 +1,4 @@
-"""Places that nobody comes to, for what runs right before them raises in every run: a lost option, a forgotten import.
+"""Places that no run reaches, for what runs right before them always raises: a lost option, a forgotten import.
 
 And blocks that nobody gets through, for a call in them is refused by the project's own function as well. Such a function may be
 repaired any day, and what breaks training beside the call is worth knowing till then; its noise is not.

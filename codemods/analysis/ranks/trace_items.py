@@ -95,6 +95,18 @@ def holds_unknown(items: Iterable[Item]) -> bool:
     )
 
 
+def behind_loop(body: Trace) -> Trace:
+    """The body of a loop without a collective, for what stands behind the loop: a `continue` or `break` leads there, too."""
+    items: list[Item] = []
+    for item in body.items:
+        if isinstance(item, Choice) and not item.loop:
+            arms = tuple(behind_loop(arm) for arm in item.arms)
+            items += [] if all(arm.idle for arm in arms) else [replace(item, arms=arms)]
+        else:
+            items.append(item)
+    return Trace(tuple(items), "" if body.end in ("break", "continue") else body.end)
+
+
 def moved(item: Item, key: Key, step: Step, call: ast.Call) -> Item:
     """An item of a callee as it stands in the caller."""
     if isinstance(item, Meeting):
