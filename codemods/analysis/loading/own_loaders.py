@@ -8,6 +8,7 @@ from codemods.analysis.class_index import ClassSite, class_facts
 from codemods.analysis.loading.origins import Origin, made_class
 from codemods.analysis.loading.samplers import Loader, is_torch_loader
 from codemods.analysis.names import dotted
+from codemods.analysis.variance.paths import parameters
 from codemods.files.source import FunctionNode, walk
 from codemods.store.project import Project
 
@@ -26,13 +27,13 @@ def own_loader(project: Project, origin: Origin) -> Loader | None:
 
 def _given(site: ClassSite, made: FunctionNode) -> Loader | None:
     """The one call of the base that is given a sampler which the constructor was not itself given."""
-    calls = [c for c in _base_calls(made) if (value := _sampler(c)) is not None and dotted(value) not in _parameters(made)]
+    calls = [c for c in _base_calls(made) if (value := _sampler(c)) is not None and dotted(value) not in parameters(made)]
     return Loader(site.module, calls[0]) if len(calls) == 1 else None
 
 
 def _hands_sampler_on(made: FunctionNode) -> bool:
     """True where a base takes a sampler by its name, and hands the same one to its own base."""
-    return "sampler" in _parameters(made) and any(dotted(_sampler(c)) == "sampler" for c in _base_calls(made))
+    return "sampler" in parameters(made) and any(dotted(_sampler(c)) == "sampler" for c in _base_calls(made))
 
 
 def _base_calls(made: FunctionNode) -> list[ast.Call]:
@@ -42,7 +43,3 @@ def _base_calls(made: FunctionNode) -> list[ast.Call]:
 
 def _sampler(call: ast.Call) -> ast.expr | None:
     return next((k.value for k in call.keywords if k.arg == "sampler"), None)
-
-
-def _parameters(made: FunctionNode) -> set[str]:
-    return {a.arg for a in (*made.args.posonlyargs, *made.args.args, *made.args.kwonlyargs)}

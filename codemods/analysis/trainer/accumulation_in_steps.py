@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.distribution import is_test_file
+from codemods.analysis.model.signatures import defaults
 from codemods.analysis.names import dotted, last
 from codemods.analysis.trainer.lightning_trainers import trainer_calls
 from codemods.files.source import FunctionNode, SourceModule, walk_scope
@@ -68,15 +69,12 @@ def _keeps_its_default(project: Project, module: SourceModule, divisor: ast.expr
     init = module.methods_of(owner).get("__init__") if owner is not None else None
     if owner is None or init is None:
         return False
-    arguments = init.args
-    late = arguments.args[len(arguments.args) - len(arguments.defaults) :]
-    given = [a for a, d in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if d is not None]
-    if name not in {a.arg for a in (*late, *given)}:
+    if name not in defaults(init):
         return False
     for path in project.files_containing(f"{owner.name}(".encode()):
         there = project.module(path)
         for call in there.calls_named(owner.name) if there is not None else ():
-            if any(k.arg in (name, None) for k in call.keywords) or len(call.args) >= len(arguments.args) - 1:
+            if any(k.arg in (name, None) for k in call.keywords) or len(call.args) >= len(init.args.args) - 1:
                 return False
     return True
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from codemods.analysis.call_graph import FunctionSite, called_function
 from codemods.analysis.model.literal_arguments import UNTOLD, literal_of, told
+from codemods.analysis.model.signatures import is_bound
 from codemods.analysis.names import dotted, last
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.values import Cause, Kind, Proof, Value, differing
@@ -37,9 +38,7 @@ def whole(state: State, call: ast.Call, value: Value) -> Value:
 
 
 def _told(site: FunctionSite, call: ast.Call, outer: _Given) -> dict[str, ast.expr]:
-    owner = site.module.parent(site.node)
-    static = any(dotted(d) == "staticmethod" for d in site.node.decorator_list)
-    return told(site.node, call, outer, bound=isinstance(owner, ast.ClassDef) and not static)
+    return told(site.node, call, outer, bound=is_bound(site.module, site.node))
 
 
 def _shares_out(project: Project, site: FunctionSite, given: _Given, deep: int) -> bool:
