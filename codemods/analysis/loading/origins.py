@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.bindings import Binding, bindings_at_top, bindings_of
 from codemods.analysis.call_graph import called_function
-from codemods.analysis.class_index import ClassSite, class_facts, find_class
+from codemods.analysis.class_index import ClassFacts, ClassSite, class_facts, find_class
 from codemods.analysis.class_values import class_values
 from codemods.analysis.loading.same_program import may_be_called
 from codemods.analysis.model.literal_arguments import is_ruled_out, told
@@ -72,6 +72,12 @@ def made_class(project: Project, origin: Origin) -> ClassSite | None:
         return None
     name = dotted(origin.node.func)
     return find_class(project, origin.module, name) if name else None
+
+
+def made_facts(project: Project, origin: Origin) -> ClassFacts | None:
+    """As `made_class`, with what is known of the class."""
+    site = made_class(project, origin)
+    return class_facts(project, site.module, site.node) if site is not None else None
 
 
 class _Search:

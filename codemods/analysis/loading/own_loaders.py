@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 
-from codemods.analysis.class_index import ClassSite, class_facts
-from codemods.analysis.loading.origins import Origin, made_class
+from codemods.analysis.class_index import ClassSite
+from codemods.analysis.loading.origins import Origin, made_facts
 from codemods.analysis.loading.samplers import Loader, is_torch_loader
 from codemods.analysis.names import dotted
 from codemods.analysis.variance.paths import parameters
@@ -15,8 +15,7 @@ from codemods.store.project import Project
 
 def own_loader(project: Project, origin: Origin) -> Loader | None:
     """The `super().__init__(..., sampler=...)` to which such an object hands the sampler that its constructor makes."""
-    site = made_class(project, origin)
-    facts = class_facts(project, site.module, site.node) if site is not None else None
+    facts = made_facts(project, origin)
     if facts is None or facts.unresolved or not any(is_torch_loader(name) for name in facts.external):
         return None
     makers = [(s, s.methods()["__init__"]) for s in facts.lineage if "__init__" in s.methods()]
