@@ -14,7 +14,6 @@ from codemods.analysis.variance.analysis import Analysis, variance
 from codemods.analysis.variance.number_words import is_key, is_number
 from codemods.analysis.variance.outlets import says_shown
 from codemods.analysis.variance.paths import path_of
-from codemods.analysis.variance.values import Cause
 from codemods.data.rank_variance import BACKWARDS
 from codemods.files.source import FunctionNode, SourceModule, walk, walk_scope
 from codemods.runtime.record import record
@@ -120,9 +119,7 @@ def _multiplies(module: SourceModule) -> bool:
 
 
 def _is_own(analysis: Analysis, module: SourceModule, number: ast.expr) -> bool:
-    value = known_value(analysis, module, number)
-    by_name = value.origin is not None and value.origin.by_name
-    return value.differs and value.cause is Cause.DATA and not by_name
+    return known_value(analysis, module, number).is_of_own_data
 
 
 def _targets(module: SourceModule, division: ast.BinOp | ast.AugAssign) -> frozenset[str]:

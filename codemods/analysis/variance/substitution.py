@@ -25,7 +25,7 @@ def substituted(value: Value, binding: dict[str, Value], fields: Fields | None) 
     if not value.params:
         return replace(value, parts=tuple(substituted(p, binding, fields) for p in value.parts)) if value.parts else value
     given, left = _handed_over(value, binding, fields)
-    if value.origin is not None and value.origin.by_name and given and all(map(_is_seen, given)):
+    if value.by_name and given and all(map(_is_seen, given)):
         # what is handed over is seen: the name no longer counts
         value = replace(value, cause=Cause.UNKNOWN, chain=value.chain[:-1])
     inner = made_of(*given)

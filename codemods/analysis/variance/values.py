@@ -120,6 +120,16 @@ class Value:
     def origin(self) -> Link | None:
         return self.chain[-1] if self.chain else None
 
+    @property
+    def by_name(self) -> bool:
+        """True where nothing but a name says where it comes from."""
+        return bool(self.chain) and self.chain[-1].by_name
+
+    @property
+    def is_of_own_data(self) -> bool:
+        """True for what the rank's own data make, where more than a name says so."""
+        return self.differs and self.cause is Cause.DATA and not self.by_name
+
 
 SAME = Value()
 UNKNOWN = Value(Cause.UNKNOWN, Proof.UNKNOWN)
