@@ -12,7 +12,7 @@ from codemods.analysis.variance.values import SAME, Cause, Kind, Proof, Thing, V
 from codemods.files.source import walk
 from codemods.runtime.record import replace
 
-OWN_SHARDS = "reads each rank's own shards"
+_OWN_SHARDS = "reads each rank's own shards"
 _STREAMS = frozenset({"WebDataset", "DataPipeline"})
 # As many samples or batches on every rank: a number is given, or the stream has no end. What `compose` puts in is not seen.
 _BOUNDS = frozenset({"with_epoch", "slice", "repeat", "repeatedly", "ddp_equalize", "compose"})
@@ -27,19 +27,24 @@ def stream_of_shards(state: State, call: CallParts) -> Value | None:
         return _made_of_one(call)
     if _is_endless(state, call.node):
         return SAME
-    text = f"`{state.short(call.node)}` {OWN_SHARDS}, which need not hold as many samples as those of the others"
+    text = f"`{state.short(call.node)}` {_OWN_SHARDS}, which need not hold as many samples as those of the others"
     return differing(Cause.DATA, Proof.PROVEN, state.link(call.node, text), sized=True)
 
 
 def _made_of_one(call: CallParts) -> Value | None:
     """A loader of such a stream; `stream.with_epoch(1000)`: as many on all ranks."""
-    if call.end == "WebLoader" and call.args and _is_of_shards(call.args[0]):
+    if call.end == "WebLoader" and call.args and _is_uneven(call.args[0]):
         return replace(call.args[0], thing=Thing(Kind.LOADER))
-    return SAME if call.holder is not None and call.end in _BOUNDS and _is_of_shards(call.holder) else None
+    return SAME if call.holder is not None and call.end in _BOUNDS and _is_uneven(call.holder) else None
 
 
-def _is_of_shards(value: Value) -> bool:
-    return value.sized and any(OWN_SHARDS in link.text for link in value.chain)
+def is_of_shards(value: Value) -> bool:
+    """True for what such a stream gives, whether the ranks get as much of it or not."""
+    return any(_OWN_SHARDS in link.text for link in value.chain)
+
+
+def _is_uneven(value: Value) -> bool:
+    return value.sized and is_of_shards(value)
 
 
 def _is_split(state: State, node: ast.Call) -> bool:
