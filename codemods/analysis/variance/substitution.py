@@ -52,7 +52,7 @@ def substituted(value: Value, binding: dict[str, Value], fields: Fields | None) 
 def _is_seen(given: Value) -> bool:
     """True for what is known, and for a loader that has no sampler, or one that is seen, whatever its data set is."""
     loader = given.thing if given.kind is Kind.LOADER else None
-    return given.cause is not Cause.UNKNOWN or (loader is not None and loader.waits is not None)
+    return given.cause is not Cause.UNKNOWN or (loader is not None and not loader.unseen)
 
 
 def _cut(chain: tuple[Link, ...]) -> tuple[Link, ...]:

@@ -74,13 +74,14 @@ class Thing:
     """kind and, for an object of a project class, the class; for a function, where it stands.
 
     waits: of a model: it has buffers (BatchNorm) or is sharded, so that each forward of its wrapper is a collective; None where
-    the model is not seen. Of a loader: None where its sampler is not seen.
+    the model is not seen. unseen: a loader whose sampler is not seen.
     """
 
     kind: Kind
     site: ClassSite | None = None
     waits: bool | None = False
     function: FunctionSite | None = None
+    unseen: bool = False
 
 
 @record
