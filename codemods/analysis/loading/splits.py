@@ -12,7 +12,7 @@ from codemods.analysis.loading.seeds import names_the_rank
 from codemods.analysis.names import dotted, is_from, last, qualified
 from codemods.analysis.ranks.rank_sources import rank_source
 from codemods.analysis.variance.paths import is_none
-from codemods.files.source import SourceModule
+from codemods.files.source import SourceModule, called_name
 from codemods.runtime.record import record
 from codemods.store.project import Project
 
@@ -44,17 +44,13 @@ class Split:
     @property
     def outcome(self) -> str:
         """What comes of it where each rank draws other numbers."""
-        if _ends(self.call) in ("shuffle", *_SAMPLERS):
+        if called_name(self.call) in ("shuffle", *_SAMPLERS):
             return "each rank has the data in another order: their shares overlap, and some samples are never seen"
         return "each rank divides the data in another way"
 
     @property
     def hides(self) -> bool:
         return any(k.arg is None for k in self.call.keywords)
-
-
-def _ends(call: ast.Call) -> str:
-    return call.func.attr if isinstance(call.func, ast.Attribute) else last(dotted(call.func))
 
 
 def splits_in(project: Project, module: SourceModule) -> Iterator[Split]:
