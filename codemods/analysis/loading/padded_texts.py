@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.accelerators import is_accelerator
-from codemods.analysis.bindings import bindings_in
+from codemods.analysis.bindings import bindings_in, only_value
 from codemods.analysis.call_graph import run_function
 from codemods.analysis.handed import held_as
 from codemods.analysis.names import dotted, last, qualified
@@ -75,10 +75,8 @@ def _tokenized(module: SourceModule, function: FunctionNode, part: ast.expr, dep
     """The tokenizer's call whose tokens (`texts.input_ids`) an expression holds as they are."""
     inner = as_it_is(part)
     if isinstance(inner, ast.Name) and depth < _CALLS:
-        bound = bindings_in(module, function, inner.id)
-        if len(bound) != 1 or bound[0].value is None or bound[0].part:
-            return None
-        return _tokenized(module, function, bound[0].value, depth + 1)
+        value = only_value(bindings_in(module, function, inner.id))
+        return _tokenized(module, function, value, depth + 1) if value is not None else None
     if isinstance(inner, ast.Attribute):
         holder, key = inner.value, inner.attr
     elif isinstance(inner, ast.Subscript) and isinstance(inner.slice, ast.Constant):

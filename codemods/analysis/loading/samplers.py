@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from codemods.analysis.bindings import bindings_in
+from codemods.analysis.bindings import bindings_in, only_value
 from codemods.analysis.call_graph import called_function
 from codemods.analysis.loading.origins import Origin, made_class, made_facts, origins
 from codemods.analysis.model.literal_arguments import UNTOLD, literal_of
@@ -192,8 +192,7 @@ def shuffles_by_call(project: Project, origin: Origin, module: SourceModule, cal
 
 def _worked_out(module: SourceModule, function: FunctionNode, node: ast.expr) -> ast.expr:
     """What stands behind a name that the function gives one value."""
-    bound = bindings_in(module, function, node.id) if isinstance(node, ast.Name) else []
-    return bound[0].value if len(bound) == 1 and bound[0].value is not None and not bound[0].part else node
+    return (only_value(bindings_in(module, function, node.id)) if isinstance(node, ast.Name) else None) or node
 
 
 def _said(project: Project, module: SourceModule, given: ast.expr) -> bool | None:
@@ -207,8 +206,7 @@ def _made_by(loader: Loader) -> ast.Call | None:
     """The call that gives a loader's sampler: in its place, or bound to the one name that stands there."""
     node = loader.sampler
     if isinstance(node, ast.Name):
-        bound = bindings_in(loader.module, loader.module.function_of(node), node.id)
-        node = bound[0].value if len(bound) == 1 and not bound[0].part else None
+        node = only_value(bindings_in(loader.module, loader.module.function_of(node), node.id))
     return node if isinstance(node, ast.Call) else None
 
 
