@@ -67,15 +67,12 @@ def _split(project: Project, module: SourceModule, call: ast.Call) -> Split | No
         return Split(module, call, "generator", "torch")
     if name.startswith("sklearn.") and last(name) == "train_test_split":
         return Split(module, call, "random_state", "numpy")
-    if _is_of_datasets(module, call):
+    if _is_of_datasets(module, call) or _is_order_of_datasets(project, module, call):
         given = any(k.arg == "generator" for k in call.keywords)
         return Split(module, call, "generator" if given else "seed", "numpy")
     if last(name) in _SAMPLERS:
         wrapped = name.startswith("torch.") and is_drawn_in_a_sampler(project, module, call)
         return Split(module, call, "generator", "torch") if wrapped else None
-    if _is_order_of_datasets(project, module, call):
-        given = any(k.arg == "generator" for k in call.keywords)
-        return Split(module, call, "generator" if given else "seed", "numpy")
     if _is_a_part_of_rows(module, call) or _are_dealt_rows(project, module, call):
         return Split(module, call, "random_state", "numpy")
     if name in ("torch.randperm", "numpy.random.permutation"):
