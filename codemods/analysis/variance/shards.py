@@ -7,6 +7,7 @@ import ast
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.names import qualified
 from codemods.analysis.variance.call_parts import CallParts
+from codemods.analysis.variance.paths import is_false
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.values import SAME, Cause, Kind, Proof, Thing, Value, differing
 from codemods.files.source import walk
@@ -64,13 +65,9 @@ def _names(state: State, node: ast.expr, function: str) -> bool:
 
 def _is_endless(state: State, node: ast.Call) -> bool:
     """True for shards that are drawn again and again (`resampled=True`), or may be, and for options that are not seen."""
-    if any(k.arg is None or (k.arg == "resampled" and not _is_false(k.value)) for k in node.keywords):
+    if any(k.arg is None or (k.arg == "resampled" and not is_false(k.value)) for k in node.keywords):
         return True
     if any(isinstance(a, ast.Starred) for a in node.args):
         return True
     parts = (n for a in node.args for n in walk(a) if isinstance(n, (ast.Name, ast.Attribute)))
     return any(qualified(state.module, n).rpartition(".")[2] in (_ENDLESS | _BOUNDS) for n in parts)
-
-
-def _is_false(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and not node.value
