@@ -68,7 +68,8 @@ class UnreducedTrainerLog(DdpCodemod):
 
     ## Refuses
     - Values that are gathered or reduced, in the call or before they are added to a sum; values that are not seen to differ.
-    - Says nothing of a dict whose numbers are all of one kind, and of entries that no name calls a loss or a metric.
+    - Says nothing of a dict whose numbers are all gathered, or none of them.
+    - Says nothing of entries that no name calls a loss or a metric.
     - What `evaluate` and `predict` log: their metrics are gathered.
     - A repository's own tests.
 

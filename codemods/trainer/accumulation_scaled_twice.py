@@ -56,7 +56,7 @@ class AccumulationScaledTwice(DdpCodemod):
 
     ## What it does
     Finds `accelerator.backward(loss)` where the loss was divided by the number of accumulation steps that the Accelerator was
-    given too, and takes that division out. The same of the loss that a LightningModule's `training_step` returns, where the
+    given too, and takes that division out. Does the same for the loss that a LightningModule's `training_step` returns, where the
     Trainer is given the steps.
 
     ## Why it matters
