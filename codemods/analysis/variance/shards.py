@@ -22,9 +22,8 @@ _ENDLESS = frozenset({"ResampledShards", "RandomShardList", "MultiShardSample"})
 
 def stream_of_shards(state: State, call: CallParts) -> Value | None:
     """What a stream of webdataset gives each rank, and what bounds one; None for any other call."""
-    if not state.module.holds(b"split_by_node"):
-        return _made_of_one(call)
-    if call.name.partition(".")[0] != "webdataset" or call.end not in _STREAMS or not _is_split(state, call.node):
+    is_stream = call.name.partition(".")[0] == "webdataset" and call.end in _STREAMS
+    if not is_stream or not state.module.holds(b"split_by_node") or not _is_split(state, call.node):
         return _made_of_one(call)
     if _is_endless(state, call.node):
         return SAME
@@ -51,16 +50,16 @@ def _is_uneven(value: Value) -> bool:
 def _is_split(state: State, node: ast.Call) -> bool:
     """True where the shards are shared out by node: `nodesplitter=wds.split_by_node`, or a stage of a pipeline."""
     given = [*node.args, *(k.value for k in node.keywords if k.arg == "nodesplitter")]
-    return any(_names(state, part, "split_by_node") for part in given)
+    return any(_names_split(state, part) for part in given)
 
 
-def _names(state: State, node: ast.expr, function: str) -> bool:
-    """True for a function of webdataset, also as one of two ways, and under a name that is given it."""
-    parts = [n for n in walk(node) if isinstance(n, (ast.Name, ast.Attribute))]
-    if any(qualified(state.module, n).startswith("webdataset.") and qualified(state.module, n).endswith(function) for n in parts):
+def _names_split(state: State, node: ast.expr) -> bool:
+    """True for webdataset's `split_by_node`, also as one of two ways, and under a name that is given it."""
+    names = [qualified(state.module, n) for n in walk(node) if isinstance(n, (ast.Name, ast.Attribute))]
+    if any(name.startswith("webdataset.") and name.endswith("split_by_node") for name in names):
         return True
     bound = bindings_of(state.module, node) if isinstance(node, ast.Name) else []
-    return any(_names(state, b.value, function) for b in bound if b.value is not None and not isinstance(b.value, ast.Name))
+    return any(_names_split(state, b.value) for b in bound if b.value is not None and not isinstance(b.value, ast.Name))
 
 
 def _is_endless(state: State, node: ast.Call) -> bool:
