@@ -57,6 +57,11 @@ def attribute_bindings(module: SourceModule, node: ast.Attribute) -> list[Bindin
     return _index(module).attributes.get((id(owner), node.attr), []) if owner else []
 
 
+def only_value(bound: list[Binding]) -> ast.expr | None:
+    """What a name is given, where that is one value as a whole; None for a parameter, a part of a value, and one of several."""
+    return bound[0].value if len(bound) == 1 and not bound[0].part else None
+
+
 @once_a_module
 def _index(module: SourceModule) -> _Index:
     index = _Index()

@@ -5,29 +5,21 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from codemods.analysis.bindings import bindings_in, bindings_of
 from codemods.analysis.distribution import is_test_module
 from codemods.analysis.loading.endless import Endless, endless_passes
 from codemods.analysis.loading.epoch_on_some_ranks import EpochOnSome, epochs_on_some
+from codemods.analysis.loading.epoch_repairs import told_each_epoch, told_each_restart
 from codemods.analysis.loading.epoch_stays import EpochStays, epochs_that_stay
-from codemods.analysis.loading.epochs import (
-    Counter,
-    are_told_instead,
-    counter_of,
-    may_be_told,
-    parts_round,
-    place_for,
-    written_at,
-)
-from codemods.analysis.loading.origins import BARS
+from codemods.analysis.loading.epochs import Counter, are_told_instead, counter_of, may_be_told, parts_round, written_at
 from codemods.analysis.loading.passes import Epochs, epochs_of, training_passes, uses_framework
-from codemods.analysis.loading.restarts import Restart, is_made_again, is_only_loop, restarts
+from codemods.analysis.loading.restarts import Restart, is_made_again, restarts
 from codemods.analysis.loading.samplers import short
 from codemods.analysis.loading.told_late import ToldLate, told_late
 from codemods.analysis.loading.untold import Untold, untold_in
 from codemods.analysis.loading.without_epoch import WithoutEpoch, without_epoch
-from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.names import dotted
 from codemods.analysis.ranks.reach import ranks_reaching
+from codemods.analysis.variance.paths import parameters
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import (
     Applicability,
@@ -160,22 +152,24 @@ class MissingSetEpoch(DdpCodemod):
                 if _is_told(project, module, missing, frozenset({*paths, *missing.paths})):
                     continue
                 done.add(key)
-                if (told := self._tell(module, project, missing, epochs, name)) is not None:
+                if (told := self._tell(module, missing, epochs, name)) is not None:
                     yield told
         for endless in endless_passes(project, module) if module.holds(b"yield") else ():
-            if not may_be_told(project, endless.paths) and _trains(project, endless):
+            if not may_be_told(project, endless.paths) and _is_trained_in(project, endless.paths):
                 yield self._of_endless(module, endless)
-        for late in told_late(project, module) if module.holds(b"set_epoch") else ():
-            yield self._of_late(module, late)
-        for without in without_epoch(project, module) if module.holds(b"set_epoch") else ():
-            yield self._of_without(module, without)
-        for part in epochs_on_some(project, module) if module.holds(b"set_epoch") else ():
-            yield self._of_some(module, part)
-        for stays in epochs_that_stay(project, module) if module.holds(b"set_epoch") else ():
-            if not ranks_reaching(project, module, stays.call).some:
-                yield self._of_staying(module, stays)
+        if module.holds(b"set_epoch"):
+            yield from self._told_wrongly(module, project)
         for restart in restarts(module) if project.files_containing(b"backward(") else ():
             yield from self._of_restart(module, project, restart)
+
+    def _told_wrongly(self, module: SourceModule, project: Project) -> Iterator[Finding]:
+        """The calls of `set_epoch` that come too late, are of something else, or do not tell each rank each epoch."""
+        yield from (self._of_late(module, late) for late in told_late(project, module))
+        yield from (self._of_without(module, without) for without in without_epoch(project, module))
+        yield from (self._of_some(module, part) for part in epochs_on_some(project, module))
+        for stays in epochs_that_stay(project, module):
+            if not ranks_reaching(project, module, stays.call).some:
+                yield self._of_staying(module, stays)
 
     def _of_late(self, module: SourceModule, found: ToldLate) -> Finding:
         """A sampler that is told within the pass."""
@@ -254,7 +248,7 @@ class MissingSetEpoch(DdpCodemod):
             yield self.finding(module, restart.at, message, reason=_WITHOUT_END, evidence=evidence)
             return
         message = f"nobody calls set_epoch of the sampler of `{loader}`: each pass from here on has the same batches in one order"
-        edits, reason, level = _told_at(module, project, missing, restart)
+        edits, reason, level = told_each_restart(module, project, missing, restart)
         yield self.finding(module, restart.at, message, level=level, edits=edits, evidence=evidence, reason=reason)
 
     def _of_endless(self, module: SourceModule, found: Endless) -> Finding:
@@ -278,7 +272,7 @@ class MissingSetEpoch(DdpCodemod):
         ]
         return self.finding(module, at, message, level=Applicability.SAFE, edits=edits, evidence=evidence)
 
-    def _tell(self, module: SourceModule, project: Project, missing: Untold, epochs: Epochs, name: str) -> Finding | None:
+    def _tell(self, module: SourceModule, missing: Untold, epochs: Epochs, name: str) -> Finding | None:
         counter = counter_of(epochs)
         if counter is None and isinstance(epochs.loop, ast.For):
             return None  # a loop over folds or files: each pass may be the only one
@@ -299,7 +293,7 @@ class MissingSetEpoch(DdpCodemod):
             evidence.append(
                 Evidence("static", "the batches are gone through here", missing.found.module.path, missing.found.loop.lineno)
             )
-        edits, reason, level = _repair(module, missing, epochs, name, counter)
+        edits, reason, level = told_each_epoch(module, missing, epochs, name, counter)
         if counter is None and outer is not epochs:
             reason = "call `sampler.set_epoch(n)` with the number of the outer loop: that of the inner one comes back each time"
         return self.finding(module, at, message, level=level, edits=edits, evidence=evidence, reason=reason)
@@ -312,108 +306,16 @@ def _is_told(project: Project, module: SourceModule, missing: Untold, paths: fro
     return missing.sampler.module is not module or not are_told_instead(project, module, missing.sampler.node)
 
 
-def _told_at(
-    module: SourceModule, project: Project, missing: Untold, restart: Restart
-) -> tuple[list[Edit], str, Applicability]:
-    """The number of the step tells the passes apart: every rank comes to the end of its share at the same one."""
-    display = Applicability.DISPLAY
-    by_hand = "count the passes, and call `set_epoch` of its sampler with their number before each `iter`"
-    counter = counter_of(Epochs(module, restart.loop)) if restart.loop is not None else None
-    name = module.text_of(restart.source)
-    if counter is None or not is_only_loop(project, restart) or not isinstance(restart.loop, ast.For):
-        return [], by_hand, display
-    # else `loader.sampler` is another one, or none
-    plain = missing.loader.sampler is not None and not missing.heir and not missing.wrapped
-    if counter.name == "_" or not module.is_whole(restart.statement) or not plain:
-        return [], by_hand, display
-    call = f"{name}.sampler.set_epoch({counter.name})"
-    if not missing.sure:
-        call = f'if hasattr({name}.sampler, "set_epoch"):\n    {call}'
-    edits: list[Edit] = [InsertBefore(module.path, module.span(restart.statement), call)]
-    if counter.sure:
-        return edits, "", Applicability.SAFE
-    return edits, f"assumes that `{counter.name}` is the same on every rank", Applicability.UNSAFE
-
-
-def _trains(project: Project, found: Endless) -> bool:
-    """True where a file that makes the loader, or hands it over, trains with it."""
-    return _is_trained_in(project, found.paths)
-
-
 def _is_trained_in(project: Project, paths: frozenset[str]) -> bool:
+    """True where a file that makes the loader, or hands it over, trains with it."""
     modules = (project.module(p) for p in sorted(paths) if p.endswith(PYTHON_KINDS))
     return any(m is not None and m.holds(b"backward(") and not uses_framework(m) for m in modules)
 
 
 def _stands_in(function: FunctionNode, name: str) -> bool:
-    parameters = (a.arg for a in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs))
-    return name in parameters or any(isinstance(n, ast.Name) and n.id == name for n in walk(function))
+    return name in parameters(function) or any(isinstance(n, ast.Name) and n.id == name for n in walk(function))
 
 
 def _numbered(counter: Counter | None) -> Counter | None:
     """The number of an outer loop, where it has a name of its own."""
     return None if counter is None or counter.name == "_" else counter
-
-
-def _repair(
-    module: SourceModule, missing: Untold, epochs: Epochs, name: str, counter: Counter | None
-) -> tuple[list[Edit], str, Applicability]:
-    display = Applicability.DISPLAY
-    if counter is None:
-        return [], "call `sampler.set_epoch(n)` before each pass, with a number that grows and is the same on every rank", display
-    holder, plain = _holder(module, missing, epochs, name)
-    call = f"`loader{_way_to_sampler(missing)}.set_epoch(epoch)`"
-    if not holder and missing.wrapped:
-        return [], f"what is gone through here holds the loader: hand the epoch on, and call {call}", display
-    if not holder and name and _is_behind_a_bar(module, epochs, name):
-        return [], f"`{name}` may be a progress bar here: keep the loader under a name of its own, and call {call}", display
-    if not holder:
-        return [], f"the loader has no name at this loop: hand the epoch on, and call {call}", display
-    place = place_for(epochs, missing.found, holder if plain else name)
-    if place is None or not module.is_whole(place) or place.lineno == epochs.loop.lineno:
-        return [], f"the loader is made in the same statement: call {call} before it is gone through", display
-    edits: list[Edit] = []
-    number = counter.name
-    if number == "_" and isinstance(epochs.loop, ast.For):
-        if "epoch" in {n.id for n in module.nodes(ast.Name)} or any(
-            n.id == "_" for n in module.nodes(ast.Name) if isinstance(n.ctx, ast.Load)
-        ):
-            return [], "give the number of the epoch a name, and call `sampler.set_epoch(epoch)` with it", display
-        number = "epoch"
-        edits.append(ReplaceExpression(module.path, module.span(epochs.loop.target), number))
-    call = f"{holder}.set_epoch({number})"
-    if not missing.sure:
-        test = f"{holder} is not None" if plain and missing.none else f'hasattr({holder}, "set_epoch")'
-        call = f"if {test}:\n    {call}"
-    edits.append(InsertBefore(module.path, module.span(place), call))
-    if counter.sure:
-        return edits, "", Applicability.SAFE
-    return edits, f"assumes that `{number}` is the same on every rank", Applicability.UNSAFE
-
-
-def _is_behind_a_bar(module: SourceModule, epochs: Epochs, name: str) -> bool:
-    """True where the name at the loop over epochs is also given to a bar, which has no `sampler`: `loader = tqdm(loader)`."""
-    bound = bindings_in(module, module.function_of(epochs.loop), name)
-    return any(isinstance(b.value, ast.Call) and last(qualified(module, b.value.func)) in BARS for b in bound)
-
-
-def _holder(module: SourceModule, missing: Untold, epochs: Epochs, name: str) -> tuple[str, bool]:
-    """How the sampler is written at the loop over epochs: by its own name where it has one there, else through the loader."""
-    given = missing.loader.batch_sampler if missing.heir and missing.loader.sampler is None else missing.loader.sampler
-    here = missing.loader.module is module and module.function_of(missing.loader.call) is module.function_of(epochs.loop)
-    if here and isinstance(given, ast.Name) and len(bindings_of(module, given)) == 1 + (not missing.sure):
-        before = all(getattr(b.node, "lineno", 0) < epochs.loop.lineno for b in bindings_of(module, given))
-        if before:
-            return given.id, True
-    if here and given is not None and dotted(given).startswith("self."):
-        return dotted(given), True
-    if not name or missing.wrapped or _is_behind_a_bar(module, epochs, name):
-        return "", False
-    return f"{name}{_way_to_sampler(missing)}", False
-
-
-def _way_to_sampler(missing: Untold) -> str:
-    """From a loader to the sampler that deals the data out."""
-    if missing.loader.batch_sampler is None:
-        return ".sampler"
-    return ".batch_sampler" if missing.heir and missing.loader.sampler is None else ".batch_sampler.sampler"

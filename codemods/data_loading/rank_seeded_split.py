@@ -26,9 +26,10 @@ class RankSeededSplit(DdpCodemod):
 
     ## What it does
     Finds a seed with the rank in it above `random_split` or `train_test_split`, in the generator of such a split, in
-    `DistributedSampler(seed=...)`, and in a permutation of which each rank takes its part. So it does with rows that pandas draws
-    (`rows.sample(n=9, random_state=seed)`) and a `DistributedSampler` then deals out, `shuffle` of `datasets` in front of the
-    Trainer, and a `SubsetRandomSampler` that an heir of `DistributedSampler` goes through. It takes the rank out of that seed.
+    `DistributedSampler(seed=...)`, and in a permutation of which each rank takes its part. Does the same for rows that pandas
+    draws (`rows.sample(n=9, random_state=seed)`) and a `DistributedSampler` then deals out, for `shuffle` of `datasets` in front
+    of the Trainer, and for a `SubsetRandomSampler` that an heir of `DistributedSampler` goes through. Takes the rank out of that
+    seed.
 
     ## Why it matters
     Each rank has another division of the data. A sample that rank 0 validates with is trained on by rank 1, and the parts of the

@@ -10,10 +10,9 @@ from codemods.analysis.distribution import is_test_module
 from codemods.analysis.loading.samplers import short
 from codemods.analysis.loading.seeds import handed_seeds, seeds_in
 from codemods.analysis.loading.spawned import calls_in, spawns_in
-from codemods.analysis.names import dotted, last
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Evidence, Finding
-from codemods.files.source import SourceModule, walk_scope
+from codemods.files.source import SourceModule, called_name, walk_scope
 from codemods.store.project import Project
 
 _DEPTH = 3  # calls of calls of a worker that are looked at for a seed
@@ -125,7 +124,7 @@ def _is_seeded(project: Project, site: FunctionSite, depth: int, seen: set[tuple
         return False
     seen.add(site.key)
     for call in (n for n in walk_scope(site.node) if isinstance(n, ast.Call)):
-        if "seed" in (last(dotted(call.func)) or getattr(call.func, "attr", "")).lower():
+        if "seed" in called_name(call).lower():
             return True
         if any(k.arg is not None and "seed" in k.arg.lower() for k in call.keywords):
             return True  # handed on, to a sampler or to the workers of a loader

@@ -13,8 +13,8 @@ from codemods.analysis.names import dotted, last
 from codemods.analysis.variance.loaders import training_loaders, uneven_batches
 from codemods.analysis.variance.mismatches import Form, Mismatch, mismatches_in
 from codemods.analysis.variance.paths import goes_through_entries
-from codemods.analysis.variance.shards import OWN_SHARDS
-from codemods.analysis.variance.values import Cause, Value
+from codemods.analysis.variance.shards import is_of_shards
+from codemods.analysis.variance.values import Cause
 from codemods.analysis.variance.wording import chain, head, message
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Evidence, Finding
@@ -134,11 +134,11 @@ class UnevenSteps(DdpCodemod):
             if _is_share(found) and not _is_topped_up(module, found):
                 shown = list(chain(found))
                 of_rank = _counts(found) and found.value.cause is not Cause.DATA
-                advice = _ADVICE_OF_START if of_rank else _ADVICE_OF_SHARDS if _is_of_shards(found.value) else _ADVICE
+                advice = _ADVICE_OF_START if of_rank else _ADVICE_OF_SHARDS if is_of_shards(found.value) else _ADVICE
                 yield self.finding(module, found.node, message(found, head(module, found.node)), evidence=shown, reason=advice)
         for node, value in training_loaders(project, module):
             shown = [Evidence("static", link.text, link.path, link.line) for link in value.chain]
-            advice = _ADVICE_OF_SHARDS if _is_of_shards(value) else _ADVICE
+            advice = _ADVICE_OF_SHARDS if is_of_shards(value) else _ADVICE
             yield self.finding(module, node, _LOADER, evidence=shown, reason=advice, severity="risk")
         for keyword in uneven_batches(project, module):
             yield self.finding(module, keyword, _SETTING, reason=_ADVICE_OF_SETTING)
@@ -168,12 +168,12 @@ def _is_share(found: Mismatch) -> bool:
         return False  # what one rank alone sets is DDP305's
     if found.value.cause is Cause.PLACE:
         return False  # a number read from a file that all have, or not: where they start over, not what they share out
-    if _is_of_shards(found.value) and any(isinstance(n, ast.Break) for n in walk(found.node)):
+    if is_of_shards(found.value) and any(isinstance(n, ast.Break) for n in walk(found.node)):
         return False  # it counts its steps, fewer than the shards hold
     if any(_SLOT.search(link.text) for link in found.value.chain):
         return False  # a place for each rank in one list: what stands there may be the same
     links = found.value.chain
-    shown = _is_of_shards(found.value) or any(link.text.endswith(_SHARE) or _PICKS.search(link.text) for link in links)
+    shown = is_of_shards(found.value) or any(link.text.endswith(_SHARE) or _PICKS.search(link.text) for link in links)
     if found.value.cause is Cause.DATA and not shown and _counts(found):
         return False  # how long a batch is, loaders that pad make the same on all ranks
     sampled = any("DataLoader(" in link.text or "its sampler" in link.text for link in found.value.chain)
@@ -188,10 +188,6 @@ def _is_share(found: Mismatch) -> bool:
     source = found.node.iter if isinstance(found.node, (ast.For, ast.AsyncFor)) else found.node
     held = any(isinstance(n, ast.Name) and n.id == "self" for n in walk(source))  # what it holds, all ranks made alike
     return not held and (found.meeting is None or found.meeting.name != "forward")
-
-
-def _is_of_shards(value: Value) -> bool:
-    return any(OWN_SHARDS in link.text for link in value.chain)
 
 
 def _is_topped_up(module: SourceModule, found: Mismatch) -> bool:

@@ -145,6 +145,12 @@ def line_of(node: ast.AST) -> int:
     return line
 
 
+def called_name(call: ast.Call) -> str:
+    """The last name of what is called: `append` for `rows[0].append(x)`; "" where that is no name."""
+    func = call.func
+    return func.attr if isinstance(func, ast.Attribute) else func.id if isinstance(func, ast.Name) else ""
+
+
 def stands_above(one: ast.AST, other: ast.AST) -> bool:
     """True where `one` begins in an earlier line than `other`, or ends before it in the same line (`a(); b()`)."""
     first, then = line_of(one), line_of(other)
@@ -364,9 +370,7 @@ class SourceModule:
     def _calls(self) -> dict[str, list[ast.Call]]:
         out: dict[str, list[ast.Call]] = {}
         for call in self.nodes(ast.Call):
-            func = call.func
-            name = func.attr if isinstance(func, ast.Attribute) else func.id if isinstance(func, ast.Name) else ""
-            out.setdefault(name, []).append(call)
+            out.setdefault(called_name(call), []).append(call)
         for name, own in self._other_names.items():
             out.setdefault(own, []).extend(call for call in out.get(name, ()) if isinstance(call.func, ast.Name))
         return out

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from codemods.analysis.accelerators import is_accelerator
 from codemods.analysis.bindings import bindings_in
 from codemods.analysis.distribution import is_test_module
-from codemods.analysis.loading.padded_texts import GatheredTexts, gathered_texts
+from codemods.analysis.loading.padded_texts import GatheredTexts, as_it_is, gathered_texts
 from codemods.analysis.names import dotted
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Evidence, Finding, ReplaceExpression
@@ -22,7 +22,6 @@ _OF_TOKENS = frozenset(
      "generation_config", "gen_kwargs", "logits_processor", "stopping_criteria"}
 )  # fmt: skip
 _DECODES = ("batch_decode", "decode")
-_KEEPS_SHAPE = frozenset({"detach", "cpu", "cuda", "to", "contiguous", "clone", "long", "int"})
 _MESSAGE = (
     "each rank gathers `{}` as long as its own texts came out: with tensors of different lengths NCCL waits for ever or mixes up "
     "the values, and gloo ends the run"
@@ -32,8 +31,6 @@ _REASON = (
     "bring all ranks to one length first: `{}.pad_across_processes(tokens, dim=1, pad_index=tokenizer.pad_token_id)`; no "
     "tokenizer is at hand here"
 )
-
-
 _TEXTS = (
     "the tokenizer pads to the longest text of each rank's own batch (line {}), and here all ranks gather `{}`{}: with tensors "
     "of different lengths NCCL waits for ever or mixes up the values, and gloo ends the run"
@@ -151,7 +148,7 @@ class UnpaddedGather(DdpCodemod):
         accelerator, written = module.text_of(call.func.value), " ".join(module.text_of(part).split())
         message = _MESSAGE.format(written if len(written) < 60 else "the tokens")
         shown = [Evidence("static", "the tokens come from here", module.path, source.lineno)]
-        if not (tokenizer := _tokenizer(module, function)):
+        if not (tokenizer := _tokenizer(function)):
             return self.finding(module, call, message, evidence=shown, reason=_REASON.format(accelerator))
         padded = f"{accelerator}.pad_across_processes({module.text_of(part)}, dim=1, pad_index={tokenizer}.pad_token_id)"
         edits = [ReplaceExpression(module.path, module.span(part), padded)]
@@ -182,13 +179,8 @@ def _is_above(bound: ast.AST, statement: ast.stmt) -> bool:
 
 def _unwrapped(node: ast.expr) -> ast.expr:
     """`x` of `x.detach().cpu()` and of `x[:, start:]`."""
-    while True:
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _KEEPS_SHAPE:
-            node = node.func.value
-        elif isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Tuple):
-            node = node.value
-        else:
-            return node
+    node = as_it_is(node)
+    return _unwrapped(node.value) if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Tuple) else node
 
 
 def _is_generate(call: ast.Call) -> bool:
@@ -218,7 +210,7 @@ def _is_padded(module: SourceModule, function: FunctionNode, name: str) -> bool:
     return False
 
 
-def _tokenizer(module: SourceModule, function: FunctionNode) -> str:
+def _tokenizer(function: FunctionNode) -> str:
     """The tokenizer of the function: what it decodes with, or asks for a token's number; "" without one."""
     for node in walk(function):
         if isinstance(node, ast.Attribute) and node.attr in (*_DECODES, "pad_token_id", "eos_token_id"):

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from codemods.analysis.averages.wrong import joins_ranks
 from codemods.analysis.class_index import ClassFacts, Role, class_facts
 from codemods.analysis.distribution import is_test_module
-from codemods.analysis.logged.accumulated import puts_into
+from codemods.analysis.loading.samplers import short
+from codemods.analysis.logged.accumulated import fillers, puts_into
 from codemods.analysis.logged.held_modules import held_by
 from codemods.analysis.logged.logged_values import Scope, classify
 from codemods.analysis.logged.mixed_entries import Mixed, mixed_entries
@@ -67,7 +68,8 @@ class UnreducedTrainerLog(DdpCodemod):
 
     ## Refuses
     - Values that are gathered or reduced, in the call or before they are added to a sum; values that are not seen to differ.
-    - Says nothing of a dict whose numbers are all of one kind, and of entries that no name calls a loss or a metric.
+    - Says nothing of a dict whose numbers are all gathered, or none of them.
+    - Says nothing of entries that no name calls a loss or a metric.
     - What `evaluate` and `predict` log: their metrics are gathered.
     - A repository's own tests.
 
@@ -103,8 +105,8 @@ class UnreducedTrainerLog(DdpCodemod):
         return self.finding(
             module,
             found.own,
-            f"`{_short(module, found.own.value)}` is this rank's own number{more if found.others else ''}, beside "
-            f"`{_short(module, found.gathered.value)}`, which is gathered over the ranks: rank 0's alone is logged",
+            f"`{short(module, found.own.value)}` is this rank's own number{more if found.others else ''}, beside "
+            f"`{short(module, found.gathered.value)}`, which is gathered over the ranks: rank 0's alone is logged",
             evidence=[Evidence("static", "this one is gathered", module.path, found.gathered.lineno)],
             reason=_ADVICE,
         )
@@ -141,14 +143,8 @@ class UnreducedTrainerLog(DdpCodemod):
 
 def _gathers_later(project: Project, facts: ClassFacts, log: FunctionNode) -> bool:
     """True where the `log` of a Trainer, or what fills the attributes that it reads, brings the numbers together itself."""
-    read = {dotted(n)[5:] for n in walk(log) if isinstance(n, ast.Attribute) and dotted(n).startswith("self.")}
-    functions = [log, *(put.function for name in sorted(read) for put in puts_into(project, facts, name))]
+    functions = [log, *fillers(project, facts, [log])]
     return any(isinstance(n, ast.Call) and joins_ranks(project, n) for f in functions for n in walk(f))
-
-
-def _short(module: SourceModule, node: ast.expr) -> str:
-    text = " ".join(module.text_of(node).split())
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def _added(node: ast.AST, given: list[str]) -> Iterator[ast.expr]:

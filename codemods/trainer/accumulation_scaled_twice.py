@@ -5,17 +5,20 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from enum import Enum, auto
 
 from codemods.analysis.accelerators import Made, accumulation, is_one, made_by
 from codemods.analysis.bindings import Binding, bindings_of
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.names import dotted, last
-from codemods.analysis.trainer.accumulation_in_steps import Given, returned_losses, trainer_steps
+from codemods.analysis.trainer.accumulation_in_steps import returned_losses, trainer_steps
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Edit, Evidence, Finding, RemoveStatement, ReplaceExpression
 from codemods.files.source import SourceModule
+from codemods.runtime.record import record
 from codemods.store.project import Project
 
+_Division = ast.BinOp | ast.AugAssign
 _OWN = "gradient_accumulation_steps"
 _SETTINGS = (".yaml", ".yml", ".json")
 _COMMANDS = (".sh", ".md")
@@ -24,11 +27,28 @@ _ASSUMED = (
     "assumes that the learning rate and the clipping were not chosen for the smaller gradient; numbers that are made of the "
     "divided loss below grow by the same factor"
 )
-
-
 _AS_SHIPPED = "changes nothing with the one step that the commands of the project give"
 _TOO_SMALL = "the gradients are that many times too small"
 _WITH_MORE = f"with more than the one step that the commands of the project give, {_TOO_SMALL}"
+
+
+class _Shipped(Enum):
+    """The accumulation steps as a project ships them. ONE_SO_FAR: its commands alone give the number, and 1 each time."""
+
+    ANY = auto()
+    ONE_SO_FAR = auto()
+    ALWAYS_ONE = auto()
+
+
+@record
+class _Twice:
+    """divided: the project's division. name: that of the number. again: the other division, in words. divider: who makes it."""
+
+    divided: _Division
+    name: str
+    again: str
+    divider: str
+    evidence: tuple[Evidence, ...]
 
 
 class AccumulationScaledTwice(DdpCodemod):
@@ -36,7 +56,7 @@ class AccumulationScaledTwice(DdpCodemod):
 
     ## What it does
     Finds `accelerator.backward(loss)` where the loss was divided by the number of accumulation steps that the Accelerator was
-    given too, and takes that division out. The same of the loss that a LightningModule's `training_step` returns, where the
+    given too, and takes that division out. Does the same for the loss that a LightningModule's `training_step` returns, where the
     Trainer is given the steps.
 
     ## Why it matters
@@ -112,68 +132,63 @@ class AccumulationScaledTwice(DdpCodemod):
         if is_test_file(module.path):
             return
         told: set[int] = set()
-        for call in module.calls_named("backward"):
-            if not isinstance(call.func, ast.Attribute) or not call.args:
-                continue
-            divided = _division(module, call.args[0], call)
-            if divided is None or id(divided) in told:
-                continue
-            steps = _steps(project, module, call.func.value, _divisor(divided))
-            if steps is None or _is_always_one(project, name := last(dotted(_divisor(divided)))):
-                continue
-            if not _by_kind(module, divided, call):
-                told.add(id(divided))
-                yield self._tell(module, call, divided, steps, as_shipped=_is_one_so_far(project, name))
-        for node, loss in returned_losses(project, module) if project.files_containing(b"accumulate_grad_batches") else ():
-            divided = _division(module, loss, node)
-            given = trainer_steps(project, module, _divisor(divided)) if divided is not None else None
-            if divided is None or given is None or id(divided) in told or _is_always_one(project, given.name):
-                continue
-            told.add(id(divided))
-            yield self._in_a_step(module, node, divided, given, as_shipped=_is_one_so_far(project, given.name))
+        for found in (*_in_backward(project, module), *_in_step(project, module)):
+            shipped = _as_shipped(project, found.name)
+            if id(found.divided) not in told and shipped is not _Shipped.ALWAYS_ONE:
+                told.add(id(found.divided))
+                yield self._tell(module, found, so_far_one=shipped is _Shipped.ONE_SO_FAR)
 
-    def _in_a_step(
-        self, module: SourceModule, node: ast.Return, divided: ast.BinOp | ast.AugAssign, given: Given, *, as_shipped: bool
-    ) -> Finding:
-        edits = _repair(module, divided)
-        text = module.text_of(_divisor(divided))
+    def _tell(self, module: SourceModule, found: _Twice, *, so_far_one: bool) -> Finding:
+        edits = _repair(module, found.divided)
+        assumed = _AS_SHIPPED if so_far_one else _ASSUMED
         return self.finding(
             module,
-            divided,
-            f"the loss is divided by `{text}` here, and Lightning divides what `training_step` returns by "
-            f"`accumulate_grad_batches` again: {_WITH_MORE if as_shipped else _TOO_SMALL}",
+            found.divided,
+            f"the loss is divided by `{module.text_of(_divisor(found.divided))}` here, and {found.again} again: "
+            f"{_WITH_MORE if so_far_one else _TOO_SMALL}",
             level=Applicability.UNSAFE if edits else Applicability.DISPLAY,
             edits=edits,
-            evidence=[
-                Evidence("static", "the Trainer is given the steps", given.module.path, given.call.lineno),
-                Evidence("static", "the loss that it divides", module.path, node.lineno),
-            ],
-            reason=(_AS_SHIPPED if as_shipped else _ASSUMED) if edits else "take the division out: the Trainer makes it",
-            severity="risk" if as_shipped else "",
-        )
-
-    def _tell(
-        self, module: SourceModule, call: ast.Call, divided: ast.BinOp | ast.AugAssign, steps: Made, *, as_shipped: bool
-    ) -> Finding:
-        edits = _repair(module, divided)
-        text = module.text_of(_divisor(divided))
-        return self.finding(
-            module,
-            divided,
-            f"the loss is divided by `{text}` here, and `{dotted(call.func)}` divides it by the accumulation steps again: "
-            + (_WITH_MORE if as_shipped else _TOO_SMALL),
-            level=Applicability.UNSAFE if edits else Applicability.DISPLAY,
-            edits=edits,
-            evidence=[
-                Evidence("static", "the Accelerator is given the steps", steps.module.path, steps.call.lineno),
-                Evidence("static", "the backward that divides", module.path, call.lineno),
-            ],
-            reason=(_AS_SHIPPED if as_shipped else _ASSUMED) if edits else "take the division out: the backward makes it",
-            severity="risk" if as_shipped else "",
+            evidence=found.evidence,
+            reason=assumed if edits else f"take the division out: {found.divider} makes it",
+            severity="risk" if so_far_one else "",
         )
 
 
-def _division(module: SourceModule, loss: ast.expr, call: ast.Call | ast.Return) -> ast.BinOp | ast.AugAssign | None:
+def _in_backward(project: Project, module: SourceModule) -> Iterator[_Twice]:
+    """The losses of `accelerator.backward(loss)`."""
+    for call in module.calls_named("backward"):
+        if not isinstance(call.func, ast.Attribute) or not call.args:
+            continue
+        divided = _division(module, call.args[0], call)
+        steps = _steps(project, module, call.func.value, _divisor(divided)) if divided is not None else None
+        if divided is None or steps is None or _by_kind(module, divided, call):
+            continue
+        evidence = (
+            Evidence("static", "the Accelerator is given the steps", steps.module.path, steps.call.lineno),
+            Evidence("static", "the backward that divides", module.path, call.lineno),
+        )
+        again = f"`{dotted(call.func)}` divides it by the accumulation steps"
+        yield _Twice(divided, last(dotted(_divisor(divided))), again, "the backward", evidence)
+
+
+def _in_step(project: Project, module: SourceModule) -> Iterator[_Twice]:
+    """The losses that the `training_step` of a LightningModule returns."""
+    if not project.files_containing(b"accumulate_grad_batches"):
+        return
+    for node, loss in returned_losses(project, module):
+        divided = _division(module, loss, node)
+        given = trainer_steps(project, module, _divisor(divided)) if divided is not None else None
+        if divided is None or given is None:
+            continue
+        evidence = (
+            Evidence("static", "the Trainer is given the steps", given.module.path, given.call.lineno),
+            Evidence("static", "the loss that it divides", module.path, node.lineno),
+        )
+        again = "Lightning divides what `training_step` returns by `accumulate_grad_batches`"
+        yield _Twice(divided, given.name, again, "the Trainer", evidence)
+
+
+def _division(module: SourceModule, loss: ast.expr, call: ast.Call | ast.Return) -> _Division | None:
     """The division that the loss is the result of, in the call or in an assignment above it."""
     if isinstance(loss, ast.Name):
         scope = module.function_of(call)
@@ -199,7 +214,7 @@ def _names(value: ast.expr | None, name: str) -> bool:
     return value is not None and any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(value))
 
 
-def _divisor(divided: ast.BinOp | ast.AugAssign) -> ast.expr:
+def _divisor(divided: _Division) -> ast.expr:
     return divided.right if isinstance(divided, ast.BinOp) else divided.value
 
 
@@ -224,16 +239,12 @@ def _is_same(there: SourceModule, given: ast.expr, here: SourceModule, divisor: 
     return " ".join(here.text_of(divisor).split()) == " ".join(there.text_of(given).split())
 
 
-def _is_always_one(project: Project, name: str) -> bool:
-    """True where the settings of the project give that number, and all of them 1: nothing is divided as it is shipped."""
-    settings = _given(project, name, _SETTINGS)
-    return bool(settings) and all(v == b"1" for v in (*settings, *_given(project, name, _COMMANDS)))
-
-
-def _is_one_so_far(project: Project, name: str) -> bool:
-    """True where the commands of the project give that number, and all of them 1, and no settings do."""
-    commands = _given(project, name, _COMMANDS)
-    return bool(commands) and all(v == b"1" for v in (*commands, *_given(project, name, _SETTINGS)))
+def _as_shipped(project: Project, name: str) -> _Shipped:
+    """How many steps the files of the project give by that name."""
+    settings, commands = _given(project, name, _SETTINGS), _given(project, name, _COMMANDS)
+    if not (settings or commands) or any(v != b"1" for v in (*settings, *commands)):
+        return _Shipped.ANY
+    return _Shipped.ALWAYS_ONE if settings else _Shipped.ONE_SO_FAR
 
 
 def _given(project: Project, name: str, kinds: tuple[str, ...]) -> list[bytes]:
@@ -254,7 +265,7 @@ def _by_kind(module: SourceModule, divided: ast.AST, call: ast.Call) -> bool:
     return False
 
 
-def _repair(module: SourceModule, divided: ast.BinOp | ast.AugAssign) -> list[Edit]:
+def _repair(module: SourceModule, divided: _Division) -> list[Edit]:
     statement = module.statement_of(divided)
     if isinstance(divided, ast.AugAssign):
         return [RemoveStatement(module.path, module.span(divided))] if module.is_whole(divided) else []

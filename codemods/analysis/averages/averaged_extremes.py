@@ -9,7 +9,7 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.averages.averaged_metrics import synced_logs
-from codemods.analysis.bindings import bindings_in
+from codemods.analysis.bindings import bindings_in, only_value
 from codemods.analysis.names import dotted, last, qualified
 from codemods.files.source import SourceModule
 from codemods.runtime.lazy_pattern import lazy
@@ -46,8 +46,7 @@ def _extreme(module: SourceModule, node: ast.expr, depth: int = 0) -> str:
     """"max" or "min" for `x.max()`, `torch.max(x)` and a name that holds one; "" for anything else, and along a dimension."""
     if isinstance(node, ast.Name) and depth == 0:
         function = module.function_of(node)
-        bound = bindings_in(module, function, node.id) if function is not None else []
-        value = bound[0].value if len(bound) == 1 and not bound[0].part else None
+        value = only_value(bindings_in(module, function, node.id)) if function is not None else None
         return _extreme(module, value, 1) if value is not None else ""
     if not isinstance(node, ast.Call):
         return ""

@@ -15,10 +15,9 @@ from codemods.analysis.call_graph import called_function
 from codemods.analysis.callers import entries
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.hooks import TRAINING_HOOKS
-from codemods.analysis.logged.accumulated import puts_into
+from codemods.analysis.logged.accumulated import fillers
 from codemods.analysis.logged.epoch_numbers import is_kept_to_one_device
 from codemods.analysis.logged.own_programs import evaluates_on_the_whole_set, nobody_fits
-from codemods.analysis.metric_attributes import self_attribute
 from codemods.analysis.model.signatures import returned
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.variance.analysis import variance
@@ -91,9 +90,7 @@ def _is_whole_before(project: Project, module: SourceModule, function: FunctionN
     if found.hooks and found.hooks <= TRAINING_HOOKS:
         return True
     functions = [function, *(step.function for step in found.steps)]
-    read = {self_attribute(n) for f in functions for n in walk(f) if isinstance(n, ast.Attribute)} - {""}
-    functions += [put.function for name in sorted(read) for put in puts_into(project, facts, name)]
-    return any(map(gathers, functions))
+    return any(map(gathers, (*functions, *fillers(project, facts, functions))))
 
 
 def _is_own(project: Project, module: SourceModule, call: ast.Call) -> bool:

@@ -94,8 +94,7 @@ class Frame:
 
     def is_by_data(self, node: ast.expr) -> bool:
         """True for a number that the rank's own data make, so that each rank has another one."""
-        value = self.value(node)
-        return value.differs and value.cause is Cause.DATA and not (value.origin is not None and value.origin.by_name)
+        return self.value(node).is_of_own_data
 
     def many(self, path: str, node: ast.expr) -> Scale:
         """How many items there are in what stands at a path, to be said later."""

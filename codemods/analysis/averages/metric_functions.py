@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 
-from codemods.analysis.names import dotted, family, last, qualified
-from codemods.files.source import SourceModule, walk
+from codemods.analysis.names import family, last, qualified
+from codemods.files.source import SourceModule, called_name, walk
 from codemods.runtime.lazy_pattern import lazy
 
 # Package -> its functions and classes. An accuracy, an error and a loss are means of samples, and stay out.
@@ -41,5 +41,5 @@ def metric_of_parts(module: SourceModule, call: ast.Call) -> str:
 def gathers(node: ast.AST) -> bool:
     """True where a part of the code brings together what all ranks have."""
     calls = (n for n in walk(node) if isinstance(n, ast.Call))
-    ends = (c.func.attr if isinstance(c.func, ast.Attribute) else dotted(c.func) for c in calls)
+    ends = (called_name(c) for c in calls)
     return any("gather" in end or "synchronize_between" in end for end in ends)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.class_index import ClassFacts, Role, external_role
 from codemods.analysis.class_values import class_values
-from codemods.analysis.metric_attributes import metric_named, self_attribute
+from codemods.analysis.metric_attributes import metric_named
 from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.variance.paths import own_field
 from codemods.files.source import SourceModule, walk
 from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
@@ -30,8 +30,7 @@ def metric_object(project: Project, module: SourceModule, facts: ClassFacts | No
     if isinstance(func, (ast.Attribute, ast.Subscript)):
         held = func.value if isinstance(func, ast.Subscript) else func
         key = func.slice.value if isinstance(func, ast.Subscript) and isinstance(func.slice, ast.Constant) else None
-        name = self_attribute(held)
-        return _of_attribute(project, facts, name, key) if dotted(held) == f"self.{name}" else ""
+        return _of_attribute(project, facts, own_field(dotted(held)), key)
     for bound in bindings_of(module, func) if isinstance(func, ast.Name) else ():
         if isinstance(bound.node, ast.For):
             found = _of_attribute(project, facts, _gone_through(bound.node.iter), None)
@@ -67,19 +66,14 @@ def _gone_through(node: ast.expr) -> str:
     """`metrics` for a loop over `self.metrics`, its items or its values."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _GONE_THROUGH:
         node = node.func.value
-    name = self_attribute(node)
-    return name if dotted(node) == f"self.{name}" else ""
+    return own_field(dotted(node))
 
 
 def _made_in(module: SourceModule, value: ast.expr) -> str:
     """The first of the metric objects of torchmetrics that an expression makes, in words."""
-    for call in _calls(value):
+    for call in (n for n in walk(value) if isinstance(n, ast.Call)):
         name = qualified(module, call.func)
-        if external_role(name) is Role.METRIC and _OBJECTS.search(last(name)):
-            if not any(k.arg == "dist_sync_on_step" for k in call.keywords):
-                return f"`{last(name)}`"
+        each_step = any(k.arg == "dist_sync_on_step" for k in call.keywords)
+        if external_role(name) is Role.METRIC and _OBJECTS.search(last(name)) and not each_step:
+            return f"`{last(name)}`"
     return ""
-
-
-def _calls(value: ast.expr) -> Iterator[ast.Call]:
-    return (n for n in walk(value) if isinstance(n, ast.Call))

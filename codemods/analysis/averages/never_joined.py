@@ -9,14 +9,13 @@ from codemods.analysis.averages.calls import CASTS, is_process_count_in
 from codemods.analysis.averages.frame import known_value
 from codemods.analysis.averages.wrong import joins_ranks
 from codemods.analysis.bindings import bindings_in
-from codemods.analysis.names import dotted, qualified
+from codemods.analysis.names import qualified
 from codemods.analysis.variance.analysis import Analysis, variance
 from codemods.analysis.variance.number_words import is_key, is_number
 from codemods.analysis.variance.outlets import says_shown
 from codemods.analysis.variance.paths import path_of
-from codemods.analysis.variance.values import Cause
 from codemods.data.rank_variance import BACKWARDS
-from codemods.files.source import FunctionNode, SourceModule, walk, walk_scope
+from codemods.files.source import FunctionNode, SourceModule, called_name, walk, walk_scope
 from codemods.runtime.record import record
 from codemods.store.project import Project
 
@@ -92,8 +91,7 @@ def _read_in(module: SourceModule, node: ast.expr) -> Iterator[str]:
 def _is_joined(project: Project, module: SourceModule, function: FunctionNode, names: frozenset[str]) -> bool:
     """True where a call that reduces, or may do so by its name, takes one of the names, or gives it."""
     for call in (n for n in walk(function) if isinstance(n, ast.Call)):
-        end = call.func.attr if isinstance(call.func, ast.Attribute) else dotted(call.func)
-        if not joins_ranks(project, call) and not any(word in end.lower() for word in _MAY_JOIN):
+        if not joins_ranks(project, call) and not any(word in called_name(call).lower() for word in _MAY_JOIN):
             continue
         if any(isinstance(n, ast.Name) and n.id in names for n in walk(module.statement_of(call))):
             return True
@@ -120,9 +118,7 @@ def _multiplies(module: SourceModule) -> bool:
 
 
 def _is_own(analysis: Analysis, module: SourceModule, number: ast.expr) -> bool:
-    value = known_value(analysis, module, number)
-    by_name = value.origin is not None and value.origin.by_name
-    return value.differs and value.cause is Cause.DATA and not by_name
+    return known_value(analysis, module, number).is_of_own_data
 
 
 def _targets(module: SourceModule, division: ast.BinOp | ast.AugAssign) -> frozenset[str]:

@@ -50,7 +50,7 @@ def _in_function(
         if key is None:
             continue
         value = analysis.value(state.module, key)
-        if not value.differs or value.cause is not Cause.PLACE or (value.origin is not None and value.origin.by_name):
+        if not value.differs or value.cause is not Cause.PLACE or value.by_name:
             continue
         read = {n.id for n in walk(store.value) if isinstance(n, ast.Name)}
         met = (c for c in reduced if any(m.carries for m in state.met.get(id(c), ())))

@@ -11,12 +11,11 @@ from codemods.analysis.averages.reading import read
 from codemods.analysis.averages.scale import At, Scale
 from codemods.analysis.call_graph import FunctionSite
 from codemods.analysis.distribution import is_test_file
-from codemods.analysis.names import dotted, last
 from codemods.analysis.variance.analysis import variance
 from codemods.analysis.variance.number_words import is_key, is_number
 from codemods.analysis.variance.outlets import says_shown
 from codemods.data.rank_variance import BACKWARDS
-from codemods.files.source import FunctionNode, SourceModule, walk, walk_scope
+from codemods.files.source import FunctionNode, SourceModule, called_name, walk, walk_scope
 from codemods.runtime.record import record
 from codemods.store.project import Project
 
@@ -58,7 +57,7 @@ def wrong_numbers(project: Project, module: SourceModule) -> list[Wrong]:
     for site in _sites(module):
         body = walk_scope(site.node) if site is not None else (n for s in module.tree.body for n in (s, *walk_scope(s)))
         calls = [n for n in body if isinstance(n, ast.Call)]
-        if not any(map(says_shown, calls)) or not any(_end(c) in joining or _joins(_end(c)) for c in calls):
+        if not any(map(says_shown, calls)) or not any(called_name(c) in joining or _joins(called_name(c)) for c in calls):
             continue
         reading = Reading(project, analysis)
         read(reading, module, site)
@@ -72,13 +71,9 @@ def _sites(module: SourceModule) -> Iterator[FunctionSite | None]:
     yield from (FunctionSite(module, f) for f in module.functions)
 
 
-def _end(call: ast.Call) -> str:
-    return call.func.attr if isinstance(call.func, ast.Attribute) else last(dotted(call.func))
-
-
 def joins_ranks(project: Project, call: ast.Call) -> bool:
     """True for a call that reduces or gathers by its name, or comes to one that does."""
-    return _joins(_end(call)) or _end(call) in _joining(project)
+    return _joins(called_name(call)) or called_name(call) in _joining(project)
 
 
 def _joins(name: str) -> bool:
@@ -113,7 +108,7 @@ def _called(project: Project, path: str) -> list[tuple[str, frozenset[str]]]:
         module = project.module(path)
         if module is None:
             return []
-        ends = [frozenset(_end(n) for n in walk(f) if isinstance(n, ast.Call)) for f in module.functions]
+        ends = [frozenset(called_name(n) for n in walk(f) if isinstance(n, ast.Call)) for f in module.functions]
         return [(_name(module, f), e) for f, e in zip(module.functions, ends, strict=True)]
 
     return project.keep(("called in functions", path), build)
@@ -155,4 +150,4 @@ def _trains(scale: Scale) -> bool:
 
 def _has_backward(at: At) -> bool:
     function = at.module.function_of(at.node)
-    return function is not None and any(isinstance(n, ast.Call) and _end(n) in BACKWARDS for n in walk(function))
+    return function is not None and any(isinstance(n, ast.Call) and called_name(n) in BACKWARDS for n in walk(function))

@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from codemods.analysis.class_index import ClassFacts, class_facts, find_class
-from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.class_index import ClassFacts
+from codemods.analysis.loading.origins import Origin, made_facts
+from codemods.analysis.loading.samplers import is_distributed_sampler
+from codemods.analysis.names import dotted, last
 from codemods.analysis.trainer.trainer_calls import trainer_calls
 from codemods.files.source import SourceModule, walk
 from codemods.store.project import Project
@@ -50,15 +52,11 @@ def _dealt(project: Project, module: SourceModule, *, wrappers: bool = False) ->
 
 
 def _is_sampler(project: Project, module: SourceModule, call: ast.Call) -> bool:
-    name = qualified(module, call.func)
-    if name.startswith("torch."):
-        return last(name) == "DistributedSampler"
-    return _heir(project, module, call) is not None
+    return is_distributed_sampler(project, Origin(module, call)) or _heir(project, module, call) is not None
 
 
 def _heir(project: Project, module: SourceModule, call: ast.Call) -> ClassFacts | None:
-    site = find_class(project, module, dotted(call.func))
-    facts = class_facts(project, site.module, site.node) if site is not None else None
+    facts = made_facts(project, Origin(module, call))
     is_heir = facts is not None and any(last(n) == "DistributedSampler" and n.startswith("torch.") for n in facts.external)
     return facts if is_heir else None
 

@@ -6,14 +6,15 @@ import ast
 from collections.abc import Iterable, Iterator
 
 from codemods.analysis.bindings import bindings_in
-from codemods.analysis.class_index import ClassSite, class_facts, subclasses
+from codemods.analysis.callers import family_of
+from codemods.analysis.class_index import ClassSite, class_facts
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.loading.epochs import counter_of
 from codemods.analysis.loading.origins import all_known, origins
 from codemods.analysis.loading.passes import Epochs, loops_round
-from codemods.analysis.model.signatures import bind
+from codemods.analysis.model.signatures import bind, defaults, is_bound
 from codemods.analysis.names import dotted, last
-from codemods.files.source import FunctionNode, SourceModule, walk
+from codemods.files.source import SourceModule, walk
 from codemods.runtime.lazy_pattern import lazy
 from codemods.runtime.record import record
 from codemods.store.project import Project
@@ -93,30 +94,17 @@ def _name_stays(project: Project, module: SourceModule, node: ast.Name, epochs: 
         value = bound[0].value
         return value is not None and not bound[0].part and _stays(project, module, value, epochs, climbed)
     site = epochs.way[level]
-    given = bind(function, site.call, bound=_is_method(module, function))
+    given = bind(function, site.call, bound=is_bound(module, function))
     if given is None:
         return False
     if node.id in given:
         return _stays(project, site.module, given[node.id], epochs, climbed + 1)
-    return isinstance(_default(function, node.id), ast.Constant)
+    return isinstance(defaults(function).get(node.id), ast.Constant)
 
 
 def _is_stored_in(loop: ast.AST, name: str) -> bool:
     stored = any(isinstance(n, ast.Name) and n.id == name and not isinstance(n.ctx, ast.Load) for n in walk(loop))
     return stored or any(isinstance(n, (ast.Global, ast.Nonlocal)) and name in n.names for n in walk(loop))
-
-
-def _is_method(module: SourceModule, function: FunctionNode) -> bool:
-    plain = not any(dotted(d) == "staticmethod" for d in function.decorator_list)
-    return plain and isinstance(module.parent(function), ast.ClassDef)
-
-
-def _default(function: FunctionNode, name: str) -> ast.expr | None:
-    spec = function.args
-    positional = [*spec.posonlyargs, *spec.args]
-    last_ones = positional[len(positional) - len(spec.defaults) :]
-    pairs = [*zip(last_ones, spec.defaults, strict=True), *zip(spec.kwonlyargs, spec.kw_defaults, strict=True)]
-    return next((value for arg, value in pairs if arg.arg == name), None)
 
 
 def _option_stays(project: Project, module: SourceModule, node: ast.Attribute) -> bool:
@@ -160,11 +148,8 @@ def _own_stays(project: Project, site: ClassSite, name: str, epochs: Epochs) -> 
 
 def _family(project: Project, site: ClassSite) -> tuple[ClassSite, ...]:
     """A class, what it derives from and what derives from it; empty where some of that is not seen."""
-    facts = class_facts(project, site.module, site.node)
-    below = subclasses(project, site)
-    if facts.opaque or any(class_facts(project, one.module, one.node).opaque for one in below):
-        return ()
-    return (*facts.lineage, *below)
+    family = family_of(project, class_facts(project, site.module, site.node))
+    return () if any(class_facts(project, one.module, one.node).opaque for one in family) else family
 
 
 def _is_hidden(site: ClassSite, name: str) -> bool:
@@ -226,6 +211,6 @@ def _counted(module: SourceModule, call: ast.Call, loops: tuple[Epochs, ...]) ->
         return ""
     if not epochs.way:
         return counter.name
-    given = bind(function, epochs.way[0].call, bound=_is_method(module, function)) if function is not None else None
+    given = bind(function, epochs.way[0].call, bound=is_bound(module, function)) if function is not None else None
     handed = [name for name, value in (given or {}).items() if isinstance(value, ast.Name) and value.id == counter.name]
     return handed[0] if len(handed) == 1 and len(bindings_in(module, function, handed[0])) == 1 else ""

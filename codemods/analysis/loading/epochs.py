@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from codemods.analysis.bindings import bindings_of
+from codemods.analysis.bindings import bindings_of, only_value
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.loading.origins import all_known, origins
 from codemods.analysis.loading.passes import Epochs, Pass
@@ -49,8 +49,7 @@ def counter_of(epochs: Epochs) -> Counter | None:
 
 def _is_number(module: SourceModule, node: ast.expr) -> bool:
     """True for a number, and for a name that is given one, and nothing else."""
-    bound = bindings_of(module, node) if isinstance(node, ast.Name) else []
-    value = bound[0].value if len(bound) == 1 and not bound[0].part else node
+    value = only_value(bindings_of(module, node)) if isinstance(node, ast.Name) else node
     return isinstance(value, ast.Constant)
 
 

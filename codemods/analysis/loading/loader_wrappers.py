@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 
-from codemods.analysis.class_index import ClassFacts, class_facts
+from codemods.analysis.class_index import ClassFacts
 from codemods.analysis.class_values import class_values
-from codemods.analysis.loading.origins import Origin, made_class, origins
+from codemods.analysis.loading.origins import Origin, made_facts, origins
 from codemods.analysis.model.signatures import bind
 from codemods.analysis.names import dotted
 from codemods.analysis.variance.paths import unpacked
@@ -16,9 +16,9 @@ from codemods.store.project import Project
 _DEPTH = 3  # wrappers round wrappers
 
 
-def gone_through(project: Project, module: SourceModule, node: ast.expr) -> tuple[Origin, ...]:
-    """As `origins`, with the loader in the place of an object of the project that goes through it."""
-    return tuple(_inner(project, origins(project, module, node), _DEPTH))
+def gone_through(project: Project, made: tuple[Origin, ...]) -> tuple[Origin, ...]:
+    """The origins, with the loader in the place of an object of the project that goes through it."""
+    return tuple(_inner(project, made, _DEPTH))
 
 
 def _inner(project: Project, made: tuple[Origin, ...], depth: int) -> list[Origin]:
@@ -31,8 +31,7 @@ def _inner(project: Project, made: tuple[Origin, ...], depth: int) -> list[Origi
 
 def handed_in(project: Project, origin: Origin) -> tuple[SourceModule, ast.expr] | None:
     """What the call that makes such an object hands it to go through; None for any other object."""
-    site = made_class(project, origin)
-    facts = class_facts(project, site.module, site.node) if site is not None else None
+    facts = made_facts(project, origin)
     if facts is None or facts.unresolved or facts.external or not isinstance(origin.node, ast.Call):
         return None
     name = kept_iterable(project, facts)

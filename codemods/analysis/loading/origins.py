@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 from codemods.analysis.bindings import Binding, bindings_at_top, bindings_of
 from codemods.analysis.call_graph import called_function
-from codemods.analysis.class_index import ClassSite, class_facts, find_class
+from codemods.analysis.class_index import ClassFacts, ClassSite, class_facts, find_class
 from codemods.analysis.class_values import class_values
 from codemods.analysis.loading.same_program import may_be_called
 from codemods.analysis.model.literal_arguments import is_ruled_out, told
-from codemods.analysis.model.signatures import bind, defaults, returned
+from codemods.analysis.model.signatures import bind, defaults, is_bound, returned
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.uses import constructions, uses_of
 from codemods.analysis.reaching import reaching
@@ -72,6 +72,12 @@ def made_class(project: Project, origin: Origin) -> ClassSite | None:
         return None
     name = dotted(origin.node.func)
     return find_class(project, origin.module, name) if name else None
+
+
+def made_facts(project: Project, origin: Origin) -> ClassFacts | None:
+    """As `made_class`, with what is known of the class."""
+    site = made_class(project, origin)
+    return class_facts(project, site.module, site.node) if site is not None else None
 
 
 class _Search:
@@ -152,7 +158,6 @@ class _Search:
     ) -> Iterator[Origin]:
         """What the callers hand to a parameter."""
         name, owner = node.id, module.parent(function)
-        method = isinstance(owner, ast.ClassDef)
         default = defaults(function).get(name)
         if isinstance(owner, ast.ClassDef) and function.name == "__init__":
             uses = constructions(self.project, module, owner)
@@ -162,11 +167,10 @@ class _Search:
             yield Origin(module, node, path, known=False)
             return
         uses, found = uses.outside_tests(), False
-        static = any(dotted(d) == "staticmethod" for d in function.decorator_list)
         for site in uses.calls:
             if not may_be_called(module, function, site):
                 continue
-            given = bind(function, site.call, bound=method and not static)
+            given = bind(function, site.call, bound=is_bound(module, function))
             value = given.get(name, default) if given is not None else None
             found = True
             if value is None:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.accelerators import is_accelerator
-from codemods.analysis.bindings import bindings_in
+from codemods.analysis.bindings import bindings_in, only_value
 from codemods.analysis.call_graph import run_function
 from codemods.analysis.handed import held_as
 from codemods.analysis.names import dotted, last, qualified
@@ -36,9 +36,10 @@ class GatheredTexts:
 
 
 def gathered_texts(project: Project, module: SourceModule) -> Iterator[GatheredTexts]:
+    """Those of a file whose tokenizer's call and gather stand in one function."""
     for source in module.nodes(ast.Call):
         function = module.function_of(source)
-        if function is None or not is_padded_to_its_own(source) or not _is_of_samples(module, source):
+        if function is None or not _is_padded_to_its_own(source) or not _is_of_samples(module, source):
             continue
         for call in (n for n in walk(function) if isinstance(n, ast.Call) and n.lineno > source.lineno):
             for part in (*call.args, *(k.value for k in call.keywords)):
@@ -50,7 +51,7 @@ def gathered_texts(project: Project, module: SourceModule) -> Iterator[GatheredT
                     yield GatheredTexts(call, part, source, None if here else (inside[0].path, inside[1].lineno))
 
 
-def is_padded_to_its_own(call: ast.Call) -> bool:
+def _is_padded_to_its_own(call: ast.Call) -> bool:
     """True for a tokenizer's `padding=True` and `padding="longest"`, where tensors are asked for."""
     told = {k.arg: k.value.value for k in call.keywords if isinstance(k.value, ast.Constant)}
     return "return_tensors" in told and told.get("padding") in (True, "longest")
@@ -61,24 +62,21 @@ def _is_of_samples(module: SourceModule, call: ast.Call) -> bool:
     given = call.args[0] if call.args else next((k.value for k in call.keywords if k.arg in ("text", "texts")), None)
     if given is None:
         return False
-    names = {n.id for n in walk(given) if isinstance(n, ast.Name)} - {"self"}
+    written = [given]
     if isinstance(given, ast.Name):
         bound = bindings_in(module, module.function_of(call), given.id)
         written = [b.value for b in bound if b.value is not None and not b.part]
-        if bound and len(written) == len(bound):
-            return any(isinstance(n, ast.Name) and n.id != "self" for value in written for n in walk(value))
-        return bool(bound)
-    return bool(names)
+        if len(written) < len(bound):
+            return True
+    return any(isinstance(n, ast.Name) and n.id != "self" for text in written for n in walk(text))
 
 
 def _tokenized(module: SourceModule, function: FunctionNode, part: ast.expr, depth: int = 0) -> ast.Call | None:
     """The tokenizer's call whose tokens (`texts.input_ids`) an expression holds as they are."""
-    inner = _as_it_is(part)
+    inner = as_it_is(part)
     if isinstance(inner, ast.Name) and depth < _CALLS:
-        bound = bindings_in(module, function, inner.id)
-        if len(bound) != 1 or bound[0].value is None or bound[0].part:
-            return None
-        return _tokenized(module, function, bound[0].value, depth + 1)
+        value = only_value(bindings_in(module, function, inner.id))
+        return _tokenized(module, function, value, depth + 1) if value is not None else None
     if isinstance(inner, ast.Attribute):
         holder, key = inner.value, inner.attr
     elif isinstance(inner, ast.Subscript) and isinstance(inner.slice, ast.Constant):
@@ -90,12 +88,12 @@ def _tokenized(module: SourceModule, function: FunctionNode, part: ast.expr, dep
 
 def _tokenizer(module: SourceModule, function: FunctionNode, holder: ast.expr, key: str) -> ast.Call | None:
     """The call that gave `texts` of `texts.input_ids`, if nothing else gives it, or this entry of it, another value."""
-    made = _as_it_is(holder)
+    made = as_it_is(holder)
     if isinstance(made, ast.Name):
         if _is_set(module, function, made.id, key):
             return None
         bound = bindings_in(module, function, made.id)
-        values = [_as_it_is(b.value) for b in bound if b.value is not None and not b.part]
+        values = [as_it_is(b.value) for b in bound if b.value is not None and not b.part]
         other = [v for v in values if not (isinstance(v, ast.Name) and v.id == made.id)]  # `texts = texts.to(device)`
         if len(values) != len(bound) or len(other) != 1:
             return None
@@ -114,8 +112,8 @@ def _is_set(module: SourceModule, function: FunctionNode, name: str, key: str) -
     return False
 
 
-def _as_it_is(node: ast.expr) -> ast.expr:
-    """`x` of `x.to(device)` and `x.clone()`."""
+def as_it_is(node: ast.expr) -> ast.expr:
+    """`x` of `x.to(device)` and `x.clone()`, which have its shape."""
     while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _KEEPS_SHAPE:
         node = node.func.value
     return node
@@ -133,7 +131,7 @@ def _gathered_by(
         return None
     for inner in (n for n in walk(site.node) if isinstance(n, ast.Call)):
         for given in (*inner.args, *(k.value for k in inner.keywords)):
-            held = _as_it_is(given)
+            held = as_it_is(given)
             if isinstance(held, ast.Name) and held.id == name:
                 found = _gathered_by(project, site.module, inner, given, depth + 1)
                 if found is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from codemods.analysis.bindings import attribute_bindings, bindings_of
+from codemods.analysis.bindings import attribute_bindings, bindings_of, only_value
 from codemods.analysis.call_graph import called_function
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.loading.same_program import callers, same_program
@@ -174,9 +174,8 @@ def sources_of(project: Project, module: SourceModule, iterated: ast.expr) -> li
 
 def _counts(module: SourceModule, node: ast.expr) -> bool:
     """True for `range(n)`, a part of it, and a name that is given nothing else, behind a bar too."""
-    bound = bindings_of(module, node) if isinstance(node, ast.Name) else []
-    if len(bound) == 1 and bound[0].value is not None and not bound[0].part:
-        node = bound[0].value
+    if isinstance(node, ast.Name):
+        node = only_value(bindings_of(module, node)) or node
     return any(_is_range(one) for one in (node, unpacked(node)))
 
 
@@ -215,10 +214,7 @@ def _behind_a_bar(module: SourceModule, node: ast.expr) -> ast.expr:
 
 def _behind_an_own_bar(project: Project, module: SourceModule, node: ast.expr) -> ast.expr:
     """`loader` for `show(loader)`, and for a name that is given nothing else: a function that puts a bar round its argument."""
-    value = node
-    if isinstance(node, ast.Name):
-        bound = bindings_of(module, node)
-        value = bound[0].value if len(bound) == 1 and bound[0].value is not None and not bound[0].part else node
+    value = (only_value(bindings_of(module, node)) if isinstance(node, ast.Name) else None) or node
     if not isinstance(value, ast.Call) or not value.args or not dotted(value.args[0]):
         return node
     called = called_function(project, module, value)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import ast
 
-from codemods.analysis.bindings import bindings_in
+from codemods.analysis.bindings import bindings_in, only_value
 from codemods.analysis.call_graph import called_function
-from codemods.analysis.class_index import class_facts
-from codemods.analysis.loading.origins import Origin, made_class, origins
+from codemods.analysis.loading.origins import Origin, made_class, made_facts, origins
 from codemods.analysis.model.literal_arguments import UNTOLD, literal_of
 from codemods.analysis.model.signatures import bind, defaults
 from codemods.analysis.names import dotted, family, last, qualified
@@ -75,10 +74,9 @@ def made_loader(project: Project, origin: Origin) -> Loader | None:
     """As `loader_of`, and an object of a project class that derives from torch's loader and hands all arguments on to it."""
     if (loader := loader_of(origin)) is not None:
         return loader
-    site = made_class(project, origin)
-    if site is None or not isinstance(origin.node, ast.Call):
+    facts = made_facts(project, origin)
+    if facts is None or not isinstance(origin.node, ast.Call):
         return None
-    facts = class_facts(project, site.module, site.node)
     if facts.unresolved or not any(is_torch_loader(name) for name in facts.external):
         return None
     made = facts.method("__init__")
@@ -118,8 +116,7 @@ def is_distributed_sampler(project: Project, origin: Origin) -> bool:
 
 def is_epoch_heir(project: Project, origin: Origin) -> bool:
     """True for a class of the project that derives from DistributedSampler and draws its order by the epoch."""
-    site = made_class(project, origin)
-    facts = class_facts(project, site.module, site.node) if site is not None else None
+    facts = made_facts(project, origin)
     if facts is None or not any(last(n) == "DistributedSampler" for n in facts.external) or facts.method("set_epoch") is not None:
         return False
     own = facts.method("__iter__")
@@ -131,8 +128,8 @@ def is_epoch_heir(project: Project, origin: Origin) -> bool:
 
 def heir_shuffles(project: Project, origin: Origin) -> bool | None:
     """As `shuffles`, for such a class: what its own `__init__` gives where the call says nothing."""
-    site = made_class(project, origin)
-    made = class_facts(project, site.module, site.node).method("__init__") if site is not None else None
+    facts = made_facts(project, origin)
+    made = facts.method("__init__") if facts is not None else None
     if made is None or not isinstance(origin.node, ast.Call):
         return shuffles(origin)
     given = bind(made[1], origin.node, bound=True)
@@ -195,8 +192,7 @@ def shuffles_by_call(project: Project, origin: Origin, module: SourceModule, cal
 
 def _worked_out(module: SourceModule, function: FunctionNode, node: ast.expr) -> ast.expr:
     """What stands behind a name that the function gives one value."""
-    bound = bindings_in(module, function, node.id) if isinstance(node, ast.Name) else []
-    return bound[0].value if len(bound) == 1 and bound[0].value is not None and not bound[0].part else node
+    return (only_value(bindings_in(module, function, node.id)) if isinstance(node, ast.Name) else None) or node
 
 
 def _said(project: Project, module: SourceModule, given: ast.expr) -> bool | None:
@@ -210,8 +206,7 @@ def _made_by(loader: Loader) -> ast.Call | None:
     """The call that gives a loader's sampler: in its place, or bound to the one name that stands there."""
     node = loader.sampler
     if isinstance(node, ast.Name):
-        bound = bindings_in(loader.module, loader.module.function_of(node), node.id)
-        node = bound[0].value if len(bound) == 1 and not bound[0].part else None
+        node = only_value(bindings_in(loader.module, loader.module.function_of(node), node.id))
     return node if isinstance(node, ast.Call) else None
 
 
@@ -258,8 +253,7 @@ def samplers_of(project: Project, loader: Loader) -> tuple[Origin, ...]:
 
 def _inside(project: Project, origin: Origin) -> list[Origin]:
     """The samplers that a project's own heir of torch's BatchSampler is given and hands to it, where one shares out."""
-    site = made_class(project, origin)
-    facts = class_facts(project, site.module, site.node) if site is not None else None
+    facts = made_facts(project, origin)
     if facts is None or not isinstance(origin.node, ast.Call) or facts.method("set_epoch") is not None:
         return []
     if not any(last(n) == "BatchSampler" and family(n) == "torch" for n in facts.external):
@@ -288,10 +282,9 @@ def _handed_on(made: FunctionNode) -> str:
 
 def is_map_style(project: Project, origin: Origin) -> bool | None:
     """False for a data set of the project that is gone through as a stream; None where the class is not seen."""
-    site = made_class(project, origin)
-    if site is None:
+    facts = made_facts(project, origin)
+    if facts is None:
         return None
-    facts = class_facts(project, site.module, site.node)
     return not any(last(n) == "IterableDataset" for n in facts.external) and facts.method("__getitem__") is not None
 
 

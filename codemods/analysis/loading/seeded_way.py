@@ -8,8 +8,7 @@ from codemods.analysis.call_graph import FunctionSite, called_function
 from codemods.analysis.loading.same_program import reached, runs_of
 from codemods.analysis.loading.seeds import SEEDERS, seed_at, seeds_in
 from codemods.analysis.loading.spawned import is_main_block
-from codemods.analysis.names import dotted, last
-from codemods.files.source import FunctionNode, SourceModule, walk_scope
+from codemods.files.source import FunctionNode, SourceModule, called_name, walk_scope
 from codemods.store.project import Project
 
 _UP, _DOWN = 5, 3
@@ -42,7 +41,7 @@ def _calls(module: SourceModule, function: FunctionNode | None) -> list[ast.Call
 
 def _seeds(project: Project, module: SourceModule, call: ast.Call, depth: int, seen: set[tuple[str, int, int]]) -> bool:
     """True for a call by whose name, or by what it calls, something is seeded."""
-    end = last(dotted(call.func)) or getattr(call.func, "attr", "")
+    end = called_name(call)
     if end in SEEDERS:
         seed = seed_at(module, call)
         return seed is None or not seed.own

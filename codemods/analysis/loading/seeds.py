@@ -11,6 +11,7 @@ from codemods.analysis.loading.origins import origins
 from codemods.analysis.loading.same_program import callers, same_program
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.rank_sources import rank_source
+from codemods.analysis.variance.paths import is_false
 from codemods.files.source import FunctionNode, SourceModule, walk, walk_scope
 from codemods.runtime.lazy_pattern import lazy
 from codemods.runtime.record import record
@@ -207,7 +208,7 @@ def is_of_rank(project: Project, seed: Seed) -> bool:
 
 
 def _is_plainly_of_rank(project: Project, seed: Seed) -> bool:
-    if any(k.arg == "device_specific" and not _is_false(k.value) for k in seed.call.keywords):
+    if any(k.arg == "device_specific" and not is_false(k.value) for k in seed.call.keywords):
         return True
     return seed.value is not None and names_the_rank(project, seed.module, seed.value)
 
@@ -226,10 +227,6 @@ def seed_at(module: SourceModule, call: ast.Call) -> Seed | None:
     holder = dotted(call.func.value) if isinstance(call.func, ast.Attribute) else ""
     own = not plain and last(name) == "manual_seed" and bool(holder)
     return Seed(module, call, value, own)
-
-
-def _is_false(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and not node.value
 
 
 def depends_on_rank(project: Project, module: SourceModule, value: ast.expr | None, *, clocks: bool = True) -> bool:

@@ -12,7 +12,7 @@ from codemods.analysis.loading.seeds import names_the_rank
 from codemods.analysis.names import dotted, is_from, last, qualified
 from codemods.analysis.ranks.rank_sources import rank_source
 from codemods.analysis.variance.paths import is_none
-from codemods.files.source import SourceModule
+from codemods.files.source import SourceModule, called_name
 from codemods.runtime.record import record
 from codemods.store.project import Project
 
@@ -44,17 +44,13 @@ class Split:
     @property
     def outcome(self) -> str:
         """What comes of it where each rank draws other numbers."""
-        if _ends(self.call) in ("shuffle", *_SAMPLERS):
+        if called_name(self.call) in ("shuffle", *_SAMPLERS):
             return "each rank has the data in another order: their shares overlap, and some samples are never seen"
         return "each rank divides the data in another way"
 
     @property
     def hides(self) -> bool:
         return any(k.arg is None for k in self.call.keywords)
-
-
-def _ends(call: ast.Call) -> str:
-    return call.func.attr if isinstance(call.func, ast.Attribute) else last(dotted(call.func))
 
 
 def splits_in(project: Project, module: SourceModule) -> Iterator[Split]:
@@ -71,15 +67,12 @@ def _split(project: Project, module: SourceModule, call: ast.Call) -> Split | No
         return Split(module, call, "generator", "torch")
     if name.startswith("sklearn.") and last(name) == "train_test_split":
         return Split(module, call, "random_state", "numpy")
-    if _is_of_datasets(module, call):
+    if _is_of_datasets(module, call) or _is_order_of_datasets(project, module, call):
         given = any(k.arg == "generator" for k in call.keywords)
         return Split(module, call, "generator" if given else "seed", "numpy")
     if last(name) in _SAMPLERS:
         wrapped = name.startswith("torch.") and is_drawn_in_a_sampler(project, module, call)
         return Split(module, call, "generator", "torch") if wrapped else None
-    if _is_order_of_datasets(project, module, call):
-        given = any(k.arg == "generator" for k in call.keywords)
-        return Split(module, call, "generator" if given else "seed", "numpy")
     if _is_a_part_of_rows(module, call) or _are_dealt_rows(project, module, call):
         return Split(module, call, "random_state", "numpy")
     if name in ("torch.randperm", "numpy.random.permutation"):

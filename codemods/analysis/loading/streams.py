@@ -17,7 +17,7 @@ from codemods.analysis.loading.samplers import Loader, is_none
 from codemods.analysis.loading.shares import code_of, speaks_of_ranks
 from codemods.analysis.loading.worker_branches import lone_reader
 from codemods.analysis.names import dotted, family, last, qualified
-from codemods.files.source import FunctionNode, SourceModule, walk
+from codemods.files.source import FunctionNode, SourceModule, called_name, walk
 from codemods.runtime.lazy_pattern import lazy
 from codemods.runtime.record import record, replace
 from codemods.store.project import Project
@@ -81,7 +81,7 @@ def _speaks(project: Project, module: SourceModule, node: ast.expr) -> bool:
 
 def _of_datasets(project: Project, origin: Origin, call: ast.Call, depth: int) -> Stream | None:
     module = origin.module
-    name = call.func.attr if isinstance(call.func, ast.Attribute) else last(dotted(call.func))
+    name = called_name(call)
     if _splits_anywhere(project):
         return None
     if name == "load_dataset" and family(qualified(module, call.func)) == "datasets":

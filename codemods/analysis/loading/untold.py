@@ -52,8 +52,9 @@ class Untold:
 
 
 def untold_in(project: Project, found: Pass) -> Untold | None:
-    made = gone_through(project, found.module, found.source)
-    made = tuple(o for o in made if not (o.path and isinstance(o.node, ast.Call) and is_loader(o.module, o.node)))
+    given = origins(project, found.module, found.source)
+    through = gone_through(project, given)
+    made = tuple(o for o in through if not (o.path and isinstance(o.node, ast.Call) and is_loader(o.module, o.node)))
     if not all_known(made):
         return None
     loaders = [made_loader(project, o) or own_loader(project, o) for o in made if not is_none(o)]
@@ -70,8 +71,7 @@ def untold_in(project: Project, found: Pass) -> Untold | None:
     none = not hidden and all(is_none(o) for pair in everything if pair not in sharing for o in pair[1:])
     paths = frozenset({sampler.module.path, *(x.module.path for x in known)})
     heir = not is_distributed_sampler(project, sampler)
-    wrapped = any(handed_in(project, o) is not None for o in origins(project, found.module, found.source))
-    return Untold(found, loader, sampler, sure and not any(map(is_none, made)), none, paths, heir, wrapped)
+    return Untold(found, loader, sampler, sure and not any(map(is_none, made)), none, paths, heir, through != given)
 
 
 def _is_told_epochs(project: Project, found: Pass, loader: Loader, sampler: Origin) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from codemods.analysis.class_index import ClassFacts, ClassSite
 from codemods.analysis.class_values import SETUP_METHODS
@@ -29,6 +29,12 @@ def puts_into(project: Project, facts: ClassFacts, name: str) -> tuple[Put, ...]
     start = facts.lineage[0]
     key = ("puts into", start.module.path, start.node.lineno, name)
     return project.memo(key, lambda: tuple(_puts(facts, name)))
+
+
+def fillers(project: Project, facts: ClassFacts, readers: Iterable[FunctionNode]) -> list[FunctionNode]:
+    """The methods that fill an attribute which one of the readers reads."""
+    read = {_own(n) for reader in readers for n in walk(reader) if isinstance(n, ast.Attribute)} - {""}
+    return [put.function for name in sorted(read) for put in puts_into(project, facts, name)]
 
 
 def _puts(facts: ClassFacts, name: str) -> Iterator[Put]:

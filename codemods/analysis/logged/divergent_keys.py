@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from codemods.analysis.names import dotted, last
-from codemods.files.source import FunctionNode, SourceModule, walk, walk_scope
+from codemods.files.source import FunctionNode, SourceModule, called_name, walk, walk_scope
 from codemods.runtime.record import record
 
 # The shape of a batch and what it is are the same everywhere; a value in it is not.
@@ -92,7 +92,7 @@ def decides(test: ast.expr, made: frozenset[str]) -> bool:
             return decides(test.left, made)
         return any(decides(v, made) for v in [test.left, *test.comparators])
     if isinstance(test, ast.Call):
-        end = test.func.attr if isinstance(test.func, ast.Attribute) else dotted(test.func)
+        end = called_name(test)
         if end in _SAME | _MAPPING | {"get"} or (end == "len" and not _filtered(test, made)):
             return False
         return _uses(test, made)
@@ -113,7 +113,7 @@ def iterates_values(node: ast.expr, made: frozenset[str]) -> bool:
     """True for a loop over values of the batch (`labels.tolist()`, `labels.unique()`); the entries of a dict are no such."""
     for inner in walk(node):
         if isinstance(inner, ast.Call):
-            end = inner.func.attr if isinstance(inner.func, ast.Attribute) else dotted(inner.func)
+            end = called_name(inner)
             if end in ("tolist", "unique", "set", "Counter", "nonzero") and _uses(inner, made):
                 return True
     return False

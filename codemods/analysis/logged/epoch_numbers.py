@@ -13,7 +13,7 @@ from codemods.analysis.logged.local_values import local_values
 from codemods.analysis.logged.logged_values import Scope, classify
 from codemods.analysis.logged.value_kinds import Kind
 from codemods.analysis.names import dotted, family, last, qualified
-from codemods.files.source import FunctionNode, SourceModule, walk, walk_scope
+from codemods.files.source import FunctionNode, SourceModule, called_name, walk, walk_scope
 from codemods.runtime.record import record
 from codemods.store.project import Project
 
@@ -152,7 +152,7 @@ def _averages(node: ast.expr) -> bool:
         if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Div):
             return True
         if isinstance(part, ast.Call):
-            end = last(dotted(part.func)) or (part.func.attr if isinstance(part.func, ast.Attribute) else "")
+            end = called_name(part)
             if end in _AVERAGES or end.endswith(_SCORES):
                 return True
     return False

@@ -1,7 +1,7 @@
 """Dicts of numbers for a log, of which some are gathered over the ranks, and others are the rank's own.
 
-`metrics["reward"] = gathered_reward.mean()` above, `metrics["loss"] = loss.mean()` below: that it has to be was
-seen.
+`metrics["reward"] = gathered_reward.mean()` shows that the numbers have to be gathered, and
+`metrics["loss"] = loss.mean()` below is not.
 """
 
 from __future__ import annotations
@@ -72,5 +72,4 @@ def _is_own(project: Project, module: SourceModule, entry: ast.Assign) -> bool:
     target = entry.targets[0]
     if not isinstance(target, ast.Subscript) or not names_metric(target.slice):
         return False
-    value = variance(project).value(module, entry.value)
-    return value.differs and value.cause is Cause.DATA and not (value.origin is not None and value.origin.by_name)
+    return variance(project).value(module, entry.value).is_of_own_data

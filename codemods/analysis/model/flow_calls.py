@@ -14,6 +14,7 @@ from codemods.analysis.model.flow_outside import backward_pass, outside_call
 from codemods.analysis.model.flow_tests import is_random_call
 from codemods.analysis.model.flow_values import NONE, NOTHING, UNSET, Ref, Value, doubtful, flat, leaves, union
 from codemods.analysis.model.member_kinds import Kind, Member
+from codemods.analysis.model.signatures import is_static
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.data import torch_modules as table
 from codemods.files.source import SourceModule
@@ -171,8 +172,7 @@ def _call_own_method(
         if found is None:
             results.append(_foreign_method(frame, ref, func, args, keywords))
             continue
-        static = any(dotted(d) == "staticmethod" for d in found[1].decorator_list)
-        inner = flow.arguments(found[1], args, dict(keywords), bound=not static)
+        inner = flow.arguments(found[1], args, dict(keywords), bound=not is_static(found[1]))
         result = flow.run(Frame(found[0].module, found[1], facts), {**inner, "self": Value(refs=(ref,))})
         results.append(result)
     return results[0] if len(results) == 1 else union(results)

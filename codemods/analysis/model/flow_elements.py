@@ -14,6 +14,7 @@ from codemods.analysis.model.member_kinds import Kind
 from codemods.analysis.model.model_members import BASE, members_of, set_from_outside
 from codemods.analysis.names import dotted, last
 from codemods.data import torch_modules as table
+from codemods.files.source import called_name
 from codemods.runtime.record import replace
 
 if TYPE_CHECKING:
@@ -196,7 +197,7 @@ def _index_cause(flow: Flow, frame: Frame, env: Env, index: ast.expr) -> Cause:
 def iterate(flow: Flow, frame: Frame, env: Env, node: ast.expr) -> list[Value] | None:
     """The values a loop variable takes when the loop goes over modules; None for any other loop."""
     if isinstance(node, ast.Call):
-        name = last(dotted(node.func)) or (node.func.attr if isinstance(node.func, ast.Attribute) else "")
+        name = called_name(node)
         if name == "range":
             return _index_rounds(flow, frame, env, node)
         inner = [iterate(flow, frame, env, a) for a in node.args if not isinstance(a, ast.Starred)]

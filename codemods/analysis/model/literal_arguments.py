@@ -1,4 +1,4 @@
-"""What an expression of parameters comes to for the literals that one call hands over: `split == "train"` for `load("train")`."""
+"""The value of an expression of parameters for the literals that one call hands over: `split == "train"` for `load("train")`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ASKED: dict[type[ast.cmpop], Callable[[object, object], object]] = {
 
 
 def literal_of(node: ast.expr | None, given: Mapping[str, ast.expr]) -> object:
-    """The constant that it comes to; UNTOLD where more than literals decide. given: parameter -> argument or default."""
+    """Its constant value; UNTOLD where more than literals decide. given: parameter -> argument or default."""
     if isinstance(node, ast.Constant):
         return node.value
     if isinstance(node, ast.Name):
@@ -72,7 +72,7 @@ def told(function: FunctionNode, call: ast.Call, outer: Mapping[str, ast.expr], 
 
 
 def is_ruled_out(module: SourceModule, node: ast.AST, given: Mapping[str, ast.expr]) -> bool:
-    """True in an arm of an `if` of the same function that is not come to for these literals."""
+    """True in an arm of an `if` of the same function that does not run for these literals."""
     below = node
     for up in module.ancestors(node):
         if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):

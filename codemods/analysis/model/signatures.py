@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from codemods.analysis.names import dotted
 from codemods.files.source import FunctionNode, SourceModule
 
 
@@ -29,6 +30,15 @@ def bind(function: FunctionNode | ast.Lambda, call: ast.Call, *, bound: bool) ->
     positional = [*function.args.posonlyargs, *function.args.args][1 if bound else 0 :]
     out = {arg.arg: value for arg, value in zip(positional, call.args, strict=False)}
     return out | {k.arg: k.value for k in call.keywords if k.arg is not None}
+
+
+def is_static(function: FunctionNode) -> bool:
+    return any(dotted(d) == "staticmethod" for d in function.decorator_list)
+
+
+def is_bound(module: SourceModule, function: FunctionNode) -> bool:
+    """True for a method whose first parameter is the object or the class."""
+    return isinstance(module.parent(function), ast.ClassDef) and not is_static(function)
 
 
 def returned(function: FunctionNode, module: SourceModule) -> list[ast.expr]:

@@ -12,7 +12,7 @@ from codemods.analysis.model.flag_values import keyword_settings
 from codemods.analysis.model.strategy_names import strategy_settings
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.data.find_unused_parameters import HF_KEYWORD, RAW_KEYWORD, STATIC_KEYWORDS, STRATEGY_CLASSES
-from codemods.files.source import SourceModule
+from codemods.files.source import SourceModule, called_name
 from codemods.store.project import Project
 
 _ENDS = frozenset(
@@ -48,7 +48,7 @@ def _wrappers(project: Project, module: SourceModule) -> Iterator[Wrapper]:
 
 def _may_wrap(module: SourceModule, call: ast.Call) -> bool:
     """False for nearly every call, by its last name alone: as it is written, or as it was imported."""
-    name = call.func.attr if isinstance(call.func, ast.Attribute) else call.func.id if isinstance(call.func, ast.Name) else ""
+    name = called_name(call)
     if name in _ENDS or name.endswith(_ARGUMENTS) or any(k.arg == HF_KEYWORD for k in call.keywords):
         return True
     return any(last(i.dotted) in _ENDS or last(i.dotted).endswith(_ARGUMENTS) for i in module.imports.get(name, ()))

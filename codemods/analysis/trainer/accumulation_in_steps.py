@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.distribution import is_test_file
+from codemods.analysis.model.signatures import defaults
 from codemods.analysis.names import dotted, last
 from codemods.analysis.trainer.lightning_trainers import trainer_calls
 from codemods.files.source import FunctionNode, SourceModule, walk_scope
@@ -54,7 +55,7 @@ def trainer_steps(project: Project, module: SourceModule, divisor: ast.expr) -> 
     A number that is written out may be of anything: `(first + second) / 2`.
     """
     found = _trainers(project)
-    name = last(dotted(divisor)) or _key(divisor)
+    name = _name_of(divisor)
     if isinstance(divisor, ast.Constant) or _keeps_its_default(project, module, divisor, name):
         return None
     if not found or not name or not all(g.name and (g.name == name or name == _STEPS) for g in found):
@@ -66,17 +67,12 @@ def _keeps_its_default(project: Project, module: SourceModule, divisor: ast.expr
     """True where the module's constructor gives the number a value of its own, and no call is seen to hand over another."""
     owner = module.class_of(divisor)
     init = module.methods_of(owner).get("__init__") if owner is not None else None
-    if owner is None or init is None:
-        return False
-    arguments = init.args
-    late = arguments.args[len(arguments.args) - len(arguments.defaults) :]
-    given = [a for a, d in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if d is not None]
-    if name not in {a.arg for a in (*late, *given)}:
+    if owner is None or init is None or name not in defaults(init):
         return False
     for path in project.files_containing(f"{owner.name}(".encode()):
         there = project.module(path)
         for call in there.calls_named(owner.name) if there is not None else ():
-            if any(k.arg in (name, None) for k in call.keywords) or len(call.args) >= len(arguments.args) - 1:
+            if any(k.arg in (name, None) for k in call.keywords) or len(call.args) >= len(init.args.args) - 1:
                 return False
     return True
 
@@ -93,11 +89,13 @@ def _trainers(project: Project) -> tuple[Given, ...]:
 
 def _steps_of(call: ast.Call) -> str:
     given = next((k.value for k in call.keywords if k.arg == _STEPS), None)
-    return (last(dotted(given)) or _key(given)) if given is not None else ""
+    return _name_of(given) if given is not None else ""
 
 
-def _key(node: ast.expr) -> str:
-    """`n` for `config["n"]`, and the number for one that is written out, but 1."""
+def _name_of(node: ast.expr) -> str:
+    """`n` for `args.n` and `config["n"]`, and the number for one that is written out, but 1."""
+    if name := last(dotted(node)):
+        return name
     if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
         return str(node.slice.value)
     known = isinstance(node, ast.Constant) and isinstance(node.value, int) and node.value != 1

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 
-from codemods.analysis.names import dotted, last
+from codemods.analysis.names import dotted
 from codemods.analysis.output.effects import Kind, names_rank
 from codemods.analysis.output.guard_edits import kept_to_zero
 from codemods.analysis.output.guard_spelling import Spelling, guard_for, has_guard
@@ -17,7 +17,7 @@ from codemods.analysis.output.output_runs import Run, makes_folder, output_runs
 from codemods.analysis.ranks.rank_guards import ranks_at
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.api.findings import Edit
-from codemods.files.source import FunctionNode, SourceModule, walk, walk_scope
+from codemods.files.source import FunctionNode, SourceModule, called_name, walk, walk_scope
 from codemods.rewriting.imports import plan_plain
 from codemods.runtime.record import record
 from codemods.store.project import Project
@@ -67,7 +67,7 @@ def unguarded_calls(module: SourceModule, function: FunctionNode) -> list[ast.Ca
 
 def writes(module: SourceModule, call: ast.Call) -> bool:
     """True for a call that writes a file or sends a record."""
-    name = last(dotted(call.func)) or getattr(call.func, "attr", "")
+    name = called_name(call)
     if name == "open":
         mode = call.args[1] if len(call.args) > 1 else next((k.value for k in call.keywords if k.arg == "mode"), None)
         return isinstance(mode, ast.Constant) and isinstance(mode.value, str) and bool(set(mode.value) & set("wax+"))

@@ -7,7 +7,7 @@ import re
 
 from codemods.analysis.names import dotted, last
 from codemods.analysis.variance.paths import path_of
-from codemods.files.source import SourceModule, walk
+from codemods.files.source import SourceModule, called_name, walk
 
 _ORDERS = (ast.Lt, ast.Gt, ast.LtE, ast.GtE)
 _BEST = re.compile(
@@ -58,7 +58,7 @@ def _names_best(node: ast.expr) -> bool:
 def _keeps(node: ast.AST, best: ast.expr) -> bool:
     """True for what saves something, or sets the best anew."""
     if isinstance(node, ast.Call):
-        return bool(_KEEPS.search(last(dotted(node.func)) or getattr(node.func, "attr", "")))
+        return bool(_KEEPS.search(called_name(node)))
     if isinstance(node, ast.Assign):
         target = node.targets[0]
         paths = [path_of(t) for t in (target.elts if isinstance(target, ast.Tuple) else [target])]

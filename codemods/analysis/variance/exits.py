@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from codemods.analysis.names import dotted
 from codemods.data.rank_variance import NOT_A_NUMBER, PROCESS_EXITS
-from codemods.files.source import walk
+from codemods.files.source import called_name, walk
 
 
 def leaving_of(arm: Sequence[ast.stmt]) -> ast.stmt | None:
@@ -56,13 +56,7 @@ def is_failure(leaving: ast.AST | None) -> bool:
 
 def asks_number(test: ast.expr) -> bool:
     """True for a test whether something is a number at all: `math.isnan(x)`, `loss.isfinite().all()`."""
-    for node in walk(test):
-        if isinstance(node, ast.Call):
-            func = node.func
-            name = func.attr if isinstance(func, ast.Attribute) else func.id if isinstance(func, ast.Name) else ""
-            if name in NOT_A_NUMBER:
-                return True
-    return False
+    return any(isinstance(n, ast.Call) and called_name(n) in NOT_A_NUMBER for n in walk(test))
 
 
 def end_of(rest: Sequence[ast.stmt]) -> int:

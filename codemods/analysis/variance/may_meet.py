@@ -20,7 +20,7 @@ from codemods.analysis.names import dotted, is_parameter, qualified
 from codemods.analysis.ranks.collectives import collective_at
 from codemods.analysis.variance.heirs import is_left_open
 from codemods.data.rank_variance import BACKWARDS, COLLECTIVE_WORDS, SHOWS, WRAPPERS
-from codemods.files.source import SourceModule, once_a_module, walk
+from codemods.files.source import SourceModule, called_name, once_a_module, walk
 from codemods.runtime.lazy_pattern import lazy
 from codemods.runtime.record import record
 from codemods.store.file_facts import file_fact
@@ -95,8 +95,7 @@ def _calls(project: Project, module: SourceModule, nodes: Iterable[ast.AST]) -> 
 
 def _of_call(project: Project, module: SourceModule, call: ast.Call) -> tuple[FunctionSite, ...] | None:
     """The functions of the project that a call runs; None where it may wait, or may run what is not seen from here."""
-    func = call.func
-    end = func.attr if isinstance(func, ast.Attribute) else func.id if isinstance(func, ast.Name) else ""
+    func, end = call.func, called_name(call)
     if not end or end in _WAITS or collective_at(module, call, project) is not None:
         return None
     if end in SHOWS and _shows_by_meeting(project):

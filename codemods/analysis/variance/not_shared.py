@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from codemods.analysis.call_graph import FunctionSite, called_function
 from codemods.analysis.model.literal_arguments import UNTOLD, literal_of, told
+from codemods.analysis.model.signatures import is_bound
 from codemods.analysis.names import dotted, last
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.values import Cause, Kind, Proof, Value, differing
@@ -37,13 +38,11 @@ def whole(state: State, call: ast.Call, value: Value) -> Value:
 
 
 def _told(site: FunctionSite, call: ast.Call, outer: _Given) -> dict[str, ast.expr]:
-    owner = site.module.parent(site.node)
-    static = any(dotted(d) == "staticmethod" for d in site.node.decorator_list)
-    return told(site.node, call, outer, bound=isinstance(owner, ast.ClassDef) and not static)
+    return told(site.node, call, outer, bound=is_bound(site.module, site.node))
 
 
 def _shares_out(project: Project, site: FunctionSite, given: _Given, deep: int) -> bool:
-    """Does the function, or one that it calls, come to a sampler that gives each rank its own part?"""
+    """Does the function, or one that it calls, make a sampler that gives each rank its own part?"""
     for call in _calls(site.node.body, given):
         if SHARING_SAMPLERS.search(last(dotted(call.func))):
             return True
@@ -54,8 +53,8 @@ def _shares_out(project: Project, site: FunctionSite, given: _Given, deep: int) 
 
 
 def _calls(body: list[ast.stmt], given: _Given) -> Iterator[ast.Call]:
-    """The calls of the statements that are come to."""
-    for statement in _come_to(body, given):
+    """The calls of the statements that run for these literals."""
+    for statement in _running(body, given):
         todo: list[ast.AST] = [statement]
         while todo:
             node = todo.pop()
@@ -68,24 +67,24 @@ def _calls(body: list[ast.stmt], given: _Given) -> Iterator[ast.Call]:
             todo += (n for n in ast.iter_child_nodes(node) if not isinstance(n, ast.stmt))
 
 
-def _come_to(body: list[ast.stmt], given: _Given) -> Iterator[ast.stmt]:
+def _running(body: list[ast.stmt], given: _Given) -> Iterator[ast.stmt]:
     """The statements of a body and of the blocks in it, without the arms that the literals rule out."""
     for statement in body:
         yield statement
         answer = literal_of(statement.test, given) if isinstance(statement, ast.If) else UNTOLD
         if isinstance(statement, ast.If) and answer is not UNTOLD:
             arm = statement.body if answer else statement.orelse
-            yield from _come_to(arm, given)
+            yield from _running(arm, given)
             if arm and isinstance(arm[-1], _ENDS):
                 return
             continue
         if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             continue
         for name in ("body", "orelse", "finalbody"):
-            yield from _come_to(getattr(statement, name, []), given)
+            yield from _running(getattr(statement, name, []), given)
         for handler in getattr(statement, "handlers", []):
-            yield from _come_to(handler.body, given)
+            yield from _running(handler.body, given)
         for case in getattr(statement, "cases", []):
-            yield from _come_to(case.body, given)
+            yield from _running(case.body, given)
         if isinstance(statement, _ENDS):
             return

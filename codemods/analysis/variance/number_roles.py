@@ -13,7 +13,7 @@ from codemods.analysis.variance.paths import unpacked
 from codemods.analysis.variance.state import STEP, State
 from codemods.analysis.variance.values import Kind, Link, Value
 from codemods.data.rank_variance import BACKWARDS, LOADER_NAMES
-from codemods.files.source import SourceModule, walk
+from codemods.files.source import SourceModule, called_name, walk
 from codemods.runtime.record import record
 
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
@@ -173,7 +173,7 @@ def _trains(analysis: Analysis, module: SourceModule, loop: _Loop) -> bool:
     """True where each round makes a backward pass, or a step of the optimizer, behind calls too."""
     state = state_of(analysis, module, loop)
     for node in (n for n in walk(loop) if isinstance(n, ast.Call)):
-        end = last(dotted(node.func)) or (node.func.attr if isinstance(node.func, ast.Attribute) else "")
+        end = called_name(node)
         if end in BACKWARDS or "scaler" in end.lower():
             return True
         if state is not None and any(m.name in (STEP, *BACKWARDS) for m in state.met.get(id(node), ())):

@@ -9,7 +9,7 @@ from codemods.analysis.bindings import bindings_of
 from codemods.analysis.names import dotted, last
 from codemods.analysis.variance.values import Value
 from codemods.data.rank_variance import METRIC_NAME
-from codemods.files.source import SourceModule, walk
+from codemods.files.source import SourceModule, called_name, walk
 
 _MEANS = frozenset({"mean", "average", "fmean", "nanmean"})
 _FIELDS = frozenset({"avg", "global_avg", "average", "val", "mean", "value"})  # of meters
@@ -93,7 +93,7 @@ def is_text(node: ast.expr) -> bool:
     if isinstance(node, ast.BinOp):
         return is_text(node.left) or is_text(node.right)
     if isinstance(node, ast.Call):
-        name = node.func.attr if isinstance(node.func, ast.Attribute) else dotted(node.func)
+        name = called_name(node)
         return name in ("format", "join") or _MESSAGE.search(name) is not None
     return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
 

@@ -135,8 +135,8 @@ def _loader(state: State, call: CallParts) -> Value:
     if isinstance(shuffled, ast.Constant) and shuffled.value is True:
         return differing(Cause.DATA, Proof.LIKELY, state.link(node, "each process shuffles on its own"), thing=thing)
     if ("sampler" in written and not is_none(written["sampler"])) or "batch_sampler" in written:
-        unseen = Thing(Kind.LOADER, waits=None)
-        return Value(Cause.UNKNOWN, Proof.UNKNOWN, params=sampler.params | batches.params, thing=unseen)
+        params = sampler.params | batches.params
+        return Value(Cause.UNKNOWN, Proof.UNKNOWN, params=params, thing=replace(thing, unseen=True))
     return replace(plain(share), thing=thing) if share.cause.differs or share.params else Value(thing=thing)
 
 

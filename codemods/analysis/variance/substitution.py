@@ -25,7 +25,7 @@ def substituted(value: Value, binding: dict[str, Value], fields: Fields | None) 
     if not value.params:
         return replace(value, parts=tuple(substituted(p, binding, fields) for p in value.parts)) if value.parts else value
     given, left = _handed_over(value, binding, fields)
-    if value.origin is not None and value.origin.by_name and given and all(map(_is_seen, given)):
+    if value.by_name and given and all(map(_is_seen, given)):
         # what is handed over is seen: the name no longer counts
         value = replace(value, cause=Cause.UNKNOWN, chain=value.chain[:-1])
     inner = made_of(*given)
@@ -52,7 +52,7 @@ def substituted(value: Value, binding: dict[str, Value], fields: Fields | None) 
 def _is_seen(given: Value) -> bool:
     """True for what is known, and for a loader that has no sampler, or one that is seen, whatever its data set is."""
     loader = given.thing if given.kind is Kind.LOADER else None
-    return given.cause is not Cause.UNKNOWN or (loader is not None and loader.waits is not None)
+    return given.cause is not Cause.UNKNOWN or (loader is not None and not loader.unseen)
 
 
 def _cut(chain: tuple[Link, ...]) -> tuple[Link, ...]:

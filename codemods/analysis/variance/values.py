@@ -74,13 +74,14 @@ class Thing:
     """kind and, for an object of a project class, the class; for a function, where it stands.
 
     waits: of a model: it has buffers (BatchNorm) or is sharded, so that each forward of its wrapper is a collective; None where
-    the model is not seen. Of a loader: None where its sampler is not seen.
+    the model is not seen. unseen: a loader whose sampler is not seen.
     """
 
     kind: Kind
     site: ClassSite | None = None
     waits: bool | None = False
     function: FunctionSite | None = None
+    unseen: bool = False
 
 
 @record
@@ -119,6 +120,16 @@ class Value:
     @property
     def origin(self) -> Link | None:
         return self.chain[-1] if self.chain else None
+
+    @property
+    def by_name(self) -> bool:
+        """True where nothing but a name says where it comes from."""
+        return bool(self.chain) and self.chain[-1].by_name
+
+    @property
+    def is_of_own_data(self) -> bool:
+        """True for what the rank's own data make, where more than a name says so."""
+        return self.differs and self.cause is Cause.DATA and not self.by_name
 
 
 SAME = Value()

@@ -12,7 +12,7 @@ from enum import Enum
 from codemods.analysis.bindings import Binding, attribute_bindings, bindings_in
 from codemods.analysis.call_graph import called_function
 from codemods.analysis.distribution import is_test_module
-from codemods.analysis.model.signatures import bind, returned
+from codemods.analysis.model.signatures import bind, is_bound, returned
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.uses import CallSite, constructions, uses_of
 from codemods.analysis.wrapped.arms import are_other_arms
@@ -208,8 +208,7 @@ class _Search:
     def _parameter(self, module: SourceModule, function: FunctionNode, name: str, depth: int) -> Held | None:
         """What a caller gives: one that gives a wrapper, or what is inside of one, is enough."""
         for site in _callers(self.project, module, function)[:MOST_CALLERS]:
-            owner = isinstance(module.parent(function), ast.ClassDef)
-            given = bind(function, site.call, bound=owner and not _is_static(function))
+            given = bind(function, site.call, bound=is_bound(module, function))
             value = given.get(name) if given is not None else None
             if value is not None and (found := self.of(site.module, value, depth + 1)) is not None:
                 return Held(found.side, found.module, found.wrap, "", found.prepared)
@@ -264,10 +263,6 @@ def _callers(project: Project, module: SourceModule, function: FunctionNode) -> 
     if uses is None or uses.more:
         return []
     return [s for s in uses.calls if not is_test_module(s.module)]
-
-
-def _is_static(function: FunctionNode) -> bool:
-    return any(dotted(d) == "staticmethod" for d in function.decorator_list)
 
 
 def _is_conditional(module: SourceModule, node: ast.AST, scope: FunctionNode | None) -> bool:
