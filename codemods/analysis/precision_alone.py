@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 
+from codemods.files.import_statements import stem_of
 from codemods.files.source import SourceModule
 from codemods.files.text_file import SHELL_KINDS
 from codemods.runtime.lazy_pattern import lazy
@@ -37,7 +38,7 @@ def _is_launched(project: Project, path: str) -> bool:
     speaking = {p for word in _LAUNCHED for p in project.files_containing(word, kinds=_KINDS)}
     said = b"\n".join(project.read(p) or b"" for p in sorted(speaking))
     users = _brought_in_by(project, path) if said else ()
-    return any(re.search(rb"(?<![\w-])%b(?![\w-])" % re.escape(os.fsencode(_stem(user))), said) for user in users)
+    return any(re.search(rb"(?<![\w-])%b(?![\w-])" % re.escape(os.fsencode(stem_of(user))), said) for user in users)
 
 
 def _brought_in_by(project: Project, path: str) -> set[str]:
@@ -47,12 +48,8 @@ def _brought_in_by(project: Project, path: str) -> set[str]:
     """
     known, found = {path}, [path]
     for _ in range(_HOPS):
-        found = sorted({u for p in found for u in project.files_importing(_stem(p)) if u not in known})
+        found = sorted({u for p in found for u in project.files_importing(stem_of(p)) if u not in known})
         known.update(found)
         if not found or len(known) > _FILES:
             break
     return {p for p in known if b"init_process_group(" not in (project.read(p) or b"")}
-
-
-def _stem(path: str) -> str:
-    return path.removesuffix(".py").removesuffix("/__init__").rpartition("/")[2]

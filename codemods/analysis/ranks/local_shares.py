@@ -29,6 +29,7 @@ from codemods.analysis.ranks.rank_members import end_of
 from codemods.analysis.ranks.rank_sources import shows_processes
 from codemods.analysis.ranks.worked_out_ranks import worked_out_rank
 from codemods.data.rank_names import LOCAL_NAMES
+from codemods.files.import_statements import stem_of
 from codemods.files.source import SourceModule
 from codemods.runtime.lazy_pattern import lazy
 from codemods.runtime.record import record
@@ -96,7 +97,7 @@ def local_shares(project: Project, module: SourceModule) -> Iterator[LocalShare]
 
 
 def _may_be_given_by(project: Project, module: SourceModule, home: SourceModule) -> bool:
-    stem = home.path.removesuffix(".py").removesuffix("/__init__").rpartition("/")[2]
+    stem = stem_of(home.path)
     return os.fsencode(stem) in module.data
 
 

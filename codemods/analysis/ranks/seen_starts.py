@@ -7,6 +7,7 @@ import ast
 from codemods.analysis.distribution import is_own_test
 from codemods.analysis.ranks.program_starts import Start, start_of
 from codemods.analysis.ranks.run_by_programs import Search, has_programs
+from codemods.files.import_statements import stem_of
 from codemods.files.source import SourceModule
 from codemods.store.project import Project
 
@@ -53,7 +54,7 @@ def _start_above(project: Project, module: SourceModule) -> Start | None:
     known = {module.path}
     found = [module.path]
     while found:
-        stems = {_stem(path) for path in found}
+        stems = {stem_of(path) for path in found}
         found = sorted({u for s in stems for u in project.files_importing(s) if u not in known and not is_own_test(project, u)})
         known.update(found)
         if len(known) > _MOST_FILES:
@@ -65,11 +66,6 @@ def _start_above(project: Project, module: SourceModule) -> Start | None:
                 if best is Start.SEVERAL:
                     return best
     return best if best is not None or len(known) > 1 else start_of(project, module)
-
-
-def _stem(path: str) -> str:
-    """The name by which a file is imported: that of its folder for a package."""
-    return path.removesuffix(".py").removesuffix("/__init__").rpartition("/")[2]
 
 
 def _best_of_all(project: Project) -> Start:

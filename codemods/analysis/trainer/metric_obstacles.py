@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from posixpath import dirname
 
 from codemods.analysis.names import dotted, last
-from codemods.analysis.trainer.references import Mention, in_strings, in_text_files, stem_of
+from codemods.analysis.trainer.references import Mention, in_strings, in_text_files
 from codemods.analysis.trainer.trainer_calls import DECISIVE, TrainerCall, constant, is_off, keyword, literals
+from codemods.files.import_statements import stem_of
 from codemods.files.source import FunctionNode, SourceModule, walk
 from codemods.store.project import Project
 

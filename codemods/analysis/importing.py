@@ -1,0 +1,38 @@
+"""Which files a file imports names from, and which ones may get names of it: told from their bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from codemods.files.import_statements import imported_names
+from codemods.store.file_facts import file_fact
+from codemods.store.project import Project
+
+
+def imports_of(project: Project, path: str) -> frozenset[str]:
+    """The names that a file imports, told from its bytes once: files of a common name are asked for again and again."""
+    return project.fact(_imported, path)
+
+
+def importers(project: Project, path: str) -> frozenset[str]:
+    """The files of which an import may bring in names of this one: they name it, or a package that hands its names on.
+
+    Also those with a star import, which may bring in what another file has from this one.
+    """
+    return project.keep(("importers", path), lambda: frozenset((*_naming(project, path), *project.files_containing(b"import *"))))
+
+
+def _naming(project: Project, path: str) -> Iterator[str]:
+    folder, _, stem = path.removesuffix("/__init__.py").removesuffix(".py").rpartition("/")
+    while stem:
+        naming = project.files_importing(stem)
+        yield from naming
+        if f"{folder}/__init__.py" not in naming:
+            return
+        folder, _, stem = folder.rpartition("/")
+
+
+@file_fact
+def _imported(path: str, data: bytes) -> frozenset[str]:
+    del path
+    return imported_names(data)
