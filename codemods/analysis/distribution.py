@@ -6,8 +6,9 @@ import ast
 import re
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import islice
 
-from codemods.analysis.importing import imports_of
+from codemods.analysis.importing import imports_of, users_by_step
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.precision_alone import is_for_precision_alone
 from codemods.analysis.switched_off import is_switched_off
@@ -200,15 +201,8 @@ def _speaks(path: str, data: bytes) -> bool:
 
 def may_be_run_by_ranks(project: Project, path: str, hops: int = 3) -> bool:
     """False where no file that imports this one, over a few others, holds a word of several processes: from the bytes alone."""
-    known = {path}
-    found = [path]
-    for _ in range(hops + 1):
-        if any(may_show_ranks(project, p) for p in found):
-            return True
-        stems = {stem_of(p) for p in found}
-        found = [u for stem in stems for u in project.files_importing(stem) if u not in known and not is_own_test(project, u)]
-        known.update(found)
-    return False
+    steps = islice(users_by_step(project, path, lambda p: is_own_test(project, p)), hops + 1)
+    return any(may_show_ranks(project, p) for found in steps for p in found)
 
 
 def ranks_in_importers(project: Project, module: SourceModule) -> Evidence | None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
-from codemods.files.import_statements import imported_names
+from codemods.files.import_statements import imported_names, stem_of
 from codemods.store.file_facts import file_fact
 from codemods.store.project import Project
 
@@ -20,6 +20,16 @@ def importers(project: Project, path: str) -> frozenset[str]:
     Also those with a star import, which may bring in what another file has from this one.
     """
     return project.keep(("importers", path), lambda: frozenset((*_naming(project, path), *project.files_containing(b"import *"))))
+
+
+def users_by_step(project: Project, path: str, left_out: Callable[[str], bool]) -> Iterator[list[str]]:
+    """The file; those that name it in an import; those that name one of these; and so on, each file once."""
+    known, found = {path}, [path]
+    while found:
+        yield found
+        stems = {stem_of(p) for p in found}
+        found = sorted({u for stem in stems for u in project.files_importing(stem) if u not in known and not left_out(u)})
+        known.update(found)
 
 
 def _naming(project: Project, path: str) -> Iterator[str]:

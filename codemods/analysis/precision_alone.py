@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+from itertools import islice
 
+from codemods.analysis.importing import users_by_step
 from codemods.files.import_statements import stem_of
 from codemods.files.source import SourceModule
 from codemods.files.text_file import SHELL_KINDS
@@ -46,10 +48,9 @@ def _brought_in_by(project: Project, path: str) -> set[str]:
 
     A script that starts the process group itself shares its work out by itself: it has no need of this Accelerator.
     """
-    known, found = {path}, [path]
-    for _ in range(_HOPS):
-        found = sorted({u for p in found for u in project.files_importing(stem_of(p)) if u not in known})
+    known: set[str] = set()
+    for found in islice(users_by_step(project, path, lambda _: False), _HOPS + 1):
         known.update(found)
-        if not found or len(known) > _FILES:
+        if len(known) > _FILES:
             break
     return {p for p in known if b"init_process_group(" not in (project.read(p) or b"")}

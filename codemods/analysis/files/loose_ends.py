@@ -9,10 +9,11 @@ from __future__ import annotations
 import ast
 import os
 from collections.abc import Iterator
+from itertools import islice
 
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.distribution import is_test_file, ranks_in_file
-from codemods.analysis.importing import imports_of
+from codemods.analysis.importing import imports_of, users_by_step
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.uses import constructions
 from codemods.api.findings import Evidence
@@ -167,12 +168,5 @@ def may_be_made_elsewhere(project: Project, path: str, hops: int = 2) -> bool:
     """False where no setting names the file, and none that imports it speaks of a data module: told from the bytes."""
     if project.files_containing(os.fsencode(f"{stem_of(path)}."), kinds=_SETTINGS):
         return True
-    known = {path}
-    found = [path]
-    for _ in range(hops + 1):
-        if any(b"DataModule" in (project.read(p) or b"") for p in found):
-            return True
-        stems = {stem_of(p) for p in found}
-        found = [u for stem in stems for u in project.files_importing(stem) if u not in known and not is_test_file(u)]
-        known.update(found)
-    return False
+    steps = islice(users_by_step(project, path, is_test_file), hops + 1)
+    return any(b"DataModule" in (project.read(p) or b"") for found in steps for p in found)
