@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.files.file_flow import callee
+from codemods.analysis.model.signatures import takes
 from codemods.analysis.names import dotted, is_parameter, last, qualified
 from codemods.analysis.other_names import leads_to, reads_by_other_names
-from codemods.analysis.ranks.refused_calls import takes
 from codemods.files.source import FunctionNode, SourceModule, walk_scope
 from codemods.rewriting.imports import in_scope
 from codemods.runtime.record import record
