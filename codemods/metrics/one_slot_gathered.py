@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.bindings import bindings_in
 from codemods.analysis.distribution import is_test_module
+from codemods.analysis.literals import is_none
 from codemods.analysis.names import last, qualified
 from codemods.analysis.reaching import reaching
 from codemods.api.codemod import DdpCodemod
@@ -147,7 +148,7 @@ def _lists(module: SourceModule, given: ast.expr, call: ast.Call) -> list[_Repea
 def _repeated(module: SourceModule, node: ast.expr) -> list[_Repeated] | None:
     """The repeated lists of an expression, without the arms of a conditional one that hold no list; None for anything else."""
     if isinstance(node, ast.IfExp):
-        arms = [_repeated(module, arm) for arm in (node.body, node.orelse) if not _is_none(arm)]
+        arms = [_repeated(module, arm) for arm in (node.body, node.orelse) if not is_none(arm)]
         return [found for arm in arms for found in arm or []] if None not in arms else None
     if isinstance(node, ast.Constant) and node.value is None:
         return []
@@ -183,10 +184,6 @@ def _parts(node: ast.expr) -> tuple[ast.expr, ast.expr] | None:
         if isinstance(each, ast.List) and len(each.elts) == 1 and not isinstance(each.elts[0], ast.Starred):
             return each.elts[0], count
     return None
-
-
-def _is_none(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None
 
 
 def _is_one(node: ast.expr) -> bool:

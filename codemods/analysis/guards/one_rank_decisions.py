@@ -10,6 +10,7 @@ from codemods.analysis.bindings import bindings_in
 from codemods.analysis.call_graph import called_function
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.files.file_flow import ranks_in_function
+from codemods.analysis.literals import is_true
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.collectives import collective_at
 from codemods.analysis.ranks.local_calls import stays_here
@@ -65,7 +66,7 @@ def decisions(project: Project, module: SourceModule) -> Iterator[Decision]:
 def _flags(project: Project, module: SourceModule) -> Iterator[Decision]:
     for assign in module.nodes(ast.Assign):
         target = assign.targets[0]
-        if not isinstance(target, ast.Attribute) or not _is_true(assign.value):
+        if not isinstance(target, ast.Attribute) or not is_true(assign.value):
             continue
         holder = last(dotted(target.value))
         if target.attr == "should_stop" and holder.endswith("trainer"):
@@ -84,10 +85,6 @@ def _flags(project: Project, module: SourceModule) -> Iterator[Decision]:
             yield Decision(form, assign, anchor, None, guard, "")
         elif found := next(((t, own) for t in tests if (own := _own(project, module, function, t.test))), None):
             yield Decision(form, assign, tests[-1], found[0].test, None, found[1])
-
-
-def _is_true(value: ast.expr) -> bool:
-    return isinstance(value, ast.Constant) and value.value is True
 
 
 def _is_settled(project: Project, module: SourceModule, function: FunctionNode) -> bool:

@@ -14,6 +14,7 @@ from enum import Enum
 from codemods.analysis.accelerators import is_accelerator, made_by
 from codemods.analysis.bindings import Binding, attribute_bindings, bindings_of
 from codemods.analysis.call_graph import FunctionSite, called_function
+from codemods.analysis.literals import is_true
 from codemods.analysis.loading.origins import origins
 from codemods.analysis.loading.sampler_helpers import is_of_one_process
 from codemods.analysis.loading.samplers import is_distributed_sampler, loader_of, samplers_of
@@ -271,12 +272,8 @@ def _shuffling(module: SourceModule, prepare: ast.Call, loader: ast.expr) -> int
     given = [a for a in prepare.args if dotted(a) == dotted(loader)] or (prepare.args if len(prepare.args) == 1 else [])
     made = [b.value for g in given for b in _bindings(module, g) if b.value is not None and b.value is not prepare]
     made += [g for g in given if isinstance(g, ast.Call)]
-    shuffled = [any(k.arg == "shuffle" and _is_true(k.value) for k in c.keywords) for c in made if isinstance(c, ast.Call)]
+    shuffled = [any(k.arg == "shuffle" and is_true(k.value) for k in c.keywords) for c in made if isinstance(c, ast.Call)]
     return getattr(made[0], "lineno", 0) if shuffled and all(shuffled) and len(shuffled) == len(made) else 0
-
-
-def _is_true(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is True
 
 
 def _is_seeded(project: Project, module: SourceModule, prepare: ast.Call) -> bool:

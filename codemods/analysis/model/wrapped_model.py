@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from codemods.analysis.class_index import ClassSite, Role, class_facts, find_class
 from codemods.analysis.functions import find_function
+from codemods.analysis.literals import is_none
 from codemods.analysis.model.signatures import bind, returned
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.registries import built_by
@@ -159,7 +160,7 @@ class _Search:
         """The values a name is given; one that only passes the name on (`model = model.to(device)`) says nothing new."""
         fresh = []
         for value, index in values:
-            if _is_none(value):
+            if is_none(value):
                 continue  # `model = None` above the tests that make it
             if any(isinstance(n, ast.Name) and n.id == name.id for n in ast.walk(value)):
                 if self._wraps(module, value):
@@ -223,7 +224,7 @@ class _Search:
             for assign in ast.walk(site.node):
                 if isinstance(assign, ast.Assign) and any(dotted(t) == f"self.{node.attr}" for t in assign.targets):
                     values.append((site.module, assign.value))
-        values = [(m, v) for m, v in values if not _is_none(v)]
+        values = [(m, v) for m, v in values if not is_none(v)]
         name = f"self.{node.attr}"
         fresh = [(m, v) for m, v in values if not _mentions(v, name)]
         odd = [v for m, v in values if _mentions(v, name) and not _passes_on(m, v, name)]
@@ -313,10 +314,6 @@ def _passes_on(module: SourceModule, value: ast.expr, name: str) -> bool:
 
 def _mentions(value: ast.expr, name: str) -> bool:
     return any(isinstance(n, ast.Attribute) and dotted(n) == name for n in ast.walk(value))
-
-
-def _is_none(value: ast.expr) -> bool:
-    return isinstance(value, ast.Constant) and value.value is None
 
 
 def _short(module: SourceModule, node: ast.AST) -> str:

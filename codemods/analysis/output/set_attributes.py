@@ -10,6 +10,7 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.class_index import ClassSite, class_facts
+from codemods.analysis.literals import is_none
 from codemods.analysis.names import dotted
 from codemods.analysis.output.run_before import run_before
 from codemods.analysis.ranks.uses import uses_of
@@ -85,7 +86,7 @@ class _Question:
             for statement in site.node.body:
                 if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)) and statement.name == self.name:
                     return True
-                if any(dotted(t) == self.name and not _is_none(v) for t, v in _stored(statement)):
+                if any(dotted(t) == self.name and not is_none(v) for t, v in _stored(statement)):
                     return True
         return False
 
@@ -206,18 +207,14 @@ def _stored(statement: ast.stmt) -> Iterator[tuple[ast.expr, ast.expr]]:
         yield from zip(target.elts, values, strict=True)
 
 
-def _is_none(value: ast.expr) -> bool:
-    return isinstance(value, ast.Constant) and value.value is None
-
-
 def _may_be_none(module: SourceModule, value: ast.expr) -> bool:
     """True for None, and for an argument that is None where nobody gives it."""
     if not isinstance(value, ast.Name):
-        return _is_none(value)
+        return is_none(value)
     function = module.function_of(value)
     if function is None:
         return False
     spec = function.args
     plain = [*spec.posonlyargs, *spec.args]
     pairs = [*zip(reversed(plain), reversed(spec.defaults), strict=False), *zip(spec.kwonlyargs, spec.kw_defaults, strict=True)]
-    return any(a.arg == value.id and d is not None and _is_none(d) for a, d in pairs)
+    return any(a.arg == value.id and d is not None and is_none(d) for a, d in pairs)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from codemods.analysis.bindings import Binding, attribute_bindings, bindings_in, bindings_of
 from codemods.analysis.call_graph import FunctionSite, called_function
 from codemods.analysis.handed import held_as
+from codemods.analysis.literals import is_none
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.each_node import guards_of_each_node
 from codemods.analysis.ranks.none_elsewhere import Partial, gives_none_elsewhere, none_elsewhere
@@ -15,7 +16,6 @@ from codemods.analysis.ranks.rank_guards import Ranks, ranks_at
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.analysis.ranks.used_as_there import is_kept_from, needs_value
 from codemods.analysis.ranks.uses import uses_of
-from codemods.analysis.variance.paths import is_none
 from codemods.files.source import SourceModule, line_of
 from codemods.runtime.record import record
 from codemods.store.project import Project

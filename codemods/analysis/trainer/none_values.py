@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.bindings import bindings_of
+from codemods.analysis.literals import is_none
 from codemods.analysis.trainer.lightning_trainers import Change, keywords, more_of
 from codemods.analysis.trainer.lightning_upgrade import is_tried
 from codemods.analysis.trainer.references import binding_scope, names_of
@@ -35,7 +36,7 @@ def none_values(module: SourceModule, call: ast.Call) -> Iterator[NoneValue]:
         if keyword is None or (argument != "strategy" and any(n in given for n in DEVICE_ARGUMENTS)):
             continue
         doubts = (_TAKES_GPUS,) if argument == "accelerator" else ()
-        if _is_none(keyword.value) and not more_of(module, call):
+        if is_none(keyword.value) and not more_of(module, call):
             drop = DropKeyword(module.path, module.span(call), argument)
             yield NoneValue(argument, keyword.value, ALWAYS, Change((drop,), doubts))
             continue
@@ -43,16 +44,12 @@ def none_values(module: SourceModule, call: ast.Call) -> Iterator[NoneValue]:
             isinstance(n, ast.Constant) and n.value in KEPT_STRATEGIES for n in ast.walk(keyword.value)
         ):
             continue  # it names a strategy, which goes elsewhere
-        for node in [keyword.value] if _is_none(keyword.value) else nones_of(module, keyword.value):
+        for node in [keyword.value] if is_none(keyword.value) else nones_of(module, keyword.value):
             if is_tried(module, node, "TypeError", "ValueError"):
                 continue
             edit = ReplaceExpression(module.path, module.span(node), '"auto"')
             why = asked_elsewhere(module, keyword.value)
             yield NoneValue(argument, node, since, Change((edit,), doubts, (why,) if why else ()))
-
-
-def _is_none(node: ast.expr | None) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None
 
 
 def nones_of(module: SourceModule, value: ast.expr) -> Iterator[ast.Constant]:

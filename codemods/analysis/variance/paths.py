@@ -96,8 +96,3 @@ def names_device(node: ast.expr) -> bool:
     """True for `f"cuda:{rank}"` and `"cuda:{}".format(gpu)`: where a tensor is."""
     text = next((n.value for n in walk(node) if isinstance(n, ast.Constant) and isinstance(n.value, str)), "")
     return text.startswith(("cuda", "cpu", "npu", "xpu", "gpu"))
-
-
-def is_none(node: ast.expr | None) -> bool:
-    """True for a `None` that is written out."""
-    return isinstance(node, ast.Constant) and node.value is None
