@@ -14,6 +14,7 @@ from codemods.analysis.bindings import Binding, attribute_bindings, bindings_at_
 from codemods.analysis.files.either_part import with_part
 from codemods.analysis.files.file_calls import handed_on
 from codemods.analysis.literals import is_none
+from codemods.analysis.model.signatures import defaults
 from codemods.analysis.names import qualified
 from codemods.files.source import FunctionNode, SourceModule, line_of, walk
 from codemods.runtime.lazy_pattern import lazy
@@ -254,7 +255,7 @@ def _argument(word: str, function: FunctionNode, here: SourceModule, caller: Sou
         return forms(caller, call.args[at]) if plain and at < len(call.args) else frozenset()
     argument = arguments_of(function, call).get(name)
     if argument is None:
-        default = default_of(function, name)
+        default = defaults(function).get(name)
         return forms(here, default) if isinstance(default, ast.Constant) and not rest else frozenset()
     found = forms(caller, argument)
     if not dot:
@@ -274,12 +275,3 @@ def arguments_of(function: FunctionNode, call: ast.Call) -> dict[str, ast.expr]:
         found[name] = value
     found.update({k.arg: k.value for k in call.keywords if k.arg})
     return found
-
-
-def default_of(function: FunctionNode, name: str) -> ast.expr | None:
-    args = function.args
-    positional = [*args.posonlyargs, *args.args]
-    for argument, default in zip(reversed(positional), reversed(args.defaults), strict=False):
-        if argument.arg == name:
-            return default
-    return next((d for a, d in zip(args.kwonlyargs, args.kw_defaults, strict=True) if a.arg == name), None)

@@ -9,8 +9,9 @@ from codemods.analysis.bindings import bindings_in
 from codemods.analysis.class_index import ClassSite, class_facts, find_class, subclasses
 from codemods.analysis.class_values import Given, class_values
 from codemods.analysis.files.file_paths import arguments_of
-from codemods.analysis.files.left_at_default import default_of, is_made_a_command
+from codemods.analysis.files.left_at_default import is_made_a_command
 from codemods.analysis.literals import is_none
+from codemods.analysis.model.signatures import defaults
 from codemods.analysis.names import dotted
 from codemods.analysis.ranks.uses import CallSite, constructions
 from codemods.files.source import FunctionNode, SourceModule
@@ -162,7 +163,7 @@ def _given(call: ast.Call, function: FunctionNode, name: str) -> ast.expr | None
     """What the call gives the parameter, or its default; `self` of `Base.__init__(self, …)` is none of its arguments."""
     if call.args and isinstance(call.func, ast.Attribute) and dotted(call.func.value) and call.func.attr == "__init__":
         call = ast.Call(call.func, call.args[1:], call.keywords)
-    return arguments_of(function, call).get(name, default_of(function, name))
+    return arguments_of(function, call).get(name, defaults(function).get(name))
 
 
 def _is_false(value: ast.expr | None) -> bool:

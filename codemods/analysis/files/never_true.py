@@ -14,9 +14,10 @@ from codemods.analysis.bindings import bindings_at_top, bindings_in
 from codemods.analysis.class_index import class_facts
 from codemods.analysis.class_values import class_values
 from codemods.analysis.files.file_paths import arguments_of, forms
-from codemods.analysis.files.left_at_default import default_of, is_made_a_command, left_at_default
+from codemods.analysis.files.left_at_default import is_made_a_command, left_at_default
 from codemods.analysis.files.left_off import is_attribute_left_off, is_local_off
 from codemods.analysis.files.own_paths import are_sure, callers_of
+from codemods.analysis.model.signatures import defaults
 from codemods.analysis.names import dotted, qualified
 from codemods.analysis.ranks.described_parts import is_configured_off
 from codemods.analysis.ranks.never_set import asks_for_what_nobody_sets
@@ -173,7 +174,7 @@ def _given(project: Project, module: SourceModule, function: FunctionNode, name:
     if not sites or used.more or used.handed_on or len(sites) != len(calls) or not are_sure(project, sites, function):
         left = left_at_default(project, module, function, name)
         return [] if left is None else [left.value]
-    default = default_of(function, name)
+    default = defaults(function).get(name)
     return [_constant(arguments_of(function, s.call).get(name, default), s.call) for s in sites]
 
 

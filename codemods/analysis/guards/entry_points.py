@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.files.file_flow import callee
-from codemods.analysis.model.signatures import takes
+from codemods.analysis.model.signatures import has_parameter, takes
 from codemods.analysis.names import dotted, is_parameter, last, qualified
 from codemods.analysis.other_names import leads_to, reads_by_other_names
 from codemods.files.source import FunctionNode, SourceModule, walk_scope
@@ -146,7 +146,7 @@ def _rebound(module: SourceModule, name: str, at: ast.AST) -> bool:
     scope = at if isinstance(at, (ast.FunctionDef, ast.AsyncFunctionDef)) else module.function_of(at)
     if scope is None:
         return False
-    if any(a.arg == name for a in [*scope.args.posonlyargs, *scope.args.args, *scope.args.kwonlyargs]):
+    if has_parameter(scope, name):
         return True
     return any(isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store) for n in walk_scope(scope))
 

@@ -13,6 +13,10 @@ def parameters(function: FunctionNode | ast.Lambda, *, bound: bool) -> list[ast.
     return [*(args[1:] if bound else args), *function.args.kwonlyargs]
 
 
+def has_parameter(function: FunctionNode | ast.Lambda, name: str) -> bool:
+    return any(p.arg == name for p in parameters(function, bound=False))
+
+
 def defaults(function: FunctionNode | ast.Lambda) -> dict[str, ast.expr]:
     """Parameter -> its default."""
     positional = [*function.args.posonlyargs, *function.args.args]

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.class_index import ClassSite, class_facts
 from codemods.analysis.literals import is_none
+from codemods.analysis.model.signatures import defaults
 from codemods.analysis.names import dotted
 from codemods.analysis.output.run_before import run_before
 from codemods.analysis.ranks.uses import uses_of
@@ -212,9 +213,4 @@ def _may_be_none(module: SourceModule, value: ast.expr) -> bool:
     if not isinstance(value, ast.Name):
         return is_none(value)
     function = module.function_of(value)
-    if function is None:
-        return False
-    spec = function.args
-    plain = [*spec.posonlyargs, *spec.args]
-    pairs = [*zip(reversed(plain), reversed(spec.defaults), strict=False), *zip(spec.kwonlyargs, spec.kw_defaults, strict=True)]
-    return any(a.arg == value.id and d is not None and is_none(d) for a, d in pairs)
+    return function is not None and is_none(defaults(function).get(value.id))

@@ -6,7 +6,7 @@ import ast
 
 from codemods.analysis.bindings import bindings_in
 from codemods.analysis.class_index import ClassSite, subclasses
-from codemods.analysis.model.signatures import bind, defaults
+from codemods.analysis.model.signatures import bind, defaults, parameters
 from codemods.analysis.ranks.uses import CallSite, Uses, constructions, uses_of
 from codemods.files.source import FunctionNode, SourceModule
 from codemods.store.project import Project
@@ -54,7 +54,7 @@ def asks_a_parameter(module: SourceModule, function: FunctionNode, node: ast.AST
 
 def _asked(module: SourceModule, function: FunctionNode, node: ast.AST) -> dict[str, bool]:
     """Parameter -> what it has to be for the node to be reached."""
-    parameters = {a.arg for a in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)}
+    given = {p.arg for p in parameters(function, bound=False)}
     out: dict[str, bool] = {}
     below: ast.AST = node
     for up in module.ancestors(node):
@@ -65,7 +65,7 @@ def _asked(module: SourceModule, function: FunctionNode, node: ast.AST) -> dict[
             test = up.test
             while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
                 test, wanted = test.operand, not wanted
-            if isinstance(test, ast.Name) and test.id in parameters:
+            if isinstance(test, ast.Name) and test.id in given:
                 out[test.id] = wanted
         below = up
     rebound = {name for name in out if any(not b.parameter for b in bindings_in(module, function, name))}

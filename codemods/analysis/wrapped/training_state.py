@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from enum import Enum
 
 from codemods.analysis.bindings import Binding, attribute_bindings, bindings_of
-from codemods.analysis.model.signatures import bind, defaults
+from codemods.analysis.model.signatures import bind, defaults, parameters
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.rank_guards import Guard, Ranks, guards_over, ranks_at
 from codemods.analysis.ranks.reach import ranks_reaching
@@ -213,7 +213,7 @@ def _asks_a_number_of_its_own(project: Project, module: SourceModule, test: ast.
     function = module.function_of(test)
     if function is None or not isinstance(test, ast.If):
         return False
-    own = {a.arg for a in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)}
+    own = {p.arg for p in parameters(function, bound=False)}
     asked = {n.id for n in walk(test.test) if isinstance(n, ast.Name)} & own
     asked = {name for name in asked if "rank" in name or "gpu" in name or "main" in name}
     if not asked:
