@@ -18,7 +18,7 @@ _DEFINES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast
 
 
 def is_refused(project: Project, module: SourceModule, call: ast.Call) -> bool:
-    """True for a call by name that no run comes out of, for a parameter is not there, or one is not given."""
+    """True for a call by name that raises TypeError in every run: it gives a parameter that is not there, or leaves one out."""
     if not isinstance(call.func, ast.Name) or _is_rebound(module, call.func):
         return False
     found = _meant(project, module, call.func)
