@@ -14,6 +14,7 @@ from codemods.analysis.literals import is_none
 from codemods.analysis.model.signatures import defaults
 from codemods.analysis.names import dotted
 from codemods.analysis.output.run_before import run_before
+from codemods.analysis.positions import behind
 from codemods.analysis.ranks.uses import uses_of
 from codemods.files.source import FunctionNode, SourceModule, walk, walk_scope
 from codemods.runtime.record import record
@@ -184,11 +185,7 @@ def _run_after(module: SourceModule, statement: ast.stmt) -> Iterator[ast.stmt]:
     """The statements behind one, in its block and in the blocks round it, up to the loop or the function that it stands in."""
     below: ast.AST = statement
     for up in module.ancestors(statement):
-        for name in ("body", "orelse", "finalbody"):
-            block = getattr(up, name, None)
-            at = next((i for i, s in enumerate(block) if s is below), None) if isinstance(block, list) else None
-            if isinstance(block, list) and at is not None:
-                yield from block[at + 1 :]
+        yield from behind(module, below)
         if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
             return
         below = up
