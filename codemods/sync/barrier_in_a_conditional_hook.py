@@ -8,10 +8,9 @@ from collections.abc import Iterator
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.class_index import ClassFacts, class_facts
 from codemods.analysis.distribution import is_test_module
-from codemods.analysis.names import dotted, family, last
+from codemods.analysis.names import dotted, end_of, family, last
 from codemods.analysis.ranks.collectives import Collective, collective_at
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_at
-from codemods.analysis.ranks.rank_members import end_of
 from codemods.analysis.ranks.reached_collectives import reached_by
 from codemods.analysis.short_texts import short
 from codemods.api.codemod import DdpCodemod

@@ -7,9 +7,8 @@ from collections.abc import Iterable, Iterator
 
 from codemods.analysis.call_graph import FunctionSite, called_function
 from codemods.analysis.handlers import takes
-from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.names import dotted, end_of, last, qualified
 from codemods.analysis.positions import behind
-from codemods.analysis.ranks.rank_members import end_of
 from codemods.analysis.variance.analysis import variance
 from codemods.analysis.variance.may_meet import may_meet
 from codemods.analysis.variance.state import Meeting, State

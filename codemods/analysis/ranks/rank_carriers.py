@@ -13,10 +13,9 @@ from functools import cache
 
 from codemods.analysis.class_index import class_facts
 from codemods.analysis.model.signatures import defaults
-from codemods.analysis.names import dotted
+from codemods.analysis.names import dotted, end_of
 from codemods.analysis.ranks.bound_to_rank import bound_to_rank
 from codemods.analysis.ranks.rank_keys import rank_keys
-from codemods.analysis.ranks.rank_members import end_of
 from codemods.analysis.ranks.spawned import is_spawned
 from codemods.files.source import SourceModule, once_a_module
 from codemods.store.corpus import WORD

@@ -5,8 +5,7 @@ from __future__ import annotations
 import ast
 
 from codemods.analysis.bindings import attribute_bindings, bindings_of
-from codemods.analysis.names import dotted, last
-from codemods.analysis.ranks.rank_members import end_of
+from codemods.analysis.names import dotted, end_of, last
 from codemods.analysis.ranks.rank_sets import Ranks, Split, negated
 from codemods.analysis.ranks.rank_sources import imported_value, rank_source
 from codemods.files.source import SourceModule
