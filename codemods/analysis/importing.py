@@ -1,10 +1,11 @@
-"""Which files a file imports names from, and which ones may get names of it: told from their bytes."""
+"""What a file imports, directly or not, and which files may get names of it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
 from codemods.files.import_statements import imported_names, stem_of
+from codemods.files.source import SourceModule
 from codemods.store.file_facts import file_fact
 from codemods.store.project import Project
 
@@ -12,6 +13,29 @@ from codemods.store.project import Project
 def imports_of(project: Project, path: str) -> frozenset[str]:
     """The names that a file imports, told from its bytes once: files of a common name are asked for again and again."""
     return project.fact(_imported, path)
+
+
+def names_of_imports(module: SourceModule) -> set[str]:
+    """What the import statements of a file name: modules, and things of them."""
+    return {i.dotted for found in module.imports.values() for i in found} | set(module.imported_modules)
+
+
+def imported_files(project: Project, module: SourceModule) -> frozenset[str]:
+    """The project files that are imported when this one is, itself included."""
+
+    def build() -> frozenset[str]:
+        queue = [module]
+        seen = {module.path}
+        while queue:
+            importer = queue.pop()
+            for name in names_of_imports(importer):
+                resolved = project.resolve(name, importer.path)
+                if resolved and resolved.path not in seen and (inner := project.module(resolved.path)):
+                    seen.add(resolved.path)
+                    queue.append(inner)
+        return frozenset(seen)
+
+    return project.keep(("imported files", module.path), build)
 
 
 def importers(project: Project, path: str) -> frozenset[str]:

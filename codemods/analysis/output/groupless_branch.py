@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import ast
 
+from codemods.analysis.importing import imported_files
 from codemods.analysis.ranks.exit_places import other_branch
 from codemods.analysis.ranks.uses import uses_of
-from codemods.analysis.trainer.metric_obstacles import imported_files
 from codemods.files.source import SourceModule
 from codemods.store.project import Project
 
