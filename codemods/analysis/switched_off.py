@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from codemods.analysis.conditions import is_main_block
 from codemods.analysis.literals import is_false
 from codemods.analysis.names import dotted, last
 from codemods.files.source import SourceModule
@@ -32,7 +33,7 @@ def is_switched_off(project: Project, module: SourceModule) -> bool:
 def _is_of_the_script(module: SourceModule, statement: ast.stmt) -> bool:
     """True at the top of the file, and in what it runs as a program."""
     ups = [up for up in module.ancestors(statement) if not isinstance(up, ast.Module)]
-    return all(isinstance(up, ast.If) and "__name__" in ast.unparse(up.test) for up in ups)
+    return all(is_main_block(up) for up in ups)
 
 
 def _is_tested(module: SourceModule, name: str) -> bool:

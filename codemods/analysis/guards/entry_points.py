@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from codemods.analysis.conditions import is_main_block
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.files.file_flow import callee
 from codemods.analysis.model.signatures import has_parameter, takes
@@ -126,10 +127,7 @@ def fails(call: ast.Call, function: FunctionNode) -> bool:
 
 def main_block(module: SourceModule, node: ast.AST) -> ast.If | None:
     """The `if __name__ == "__main__":` round a node."""
-    for up in module.ancestors(node):
-        if isinstance(up, ast.If) and any(isinstance(n, ast.Name) and n.id == "__name__" for n in ast.walk(up.test)):
-            return up
-    return None
+    return next((up for up in module.ancestors(node) if isinstance(up, ast.If) and is_main_block(up)), None)
 
 
 def group_name(module: SourceModule, at: ast.AST) -> str:

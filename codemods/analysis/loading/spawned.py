@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.call_graph import FunctionSite, called_function, find_function
+from codemods.analysis.conditions import is_main_block
 from codemods.analysis.functions import functions_by_name
 from codemods.analysis.names import dotted, qualified
 from codemods.analysis.ranks.spawned import STARTS, given_to_spawn
@@ -81,10 +82,6 @@ def calls_in(module: SourceModule, function: FunctionNode | None) -> list[ast.Ca
     if function is not None:
         return _calls(function)
     return [n for block in module.tree.body if is_main_block(block) for n in walk(block) if isinstance(n, ast.Call)]
-
-
-def is_main_block(node: ast.AST) -> bool:
-    return isinstance(node, ast.If) and "__name__" in ast.unparse(node.test)
 
 
 def _calls(function: FunctionNode) -> list[ast.Call]:
