@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from codemods.analysis.bindings import attribute_bindings, bindings_of
+from codemods.analysis.bindings import name_or_field_bindings
 from codemods.analysis.files.file_paths import arguments_of
 from codemods.analysis.files.own_paths import callers_of
 from codemods.analysis.model.signatures import defaults
@@ -36,7 +36,7 @@ def _is_main_only(project: Project, module: SourceModule, value: ast.expr, depth
         return True
     if isinstance(value, ast.Name) and is_parameter(module, value.id, value):
         return _is_given(project, module, value, depth)
-    bound = bindings_of(module, value) if isinstance(value, ast.Name) else attribute_bindings(module, value)
+    bound = name_or_field_bindings(module, value)
     values = [b.value for b in bound if not _is_nothing(b.value)]
     return bool(values) and all(v is not None and _is_main_only(project, module, v, depth - 1) for v in values)
 

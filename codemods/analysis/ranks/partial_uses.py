@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from codemods.analysis.bindings import Binding, attribute_bindings, bindings_in, bindings_of
+from codemods.analysis.bindings import Binding, bindings_in, name_or_field_bindings
 from codemods.analysis.call_graph import FunctionSite, called_function
 from codemods.analysis.handed import held_as
 from codemods.analysis.literals import is_none
@@ -140,7 +140,7 @@ def _reads(project: Project, module: SourceModule) -> Iterator[ast.expr]:
     for node in nodes:
         if not isinstance(node.ctx, ast.Load) or (isinstance(node, ast.Attribute) and dotted(node.value) != "self"):
             continue
-        bound = bindings_of(module, node) if isinstance(node, ast.Name) else attribute_bindings(module, node)
+        bound = name_or_field_bindings(module, node)
         if id(bound) not in judged:
             judged[id(bound)] = any(_is_made_by_rank(project, module, b) for b in bound)
         if judged[id(bound)]:
