@@ -57,6 +57,13 @@ def attribute_bindings(module: SourceModule, node: ast.Attribute) -> list[Bindin
     return _index(module).attributes.get((id(owner), node.attr), []) if owner else []
 
 
+def name_or_field_bindings(module: SourceModule, node: ast.expr) -> list[Binding]:
+    """What a name, or a field of `self`, is given; nothing for any other expression."""
+    if isinstance(node, ast.Name):
+        return bindings_of(module, node)
+    return attribute_bindings(module, node) if isinstance(node, ast.Attribute) else []
+
+
 def only_value(bound: list[Binding]) -> ast.expr | None:
     """What a name is given, where that is one value as a whole; None for a parameter, a part of a value, and one of several."""
     return bound[0].value if len(bound) == 1 and not bound[0].part else None

@@ -6,12 +6,14 @@ import ast
 import re
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import islice
 
+from codemods.analysis.importing import imports_of, users_by_step
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.precision_alone import is_for_precision_alone
 from codemods.analysis.switched_off import is_switched_off
 from codemods.api.findings import Evidence
-from codemods.files.import_statements import imported_names
+from codemods.files.import_statements import stem_of
 from codemods.files.source import SourceModule, once_a_module
 from codemods.runtime.lazy_pattern import lazy
 from codemods.store.file_facts import file_fact
@@ -185,14 +187,9 @@ def _may_show(project: Project, path: str) -> bool:
         return False
     if project.fact(_speaks, path):
         return True
-    users = [p for p in project.files_importing(_stem(path)) if p != path and not is_own_test(project, p)]
-    handed_on = (u for p in users if p.endswith("/__init__.py") for u in project.files_importing(_stem(p)))
+    users = [p for p in project.files_importing(stem_of(path)) if p != path and not is_own_test(project, p)]
+    handed_on = (u for p in users if p.endswith("/__init__.py") for u in project.files_importing(stem_of(p)))
     return any(project.fact(_speaks, p) for p in (*users, *handed_on))
-
-
-def _stem(path: str) -> str:
-    """The name by which a file is imported: that of its folder for a package."""
-    return path.removesuffix(".py").removesuffix("/__init__").rpartition("/")[2]
 
 
 @file_fact
@@ -204,41 +201,8 @@ def _speaks(path: str, data: bytes) -> bool:
 
 def may_be_run_by_ranks(project: Project, path: str, hops: int = 3) -> bool:
     """False where no file that imports this one, over a few others, holds a word of several processes: from the bytes alone."""
-    known = {path}
-    found = [path]
-    for _ in range(hops + 1):
-        if any(may_show_ranks(project, p) for p in found):
-            return True
-        stems = {_stem(p) for p in found}
-        found = [u for stem in stems for u in project.files_importing(stem) if u not in known and not is_own_test(project, u)]
-        known.update(found)
-    return False
-
-
-def imports_of(project: Project, path: str) -> frozenset[str]:
-    """The names that a file imports, told from its bytes once: files of a common name are asked for again and again."""
-    return project.fact(_imported, path)
-
-
-def importers(project: Project, path: str) -> frozenset[str]:
-    """The files of which an import may bring in names of this one: they name it, or a package that hands its names on."""
-    return project.keep(("importers", path), lambda: frozenset(_importers(project, path)))
-
-
-def _importers(project: Project, path: str) -> Iterator[str]:
-    folder, _, stem = path.removesuffix("/__init__.py").removesuffix(".py").rpartition("/")
-    while stem:
-        naming = project.files_importing(stem)
-        yield from naming
-        if f"{folder}/__init__.py" not in naming:
-            return
-        folder, _, stem = folder.rpartition("/")
-
-
-@file_fact
-def _imported(path: str, data: bytes) -> frozenset[str]:
-    del path
-    return imported_names(data)
+    steps = islice(users_by_step(project, path, lambda p: is_own_test(project, p)), hops + 1)
+    return any(may_show_ranks(project, p) for found in steps for p in found)
 
 
 def ranks_in_importers(project: Project, module: SourceModule) -> Evidence | None:
@@ -247,12 +211,13 @@ def ranks_in_importers(project: Project, module: SourceModule) -> Evidence | Non
 
 
 def _ranks_in_importers(project: Project, module: SourceModule) -> Evidence | None:
-    shown = _shown_by_importers(project, module.path, module.path, handed_on="")
-    packages = () if shown else project.files_importing(_stem(module.path))
-    for package in packages:
-        if shown is None and package.endswith("/__init__.py") and _brings(project, package, module.path):
-            shown = _shown_by_importers(project, module.path, package, handed_on=package)
-    return shown
+    if (shown := _shown_by_importers(project, module.path, module.path)) is not None:
+        return shown
+    for package in project.files_importing(stem_of(module.path)):
+        if package.endswith("/__init__.py") and _brings(project, package, module.path):
+            if (shown := _shown_by_importers(project, module.path, package)) is not None:
+                return shown
+    return None
 
 
 def _brings(project: Project, package: str, path: str) -> bool:
@@ -263,19 +228,20 @@ def _brings(project: Project, package: str, path: str) -> bool:
     return any(f is not None and f.path == path for f in found)
 
 
-def _shown_by_importers(project: Project, path: str, imported: str, *, handed_on: str) -> Evidence | None:
+def _shown_by_importers(project: Project, path: str, imported: str) -> Evidence | None:
     """What a file shows that imports from `imported`: the file at `path`, or a package that hands its names on."""
-    named = "" if imported.endswith("__init__.py") else _stem(imported)  # a package is what `from . import x` names, too
+    named = "" if imported.endswith("__init__.py") else stem_of(imported)  # a package is what `from . import x` names, too
     data = project.read(path) or b""
 
     def is_meant(name: str, importer: str) -> bool:
         found = project.resolve(name, importer)
         if found is None or found.path != imported:
             return False
-        defines = re.compile(rb"\b(?:def|class) %b\b" % found.rest[0].encode()) if found.rest else None
-        return not handed_on or (defines is not None and defines.search(data) is not None)
+        if imported == path:
+            return True
+        return bool(found.rest) and re.search(rb"\b(?:def|class) %b\b" % found.rest[0].encode(), data) is not None
 
-    for user in project.files_importing(_stem(imported)):
+    for user in project.files_importing(stem_of(imported)):
         if user in (path, imported) or is_own_test(project, user) or not project.fact(_speaks, user):
             continue
         if not any(is_meant(name, user) for name in imports_of(project, user) if named in name):

@@ -18,6 +18,11 @@ def dotted(node: ast.AST | None) -> str:
     return f"{node.id}{rest}" if isinstance(node, ast.Name) else ""
 
 
+def end_of(node: ast.AST) -> str:
+    """The last name of an expression, be it on a name or on a call: `is_main_process` of `Accelerator().is_main_process`."""
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
 def is_parameter(module: SourceModule, name: str, at: ast.AST) -> bool:
     """True if `name` is a parameter of a function round `at`, and so hides an import of the same name."""
     if name not in _arguments(module):

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from codemods.analysis.call_graph import find_function
 from codemods.analysis.class_index import find_class
-from codemods.analysis.distribution import importers, is_test_file
+from codemods.analysis.distribution import is_test_file
+from codemods.analysis.importing import importers
 from codemods.analysis.names import dotted, is_parameter
 from codemods.files.source import FunctionNode, SourceModule
 from codemods.runtime.record import record
@@ -63,15 +64,10 @@ def _named(project: Project, definition: FunctionNode | ast.ClassDef) -> dict[st
             if name not in seen:
                 seen.add(name)
                 queue.append(name)
-            users = project.files_using(name, most=_MOST_FILES, among=_getting_from(project, path)) or ()
+            users = project.files_using(name, most=_MOST_FILES, among=importers(project, path)) or ()
             for user in (path, *(u for u in users if not is_test_file(u))):
                 found.setdefault(user, set()).add(name)
     return found
-
-
-def _getting_from(project: Project, path: str) -> frozenset[str]:
-    """The files that import something of a file, or everything of one that may hand it on."""
-    return importers(project, path).union(project.files_containing(b"import *"))
 
 
 def leads_to(

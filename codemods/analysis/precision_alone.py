@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+from itertools import islice
 
+from codemods.analysis.importing import users_by_step
+from codemods.files.import_statements import stem_of
 from codemods.files.source import SourceModule
 from codemods.files.text_file import SHELL_KINDS
 from codemods.runtime.lazy_pattern import lazy
@@ -37,7 +40,7 @@ def _is_launched(project: Project, path: str) -> bool:
     speaking = {p for word in _LAUNCHED for p in project.files_containing(word, kinds=_KINDS)}
     said = b"\n".join(project.read(p) or b"" for p in sorted(speaking))
     users = _brought_in_by(project, path) if said else ()
-    return any(re.search(rb"(?<![\w-])%b(?![\w-])" % re.escape(os.fsencode(_stem(user))), said) for user in users)
+    return any(re.search(rb"(?<![\w-])%b(?![\w-])" % re.escape(os.fsencode(stem_of(user))), said) for user in users)
 
 
 def _brought_in_by(project: Project, path: str) -> set[str]:
@@ -45,14 +48,9 @@ def _brought_in_by(project: Project, path: str) -> set[str]:
 
     A script that starts the process group itself shares its work out by itself: it has no need of this Accelerator.
     """
-    known, found = {path}, [path]
-    for _ in range(_HOPS):
-        found = sorted({u for p in found for u in project.files_importing(_stem(p)) if u not in known})
+    known: set[str] = set()
+    for found in islice(users_by_step(project, path, lambda _: False), _HOPS + 1):
         known.update(found)
-        if not found or len(known) > _FILES:
+        if len(known) > _FILES:
             break
     return {p for p in known if b"init_process_group(" not in (project.read(p) or b"")}
-
-
-def _stem(path: str) -> str:
-    return path.removesuffix(".py").removesuffix("/__init__").rpartition("/")[2]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from codemods.analysis.conditions import is_main_block
+from codemods.analysis.literals import is_false
 from codemods.analysis.names import dotted, last
 from codemods.files.source import SourceModule
 from codemods.runtime.lazy_pattern import lazy
@@ -21,7 +23,7 @@ def is_switched_off(project: Project, module: SourceModule) -> bool:
     for statement in module.nodes(ast.Assign):
         target = statement.targets[0]
         name = dotted(target)
-        if not isinstance(target, ast.Attribute) or not _SWITCH.search(last(name)) or not _is_false(statement.value):
+        if not isinstance(target, ast.Attribute) or not _SWITCH.search(last(name)) or not is_false(statement.value):
             continue
         if _is_of_the_script(module, statement) and _is_tested(module, name) and not _is_set_elsewhere(project, target.attr):
             return True
@@ -31,7 +33,7 @@ def is_switched_off(project: Project, module: SourceModule) -> bool:
 def _is_of_the_script(module: SourceModule, statement: ast.stmt) -> bool:
     """True at the top of the file, and in what it runs as a program."""
     ups = [up for up in module.ancestors(statement) if not isinstance(up, ast.Module)]
-    return all(isinstance(up, ast.If) and "__name__" in ast.unparse(up.test) for up in ups)
+    return all(is_main_block(up) for up in ups)
 
 
 def _is_tested(module: SourceModule, name: str) -> bool:
@@ -47,7 +49,7 @@ def _is_set_elsewhere(project: Project, attribute: str) -> bool:
 def _sets(module: SourceModule, attribute: str) -> bool:
     for statement in module.nodes(ast.Assign):
         named = any(isinstance(t, ast.Attribute) and t.attr == attribute for t in _targets(statement))
-        if named and not _is_false(statement.value):
+        if named and not is_false(statement.value):
             return True
     given = (a for call in module.calls_named("setattr") for a in call.args)
     return any(isinstance(a, ast.Constant) and a.value == attribute for a in given)
@@ -56,7 +58,3 @@ def _sets(module: SourceModule, attribute: str) -> bool:
 def _targets(statement: ast.Assign) -> Iterator[ast.expr]:
     for target in statement.targets:
         yield from target.elts if isinstance(target, (ast.Tuple, ast.List)) else (target,)
-
-
-def _is_false(value: ast.expr) -> bool:
-    return isinstance(value, ast.Constant) and value.value is False

@@ -9,6 +9,7 @@ from codemods.analysis.class_index import ClassFacts, Role, class_facts
 from codemods.analysis.class_values import class_values
 from codemods.analysis.distribution import is_test_module
 from codemods.analysis.names import dotted, qualified
+from codemods.analysis.short_texts import short
 from codemods.analysis.wrapped.lightning_runs import kept_to_one, runs_on_several
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Evidence, Finding, ReplaceExpression
@@ -114,7 +115,7 @@ class BackwardPastLightning(DdpCodemod):
         if not whole and _is_for_an_input(module, function):
             return
         message = (
-            f"`{_short(module, call.func)}(...)` goes past Lightning, which leaves the averaging of the gradients to "
+            f"`{short(module, call.func)}(...)` goes past Lightning, which leaves the averaging of the gradients to "
             "`self.manual_backward`: on several devices the weights of the ranks drift apart without an error"
         )
         several = runs_on_several(project)
@@ -154,8 +155,3 @@ def _is_for_an_input(module: SourceModule, function: FunctionNode) -> bool:
             if not any(word in holder for word in ("param", "weight", "bias")) and holder != "p":
                 return True
     return False
-
-
-def _short(module: SourceModule, node: ast.AST) -> str:
-    text = " ".join(module.text_of(node).split())
-    return text if len(text) <= 60 else text[:57] + "..."

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from codemods.analysis.call_graph import FunctionSite
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.distribution import is_test_file, is_test_module
+from codemods.analysis.literals import is_false
 from codemods.analysis.names import qualified
 from codemods.analysis.wrapped.first_batch import set_by_first_batch
 from codemods.analysis.wrapped.in_front import is_called_in_front
@@ -200,11 +201,7 @@ def _has_trained(module: SourceModule, call: ast.Call) -> bool:
 
 
 def _looks_for_unused(one: Switched) -> bool:
-    return any(k.arg == "find_unused_parameters" and not _is_false(k.value) for k in one.inside.wrap.keywords)
-
-
-def _is_false(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is False
+    return any(k.arg == "find_unused_parameters" and not is_false(k.value) for k in one.inside.wrap.keywords)
 
 
 def _wraps(project: Project) -> bool:

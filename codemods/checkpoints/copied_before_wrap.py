@@ -6,9 +6,9 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_module
-from codemods.analysis.loading.samplers import short
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
+from codemods.analysis.short_texts import short
 from codemods.analysis.wrapped.copy_runs import Run, run_on_every_rank
 from codemods.analysis.wrapped.drawn_weights import Drawn, drawn_by_each_rank
 from codemods.analysis.wrapped.early_copies import EarlyCopy, early_copies

@@ -10,6 +10,7 @@ from codemods.analysis.distribution import is_test_file, is_test_module
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.rank_guards import Ranks
 from codemods.analysis.ranks.reach import ranks_reaching
+from codemods.analysis.short_texts import short
 from codemods.analysis.wrapped.arms import are_other_arms
 from codemods.analysis.wrapped.by_hand_averages import averages_by_hand
 from codemods.analysis.wrapped.losses import Backward, Behind, backward_passes, behind, only_looks_at_gradients
@@ -144,9 +145,9 @@ class ForwardBypassesDdp(DdpCodemod):
             yield self.finding(module, at, message, evidence=evidence, reason=_UNRUN.format(one.model or "the model that runs"))
 
     def _tell_taken(self, module: SourceModule, one: Backward, past: Behind, inside: Held, taken: ast.AST) -> Finding:
-        name, text = inside.wrapper, _short(past.module, past.call.func)
+        name, text = inside.wrapper, short(past.module, past.call.func)
         message = (
-            f"`{_short(module, taken)}` takes the DDP wrapper away: `{text}(...)` in line {past.call.lineno} trains the module "
+            f"`{short(module, taken)}` takes the DDP wrapper away: `{text}(...)` in line {past.call.lineno} trains the module "
             "inside, no gradients are averaged, and the weights of the ranks drift apart without an error"
         )
         ask = f"accelerator.unwrap_model({name})" if inside.prepared else f"{name}.module"
@@ -159,7 +160,7 @@ class ForwardBypassesDdp(DdpCodemod):
         return self.finding(module, taken, message, evidence=evidence, reason=reason)
 
     def _tell(self, module: SourceModule, one: Backward, past: Behind, inside: Held, node: ast.expr) -> Finding:
-        text = _short(past.module, past.call.func)
+        text = short(past.module, past.call.func)
         if (taken := _taken_away(past.module, node, inside)) is not None and past.module is module:
             return self._tell_taken(module, one, past, inside, taken)
         edits, reason = _repair(past, inside, node)
@@ -283,8 +284,3 @@ def _repair(past: Behind, inside: Held, node: ast.expr) -> tuple[list[Edit], str
         return [], "call the wrapper instead; it was given another name, or is not known by one here"
     edits: list[Edit] = [ReplaceExpression(past.module.path, past.module.span(func), inside.wrapper)]
     return edits, "assumes that every rank comes here equally often, and that this forward uses every parameter"
-
-
-def _short(module: SourceModule, node: ast.AST) -> str:
-    text = " ".join(module.text_of(node).split())
-    return text if len(text) <= 60 else text[:57] + "..."

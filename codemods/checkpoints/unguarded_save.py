@@ -9,6 +9,7 @@ from codemods.analysis.distribution import is_test_module, runs_trials
 from codemods.analysis.files.loose_guards import LooseGuard, loose_guards
 from codemods.analysis.files.save_repairs import Repair, repairs
 from codemods.analysis.names import dotted, family, qualified
+from codemods.analysis.positions import behind
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Evidence, Finding
@@ -150,9 +151,8 @@ def _ends_above_the_trainer(found: Repair) -> bool:
     made = (c for c in found.module.calls_named("Trainer") if found.module.function_of(c) is found.module.function_of(found.at))
     if not any(c.lineno > found.line and family(qualified(found.module, c.func)) == "lightning" for c in made):
         return False
-    block = found.module.block_of(found.at)
-    behind = block[next((i for i, s in enumerate(block) if s is found.at), len(block)) + 1 :]
-    ends = (s.value.func for s in behind if isinstance(s, ast.Expr) and isinstance(s.value, ast.Call))
+    rest = behind(found.module, found.at)
+    ends = (s.value.func for s in rest if isinstance(s, ast.Expr) and isinstance(s.value, ast.Call))
     return any(dotted(end) in EXIT_CALLS for end in ends)
 
 

@@ -1,4 +1,4 @@
-"""What a file imports, told from its bytes: nothing is parsed to learn how the files of a project hang together."""
+"""What a file imports, and the name by which it is imported: told from bytes and path, and nothing is parsed for it."""
 
 from __future__ import annotations
 
@@ -12,6 +12,11 @@ _FROM = lazy(rb"[ \t]*from[ \t]+([\w.]+)[ \t]+import[ \t]*(\([^)]*\)?|(?:[^\n\\]
 _COMMENT = lazy(rb"#[^\n]*")
 _IDENTIFIER = lazy(rb"\w+")
 _STATEMENT = lazy(rb"^[ \t]*(?:import|from)[ \t]", re.MULTILINE)
+
+
+def stem_of(path: str) -> str:
+    """The name by which a file is imported: that of its folder for a package."""
+    return path.removesuffix(".py").removesuffix("/__init__").rpartition("/")[2]
 
 
 def imported_names(data: bytes) -> frozenset[str]:

@@ -65,7 +65,7 @@ def passages(file: TextFile) -> tuple[Passage, ...]:
         return tuple(Passage(file, file.text[start:end], range(start, end), "|") for start, end in file.fenced if start < end)
     if file.path.endswith(IMAGE_KINDS):
         return (Passage(file, file.text, range(len(file.text)), "|"),)
-    found = (_in_yaml(file, scalar) for scalar in _scalars(file))
+    found = (_in_yaml(file, node) for node in _nodes(file) if node.id == "scalar")
     return tuple(p for p in found if p is not None)
 
 
@@ -94,21 +94,9 @@ def _of_instructions(file: TextFile) -> Iterator[WordList]:
         yield WordList(file, tuple(Word(str(i.value), str(i.value), at + i.start, at + i.end) for i in value.items))
 
 
-def _nodes(file: TextFile) -> Iterator[yaml.Node]:
+def _nodes(file: TextFile) -> list[yaml.Node]:
     """Every node once, in order of its place."""
-    seen: dict[int, yaml.Node] = {}
-    stack = list(file.documents)
-    while stack:
-        node = stack.pop()
-        if id(node) not in seen:
-            seen[id(node)] = node
-            if node.id != "scalar":
-                stack += [n for pair in node.value for n in (pair if node.id == "mapping" else (pair,))]
-    return iter(sorted(seen.values(), key=lambda n: int(n.start_mark.index)))
-
-
-def _scalars(file: TextFile) -> Iterator[yaml.ScalarNode]:
-    return (n for n in _nodes(file) if n.id == "scalar")
+    return sorted(file.yaml_nodes(), key=lambda n: int(n.start_mark.index))
 
 
 def _in_json(file: TextFile, value: JsonValue) -> Iterator[Passage]:

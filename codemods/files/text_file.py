@@ -59,6 +59,19 @@ class TextFile(SourceModule):
         except (yaml.YAMLError, RecursionError, ValueError):
             return ()
 
+    def yaml_nodes(self) -> Iterator[yaml.Node]:
+        """Every node once, also where an anchor is used again; not in order of their places."""
+        stack = list(self.documents)
+        seen: set[int] = set()
+        while stack:
+            node = stack.pop()
+            if id(node) in seen:
+                continue
+            seen.add(id(node))
+            yield node
+            if node.id != "scalar":
+                stack += [n for pair in node.value for n in (pair if node.id == "mapping" else (pair,))]
+
     @cached_property
     def json(self) -> JsonValue | None:
         """The value of a JSON file; None for another kind, and where it is not quite JSON."""
@@ -130,16 +143,8 @@ class TextFile(SourceModule):
         return tuple(found)
 
     def _long_scalars(self) -> Iterator[tuple[int, int]]:
-        stack = list(self.documents)
-        seen: set[int] = set()
-        while stack:
-            node = stack.pop()
-            if id(node) in seen:
-                continue
-            seen.add(id(node))
+        for node in self.yaml_nodes():
             if node.id == "scalar":
                 span = self.span_between(node.start_mark.index, max(node.start_mark.index, node.end_mark.index - 1))
                 if span.line < span.end_line:
                     yield span.line, span.end_line
-            else:
-                stack += [n for pair in node.value for n in (pair if node.id == "mapping" else (pair,))]

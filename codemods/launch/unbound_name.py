@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_module
 from codemods.analysis.names import family
-from codemods.analysis.ranks.lost_names import Brought, LostName, lost_names
+from codemods.analysis.ranks.brought_names import Brought
+from codemods.analysis.ranks.lost_names import LostName, lost_names
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Edit, Evidence, Finding
 from codemods.data.rank_words import GUARDS, PROCESSES

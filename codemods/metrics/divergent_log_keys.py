@@ -11,6 +11,7 @@ from codemods.analysis.logged.divergent_keys import Divergence, divergence
 from codemods.analysis.logged.log_calls import LogCall, as_any_log_call, key_nodes, logged_value
 from codemods.analysis.metric_attributes import metric_attribute
 from codemods.analysis.ranks.rank_guards import ranks_at
+from codemods.analysis.short_texts import shortened
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Evidence, Finding
 from codemods.files.source import SourceModule
@@ -98,14 +99,14 @@ class DivergentLogKeys(DdpCodemod):
                     _message(found, reduced),
                     evidence=[
                         Evidence("static", reduced, module.path, call.lineno),
-                        Evidence("static", f"`{_short(found.text)}` hangs on the batch", module.path, found.line),
+                        Evidence("static", f"`{shortened(found.text)}` hangs on the batch", module.path, found.line),
                     ],
                     reason="update a metric there and log it for every rank alike at the end of the epoch, under a fixed key",
                 )
 
 
 def _message(found: Divergence, reduced: str) -> str:
-    text = _short(found.text)
+    text = shortened(found.text)
     if found.how == "if":
         return f"{reduced}, but only ranks whose batch passes `{text}` log it: the others lack the key, and the epoch's end hangs"
     if found.how == "loop":
@@ -124,8 +125,3 @@ def _reduced(log: LogCall) -> str:
     if log.is_log and held:
         return "a metric is reduced over the ranks when the epoch ends"
     return ""
-
-
-def _short(text: str) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= 60 else text[:57] + "..."

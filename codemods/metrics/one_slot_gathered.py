@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from codemods.analysis.bindings import bindings_in
 from codemods.analysis.distribution import is_test_module
+from codemods.analysis.literals import is_none
 from codemods.analysis.names import last, qualified
 from codemods.analysis.reaching import reaching
-from codemods.analysis.variance.paths import is_none
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression
 from codemods.files.sites import Site

@@ -42,7 +42,7 @@ from codemods.analysis.files.save_judgement import Judgement
 from codemods.analysis.files.save_repairs import holds_save
 from codemods.analysis.files.scratch_files import OF_ONE_PROCESS, is_scratch
 from codemods.analysis.files.source_copies import copies_source
-from codemods.analysis.files.told_files import advice_for, gathered_first, is_above_the_start, message_of, short
+from codemods.analysis.files.told_files import advice_for, gathered_first, is_above_the_start, message_of
 from codemods.analysis.files.written_saves import is_of_saves
 from codemods.analysis.guards.before_group import group_comes_later, is_of_group
 from codemods.analysis.hooks import WRITER_HOOKS
@@ -60,6 +60,7 @@ from codemods.analysis.ranks.rank_guards import decorated_ranks
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
 from codemods.analysis.ranks.unused import is_never_run
+from codemods.analysis.short_texts import shortened
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Edit, Evidence, Finding
 from codemods.data.printed_errors import HALF_WRITTEN, WAITING
@@ -236,7 +237,7 @@ class UnguardedFileIo(DdpCodemod):
             if found.file.call.lineno in lines or place in seen or self._is_told_with_a_caller(project, found):
                 continue
             seen.add(place)
-            evidence = [Evidence("static", short(h.text_of(n)), h.path, line_of(n)) for h, n in found.way.frames[:3]]
+            evidence = [Evidence("static", shortened(h.text_of(n)), h.path, line_of(n)) for h, n in found.way.frames[:3]]
             evidence.append(found.way.shown)
             reason = advice_for(project, found)
             yield self.finding(found.module, found.at, message_of(found), evidence=evidence, reason=reason)
@@ -452,5 +453,3 @@ def _writing(module: SourceModule) -> frozenset[int]:
 def _may_move(module: SourceModule, statement: ast.stmt) -> bool:
     """False for a rank's own file, and for folders: other ranks may write into them, on their own node's disk too."""
     return not names_rank(module.text_of(statement)) and not makes_folder(module, statement)
-
-

@@ -31,6 +31,7 @@ from codemods.analysis.output.own_lines import Own, own_line
 from codemods.analysis.output.rank_share import over_a_share
 from codemods.analysis.output.script_guards import BY_LAUNCHER
 from codemods.analysis.output.why_it_ends import says_why_it_ends
+from codemods.analysis.positions import above, behind
 from codemods.analysis.ranks.cannot_run import cannot_be_imported
 from codemods.analysis.ranks.launched_files import is_launched
 from codemods.analysis.ranks.rank_guards import Ranks, decorated_ranks, ranks_at
@@ -364,9 +365,7 @@ def _stands_beside_one_for_each(
     message = list(lines_beside(module, run))
     if not all(is_for_everybody(module, s) for s in message) or belongs_to_each_rank(project, module, function, message):
         return True
-    block = module.block_of(run.first)
-    places = [i for i, s in enumerate(block) if s is run.first or s is run.last]
-    beside = block[max(places[0] - _NEAR, 0) : places[0]] + block[places[-1] + 1 : places[-1] + 1 + _NEAR]
+    beside = above(module, run.first)[-_NEAR:] + behind(module, run.last)[:_NEAR]
     lines = [s for s in beside if isinstance(s, ast.Expr) and isinstance(s.value, ast.Call) and dotted(s.value.func) == "print"]
     loops = [s for s in beside if isinstance(s, ast.For) and any(_is_print(n) for n in walk(s))]
     if any(own_line(project, module, function, [s]).own is Own.RESULT for s in loops):

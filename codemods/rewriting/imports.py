@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable
 
 from codemods.analysis.names import family
+from codemods.analysis.positions import behind
 from codemods.api.findings import Edit, ExtendImport, NeedImport
 from codemods.files.source import Import, SourceModule, once_a_module
 from codemods.files.text_file import NOTEBOOK
@@ -96,12 +97,16 @@ def _pardon(module: SourceModule, beside: ast.stmt) -> str:
 
 
 def _from_the_same(module: SourceModule, group: list[Import], source: str) -> ast.ImportFrom | None:
-    """The `from source import …` that can take one name more; not one that holds comments, or goes on behind a backslash."""
+    """The `from source import …` that can take one name more."""
     for item in group:
-        text = module.text_of(item.node)
-        if isinstance(item.node, ast.ImportFrom) and item.module == source and not any(c in text for c in "#\\*"):
+        if isinstance(item.node, ast.ImportFrom) and item.module == source and _takes_more(module, item.node):
             return item.node
     return None
+
+
+def _takes_more(module: SourceModule, statement: ast.ImportFrom) -> bool:
+    """False for an import that holds comments, or goes on behind a backslash."""
+    return not any(c in module.text_of(statement) for c in "#\\*")
 
 
 def _sorted_place(module: SourceModule, group: list[Import], source: str) -> tuple[ast.stmt, bool]:
@@ -115,9 +120,7 @@ def _sorted_place(module: SourceModule, group: list[Import], source: str) -> tup
     place: ast.stmt = group[0].node
     if fromwise and place is fromwise[0].node:
         return place, True
-    block = module.block_of(place)
-    below = block[next(i for i, s in enumerate(block) if s is place) + 1 :] if isinstance(place, ast.Import) else []
-    for statement in below:
+    for statement in behind(module, place) if isinstance(place, ast.Import) else ():
         plain = isinstance(statement, ast.Import) and isinstance(place, ast.Import)
         sorted_in = isinstance(statement, ast.ImportFrom) and not statement.level and (statement.module or "").lower() <= key
         if statement.lineno != (place.end_lineno or place.lineno) + 1 or not (plain or sorted_in):
@@ -154,7 +157,7 @@ def plan_statement(module: SourceModule, code: str, source: str) -> tuple[Edit, 
     """The import statement `code`, which brings in what `source` has, at the place that `plan_plain` gives a plain one."""
     if code.startswith("from "):
         same = [n for n in module.nodes(ast.ImportFrom) if "." * n.level + (n.module or "") == source]
-        takes = [n for n in same if runs_at_import(module, n) and not any(c in module.text_of(n) for c in "#\\*")]
+        takes = [n for n in same if runs_at_import(module, n) and _takes_more(module, n)]
         if takes:
             return (ExtendImport(module.path, module.span(takes[0]), code.partition(" import ")[2]),)
     anchor, before = _among_its_kind(module, source) or (last_top_import(module), False)

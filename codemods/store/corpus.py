@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from ahocorasick_rs import BytesAhoCorasick, MatchKind
 
@@ -174,25 +174,21 @@ class Corpus:
 
         The neighbours are looked at by hand: a pattern with look-behinds costs ten times the search.
         """
-        before, size = "", len(name)
-        for path, data, at in self._found(name):
-            if path != before and is_use(data, at, at + size):
-                yield path
-                before = path
+        return self._where(name, is_use)
 
     def calling(self, name: bytes) -> Iterator[str]:
         """The files that call something of that name, in order."""
-        before, size = "", len(name)
-        for path, data, at in self._found(name):
-            if path != before and is_call(data, at, at + size):
-                yield path
-                before = path
+        return self._where(name, is_call)
 
     def importing(self, stem: bytes) -> Iterator[str]:
         """The files with an import statement that names `stem`, in order."""
-        before, size = "", len(stem)
-        for path, data, at in self._found(stem):
-            if path != before and is_imported(data, at, at + size):
+        return self._where(stem, is_imported)
+
+    def _where(self, word: bytes, is_one: Callable[[bytes, int, int], bool]) -> Iterator[str]:
+        """The files with a place of `word` that is one of those asked for, in order."""
+        before, size = "", len(word)
+        for path, data, at in self._found(word):
+            if path != before and is_one(data, at, at + size):
                 yield path
                 before = path
 

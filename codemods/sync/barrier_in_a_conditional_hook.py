@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.class_index import ClassFacts, class_facts
 from codemods.analysis.distribution import is_test_module
-from codemods.analysis.names import dotted, family, last
+from codemods.analysis.names import dotted, end_of, family, last
 from codemods.analysis.ranks.collectives import Collective, collective_at
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_at
-from codemods.analysis.ranks.rank_members import end_of
 from codemods.analysis.ranks.reached_collectives import reached_by
+from codemods.analysis.short_texts import short
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Evidence, Finding
 from codemods.files.source import FunctionNode, SourceModule, walk, walk_scope
@@ -133,7 +133,7 @@ def _why_conditional(project: Project, facts: ClassFacts, name: str) -> Evidence
             if test is None:
                 return None  # it is called whatever there is
             if _looks(site.module, test):
-                shown = f"self.{name}() stands under `{_short(site.module, test)}`"
+                shown = f"self.{name}() stands under `{short(site.module, test)}`"
                 return Evidence("static", shown, site.module.path, test.lineno)
             return None
     for external in facts.external:
@@ -168,8 +168,3 @@ def _looks(module: SourceModule, test: ast.expr) -> bool:
 def _is_look(value: ast.expr) -> bool:
     inner = value.operand if isinstance(value, ast.UnaryOp) else value
     return isinstance(inner, ast.Call) and end_of(inner.func) in _LOOKS
-
-
-def _short(module: SourceModule, node: ast.AST) -> str:
-    text = " ".join(module.text_of(node).split())
-    return text if len(text) <= 60 else text[:57] + "..."

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_module, may_show_ranks
 from codemods.analysis.guards.replaced_losses import Replaced, replaced_losses
+from codemods.analysis.short_texts import short
 from codemods.analysis.variance.analysis import variance
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Evidence, Finding
@@ -117,7 +118,7 @@ def _message(module: SourceModule, found: Replaced) -> str:
     if isinstance(found.by, ast.ExceptHandler):
         who = f"an exception on one rank (line {found.by.lineno}) decides"
     else:
-        who = f"each rank's own data decide (`{_short(module, found.by)}`, line {found.by.lineno})"
+        who = f"each rank's own data decide (`{short(module, found.by)}`, line {found.by.lineno})"
     return (
         f"{who} that this stands for the loss: no parameter of the model is behind it, so this rank's backward pass reduces no "
         "gradients, while the others wait for them, and take those of its next step for them"
@@ -130,8 +131,3 @@ def _shown(project: Project, module: SourceModule, found: Replaced) -> Iterator[
         for link in variance(project).tested(module, found.by).chain:
             yield Evidence("way", link.text, link.path, link.line)
     yield Evidence("static", f"it comes to {what}", path, line)
-
-
-def _short(module: SourceModule, node: ast.AST) -> str:
-    text = " ".join(module.text_of(node).split())
-    return text if len(text) <= 60 else text[:57] + "..."

@@ -19,6 +19,7 @@ from codemods.analysis.guards.leaders import lets_all_in
 from codemods.analysis.guards.meeting_place import parted_before
 from codemods.analysis.guards.removed_too_early import Removal, removals
 from codemods.analysis.ranks.rank_guards import Ranks
+from codemods.analysis.short_texts import shortened
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Evidence, Finding, InsertAfter, InsertBefore
 from codemods.data.printed_errors import HALF_WRITTEN, WAITING
@@ -144,7 +145,7 @@ class MissingBarrier(DdpCodemod):
             level, reason = Applicability.DISPLAY, "the guard is an elif, or shares its line"
         place = f"line {line_of(read.call)}" if read.module is module else f"{read.module.path}:{line_of(read.call)}"
         message = (
-            f"rank 0 removes `{_short(found.write.written)}` here, and every rank reads it in {place} "
+            f"rank 0 removes `{shortened(found.write.written)}` here, and every rank reads it in {place} "
             f"({_called(read.module, read.call)}): nobody waits for the ranks that have not read it yet, and they get "
             "FileNotFoundError"
         )
@@ -212,9 +213,9 @@ def _message(found: Handover, setting: str) -> str:
             f"without waiting for the others: the rank that is first {harm}"
         )
     who = "rank 0 alone" if found.ranks is Ranks.ZERO else "local rank 0 alone"
-    who = f"where `{_short(setting)}` does not let the others in, {who}" if setting else who
+    who = f"where `{shortened(setting)}` does not let the others in, {who}" if setting else who
     does, harm = _MADE[found.write.act]
-    made = f"`{_short(found.write.written)}` " if found.write.written else ""
+    made = f"`{shortened(found.write.written)}` " if found.write.written else ""
     return (
         f"{who} {does} {made}here{_from(found, found.write.module, found.write.call)}, and every rank uses it in "
         f"{_place(found, found.use.module, found.use.call)} ({_called(found.use.module, found.use.call)}) without waiting for "
@@ -233,7 +234,7 @@ def _place(found: Handover, module: SourceModule, call: ast.AST) -> str:
 
 
 def _called(module: SourceModule, call: ast.AST) -> str:
-    return _short(module.text_of(call.func if isinstance(call, ast.Call) else call))
+    return shortened(module.text_of(call.func if isinstance(call, ast.Call) else call))
 
 
 def _evidence(found: Handover) -> Iterator[Evidence]:
@@ -259,12 +260,7 @@ def _pauses(found: Handover) -> Iterator[Evidence]:
     module, end = found.module, line_of(found.through[1] if found.through is not None else found.use.call)
     for call in module.calls_named("sleep"):
         if found.anchor.lineno < call.lineno < end and module.function_of(call) is found.function and is_pause(module, call):
-            yield Evidence("static", f"`{_short(module.text_of(call))}` waits for no rank", module.path, call.lineno)
+            yield Evidence("static", f"`{shortened(module.text_of(call))}` waits for no rank", module.path, call.lineno)
 
 
 _BY = {False: "on rank 0 alone", True: "on each rank, for its own share"}
-
-
-def _short(text: str) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= 60 else text[:57] + "..."

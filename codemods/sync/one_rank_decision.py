@@ -14,6 +14,7 @@ from codemods.analysis.guards.reduced_tests import reduced_test
 from codemods.analysis.guards.set_by_one_rank import is_decision, is_there_on_all, set_by_one_rank
 from codemods.analysis.guards.swallowed_errors import swallowed
 from codemods.analysis.names import dotted, family
+from codemods.analysis.short_texts import short
 from codemods.analysis.variance.exits import is_failure
 from codemods.analysis.variance.guesses import is_guess
 from codemods.analysis.variance.mismatches import Form as Parting
@@ -146,7 +147,7 @@ class OneRankDecision(DdpCodemod):
         origins: set[Link] = set()
         for found in decisions(project, module) if any(word in module.data for word in _PROCESSES) else ():
             edits, reason = _repair(project, module, found)
-            shown = [Evidence("static", f"`{_short(module, found.node)}`", module.path, found.node.lineno)]
+            shown = [Evidence("static", f"`{short(module, found.node)}`", module.path, found.node.lineno)]
             if found.guard is not None:
                 shown.insert(0, Evidence("static", "only rank 0 passes the test", module.path, found.guard.line))
             if found.node.lineno in told:
@@ -284,8 +285,3 @@ def _reduced_flag(project: Project, module: SourceModule, found: Decision) -> tu
     code = f"{holder}.should_stop = {holder}.strategy.reduce_boolean_decision({holder}.should_stop, all=False)"
     assumed = "assumes that one rank may stop all of them, and that every rank comes here equally often"
     return [InsertAfter(module.path, module.span(found.anchor), code)], assumed
-
-
-def _short(module: SourceModule, node: ast.AST) -> str:
-    text = " ".join(module.text_of(node).split())
-    return text if len(text) <= 60 else text[:57] + "..."

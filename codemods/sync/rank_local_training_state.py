@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_module, may_show_ranks, ranks_in_file, ranks_in_importers
 from codemods.analysis.ranks.asked_by_callers import asked_by_callers
+from codemods.analysis.short_texts import short
 from codemods.analysis.wrapped.behind_training import is_behind_training
 from codemods.analysis.wrapped.left_modes import LeftMode, left_modes
 from codemods.analysis.wrapped.own_files import restored_from_own_files
@@ -168,7 +169,7 @@ class RankLocalTrainingState(DdpCodemod):
         verb = "restores" if first.restores else "sets" if first.what is What.BUFFER else "changes"
         message = f"rank 0 alone {verb} {names} (`{first.name}`): {_EFFECT[first.what]}"
         repair = _repair(module, project, found)
-        shown = [Evidence("static", f"`{_short(module, c.node)}`", module.path, c.node.lineno) for c in found]
+        shown = [Evidence("static", f"`{short(module, c.node)}`", module.path, c.node.lineno) for c in found]
         if first.guard is not None:
             shown.insert(0, Evidence("static", "only rank 0 passes the test", module.path, first.guard.line))
         elif (there := asked_by_callers(project, module, first.node)) is not None:
@@ -201,8 +202,3 @@ def _repair(module: SourceModule, project: Project, found: list[Change]) -> Repa
     if repair.refused and whats == {What.WEIGHTS}:
         return Repair(refused="load them in front of the wrap, which sends rank 0's weights to all, or on every rank")
     return repair
-
-
-def _short(module: SourceModule, node: ast.AST) -> str:
-    text = " ".join(module.text_of(node).split())
-    return text if len(text) <= 60 else text[:57] + "..."

@@ -10,6 +10,7 @@ from codemods.analysis.distribution import is_test_file, is_test_module, ranks_i
 from codemods.analysis.files.loose_ends import brought_in_by, by_a_setting
 from codemods.analysis.loading.same_program import reached
 from codemods.analysis.logged.epoch_numbers import is_kept_to_one_device
+from codemods.analysis.model.signatures import defaults
 from codemods.analysis.names import last, qualified
 from codemods.analysis.ranks.uses import constructions
 from codemods.analysis.wrapped.followed_batches import followed_states
@@ -282,12 +283,9 @@ def _is_the_default(module: SourceModule, test: ast.expr) -> bool:
     function = module.function_of(test)
     if function is None:
         return False
-    names = [a.arg for a in function.args.args]
-    given = dict(zip(reversed(names), reversed(function.args.defaults), strict=False))
-    given |= {a.arg: d for a, d in zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True) if d is not None}
     wanted: object = True
     if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.Eq):
         value = test.comparators[0]
         wanted, test = value.value if isinstance(value, ast.Constant) else None, test.left
-    default = given.get(test.id) if isinstance(test, ast.Name) else None
+    default = defaults(function).get(test.id) if isinstance(test, ast.Name) else None
     return isinstance(default, ast.Constant) and wanted is not None and default.value == wanted

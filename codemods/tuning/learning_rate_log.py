@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from codemods.analysis.class_index import ClassSite, Role, class_facts
 from codemods.analysis.distribution import is_test_file
+from codemods.analysis.importing import imported_files
 from codemods.analysis.names import family, last, qualified
-from codemods.analysis.trainer.metric_obstacles import imported_files
 from codemods.analysis.trainer.references import binding_scope, bindings
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Edit, Finding, InsertAfter, InsertBefore, ReplaceExpression, SetKeyword

@@ -7,8 +7,9 @@ import re
 from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_file
+from codemods.analysis.importing import imported_files
 from codemods.analysis.names import family, last, qualified
-from codemods.analysis.trainer.metric_obstacles import imported_files, nearby
+from codemods.analysis.trainer.metric_obstacles import nearby
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Finding, SetKeyword
 from codemods.files.source import SourceModule

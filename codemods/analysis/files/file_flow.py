@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.call_graph import FunctionSite, called_function, find_function
 from codemods.analysis.class_index import ClassSite, class_facts, find_class
-from codemods.analysis.distribution import imports_of
 from codemods.analysis.files.file_calls import Act, copied_from, file_call, names_the_rank
 from codemods.analysis.files.file_paths import forms, forms_of_either, outside
+from codemods.analysis.importing import imports_of
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.collectives import collective_at
 from codemods.analysis.ranks.rank_guards import Ranks, guards_over

@@ -13,6 +13,8 @@ import re
 from codemods.analysis.bindings import Binding, attribute_bindings, bindings_at_top, bindings_in
 from codemods.analysis.files.either_part import with_part
 from codemods.analysis.files.file_calls import handed_on
+from codemods.analysis.literals import is_none
+from codemods.analysis.model.signatures import defaults
 from codemods.analysis.names import qualified
 from codemods.files.source import FunctionNode, SourceModule, line_of, walk
 from codemods.runtime.lazy_pattern import lazy
@@ -38,7 +40,7 @@ def forms(module: SourceModule, path: ast.expr) -> frozenset[str]:
     `folder if args.prior else None` is the folder wherever there is a path at all.
     """
     if isinstance(path, ast.IfExp):
-        arms = [arm for arm in (path.body, path.orelse) if not _is_none(arm)]
+        arms = [arm for arm in (path.body, path.orelse) if not is_none(arm)]
         return forms(module, arms[0]) if len(arms) == 1 else frozenset()
     found = set()
     for depth in (0, 1, DEEP):
@@ -57,10 +59,6 @@ def forms_of_either(module: SourceModule, path: ast.expr) -> frozenset[str]:
     if chosen is None or chosen is path:
         return forms(module, path)
     return frozenset().union(*(forms(module, with_part(path, chosen, arm)) for arm in (chosen.body, chosen.orelse)))
-
-
-def _is_none(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None
 
 
 def _clean(text: str) -> str:
@@ -185,7 +183,7 @@ def _attribute(module: SourceModule, node: ast.expr, suffix: str, depth: int) ->
         holder = holder.value
     if depth > 0 and holder is node and isinstance(node, ast.Attribute):
         # where it is None there is no path at all
-        bound = [b for b in attribute_bindings(module, node) if b.value is None or not _is_none(b.value)]
+        bound = [b for b in attribute_bindings(module, node) if b.value is None or not is_none(b.value)]
         if len(bound) == 1 and bound[0].value is not None and not bound[0].part and _is_plain(module, bound[0].value):
             text = _text(module, bound[0].value, depth - 1)
             if module.function_of(bound[0].node) is not module.function_of(node):
@@ -257,7 +255,7 @@ def _argument(word: str, function: FunctionNode, here: SourceModule, caller: Sou
         return forms(caller, call.args[at]) if plain and at < len(call.args) else frozenset()
     argument = arguments_of(function, call).get(name)
     if argument is None:
-        default = default_of(function, name)
+        default = defaults(function).get(name)
         return forms(here, default) if isinstance(default, ast.Constant) and not rest else frozenset()
     found = forms(caller, argument)
     if not dot:
@@ -277,12 +275,3 @@ def arguments_of(function: FunctionNode, call: ast.Call) -> dict[str, ast.expr]:
         found[name] = value
     found.update({k.arg: k.value for k in call.keywords if k.arg})
     return found
-
-
-def default_of(function: FunctionNode, name: str) -> ast.expr | None:
-    args = function.args
-    positional = [*args.posonlyargs, *args.args]
-    for argument, default in zip(reversed(positional), reversed(args.defaults), strict=False):
-        if argument.arg == name:
-            return default
-    return next((d for a, d in zip(args.kwonlyargs, args.kw_defaults, strict=True) if a.arg == name), None)

@@ -18,6 +18,7 @@ from codemods.analysis.files.own_paths import callers_of, is_path_of_one, leads_
 from codemods.analysis.files.shared_places import is_of_one_item
 from codemods.analysis.files.taken_away import asking_round, is_a_person_asked, is_made_anew, made_of, puts_up_with_it
 from codemods.analysis.files.written_saves import is_in_memory, saves_in
+from codemods.analysis.model.signatures import defaults
 from codemods.analysis.names import is_parameter, qualified
 from codemods.analysis.output.effect_kinds import names_rank
 from codemods.analysis.output.rank_share import over_a_share
@@ -242,9 +243,8 @@ def _is_given(module: SourceModule, found: FileCall, way: Way) -> bool:
     if function is None or not names or len(way.frames) < 2 or not isinstance(way.frames[1][1], ast.Call):
         return True
     given = arguments_of(function, way.frames[1][1])
-    defaults = dict(zip([a.arg for a in reversed(function.args.args)], reversed(function.args.defaults), strict=False))
-    defaults |= {a.arg: d for a, d in zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True) if d is not None}
-    return all(n.id in given or not _is_nothing(defaults.get(n.id)) for n in names) and not any(
+    left = defaults(function)
+    return all(n.id in given or not _is_nothing(left.get(n.id)) for n in names) and not any(
         _is_nothing(given.get(n.id)) for n in names
     )
 

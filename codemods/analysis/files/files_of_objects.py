@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 
 from codemods.analysis.bound_values import assigned
-from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.literals import is_false, is_true
+from codemods.analysis.names import dotted, end_of, qualified
 from codemods.files.source import SourceModule, walk
 
 _CHAINED = 5
@@ -46,7 +47,7 @@ def is_tokenizer(module: SourceModule, func: ast.expr) -> bool:
 def is_writer(module: SourceModule, path: ast.expr) -> bool:
     """True for `book` of `with pd.ExcelWriter(path) as book`, which stands where a path could."""
     values = assigned(module, path, dotted(path)) if dotted(path) else []
-    return any(isinstance(v, ast.Call) and last(_called(v)).endswith("Writer") for v in values)
+    return any(isinstance(v, ast.Call) and end_of(v.func).endswith("Writer") for v in values)
 
 
 def is_filled(module: SourceModule, opened: ast.Call) -> bool:
@@ -54,20 +55,8 @@ def is_filled(module: SourceModule, opened: ast.Call) -> bool:
 
     The file is there as soon as it is opened, and empty until the first transaction is through.
     """
-    if any(k.arg == "readonly" and not _is_false(k.value) for k in opened.keywords):
+    if any(k.arg == "readonly" and not is_false(k.value) for k in opened.keywords):
         return False
     function = module.function_of(opened)
-    begun = (c for c in walk(function or module.tree) if isinstance(c, ast.Call) and last(_called(c)) == "begin")
-    return any(k.arg == "write" and _is_true(k.value) for c in begun for k in c.keywords)
-
-
-def _called(call: ast.Call) -> str:
-    return call.func.attr if isinstance(call.func, ast.Attribute) else dotted(call.func)
-
-
-def _is_true(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is True
-
-
-def _is_false(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is False
+    begun = (c for c in walk(function or module.tree) if isinstance(c, ast.Call) and end_of(c.func) == "begin")
+    return any(k.arg == "write" and is_true(k.value) for c in begun for k in c.keywords)

@@ -11,6 +11,7 @@ import ast
 from codemods.analysis.bindings import attribute_bindings
 from codemods.analysis.class_index import ClassFacts, class_facts
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS
+from codemods.analysis.model.signatures import defaults
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.uses import HandedOn, uses_of
 from codemods.files.source import FunctionNode, SourceModule
@@ -32,7 +33,7 @@ _COMMANDS = (b"fire.Fire", b"typer.", b"hydra.utils.call", b"auto_cli", b"defopt
 
 def left_at_default(project: Project, module: SourceModule, function: FunctionNode, name: str) -> ast.Constant | None:
     """The value of a parameter that keeps it in every call; None where it may get another one, or the source does not show it."""
-    default = default_of(function, name)
+    default = defaults(function).get(name)
     if not isinstance(default, ast.Constant):
         return None
     key = ("left at default", module.path, function.lineno, function.name, name)
@@ -105,11 +106,3 @@ def _position(module: SourceModule, function: FunctionNode, name: str) -> int | 
 def _may_give(call: ast.Call, name: str, place: int | None) -> bool:
     spread = any(isinstance(a, ast.Starred) for a in call.args) or any(k.arg is None for k in call.keywords)
     return spread or any(k.arg == name for k in call.keywords) or (place is not None and len(call.args) > place)
-
-
-def default_of(function: FunctionNode, name: str) -> ast.expr | None:
-    """The default of a parameter as it is written."""
-    plain = [*function.args.posonlyargs, *function.args.args]
-    defaults = dict(zip([a.arg for a in reversed(plain)], reversed(function.args.defaults), strict=False))
-    defaults |= {a.arg: d for a, d in zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True) if d is not None}
-    return defaults.get(name)

@@ -9,7 +9,9 @@ from codemods.analysis.bindings import bindings_in
 from codemods.analysis.class_index import ClassSite, class_facts, find_class, subclasses
 from codemods.analysis.class_values import Given, class_values
 from codemods.analysis.files.file_paths import arguments_of
-from codemods.analysis.files.left_at_default import default_of, is_made_a_command
+from codemods.analysis.files.left_at_default import is_made_a_command
+from codemods.analysis.literals import is_none
+from codemods.analysis.model.signatures import defaults
 from codemods.analysis.names import dotted
 from codemods.analysis.ranks.uses import CallSite, constructions
 from codemods.files.source import FunctionNode, SourceModule
@@ -47,7 +49,7 @@ def is_attribute_left_off(project: Project, module: SourceModule, part: ast.expr
     if not isinstance(home.parent(value), ast.Assign):
         return False  # a field with a type is an argument of the constructor
     if isinstance(value, ast.Constant):
-        off = _is_none(value) if wants_none else _is_false(value)
+        off = is_none(value) if wants_none else _is_false(value)
         return off and project.keep(("set once", part.attr), lambda: _is_set_once(project, part.attr))
     return _is_argument_left_off(project, given[0], wants_none) and _is_stored_by_itself(project, given[0].site, part.attr)
 
@@ -58,7 +60,7 @@ def _asked_for_none(part: ast.expr) -> ast.expr | None:
     if isinstance(part, ast.UnaryOp) and isinstance(part.op, ast.Not):
         part, kinds = part.operand, (ast.Is, ast.Eq)
     plain = isinstance(part, ast.Compare) and len(part.ops) == 1 and isinstance(part.ops[0], kinds)
-    return part.left if plain and isinstance(part, ast.Compare) and _is_none(part.comparators[0]) else None
+    return part.left if plain and isinstance(part, ast.Compare) and is_none(part.comparators[0]) else None
 
 
 def _is_stored_by_itself(project: Project, site: ClassSite, name: str) -> bool:
@@ -154,18 +156,14 @@ def _leaves_off(module: SourceModule, call: ast.Call, function: FunctionNode, na
     value = _given(call, function, name)
     if isinstance(value, ast.Name) and is_local_off(module, value):
         value = bindings_in(module, module.function_of(value), value.id)[0].value
-    return _is_none(value) if wants_none else _is_false(value)
+    return is_none(value) if wants_none else _is_false(value)
 
 
 def _given(call: ast.Call, function: FunctionNode, name: str) -> ast.expr | None:
     """What the call gives the parameter, or its default; `self` of `Base.__init__(self, …)` is none of its arguments."""
     if call.args and isinstance(call.func, ast.Attribute) and dotted(call.func.value) and call.func.attr == "__init__":
         call = ast.Call(call.func, call.args[1:], call.keywords)
-    return arguments_of(function, call).get(name, default_of(function, name))
-
-
-def _is_none(value: ast.expr | None) -> bool:
-    return isinstance(value, ast.Constant) and value.value is None
+    return arguments_of(function, call).get(name, defaults(function).get(name))
 
 
 def _is_false(value: ast.expr | None) -> bool:

@@ -9,12 +9,15 @@ from __future__ import annotations
 import ast
 import os
 from collections.abc import Iterator
+from itertools import islice
 
 from codemods.analysis.class_index import Role, class_facts
-from codemods.analysis.distribution import imports_of, is_test_file, ranks_in_file
+from codemods.analysis.distribution import is_test_file, ranks_in_file
+from codemods.analysis.importing import imports_of, users_by_step
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.uses import constructions
 from codemods.api.findings import Evidence
+from codemods.files.import_statements import stem_of
 from codemods.files.source import FunctionNode, SourceModule, line_of
 from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
@@ -100,7 +103,7 @@ def by_a_setting(
     project: Project, module: SourceModule, owner: ast.ClassDef
 ) -> tuple[tuple[SourceModule, ast.AST], Evidence] | None:
     """`_target_: sets.rows.Rows` in a YAML file, and the script of several processes that makes what such files name."""
-    named = f"{_stem(module.path)}.{owner.name}"
+    named = f"{stem_of(module.path)}.{owner.name}"
     settings = project.files_containing(os.fsencode(named), kinds=_SETTINGS)
     if not settings or _FIRST.search(module.data):
         return None
@@ -152,7 +155,7 @@ def brought_in_by(project: Project, path: str, *, hops: int, most: int) -> Itera
 def importers_of(project: Project, path: str) -> list[str]:
     """The files that import this one, or a name of the package that it is."""
     found = []
-    for user in project.files_importing(_stem(path)):
+    for user in project.files_importing(stem_of(path)):
         if user == path or is_test_file(user):
             continue
         brought = (project.resolve(name, user) for name in imports_of(project, user))
@@ -163,18 +166,7 @@ def importers_of(project: Project, path: str) -> list[str]:
 
 def may_be_made_elsewhere(project: Project, path: str, hops: int = 2) -> bool:
     """False where no setting names the file, and none that imports it speaks of a data module: told from the bytes."""
-    if project.files_containing(os.fsencode(f"{_stem(path)}."), kinds=_SETTINGS):
+    if project.files_containing(os.fsencode(f"{stem_of(path)}."), kinds=_SETTINGS):
         return True
-    known = {path}
-    found = [path]
-    for _ in range(hops + 1):
-        if any(b"DataModule" in (project.read(p) or b"") for p in found):
-            return True
-        stems = {_stem(p) for p in found}
-        found = [u for stem in stems for u in project.files_importing(stem) if u not in known and not is_test_file(u)]
-        known.update(found)
-    return False
-
-
-def _stem(path: str) -> str:
-    return path.removesuffix(".py").removesuffix("/__init__").rpartition("/")[2]
+    steps = islice(users_by_step(project, path, is_test_file), hops + 1)
+    return any(b"DataModule" in (project.read(p) or b"") for found in steps for p in found)

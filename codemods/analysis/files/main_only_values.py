@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ast
 
-from codemods.analysis.bindings import attribute_bindings, bindings_of
+from codemods.analysis.bindings import name_or_field_bindings
 from codemods.analysis.files.file_paths import arguments_of
 from codemods.analysis.files.own_paths import callers_of
+from codemods.analysis.model.signatures import defaults
 from codemods.analysis.names import is_parameter
 from codemods.analysis.output.rank_values import is_of_rank_zero
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_at, split_of
-from codemods.files.source import FunctionNode, SourceModule, walk
+from codemods.files.source import SourceModule, walk
 from codemods.store.project import Project
 
 _OF_ZERO = (Ranks.ZERO, Ranks.LOCAL_ZERO)
@@ -35,7 +36,7 @@ def _is_main_only(project: Project, module: SourceModule, value: ast.expr, depth
         return True
     if isinstance(value, ast.Name) and is_parameter(module, value.id, value):
         return _is_given(project, module, value, depth)
-    bound = bindings_of(module, value) if isinstance(value, ast.Name) else attribute_bindings(module, value)
+    bound = name_or_field_bindings(module, value)
     values = [b.value for b in bound if not _is_nothing(b.value)]
     return bool(values) and all(v is not None and _is_main_only(project, module, v, depth - 1) for v in values)
 
@@ -57,19 +58,11 @@ def _is_given(project: Project, module: SourceModule, name: ast.Name, depth: int
     sites = callers_of(project, module, function) if function is not None else ()
     given = [(s, arguments_of(function, s.call).get(name.id)) for s in sites] if function is not None else []
     full = [(s, v) for s, v in given if v is not None and not _is_nothing(v)]
-    if not full or (len(full) < len(given) and function is not None and not _is_nothing(_default(function, name.id))):
+    if not full or (len(full) < len(given) and function is not None and not _is_nothing(defaults(function).get(name.id))):
         return False
     return all(
         ranks_at(s.module, s.call, project=project) in _OF_ZERO or _is_main_only(project, s.module, v, depth - 1) for s, v in full
     )
-
-
-def _default(function: FunctionNode, name: str) -> ast.expr | None:
-    spec = function.args
-    places = [*spec.posonlyargs, *spec.args]
-    found = dict(zip([a.arg for a in reversed(places)], reversed(spec.defaults), strict=False))
-    found |= {a.arg: d for a, d in zip(spec.kwonlyargs, spec.kw_defaults, strict=True) if d is not None}
-    return found.get(name)
 
 
 def _is_nothing(value: ast.expr | None) -> bool:

@@ -13,10 +13,12 @@ from collections.abc import Iterator
 from codemods.analysis.bindings import bindings_at_top, bindings_in
 from codemods.analysis.class_index import class_facts
 from codemods.analysis.class_values import class_values
+from codemods.analysis.conditions import conjuncts
 from codemods.analysis.files.file_paths import arguments_of, forms
-from codemods.analysis.files.left_at_default import default_of, is_made_a_command, left_at_default
+from codemods.analysis.files.left_at_default import is_made_a_command, left_at_default
 from codemods.analysis.files.left_off import is_attribute_left_off, is_local_off
 from codemods.analysis.files.own_paths import are_sure, callers_of
+from codemods.analysis.model.signatures import defaults
 from codemods.analysis.names import dotted, qualified
 from codemods.analysis.ranks.described_parts import is_configured_off
 from codemods.analysis.ranks.never_set import asks_for_what_nobody_sets
@@ -31,7 +33,7 @@ _ASKS = frozenset({"os.path.exists", "os.path.isfile", "os.path.isdir", "os.path
 def is_never_asked_for(project: Project, module: SourceModule, node: ast.AST) -> bool:
     """True under a test that comes out false for what every call of the function gives, and for a test that does so itself."""
     own = [node.test] if isinstance(node, ast.If) and not node.orelse else []
-    tested = [part for test in (*own, *_tests_over(module, node)) for part in _parts(test)]
+    tested = [part for test in (*own, *_tests_over(module, node)) for part in conjuncts(test)]
     if any(_is_constant_off(module, part) or _asks_for_a_pattern(module, part) for part in tested):
         return True
     if any(asks_for_what_nobody_sets(project, module, part) for part in tested):
@@ -128,10 +130,6 @@ def _tests_over(module: SourceModule, node: ast.AST) -> Iterator[ast.expr]:
         below = up
 
 
-def _parts(test: ast.expr) -> list[ast.expr]:
-    return test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]
-
-
 def _is_false_for_all(project: Project, module: SourceModule, function: FunctionNode, part: ast.expr) -> bool:
     if isinstance(part, ast.UnaryOp) and isinstance(part.op, ast.Not):
         given = _given_to(project, module, function, part.operand)
@@ -173,7 +171,7 @@ def _given(project: Project, module: SourceModule, function: FunctionNode, name:
     if not sites or used.more or used.handed_on or len(sites) != len(calls) or not are_sure(project, sites, function):
         left = left_at_default(project, module, function, name)
         return [] if left is None else [left.value]
-    default = default_of(function, name)
+    default = defaults(function).get(name)
     return [_constant(arguments_of(function, s.call).get(name, default), s.call) for s in sites]
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from codemods.analysis.files.file_flow import steps_in
 from codemods.analysis.files.own_paths import callers_of
+from codemods.analysis.model.signatures import parameters
 from codemods.analysis.names import dotted
 from codemods.analysis.output.effects import Kind, effects_of
 from codemods.analysis.ranks.uses import CallSite
@@ -21,9 +22,7 @@ def given_out(function: FunctionNode, paths: Iterable[ast.expr]) -> str:
 
     `deepspeed.initialize(args=args)` reads `args.deepspeed_config` so, on every rank (DeepSpeed 0.16): no call names the path.
     """
-    spec = function.args
-    names = [a.arg for a in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs)]
-    handed = {n for n in names if n not in ("self", "cls")}
+    handed = {p.arg for p in parameters(function, bound=False)} - {"self", "cls"}
     attributes = (n for n in walk(function) if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store))
     stored = {dotted(n) for n in attributes if dotted(n).partition(".")[0] in handed}
     assigned = [s for s in walk(function) if isinstance(s, ast.Assign)]

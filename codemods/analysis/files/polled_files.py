@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from codemods.analysis.call_graph import FunctionSite
+from codemods.analysis.conditions import conjuncts
 from codemods.analysis.files.asked_paths import asked as asked_in
 from codemods.analysis.files.every_rank import Way
 from codemods.analysis.files.file_calls import Act, FileCall, file_call, meets
@@ -37,7 +38,7 @@ def polled_files(project: Project, module: SourceModule) -> Iterator[OnDemand]:
 
 def _missing(project: Project, module: SourceModule, test: ast.expr) -> FileCall | None:
     """The question in `not exists(path)`, alone or beside a limit: `not exists(path) and waited < 60`."""
-    parts = test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]
+    parts = conjuncts(test)
     for part in parts:
         if isinstance(part, ast.UnaryOp) and isinstance(part.op, ast.Not) and isinstance(part.operand, ast.Call):
             return next(asked_in(project, module, part), None)

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from codemods.analysis.bound_values import assigned
 from codemods.analysis.call_graph import FunctionSite, called_function
 from codemods.analysis.files.file_calls import OPENERS, Act, file_call
-from codemods.analysis.files.file_paths import arguments_of, default_of, forms
+from codemods.analysis.files.file_paths import arguments_of, forms
+from codemods.analysis.model.signatures import defaults
 from codemods.analysis.names import last, qualified
 from codemods.analysis.output.natures import values_of
 from codemods.analysis.ranks.collectives import collective_at
@@ -92,7 +93,7 @@ def _modes(module: SourceModule, function: FunctionNode, call: ast.Call) -> Iter
         values = [given]
         if isinstance(given, ast.Name):
             values += assigned(module, given, given.id)
-            values += filter(None, (default_of(function, given.id),))
+            values += filter(None, (defaults(function).get(given.id),))
         yield from (v.value for v in values if isinstance(v, ast.Constant) and isinstance(v.value, str))
 
 

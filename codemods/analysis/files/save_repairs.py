@@ -26,6 +26,7 @@ from codemods.analysis.output.rank_values import under_such_a_name
 from codemods.analysis.ranks.rank_guards import ranks_at
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.analysis.ranks.trace_items import Step
+from codemods.analysis.short_texts import shortened
 from codemods.analysis.variance.analysis import variance
 from codemods.analysis.variance.values import Cause
 from codemods.api.findings import Applicability, Edit, Evidence, SetKeyword
@@ -251,7 +252,7 @@ def _made(place: _Place, saves: Sequence[Save], judgement: Judgement) -> Repair:
     home = place.way.frames[0][0]
     level = Applicability.DISPLAY if judgement.told else judgement.level
     return Repair(
-        place.module, _at(place, saves[0]), _short(home.text_of(saves[0].path)), steps, place.way.shown, level,
+        place.module, _at(place, saves[0]), shortened(home.text_of(saves[0].path)), steps, place.way.shown, level,
         judgement.edits, judgement.told or judgement.reason,
     )  # fmt: skip
 
@@ -263,17 +264,12 @@ def _at(place: _Place, save: Save) -> ast.stmt:
 
 def _steps(place: _Place, save: Save) -> tuple[Step, ...]:
     home = place.way.frames[0][0]
-    found = [Step(home.path, save.call.lineno, f"{_short(home.text_of(save.call.func))} writes")]
+    found = [Step(home.path, save.call.lineno, f"{shortened(home.text_of(save.call.func))} writes")]
     for module, node in place.way.frames[1:4]:
         called = node.func if isinstance(node, ast.Call) else node
         line = line_of(node)
-        found.append(Step(module.path, line, f"{_short(module.text_of(called))} leads there"))
+        found.append(Step(module.path, line, f"{shortened(module.text_of(called))} leads there"))
     return tuple(found)
-
-
-def _short(text: str) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 # The word of transformers and diffusers

@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from codemods.analysis.bound_values import assigned
 from codemods.analysis.files.file_paths import arguments_of
 from codemods.analysis.files.own_paths import callers_of
-from codemods.analysis.names import dotted, is_parameter, last
+from codemods.analysis.names import dotted, end_of, is_parameter, last
 from codemods.analysis.paths import counts, without_bar
-from codemods.analysis.ranks.rank_members import end_of
 from codemods.files.source import SourceModule, walk
 from codemods.store.project import Project
 

@@ -14,12 +14,13 @@ from codemods.analysis.files.tests_at_hand import test_at_hand
 from codemods.analysis.guards.before_group import group_comes_later
 from codemods.analysis.guards.lost_groups import group_is_over
 from codemods.analysis.names import qualified
+from codemods.analysis.short_texts import shortened
 from codemods.files.source import SourceModule, line_of
 from codemods.store.project import Project
 
 
 def message_of(found: FileOfAll) -> str:
-    what, does = short(found.module.text_of(found.path)), found.home.text_of(found.file.call.func)
+    what, does = shortened(found.module.text_of(found.path)), found.home.text_of(found.file.call.func)
     there = f"line {found.file.call.lineno}" if found.home is found.module else f"{found.home.path}:{found.file.call.lineno}"
     near = found.home is found.module and found.at is found.home.statement_of(found.file.call)
     who = f"every rank comes here, and {does}(…)" if near else f"every rank comes here, and {does}(…) in {there}"
@@ -68,13 +69,8 @@ def advice_for(project: Project, found: FileOfAll) -> str:
     if (known := test_at_hand(project, found.module, found.at)) is not None:
         where = "this function" if known.here else "the class"
         move = "move it below that, under this test" if known.below else "put it under this test"
-        return f"{where} knows rank 0 by `{short(known.text)}` (line {known.line}): {move}, {read}"
+        return f"{where} knows rank 0 by `{shortened(known.text)}` (line {known.line}): {move}, {read}"
     return f"no test for rank 0 is at hand here: let the caller that knows the rank do it on rank 0 alone, {read}"
-
-
-def short(text: str) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def is_above_the_start(module: SourceModule, node: ast.AST) -> bool:

@@ -10,9 +10,8 @@ from codemods.analysis.call_graph import called_function
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.distribution import is_test_file, ranks_in_file, ranks_in_importers
 from codemods.analysis.guards.entry_points import starts_group
-from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.names import dotted, end_of, last, qualified
 from codemods.analysis.ranks.rank_guards import Ranks
-from codemods.analysis.ranks.rank_members import end_of
 from codemods.analysis.ranks.reach import ranks_reaching, to_a_launcher
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
 from codemods.analysis.ranks.spawned import is_spawned

@@ -8,6 +8,7 @@ from codemods.analysis.call_graph import called_function
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.guards.entry_points import starts_group
 from codemods.analysis.names import last, qualified
+from codemods.analysis.positions import above
 from codemods.analysis.ranks.reach import called_by_framework
 from codemods.analysis.ranks.uses import CallSite, calls_of
 from codemods.files.source import FunctionNode, SourceModule, walk_scope
@@ -38,10 +39,7 @@ def _above(module: SourceModule, node: ast.AST) -> list[ast.stmt]:
     found: list[ast.stmt] = []
     below = node
     for up in module.ancestors(node):
-        for name in ("body", "orelse", "finalbody"):
-            block = getattr(up, name, None)
-            if isinstance(block, list) and any(s is below for s in block):
-                found += block[: next(i for i, s in enumerate(block) if s is below)]
+        found += above(module, below)
         if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
             break
         below = up

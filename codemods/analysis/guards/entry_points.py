@@ -5,11 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from codemods.analysis.conditions import is_main_block
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.files.file_flow import callee
+from codemods.analysis.model.signatures import has_parameter, takes
 from codemods.analysis.names import dotted, is_parameter, last, qualified
 from codemods.analysis.other_names import leads_to, reads_by_other_names
-from codemods.analysis.ranks.refused_calls import takes
 from codemods.files.source import FunctionNode, SourceModule, walk_scope
 from codemods.rewriting.imports import in_scope
 from codemods.runtime.record import record
@@ -126,10 +127,7 @@ def fails(call: ast.Call, function: FunctionNode) -> bool:
 
 def main_block(module: SourceModule, node: ast.AST) -> ast.If | None:
     """The `if __name__ == "__main__":` round a node."""
-    for up in module.ancestors(node):
-        if isinstance(up, ast.If) and any(isinstance(n, ast.Name) and n.id == "__name__" for n in ast.walk(up.test)):
-            return up
-    return None
+    return next((up for up in module.ancestors(node) if isinstance(up, ast.If) and is_main_block(up)), None)
 
 
 def group_name(module: SourceModule, at: ast.AST) -> str:
@@ -146,7 +144,7 @@ def _rebound(module: SourceModule, name: str, at: ast.AST) -> bool:
     scope = at if isinstance(at, (ast.FunctionDef, ast.AsyncFunctionDef)) else module.function_of(at)
     if scope is None:
         return False
-    if any(a.arg == name for a in [*scope.args.posonlyargs, *scope.args.args, *scope.args.kwonlyargs]):
+    if has_parameter(scope, name):
         return True
     return any(isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store) for n in walk_scope(scope))
 

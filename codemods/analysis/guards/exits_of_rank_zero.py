@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from codemods.analysis.call_graph import FunctionSite
+from codemods.analysis.conditions import conjuncts
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.collectives import collective_at
 from codemods.analysis.ranks.exit_statuses import is_status
@@ -142,7 +143,7 @@ class _Rest:
 
     def asks_for_processes(self, test: ast.expr) -> bool:
         """True where a run with several processes goes in; `args.distributed and not args.horovod` too: one of the arms waits."""
-        parts = test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]
+        parts = conjuncts(test)
         return any(several_processes(self.module, part) is True for part in parts)
 
     def met(self, call: ast.Call) -> tuple[str, int] | None:

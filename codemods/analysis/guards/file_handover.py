@@ -19,6 +19,7 @@ from codemods.analysis.files.file_flow import (
 from codemods.analysis.files.file_paths import forms, names_in, outside
 from codemods.analysis.guards.guarded_changes import Write, guarded_changes
 from codemods.analysis.guards.leading_calls import leading_to
+from codemods.analysis.positions import above, behind
 from codemods.analysis.ranks.in_turn import in_turn
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_at, split_of
 from codemods.analysis.ranks.reach import called_by_framework
@@ -104,8 +105,8 @@ def _not_made_above(project: Project, module: SourceModule, anchor: ast.stmt, wr
     """Without the folders that every rank has made for itself above, in the same function."""
     if not any(w.act is Act.MAKES for w in writes):
         return writes
-    above = steps_in(project, module, statements_above(module, anchor))
-    made = [s.forms for s in above if s.act is Act.MAKES and s.ranks is Ranks.ALL]
+    steps = steps_in(project, module, statements_above(module, anchor))
+    made = [s.forms for s in steps if s.act is Act.MAKES and s.ranks is Ranks.ALL]
     return [w for w in writes if w.act is not Act.MAKES or not any(
         settles(w.act, one, Act.MAKES, other) for forms_of in made for other in forms_of for one in w.forms
     )]  # fmt: skip
@@ -116,8 +117,7 @@ def statements_above(module: SourceModule, anchor: ast.stmt) -> list[ast.stmt]:
     found: list[ast.stmt] = []
     below: ast.AST = anchor
     while isinstance(below, ast.stmt) and not isinstance(below, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-        block = module.block_of(below)
-        found = [*block[: next((i for i, s in enumerate(block) if s is below), 0)], *found]
+        found = [*above(module, below), *found]
         below = module.parent(below) or module.tree
     return found
 
@@ -211,8 +211,7 @@ def _behind(module: SourceModule, anchor: ast.stmt, function: FunctionNode | Non
     """The statements that run behind one, up to the end of its function; a loop is left, not run again."""
     below = anchor
     while True:
-        block = module.block_of(below) if below is not function else []
-        for statement in block[next((i for i, s in enumerate(block) if s is below), -1) + 1 :]:
+        for statement in behind(module, below) if below is not function else ():
             if isinstance(statement, (ast.Continue, ast.Break)):
                 break
             yield statement

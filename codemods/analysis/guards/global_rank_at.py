@@ -7,6 +7,7 @@ import ast
 from codemods.analysis.bindings import attribute_bindings
 from codemods.analysis.call_graph import called_function
 from codemods.analysis.class_index import Role, class_facts
+from codemods.analysis.conditions import is_main_block
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.guards.entry_points import group_name, starts_group
 from codemods.analysis.names import dotted, family, qualified
@@ -191,7 +192,6 @@ def _starts_always(project: Project) -> bool:
                 continue
             started = True
             for up in module.ancestors(call):
-                main = isinstance(up, ast.If) and any(isinstance(n, ast.Name) and n.id == "__name__" for n in walk(up.test))
-                if isinstance(up, (ast.If, ast.IfExp, ast.Try)) and not main:
+                if isinstance(up, (ast.If, ast.IfExp, ast.Try)) and not is_main_block(up):
                     return False
     return started

@@ -14,6 +14,7 @@ from codemods.analysis.guards.called_with_group import SPEAKING, called_with_gro
 from codemods.analysis.guards.conditional_starts import needs_a_group, start_above
 from codemods.analysis.guards.entry_points import starts_group
 from codemods.analysis.guards.group_above import has_group_above
+from codemods.analysis.literals import is_none
 from codemods.analysis.names import last, qualified
 from codemods.analysis.ranks import sharded_state
 from codemods.analysis.ranks.collectives import collective_at
@@ -23,7 +24,6 @@ from codemods.analysis.ranks.rank_tests import means_process_group
 from codemods.analysis.ranks.spawned import spawned_parameter
 from codemods.analysis.ranks.unused import is_packaged
 from codemods.analysis.ranks.uses import calls_of, uses_of
-from codemods.analysis.variance.paths import is_none
 from codemods.files.source import FunctionNode, SourceModule, walk, walk_scope
 from codemods.runtime.record import record
 from codemods.store.project import Project

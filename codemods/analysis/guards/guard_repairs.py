@@ -17,11 +17,11 @@ from codemods.analysis.guards.old_save_state import harm_of_all
 from codemods.analysis.hooks import ONE_PROCESS_HOOKS
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.output.effects import Kind, effects_of_function
-from codemods.analysis.ranks.exit_places import short
 from codemods.analysis.ranks.rank_guards import Ranks, split_of
 from codemods.analysis.ranks.rank_tests import means_process_group
 from codemods.analysis.ranks.same_way import is_same, parting_ways
 from codemods.analysis.ranks.uneven_collectives import NOT_MONITORED, logs_of_one_rank
+from codemods.analysis.short_texts import shorter
 from codemods.api.findings import (
     Applicability,
     Edit,
@@ -60,7 +60,7 @@ def repair(project: Project, module: SourceModule, sites: list[Guarded]) -> Repa
         return Repair(logs, UNSAFE, NOT_MONITORED) if logs else made
     if test := _parting_test(place):
         alike = "make that the same on every rank first (reduce or broadcast it), or the collective still waits where it differs"
-        text = short(module, test)
+        text = shorter(module, test)
         return Repair(reason=f"it stands under `{text}` (line {test.lineno}), which may differ between the ranks: {alike}")
     level, reason = _trusted(place)
     return Repair(made.edits, lowest(made.level, level), made.reason or reason)

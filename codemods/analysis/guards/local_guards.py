@@ -13,6 +13,7 @@ from codemods.analysis.files.file_flow import Step, steps_in
 from codemods.analysis.guards.node_layouts import is_by_local_rank, is_named_by_a_clock, state_beside
 from codemods.analysis.names import dotted
 from codemods.analysis.paths import origin_text
+from codemods.analysis.positions import behind
 from codemods.analysis.ranks.local_shares import is_for_one_node
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_at, ranks_of_test, split_of
 from codemods.files.source import SourceModule, walk
@@ -52,7 +53,7 @@ def local_guard(project: Project, module: SourceModule, node: ast.If) -> LocalGu
     if asked is None or ranks_at(module, node, project=project).some or is_for_one_node(project):
         return None
     operand, holds = asked
-    body = node.body if holds else _behind(module, node)
+    body = node.body if holds else behind(module, node)
     if not body or any(NODE_FILES.search(module.text_of(s)) for s in (node.test, *(body if holds else []))):
         return None
     for step in _writes(project, module, node, body):
@@ -83,11 +84,6 @@ def _leaves(test: ast.expr) -> Iterator[ast.expr]:
             yield from _leaves(value)
     else:
         yield test
-
-
-def _behind(module: SourceModule, node: ast.If) -> list[ast.stmt]:
-    block = module.block_of(node)
-    return block[next(i for i, s in enumerate(block) if s is node) + 1 :]
 
 
 def _writes(project: Project, module: SourceModule, node: ast.If, body: list[ast.stmt]) -> Iterator[Step]:

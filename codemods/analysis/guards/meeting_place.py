@@ -13,10 +13,10 @@ from codemods.analysis.distribution import is_test_file
 from codemods.analysis.files.own_paths import callers_of, leads_to
 from codemods.analysis.handlers import kinds_of
 from codemods.analysis.names import dotted, last
-from codemods.analysis.ranks.exit_places import short
 from codemods.analysis.ranks.reach import to_a_launcher
 from codemods.analysis.ranks.same_way import is_same, parting_ways
 from codemods.analysis.ranks.uses import uses_of
+from codemods.analysis.short_texts import shorter
 from codemods.analysis.variance.analysis import variance
 from codemods.files.source import FunctionNode, SourceModule, line_of
 from codemods.runtime.lazy_pattern import lazy
@@ -73,7 +73,7 @@ def _in_function(
         if up is function:
             return
         if isinstance(up, (ast.For, ast.AsyncFor)) and not _is_in_step(project, module, up.iter):
-            yield up.lineno, f"every rank makes as many rounds over `{short(module, up.iter)}`"
+            yield up.lineno, f"every rank makes as many rounds over `{shorter(module, up.iter)}`"
         elif isinstance(up, (ast.Try, ast.TryStar)) and any(s is below for s in up.body) and _goes_on(up):
             yield up.lineno, "no rank leaves the `try` by an exception"
         below = up

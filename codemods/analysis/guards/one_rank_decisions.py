@@ -10,7 +10,8 @@ from codemods.analysis.bindings import bindings_in
 from codemods.analysis.call_graph import called_function
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.files.file_flow import ranks_in_function
-from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.literals import is_true
+from codemods.analysis.names import dotted, end_of, last, qualified
 from codemods.analysis.ranks.collectives import collective_at
 from codemods.analysis.ranks.local_calls import stays_here
 from codemods.analysis.ranks.rank_guards import Guard, Ranks, guards_over
@@ -65,7 +66,7 @@ def decisions(project: Project, module: SourceModule) -> Iterator[Decision]:
 def _flags(project: Project, module: SourceModule) -> Iterator[Decision]:
     for assign in module.nodes(ast.Assign):
         target = assign.targets[0]
-        if not isinstance(target, ast.Attribute) or not _is_true(assign.value):
+        if not isinstance(target, ast.Attribute) or not is_true(assign.value):
             continue
         holder = last(dotted(target.value))
         if target.attr == "should_stop" and holder.endswith("trainer"):
@@ -84,10 +85,6 @@ def _flags(project: Project, module: SourceModule) -> Iterator[Decision]:
             yield Decision(form, assign, anchor, None, guard, "")
         elif found := next(((t, own) for t in tests if (own := _own(project, module, function, t.test))), None):
             yield Decision(form, assign, tests[-1], found[0].test, None, found[1])
-
-
-def _is_true(value: ast.expr) -> bool:
-    return isinstance(value, ast.Constant) and value.value is True
 
 
 def _is_settled(project: Project, module: SourceModule, function: FunctionNode) -> bool:
@@ -159,10 +156,6 @@ def _is_none(value: ast.expr | None) -> bool:
     return value is None or (isinstance(value, ast.Constant) and value.value is None)
 
 
-def _end(call: ast.Call) -> str:
-    return call.func.attr if isinstance(call.func, ast.Attribute) else last(dotted(call.func))
-
-
 # Exits of a training loop
 
 
@@ -215,13 +208,13 @@ def _goes_together(project: Project, module: SourceModule, loop: ast.AST, node: 
             continue
         if isinstance(node, ast.Continue) and call.lineno < node.lineno:
             continue  # a `continue` skips what stands below it
-        if _end(call) == "backward" or collective_at(module, call, project) or reached_by(project, module, call):
+        if end_of(call.func) == "backward" or collective_at(module, call, project) or reached_by(project, module, call):
             return True
     return False
 
 
 def _backward_below(module: SourceModule, loop: ast.AST, node: ast.stmt) -> bool:
-    return any(isinstance(c, ast.Call) and _end(c) == "backward" and c.lineno > node.lineno for c in walk(loop))
+    return any(isinstance(c, ast.Call) and end_of(c.func) == "backward" and c.lineno > node.lineno for c in walk(loop))
 
 
 def _is_local_number(
@@ -233,7 +226,7 @@ def _is_local_number(
             continue
         if collective_at(module, call, project) or reached_by(project, module, call):
             return False
-        if any(w in _end(call) for w in ("reduce", "gather", "broadcast", "sync")):
+        if any(w in end_of(call.func) for w in ("reduce", "gather", "broadcast", "sync")):
             return False
     return True
 
@@ -248,7 +241,7 @@ def _asked_on_one_rank(project: Project, module: SourceModule, loop: ast.AST, te
         told = [
             n for n in walk(loop)
             if isinstance(n, ast.Call) and dotted(n.func).partition(".")[0] == root and n.lineno < test.lineno and n.args
-            and _end(n) not in _READS
+            and end_of(n.func) not in _READS
         ]  # fmt: skip
         set_here = [
             n for n in walk(loop)
@@ -260,7 +253,7 @@ def _asked_on_one_rank(project: Project, module: SourceModule, loop: ast.AST, te
             between = [
                 c for c in walk(loop)
                 if isinstance(c, ast.Call) and touched[-1].lineno < c.lineno <= test.lineno
-                and (collective_at(module, c, project) or reached_by(project, module, c) or "broadcast" in _end(c))
+                and (collective_at(module, c, project) or reached_by(project, module, c) or "broadcast" in end_of(c.func))
                 and any(isinstance(n, ast.Name) and n.id == root for n in walk(c))
             ]  # fmt: skip
             if not between:

@@ -9,6 +9,7 @@ from enum import Enum
 
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.call_graph import called_function
+from codemods.analysis.conditions import is_main_block
 from codemods.analysis.guards.entry_points import entries
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.handed_arguments import arguments
@@ -175,7 +176,7 @@ def _runs(project: Project, module: SourceModule, draw: ast.Call) -> Where | Non
     """Each rank, where it stands in what is spawned, or at the top of a file that its children read again."""
     function = module.function_of(draw)
     if function is None:
-        if not _is_in_main(module, draw):
+        if not any(is_main_block(up) for up in module.ancestors(draw)):
             return Where.RANK if _spawns_here(module, module.tree) else None
         return Where.NODE if _nodes(module) is not None and _spawns_here(module, module.tree) else None
     if any(e.call is None and e.function is not None for e in entries(project, module, draw)):
@@ -186,11 +187,6 @@ def _runs(project: Project, module: SourceModule, draw: ast.Call) -> Where | Non
 def _spawns_here(module: SourceModule, scope: FunctionNode | ast.Module) -> bool:
     calls = (n for n in (walk(scope) if isinstance(scope, ast.Module) else walk_scope(scope)) if isinstance(n, ast.Call))
     return any(last(dotted(c.func)) in _SPAWNS and "multiprocessing" in qualified(module, c.func) for c in calls)
-
-
-def _is_in_main(module: SourceModule, node: ast.AST) -> bool:
-    tests = (up.test for up in module.ancestors(node) if isinstance(up, ast.If))
-    return any(isinstance(n, ast.Name) and n.id == "__name__" for test in tests for n in walk(test))
 
 
 def _nodes(module: SourceModule) -> ast.AST | None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 
 from codemods.analysis.bindings import bindings_of
+from codemods.analysis.literals import is_none
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_at
 from codemods.analysis.variance.exits import is_failure
 from codemods.analysis.variance.partings import Form, Mismatch
-from codemods.analysis.variance.paths import is_none
 from codemods.analysis.variance.values import Cause
 from codemods.files.source import SourceModule
 from codemods.runtime.lazy_pattern import lazy

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 
 from codemods.analysis.call_graph import FunctionSite, called_function
 from codemods.analysis.handlers import takes
-from codemods.analysis.names import dotted, last, qualified
-from codemods.analysis.ranks.rank_members import end_of
+from codemods.analysis.names import dotted, end_of, last, qualified
+from codemods.analysis.positions import behind
 from codemods.analysis.variance.analysis import variance
 from codemods.analysis.variance.may_meet import may_meet
 from codemods.analysis.variance.state import Meeting, State
@@ -107,12 +107,8 @@ def _next(state: State, module: SourceModule, node: ast.stmt) -> Meeting | None:
     """The first collective behind the statement in its function."""
     below: ast.AST = node
     for up in module.ancestors(node):
-        for name in ("body", "orelse", "finalbody"):
-            block = getattr(up, name, None)
-            if isinstance(block, list) and any(s is below for s in block):
-                rest = block[next(i for i, s in enumerate(block) if s is below) + 1 :]
-                if found := _meets(state, rest):
-                    return found[0]
+        if found := _meets(state, behind(module, below)):
+            return found[0]
         if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Module)):
             return None
         below = up

@@ -15,7 +15,7 @@ from codemods.runtime.record import record
 from codemods.store.project import Project
 
 _PYTHON = lazy(r"@?-?(?:.*/)?(?:python[\d.]*|\$\{?PYTHON\}?|\$\(PYTHON\))$")
-_LAUNCHERS = frozenset({"torchrun", "accelerate", "deepspeed"})
+LAUNCHERS = frozenset({"torchrun", "accelerate", "deepspeed"})
 LAUNCHER_MODULES = frozenset(
     {"torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch", "deepspeed.launcher.runner"}
 )
@@ -125,7 +125,7 @@ def _started(file: TextFile, source: Passage | WordList, words: Sequence[Word]) 
             return None
         if is_python(name):
             return _by_python(file, source, words, i)
-        if basename(name).lstrip("@-") in _LAUNCHERS and len(words) > i + 1:
+        if basename(name).lstrip("@-") in LAUNCHERS and len(words) > i + 1:
             launcher = basename(name).lstrip("@-")
             if launcher == "accelerate" and words[i + 1].text != "launch":
                 return None

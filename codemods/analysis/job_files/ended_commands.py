@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from posixpath import basename
 
-from codemods.analysis.job_files.command_lines import LAUNCHER_MODULES, TALKERS
+from codemods.analysis.job_files.command_lines import LAUNCHER_MODULES, LAUNCHERS, TALKERS
 from codemods.api.findings import Span
 from codemods.files.passages import passages
 from codemods.files.shell_words import Word, commands
 from codemods.files.text_file import DOCUMENT_KINDS, SHELL_KINDS, TextFile
 from codemods.runtime.record import record
 
-_STARTERS = frozenset({"torchrun", "accelerate", "deepspeed", "srun", "mpirun", "horovodrun"})
+_STARTERS = LAUNCHERS | {"srun", "mpirun", "horovodrun"}
 _ESCAPED = ("\\ ", "\\\t")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from posixpath import basename
 
-from codemods.analysis.job_files.command_lines import LAUNCHER_MODULES, TALKERS, is_python, launcher_of_module
+from codemods.analysis.job_files.command_lines import LAUNCHER_MODULES, LAUNCHERS, TALKERS, is_python, launcher_of_module
 from codemods.api.findings import Span
 from codemods.data.launcher_options import SWITCHES
 from codemods.files.passages import Passage, passages
@@ -13,7 +13,6 @@ from codemods.files.shell_words import Word, commands
 from codemods.files.text_file import TextFile
 from codemods.runtime.record import record
 
-_LAUNCHERS = ("torchrun", "accelerate", "deepspeed")
 
 @record
 class Launch:
@@ -44,7 +43,7 @@ def launches(file: TextFile) -> tuple[Launch, ...]:
     """Every command of the file that calls a launcher, in order."""
     found: list[Launch] = []
     for passage in passages(file):
-        if any(name in passage.text for name in (*_LAUNCHERS, "torch.distributed")):
+        if any(name in passage.text for name in (*LAUNCHERS, "torch.distributed")):
             found += (made for words in commands(passage.text) if (made := _launch(file, passage, words)) is not None)
     return tuple(found)
 
@@ -83,7 +82,7 @@ def _begin(words: Sequence[Word]) -> tuple[str, int] | None:
             script = any(not w.text.startswith("-") for w in words[i + 1 : module])
             return None if script else (launcher_of_module(named), module + 2)
         launcher = basename(name).lstrip("@-")
-        if launcher in _LAUNCHERS and len(words) > i + 1:
+        if launcher in LAUNCHERS and len(words) > i + 1:
             if launcher != "accelerate":
                 return launcher, i + 1
             return (launcher, i + 2) if words[i + 1].text == "launch" else None

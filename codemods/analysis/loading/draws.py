@@ -11,6 +11,7 @@ from codemods.analysis.loading.passes import CLIMBS, evaluates, evaluates_by_nam
 from codemods.analysis.loading.same_program import callers, same_program
 from codemods.analysis.names import dotted, qualified
 from codemods.analysis.ranks.uses import constructions
+from codemods.files.import_statements import stem_of
 from codemods.files.source import FunctionNode, SourceModule, walk
 from codemods.runtime.lazy_pattern import lazy
 from codemods.runtime.record import record
@@ -53,7 +54,7 @@ def may_train(project: Project) -> frozenset[str]:
 def _near_a_step(project: Project) -> Iterator[str]:
     steps = {p for word in (b"backward(", b"def training_step") for p in project.files_containing(word) if not is_test_file(p)}
     for path in {p for word in _WORDS for p in project.files_containing(word) if not is_test_file(p)}:
-        stem = path.removesuffix(".py").removesuffix("/__init__").rpartition("/")[2]
+        stem = stem_of(path)
         if path in steps or not steps.isdisjoint(project.files_importing(stem)):
             yield path
 

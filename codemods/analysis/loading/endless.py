@@ -5,10 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from codemods.analysis.call_graph import FunctionSite
+from codemods.analysis.handed import handed
 from codemods.analysis.loading.origins import Origin, all_known, origins
 from codemods.analysis.loading.same_program import callers
 from codemods.analysis.loading.samplers import Loader, is_distributed_sampler, loader_of, samplers_of, shuffles_by_callers
-from codemods.analysis.model.signatures import bind
 from codemods.analysis.names import dotted
 from codemods.analysis.variance.paths import unpacked
 from codemods.files.source import FunctionNode, SourceModule, walk
@@ -72,7 +73,7 @@ def _with_samplers(
     known = sure = True
     paths = {module.path}
     for site in callers(project, module, function):
-        given = (bind(function, site.call, bound=isinstance(module.parent(function), ast.ClassDef)) or {}).get(name)
+        given = handed(FunctionSite(module, function), site.call).get(name)
         made = origins(project, site.module, given) if given is not None else ()
         made = tuple(o for o in made if o.known or dotted(o.node) != function.name)  # `loader = cycle(loader)`: what it gives
         loaders = [loader_of(o) for o in made]

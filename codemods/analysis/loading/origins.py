@@ -9,13 +9,13 @@ from codemods.analysis.bindings import Binding, bindings_at_top, bindings_of
 from codemods.analysis.call_graph import called_function
 from codemods.analysis.class_index import ClassFacts, ClassSite, class_facts, find_class
 from codemods.analysis.class_values import class_values
+from codemods.analysis.literals import is_none
 from codemods.analysis.loading.same_program import may_be_called
 from codemods.analysis.model.literal_arguments import is_ruled_out, told
 from codemods.analysis.model.signatures import bind, defaults, is_bound, returned
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.uses import constructions, uses_of
 from codemods.analysis.reaching import reaching
-from codemods.analysis.variance.paths import is_none
 from codemods.files.source import FunctionNode, SourceModule, walk_scope
 from codemods.runtime.record import record
 from codemods.store.project import Project

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.accelerators import is_accelerator
-from codemods.analysis.bindings import Binding, attribute_bindings, bindings_of
+from codemods.analysis.bindings import name_or_field_bindings
 from codemods.analysis.call_graph import called_function
 from codemods.analysis.loading.origins import all_known, origins
 from codemods.analysis.loading.samplers import Loader, is_none, loader_of, samplers_of, shares_out
@@ -50,7 +50,7 @@ def _made(project: Project, module: SourceModule, given: ast.expr, prepare: ast.
     """The one call that makes the iterator; None where something else may have been handed over."""
     values: list[ast.expr] = []
     if isinstance(given, (ast.Name, ast.Attribute)):
-        for bound in _bindings(module, given):
+        for bound in name_or_field_bindings(module, given):
             if bound.value is prepare or (bound.node is module.statement_of(prepare)):
                 continue
             if bound.value is None or bound.part or getattr(bound.node, "lineno", 0) > prepare.lineno:
@@ -94,10 +94,6 @@ def _is_taken(module: SourceModule, read: ast.AST) -> bool:
     if isinstance(up, ast.Call):
         return last(dotted(up.func)) == "next"
     return isinstance(up, ast.For) and up.iter is read
-
-
-def _bindings(module: SourceModule, node: ast.Name | ast.Attribute) -> list[Binding]:
-    return bindings_of(module, node) if isinstance(node, ast.Name) else attribute_bindings(module, node)
 
 
 def _is_iterator(project: Project, module: SourceModule, call: ast.Call) -> bool:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 
-from codemods.analysis.distribution import imports_of, is_test_file
+from codemods.analysis.distribution import is_test_file
+from codemods.analysis.importing import imports_of
 from codemods.analysis.names import dotted
 from codemods.analysis.ranks.uses import CallSite, constructions, uses_of
+from codemods.files.import_statements import stem_of
 from codemods.files.source import FunctionNode, SourceModule
 from codemods.store.project import Project
 
@@ -55,7 +57,7 @@ def same_program(project: Project, one: str, other: str) -> bool:
 def _together(project: Project, one: str, other: str) -> bool:
     if other in reached(project, one) or one in reached(project, other):
         return True
-    stem = one.removesuffix(".py").removesuffix("/__init__").rpartition("/")[2]
+    stem = stem_of(one)
     users = [p for p in project.files_importing(stem) if not is_test_file(p)]
     return any({one, other} <= reached(project, path) for path in users[:MOST_IMPORTERS])
 
@@ -64,7 +66,7 @@ def comes_to_training(project: Project, path: str) -> bool:
     """False for a script that uses a model but trains none: neither it, nor what it imports or what imports it, makes a step."""
 
     def build() -> bool:
-        stem = path.removesuffix(".py").removesuffix("/__init__").rpartition("/")[2]
+        stem = stem_of(path)
         near = {*reached(project, path), *project.files_importing(stem)}
         return any(word in (project.read(p) or b"") for p in near for word in _STEPS)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 
 from codemods.analysis.call_graph import FunctionSite, called_function
+from codemods.analysis.conditions import is_main_block
 from codemods.analysis.loading.same_program import reached, runs_of
 from codemods.analysis.loading.seeds import SEEDERS, seed_at, seeds_in
-from codemods.analysis.loading.spawned import is_main_block
 from codemods.files.source import FunctionNode, SourceModule, called_name, walk_scope
 from codemods.store.project import Project
 

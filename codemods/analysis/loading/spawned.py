@@ -6,16 +6,17 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.call_graph import FunctionSite, called_function, find_function
+from codemods.analysis.conditions import is_main_block
 from codemods.analysis.functions import functions_by_name
 from codemods.analysis.names import dotted, qualified
+from codemods.analysis.ranks.spawned import STARTS, given_to_spawn
 from codemods.files.source import FunctionNode, SourceModule, walk, walk_scope
 from codemods.files.text_file import PYTHON_KINDS
 from codemods.runtime.lazy_pattern import lazy
 from codemods.runtime.record import record
 from codemods.store.project import Project
 
-_SPAWNING = (b"spawn(", b"start_processes(")
-_STARTS = lazy(r"multiprocessing\.(?:spawn|start_processes)$")
+_START = lazy(r"multiprocessing\.(?:spawn|start_processes)$")
 
 
 @record
@@ -30,7 +31,7 @@ def spawns_in(project: Project, module: SourceModule, function: FunctionNode | N
     """What a function, or the block under `__main__`, starts: by itself, or by a helper that it hands the worker to."""
     for call in calls_in(module, function):
         if _is_spawn(module, call):
-            if (worker := _function(project, module, _first(call))) is not None:
+            if (worker := _function(project, module, given_to_spawn(call))) is not None:
                 yield Spawn(call, worker)
             continue
         handed = [w for a in call.args if (w := _function(project, module, a)) is not None]
@@ -41,7 +42,7 @@ def spawns_in(project: Project, module: SourceModule, function: FunctionNode | N
 
 def spawns_elsewhere(project: Project, module: SourceModule, function: FunctionNode | None) -> bool:
     """True for what starts the processes by a helper in another file, be it handed the worker or not."""
-    spawning = project.keep("files that spawn", lambda: frozenset(_spawning(project)))
+    spawning = project.keep("files that spawn", lambda: frozenset(m.path for m, _ in _all_starts(project)))
     if not spawning - {module.path}:
         return False
     for call in calls_in(module, function):
@@ -52,15 +53,16 @@ def spawns_elsewhere(project: Project, module: SourceModule, function: FunctionN
     return False
 
 
-def _spawning(project: Project) -> Iterator[str]:
-    for path in sorted({p for word in _SPAWNING for p in project.files_containing(word)}):
+def _all_starts(project: Project) -> Iterator[tuple[SourceModule, ast.Call]]:
+    """Every call of the project that starts processes by torch.multiprocessing."""
+    for path in sorted({p for name in STARTS for p in project.files_containing(f"{name}(".encode())}):
         module = project.module(path) if path.endswith(PYTHON_KINDS) else None
-        if module is not None and any(_is_start(module, c) for c in module.calls_named("spawn", "start_processes")):
-            yield path
+        if module is not None:
+            yield from ((module, call) for call in module.calls_named(*STARTS) if _is_start(module, call))
 
 
 def _is_start(module: SourceModule, call: ast.Call) -> bool:
-    return bool(_STARTS.search(qualified(module, call.func)))
+    return bool(_START.search(qualified(module, call.func)))
 
 
 def in_file_of_workers(project: Project, module: SourceModule) -> bool:
@@ -69,15 +71,10 @@ def in_file_of_workers(project: Project, module: SourceModule) -> bool:
 
 
 def _files_of_workers(project: Project) -> Iterator[str]:
-    spawning = {p for word in _SPAWNING for p in project.files_containing(word)}
-    for path in sorted(spawning):
-        module = project.module(path) if path.endswith(PYTHON_KINDS) else None
-        for call in module.calls_named("spawn", "start_processes") if module is not None else ():
-            if module is None or not _is_start(module, call):
-                continue
-            yield path
-            if (worker := _function(project, module, _first(call))) is not None:
-                yield worker.module.path
+    for module, call in _all_starts(project):
+        yield module.path
+        if (worker := _function(project, module, given_to_spawn(call))) is not None:
+            yield worker.module.path
 
 
 def calls_in(module: SourceModule, function: FunctionNode | None) -> list[ast.Call]:
@@ -85,10 +82,6 @@ def calls_in(module: SourceModule, function: FunctionNode | None) -> list[ast.Ca
     if function is not None:
         return _calls(function)
     return [n for block in module.tree.body if is_main_block(block) for n in walk(block) if isinstance(n, ast.Call)]
-
-
-def is_main_block(node: ast.AST) -> bool:
-    return isinstance(node, ast.If) and "__name__" in ast.unparse(node.test)
 
 
 def _calls(function: FunctionNode) -> list[ast.Call]:
@@ -100,10 +93,6 @@ def _is_spawn(module: SourceModule, call: ast.Call) -> bool:
         return False
     method = next((k.value for k in call.keywords if k.arg == "start_method"), None)
     return method is None or (isinstance(method, ast.Constant) and method.value == "spawn")
-
-
-def _first(call: ast.Call) -> ast.expr | None:
-    return call.args[0] if call.args else next((k.value for k in call.keywords if k.arg == "fn"), None)
 
 
 def _function(project: Project, module: SourceModule, node: ast.expr | None) -> FunctionSite | None:

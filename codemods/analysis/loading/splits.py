@@ -6,12 +6,12 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.bindings import bindings_of
+from codemods.analysis.literals import is_none
 from codemods.analysis.loading.dealt_further_down import is_dealt_by_sampler, is_dealt_by_trainer, is_drawn_in_a_sampler
 from codemods.analysis.loading.seed_before import Seeding, seed_before
 from codemods.analysis.loading.seeds import names_the_rank
 from codemods.analysis.names import dotted, is_from, last, qualified
 from codemods.analysis.ranks.rank_sources import rank_source
-from codemods.analysis.variance.paths import is_none
 from codemods.files.source import SourceModule, called_name
 from codemods.runtime.record import record
 from codemods.store.project import Project

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from codemods.analysis.bindings import Binding, attribute_bindings, bindings_of
+from codemods.analysis.bindings import Binding, bindings_of, name_or_field_bindings
 from codemods.analysis.names import dotted, last, qualified
 from codemods.files.source import SourceModule
 from codemods.runtime.record import record
@@ -72,7 +72,7 @@ def _is_module(module: SourceModule, node: ast.expr) -> bool:
 
 
 def _named(module: SourceModule, node: ast.Name | ast.Attribute, depth: int) -> Unordered | None:
-    bound = bindings_of(module, node) if isinstance(node, ast.Name) else attribute_bindings(module, node)
+    bound = name_or_field_bindings(module, node)
     if isinstance(node, ast.Name) and _is_set_of_a_dict(module, node, bound):
         return Unordered(node, files=False)
     if _is_sorted(module, dotted(node), node):

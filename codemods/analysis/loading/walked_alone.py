@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from enum import Enum
 
 from codemods.analysis.accelerators import is_accelerator, made_by
-from codemods.analysis.bindings import Binding, attribute_bindings, bindings_of
+from codemods.analysis.bindings import bindings_of, name_or_field_bindings
 from codemods.analysis.call_graph import FunctionSite, called_function
+from codemods.analysis.literals import is_true
 from codemods.analysis.loading.origins import origins
 from codemods.analysis.loading.sampler_helpers import is_of_one_process
 from codemods.analysis.loading.samplers import is_distributed_sampler, loader_of, samplers_of
@@ -148,7 +149,7 @@ def _loader(project: Project, module: SourceModule, source: ast.expr) -> ast.exp
     if _is_named_loader(source) and not _is_iterator_name(module, source):
         return source
     if isinstance(source, (ast.Name, ast.Attribute)):
-        values = [b.value for b in _bindings(module, source) if b.value is not None and not b.part]
+        values = [b.value for b in name_or_field_bindings(module, source) if b.value is not None and not b.part]
         source = values[0] if len(values) == 1 and values[0] is not None else source
     if not isinstance(source, ast.Call) or len(source.args) != 1 or not _is_named_loader(source.args[0]):
         return None
@@ -158,14 +159,8 @@ def _loader(project: Project, module: SourceModule, source: ast.expr) -> ast.exp
 
 
 def _is_iterator_name(module: SourceModule, node: ast.expr) -> bool:
-    values = [b.value for b in _bindings(module, node) if b.value is not None]
+    values = [b.value for b in name_or_field_bindings(module, node) if b.value is not None]
     return bool(values) and all(isinstance(v, ast.Call) and last(dotted(v.func)) in _ENDLESS for v in values)
-
-
-def _bindings(module: SourceModule, node: ast.expr) -> list[Binding]:
-    if isinstance(node, ast.Name):
-        return bindings_of(module, node)
-    return attribute_bindings(module, node) if isinstance(node, ast.Attribute) else []
 
 
 def _only_there(project: Project, module: SourceModule, source: ast.expr) -> bool:
@@ -269,14 +264,10 @@ def _surely_shared(project: Project, module: SourceModule, loader: ast.expr) -> 
 def _shuffling(module: SourceModule, prepare: ast.Call, loader: ast.expr) -> int:
     """The line of the call that makes the loader with `shuffle=True`, 0 where that is not written out."""
     given = [a for a in prepare.args if dotted(a) == dotted(loader)] or (prepare.args if len(prepare.args) == 1 else [])
-    made = [b.value for g in given for b in _bindings(module, g) if b.value is not None and b.value is not prepare]
+    made = [b.value for g in given for b in name_or_field_bindings(module, g) if b.value is not None and b.value is not prepare]
     made += [g for g in given if isinstance(g, ast.Call)]
-    shuffled = [any(k.arg == "shuffle" and _is_true(k.value) for k in c.keywords) for c in made if isinstance(c, ast.Call)]
+    shuffled = [any(k.arg == "shuffle" and is_true(k.value) for k in c.keywords) for c in made if isinstance(c, ast.Call)]
     return getattr(made[0], "lineno", 0) if shuffled and all(shuffled) and len(shuffled) == len(made) else 0
-
-
-def _is_true(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is True
 
 
 def _is_seeded(project: Project, module: SourceModule, prepare: ast.Call) -> bool:

@@ -9,6 +9,7 @@ import re
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.logged.pending_metrics import Place
 from codemods.analysis.names import last, qualified
+from codemods.files.import_statements import stem_of
 from codemods.files.source import SourceModule
 from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
@@ -46,7 +47,7 @@ def _shared(project: Project, path: str, name: str) -> bool:
 
 
 def _is_imported(project: Project, path: str, config: tuple[str, ...]) -> bool:
-    stem = path.removesuffix(".py").removesuffix("/__init__").rpartition("/")[2]
+    stem = stem_of(path)
     if project.files_containing(os.fsencode(f".{stem}."), kinds=config):
         return True
     for other in project.files_containing(os.fsencode(stem)):
@@ -64,7 +65,7 @@ def _uses(project: Project, path: str, near: str) -> bool:
     script, module = project.module(path), project.module(near)
     if script is None or module is None:
         return True
-    stem = near.removesuffix(".py").removesuffix("/__init__").rpartition("/")[2]
+    stem = stem_of(near)
     wanted = {stem, *(c.name for c in module.nodes(ast.ClassDef))}
     return any(wanted & set(item.dotted.split(".")) for found in script.imports.values() for item in found)
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from codemods.analysis.logged.local_values import local_values
 from codemods.analysis.logged.log_calls import LogCall, key_nodes
 from codemods.analysis.names import dotted
-from codemods.analysis.ranks.exit_places import short
 from codemods.analysis.ranks.uniform import kept_equal
+from codemods.analysis.short_texts import shorter
 from codemods.files.source import child_nodes
 from codemods.runtime.record import record
 
@@ -41,14 +41,14 @@ def _parts(log: LogCall, node: ast.AST, settled: frozenset[str]) -> Iterator[Key
         name = dotted(node)
         configured = name.startswith("self.") and "rank" not in node.attr
         if not (configured and kept_equal(name)):
-            yield KeyPart(short(log.module, node), configured)
+            yield KeyPart(shorter(log.module, node), configured)
     elif isinstance(node, ast.Name):
         if node.id not in settled and not _is_constant_name(log, node.id):
             yield KeyPart(node.id, False)
     elif isinstance(node, ast.Call):
         plain = isinstance(node.func, ast.Name) and node.func.id == "str"
         if not plain and not (isinstance(node.func, ast.Attribute) and node.func.attr in _TEXT_METHODS):
-            yield KeyPart(short(log.module, node), False)
+            yield KeyPart(shorter(log.module, node), False)
             return
         receiver = [node.func.value] if isinstance(node.func, ast.Attribute) else []
         for argument in (*receiver, *node.args, *(k.value for k in node.keywords)):

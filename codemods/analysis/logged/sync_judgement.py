@@ -34,9 +34,9 @@ from codemods.analysis.logged.value_kinds import Kind, Value
 from codemods.analysis.logged.verdict import Verdict
 from codemods.analysis.metric_attributes import self_attribute
 from codemods.analysis.names import dotted
-from codemods.analysis.ranks.exit_places import short
 from codemods.analysis.ranks.rank_guards import ranks_at
 from codemods.analysis.ranks.uniform import Condition, Place, conditions
+from codemods.analysis.short_texts import shorter
 from codemods.api.findings import Applicability
 
 SAFE, UNSAFE, DISPLAY = Applicability.SAFE, Applicability.UNSAFE, Applicability.DISPLAY
@@ -263,7 +263,7 @@ def _judge_key(log: LogCall, found: Entries, verdict: Verdict) -> None:
         verdict.lower(DISPLAY, "its options are given by position, whose order differs between versions of Lightning")
     if not log.is_log and literal_mapping(log) is None:
         node = logged_value(log.call)
-        text = short(log.module, node) if node is not None else "the dictionary"
+        text = shorter(log.module, node) if node is not None else "the dictionary"
         if (found_in := dictionary_divergence(log)) is not None:
             verdict.lower(DISPLAY, f"`{found_in.text}` (line {found_in.line}) makes the keys of {text} hang on the batch: with "
                                    "others, ranks wait for each other or get each other's values")  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from codemods.analysis.literals import is_true
 from codemods.analysis.model.flag_setting import Setting, State
 from codemods.analysis.model.flag_values import stored_by_call
 from codemods.analysis.model.unused_flag import settings_in
@@ -22,12 +23,12 @@ def loose_settings(project: Project, module: SourceModule) -> Iterator[Setting]:
                 if isinstance(value, ast.Constant) and value.value is True:
                     yield Setting(State.ON, module, value, str(key.value), text=f'{{"{key.value}": True}}')
     for owner, name, value, _ in stored_by_call(module):
-        if name in (RAW_KEYWORD, HF_KEYWORD) and _is_true(value) and id(value) not in claimed:
+        if name in (RAW_KEYWORD, HF_KEYWORD) and is_true(value) and id(value) not in claimed:
             yield Setting(State.ON, module, value, name, text=f'{owner}["{name}"] = True')
     for assign in module.nodes(ast.Assign):
         for target in assign.targets:
             name = _stored_name(target)
-            if name in (RAW_KEYWORD, HF_KEYWORD) and _is_true(assign.value) and id(assign.value) not in claimed:
+            if name in (RAW_KEYWORD, HF_KEYWORD) and is_true(assign.value) and id(assign.value) not in claimed:
                 yield Setting(State.ON, module, assign.value, name, text=f"{module.text_of(target)} = True")
     for constant in module.nodes(ast.Constant):
         if constant.value in ON_NAMES and id(constant) not in claimed and _names_a_strategy(module, constant):
@@ -37,10 +38,6 @@ def loose_settings(project: Project, module: SourceModule) -> Iterator[Setting]:
             on = isinstance(keyword.value, ast.Constant) and keyword.value.value is True
             if keyword.arg in (RAW_KEYWORD, HF_KEYWORD) and on and id(keyword.value) not in claimed:
                 yield Setting(State.ON, module, keyword.value, keyword.arg, text=f"dict({keyword.arg}=True)")
-
-
-def _is_true(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is True
 
 
 def _stored_name(target: ast.expr) -> str:

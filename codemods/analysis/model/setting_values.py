@@ -262,17 +262,7 @@ def _json_rows(file: TextFile, name: str) -> list[tuple[object, str]] | None:
 
 
 def _scalars(file: TextFile, name: str) -> Iterator[tuple[str, str, int]]:
-    stack = list(file.documents)
-    seen: set[int] = set()
-    while stack:
-        node = stack.pop()
-        if id(node) in seen:
-            continue
-        seen.add(id(node))
-        if node.id == "mapping":
-            for key, value in node.value:
-                if key.id == "scalar" and key.value == name:
-                    yield (value.tag, str(value.value), value.start_mark.line + 1) if value.id == "scalar" else ("?", "", 0)
-                stack.append(value)
-        elif node.id == "sequence":
-            stack += node.value
+    for node in file.yaml_nodes():
+        for key, value in node.value if node.id == "mapping" else ():
+            if key.id == "scalar" and key.value == name:
+                yield (value.tag, str(value.value), value.start_mark.line + 1) if value.id == "scalar" else ("?", "", 0)

@@ -1,4 +1,4 @@
-"""Parameters, defaults and returned values of a function, and which argument of a call goes to which parameter."""
+"""Parameters, defaults and returned values of a function; which argument of a call goes to which parameter, and do all fit?"""
 
 from __future__ import annotations
 
@@ -12,6 +12,10 @@ def parameters(function: FunctionNode | ast.Lambda, *, bound: bool) -> list[ast.
     """The named parameters in order, without `self` or `cls` of a bound method."""
     args = [*function.args.posonlyargs, *function.args.args]
     return [*(args[1:] if bound else args), *function.args.kwonlyargs]
+
+
+def has_parameter(function: FunctionNode | ast.Lambda, name: str) -> bool:
+    return any(p.arg == name for p in parameters(function, bound=False))
 
 
 def defaults(function: FunctionNode | ast.Lambda) -> dict[str, ast.expr]:
@@ -30,6 +34,22 @@ def bind(function: FunctionNode | ast.Lambda, call: ast.Call, *, bound: bool) ->
     positional = [*function.args.posonlyargs, *function.args.args][1 if bound else 0 :]
     out = {arg.arg: value for arg, value in zip(positional, call.args, strict=False)}
     return out | {k.arg: k.value for k in call.keywords if k.arg is not None}
+
+
+def takes(function: FunctionNode, call: ast.Call, *, bound: bool) -> bool:
+    """True where the arguments fit, or where `*args` and `**kwargs` of the call hide whether they do."""
+    given = bind(function, call, bound=bound)
+    if given is None:
+        return True
+    args = function.args
+    positional = [*args.posonlyargs, *args.args][1 if bound else 0 :]
+    names = {p.arg for p in parameters(function, bound=bound)}
+    by_name = names - {p.arg for p in args.posonlyargs}
+    if args.vararg is None and len(call.args) > len(positional):
+        return False
+    if args.kwarg is None and not {k.arg for k in call.keywords} <= by_name:
+        return False
+    return names <= given.keys() | defaults(function).keys()
 
 
 def is_static(function: FunctionNode) -> bool:

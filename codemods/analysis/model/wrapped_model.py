@@ -7,10 +7,10 @@ from collections.abc import Iterable
 
 from codemods.analysis.class_index import ClassSite, Role, class_facts, find_class
 from codemods.analysis.functions import find_function
-from codemods.analysis.model.signatures import bind, returned
+from codemods.analysis.literals import is_none
+from codemods.analysis.model.signatures import bind, has_parameter, returned
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.registries import built_by
-from codemods.analysis.variance.paths import is_none
 from codemods.api.findings import Evidence
 from codemods.data import torch_modules as table
 from codemods.files.source import FunctionNode, SourceModule
@@ -150,7 +150,7 @@ class _Search:
             values = _assigned(module, name, home)
             if values:
                 return self._values(module, name, values, depth)
-            if home is not None and _is_parameter(home, name.id):
+            if home is not None and has_parameter(home, name.id):
                 return self._parameter(module, home, name.id, depth)
         return Model(unknown=f"where {name.id} comes from is not followed")
 
@@ -173,7 +173,7 @@ class _Search:
             return Model(unknown=f"`{change}` changes the model")
         if not fresh:
             function = module.function_of(name)
-            if function is not None and _is_parameter(function, name.id):
+            if function is not None and has_parameter(function, name.id):
                 return self._parameter(module, function, name.id, depth)
             return Model(unknown=f"where {name.id} comes from is not followed")
         return joined(self._element(module, value, index, depth) for value, index in fresh)
@@ -286,11 +286,6 @@ def _attribute_change(module: SourceModule, name: ast.Name) -> str:
                 if isinstance(target, ast.Attribute) and dotted(target).startswith(f"{name.id}."):
                     return _short(module, assign)
     return ""
-
-
-def _is_parameter(function: FunctionNode, name: str) -> bool:
-    args = function.args
-    return any(a.arg == name for a in (*args.posonlyargs, *args.args, *args.kwonlyargs))
 
 
 def _passes_on(module: SourceModule, value: ast.expr, name: str) -> bool:

@@ -8,7 +8,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from codemods.analysis.model.signatures import bind, defaults
+from codemods.analysis.literals import is_none
+from codemods.analysis.model.signatures import bind, defaults, parameters
 from codemods.files.source import FunctionNode, SourceModule, walk
 
 
@@ -32,8 +33,7 @@ def _is_an_object(module: SourceModule, name: ast.Name) -> bool:
 
 
 def _is_annotated(function: FunctionNode, name: str) -> bool:
-    args = [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
-    said = next((a.annotation for a in args if a.arg == name), None)
+    said = next((p.annotation for p in parameters(function, bound=False) if p.arg == name), None)
     return isinstance(said, (ast.Name, ast.Attribute)) and name not in defaults(function)
 
 
@@ -51,7 +51,7 @@ def _arms_of_none(node: ast.If, names: set[str]) -> Iterator[list[ast.stmt]]:
         if isinstance(test.operand, ast.Name) and test.operand.id in names:
             yield node.body
     elif isinstance(test, ast.Compare) and isinstance(test.left, ast.Name) and test.left.id in names and len(test.ops) == 1:
-        if isinstance(test.comparators[0], ast.Constant) and test.comparators[0].value is None:
+        if is_none(test.comparators[0]):
             if isinstance(test.ops[0], ast.Is):
                 yield node.body
             elif isinstance(test.ops[0], ast.IsNot):

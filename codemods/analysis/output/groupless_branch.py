@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import ast
 
+from codemods.analysis.importing import imported_files
+from codemods.analysis.ranks.exit_places import other_branch
 from codemods.analysis.ranks.uses import uses_of
-from codemods.analysis.trainer.metric_obstacles import imported_files
 from codemods.files.source import SourceModule
 from codemods.store.project import Project
 
@@ -24,7 +25,7 @@ def is_without_group(project: Project, module: SourceModule, statement: ast.stmt
     if any(_is_of_the_program(project, module, p) for p in project.files_containing(b"init_process_group") if p != module.path):
         return False
     starts = _starts_in(project, module, module.function_of(statement))
-    return bool(starts) and all(_is_in_another_arm(module, start, statement) for start in starts)
+    return bool(starts) and all(other_branch(module, module.statement_of(start), statement) for start in starts)
 
 
 def _is_of_the_program(project: Project, module: SourceModule, path: str) -> bool:
@@ -47,25 +48,4 @@ def _starts_in(project: Project, module: SourceModule, function: ast.AST | None)
         if used is None or used.more or used.handed_on or any(site.module is not module for site in used.calls):
             return []
         todo += [(site.call, steps - 1) for site in used.calls]
-    return found
-
-
-def _is_in_another_arm(module: SourceModule, start: ast.AST, statement: ast.AST) -> bool:
-    above = {id(up): below for up, below in _ways_up(module, start)}
-    for up, below in _ways_up(module, statement):
-        if isinstance(up, ast.If) and id(up) in above:
-            arms = [any(s is below for s in arm) for arm in (up.body, up.orelse)]
-            others = [any(s is above[id(up)] for s in arm) for arm in (up.body, up.orelse)]
-            return True in arms and True in others and arms != others
-    return False
-
-
-def _ways_up(module: SourceModule, node: ast.AST) -> list[tuple[ast.AST, ast.AST]]:
-    """Each ancestor in the same function, with what of it lies on the way."""
-    found, below = [], node
-    for up in module.ancestors(node):
-        found.append((up, below))
-        below = up
-        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
-            break
     return found

@@ -9,6 +9,7 @@ from codemods.analysis.bindings import bindings_of
 from codemods.analysis.class_index import ClassFacts, Role, class_facts
 from codemods.analysis.functions import find_function
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS, OBSERVERS
+from codemods.analysis.model.signatures import has_parameter
 from codemods.analysis.names import dotted, is_parameter, last, qualified
 from codemods.analysis.output.attached_trainer import may_be_attached
 from codemods.analysis.output.early_ranks import has_no_group_yet
@@ -272,7 +273,7 @@ def _find_tests(project: Project, module: SourceModule) -> dict[FunctionNode | N
 def _is_known(
     project: Project, module: SourceModule, function: FunctionNode | None, name: str, statement: ast.stmt
 ) -> bool:
-    if function is not None and _is_argument(function, name):
+    if function is not None and has_parameter(function, name):
         return True
     if name in module.imports or any(bound == name for bound, _ in bound_above(module, function, statement)):
         return True
@@ -295,6 +296,3 @@ def _is_sure(module: SourceModule, test: ast.expr) -> bool:
     return True
 
 
-def _is_argument(function: FunctionNode, name: str) -> bool:
-    a = function.args
-    return any(arg.arg == name for arg in (*a.posonlyargs, *a.args, *a.kwonlyargs))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from codemods.analysis.call_graph import find_function
+from codemods.analysis.conditions import conjuncts
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_of_test
 from codemods.files.source import FunctionNode, SourceModule, walk
@@ -77,7 +78,7 @@ def own_flag(project: Project, module: SourceModule, function: FunctionNode | No
     given = {t for m in owner.body if isinstance(m, ast.FunctionDef) and m.name == "__init__" for t in _bound(m)}
     properties = {m.name for m in methods if _is_property(m)} - {function.name}
     for test in (n.test for n in module.nodes(ast.If) if module.class_of(n) in owners):
-        for part in test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]:
+        for part in conjuncts(test):
             name = dotted(part)
             if name.startswith("self.") and name.count(".") == 1 and last(name) in given | properties:
                 if ranks_of_test(module, part, project=project) in wanted:

@@ -14,7 +14,7 @@ from codemods.analysis.names import dotted, last
 from codemods.analysis.output.own_batches import is_of_own_batch
 from codemods.analysis.output.own_words import asks_the_process, is_own_word, speaks_for_each
 from codemods.analysis.output.trainer_answers import is_of_own_answers
-from codemods.analysis.ranks.exit_places import short
+from codemods.analysis.short_texts import shorter
 from codemods.analysis.variance.analysis import Analysis, variance
 from codemods.analysis.variance.paths import unpacked
 from codemods.analysis.variance.values import Cause, Kind, Proof, Value
@@ -176,7 +176,7 @@ def _of_value(module: SourceModule, node: ast.expr, value: Value, *, in_batches:
     if value.cause is Cause.RANK or value.sized or value.listed or in_batches or _counts(node):
         return OwnLine(Own.RESULT)
     by = _OF_THE_CLOCK if value.cause is Cause.PLACE else "comes from each rank's own batches"
-    return OwnLine(Own.NUMBER, f"assumes that rank 0 speaks for all: `{short(module, node)}` {by}")
+    return OwnLine(Own.NUMBER, f"assumes that rank 0 speaks for all: `{shorter(module, node)}` {by}")
 
 
 def _of_test(analysis: Analysis, module: SourceModule, test: ast.expr) -> OwnLine:
@@ -190,7 +190,7 @@ def _of_test(analysis: Analysis, module: SourceModule, test: ast.expr) -> OwnLin
         return OwnLine()
     if value.cause is not Cause.DATA:
         return OwnLine(Own.RESULT)
-    return OwnLine(Own.NUMBER, f"assumes that rank 0 speaks for all: `{short(module, test)}` goes by each rank's own batch")
+    return OwnLine(Own.NUMBER, f"assumes that rank 0 speaks for all: `{shorter(module, test)}` goes by each rank's own batch")
 
 
 def _is_decided_by_own(analysis: Analysis, module: SourceModule, up: ast.AST) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 
+from codemods.analysis.conditions import conjuncts
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.output.effects import does_nothing
 from codemods.analysis.output.print_in_scope import is_print_of_python
@@ -160,7 +161,7 @@ class _Reader:
         if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
             inner = self._asks_group(test.operand)
             return None if inner is None else not inner
-        parts = test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]
+        parts = conjuncts(test)
         named = (qualified(self._module, p.func) if isinstance(p, ast.Call) else "" for p in parts)
         return True if all(n.startswith("torch.distributed.") and last(n) in _ASKS_GROUP for n in named) else None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from codemods.analysis.bindings import Binding, attribute_bindings, bindings_of
+from codemods.analysis.bindings import Binding, name_or_field_bindings
 from codemods.analysis.output.given_to_zero import gives_on_rank_zero
 from codemods.analysis.positions import above
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_at, split_of
@@ -46,7 +46,7 @@ def _stands_for_rank(project: Project, module: SourceModule, test: ast.expr) -> 
 
 def is_of_rank_zero(project: Project, module: SourceModule, node: ast.Name | ast.Attribute) -> bool:
     """True for a name or `self.x` that has a value on rank 0 alone: every other binding is None or False."""
-    bound = bindings_of(module, node) if isinstance(node, ast.Name) else attribute_bindings(module, node)
+    bound = name_or_field_bindings(module, node)
     given = [b for b in bound if not _is_empty(b.value)]
     return bool(given) and all(_only_there(project, module, b) for b in given)
 

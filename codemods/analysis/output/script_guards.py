@@ -15,6 +15,7 @@ from codemods.analysis.functions import find_function
 from codemods.analysis.guards.before_group import group_comes_later
 from codemods.analysis.loading.programs import starts_group_before
 from codemods.analysis.loading.spawned import in_file_of_workers
+from codemods.analysis.model.signatures import defaults, parameters
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.output.minus_one import writes_minus_one
 from codemods.analysis.output.natures import values_of
@@ -267,12 +268,8 @@ def print_of_accelerator(
 
 def sure_arguments(function: FunctionNode) -> list[ast.arg]:
     """The arguments that are never None, as far as the signature shows it."""
-    spec = function.args
-    plain = [*spec.posonlyargs, *spec.args]
-    defaults: list[ast.expr | None] = [None] * (len(plain) - len(spec.defaults))
-    defaults += spec.defaults
-    pairs = [*zip(plain, defaults, strict=True), *zip(spec.kwonlyargs, spec.kw_defaults, strict=True)]
-    return [a for a, default in pairs if not _may_be_none(a, default)]
+    given = defaults(function)
+    return [a for a in parameters(function, bound=False) if not _may_be_none(a, given.get(a.arg))]
 
 
 def _may_be_none(argument: ast.arg, default: ast.expr | None) -> bool:

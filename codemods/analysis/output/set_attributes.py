@@ -10,8 +10,11 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.class_index import ClassSite, class_facts
+from codemods.analysis.literals import is_none
+from codemods.analysis.model.signatures import defaults
 from codemods.analysis.names import dotted
 from codemods.analysis.output.run_before import run_before
+from codemods.analysis.positions import behind
 from codemods.analysis.ranks.uses import uses_of
 from codemods.files.source import FunctionNode, SourceModule, walk, walk_scope
 from codemods.runtime.record import record
@@ -85,7 +88,7 @@ class _Question:
             for statement in site.node.body:
                 if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)) and statement.name == self.name:
                     return True
-                if any(dotted(t) == self.name and not _is_none(v) for t, v in _stored(statement)):
+                if any(dotted(t) == self.name and not is_none(v) for t, v in _stored(statement)):
                     return True
         return False
 
@@ -182,11 +185,7 @@ def _run_after(module: SourceModule, statement: ast.stmt) -> Iterator[ast.stmt]:
     """The statements behind one, in its block and in the blocks round it, up to the loop or the function that it stands in."""
     below: ast.AST = statement
     for up in module.ancestors(statement):
-        for name in ("body", "orelse", "finalbody"):
-            block = getattr(up, name, None)
-            at = next((i for i, s in enumerate(block) if s is below), None) if isinstance(block, list) else None
-            if isinstance(block, list) and at is not None:
-                yield from block[at + 1 :]
+        yield from behind(module, below)
         if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
             return
         below = up
@@ -206,18 +205,9 @@ def _stored(statement: ast.stmt) -> Iterator[tuple[ast.expr, ast.expr]]:
         yield from zip(target.elts, values, strict=True)
 
 
-def _is_none(value: ast.expr) -> bool:
-    return isinstance(value, ast.Constant) and value.value is None
-
-
 def _may_be_none(module: SourceModule, value: ast.expr) -> bool:
     """True for None, and for an argument that is None where nobody gives it."""
     if not isinstance(value, ast.Name):
-        return _is_none(value)
+        return is_none(value)
     function = module.function_of(value)
-    if function is None:
-        return False
-    spec = function.args
-    plain = [*spec.posonlyargs, *spec.args]
-    pairs = [*zip(reversed(plain), reversed(spec.defaults), strict=False), *zip(spec.kwonlyargs, spec.kw_defaults, strict=True)]
-    return any(a.arg == value.id and d is not None and _is_none(d) for a, d in pairs)
+    return function is not None and is_none(defaults(function).get(value.id))

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from codemods.analysis.bound_values import assigned
 from codemods.analysis.distribution import is_own_test, ranks_in_file
 from codemods.analysis.files.every_rank import is_for_some, way_of_every_rank
+from codemods.analysis.literals import is_none
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.output.effects import names_rank
 from codemods.analysis.output.observers import is_left_to_rank_zero
@@ -62,7 +63,7 @@ def _start(project: Project, module: SourceModule, call: ast.Call) -> RunStart:
     text = module.text_of(call)
     mode = next((k.value for k in call.keywords if k.arg == "mode"), None)
     reaching = ranks_reaching(project, module, call)
-    grouped = any(k.arg == "group" and not _is_none(k.value) for k in call.keywords) or names_rank(text)
+    grouped = any(k.arg == "group" and not is_none(k.value) for k in call.keywords) or names_rank(text)
     on_purpose = grouped and reaching is not Ranks.ZERO  # rank 0 alone starts one run, whatever group it is put in
     decided = isinstance(mode, ast.IfExp) or _is_off(mode) or _is_decided_above(module, call, mode)
     decided = decided or _is_decided_by_environment(project) or (module.holds(b"WANDB_MODE") and names_rank(module.text))
@@ -171,10 +172,6 @@ def _is_kept_to_some(project: Project, module: SourceModule, call: ast.Call) -> 
     tests = ((m, up.test) for m, c in places for up in m.ancestors(c) if isinstance(up, (ast.If, ast.IfExp)))
     texts = [m.text_of(test) for m, test in tests]
     return any(_may_be_of_rank(text) for text in texts)
-
-
-def _is_none(value: ast.expr) -> bool:
-    return isinstance(value, ast.Constant) and value.value is None
 
 
 def _is_class_method(module: SourceModule, function: FunctionNode) -> bool:

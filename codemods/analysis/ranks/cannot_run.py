@@ -20,7 +20,7 @@ _BUILT = lazy(r"^_|_pb2(?:_grpc)?$|^version$|^build$|^generated|_ext(?:ension)?s
 
 
 def is_behind_an_end(module: SourceModule, node: ast.AST) -> bool:
-    """True where a `return`, `raise`, `break` or exit above, in a block round the place, lets nobody come; and in `if False:`."""
+    """True where a `return`, `raise`, `break` or exit above, in a block round the place, ends every run; and in `if False:`."""
     below: ast.AST = node
     for up in module.ancestors(node):
         if (place := position(module, below)) is not None:
@@ -36,7 +36,7 @@ def is_behind_an_end(module: SourceModule, node: ast.AST) -> bool:
 
 @once_a_module
 def _ends(module: SourceModule) -> Mapping[int, int]:
-    """Block, by id -> the first of its statements that nobody comes out of."""
+    """Block, by id -> the first of its statements whose end no run passes."""
     found: dict[int, int] = {}
     for block in (module.tree.body, *(b for _, b in module.blocks())):
         first = next((i for i, s in enumerate(block) if leaves([s])), None)

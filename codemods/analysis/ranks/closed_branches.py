@@ -6,7 +6,7 @@ import ast
 
 from codemods.analysis.bindings import bindings_in
 from codemods.analysis.class_index import ClassSite, subclasses
-from codemods.analysis.model.signatures import bind
+from codemods.analysis.model.signatures import bind, defaults, parameters
 from codemods.analysis.ranks.uses import CallSite, Uses, constructions, uses_of
 from codemods.files.source import FunctionNode, SourceModule
 from codemods.store.project import Project
@@ -54,7 +54,7 @@ def asks_a_parameter(module: SourceModule, function: FunctionNode, node: ast.AST
 
 def _asked(module: SourceModule, function: FunctionNode, node: ast.AST) -> dict[str, bool]:
     """Parameter -> what it has to be for the node to be reached."""
-    parameters = {a.arg for a in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)}
+    given = {p.arg for p in parameters(function, bound=False)}
     out: dict[str, bool] = {}
     below: ast.AST = node
     for up in module.ancestors(node):
@@ -65,7 +65,7 @@ def _asked(module: SourceModule, function: FunctionNode, node: ast.AST) -> dict[
             test = up.test
             while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
                 test, wanted = test.operand, not wanted
-            if isinstance(test, ast.Name) and test.id in parameters:
+            if isinstance(test, ast.Name) and test.id in given:
                 out[test.id] = wanted
         below = up
     rebound = {name for name in out if any(not b.parameter for b in bindings_in(module, function, name))}
@@ -76,15 +76,9 @@ def _is_past(module: SourceModule, function: FunctionNode, site: CallSite, asked
     given = bind(function, site.call, bound=isinstance(module.parent(function), ast.ClassDef))
     if given is None:
         return False
-    defaults = _defaults(function)
+    values = defaults(function) | given
     for name, wanted in asked.items():
-        value = given.get(name, defaults.get(name))
+        value = values.get(name)
         if isinstance(value, ast.Constant) and bool(value.value) is not wanted:
             return True
     return False
-
-
-def _defaults(function: FunctionNode) -> dict[str, ast.expr]:
-    placed = [*function.args.posonlyargs, *function.args.args]
-    out = {a.arg: d for a, d in zip(reversed(placed), reversed(function.args.defaults), strict=False)}
-    return out | {a.arg: d for a, d in zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True) if d is not None}

@@ -13,9 +13,9 @@ from enum import Enum
 
 from codemods.analysis.bindings import Binding, attribute_bindings, bindings_of
 from codemods.analysis.call_graph import called_function
-from codemods.analysis.names import dotted, family, qualified
+from codemods.analysis.names import dotted, end_of, family, qualified
 from codemods.analysis.ranks.handed_arguments import arguments
-from codemods.analysis.ranks.rank_members import end_of, field_bindings
+from codemods.analysis.ranks.rank_members import field_bindings
 from codemods.analysis.ranks.rank_sources import imported_value
 from codemods.analysis.ranks.spawned import spawned_parameter
 from codemods.data.rank_names import LOCAL_NAMES

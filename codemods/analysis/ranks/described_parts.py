@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from codemods.analysis.class_index import ClassSite, subclasses
 from codemods.analysis.distribution import is_own_test
 from codemods.analysis.model.config_flags import CLASS_KEYS
-from codemods.analysis.model.signatures import defaults
+from codemods.analysis.model.signatures import defaults, has_parameter
 from codemods.analysis.ranks.unused import ELSEWHERE
 from codemods.analysis.ranks.uses import MANY_FILES, means, only_names
 from codemods.files.source import FunctionNode
@@ -142,6 +142,4 @@ def _hands_over(heir: ClassSite, name: str) -> bool:
     init = heir.methods().get("__init__")
     if init is None:
         return False
-    spec = init.args
-    takes = any(a.arg == name for a in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs))
-    return takes or any(isinstance(n, ast.keyword) and n.arg == name for n in ast.walk(init))
+    return has_parameter(init, name) or any(isinstance(n, ast.keyword) and n.arg == name for n in ast.walk(init))

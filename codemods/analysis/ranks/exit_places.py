@@ -24,9 +24,3 @@ def other_branch(module: SourceModule, leaving: ast.AST, node: ast.AST) -> bool:
             return isinstance(up, ast.Match) and isinstance(below, ast.match_case) and id(below) not in chain
         below = up
     return False
-
-
-def short(module: SourceModule, node: ast.AST) -> str:
-    """The text of a node on one line, cut where it is long."""
-    text = " ".join(module.text_of(node).split())
-    return text if len(text) <= 50 else text[:47] + "..."

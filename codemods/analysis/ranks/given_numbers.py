@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from codemods.analysis.model.signatures import defaults
+from codemods.analysis.model.signatures import defaults, has_parameter
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.handed_arguments import arguments
 from codemods.analysis.ranks.uses import uses_of
@@ -67,7 +67,7 @@ def _handed_over(
     """The numbers that callers hand over; None for anything else."""
     for home, value in arguments(project, module, function, name):
         outer = home.function_of(value)
-        if isinstance(value, ast.Name) and outer is not None and _is_parameter(outer, value.id) and depth < _DEPTH:
+        if isinstance(value, ast.Name) and outer is not None and has_parameter(outer, value.id) and depth < _DEPTH:
             default = _number(defaults(outer).get(value.id))
             if default is not None:
                 yield default
@@ -80,11 +80,6 @@ def _handed_over(
 def _number(value: ast.expr | None) -> int | None:
     known = value.value if isinstance(value, ast.Constant) else None
     return known if isinstance(known, int) and not isinstance(known, bool) else None
-
-
-def _is_parameter(function: FunctionNode, name: str) -> bool:
-    spec = function.args
-    return any(a.arg == name for a in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs))
 
 
 def is_an_option_with_a_number(project: Project | None) -> bool:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from codemods.analysis.names import dotted, last
-from codemods.analysis.ranks.rank_members import end_of
+from codemods.analysis.names import dotted, end_of, last
 from codemods.analysis.ranks.uses import constructions, uses_of
 from codemods.files.source import FunctionNode, SourceModule
 from codemods.store.project import Project

@@ -6,9 +6,9 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_file
+from codemods.analysis.importing import imported_files
 from codemods.analysis.job_files.lasting_commands import LastingStart, lasting_commands
 from codemods.analysis.ranks.waited_in_turn import waits_in_turn
-from codemods.analysis.trainer.metric_obstacles import imported_files
 from codemods.api.findings import Evidence
 from codemods.files.source import SourceModule
 from codemods.store.project import Project

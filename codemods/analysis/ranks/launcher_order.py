@@ -10,9 +10,8 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.job_files.old_launcher import STARTS_IN
-from codemods.analysis.names import last, qualified
+from codemods.analysis.names import end_of, last, qualified
 from codemods.analysis.ranks.counted_among import environment
-from codemods.analysis.ranks.rank_members import end_of
 from codemods.api.findings import Edit, ReplaceExpression
 from codemods.files.source import SourceModule, walk
 from codemods.runtime.lazy_pattern import lazy

@@ -10,7 +10,7 @@ from enum import Enum
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.guards.entry_points import starts_group
 from codemods.analysis.loading.same_program import same_program, whole_program
-from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.names import dotted, end_of, last, qualified
 from codemods.analysis.ranks.counted_among import (
     Among,
     environment,
@@ -25,10 +25,10 @@ from codemods.analysis.ranks.counted_among import (
     size_of,
     values_behind,
 )  # fmt: skip
-from codemods.analysis.ranks.rank_members import end_of
 from codemods.analysis.ranks.rank_sources import shows_processes
 from codemods.analysis.ranks.worked_out_ranks import worked_out_rank
 from codemods.data.rank_names import LOCAL_NAMES
+from codemods.files.import_statements import stem_of
 from codemods.files.source import SourceModule
 from codemods.runtime.lazy_pattern import lazy
 from codemods.runtime.record import record
@@ -96,7 +96,7 @@ def local_shares(project: Project, module: SourceModule) -> Iterator[LocalShare]
 
 
 def _may_be_given_by(project: Project, module: SourceModule, home: SourceModule) -> bool:
-    stem = home.path.removesuffix(".py").removesuffix("/__init__").rpartition("/")[2]
+    stem = stem_of(home.path)
     return os.fsencode(stem) in module.data
 
 

@@ -9,6 +9,7 @@ import re
 from codemods.analysis.ranks.registered import names_by_unused_keys
 from codemods.analysis.ranks.unused import ELSEWHERE
 from codemods.analysis.ranks.uses import MANY_FILES
+from codemods.files.import_statements import stem_of
 from codemods.files.source import FunctionNode, SourceModule
 from codemods.store.corpus import uses
 from codemods.store.project import Project
@@ -33,7 +34,7 @@ def is_looked_up(project: Project, module: SourceModule, node: FunctionNode | as
 
 def _is_entry(project: Project, module: SourceModule) -> bool:
     """True where a setting or a script names the `main` of this very file: each program has one."""
-    stem = re.escape(os.fsencode(module.path.removesuffix(".py").removesuffix("/__init__").rpartition("/")[2]))
+    stem = re.escape(os.fsencode(stem_of(module.path)))
     named = re.compile(rb"\b%b[.:]main\b|\b%b[ \t]+import\b[^\n]*\bmain\b" % (stem, stem))
     return any(named.search(project.read_text(path) or b"") for path in project.files_containing(b"main", kinds=ELSEWHERE))
 
@@ -94,6 +95,6 @@ def _is_looked_into(project: Project, module: SourceModule) -> bool:
     """True where functions of the file may be looked up by text: `globals()`, `import_module`, `getattr(module, name)`."""
     if module.holds(b"globals()") or module.holds(b"__name__]") or project.files_containing(b"import_module("):
         return True
-    stem = os.fsencode(module.path.removesuffix(".py").removesuffix("/__init__").rpartition("/")[2])
+    stem = os.fsencode(stem_of(module.path))
     fetched = re.compile(rb"getattr\(\s*(?:\w+\.)*" + re.escape(stem) + rb"\s*,")
     return any(fetched.search(project.read(path) or b"") for path in project.files_containing(b"getattr("))

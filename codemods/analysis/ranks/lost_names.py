@@ -10,9 +10,10 @@ import ast
 import re
 from collections.abc import Iterator
 
-from codemods.analysis.distribution import is_own_test
 from codemods.analysis.handlers import handler_over
 from codemods.analysis.names import dotted, family, last, qualified
+from codemods.analysis.positions import position
+from codemods.analysis.ranks.brought_names import Brought, brought_elsewhere
 from codemods.analysis.ranks.collectives import PACKAGES, TORCH
 from codemods.analysis.ranks.rank_guards import guards_over, ranks_at
 from codemods.analysis.ranks.rank_sets import Ranks
@@ -31,27 +32,10 @@ _QUESTIONS = frozenset({"get_rank", "get_world_size", "is_initialized", "is_avai
                         "ReduceOp", "group"})  # fmt: skip
 # What an object is that nobody imports, told from what is asked of it.
 _BY_MEMBERS = {"dist": TORCH | _QUESTIONS, "hvd": PACKAGES["horovod"] | {"init", "rank", "size", "local_rank"}}
-_USUAL = {
-    "dist": "import torch.distributed as dist",
-    "hvd": "import horovod.torch as hvd",
-    "DDP": "from torch.nn.parallel import DistributedDataParallel as DDP",
-    "DistributedDataParallel": "from torch.nn.parallel import DistributedDataParallel",
-    "DistributedSampler": "from torch.utils.data.distributed import DistributedSampler",
-}
 _HELPERS = GLOBAL_NAMES | LOCAL_NAMES | ZERO_FLAGS | TORCH | {"get_rank", "get_world_size"}
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _PARTING = (*_FUNCTIONS, ast.If, ast.IfExp, ast.BoolOp, ast.Try, ast.Lambda)
 _MOST_FILES = 200
-
-
-@record
-class Brought:
-    """How another file has the name. code: its import statement. source: the module in it. path: the file, "" for none."""
-
-    code: str
-    source: str
-    dotted: str
-    path: str
 
 
 @record
@@ -138,9 +122,9 @@ def _arm(module: SourceModule, holder: ast.AST | None, node: ast.AST) -> str:
     """Which part of a test the node stands in; "body" of anything else."""
     if not isinstance(holder, ast.If):
         return "body"
-    inside = {id(node), *(id(u) for u in module.ancestors(node))}
-    parts = (("body", holder.body), ("orelse", holder.orelse))
-    return next((part for part, held in parts if any(id(s) in inside for s in held)), "test")
+    below = next(up for up in (node, *module.ancestors(node)) if module.parent(up) is holder)
+    place = position(module, below)
+    return place.name if place is not None else "test"
 
 
 @once_a_module
@@ -167,53 +151,6 @@ def _is_of_processes(project: Project, module: SourceModule, name: ast.Name, bro
     if member:
         return brought is None and member in _BY_MEMBERS.get(name.id, ())
     return called and name.id in _HELPERS and bool(project.files_defining(name.id))
-
-
-def brought_elsewhere(project: Project, module: SourceModule, name: str) -> Brought | None:
-    """How the other files of the project import the name, where all that do import the same; the usual way where none has it."""
-    word = re.escape(name.encode())
-    line = re.compile(rb"(?m)^[ \t]*((?:from[ \t]+[\w.]+[ \t]+)?import[ \t][^\n#;\\]*\b" + word + rb"\b[^\n#;\\]*)")
-
-    def build() -> Brought | None:
-        found: list[Brought] = []
-        for path in project.files_containing(name.encode())[:_MOST_FILES]:
-            data = project.read(path) or b"" if path != module.path and not is_own_test(project, path) else b""
-            found += (b for m in line.finditer(data) if (b := _imported(path, m[1].decode("utf-8", "replace"), name)))
-        if not found:
-            return _usual(project, module, name)
-        same = found[:1] if len({b.dotted for b in found}) == 1 else []
-        near = [b for b in found if b.path.rpartition("/")[0] == module.path.rpartition("/")[0]]
-        return (near or same)[0] if same else None
-
-    return project.keep(("brought elsewhere", module.path, name), build)
-
-
-def _usual(project: Project, module: SourceModule, name: str) -> Brought | None:
-    """What the name is in other projects, in a file that imports PyTorch, where nothing of this one has it."""
-    own = any(path.endswith((f"/{name}.py", f"/{name}/__init__.py")) or path == f"{name}.py" for path in project.python_files)
-    if own or name not in _USUAL or b"class " + name.encode() in module.data or project.files_defining(name):
-        return None
-    has_torch = any(family(source) == "torch" for source in module.imported_modules)
-    return _imported("", _USUAL[name], name) if has_torch else None
-
-
-def _imported(path: str, text: str, name: str) -> Brought | None:
-    try:
-        (statement,) = ast.parse(text.strip()).body
-    except (SyntaxError, ValueError):
-        return None
-    if isinstance(statement, ast.Import):
-        for alias in statement.names:
-            if (alias.asname or alias.name) == name:
-                code = f"import {alias.name}" + (f" as {alias.asname}" if alias.asname else "")
-                return Brought(code, alias.name, alias.name, path)
-    if isinstance(statement, ast.ImportFrom):
-        source = "." * statement.level + (statement.module or "")
-        for alias in statement.names:
-            if (alias.asname or alias.name) == name:
-                code = f"from {source} import {alias.name}" + (f" as {alias.asname}" if alias.asname else "")
-                return Brought(code, source, f"{source}.{alias.name}".replace("..", "."), path)
-    return None
 
 
 def _is_given_from_outside(project: Project, module: SourceModule, name: str) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 
 from codemods.analysis.bindings import Binding, attribute_bindings, bindings_of
 from codemods.analysis.call_graph import FunctionSite, called_function, may_speak_of_ranks
+from codemods.analysis.literals import is_none
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.positions import above
 from codemods.analysis.ranks.rank_exits import leaves
@@ -16,7 +17,6 @@ from codemods.analysis.ranks.rank_guards import Ranks, ranks_at, split_of
 from codemods.analysis.ranks.set_elsewhere import may_be_set_elsewhere
 from codemods.analysis.ranks.several_processes import is_of_one_process, several_processes
 from codemods.analysis.reaching import reaching
-from codemods.analysis.variance.paths import is_none
 from codemods.data.rank_names import EXIT_CALLS, LOCAL_DECORATORS, ZERO_DECORATORS
 from codemods.files.source import SourceModule, walk_scope
 from codemods.runtime.record import record

@@ -6,7 +6,7 @@ import ast
 
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.class_index import class_facts, find_class
-from codemods.analysis.model.signatures import defaults, parameters
+from codemods.analysis.model.signatures import takes
 from codemods.analysis.names import dotted, last
 from codemods.files.source import FunctionNode, SourceModule
 from codemods.store.project import Project
@@ -20,19 +20,11 @@ _KEEPS = frozenset(
 def cannot_take(function: FunctionNode, call: ast.Call) -> bool:
     """True where Python would refuse the call: `self.net.train()` is no call of `def train(self, loader, epochs)`."""
     decorators = {last(dotted(d.func if isinstance(d, ast.Call) else d)) for d in function.decorator_list}
-    if decorators - _KEEPS or any(isinstance(a, ast.Starred) for a in call.args) or any(k.arg is None for k in call.keywords):
+    if decorators - _KEEPS:
         return False
     if isinstance(call.func, ast.Attribute) and dotted(call.func.value)[:1].isupper():
         return False  # `Base.train(self, loader)` hands the object over, too
-    spec, own = function.args, "staticmethod" not in decorators
-    places = [*spec.posonlyargs, *spec.args][1 if own else 0 :]
-    if len(call.args) > len(places) and spec.vararg is None:
-        return True
-    given = {a.arg for a in places[: len(call.args)]} | {k.arg for k in call.keywords}
-    known = parameters(function, bound=own)
-    if spec.kwarg is None and given - {a.arg for a in known}:
-        return True
-    return any(a.arg not in given and a.arg not in defaults(function) for a in known)
+    return not takes(function, call, bound="staticmethod" not in decorators)
 
 
 def is_of_another_object(project: Project, home: SourceModule, owner: ast.ClassDef, module: SourceModule, call: ast.Call) -> bool:

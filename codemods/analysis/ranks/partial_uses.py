@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from codemods.analysis.bindings import Binding, attribute_bindings, bindings_in, bindings_of
+from codemods.analysis.bindings import Binding, bindings_in, name_or_field_bindings
 from codemods.analysis.call_graph import FunctionSite, called_function
 from codemods.analysis.handed import held_as
+from codemods.analysis.literals import is_none
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.each_node import guards_of_each_node
 from codemods.analysis.ranks.none_elsewhere import Partial, gives_none_elsewhere, none_elsewhere
@@ -15,7 +16,6 @@ from codemods.analysis.ranks.rank_guards import Ranks, ranks_at
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.analysis.ranks.used_as_there import is_kept_from, needs_value
 from codemods.analysis.ranks.uses import uses_of
-from codemods.analysis.variance.paths import is_none
 from codemods.files.source import SourceModule, line_of
 from codemods.runtime.record import record
 from codemods.store.project import Project
@@ -140,7 +140,7 @@ def _reads(project: Project, module: SourceModule) -> Iterator[ast.expr]:
     for node in nodes:
         if not isinstance(node.ctx, ast.Load) or (isinstance(node, ast.Attribute) and dotted(node.value) != "self"):
             continue
-        bound = bindings_of(module, node) if isinstance(node, ast.Name) else attribute_bindings(module, node)
+        bound = name_or_field_bindings(module, node)
         if id(bound) not in judged:
             judged[id(bound)] = any(_is_made_by_rank(project, module, b) for b in bound)
         if judged[id(bound)]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from codemods.analysis.bindings import attribute_bindings, bindings_of
+from codemods.analysis.bindings import name_or_field_bindings
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.uses import HandedOn, uses_of
 from codemods.files.source import FunctionNode, SourceModule
@@ -54,7 +54,7 @@ def _is_pool(module: SourceModule, holder: ast.expr) -> bool:
         return _makes_pool(module, holder)
     if not isinstance(holder, (ast.Name, ast.Attribute)):
         return False
-    bound = bindings_of(module, holder) if isinstance(holder, ast.Name) else attribute_bindings(module, holder)
+    bound = name_or_field_bindings(module, holder)
     made = [b.node if b.value is None and isinstance(b.node, ast.Call) else b.value for b in bound]
     return bool(made) and all(isinstance(m, ast.Call) and _makes_pool(module, m) for m in made)
 

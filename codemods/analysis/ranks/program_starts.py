@@ -15,6 +15,7 @@ from codemods.analysis.accelerators import made_as_fabric
 from codemods.analysis.bound_values import assigned
 from codemods.analysis.call_graph import find_function
 from codemods.analysis.class_index import class_facts, find_class, local_class
+from codemods.analysis.conditions import is_main_block
 from codemods.analysis.functions import functions_by_name
 from codemods.analysis.job_files.documented_starts import other_starts, script_names, starts
 from codemods.analysis.loading.same_program import whole_program
@@ -275,7 +276,7 @@ def _reached(project: Project, program: SourceModule) -> Iterator[tuple[SourceMo
 
 def _on_import(module: SourceModule) -> ast.Module:
     """The top level of a file without the block of a program."""
-    body = [s for s in module.tree.body if not (isinstance(s, ast.If) and "__name__" in ast.dump(s.test))]
+    body = [s for s in module.tree.body if not is_main_block(s)]
     return ast.Module(body=body, type_ignores=[])
 
 

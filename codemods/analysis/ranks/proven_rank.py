@@ -6,9 +6,8 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_file
-from codemods.analysis.names import qualified
+from codemods.analysis.names import end_of, qualified
 from codemods.analysis.ranks.counted_among import Value, environment, sets_environment, values_behind
-from codemods.analysis.ranks.rank_members import end_of
 from codemods.data.rank_names import HOLDERS, LOCAL_NAMES
 from codemods.files.source import SourceModule
 from codemods.store.project import Project

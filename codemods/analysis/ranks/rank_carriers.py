@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from functools import cache
 
 from codemods.analysis.class_index import class_facts
-from codemods.analysis.names import dotted
+from codemods.analysis.model.signatures import defaults
+from codemods.analysis.names import dotted, end_of
 from codemods.analysis.ranks.bound_to_rank import bound_to_rank
 from codemods.analysis.ranks.rank_keys import rank_keys
-from codemods.analysis.ranks.rank_members import end_of
 from codemods.analysis.ranks.spawned import is_spawned
 from codemods.files.source import SourceModule, once_a_module
 from codemods.store.corpus import WORD
@@ -165,10 +165,7 @@ def _bindings(module: SourceModule) -> Iterator[tuple[str, ast.expr]]:
     for loop in module.nodes(ast.For):
         yield from ((name, loop.iter) for name in _targets(loop.target))
     for function in module.functions:
-        spec = function.args
-        places = [*spec.posonlyargs, *spec.args]
-        yield from zip((a.arg for a in places[len(places) - len(spec.defaults) :]), spec.defaults, strict=True)
-        yield from ((a.arg, d) for a, d in zip(spec.kwonlyargs, spec.kw_defaults, strict=True) if d is not None)
+        yield from defaults(function).items()
         yield from ((function.name, d) for d in function.decorator_list)
         if len(function.body) <= _SHORT:
             yield from ((function.name, s.test) for s in function.body if isinstance(s, ast.If))

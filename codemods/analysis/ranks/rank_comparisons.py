@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import ast
 
-from codemods.analysis.bindings import attribute_bindings, bindings_of
-from codemods.analysis.names import dotted, last
-from codemods.analysis.ranks.rank_members import end_of
+from codemods.analysis.bindings import bindings_of, name_or_field_bindings
+from codemods.analysis.names import dotted, end_of, last
 from codemods.analysis.ranks.rank_sets import Ranks, Split, negated
 from codemods.analysis.ranks.rank_sources import imported_value, rank_source
 from codemods.files.source import SourceModule
@@ -119,7 +118,7 @@ def is_text(module: SourceModule, node: ast.AST, project: Project | None = None,
         return is_text(module, node.value, project, depth + 1)
     if not isinstance(node, (ast.Name, ast.Attribute)):
         return False
-    bound = bindings_of(module, node) if isinstance(node, ast.Name) else attribute_bindings(module, node)
+    bound = name_or_field_bindings(module, node)
     if not bound and isinstance(node, ast.Name) and (imported := imported_value(module, node, project)) is not None:
         return is_text(imported[0], imported[1], project, depth + 1)
     values = [b.value for b in bound]

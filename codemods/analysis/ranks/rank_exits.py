@@ -88,7 +88,7 @@ def _one(ranks: set[Ranks]) -> Ranks:
 
 
 def leaves(block: list[ast.stmt]) -> bool:
-    """True for a block that nobody comes out of at its end."""
+    """True for a block whose end is never passed: each way through it returns, raises or exits."""
     if not block:
         return False
     end = block[-1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from codemods.analysis.distribution import is_test_file
-from codemods.analysis.ranks.rank_members import end_of
+from codemods.analysis.names import end_of
 from codemods.files.sites import Site
 from codemods.files.source import SourceModule
 from codemods.runtime.lazy_pattern import lazy

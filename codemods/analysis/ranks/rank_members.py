@@ -7,7 +7,7 @@ import ast
 from codemods.analysis.bindings import Binding
 from codemods.analysis.call_graph import FunctionSite, called_function
 from codemods.analysis.class_index import class_facts, find_class
-from codemods.analysis.names import dotted, last
+from codemods.analysis.names import dotted, end_of, last
 from codemods.data.rank_names import HOLDERS, speaks_of_rank
 from codemods.files.source import FunctionNode, SourceModule, once_a_module
 from codemods.store.project import Project
@@ -15,11 +15,6 @@ from codemods.store.project import Project
 _PROPERTIES = frozenset({"property", "cached_property"})
 _PARSED = frozenset({"args", "opt", "opts", "cfg", "config", "hparams", "options", "flags", "params"})
 _MANY = 4  # a name that is defined more often than this says nothing of its own
-
-
-def end_of(node: ast.AST) -> str:
-    """The last name of an expression, be it on a name or on a call: `is_main_process` of `Accelerator().is_main_process`."""
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
 def field_bindings(project: Project | None, module: SourceModule, node: ast.Attribute) -> list[tuple[SourceModule, Binding]]:

@@ -7,11 +7,11 @@ import re
 
 from codemods.analysis.bindings import Binding, attribute_bindings, bindings_at_top, bindings_of
 from codemods.analysis.call_graph import FunctionSite, may_speak_of_ranks
-from codemods.analysis.names import dotted, imported_as, is_from, last, qualified
+from codemods.analysis.names import dotted, end_of, imported_as, is_from, last, qualified
 from codemods.analysis.ranks.bound_to_rank import bound_to_rank
 from codemods.analysis.ranks.given_numbers import is_an_option_with_a_number, is_given_a_number
 from codemods.analysis.ranks.handed_arguments import arguments
-from codemods.analysis.ranks.rank_members import called_sites, end_of, field_bindings, properties
+from codemods.analysis.ranks.rank_members import called_sites, field_bindings, properties
 from codemods.analysis.ranks.rank_sets import Ranks
 from codemods.analysis.ranks.spawned import spawned_parameter
 from codemods.data.rank_names import GLOBAL_NAMES, GROUP_NAMES, HOLDERS, LOCAL_NAMES, PROCESS_WORDS, WEAK_NAMES

@@ -6,9 +6,10 @@ import ast
 
 from codemods.analysis.bindings import Binding, attribute_bindings, bindings_of
 from codemods.analysis.call_graph import FunctionSite, may_speak_of_ranks
+from codemods.analysis.names import end_of
 from codemods.analysis.ranks.rank_comparisons import comparison, is_text
 from codemods.analysis.ranks.rank_keys import item_values
-from codemods.analysis.ranks.rank_members import called_sites, end_of, field_bindings, properties, record_values
+from codemods.analysis.ranks.rank_members import called_sites, field_bindings, properties, record_values
 from codemods.analysis.ranks.rank_sets import Ranks, Split, both, negated
 from codemods.analysis.ranks.rank_sources import DEPTH, imported_value, low_rank_place, rank_source, shows_processes
 from codemods.analysis.ranks.zero_only_values import split_of_value

@@ -7,7 +7,7 @@ import ast
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.class_index import class_facts, find_class
 from codemods.analysis.functions import find_function
-from codemods.analysis.model.signatures import bind, defaults, parameters
+from codemods.analysis.model.signatures import takes
 from codemods.files.source import FunctionNode, SourceModule
 from codemods.store.project import Project
 
@@ -18,7 +18,7 @@ _DEFINES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast
 
 
 def is_refused(project: Project, module: SourceModule, call: ast.Call) -> bool:
-    """True for a call by name that no run comes out of, for a parameter is not there, or one is not given."""
+    """True for a call by name that raises TypeError in every run: it gives a parameter that is not there, or leaves one out."""
     if not isinstance(call.func, ast.Name) or _is_rebound(module, call.func):
         return False
     found = _meant(project, module, call.func)
@@ -59,19 +59,3 @@ def _is_only(module: SourceModule, node: FunctionNode | ast.ClassDef) -> bool:
     others = [n for n in same if n.name == node.name and n is not node and module.class_of(n) is module.class_of(node)]
     stores = (n for n in module.nodes(ast.Name) if n.id == node.name and isinstance(n.ctx, ast.Store))
     return not others and not any(True for _ in stores) and node.name not in module.imports
-
-
-def takes(function: FunctionNode, call: ast.Call, *, bound: bool) -> bool:
-    """True where the arguments fit, or where `*args` and `**kwargs` of the call hide whether they do."""
-    given = bind(function, call, bound=bound)
-    if given is None:
-        return True
-    args = function.args
-    positional = len(args.posonlyargs) + len(args.args) - bound
-    names = {p.arg for p in parameters(function, bound=bound)}
-    by_name = names - {p.arg for p in args.posonlyargs}
-    if args.vararg is None and len(call.args) > positional:
-        return False
-    if args.kwarg is None and not {k.arg for k in call.keywords} <= by_name:
-        return False
-    return names <= given.keys() | defaults(function).keys()

@@ -1,4 +1,4 @@
-"""Does a program of the project come to a place in a run of several processes? What nobody runs is said by no rank.
+"""Does a program of the project come to a place in a run of several processes? What no program runs puts out nothing.
 
 Names are followed over the whole project: from a function to its calls, from a method to who makes objects of its class, up to
 the files that are run. What is called by a framework, named in a string or a setting, or public in a package counts as run.

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.call_graph import called_function
 from codemods.analysis.names import dotted, last
-from codemods.analysis.ranks.exit_places import other_branch, same_loop, short
+from codemods.analysis.ranks.exit_places import other_branch, same_loop
+from codemods.analysis.short_texts import shorter
 from codemods.analysis.variance.analysis import variance
 from codemods.analysis.variance.values import Cause
 from codemods.files.source import FunctionNode, SourceModule, stands_above, walk, walk_scope
@@ -91,7 +92,7 @@ def parting_ways(
         if up is function:
             break
         if isinstance(up, (ast.If, ast.While)) and not is_same(project, module, up.test):
-            yield up.lineno, f"`{short(module, up.test)}` comes out the same on every rank"
+            yield up.lineno, f"`{shorter(module, up.test)}` comes out the same on every rank"
         elif isinstance(up, ast.ExceptHandler):
             yield up.lineno, "every rank gets the exception"
     if function is None:
@@ -104,7 +105,7 @@ def parting_ways(
         tests = [up for up in module.ancestors(leaving) if isinstance(up, ast.If) and _holds(module, function, up)]
         if not all(is_same(project, module, t.test) for t in tests) and not other_branch(module, leaving, node):
             word = type(leaving).__name__.lower()
-            yield leaving.lineno, f"the {word} under `{short(module, tests[0].test)}` is taken by all or none"
+            yield leaving.lineno, f"the {word} under `{shorter(module, tests[0].test)}` is taken by all or none"
 
 
 def _exits(function: FunctionNode) -> list[ast.Return | ast.Continue | ast.Break]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from codemods.analysis.distribution import is_own_test
+from codemods.analysis.importing import users_by_step
 from codemods.analysis.ranks.program_starts import Start, start_of
 from codemods.analysis.ranks.run_by_programs import Search, has_programs
 from codemods.files.source import SourceModule
@@ -50,13 +51,10 @@ def _start_above(project: Project, module: SourceModule) -> Start | None:
     if module.holds(b"__main__"):
         return start_of(project, module)
     best: Start | None = None
-    known = {module.path}
-    found = [module.path]
-    while found:
-        stems = {_stem(path) for path in found}
-        found = sorted({u for s in stems for u in project.files_importing(s) if u not in known and not is_own_test(project, u)})
-        known.update(found)
-        if len(known) > _MOST_FILES:
+    seen = 0
+    for found in users_by_step(project, module.path, lambda path: is_own_test(project, path)):
+        seen += len(found)
+        if seen > _MOST_FILES:
             return Start.SEVERAL
         for path in found:
             other = project.module(path) if b"__main__" in (project.read(path) or b"") else None
@@ -64,12 +62,7 @@ def _start_above(project: Project, module: SourceModule) -> Start | None:
                 best = max(best or Start.ONE, start_of(project, other))
                 if best is Start.SEVERAL:
                     return best
-    return best if best is not None or len(known) > 1 else start_of(project, module)
-
-
-def _stem(path: str) -> str:
-    """The name by which a file is imported: that of its folder for a package."""
-    return path.removesuffix(".py").removesuffix("/__init__").rpartition("/")[2]
+    return best if best is not None or seen > 1 else start_of(project, module)
 
 
 def _best_of_all(project: Project) -> Start:

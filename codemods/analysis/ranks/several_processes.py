@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 
+from codemods.analysis.conditions import conjuncts
 from codemods.analysis.names import dotted, last
 from codemods.analysis.positions import position
 from codemods.analysis.ranks.rank_sources import rank_source
@@ -87,7 +88,7 @@ def _is_in_a_branch_of_one(module: SourceModule, node: ast.AST) -> bool:
             if (several is not None and several is otherwise) or (otherwise and _is_left_for_one(module, up.test, known)):
                 return True
             if not otherwise:
-                known.update(ast.unparse(part) for part in _parts(up.test))
+                known.update(ast.unparse(part) for part in conjuncts(up.test))
         below = up
     return False
 
@@ -129,14 +130,10 @@ def _starts_alone(module: SourceModule) -> bool:
 
 def _is_left_for_one(module: SourceModule, test: ast.expr, known: set[str]) -> bool:
     """True where `sync and gpus > 1 and distributed` failed and `sync` holds: it was the processes that were missing."""
-    rest = [part for part in _parts(test) if ast.unparse(part) not in known]
+    rest = [part for part in conjuncts(test) if ast.unparse(part) not in known]
     several = [several_processes(module, part) is True for part in rest]
     counted = [isinstance(part, ast.Compare) and "gpu" in ast.unparse(part).lower() for part in rest]
     return any(several) and all(s or c for s, c in zip(several, counted, strict=True))
-
-
-def _parts(test: ast.expr) -> list[ast.expr]:
-    return test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]
 
 
 def _compared(module: SourceModule, test: ast.Compare) -> bool | None:

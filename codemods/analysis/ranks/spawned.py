@@ -15,7 +15,7 @@ from codemods.runtime.lazy_pattern import lazy
 from codemods.store.file_facts import file_fact
 from codemods.store.project import Project
 
-_STARTS = ("spawn", "start_processes")
+STARTS = ("spawn", "start_processes")
 _SPAWNED = lazy(rb"\b(?:spawn|start_processes)\(\s*(?:fn\s*=\s*)?([\w.]+)")
 _DEFINED = r"^def[ \t]+{0}[ \t]*\(\s*(\w+)"
 _SHORT = 2  # letters: `r` and `i` are everything else in a file, too
@@ -42,15 +42,20 @@ def is_spawned(project: Project | None, module: SourceModule, function: Function
 def _starts(project: Project, path: str, function: FunctionNode) -> bool:
     """True where a file starts this function; where nothing shows which one it means, one whose name no other has."""
     other = project.module(path)
-    for call in other.calls_named(*_STARTS) if other is not None else ():
+    for call in other.calls_named(*STARTS) if other is not None else ():
         assert other is not None
-        for given in (*call.args[:1], *(k.value for k in call.keywords if k.arg == "fn")):
-            site = find_function(project, other, dotted(given)) if dotted(given) else None
-            if site is not None and site.node is function:
-                return True
-            if site is None and last(dotted(given)) == function.name and len(project.files_defining(function.name)) == 1:
-                return True
+        name = dotted(given_to_spawn(call))
+        site = find_function(project, other, name) if name else None
+        if site is not None and site.node is function:
+            return True
+        if site is None and last(name) == function.name and len(project.files_defining(function.name)) == 1:
+            return True
     return False
+
+
+def given_to_spawn(call: ast.Call) -> ast.expr | None:
+    """What `mp.spawn` is told to start: the first argument, or `fn`."""
+    return call.args[0] if call.args else next((k.value for k in call.keywords if k.arg == "fn"), None)
 
 
 def numbered_elsewhere(project: Project) -> frozenset[str]:
@@ -84,7 +89,7 @@ def _starting(project: Project) -> dict[str, tuple[str, ...]]:
 
     def build() -> dict[str, tuple[str, ...]]:
         found: dict[str, tuple[str, ...]] = {}
-        for path in sorted({p for start in _STARTS for p in project.files_containing(f"{start}(".encode())}):
+        for path in sorted({p for start in STARTS for p in project.files_containing(f"{start}(".encode())}):
             for name in sorted(project.fact(_spawned_in, path)):
                 found[name] = (*found.get(name, ()), path)
         return found

@@ -8,10 +8,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from codemods.analysis.importing import imported_files
 from codemods.analysis.job_files.documented_starts import Start, other_starts, script_names, starts, starts_of
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.uses import uses_of
-from codemods.analysis.trainer.metric_obstacles import imported_files
 from codemods.files.source import FunctionNode, SourceModule
 from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project

@@ -7,9 +7,8 @@ import ast
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.call_graph import FunctionSite, called_function, find_function
 from codemods.analysis.guards.entry_points import starts_group
-from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.names import dotted, end_of, last, qualified
 from codemods.analysis.ranks.handed_arguments import argument
-from codemods.analysis.ranks.rank_members import end_of
 from codemods.analysis.ranks.uses import uses_of
 from codemods.files.source import SourceModule, walk
 from codemods.runtime.lazy_pattern import lazy

@@ -1,7 +1,7 @@
-"""Places that no run reaches, for what runs right before them always raises: a lost option, a forgotten import.
+"""Places that no run reaches, since a statement before them raises in every run: a lost option, a forgotten import.
 
-And blocks that nobody gets through, for a call in them is refused by the project's own function as well. Such a function may be
-repaired any day, and what breaks training beside the call is worth knowing till then; its noise is not.
+And blocks that no run completes, since one of their statements raises so, or calls a function of the project with arguments that
+it does not take. Such a call may be repaired any day: errors beside it are reported all the same, mere noise is not.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _TRAINS = lazy(r"\.backward\(|\.step\(|\.fit\(|\btrain\w*\(", re.IGNORECASE)
 
 
 def is_behind_a_failure(project: Project, module: SourceModule, node: ast.AST) -> bool:
-    """True where a statement above `node`, or a test round it, reads what no run has: each run ends there with an exception."""
+    """True where a statement above `node`, or a test round it, reads what does not exist: each run raises there."""
     if module.path.endswith(NOTEBOOK):
         return False
     below: ast.AST = node
@@ -47,7 +47,7 @@ def is_behind_a_failure(project: Project, module: SourceModule, node: ast.AST) -
 
 
 def is_in_a_failing_block(project: Project, module: SourceModule, node: ast.AST) -> bool:
-    """True where a block round `node` raises in every run, before it or behind: by what it reads, or by a refused call."""
+    """True where a block round `node` raises in every run, above or below it: by such a read, or a call with wrong arguments."""
     if module.path.endswith(NOTEBOOK):
         return False
     below: ast.AST = node
@@ -62,7 +62,7 @@ def is_in_a_failing_block(project: Project, module: SourceModule, node: ast.AST)
 
 
 def _dies(project: Project, module: SourceModule, block: list[ast.stmt], index: int) -> bool:
-    """True where another statement of the block fails in every run, and no training lies between: that is hours of noise."""
+    """True where another statement of the block fails in every run, and no training lies between: it would print for hours."""
     for at in _failing(project, module, block):
         between = block[index:at]
         if at != index and not any(_TRAINS.search(module.text_of(s)) for s in between):

@@ -9,9 +9,10 @@ from enum import IntEnum
 from codemods.analysis.class_index import ClassFacts
 from codemods.analysis.class_values import class_values
 from codemods.analysis.names import dotted, last, qualified
-from codemods.analysis.ranks.exit_places import other_branch, same_loop, short
+from codemods.analysis.ranks.exit_places import other_branch, same_loop
 from codemods.analysis.ranks.rank_branches import takes_all
 from codemods.analysis.ranks.rank_guards import ORDERED_CONTEXTS
+from codemods.analysis.short_texts import shorter
 from codemods.files.source import FunctionNode, SourceModule, line_of, walk, walk_scope
 from codemods.runtime.record import record
 from codemods.store.project import Project
@@ -90,13 +91,13 @@ def conditions(place: Place, node: ast.AST) -> list[Condition]:
 def _standing_at(place: Place, up: ast.AST, below: ast.AST) -> Iterator[Condition]:
     line: int = getattr(up, "lineno", 0)
     if isinstance(up, (ast.If, ast.IfExp)) and below is not up.test:
-        yield from _judged(f"`if {short(place.module, up.test)}`", line, sameness(place, up.test))
+        yield from _judged(f"`if {shorter(place.module, up.test)}`", line, sameness(place, up.test))
     elif isinstance(up, ast.Match) and below is not up.subject and not _is_always_taken(up, below):
-        yield from _judged(f"`match {short(place.module, up.subject)}`", line, sameness(place, up.subject))
+        yield from _judged(f"`match {shorter(place.module, up.subject)}`", line, sameness(place, up.subject))
     elif isinstance(up, ast.BoolOp) and below is not up.values[0]:
         yield Condition("`and` or `or`", line, False)
     elif isinstance(up, (ast.For, ast.AsyncFor)) and below is not up.iter:
-        yield from _judged(f"a loop over {short(place.module, up.iter)}", line, _iterated(place, up.iter))
+        yield from _judged(f"a loop over {shorter(place.module, up.iter)}", line, _iterated(place, up.iter))
     elif isinstance(up, ast.While):
         yield Condition("a loop", line, False)
     elif isinstance(up, (ast.ListComp, ast.GeneratorExp, ast.DictComp, ast.SetComp)):
@@ -111,7 +112,7 @@ def _standing_at(place: Place, up: ast.AST, below: ast.AST) -> Iterator[Conditio
         for item in up.items:
             entered = item.context_expr.func if isinstance(item.context_expr, ast.Call) else item.context_expr
             if last(dotted(entered)) in ORDERED_CONTEXTS | {"suppress"}:
-                yield Condition(f"`with {short(place.module, item.context_expr)}`", line, False)
+                yield Condition(f"`with {shorter(place.module, item.context_expr)}`", line, False)
 
 
 def _is_always_taken(match: ast.Match, case: ast.AST) -> bool:
@@ -134,7 +135,7 @@ def _round(place: Place) -> Iterator[Condition]:
     for decorator in function.decorator_list:
         node = decorator.func if isinstance(decorator, ast.Call) else decorator
         if last(qualified(place.module, node)) not in _TRANSPARENT:
-            yield Condition(f"the decorator @{short(place.module, decorator)}", decorator.lineno, True)
+            yield Condition(f"the decorator @{shorter(place.module, decorator)}", decorator.lineno, True)
 
 
 def _turns(place: Place) -> tuple[ast.AST, ...]:
@@ -158,7 +159,7 @@ def exits_above(place: Place, node: ast.AST) -> list[Condition]:
         tests, sure = _tests_over(place, leaving)
         same = min((sameness(place, t.test) for t in tests), default=Sameness.NO) if sure else Sameness.NO
         word = type(leaving).__name__.lower()
-        text = f"the `{word}` under `if {short(module, tests[0].test)}`" if tests else f"the `{word}` above it"
+        text = f"the `{word}` under `if {shorter(module, tests[0].test)}`" if tests else f"the `{word}` above it"
         found += _judged(text, leaving.lineno, same)
     return found
 

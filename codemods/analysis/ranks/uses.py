@@ -7,10 +7,12 @@ from collections.abc import Iterable, Iterator
 
 from codemods.analysis.call_graph import called_function
 from codemods.analysis.class_index import ClassSite, class_facts, find_class, has_many_heirs, subclasses
-from codemods.analysis.distribution import importers, is_test_file, is_test_module
+from codemods.analysis.distribution import is_test_file, is_test_module
+from codemods.analysis.importing import importers
 from codemods.analysis.names import dotted, last
 from codemods.analysis.other_names import reads_by_other_names
 from codemods.analysis.ranks.other_methods import cannot_take, is_of_another_object
+from codemods.files.import_statements import stem_of
 from codemods.files.source import FunctionNode, SourceModule
 from codemods.runtime.record import record, replace
 from codemods.store.corpus import may_bring_in
@@ -191,7 +193,7 @@ def _bringing_in(project: Project, module: SourceModule, name: str) -> tuple[str
     It comes into another file by an import, as an attribute of the module, or with everything else (`import *`): most files
     that hold the word of a well-known class only speak of it.
     """
-    users = project.files_using(name, most=MANY_FILES, among=_naming(project, module))
+    users = project.files_using(name, most=MANY_FILES, among=importers(project, module.path))
     if users is None:
         return None
     return tuple(p for p in users if p == module.path or project.fact(_brings_in, p, name))
@@ -201,15 +203,6 @@ def _bringing_in(project: Project, module: SourceModule, name: str) -> tuple[str
 def _brings_in(path: str, data: bytes, name: str) -> bool:
     del path
     return may_bring_in(data, name.encode())
-
-
-def _naming(project: Project, module: SourceModule) -> frozenset[str]:
-    """The files that may import a name of this one, by an import or with everything else that another file has."""
-    return project.keep(("naming", module.path), lambda: _find_naming(project, module.path))
-
-
-def _find_naming(project: Project, path: str) -> frozenset[str]:
-    return importers(project, path).union(project.files_containing(b"import *"))
 
 
 def _reads(module: SourceModule, name: str) -> Iterator[tuple[ast.Name | ast.Attribute, ast.Call | None]]:
@@ -255,7 +248,7 @@ def _has_its_own(project: Project, home: SourceModule, other: SourceModule, owne
         return False
     if any(_is_above(project, home, owner, c) for c in own):
         return False
-    stem = home.path.removesuffix(".py").removesuffix("/__init__").rpartition("/")[2]
+    stem = stem_of(home.path)
     return other.path not in project.files_importing(stem)
 
 

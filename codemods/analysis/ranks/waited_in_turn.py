@@ -5,8 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from codemods.analysis.names import dotted
-from codemods.analysis.ranks.rank_members import end_of
+from codemods.analysis.names import dotted, end_of
 from codemods.analysis.ranks.started_ranks import started_rank
 from codemods.api.findings import Evidence
 from codemods.files.source import SourceModule, walk

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 
-from codemods.analysis.bindings import attribute_bindings, bindings_of
+from codemods.analysis.bindings import name_or_field_bindings
 from codemods.analysis.call_graph import called_function
 from codemods.analysis.names import family, last, qualified
 from codemods.analysis.ranks.rank_sets import Ranks, Split
@@ -24,7 +24,7 @@ def split_of_value(module: SourceModule, value: ast.AST, project: Project | None
         return _given_by(module, value, project)
     if not isinstance(value, (ast.Name, ast.Attribute)):
         return None
-    bound = bindings_of(module, value) if isinstance(value, ast.Name) else attribute_bindings(module, value)
+    bound = name_or_field_bindings(module, value)
     given = [b for b in bound if not _is_nothing(b.value)]
     if not given or len(bound) > 4 or any(b.part or not isinstance(b.value, ast.Call) for b in given):
         return None

@@ -8,10 +8,10 @@ import re
 from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_file
+from codemods.analysis.importing import imported_files
 from codemods.analysis.job_files.command_lines import CommandLine, Flag, command_lines, script_of
 from codemods.analysis.job_files.flag_edits import NoEdit, drop_flag, rename_flag
 from codemods.analysis.names import dotted
-from codemods.analysis.trainer.metric_obstacles import imported_files
 from codemods.api.findings import DropEntry, Edit, ReplaceExpression, ReplaceText, Span
 from codemods.data.training_arguments import FIELDS
 from codemods.files.passages import Passage

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from codemods.analysis.distribution import imports_of
+from codemods.analysis.importing import imports_of
 from codemods.analysis.names import dotted, qualified
 from codemods.analysis.version_pins import Version, padded
 from codemods.data.lightning_names import GONE, MOVED, Gone

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from codemods.analysis.importing import imported_files
 from codemods.analysis.job_files.command_lines import CommandLine, Flag, command_lines, script_of
-from codemods.analysis.trainer.metric_obstacles import imported_files
 from codemods.analysis.trainer.trainer_calls import TrainerCall
 from codemods.api.findings import Evidence
 from codemods.files.text_file import SHELL_KINDS, YAML_KINDS, TextFile

@@ -7,9 +7,11 @@ import os
 from collections.abc import Iterator
 from posixpath import dirname
 
+from codemods.analysis.importing import imported_files, names_of_imports
 from codemods.analysis.names import dotted, last
-from codemods.analysis.trainer.references import Mention, in_strings, in_text_files, stem_of
+from codemods.analysis.trainer.references import Mention, in_strings, in_text_files
 from codemods.analysis.trainer.trainer_calls import DECISIVE, TrainerCall, constant, is_off, keyword, literals
+from codemods.files.import_statements import stem_of
 from codemods.files.source import FunctionNode, SourceModule, walk
 from codemods.store.project import Project
 
@@ -196,35 +198,13 @@ def reach(project: Project, module: SourceModule) -> frozenset[str]:
             stem = stem_of(queue.pop())
             for path in project.files_containing(os.fsencode(stem)):
                 importer = project.module(path) if path not in seen else None
-                if importer and any(last(name) == stem for name in _imported_names(importer)):
+                if importer and any(last(name) == stem for name in names_of_imports(importer)):
                     seen.add(path)
                     queue.append(path)
                     found |= imported_files(project, importer)
         return frozenset(found)
 
     return project.memo(("reach", module.path), build)
-
-
-def _imported_names(module: SourceModule) -> set[str]:
-    return {i.dotted for found in module.imports.values() for i in found} | set(module.imported_modules)
-
-
-def imported_files(project: Project, module: SourceModule) -> frozenset[str]:
-    """The project files that are imported when this one is, itself included."""
-
-    def build() -> frozenset[str]:
-        queue = [module]
-        seen = {module.path}
-        while queue:
-            importer = queue.pop()
-            for name in _imported_names(importer):
-                resolved = project.resolve(name, importer.path)
-                if resolved and resolved.path not in seen and (inner := project.module(resolved.path)):
-                    seen.add(resolved.path)
-                    queue.append(inner)
-        return frozenset(seen)
-
-    return project.keep(("imported files", module.path), build)
 
 
 def _is_read_metric(module: SourceModule, node: ast.Constant) -> bool:

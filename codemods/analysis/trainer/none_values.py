@@ -6,10 +6,10 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.bindings import bindings_of
+from codemods.analysis.literals import is_none
 from codemods.analysis.trainer.lightning_trainers import Change, keywords, more_of
 from codemods.analysis.trainer.lightning_upgrade import is_tried
 from codemods.analysis.trainer.references import binding_scope, names_of
-from codemods.analysis.variance.paths import is_none
 from codemods.api.findings import DropKeyword, ReplaceExpression
 from codemods.data.lightning_arguments import DEVICE_ARGUMENTS, KEPT_STRATEGIES, NONE_WAS_DEFAULT
 from codemods.data.lightning_names import ALWAYS, Minor

@@ -19,9 +19,9 @@ from codemods.analysis.trainer.references import (
     in_text_files,
     inside,
     names_of,
-    stem_of,
 )
 from codemods.api.findings import DropImport, Edit, RemoveStatement
+from codemods.files.import_statements import stem_of
 from codemods.files.source import SourceModule, walk
 from codemods.runtime.record import field, record
 from codemods.store.project import Project

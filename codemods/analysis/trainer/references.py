@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from posixpath import basename, dirname
 
 from codemods.analysis.names import dotted
+from codemods.files.import_statements import stem_of
 from codemods.files.source import FunctionNode, SourceModule, child_nodes, walk
 from codemods.files.text_file import BINARY_KINDS
 from codemods.runtime.record import record
@@ -173,12 +173,6 @@ def _may_lead_to(project: Project, module: SourceModule, source: str, path: str)
     if resolved := project.resolve(source, module.path):
         return resolved.path == path and not resolved.rest
     return source.lstrip(".").rpartition(".")[2] == stem_of(path)
-
-
-def stem_of(path: str) -> str:
-    """The name a file is imported by: that of its folder for a package."""
-    name = basename(path).rpartition(".")[0]
-    return basename(dirname(path)) if name == "__init__" else name
 
 
 # Words

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.frameworks import transformers_pin
-from codemods.analysis.trainer.metric_obstacles import imported_files
+from codemods.analysis.importing import imported_files
 from codemods.files.source import SourceModule
 from codemods.runtime.lazy_pattern import lazy
 from codemods.runtime.record import record

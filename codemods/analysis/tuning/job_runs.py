@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from codemods.analysis.importing import imported_files
 from codemods.analysis.job_files.command_lines import CommandLine, Flag, command_lines, script_of
 from codemods.analysis.trainer.argument_files import PARSERS
-from codemods.analysis.trainer.metric_obstacles import imported_files
 from codemods.analysis.tuning.profiles import DEFAULTS
 from codemods.analysis.tuning.training_calls import TrainingCall, training_calls
 from codemods.files.text_entries import Entry, tables

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from codemods.analysis.trainer.metric_obstacles import imported_files
+from codemods.analysis.importing import imported_files
 from codemods.analysis.tuning.batch_meaning import meaning_of_the_batch
 from codemods.analysis.tuning.job_runs import Processes
 from codemods.analysis.tuning.profiles import (

@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_file
+from codemods.analysis.importing import imported_files
 from codemods.analysis.names import last, qualified
-from codemods.analysis.trainer.metric_obstacles import imported_files
 from codemods.files.source import SourceModule
 from codemods.files.text_file import PYTHON_KINDS
 from codemods.runtime.record import record

@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 
 from codemods.analysis.bindings import attribute_bindings, bindings_of
+from codemods.analysis.literals import is_none
 from codemods.analysis.names import dotted, last
 from codemods.analysis.variance.binding import bind
 from codemods.analysis.variance.copies import keep_fields
 from codemods.analysis.variance.meetings import make_same
-from codemods.analysis.variance.paths import is_none
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.values import Cause, Value, along, join, made_of, plain
 from codemods.data.rank_variance import STOP_FLAGS

@@ -7,10 +7,11 @@ import ast
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.class_index import class_facts
 from codemods.analysis.class_values import class_values
+from codemods.analysis.literals import is_none
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.rank_branches import known_split
 from codemods.analysis.ranks.rank_sets import Ranks
-from codemods.analysis.variance.paths import is_none, own_field
+from codemods.analysis.variance.paths import own_field
 from codemods.analysis.variance.shares import length_of
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.values import SAME, TELLS, UNKNOWN, Cause, Proof, Value, differing, join, made_of, plain

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from codemods.analysis.bindings import bindings_in
+from codemods.analysis.conditions import conjuncts
 from codemods.analysis.variance.mismatches import Mismatch
 from codemods.files.source import SourceModule
 
@@ -13,14 +14,10 @@ def excludes(module: SourceModule, found: Mismatch) -> bool:
     """True where the test of an exit holds a condition that a test round the collective denies, of a name that stays as it is."""
     if found.leaving is None or found.meeting is None or not isinstance(found.node, ast.If):
         return False
-    left = {ast.unparse(part) for part in _parts(found.node.test)}
+    left = {ast.unparse(part) for part in conjuncts(found.node.test)}
     line = found.meeting.steps[0].line
     calls = [c for c in module.nodes(ast.Call) if c.lineno == line]
     return bool(calls) and any(_denies(module, up, below, left) for up, below in _tests_round(module, calls[0]))
-
-
-def _parts(test: ast.expr) -> list[ast.expr]:
-    return test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]
 
 
 def _tests_round(module: SourceModule, call: ast.Call) -> list[tuple[ast.If, ast.AST]]:
@@ -39,7 +36,7 @@ def _denies(module: SourceModule, up: ast.If, below: ast.AST, left: set[str]) ->
     """True for `not a` above the collective, and for the other arm of `a`, where `a` is in `left`."""
     if any(below is s for s in up.orelse):
         return isinstance(up.test, ast.Name) and up.test.id in left and _stays(module, up.test)
-    denied = [p.operand for p in _parts(up.test) if isinstance(p, ast.UnaryOp) and isinstance(p.op, ast.Not)]
+    denied = [p.operand for p in conjuncts(up.test) if isinstance(p, ast.UnaryOp) and isinstance(p.op, ast.Not)]
     return any(isinstance(d, ast.Name) and d.id in left and _stays(module, d) for d in denied)
 
 

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable
 from typing import Any
 
+from codemods.analysis.literals import is_none
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.several_processes import several_processes
 from codemods.analysis.variance.binding import bind_elements
@@ -13,7 +14,7 @@ from codemods.analysis.variance.calls import call_value
 from codemods.analysis.variance.deciding import test_value
 from codemods.analysis.variance.lookup import attribute_value, name_value
 from codemods.analysis.variance.meetings import shown
-from codemods.analysis.variance.paths import as_many_rounds, entry_of, is_none, names_device, unpacked
+from codemods.analysis.variance.paths import as_many_rounds, entry_of, names_device, unpacked
 from codemods.analysis.variance.shares import item_value
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.values import SAME, Cause, Kind, Proof, Value, along, differing, join, made_of

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 
 from codemods.analysis.handlers import kinds_of
+from codemods.analysis.literals import is_none
 from codemods.analysis.names import dotted, last
 from codemods.analysis.variance.exits import calls_in
-from codemods.analysis.variance.paths import is_none
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.values import SAME, Cause, Proof, Value, at_most, join, plain
 from codemods.runtime.record import replace

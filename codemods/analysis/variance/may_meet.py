@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable, Iterator
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.call_graph import FunctionSite, called_function, run_function
 from codemods.analysis.class_index import class_facts, find_class
-from codemods.analysis.distribution import imports_of
 from codemods.analysis.functions import functions_by_name
+from codemods.analysis.importing import imports_of
 from codemods.analysis.names import dotted, is_parameter, qualified
 from codemods.analysis.ranks.collectives import collective_at
 from codemods.analysis.variance.heirs import is_left_open

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from codemods.analysis.call_graph import FunctionSite
 from codemods.analysis.class_index import Role, class_facts
+from codemods.analysis.literals import is_none
 from codemods.analysis.names import dotted
 from codemods.analysis.ranks.exit_statuses import is_status
 from codemods.analysis.variance.analysis import Analysis, variance
@@ -16,7 +17,6 @@ from codemods.analysis.variance.exits import calls_in
 from codemods.analysis.variance.may_meet import may_meet
 from codemods.analysis.variance.other_forms import other_forms
 from codemods.analysis.variance.partings import Form, Mismatch
-from codemods.analysis.variance.paths import is_none
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.values import Cause
 from codemods.analysis.variance.walk import Walk

@@ -7,9 +7,10 @@ import re
 
 from codemods.analysis.call_graph import FunctionSite
 from codemods.analysis.class_index import ClassSite, Role, class_facts, external_role, find_class
+from codemods.analysis.literals import is_none
 from codemods.analysis.names import dotted
 from codemods.analysis.variance.call_parts import CallParts
-from codemods.analysis.variance.paths import is_none, path_of
+from codemods.analysis.variance.paths import path_of
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.values import SAME, Cause, Kind, Link, Proof, Thing, Value, differing, plain
 from codemods.analysis.wrapped.wraps import wraps_by_apex

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.class_index import ClassSite, Role, class_facts
+from codemods.analysis.literals import is_none
 from codemods.analysis.names import dotted
 from codemods.analysis.ranks.rank_sets import Ranks
 from codemods.analysis.ranks.reach import ranks_entering, ranks_reaching
@@ -13,7 +14,6 @@ from codemods.analysis.variance.analysis import Analysis
 from codemods.analysis.variance.exits import calls_in, leaving_of
 from codemods.analysis.variance.given_back import makes_the_loss
 from codemods.analysis.variance.partings import Form, Mismatch
-from codemods.analysis.variance.paths import is_none
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.values import SAME, Cause, Proof, differing
 from codemods.data.rank_variance import PROCESS_EXITS

@@ -8,13 +8,14 @@ import re
 from codemods.analysis.bindings import Binding, attribute_bindings, bindings_of
 from codemods.analysis.call_graph import called_function
 from codemods.analysis.class_index import Role, class_facts
+from codemods.analysis.literals import is_none
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.rank_branches import known_split
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_at
 from codemods.analysis.ranks.reach import ranks_entering
 from codemods.analysis.ranks.uses import uses_of
 from codemods.analysis.variance.number_words import is_number, numbers_gone_through, texts_of
-from codemods.analysis.variance.paths import is_none, parameters
+from codemods.analysis.variance.paths import parameters
 from codemods.data.rank_variance import DRAWS, LOGGER_NAME, SAYS_SHOWN, SHOWN_BY_MAIN, SHOWN_NUMBERS, TAKES_WHAT_IS_SHOWN
 from codemods.files.source import FunctionNode, SourceModule, walk, walk_scope
 from codemods.store.project import Project

@@ -98,11 +98,6 @@ def names_device(node: ast.expr) -> bool:
     return text.startswith(("cuda", "cpu", "npu", "xpu", "gpu"))
 
 
-def is_none(node: ast.expr | None) -> bool:
-    """True for a `None` that is written out."""
-    return isinstance(node, ast.Constant) and node.value is None
-
-
 def is_false(node: ast.expr) -> bool:
     """True for `False`, `None`, `0` and `""` that are written out."""
     return isinstance(node, ast.Constant) and not node.value

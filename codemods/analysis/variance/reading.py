@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable
 from typing import Any
 
+from codemods.analysis.literals import is_none
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.several_processes import several_processes
 from codemods.analysis.variance.assignments import annotated_assign, assign, augmented, returned
@@ -14,7 +15,7 @@ from codemods.analysis.variance.deciding import test_value
 from codemods.analysis.variance.exits import cases_of
 from codemods.analysis.variance.given_up import given_up
 from codemods.analysis.variance.meetings import make_same
-from codemods.analysis.variance.paths import as_many_rounds, goes_through_entries, is_none, parameters, path_of, unpacked
+from codemods.analysis.variance.paths import as_many_rounds, goes_through_entries, parameters, path_of, unpacked
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.values import SAME, Cause, Kind, Proof, Thing, Value, differing, join, plain
 from codemods.data.rank_variance import LOADS, PROCESS_EXITS

@@ -6,9 +6,10 @@ import ast
 
 from codemods.analysis.class_index import class_facts
 from codemods.analysis.class_values import class_values
+from codemods.analysis.literals import is_none
 from codemods.analysis.model.signatures import defaults
 from codemods.analysis.ranks.uses import Uses, constructions, uses_of
-from codemods.analysis.variance.paths import is_none, own_field, parameters, path_of
+from codemods.analysis.variance.paths import own_field, parameters, path_of
 from codemods.files.source import FunctionNode, SourceModule
 from codemods.store.project import Project
 

@@ -8,9 +8,9 @@ import re
 from codemods.analysis.call_graph import FunctionSite
 from codemods.analysis.class_index import class_facts
 from codemods.analysis.functions import functions_by_name
+from codemods.analysis.literals import is_none
 from codemods.analysis.variance.call_parts import CallParts
 from codemods.analysis.variance.meetings import called_object
-from codemods.analysis.variance.paths import is_none
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.values import Kind, Proof, Thing, Value, at_most, made_of
 from codemods.files.source import walk_block

@@ -9,7 +9,7 @@ from codemods.analysis.call_graph import called_function
 from codemods.analysis.class_index import ClassFacts, class_facts, find_class
 from codemods.analysis.class_values import class_values
 from codemods.analysis.handed import handed
-from codemods.analysis.model.signatures import returned
+from codemods.analysis.model.signatures import parameters, returned
 from codemods.analysis.names import dotted
 from codemods.files.source import SourceModule
 from codemods.store.project import Project
@@ -39,8 +39,7 @@ def annotated_class(project: Project, module: SourceModule, node: ast.expr) -> C
     function = module.function_of(node) if isinstance(node, ast.Name) else None
     if function is None or not isinstance(node, ast.Name):
         return None
-    spec = function.args
-    noted = next((a.annotation for a in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs) if a.arg == node.id), None)
+    noted = next((p.annotation for p in parameters(function, bound=False) if p.arg == node.id), None)
     written = noted.value if isinstance(noted, ast.Constant) and isinstance(noted.value, str) else dotted(noted)
     site = find_class(project, module, written) if written else None
     return class_facts(project, site.module, site.node) if site is not None else None

@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 
 from codemods.analysis.class_index import ClassSite, Role, class_facts
+from codemods.analysis.literals import is_none
 from codemods.analysis.loading.origins import Origin, made_class, origins
 from codemods.analysis.loading.seed_before import seed_before
 from codemods.analysis.loading.seeds import is_seeded
 from codemods.analysis.names import dotted, last, qualified
-from codemods.analysis.variance.paths import is_none
 from codemods.analysis.wrapped.early_copies import LOADS, EarlyCopy, always_runs_beside
 from codemods.analysis.wrapped.saving_calls import of_state
 from codemods.analysis.wrapped.wraps import is_wrap, without_moves

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from codemods.analysis.bindings import bindings_in
 from codemods.analysis.class_index import ClassSite, class_facts, find_class
+from codemods.analysis.literals import is_none
 from codemods.analysis.names import dotted, last, qualified
-from codemods.analysis.variance.paths import is_none
 from codemods.analysis.wrapped.arms import are_other_arms
 from codemods.analysis.wrapped.saving_calls import of_state
 from codemods.analysis.wrapped.wraps import inner_of, is_prepare, without_moves, wraps_in

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from codemods.analysis.bindings import attribute_bindings, bindings_in
 from codemods.analysis.class_index import ClassSite, Role, class_facts
 from codemods.analysis.distribution import is_test_module
+from codemods.analysis.model.signatures import parameters
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.uses import constructions
 from codemods.files.source import FunctionNode, SourceModule, walk
@@ -118,7 +119,7 @@ def _leaves(statement: ast.If) -> bool:
 
 def _is_of_batch(module: SourceModule, method: FunctionNode, value: ast.expr) -> bool:
     """True where the value is computed from an argument of the method."""
-    given = {a.arg for a in (*method.args.posonlyargs, *method.args.args, *method.args.kwonlyargs)} - {"self"}
+    given = {p.arg for p in parameters(method, bound=False)} - {"self"}
     names = [n.id for n in walk(value) if isinstance(n, ast.Name)]
     seen: set[str] = set()
     while names:

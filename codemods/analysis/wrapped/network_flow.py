@@ -14,6 +14,7 @@ from codemods.analysis.call_graph import called_function
 from codemods.analysis.class_index import Role, class_facts, find_class
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.handed import handed
+from codemods.analysis.model.signatures import has_parameter
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.uses import uses_of
 from codemods.analysis.wrapped.losses import is_quiet
@@ -227,8 +228,7 @@ class _Follower:
             self._lose(module, call)
             return
         parameter = next((key for key, value in handed(site, call).items() if value is node), "")
-        names = {a.arg for a in (*site.node.args.posonlyargs, *site.node.args.args, *site.node.args.kwonlyargs)}
-        if parameter not in names:
+        if not has_parameter(site.node, parameter):
             self._lose(module, call)
         else:
             self._add(Spot(site.module, site.node, parameter))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import ast
-
+from codemods.analysis.literals import is_none
 from codemods.analysis.wrapped.holders import Wrapped
 from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
@@ -19,13 +18,9 @@ def passes_on(project: Project, found: Wrapped) -> bool:
     if not found.prepared:
         return False
     for call in found.module.calls_named("Accelerator"):
-        if any(k.arg in _PLUGINS and not _is_none(k.value) for k in call.keywords):
+        if any(k.arg in _PLUGINS and not is_none(k.value) for k in call.keywords):
             return True
     return _configured(project)
-
-
-def _is_none(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None
 
 
 def _configured(project: Project) -> bool:

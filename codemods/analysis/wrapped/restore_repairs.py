@@ -9,6 +9,7 @@ from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.output.effects import only_output_of
 from codemods.analysis.ranks.rank_branches import known_split
 from codemods.analysis.ranks.rank_guards import Guard
+from codemods.analysis.short_texts import shorter
 from codemods.analysis.whole_body import is_idle
 from codemods.analysis.wrapped.training_state import is_load
 from codemods.api.findings import Edit, ReplaceExpression, SetKeyword, Unwrap, WrapInGuard
@@ -49,7 +50,7 @@ def on_every_rank(project: Project, module: SourceModule, guard: Guard | None) -
     block = test.body if guard.kind == "if" else _behind(module, test)
     odd = next((s for s in block if not _is_known(project, module, s)), None)
     if odd is not None:
-        text = f"`{_short(module, odd)}` in line {odd.lineno}"
+        text = f"`{shorter(module, odd)}` in line {odd.lineno}"
         return Repair(refused=f"let every rank restore it, with map_location; part it from {text}, which may be rank 0's alone")
     printed = [s for s in block if _is_output(project, module, s)]
     if guard.kind == "exit" and (printed or not parted.rest):
@@ -124,8 +125,3 @@ def _loads_anywhere(module: SourceModule, block: list[ast.stmt]) -> Iterator[ast
         if isinstance(node, ast.Call) and qualified(module, node.func) == "torch.load" and len(node.args) < 2:
             if not any(k.arg in ("map_location", None) for k in node.keywords):
                 yield node
-
-
-def _short(module: SourceModule, node: ast.AST) -> str:
-    text = " ".join(module.text_of(node).split())
-    return text if len(text) <= 50 else text[:47] + "..."

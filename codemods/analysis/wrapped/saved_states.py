@@ -7,9 +7,10 @@ from collections.abc import Iterator
 
 from codemods.analysis.bindings import bindings_in
 from codemods.analysis.bound_values import assigned
+from codemods.analysis.call_graph import FunctionSite
 from codemods.analysis.class_index import ClassFacts
 from codemods.analysis.distribution import is_test_file, is_test_module
-from codemods.analysis.model.signatures import bind
+from codemods.analysis.handed import handed
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.uses import uses_of
 from codemods.analysis.reaching import reaching
@@ -154,7 +155,7 @@ def _handed_classes(project: Project, module: SourceModule, node: ast.expr) -> t
         return ()
     out: list[ClassFacts] = []
     for site in uses_of(project, module, function).calls[:MOST_CALLERS]:
-        given = (bind(function, site.call, bound=isinstance(module.parent(function), ast.ClassDef)) or {}).get(node.id)
+        given = handed(FunctionSite(module, function), site.call).get(node.id)
         if given is None or is_test_module(site.module) or wrapper_in(project, site.module, given) is not None:
             return ()
         out += classes_of(project, site.module, given)

@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterator
 from enum import Enum
 
-from codemods.analysis.bindings import Binding, attribute_bindings, bindings_of
-from codemods.analysis.model.signatures import bind, defaults
+from codemods.analysis.bindings import bindings_of, name_or_field_bindings
+from codemods.analysis.model.signatures import bind, defaults, parameters
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.rank_guards import Guard, Ranks, guards_over, ranks_at
 from codemods.analysis.ranks.reach import ranks_reaching
@@ -77,7 +77,7 @@ def kind_of(module: SourceModule, receiver: ast.expr) -> What | None:
     name = last(dotted(receiver))
     if not name or _OWN.search(dotted(receiver).lower()):
         return None
-    for bound in _bindings(module, receiver):
+    for bound in name_or_field_bindings(module, receiver):
         made = qualified(module, bound.value.func) if isinstance(bound.value, ast.Call) else ""
         if "lr_scheduler" in made:
             return What.SCHEDULER
@@ -202,18 +202,12 @@ def _begins_a_loop(project: Project, module: SourceModule, target: ast.expr, nam
 # What makes it right
 
 
-def _bindings(module: SourceModule, node: ast.expr) -> list[Binding]:
-    if isinstance(node, ast.Name):
-        return bindings_of(module, node)
-    return attribute_bindings(module, node) if isinstance(node, ast.Attribute) else []
-
-
 def _asks_a_number_of_its_own(project: Project, module: SourceModule, test: ast.AST) -> bool:
     """True where the test asks a parameter that callers give a number or nothing: `def load(self, path, rank=0)`."""
     function = module.function_of(test)
     if function is None or not isinstance(test, ast.If):
         return False
-    own = {a.arg for a in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)}
+    own = {p.arg for p in parameters(function, bound=False)}
     asked = {n.id for n in walk(test.test) if isinstance(n, ast.Name)} & own
     asked = {name for name in asked if "rank" in name or "gpu" in name or "main" in name}
     if not asked:
@@ -234,7 +228,7 @@ def _is_number(node: ast.expr) -> bool:
 def _is_of_one_rank(project: Project, module: SourceModule, node: ast.AST, name: str) -> bool:
     """True where only rank 0 has the object, or only rank 0 steps it: its training is its own."""
     receiver = next((n for n in walk(node) if dotted(n) == name and isinstance(n, (ast.Name, ast.Attribute))), None)
-    bound = [b for b in _bindings(module, receiver) if b.node is not node] if receiver is not None else []
+    bound = [b for b in name_or_field_bindings(module, receiver) if b.node is not node] if receiver is not None else []
     if bound and all(not b.parameter and ranks_at(module, b.node, project=project) in ONE for b in bound):
         return True
     if isinstance(node, ast.Call) and last(dotted(node.func)) == "step":
