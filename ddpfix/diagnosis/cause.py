@@ -69,7 +69,7 @@ def diagnose(log: Log) -> Diagnosis:
     failed = bool(log.crashes or any(e.code for e in log.exits) or _roles(hits) - {Role.WARNING, Role.DETAIL})
     first = culprits[0] if culprits else stuck[0] if stuck else None
     if culprits:
-        cause = next((h for h in by_crash[id(culprits[0])] if h.message.role is Role.ERROR), None)
+        cause = _most_exact(h for h in by_crash[id(culprits[0])] if h.message.role is Role.ERROR)
     else:
         order = (Role.ERROR, Role.HANG, Role.ECHO) if failed else (Role.WARNING,)
         cause = next((h for role in order for h in hits if h.message.role is role and not _is_summary(h)), None)
@@ -99,6 +99,11 @@ def _counts(hit: Hit, log: Log) -> bool:
 
 def _belongs(hit: Hit, crash: Crash) -> bool:
     return hit.file == crash.file and crash.line <= hit.line <= crash.end + BELOW and hit.rank in (crash.rank, None)
+
+
+def _most_exact(hits: Iterable[Hit]) -> Hit | None:
+    """The first that is not vague, else the first."""
+    return min(hits, key=lambda h: h.message.vague, default=None)
 
 
 def _roles(hits: Iterable[Hit]) -> set[Role]:

@@ -37,6 +37,8 @@ class Ranks(Enum):
 class Message:
     """One row. find: words of which one stands in the line. codes: codemods that repair the cause. sample: how it reads.
 
+    vague: a message that a more exact one explains, where that one is there, too.
+
     source: the packages and versions that say it. how: `run` seen in a run, `source` a text of the package, `logs` known from
     public logs only.
     """
@@ -53,6 +55,7 @@ class Message:
     source: str
     how: str
     sample: str
+    vague: bool = False
 
     def said(self, line: str) -> dict[str, str] | None:
         """What the pattern finds in a line that holds one of the words; None where it does not match."""
@@ -89,6 +92,7 @@ def _message(row: dict[str, Any]) -> Message:
         source=row["source"],
         how=row["how"],
         sample=row["sample"],
+        vague=row.get("vague", False),
     )
 
 

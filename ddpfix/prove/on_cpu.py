@@ -11,7 +11,8 @@ from ddpfix.prove.traces import Place, with_text
 _ASKS = (
     (re.compile(r"Torch not compiled with CUDA enabled|Found no NVIDIA driver|No CUDA GPUs are available|invalid device ordinal|"
                 r"CUDA driver initialization failed|Attempting to deserialize object on a CUDA device|"
-                r"module 'torch\._C' has no attribute '_cuda_setDevice'"), "it asks for a CUDA device"),
+                r"module 'torch\._C' has no attribute '_cuda_setDevice'|Cannot access accelerator device when none is available"),
+     "it asks for a CUDA device"),
     (re.compile(r"CUDAAccelerator.{0,40}can ?not run on your system|No supported gpu backend found"),
      "it asks for a GPU of Lightning's Trainer"),
     (re.compile(r"fp16 mixed precision requires|(fp16|FP16).{0,60}(require|need|CUDA|GPU)|bf16/gpu.{0,60}require"),
@@ -19,6 +20,9 @@ _ASKS = (
     (re.compile(r"No module named '?(flash_attn|apex|deepspeed|bitsandbytes|triton|xformers|transformer_engine)"),
      "it needs a package for GPUs"),
     (re.compile(r"requires? (a |at least \w+ )?(CUDA|GPU|NPU|NCCL)\b", re.IGNORECASE), "it needs a GPU"),
+    (re.compile(r"ReduceOp\.AVG with Gloo"), "it averages with ReduceOp.AVG, which this torch has for NCCL only"),
+    (re.compile(r"^(?:\[rank\d+\]:\s*)?[\w.]+(?:Error|Exception)\b.*\bCUDA\b", re.IGNORECASE | re.MULTILINE),
+     "it asks CUDA for what the CPU cannot answer"),
 )  # fmt: skip
 _MISSING = re.compile(r"^(?:\[rank\d+\]:\s*)?ModuleNotFoundError: No module named '([^']+)'", re.MULTILINE)
 _FRAME = re.compile(r'^\s*(?:\[rank\d+\]:\s*)?File "([^"]+)", line (\d+), in (.+)$', re.MULTILINE)

@@ -65,8 +65,8 @@ def look(ended: Ended, cwd: Path) -> Seen:
         wrong.append("the ranks do not issue the same collectives")
     if weights:
         wrong.append(f"the ranks end with other weights ({compare.why_weights_differ(ended.traces)})")
-    if metrics:
-        wrong.append("logged metrics differ between the ranks: " + ", ".join(d.name for d in metrics))
+    # one for each: a metric that the fixes repair must not make those that are left look new
+    wrong += [f"the logged metric {d.name} differs between the ranks" for d in metrics]
     rounds = compare.epochs(ended.traces[0]) if ended.traces else ()
     if any(compare.same_order(r) for r in rounds):
         wrong.append("each epoch has the samples in the same order")

@@ -45,6 +45,11 @@ def test_what_was_wrong_before_is_still_wrong_and_told_apart() -> None:
     assert verdict(made) == f"Introduced by the fixes: {WEIGHTS}; still wrong: logged metrics differ."
 
 
+def test_a_metric_that_is_left_is_not_introduced_where_another_is_repaired() -> None:
+    loss, accuracy = (f"the logged metric {name} differs between the ranks" for name in ("train_loss", "val_acc"))
+    assert verdict(proof(seen(loss, accuracy), seen(loss))) == f"After the fixes something is still wrong: {loss}."
+
+
 def test_another_cause_of_what_was_wrong_is_not_introduced() -> None:
     made = proof(seen(f"{WEIGHTS} (rank 0 made 3 optimizer steps)"), seen(f"{WEIGHTS} (their collectives part at number 9)"))
     assert verdict(made) == f"After the fixes something is still wrong: {WEIGHTS} (their collectives part at number 9)."
@@ -120,4 +125,4 @@ trainer.fit(Regressor(), DataLoader(data, batch_size=2), DataLoader(data, batch_
 def test_a_step_and_what_is_kept_for_each_rank_are_no_disagreement(tmp_path: Path) -> None:
     done = run(tmp_path, LOGS, start=forked(*TORCH, "lightning.pytorch"))
     assert done.outcome == "completes", done.marked()
-    assert look(done, tmp_path).wrong == ("logged metrics differ between the ranks: val/loss",)
+    assert look(done, tmp_path).wrong == ("the logged metric val/loss differs between the ranks",)

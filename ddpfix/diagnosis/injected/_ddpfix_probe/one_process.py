@@ -9,7 +9,7 @@ import socket
 from contextlib import nullcontext
 from typing import Any, Callable  # noqa: UP035
 
-from _ddpfix_tracer import groups, recorder, watched
+from _ddpfix_tracer import groups, recorder, watched, without_cuda
 
 _MARK = "_ddpfix_stand_in"
 
@@ -21,6 +21,12 @@ def _settle() -> bool:
     gpu = bool(torch.cuda.is_available())
     watched.run_on(swap=not gpu, processes=1)
     return gpu
+
+
+def _imported(torch: Any) -> None:
+    """Before the program can ask for a GPU that is not there."""
+    without_cuda.patch(torch)
+    _settle()
 
 
 # The group
@@ -204,6 +210,7 @@ def _on_one(kwargs: dict[str, Any]) -> dict[str, Any]:
 
 
 PATCHES: dict[str, Callable[[Any], None]] = {
+    "torch": _imported,
     "torch.distributed.distributed_c10d": _distributed,
     "torch.multiprocessing.spawn": _spawning,
 }

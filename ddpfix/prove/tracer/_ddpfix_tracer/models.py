@@ -6,7 +6,7 @@ import functools
 import hashlib
 from typing import Any
 
-from _ddpfix_tracer import collectives, recorder
+from _ddpfix_tracer import collectives, recorder, without_cuda
 
 MODELS = 8  # of the models wrapped in one run, the last ones are looked at
 BACKWARDS = 100  # as many first backward passes are looked at for parameters without a gradient
@@ -56,8 +56,9 @@ def _watched_init(init: Any) -> Any:
     watched = collectives.watched(init, "ddp_init")
 
     @functools.wraps(init)
-    def call(self: Any, *args: Any, **kwargs: Any) -> None:
-        watched(self, *args, **kwargs)
+    def call(self: Any, module: Any, *args: Any, **kwargs: Any) -> None:
+        args, kwargs = without_cuda.without_device_ids(args, kwargs)
+        watched(self, module, *args, **kwargs)
         inner = getattr(self, "module", None)
         if inner is not None and recorder.recording() and not any(m is inner for m in _models):
             _order[id(inner)] = len(_order)

@@ -7,7 +7,7 @@ import functools
 import time
 from typing import Any, Callable  # noqa: UP035
 
-from _ddpfix_tracer import collectives, groups, metrics, models, recorder, samplers, starting
+from _ddpfix_tracer import collectives, groups, metrics, models, recorder, samplers, starting, without_cuda
 
 _steps = 0
 _swap = False
@@ -26,6 +26,8 @@ def run_on(*, swap: bool, processes: int) -> None:
     """What `with_gloo` and `without_gpu` go by."""
     global _swap, _processes
     _swap, _processes = swap, processes
+    if swap:
+        without_cuda.answer(processes)
 
 
 def _end() -> None:
@@ -50,6 +52,8 @@ def _distributed(module: Any) -> None:
 
     @functools.wraps(new)
     def new_group(*args: Any, **kwargs: Any) -> Any:
+        if _swap and "nccl" in str(kwargs.get("backend", "")).lower():
+            kwargs = {**kwargs, "backend": "gloo"}
         out = new(*args, **kwargs)
         if recorder.recording():
             groups.keep(out)
@@ -137,6 +141,7 @@ def without_gpu(kwargs: dict[str, Any]) -> dict[str, Any]:
 
 
 PATCHES: dict[str, Callable[[Any], None]] = {
+    "torch": without_cuda.patch,
     "torch.distributed.distributed_c10d": _distributed,
     "torch.nn.parallel.distributed": models.patch,
     "torch.multiprocessing.spawn": _spawn,

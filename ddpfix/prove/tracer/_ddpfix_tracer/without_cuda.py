@@ -1,0 +1,272 @@
+"""CUDA answered by the CPU, so that a program that names a GPU can be run without one.
+
+What names a device (`.cuda()`, `.to(rank)`, `device="cuda:0"`) gets the CPU, by torch's own way to look at every call
+(`torch.overrides.TorchFunctionMode`, as `torch.set_default_device` does). What only a GPU can be asked (`set_device`,
+`synchronize`, streams, events) is answered as a machine with one GPU for each rank would. Libraries still see that there is
+none; the user's own code is told that there is one, unless a framework drives the program: those choose their device by
+themselves, and `fp16=torch.cuda.is_available()` has to be False there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import sys
+import types
+from typing import Any, Callable, Iterator  # noqa: UP035
+
+from _ddpfix_tracer import call_sites, recorder
+
+_FRAMEWORKS = ("transformers", "accelerate", "lightning", "pytorch_lightning", "fastai", "deepspeed")
+_NAME = "the CPU, in place of a GPU"
+_processes = 0  # of this machine: as many GPUs; 0: CUDA is left alone
+_torch: Any = None
+_mode: Any = None
+_told = False
+
+
+def answer(processes: int) -> None:
+    """Answer from now on, or from the import of torch on."""
+    global _processes
+    _processes = processes
+    if _torch is not None:
+        _install(_torch)
+
+
+def patch(torch: Any) -> None:
+    """Look at torch right after its import."""
+    global _torch
+    _torch = torch
+    if _processes:
+        _install(torch)
+
+
+def _install(torch: Any) -> None:
+    global _mode
+    if _mode is not None:
+        return
+    for name, value in {**_quiet(torch), **_facts(torch), **_streams()}.items():
+        setattr(torch.cuda, name, value)
+    for name in [n for n in dir(torch.cuda) if n.endswith("Tensor")]:
+        setattr(torch.cuda, name, getattr(torch, name, None))
+    torch.load = _loading(torch.load)
+    torch.serialization.load = torch.load
+    torch.nn.Module.to = _moving(torch.nn.Module.to)
+    torch.set_default_device = _first_on_cpu(torch.set_default_device)
+    torch.set_default_tensor_type = _first_on_cpu(torch.set_default_tensor_type)
+    torch.nn.SyncBatchNorm.convert_sync_batchnorm = staticmethod(_kept_batch_norm)
+    _mode = _on_cpu(torch)
+    _mode.__enter__()
+
+
+def tell() -> None:
+    """Note once that a GPU was asked for."""
+    global _told
+    if not _told:
+        _told = True
+        recorder.write("note", text="CUDA was asked for; the CPU answers for it")
+
+
+# Devices
+
+
+def cpu_for(value: Any) -> Any:
+    """"cpu" where `value` names a GPU; a number is one, True and False are none."""
+    named = value.type if type(value).__name__ == "device" else value.partition(":")[0] if isinstance(value, str) else ""
+    if named == "cuda" or (isinstance(value, int) and not isinstance(value, bool)):
+        tell()
+        return "cpu"
+    return value
+
+
+def _on_cpu(torch: Any) -> Any:
+    """The mode that gives each function of torch the CPU for a GPU."""
+
+    class OnCpu(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
+        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            kwargs = kwargs or {}
+            name = getattr(func, "__name__", "")
+            if name in ("cuda", "pin_memory") and args:
+                tell()
+                return args[0]
+            if name == "to":
+                args = (args[0], *(cpu_for(a) for a in args[1:]))
+            elif name == "type" and len(args) == 2 and isinstance(args[1], str):
+                args = (args[0], args[1].replace("torch.cuda.", "torch."))
+            if kwargs.get("device") is not None:
+                kwargs = {**kwargs, "device": cpu_for(kwargs["device"])}
+            if kwargs.get("pin_memory") is True:
+                kwargs = {**kwargs, "pin_memory": False}
+            return func(*args, **kwargs)
+
+    return OnCpu()
+
+
+def _moving(to: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(to)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        kwargs = {k: cpu_for(v) if k == "device" else v for k, v in kwargs.items()}
+        return to(self, *(cpu_for(a) for a in args), **kwargs)
+
+    return call
+
+
+def _loading(load: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(load)
+    def call(f: Any, map_location: Any = None, *args: Any, **kwargs: Any) -> Any:
+        return load(f, "cpu", *args, **kwargs)
+
+    return call
+
+
+def _first_on_cpu(function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def call(value: Any) -> Any:
+        if isinstance(value, str):
+            value = value.replace("torch.cuda.", "torch.")
+        return function(cpu_for(value))
+
+    return call
+
+
+def without_device_ids(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments of DistributedDataParallel behind the module, for one that is on the CPU."""
+    if _mode is None:
+        return args, kwargs
+    return (*(None for _ in args[:2]), *args[2:]), {k: v for k, v in kwargs.items() if k not in ("device_ids", "output_device")}
+
+
+def _kept_batch_norm(module: Any, process_group: Any = None) -> Any:
+    recorder.write("note", text="SyncBatchNorm needs a GPU: each rank normalizes by its own batch here")
+    return module
+
+
+# What a GPU is asked
+
+
+def _quiet(torch: Any) -> dict[str, Callable[..., None]]:
+    """Calls that change a GPU's state and have nothing to say."""
+    names = (
+        *("set_device", "synchronize", "empty_cache", "ipc_collect", "init", "set_per_process_memory_fraction", "set_stream"),
+        *("reset_peak_memory_stats", "reset_max_memory_allocated", "reset_max_memory_cached", "reset_accumulated_memory_stats"),
+        *("manual_seed", "manual_seed_all", "seed", "seed_all", "set_rng_state", "set_rng_state_all"),
+    )
+
+    return {name: _nothing() for name in names if hasattr(torch.cuda, name)}
+
+
+def _nothing() -> Callable[..., None]:
+    """A function of its own for each name: torch._dynamo looks functions up by what they are."""
+
+    def nothing(*_: Any, **__: Any) -> None:
+        tell()
+
+    return nothing
+
+
+def _facts(torch: Any) -> dict[str, Callable[..., Any]]:
+    try:
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError):
+        memory = 0
+    count, available = torch.cuda.device_count, torch.cuda.is_available
+
+    def device_count() -> int:
+        return _processes if _asked_by_user() else int(count())
+
+    def is_available() -> bool:
+        return True if _asked_by_user() and not any(name in sys.modules for name in _FRAMEWORKS) else bool(available())
+
+    def properties(*_: Any) -> Any:
+        return types.SimpleNamespace(name=_NAME, major=8, minor=0, total_memory=memory, multi_processor_count=os.cpu_count() or 1)
+
+    return {
+        "device_count": device_count,
+        "is_available": is_available,
+        "current_device": lambda: int(os.environ.get("LOCAL_RANK") or 0),
+        "get_device_name": lambda *_: _NAME,
+        "get_device_capability": lambda *_: (8, 0),
+        "get_device_properties": properties,
+        "mem_get_info": lambda *_: (memory, memory),
+        "memory_summary": lambda *_, **__: "",
+        "get_rng_state": lambda *_: torch.get_rng_state(),
+        "get_rng_state_all": lambda: [torch.get_rng_state()],
+    }
+
+
+def _asked_by_user() -> bool:
+    """True where the function that asks is called by the user's code itself."""
+    return call_sites.is_users(sys._getframe(2).f_code.co_filename)
+
+
+# Streams and events: all work is done when a call of the CPU returns
+
+
+class Device:
+    """`torch.cuda.device(i)` and the like as a context."""
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        self.idx = -1
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        return None
+
+
+class Stream(Device):
+    def synchronize(self) -> None:
+        return None
+
+    def wait_stream(self, *_: Any) -> None:
+        return None
+
+    wait_event = wait_stream
+
+    def record_event(self, event: Any = None) -> Any:
+        return event or Event()
+
+    def query(self) -> bool:
+        return True
+
+
+class Event:
+    def __init__(self, *_: Any, **__: Any) -> None:
+        self.at = 0.0
+
+    def record(self, *_: Any) -> None:
+        import time
+
+        self.at = time.perf_counter()
+
+    def wait(self, *_: Any) -> None:
+        return None
+
+    synchronize = wait
+
+    def query(self) -> bool:
+        return True
+
+    def elapsed_time(self, other: Any) -> float:
+        """Milliseconds."""
+        return float(other.at - self.at) * 1000
+
+
+@contextlib.contextmanager
+def _stream(stream: Any) -> Iterator[None]:
+    yield
+
+
+def _streams() -> dict[str, Any]:
+    return {
+        "device": Device,
+        "device_of": type("device_of", (Device,), {}),
+        "Stream": Stream,
+        "Event": Event,
+        "stream": _stream,
+        "StreamContext": type("StreamContext", (Device,), {}),
+        "current_stream": lambda *_: Stream(),
+        "default_stream": lambda *_: Stream(),
+    }

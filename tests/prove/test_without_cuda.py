@@ -1,0 +1,106 @@
+"""Programs that name CUDA run as ranks on the CPU; what the CPU cannot answer is told, and is no fault of the program."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ddpfix.prove.on_cpu import why_not
+from ddpfix.prove.ranks import Ended
+from ddpfix.prove.seen import Seen, look
+from tests.proofs.harness import TORCH, forked
+from tests.prove.programs import needs_torch, run
+
+pytestmark = [pytest.mark.proof, pytest.mark.torch, needs_torch]
+
+HEAD = """\
+import os
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+rank = int(os.environ["LOCAL_RANK"])
+"""
+TRAINED = """\
+torch.cuda.set_device(rank)
+dist.init_process_group("nccl", device_id=torch.device("cuda", rank))
+torch.manual_seed(0)
+net = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.BatchNorm1d(8), torch.nn.Linear(8, 1)){move}
+net = torch.nn.SyncBatchNorm.convert_sync_batchnorm(net)
+model = DDP(net, device_ids=[rank], output_device=rank)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+scaler = torch.amp.GradScaler("cuda")
+for step in range(3):
+    with torch.autocast("cuda", dtype=torch.bfloat16):
+        loss = model(torch.randn(8, 4, device=f"cuda:{{rank}}")).square().mean()
+    scaler.scale(loss).backward()
+    scaler.step(optimizer)
+    scaler.update()
+total = loss.detach().to(torch.device("cuda:%d" % rank))
+dist.all_reduce(total)
+torch.cuda.synchronize()
+if rank == 0:
+    torch.save(model.module.state_dict(), "last.pt")
+dist.barrier(device_ids=[rank])
+torch.load("last.pt", map_location=f"cuda:{{rank}}")
+print(torch.cuda.device_count(), torch.cuda.current_device(), torch.cuda.is_available())
+dist.destroy_process_group()
+"""
+
+
+def ran(folder: Path, source: str) -> tuple[Ended, Seen]:
+    ended = run(folder, HEAD + source, swap=True, start=forked(*TORCH))
+    return ended, look(ended, folder)
+
+
+@pytest.mark.parametrize("move", [".cuda()", ".cuda(rank)", ".to(rank)", '.to("cuda")', ".to(torch.device('cuda', rank))"])
+def test_a_training_that_names_cuda_runs_on_the_cpu(tmp_path: Path, move: str) -> None:
+    ended, seen = ran(tmp_path, TRAINED.format(move=move))
+    assert seen.ended == "completes", ended.marked()
+    assert seen.right and seen.weights == "agree"
+    assert seen.steps == 3
+    assert [r.stdout for r in ended.ranks] == ["2 0 True\n", "2 1 True\n"]
+    assert "CUDA was asked for; the CPU answers for it" in seen.notes
+    assert "SyncBatchNorm needs a GPU: each rank normalizes by its own batch here" in seen.notes
+
+
+def test_a_fault_of_the_program_is_still_seen(tmp_path: Path) -> None:
+    source = (
+        'torch.cuda.set_device(rank)\ndist.init_process_group("nccl")\nvalue = torch.ones(2).cuda()\n'
+        "if rank == 0:\n    dist.all_reduce(value)\nelse:\n    dist.barrier()\n"
+    )
+    _, seen = ran(tmp_path, source)
+    assert seen.ended.startswith("hangs")
+    assert seen.order[1].startswith("rank 0 all_reduce of float32 [2] at train.py:11 ")
+
+
+def test_streams_and_events_have_nothing_to_wait_for(tmp_path: Path) -> None:
+    source = (
+        "start, end, side = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True), torch.cuda.Stream()\n"
+        "start.record()\n"
+        "with torch.cuda.stream(side), torch.cuda.device(rank):\n    value = torch.cuda.FloatTensor([1.0]) + 1\n"
+        "torch.cuda.current_stream().wait_stream(side)\nend.record()\nend.synchronize()\n"
+        "print(value.item(), start.elapsed_time(end) >= 0, torch.cuda.get_device_properties(rank).total_memory > 0)\n"
+    )
+    ended, seen = ran(tmp_path, source)
+    assert [r.stdout for r in ended.ranks] == ["2.0 True True\n"] * 2, ended.marked()
+    assert seen.outcome == "completes"
+
+
+def test_a_framework_chooses_its_device_by_itself(tmp_path: Path) -> None:
+    ended, _ = ran(tmp_path, "import sys\nsys.modules['accelerate'] = os\nprint(torch.cuda.is_available())\n")
+    assert [r.stdout for r in ended.ranks] == ["False\n"] * 2
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("torch.device(rank)", "it asks for a CUDA device"),
+        ("assert torch.ones(1).cuda().is_cuda, 'a CUDA tensor is needed'", "it asks CUDA for what the CPU cannot answer"),
+    ],
+)  # fmt: skip
+def test_what_the_cpu_cannot_answer_is_no_fault_of_the_program(tmp_path: Path, line: str, said: str) -> None:
+    ended, _ = ran(tmp_path, f"{line}\n")
+    told = why_not(ended, tmp_path)
+    assert told.startswith(f"on the CPU: {said}, at train.py:7: {line} ("), told
