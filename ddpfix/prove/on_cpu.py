@@ -32,9 +32,11 @@ def why_not(ended: Ended, cwd: Path) -> str:
     """Where and why the program cannot run, as the end of a sentence, with the user's line; "" where nothing says so."""
     if ended.outcome != "error":
         return ""
-    if at := next((t.spawns for t in ended.traces if t.spawns), None):
-        place = with_text(at, cwd)
-        return f"as one of several ranks: it starts its ranks itself, at {place}: {place.text}. Let torchrun start it"
+    for trace in ended.traces:
+        if trace.spawns:
+            place = with_text(trace.spawns, cwd)
+            starts = f"it starts {trace.asked} ranks itself, at {place}: {place.text}"
+            return f"as asked: {starts}. Give --nproc {trace.asked}, or let it start fewer"
     for rank in ended.ranks:
         tail = rank.stderr[-20_000:]
         for pattern, reason in _ASKS:

@@ -6,7 +6,7 @@ import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from codemods.api.codemod import DdpCodemod
@@ -115,6 +115,12 @@ def prove(
         before = _run(training, folder / below, bounds, lambda: say(f"run 1 of 2, as it is: {_bound(bounds)}"))
         seen = look(before, folder / below)
         impossible = why_not(before, folder / below)
+    if spawns := any(t.spawns and t.asked == bounds.nproc for t in before.traces):
+        say("the program starts its ranks itself: again, with these")
+        with _copy(tree, links) as folder:
+            before = _run(training, folder / below, bounds, spawns=True)
+            seen = look(before, folder / below)
+            impossible = why_not(before, folder / below)
     proof = Proof(tuple(command), training, bounds, base, uncommitted, (), "", seen, None, impossible, _tail(before))
     if impossible:
         return proof
@@ -123,7 +129,7 @@ def prove(
         if not files:
             return proof
         say(f"run 2 of 2, after {', '.join(codes)}: {_bound(bounds)}; the first took {before.seconds:.0f} s and {seen.ended}")
-        after = _run(training, folder / below, bounds)
+        after = _run(training, folder / below, bounds, spawns=spawns)
         return Proof(
             tuple(command), training, bounds, base, uncommitted, codes, digest(files), seen, look(after, folder / below),
             output=_tail(before) + _tail(after), lost=lines_lost(before, after),
@@ -151,7 +157,9 @@ def _fix(folder: Path, settings: Settings, codemods: Sequence[DdpCodemod]) -> tu
     return tuple(sorted({f.code for f in fixed.fixed})), fixed.after
 
 
-def _run(training: Training, cwd: Path, bounds: Bounds, begun: Callable[[], None] = lambda: None) -> Ended:
+def _run(
+    training: Training, cwd: Path, bounds: Bounds, begun: Callable[[], None] = lambda: None, *, spawns: bool = False
+) -> Ended:
     env = {**os.environ, **dict(training.settings)}
     program = training.command[0]
     if shutil.which(program, path=env.get("PATH")) is None and not (cwd / program).is_file():
@@ -159,7 +167,7 @@ def _run(training: Training, cwd: Path, bounds: Bounds, begun: Callable[[], None
     begun()
     return run_ranks(
         training.command, world_size=bounds.nproc, cwd=cwd, env=env, timeout=bounds.timeout, steps=bounds.steps, swap=True,
-        memory_limit=bounds.most_bytes(),
+        memory_limit=bounds.most_bytes(), spawns=spawns,
     )  # fmt: skip
 
 
@@ -174,4 +182,4 @@ def _state(tree: Tree) -> tuple[str, bool]:
 
 
 def _tail(ended: Ended) -> str:
-    return "".join(f"[rank {rank}] {text}\n" for rank, _, text in ended.lines[-40:])
+    return replace(ended, lines=ended.lines[-40:]).marked()

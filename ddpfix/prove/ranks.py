@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Literal, Protocol
 
+from ddpfix.prove import spawned as spawning
 from ddpfix.prove.launchers import of_rank
 from ddpfix.prove.traces import Place, Trace, read_page, read_stack, read_trace, with_text
 from ddpfix.prove.watchdog import Watchdog, memory, pulse
@@ -26,6 +27,7 @@ TRACER = Path(__file__).parent / "tracer"
 STACK_SIGNAL = getattr(signal, "SIGRTMIN", signal.SIGUSR2) + (9 if hasattr(signal, "SIGRTMIN") else 0)
 KEPT = 4 * 1024 * 1024  # bytes of each stream; what comes after is counted, not kept
 POLL = 0.05
+PARENT = -1  # in the place of a rank: the process that started them
 
 # What gloo and the store say to a rank whose peer has left, or does not come.
 LOST_PEER = re.compile(
@@ -47,7 +49,8 @@ class Launch:
 class Process(Protocol):
     """What is needed of a started process; `poll` is its exit status, negative for a signal, None while it lives."""
 
-    pid: int
+    @property
+    def pid(self) -> int: ...
 
     def poll(self) -> int | None: ...
 
@@ -84,10 +87,14 @@ class Ended:
 
     def marked(self) -> str:
         """All output, each line with the rank that wrote it."""
-        return "".join(f"[rank {rank}] {text}\n" for rank, _, text in self.lines)
+        return "".join(f"[{_who(rank)}] {text}\n" for rank, _, text in self.lines)
 
     def steps(self) -> int:
         return min((t.steps for t in self.traces), default=0)
+
+
+def _who(rank: int) -> str:
+    return "parent" if rank == PARENT else f"rank {rank}"
 
 
 def spawned(launch: Launch, stdout: int, stderr: int) -> Process:
@@ -109,9 +116,12 @@ def run_ranks(
     swap: bool = False,
     memory_limit: int = 0,
     gpu: bool = False,
+    spawns: bool = False,
     start: Start = spawned,
 ) -> Ended:
     """Run `command` once for each rank with the environment that torchrun gives, on the CPU; alone for a world size of 0.
+
+    spawns: run it once, as it is: the ranks are the workers that it starts by torch.multiprocessing.spawn.
 
     env: the environment without what a launcher adds. steps: stop after as many optimizer steps, 0: let it end. swap: gloo
     where NCCL is asked for. memory_limit: bytes that all ranks together may hold, 0 for no limit. gpu: leave the GPUs to be
@@ -122,7 +132,9 @@ def run_ranks(
         run = _Run(Path(folder), cwd, time.monotonic())
         port = free_port()
         try:
-            for rank in range(max(world_size, 1)):
+            if spawns:
+                run.start_parent(start, command, env, world_size, steps, swap)
+            for rank in () if spawns else range(max(world_size, 1)):
                 full = rank_environment(env, rank, world_size, port) | run.environment(env, rank, steps, swap)
                 if gpu:
                     full = {k: v for k, v in full.items() if k != "CUDA_VISIBLE_DEVICES"} | _devices(env)
@@ -195,6 +207,7 @@ class _Run:
         self.folder, self.cwd, self.started = folder, cwd, started
         self.id = secrets.token_hex(12)
         self.processes: list[Process] = []
+        self.parent: Process | None = None  # that started them, where we have not
         self.status: dict[int, int] = {}  # of those that ended by themselves
         self.stacks: dict[int, tuple[Place, ...]] = {}
         self.streams: list[_Stream] = []
@@ -214,19 +227,36 @@ class _Run:
         }
 
     def start(self, start: Start, launch: Launch, rank: int) -> None:
+        self.processes.append(self._started(start, launch, rank))
+
+    def start_parent(
+        self, start: Start, command: Sequence[str], env: Mapping[str, str], ranks: int, steps: int, swap: bool
+    ) -> None:
+        """Start the process that spawns `ranks` workers, and be ready for them."""
+        full = spawning.environment(env, self.environment(env, 0, steps, swap), self.folder, ranks)
+        for rank in range(ranks):
+            for name, mine in zip(("stdout", "stderr"), spawning.pipes(self.folder, rank), strict=True):
+                self._read_from(mine, rank, name)
+        self.parent = self._started(start, Launch(of_rank(command, 0), self.cwd, full), PARENT)
+        self.processes += [spawning.SpawnedRank(self.folder, rank, self.parent) for rank in range(ranks)]
+
+    def _started(self, start: Start, launch: Launch, rank: int) -> Process:
         ends = []
         for name in ("stdout", "stderr"):
             mine, theirs = os.pipe()
-            os.set_blocking(mine, False)
-            stream = _Stream(rank, name, os.fdopen(mine, "rb", buffering=0))
-            self.streams.append(stream)
-            self.selector.register(stream.pipe, selectors.EVENT_READ, stream)
+            self._read_from(mine, rank, name)
             ends.append(theirs)
         try:
-            self.processes.append(start(launch, *ends))
+            return start(launch, *ends)
         finally:
             for end in ends:
                 os.close(end)
+
+    def _read_from(self, mine: int, rank: int, name: str) -> None:
+        os.set_blocking(mine, False)
+        stream = _Stream(rank, name, os.fdopen(mine, "rb", buffering=0))
+        self.streams.append(stream)
+        self.selector.register(stream.pipe, selectors.EVENT_READ, stream)
 
     # Watching
 
@@ -236,7 +266,7 @@ class _Run:
         while True:
             self.read(POLL)
             live = self.live()
-            if not live:
+            if not live and (self.parent is None or self.parent.poll() is not None):
                 return None
             now = time.monotonic()
             if now - self.started > timeout:
@@ -296,20 +326,21 @@ class _Run:
     def kill(self) -> None:
         """End every process of the run, in its groups and outside of them, and take what they still wrote."""
         self.live()
-        for process in self.processes:  # first all are held: a rank whose peer is gone would say so, and show a hang as an error
+        processes = [*([self.parent] if self.parent else []), *self.processes]  # the workers are in its group
+        for process in processes:  # first all are held: a rank whose peer is gone would say so, and show a hang as an error
             _quietly(os.killpg, process.pid, signal.SIGSTOP)
-        for process in self.processes:
+        for process in processes:
             _quietly(os.killpg, process.pid, signal.SIGKILL)
             if process.poll() is None:
                 _quietly(os.kill, process.pid, signal.SIGKILL)
         for pid in strays(self.id):
             _quietly(os.kill, pid, signal.SIGKILL)
         until = time.monotonic() + 5
-        while time.monotonic() < until and any(p.poll() is None for p in self.processes):
+        while time.monotonic() < until and any(p.poll() is None for p in processes):
             time.sleep(0.01)
         until = time.monotonic() + 1
         while self.selector.get_map() and time.monotonic() < until:
-            if not self.read(0.02) and all(p.poll() is not None for p in self.processes):
+            if not self.read(0.02) and all(p.poll() is not None for p in processes):
                 break
         for stream in self.streams:
             if stream.open_line:
@@ -318,6 +349,8 @@ class _Run:
         self.selector.close()
 
     def ended(self, stopped: Outcome | None) -> Ended:
+        if self.parent and not stopped and not any(self.status.values()) and (status := self.parent.poll()):
+            self.status[0] = status  # before it started a rank, or after all of them
         traces = tuple(read_trace(self.folder, rank) for rank in range(len(self.processes)))
         ranks = tuple(self._rank_end(rank, traces[rank]) for rank in range(len(self.processes)))
         return Ended(_outcome(stopped, ranks), ranks, traces, time.monotonic() - self.started, tuple(self.lines))
@@ -325,6 +358,10 @@ class _Run:
     def _rank_end(self, rank: int, trace: Trace) -> RankEnd:
         stdout, stderr = (s.text() for s in self.streams if s.rank == rank)
         status = self.status.get(rank)
+        if self.parent:
+            status = None if status == spawning.LEFT else status
+            if status and not stderr:
+                stderr = next(s.text() for s in self.streams if (s.rank, s.name) == (PARENT, "stderr"))
         # Lightning's fit gives every signal back to what Python knows of it at its end: our question for the stack is then a kill
         asked = status == -STACK_SIGNAL and trace.waiting
         status = None if asked else status

@@ -93,7 +93,8 @@ class Trace:
     steps: int = 0
     waiting: bool = False  # it was in a collective when it ended
     rounds: tuple[Round, ...] = ()
-    spawns: Place | None = None  # where the program was about to start ranks of its own
+    spawns: Place | None = None  # where the program was about to start ranks of its own, and how many
+    asked: int = 0
     pace: tuple[tuple[float, int], ...] = ()  # at each optimizer step: the clock in seconds, the collectives so far
 
 
@@ -158,6 +159,7 @@ def read_trace(folder: Path, rank: int) -> Trace:
             if r["t"] == "round"
         ),
         next((_place(r["at"]) for r in rows if r["t"] == "spawns"), None),
+        next((r["asked"] for r in rows if r["t"] == "spawns"), 0),
         _pace(rows),
     )
 

@@ -22,14 +22,15 @@ needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reas
 
 
 def run(folder: Path, source: str, *, world_size: int = 2, timeout: float = 300, steps: int = 0, swap: bool = False,
-        env: Mapping[str, str] | None = None, memory_limit: int = 0, start: Start = spawned) -> Ended:  # fmt: skip
+        env: Mapping[str, str] | None = None, memory_limit: int = 0, spawns: bool = False,
+        start: Start = spawned) -> Ended:  # fmt: skip
     """Run a program, given as text, as ranks."""
     folder.mkdir(exist_ok=True)
     (folder / "train.py").write_text(source)
     kept = {k: os.environ[k] for k in ("PATH", "HOME", "LANG") if k in os.environ}
     return run_ranks(
         [sys.executable, "train.py"], world_size=world_size, cwd=folder, env={**kept, **(env or {})}, timeout=timeout,
-        steps=steps, swap=swap, memory_limit=memory_limit, start=start,
+        steps=steps, swap=swap, memory_limit=memory_limit, spawns=spawns, start=start,
     )  # fmt: skip
 
 

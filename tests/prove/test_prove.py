@@ -166,21 +166,38 @@ import torch.multiprocessing as mp
 
 
 def work(rank, world_size):
-    torch.distributed.init_process_group("nccl", rank=rank, world_size=world_size)
+    torch.distributed.init_process_group("nccl", init_method="tcp://127.0.0.1:29517", rank=rank, world_size=world_size)
+    value = torch.ones(1).cuda(rank)
+    if rank == 0:
+        torch.distributed.all_reduce(value)
+        print("sum", value.item())
 
 
 if __name__ == "__main__":
+    print("started")
     world_size = torch.cuda.device_count()
     mp.spawn(work, args=(world_size,), nprocs=world_size)
 """
 
 
-def test_a_program_that_starts_its_ranks_itself_is_told(home: Path) -> None:
+def test_a_program_that_starts_its_ranks_itself_hangs_in_them(home: Path) -> None:
     repo = make(home, {"train.py": SPAWN})
     done = ddpfix(repo, "prove", "--", "python", "train.py")
+    said = done.stdout.decode()
+    assert done.returncode == 1, said + done.stderr.decode()
+    assert "ended           hangs" in said
+    assert "rank 0 at train.py:9 `torch.distributed.all_reduce(value)`" in said
+    assert "note: the program starts its ranks itself" in said
+    assert "[parent] started" in done.stderr.decode()
+
+
+def test_a_program_that_starts_another_number_of_ranks_is_told(home: Path) -> None:
+    repo = make(home, {"train.py": SPAWN.replace(b"nprocs=world_size", b"nprocs=8")})
+    done = ddpfix(repo, "prove", "--", "python", "train.py")
     assert done.returncode == 2
-    told = "This program cannot run as one of several ranks: it starts its ranks itself, at train.py:11: mp.spawn(work, "
+    told = "This program cannot run as asked: it starts 8 ranks itself, at train.py:16: mp.spawn(work, "
     assert told in done.stdout.decode()
+    assert "Give --nproc 8, or let it start fewer." in done.stdout.decode()
 
 
 def test_a_command_that_is_not_there(home: Path) -> None:

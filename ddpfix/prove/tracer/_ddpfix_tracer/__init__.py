@@ -4,22 +4,31 @@ from __future__ import annotations
 
 import os
 
-from _ddpfix_tracer import importing, recorder, watched
+from _ddpfix_tracer import importing, recorder, starting, watched
 
 
 def start() -> None:
     """Begin to record, where the environment asks for it, and watch the imports."""
-    importing.watch(watched.PATCHES)
+    importing.watch({**watched.PATCHES, "torch.multiprocessing.spawn": starting.patch})
     begin()
 
 
 def begin() -> None:
-    """Open this rank's files; what the environment said of them is taken out of it."""
+    """Open this rank's files; what the environment said of them is taken out of it.
+
+    Or make ready to start the ranks (DDPFIX_TRACE_SPAWNS), or to become one (DDPFIX_TRACE_WORKER).
+    """
     folder = os.environ.pop("DDPFIX_TRACE_FOLDER", "")
     rank = int(os.environ.pop("DDPFIX_TRACE_RANK", "0"))
     steps = int(os.environ.pop("DDPFIX_TRACE_STEPS", "0"))
     swap = os.environ.pop("DDPFIX_TRACE_SWAP", "") == "1"
-    processes = int(os.environ.get("WORLD_SIZE", "1") or 1)
+    processes = int(os.environ.pop("DDPFIX_TRACE_PROCESSES", "") or os.environ.get("WORLD_SIZE") or 1)
+    spawns = os.environ.pop("DDPFIX_TRACE_SPAWNS", "")
+    worker = os.environ.pop("DDPFIX_TRACE_WORKER", "")
     if folder:
         recorder.open_in(folder, rank)
         watched.begin(steps=steps, swap=swap, processes=processes)
+    elif spawns:
+        starting.begin(spawns, steps=steps, swap=swap, processes=processes)
+    elif worker:
+        watched.run_on(swap=swap, processes=processes)

@@ -1,11 +1,29 @@
-"""A program that starts its ranks itself, in each of the ranks that are started here: told as such, and ended."""
+"""A program that starts its ranks itself, by `torch.multiprocessing.spawn`.
+
+In one of several ranks that are started from outside it is told, and the rank ended: it would start ranks of ranks. In a process
+of its own (`DDPFIX_TRACE_SPAWNS`), the workers that it starts are the ranks: each records into the same folder, writes its output
+into the pipes that lie there, and says how it ended.
+"""
 
 from __future__ import annotations
 
+import atexit
 import functools
-from typing import Any
+import os
+import sys
+import traceback
+from typing import Any, Callable, Dict, Optional  # noqa: UP035
 
-from _ddpfix_tracer import call_sites, recorder
+from _ddpfix_tracer import call_sites, recorder, watched
+
+_run: Optional[Dict[str, Any]] = None  # of the process whose workers are the ranks; None everywhere else  # noqa: UP006, UP045
+
+
+def begin(folder: str, *, steps: int, swap: bool, processes: int) -> None:
+    """From now on, what this process spawns are the ranks of the run in `folder`."""
+    global _run
+    _run = {"folder": folder, "steps": steps, "swap": swap, "processes": processes, "path": os.environ.get("PYTHONPATH", "")}
+    watched.run_on(swap=swap, processes=processes)
 
 
 def patch(module: Any) -> None:
@@ -13,13 +31,19 @@ def patch(module: Any) -> None:
     spawn = module.spawn
 
     @functools.wraps(spawn)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        if recorder.recording():
-            at, via = call_sites.user_frame()
-            if at is not None and not via and not _in_group():
-                recorder.write("spawns", at=at)
-                raise SystemExit("ddpfix: the program starts its ranks itself")
-        return spawn(*args, **kwargs)
+    def call(fn: Any, args: Any = (), nprocs: int = 1, join: bool = True, *more: Any, **kwargs: Any) -> Any:
+        def start(fn: Any, *, join: bool) -> Any:
+            return spawn(fn, args, nprocs, join, *more, **kwargs)
+
+        at, via = call_sites.user_frame()
+        if at is None or via or _in_group():
+            return start(fn, join=join)
+        if _run is not None:
+            return _started(start, fn, at, nprocs, join)
+        if recorder.recording() and watched.swaps():
+            recorder.write("spawns", at=at, asked=nprocs)
+            raise SystemExit("ddpfix: the program starts its ranks itself")
+        return start(fn, join=join)
 
     module.spawn = call
 
@@ -28,3 +52,99 @@ def _in_group() -> bool:
     import torch.distributed as dist
 
     return dist.is_available() and dist.is_initialized()
+
+
+# The process that spawns
+
+
+def _started(start: Callable[..., Any], fn: Any, at: Any, nprocs: int, join: bool) -> Any:
+    """Start the workers as ranks; wait for them, where the program does, and say how they ended."""
+    global _run
+    run, _run = _run, None
+    assert run is not None
+    if nprocs != run["processes"]:
+        recorder.open_in(run["folder"], 0)
+        recorder.write("spawns", at=at, asked=nprocs)
+        raise SystemExit("ddpfix: the program starts another number of ranks")
+    ours = {"DDPFIX_TRACE_WORKER": "1", "DDPFIX_TRACE_SWAP": "1" if run["swap"] else "",
+            "DDPFIX_TRACE_PROCESSES": str(nprocs), "DDPFIX_TRACE_PYTHONPATH": run["path"],
+            "PYTHONPATH": os.pathsep.join(p for p in (os.path.dirname(call_sites.OURS[0]), run["path"]) if p)}  # fmt: skip
+    before = {name: os.environ.get(name) for name in ours}
+    os.environ.update(ours)
+    try:
+        context = start(Worker(fn, run), join=False)
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+    if not join:
+        return context
+    try:
+        while not context.join():
+            pass
+    finally:
+        for rank, process in enumerate(context.processes):
+            if process.exitcode is not None:
+                _write(run["folder"], "exit-%d" % rank, process.exitcode)
+    return None
+
+
+# A rank
+
+
+class Worker:
+    """The user's function in a rank of its own; it is sent to the new process."""
+
+    def __init__(self, fn: Any, run: dict[str, Any]) -> None:
+        self.fn, self.run = fn, run
+
+    def __call__(self, rank: int, *args: Any) -> None:
+        folder = self.run["folder"]
+        for fd, name in ((1, "stdout"), (2, "stderr")):
+            pipe = os.open(os.path.join(folder, "%s-%d" % (name, rank)), os.O_WRONLY)
+            os.dup2(pipe, fd)
+            os.close(pipe)
+        recorder.open_in(folder, rank)
+        watched.begin(steps=self.run["steps"], swap=self.run["swap"], processes=self.run["processes"])
+        recorder.write("note", text="the program starts its ranks itself")
+        _write(folder, "pid-%d" % rank, os.getpid())
+        status = 1
+        try:
+            self.fn(rank, *args)
+            status = 0
+        except SystemExit as asked:
+            status = asked.code if isinstance(asked.code, int) else int(bool(asked.code))
+            raise
+        except BaseException:
+            traceback.print_exc()  # torch hands it to the process that spawned, which is not the rank
+            raise
+        finally:
+            atexit.unregister(watched.end)
+            watched.end()
+            _write(folder, "status-%d" % rank, status)
+        _leave()
+
+
+def _leave() -> None:
+    """End this worker as its interpreter would, but for the destructors of the libraries.
+
+    Those of gloo's threads end some processes by SIGABRT behind their last line, "terminate called without an active exception"
+    (torch 2.13, in 5 of 13 runs of a program without a fault on a busy machine); see also `groups`.
+    """
+    from multiprocessing import util
+
+    util._exit_function()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
+
+
+def _write(folder: str, name: str, number: int) -> None:
+    """A number in a file of its own, which is there whole or not at all."""
+    path = os.path.join(folder, name)
+    with open(path + ".new", "w") as file:
+        file.write(str(number))
+    os.replace(path + ".new", path)

@@ -7,7 +7,7 @@ import functools
 import time
 from typing import Any, Callable  # noqa: UP035
 
-from _ddpfix_tracer import collectives, groups, metrics, models, recorder, samplers, starting, without_cuda
+from _ddpfix_tracer import collectives, groups, metrics, models, recorder, samplers, without_cuda
 
 _steps = 0
 _swap = False
@@ -19,7 +19,7 @@ def begin(*, steps: int, swap: bool, processes: int) -> None:
     global _steps
     _steps = steps
     run_on(swap=swap, processes=processes)
-    atexit.register(_end)
+    atexit.register(end)
 
 
 def run_on(*, swap: bool, processes: int) -> None:
@@ -30,7 +30,13 @@ def run_on(*, swap: bool, processes: int) -> None:
         without_cuda.answer(processes)
 
 
-def _end() -> None:
+def swaps() -> bool:
+    """True where gloo and the CPU take the place of what is asked for."""
+    return _swap
+
+
+def end() -> None:
+    """What is written when a rank has come to its end."""
     models.write_state("end")
     recorder.write("end", steps=recorder.count(recorder.STEPS, 0))
 
@@ -89,11 +95,6 @@ def with_gloo(args: Any, kwargs: Any) -> Any:
     return args, kwargs
 
 
-def _spawn(module: Any) -> None:
-    if _swap:
-        starting.patch(module)
-
-
 def _optimizer(module: Any) -> None:
     register = getattr(module, "register_optimizer_step_post_hook", None)
     if register is None:
@@ -144,7 +145,6 @@ PATCHES: dict[str, Callable[[Any], None]] = {
     "torch": without_cuda.patch,
     "torch.distributed.distributed_c10d": _distributed,
     "torch.nn.parallel.distributed": models.patch,
-    "torch.multiprocessing.spawn": _spawn,
     "torch.nn.modules.module": models.patch_loading,
     "torch.optim.optimizer": _optimizer,
     "torch.utils.data.distributed": samplers.patch,

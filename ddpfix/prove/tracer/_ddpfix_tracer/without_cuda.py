@@ -176,7 +176,7 @@ def _facts(torch: Any) -> dict[str, Callable[..., Any]]:
         return _processes if _asked_by_user() else int(count())
 
     def is_available() -> bool:
-        return True if _asked_by_user() and not any(name in sys.modules for name in _FRAMEWORKS) else bool(available())
+        return (_asked_by_user() and not any(name in sys.modules for name in _FRAMEWORKS)) or bool(available())
 
     def properties(*_: Any) -> Any:
         return types.SimpleNamespace(name=_NAME, major=8, minor=0, total_memory=memory, multi_processor_count=os.cpu_count() or 1)
@@ -197,7 +197,7 @@ def _facts(torch: Any) -> dict[str, Callable[..., Any]]:
 
 def _asked_by_user() -> bool:
     """True where the function that asks is called by the user's code itself."""
-    return call_sites.is_users(sys._getframe(2).f_code.co_filename)
+    return bool(call_sites.is_users(sys._getframe(2).f_code.co_filename))
 
 
 # Streams and events: all work is done when a call of the CPU returns

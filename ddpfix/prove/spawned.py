@@ -1,0 +1,81 @@
+"""A program that starts its ranks itself: one process is started here, and what it spawns are the ranks of the run.
+
+The tracer in that process starts each worker with our folder in its environment (`_ddpfix_tracer.starting`). There a rank finds
+the pipes that it writes into, and leaves its process number and how it ended.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+LEFT = -signal.SIGTERM  # torch's spawn ends the others so, when one has failed
+
+
+class Parent(Protocol):
+    @property
+    def pid(self) -> int: ...
+
+    def poll(self) -> int | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class SpawnedRank:
+    """A rank that the process `parent` starts, known by what it leaves in the folder of the run."""
+
+    folder: Path
+    rank: int
+    parent: Parent
+
+    @property
+    def pid(self) -> int:
+        """Its own once it runs; until then the one that will start it."""
+        return self._number("pid") or self.parent.pid
+
+    def poll(self) -> int | None:
+        """Its exit status, None while it lives or may still come; LEFT where it was ended and nobody says how."""
+        said = self._number("status")
+        if said is None:
+            said = self._number("exit")
+        if said is not None or _alive(self._number("pid")):
+            return said
+        if self.parent.poll() is None:
+            return None
+        return LEFT if self._number("pid") else 0
+
+    def _number(self, what: str) -> int | None:
+        try:
+            return int((self.folder / f"{what}-{self.rank}").read_text())
+        except (OSError, ValueError):
+            return None
+
+
+def _alive(pid: int | None) -> bool:
+    try:
+        return pid is not None and Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] not in (b"Z", b"X")
+    except (OSError, IndexError):
+        return False
+
+
+def pipes(folder: Path, rank: int) -> tuple[int, int]:
+    """The ends to read of what a rank will write to its stdout and stderr; it opens the others itself."""
+    out = []
+    for name in ("stdout", "stderr"):
+        path = folder / f"{name}-{rank}"
+        os.mkfifo(path, 0o600)
+        # for writing, too: without a writer, a pipe of Linux is at its end before the rank has come (fifo(7))
+        out.append(os.open(path, os.O_RDWR | os.O_NONBLOCK))
+    return out[0], out[1]
+
+
+def environment(env: Mapping[str, str], traced: Mapping[str, str], folder: Path, processes: int) -> dict[str, str]:
+    """Of the process that spawns. traced: what a rank is given for the tracer; no launcher has set anything."""
+    out = {"OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1", **env, **traced, "CUDA_VISIBLE_DEVICES": ""}
+    out.pop("DDPFIX_TRACE_FOLDER", None)
+    if Path("/sys/class/net/lo").exists():
+        out.setdefault("GLOO_SOCKET_IFNAME", "lo")
+    return out | {"DDPFIX_TRACE_SPAWNS": str(folder), "DDPFIX_TRACE_PROCESSES": str(processes)}
