@@ -76,6 +76,14 @@ def write(kind: str, **fields: Any) -> None:
         pass
 
 
+def leave(folder: str, name: str, number: int) -> None:
+    """A number in a file of its own, which is there whole or not at all."""
+    path = os.path.join(folder, name)
+    with open(path + ".new", "w") as file:
+        file.write(str(number))
+    os.replace(path + ".new", path)
+
+
 def count(slot: int, by: int = 1) -> int:
     """Add to a number of the page; the new value."""
     with _lock:

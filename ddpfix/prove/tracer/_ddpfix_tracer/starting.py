@@ -87,7 +87,7 @@ def _started(start: Callable[..., Any], fn: Any, at: Any, nprocs: int, join: boo
     finally:
         for rank, process in enumerate(context.processes):
             if process.exitcode is not None:
-                _write(run["folder"], "exit-%d" % rank, process.exitcode)
+                recorder.leave(run["folder"], "exit-%d" % rank, process.exitcode)
     return None
 
 
@@ -109,7 +109,7 @@ class Worker:
         recorder.open_in(folder, rank)
         watched.begin(steps=self.run["steps"], swap=self.run["swap"], processes=self.run["processes"])
         recorder.write("note", text="the program starts its ranks itself")
-        _write(folder, "pid-%d" % rank, os.getpid())
+        recorder.leave(folder, "pid-%d" % rank, os.getpid())
         status = 1
         try:
             self.fn(rank, *args)
@@ -123,7 +123,7 @@ class Worker:
         finally:
             atexit.unregister(watched.end)
             watched.end()
-            _write(folder, "status-%d" % rank, status)
+            recorder.leave(folder, "status-%d" % rank, status)
         _leave()
 
 
@@ -140,11 +140,3 @@ def _leave() -> None:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)
-
-
-def _write(folder: str, name: str, number: int) -> None:
-    """A number in a file of its own, which is there whole or not at all."""
-    path = os.path.join(folder, name)
-    with open(path + ".new", "w") as file:
-        file.write(str(number))
-    os.replace(path + ".new", path)

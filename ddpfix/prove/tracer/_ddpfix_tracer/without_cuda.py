@@ -160,7 +160,8 @@ def _nothing() -> Callable[..., None]:
     """A function of its own for each name: torch._dynamo looks functions up by what they are."""
 
     def nothing(*_: Any, **__: Any) -> None:
-        tell()
+        if _asked_by_user():  # torch.manual_seed asks each time
+            tell()
 
     return nothing
 
