@@ -59,6 +59,7 @@ def _given_sharded(project: Project) -> bool:
         for path in project.files_containing(f"{word}=".encode()):
             module = project.module(path)
             for call in module.nodes(ast.Call) if module is not None else ():
-                if any(k.arg == word and not is_none(k.value) for k in call.keywords):
+                given = (k.value for k in call.keywords if k.arg == word)  # `args.deepspeed` is an option that may be left out
+                if any(not is_none(value) and not isinstance(value, ast.Attribute) for value in given):
                     return True
     return False
