@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 
 from codemods.analysis.distribution import is_test_module
 from codemods.analysis.names import dotted
+from codemods.analysis.wrapped.asked_in_trainer import InTrainer, asked_in_trainer, level_in_trainer, speaks_of_steps
 from codemods.analysis.wrapped.asked_of_wrapper import Asked, asked_here, asked_in_callee
 from codemods.analysis.wrapped.holders import Wrapped
 from codemods.analysis.wrapped.losses import backward_passes, behind, is_quiet
@@ -35,6 +36,9 @@ class AttributeOfWrapper(DdpCodemod):
     So with `hasattr(model, "x")`, which is False for the wrapper, with a write that the model inside does not see, with
     `model.module` where one process does not wrap, or where a setting leaves the model bare that is not asked there, and with a
     test of the number of GPUs that stands for one of the wrapper.
+
+    A Hugging Face Trainer hands the wrapper to `training_step` and `compute_loss`, too: what is asked there, or in a method of
+    the class that is handed it, is asked of `self.model`.
 
     ## Why it matters
     The wrapper has `forward`, `parameters`, `state_dict` and little else. Accelerate wraps with several processes only: a program
@@ -71,7 +75,8 @@ class AttributeOfWrapper(DdpCodemod):
     Safe where the class of the model is shown to have the attribute and no gradient goes through it: behind `prepare` by
     `accelerator.unwrap_model(model)`, which gives a bare model as it is; behind DistributedDataParallel by `model.module`,
     and by `getattr(model, "module", model)` where a test stands over the wrap. Unsafe where the class is not seen, or where a
-    method may run a forward: gradients of a forward that goes past the wrapper are not averaged.
+    method may run a forward: gradients of a forward that goes past the wrapper are not averaged. In a step of a Trainer safe for
+    settings, for what saves, for the type and place of weights, and under `no_grad`; a call of anything else is reported.
 
     ## Refuses
     - Says nothing where a test, an exit above or a handler distinguishes the wrapper and the model, or one process from several.
@@ -85,9 +90,14 @@ class AttributeOfWrapper(DdpCodemod):
       under a decorator that may change it.
     - Reports what a loss is made of: it belongs into the forward of the model.
     - An object of a class that is no module (`trainer = Trainer(net)`): the program ends where DDP is to wrap it.
+    - Says nothing of `prediction_step` and callbacks, which are handed the bare model, and of what a step does in evaluation
+      alone; nothing of a Trainer with a loop, a wrap or a `model` of its own, or where every command asks for DeepSpeed or FSDP.
     - A repository's own tests.
 
     ## References
+    Steps of transformers 5.23 with accelerate 1.15 on two processes: `training_step`, and `compute_loss` in training, are handed
+    the wrapper, `prediction_step` and callbacks the bare model, as `self.model` is everywhere.
+
     `torch.nn.parallel.DistributedDataParallel` (torch 2.13), `Accelerator.prepare_model` (accelerate 1.15); `__getattr__` of
     DeepSpeedEngine, FullyShardedDataParallel and `_FabricModule`.
     """
@@ -101,11 +111,17 @@ class AttributeOfWrapper(DdpCodemod):
     READS_TESTS = False
 
     def is_worth_parsing(self, path: str, project: Project) -> bool:
-        return path in near_wraps(project)
+        return path in near_wraps(project) or speaks_of_steps(project, path)
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
-        if is_test_module(module) or not self.is_worth_parsing(module.path, project):
+        if is_test_module(module):
             return
+        if module.path in near_wraps(project):
+            yield from self._of_own_wraps(module, project)
+        if speaks_of_steps(project, module.path):
+            yield from self._of_trainers(module, project)
+
+    def _of_own_wraps(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         grouped: dict[tuple[int, str, str], list[Asked]] = {}
         for one in [*asked_here(project, module), *asked_in_callee(project, module)]:
             if _is_second_try(module, one) or _is_kept_on_wrapper(project, one):
@@ -121,14 +137,40 @@ class AttributeOfWrapper(DdpCodemod):
 
     def _tell(self, module: SourceModule, repair: _Repair) -> Finding:
         first = repair.asked[0]
-        lines = sorted({a.node.lineno for a in repair.asked} - {first.node.lineno})
-        names = [n for n in dict.fromkeys(a.attribute for a in repair.asked) if n != first.attribute]
-        also = [*(f"`{n}`" for n in names[:4]), *([f"in line {', '.join(map(str, lines[:4]))}"] if lines else [])]
-        where = f" (also {', '.join(also)})" if also else ""
+        where = _also([(a.node, a.attribute) for a in repair.asked])
         return self.finding(
             module, first.node, f"{first.text}{where}", level=repair.level,
             edits=repair.edits, evidence=[*_wrapped(first.wrapped), *first.evidence], reason=repair.reason,
         )  # fmt: skip
+
+    def _of_trainers(self, module: SourceModule, project: Project) -> Iterator[Finding]:
+        """What the steps of a Trainer ask of their model: one finding for each function and way of repair."""
+        grouped: dict[tuple[int, Applicability, str], list[InTrainer]] = {}
+        found = list(asked_in_trainer(project, module))
+        for one in found:
+            level, reason = level_in_trainer(one, found)
+            grouped.setdefault((id(one.function), level, reason), []).append(one)
+        for (_, level, reason), asked in grouped.items():
+            first = asked[0]
+            text = (
+                f"`{module.text_of(first.node)}` is asked of the DDP wrapper: with several processes the Trainer hands it to "
+                f"`{first.step.name}`, it has no `{first.node.attr}`, and this line raises AttributeError"
+            )
+            edits = [ReplaceExpression(module.path, module.span(a.node.value), "self.model") for a in asked]
+            proof = Evidence("static", "the Trainer hands the model to this step", module.path, first.step.lineno)
+            yield self.finding(
+                module, first.node, f"{text}{_also([(a.node, a.node.attr) for a in asked])}", level=level,
+                edits=[] if level is _DISPLAY else edits, evidence=[proof], reason=reason,
+            )  # fmt: skip
+
+
+def _also(asked: list[tuple[ast.expr, str]]) -> str:
+    """What else a finding stands for: other names, other lines."""
+    first, attribute = asked[0]
+    lines = sorted({node.lineno for node, _ in asked} - {first.lineno})
+    names = [n for n in dict.fromkeys(name for _, name in asked) if n != attribute]
+    also = [*(f"`{n}`" for n in names[:4]), *([f"in line {', '.join(map(str, lines[:4]))}"] if lines else [])]
+    return f" (also {', '.join(also)})" if also else ""
 
 
 @record

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+
+from codemods.analysis.job_files.documented_starts import starts
 from codemods.analysis.literals import is_none
 from codemods.analysis.wrapped.holders import Wrapped
 from codemods.runtime.lazy_pattern import lazy
@@ -10,6 +13,8 @@ from codemods.store.project import Project
 _TYPE = lazy(rb"^[ \t]*distributed_type[ \t]*:[ \t]*['\"]?(\w+)", 8)  # 8: re.MULTILINE
 _PASSING = frozenset({b"DEEPSPEED", b"FSDP", b"MEGATRON_LM"})
 _PLUGINS = frozenset({"deepspeed_plugin", "fsdp_plugin", "megatron_lm_plugin"})
+_SHARDING = frozenset({"deepspeed", "fsdp"})
+_KEY = lazy(rb"^[ \t]*(?:deepspeed|fsdp)[ \t]*:[ \t]*['\"]?[\w.$/{]", 8)  # of a YAML file with TrainingArguments
 _BARE = frozenset({b"NO", b"no"})
 
 
@@ -30,3 +35,31 @@ def _configured(project: Project) -> bool:
         return bool(types) and types <= _PASSING
 
     return project.keep("accelerate passes attributes on", build)
+
+
+def runs_sharded(project: Project) -> bool:
+    """True where a Trainer of transformers is set up for DeepSpeed or FSDP: by every command that starts several, or in code."""
+
+    def build() -> bool:
+        return _configured(project) or _started_sharded(project) or _given_sharded(project)
+
+    return project.keep("trainers run sharded", build)
+
+
+def _started_sharded(project: Project) -> bool:
+    several = [s for s in starts(project) if s.several]
+    return bool(several) and all(_SHARDING & s.flags for s in several)
+
+
+def _given_sharded(project: Project) -> bool:
+    for word in sorted(_SHARDING):
+        paths = project.files_containing(word.encode(), kinds=(".yaml", ".yml"))
+        if any(_KEY.search(project.read(p) or b"") for p in paths):
+            return True
+        for path in project.files_containing(f"{word}=".encode()):
+            module = project.module(path)
+            for call in module.nodes(ast.Call) if module is not None else ():
+                given = (k.value for k in call.keywords if k.arg == word)  # `args.deepspeed` is an option that may be left out
+                if any(not is_none(value) and not isinstance(value, ast.Attribute) for value in given):
+                    return True
+    return False

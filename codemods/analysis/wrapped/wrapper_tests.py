@@ -50,6 +50,11 @@ def is_tested(module: SourceModule, node: ast.AST, wrap: ast.AST | None = None) 
     )
 
 
+def tests_over(module: SourceModule, node: ast.AST) -> Iterator[ast.expr]:
+    """The tests round a place, and those of the exits above it."""
+    return (test for _, test in _tests(module, node))
+
+
 def conditions_of(module: SourceModule, node: ast.AST, stop: ast.AST | None) -> list[ast.AST]:
     """The tests, loops and handlers that decide whether a place is reached, up to `stop`."""
     found: list[ast.AST] = []
