@@ -663,6 +663,40 @@ def test_a_log_that_every_rank_empties_is_told(opened: str) -> None:
     assert len(found) == 1 and found[0].path == "train.py" and "each rank empties the log" in found[0].message
 
 
+OPENER = "import logging\n\n\ndef open_log(path, {given}):\n    {opened}\n"
+OPENED_BY = "import torch.distributed as dist\nfrom log import open_log\n\n\ndef main(path, args):\n" \
+    "    dist.init_process_group('gloo')\n    {call}\n"
+
+
+@pytest.mark.parametrize(
+    ("given", "opened", "call"),
+    [
+        ("mode='w'", "return logging.FileHandler(path, mode)", "open_log(path)"),
+        ("how='w'", "logging.basicConfig(filename=path, filemode=how)", "open_log(path, how='w')"),
+        ("*, mode='w'", "return logging.FileHandler(path, mode=mode)", "open_log(path, mode='a' if args.resume else 'w')"),
+    ],
+)
+def test_a_log_whose_opener_empties_it_unless_it_is_told(given: str, opened: str, call: str) -> None:
+    files = {"train.py": OPENED_BY.format(call=call)}
+    found = findings_of(UnguardedFileIo, OPENER.format(given=given, opened=opened), files, path="log.py")
+    assert len(found) == 1 and "each rank empties the log" in found[0].message
+
+
+@pytest.mark.parametrize(
+    ("given", "opened", "call"),
+    [
+        ("mode='w'", "return logging.FileHandler(path, mode)", "open_log(path, 'a')"),
+        ("mode='a'", "return logging.FileHandler(path, mode)", "open_log(path)"),
+        ("mode", "return logging.FileHandler(path, mode)", "open_log(path, args.mode)"),
+        ("mode='w'", "return logging.FileHandler(path, mode)", "open_log(f'{path}.{dist.get_rank()}')"),
+        ("mode='w'", "return logging.FileHandler(path, mode)", "dist.get_rank() == 0 and open_log(path)"),
+    ],
+)
+def test_a_log_that_is_added_to_where_it_is_opened(given: str, opened: str, call: str) -> None:
+    files = {"train.py": OPENED_BY.format(call=call)}
+    check_nothing(UnguardedFileIo, OPENER.format(given=given, opened=opened), files=files, path="log.py")
+
+
 @pytest.mark.parametrize(
     "opened",
     [

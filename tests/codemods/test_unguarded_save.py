@@ -860,3 +860,46 @@ def test_a_save_alone_in_a_loop_below_a_with_is_guarded_alone() -> None:
     (guard,) = (e for e in found.edits if isinstance(e, WrapInGuard))
     assert before.splitlines()[guard.span.line - 1].strip() == "torch.save(net.state_dict(), args.out)"
     assert guard.last == guard.span
+
+
+# A Trainer of the project's own
+
+OWN_TRAINER = "from transformers import Seq2SeqTrainer\n\nclass DraftTrainer(Seq2SeqTrainer):\n    pass\n"
+MADE = "trainer = DraftTrainer(model=model, args=args)"
+
+
+def saving(*lines: str, base: str = OWN_TRAINER, given: str = "model, args", head: str = "") -> dict[str, str]:
+    body = "".join(f"    {line}\n" for line in lines)
+    program = f"{head}from own import DraftTrainer\n\ndef main({given}):\n{body}"
+    return {"own.py": base, "train.py": f"{program}\nif __name__ == '__main__':\n    main(make(), parse())\n"}
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        (MADE, "trainer.train()", "model.save_pretrained('final')"),
+        (MADE, "freeze(model)", "trainer.train(resume_from_checkpoint=args.resume)", "args.tokenizer.save_pretrained('final')"),
+        ("trainer = DraftTrainer(**collected(model, args))", "trainer.train()", "model.save_pretrained('final')"),
+        ("trainer = DraftTrainer(model, args)", "trainer.train()", "torch.save(model.state_dict(), 'final.pt')"),
+    ],
+)
+def test_behind_a_trainer_that_the_project_derives(lines: tuple[str, ...]) -> None:
+    """The file of the program names no framework: the class it imports is derived from one in a file of its own."""
+    after = (*lines[:-1], "if trainer.is_world_process_zero():", f"    {lines[-1]}")
+    before, guarded = (saving(*x, head="import torch\n") for x in (lines, after))
+    check_transformed(UnguardedSave, before.pop("train.py"), guarded["train.py"], path="train.py", files=before, unsafe=True)
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        saving(MADE, "trainer.train()", "model.save_pretrained('final')", base="class DraftTrainer:\n    pass\n"),
+        saving(MADE, "trainer.train()", "if trainer.is_world_process_zero():", "    model.save_pretrained('final')"),
+        saving(MADE, "trainer.train()", "trainer.save_model('final')"),
+        saving(MADE, "model.save_pretrained('final')"),  # it trains nothing: a tool that converts
+        saving("trainer = DraftTrainer(model)", "trainer.train()", "model.save_pretrained('final')"),
+    ],
+)
+def test_what_only_looks_like_such_a_trainer(files: dict[str, str]) -> None:
+    others = {name: text for name, text in files.items() if name != "train.py"}
+    check_nothing(UnguardedSave, files["train.py"], path="train.py", files=others)

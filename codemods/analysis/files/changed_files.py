@@ -8,7 +8,8 @@ import re
 from codemods.analysis.bound_values import assigned
 from codemods.analysis.files.file_calls import Act, FileCall, file_call
 from codemods.analysis.files.written_saves import is_in_memory
-from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.model.signatures import defaults
+from codemods.analysis.names import dotted, is_parameter, last, qualified
 from codemods.files.source import SourceModule
 
 MOVES = frozenset({"os.rename", "os.renames", "os.replace", "shutil.move"})
@@ -22,7 +23,7 @@ def changed(module: SourceModule, call: ast.Call) -> FileCall | None:
     name = qualified(module, call.func)
     if name == "lmdb.open":
         return None  # who writes there waits for the others: it is those who read too early that lose
-    if name.startswith("logging.") and not _empties(module, call):
+    if is_log(module, call) and not _empties(module, call):
         return None  # lines that are added stay those of their rank
     if name in MOVES and call.args:
         return FileCall(call, call.args[0], found.act)  # the second rank no longer finds what it is to move
@@ -33,15 +34,30 @@ def changed(module: SourceModule, call: ast.Call) -> FileCall | None:
     return None if "a" in mode or "+" in mode.replace("w+", "") else found
 
 
+def is_log(module: SourceModule, call: ast.Call) -> bool:
+    return qualified(module, call.func).startswith("logging.")
+
+
 def _empties(module: SourceModule, call: ast.Call) -> bool:
     """`FileHandler(path, "w")`, `basicConfig(filename=path, filemode="w")`: each rank empties the log first.
 
     So it does in a run that does not resume, `"a" if resume else "w"`.
     """
-    modes = [*call.args[1:2], *(k.value for k in call.keywords if k.arg in ("mode", "filemode"))]
-    modes += [v for m in modes if isinstance(m, ast.Name) for v in assigned(module, m, m.id)]
+    modes = modes_of_log(call)
+    modes += [v for m in modes if isinstance(m, ast.Name) for v in (*assigned(module, m, m.id), *_left(module, m))]
     arms = [arm for m in modes for arm in ((m.body, m.orelse) if isinstance(m, ast.IfExp) else (m,))]
     return any(isinstance(m, ast.Constant) and m.value == "w" for m in arms)
+
+
+def modes_of_log(call: ast.Call) -> list[ast.expr]:
+    return [*call.args[1:2], *(k.value for k in call.keywords if k.arg in ("mode", "filemode"))]
+
+
+def _left(module: SourceModule, name: ast.Name) -> list[ast.expr]:
+    """What a parameter is where a caller leaves it: `def make_log(path, mode="w")`."""
+    function = module.function_of(name)
+    left = defaults(function).get(name.id) if function is not None and is_parameter(module, name.id, name) else None
+    return [left] if left is not None else []
 
 
 def _mode(call: ast.Call) -> str:

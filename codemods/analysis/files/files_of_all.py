@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from codemods.analysis.bound_values import assigned
 from codemods.analysis.call_graph import called_function
 from codemods.analysis.files.before_fit import comes_first
-from codemods.analysis.files.changed_files import MOVES, changed
+from codemods.analysis.files.changed_files import MOVES, changed, is_log, modes_of_log
 from codemods.analysis.files.dead_ways import is_dead
 from codemods.analysis.files.every_rank import Way, way_of_every_rank
 from codemods.analysis.files.file_calls import Act, FileCall, file_call
@@ -197,7 +197,7 @@ def _is_run_so(project: Project, module: SourceModule, found: FileCall, way: Way
         home, above = functions[-1][0], callers_of(project, *functions[-1])
         if above and all(site.module is not home and is_a_program_of_one(project, site.module) for site in above):
             return False  # scripts that export or show something: no rank comes there
-    return _is_given(module, found, way) and not _is_filled_once(module, found, way)
+    return _is_given(module, found, way) and not _is_added_to(module, found, way) and not _is_filled_once(module, found, way)
 
 
 def _is_shown_to_run(project: Project, way: Way) -> bool:
@@ -247,6 +247,16 @@ def _is_given(module: SourceModule, found: FileCall, way: Way) -> bool:
     return all(n.id in given or not _is_nothing(left.get(n.id)) for n in names) and not any(
         _is_nothing(given.get(n.id)) for n in names
     )
+
+
+def _is_added_to(module: SourceModule, found: FileCall, way: Way) -> bool:
+    """True for a log whose opener is told by the caller on the way to add to it: `make_log(path, mode="a")`."""
+    function = module.function_of(found.call)
+    if function is None or len(way.frames) < 2 or not isinstance(way.frames[1][1], ast.Call):
+        return False
+    given = arguments_of(function, way.frames[1][1])
+    modes = [given.get(m.id) for m in modes_of_log(found.call) if isinstance(m, ast.Name)] if is_log(module, found.call) else []
+    return any(isinstance(m, ast.Constant) and m.value != "w" for m in modes)
 
 
 def _is_filled_once(module: SourceModule, found: FileCall, way: Way) -> bool:

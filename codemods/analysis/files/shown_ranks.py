@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from codemods.analysis.call_graph import called_function
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.distribution import may_show_ranks, ranks_in_file
-from codemods.analysis.names import last, qualified
+from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.own_trainers import made_own_trainer
 from codemods.api.findings import Evidence
-from codemods.files.source import FunctionNode, SourceModule, once_a_module
+from codemods.files.source import FunctionNode, SourceModule, once_a_module, walk
 from codemods.files.text_file import SHELL_KINDS
 from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
@@ -35,7 +36,7 @@ def shown_in(project: Project, module: SourceModule, function: FunctionNode | No
         return found
     in_file = ranks_in_file(project, module)
     if in_file is None:
-        return _by_imports(project, module, function)
+        return _by_imports(project, module, function) or _by_own_trainer(project, module, function)
     if function is None:
         return in_file if _PROCESSES.search(_top_text(module)) else None
     owner = module.class_of(function)
@@ -64,6 +65,27 @@ def _find_in_imports(project: Project, module: SourceModule) -> Evidence | None:
                 text = f"{item.dotted} starts the process group, and the function asks for the rank"
                 return Evidence("static", text, near[0], 1)
     return None
+
+
+def _by_own_trainer(project: Project, module: SourceModule, function: FunctionNode | None) -> Evidence | None:
+    """The Trainer of the project that the function makes and trains with: its file need not name transformers."""
+    scope = function if function is not None else module.tree
+    for name, call in _named_trainers(module, scope):
+        trains = any(dotted(c.func) == f"{name}.train" for c in module.calls_named("train") if module.function_of(c) is function)
+        if trains and module.function_of(call) is function and made_own_trainer(project, module, call):
+            text = f"{module.text_of(call.func)} is derived from transformers' Trainer"
+            return Evidence("static", text, module.path, call.lineno)
+    return None
+
+
+def _named_trainers(module: SourceModule, scope: ast.AST) -> Iterator[tuple[str, ast.Call]]:
+    """`trainer = OurTrainer(...)`."""
+    if not module.holds(b".train("):
+        return
+    for node in walk(scope):
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and len(node.targets) == 1:
+            if name := dotted(node.targets[0]):
+                yield name, node.value
 
 
 def _by_role(project: Project, module: SourceModule, function: FunctionNode) -> Evidence | None:
@@ -130,6 +152,8 @@ def _joins(project: Project, module: SourceModule, function: FunctionNode) -> st
     for call in module.calls_named(*_JOINS):
         if module.function_of(call) is function and qualified(module, call.func).startswith(_PACKAGES):
             return "" if _is_of_one(call) else last(qualified(module, call.func))
+    if module.holds(b"Trainer"):
+        return next((module.text_of(c.func) for c in _calls_in(module, function) if made_own_trainer(project, module, c)), "")
     return ""
 
 

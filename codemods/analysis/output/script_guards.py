@@ -24,6 +24,7 @@ from codemods.analysis.output.run_before import binds, bound_above, run_before
 from codemods.analysis.output.set_attributes import is_sure_to_be_set
 from codemods.analysis.output.trainer_guards import test_of_trainer
 from codemods.analysis.output.worker_ranks import rank_of_worker
+from codemods.analysis.own_trainers import made_own_trainer
 from codemods.analysis.paths import origin_text
 from codemods.analysis.ranks.given_numbers import is_given_a_number, is_left_at_its_default
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_of_test
@@ -110,6 +111,8 @@ def _of_object(project: Project, module: SourceModule, name: str, value: ast.exp
         printer = f"{name}.print" if made in _FABRICS else printer_of_trainer(project, module, name)
         return Spelling(f"{name}.is_global_zero", printer=printer)
     if made and (test := test_of_trainer(module, name, [made])):
+        return Spelling(test)
+    if isinstance(value, ast.Call) and (test := test_of_trainer(module, name, made_own_trainer(project, module, value))):
         return Spelling(test)
     if made == "transformers.TrainingArguments":
         return Spelling(f"{name}.process_index == 0")
