@@ -140,3 +140,16 @@ def test_weights_that_are_read_without_a_trainer() -> None:
     check_nothing(
         UnguardedPrint, LOADED, files={"more.py": "from module import Coder\n\nnet = Coder.load_from_checkpoint(path)\n"}
     )
+
+
+OLD_HOOK = NET + '\n    def on_epoch_start(self):\n        self.state = self.build()\n        print("one more epoch")\n'
+OLD_HOOK = OLD_HOOK.replace("lightning.pytorch", "pytorch_lightning")
+
+
+@pytest.mark.parametrize(("pin", "found"), [("pytorch-lightning==1.6.2\n", 1), ("pytorch-lightning>=2.0\n", 0), ("pytorch-lightning\n", 0)])
+def test_a_hook_that_lightning_calls_no_more(pin: str, found: int) -> None:
+    files = {"train.py": TRAIN.replace("lightning.pytorch", "pytorch_lightning"), "requirements.txt": pin}
+    project = project_of(OLD_HOOK, files, path="nets.py")
+    module = project.module("nets.py")
+    assert module is not None
+    assert len(find_in(module, project, [UnguardedPrint()])) == found
