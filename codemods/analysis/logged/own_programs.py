@@ -42,7 +42,8 @@ def only_loads_modules(project: Project) -> bool:
 def _only_loads(project: Project) -> bool:
     if not project.files_containing(b".load_from_checkpoint("):
         return False
-    if any(project.files_containing(word, kinds=(*_CONFIGS, ".py")) for word in (b"LightningCLI", b"lightning.Trainer", b"trainer:")):
+    made = (b"LightningCLI", b"lightning.Trainer", b"trainer:")
+    if any(project.files_containing(word, kinds=(*_CONFIGS, ".py")) for word in made):
         return False
     paths = (p for kinds in ((".py",), (*_CONFIGS, *_SPEAKING)) for p in project.files_containing(b"Trainer", kinds=kinds))
     return not any(b"ightning" in (project.read_text(p) or b"") for p in paths if not is_test_file(p))
