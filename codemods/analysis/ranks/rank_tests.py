@@ -52,6 +52,13 @@ def _kept(module: SourceModule, value: ast.AST, project: Project | None, depth: 
     return split_of_partial(module, value, project, lambda where, test: split_of(where, test, project, _PLAIN))
 
 
+def asks_the_rank(module: SourceModule, test: ast.AST, project: Project | None) -> bool:
+    """False where a test speaks of ranks by a value alone that the others do not have: what else is put under it may want another
+    test, for rank 0 need not have the value either.
+    """
+    return split_of(module, test, project, _PLAIN) is not None
+
+
 def _bare(module: SourceModule, test: ast.AST, project: Project | None, depth: int) -> Split | None:
     """`if rank:`. The text that the environment holds is true for rank 0 too: that asks whether it is set."""
     if isinstance(test, ast.Call) and end_of(test.func) not in _READS:
