@@ -1,4 +1,4 @@
-"""Which files there are: what git lists, or a walk that follows .gitignore; vendored folders left out of what is checked."""
+"""Which files there are: what git lists, or a walk that follows .gitignore; vendored folders and what a build copied left out."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from codemods.api.evidence import Observed
 from codemods.files.text_file import JSON_KINDS, PYTHON_KINDS, READ_KINDS
 from codemods.runtime.record import record
 from ddpfix import ignore_rules
+from ddpfix.built_copies import built_copies
 from ddpfix.results import Failure
 
 # Never entered: not the project's own code.
@@ -113,6 +114,7 @@ def _tree(root: Path, wanted: Sequence[Path], exclude: Sequence[str], force: boo
             extra = []
         files += [f for f in extra if f not in known]
         known.update(extra)
+    known -= {n for n in built_copies(known) if not any(_is_asked_inside(n, p) for p in prefixes)}
     chosen = _chosen(known, prefixes, exclude, force=force, is_data=lambda name: _is_data(root, name))
     submodules = [Failure(p, SUBMODULE, left_alone=True) for p in _submodules(root, known)]
     told = (*submodules, *_unlisted(root, known, prefixes, exclude))
@@ -134,6 +136,11 @@ def _chosen(
     return tuple(chosen)
 
 
+def _is_asked_inside(name: str, asked: str) -> bool:
+    """True where the user asks for a folder `build/lib`, or for something in it."""
+    return "/build/lib" in f"/{asked}" and _meet(name, asked)
+
+
 def would_choose(name: str, exclude: Sequence[str] = ()) -> bool:
     """True for a path that would be among those that are asked about, if there were such a file."""
     return bool(_chosen((name,), ("",), exclude, force=False, is_data=lambda _: False))
@@ -144,7 +151,8 @@ def committed_tree(root: Path, names: Iterable[str], size: Callable[[str], int],
 
     size: bytes of a JSON file.
     """
-    files = tuple(sorted(n for n in names if SKIPPED.isdisjoint(n.split("/"))))
+    listed = {n for n in names if SKIPPED.isdisjoint(n.split("/"))}
+    files = tuple(sorted(listed - built_copies(listed)))
     is_data = lambda name: name.endswith(JSON_KINDS) and size(name) > LARGEST_JSON  # noqa: E731
     return Tree(root, files, _chosen(files, ("",), exclude, force=False, is_data=is_data), is_git=True)
 

@@ -73,6 +73,31 @@ def test_vendored_code_is_read_and_not_reported_on(tmp_path: Path) -> None:
     assert one(repo, repo / "third_party").chosen == ("a.py", "third_party/x/b.py", "vendor.py")
 
 
+@pytest.mark.parametrize("built", ["build/lib", "build/lib.linux-x86_64-cpython-310"])
+@pytest.mark.parametrize(("home", "source"), [("", ""), ("ops/", ""), ("", "src/")])
+def test_what_a_build_copied_is_not_read(tmp_path: Path, built: str, home: str, source: str) -> None:
+    copied = dict.fromkeys((f"{home}{built}/pkg/net.py", f"{home}{built}/pkg/gone.py"), b"")
+    files = {f"{home}{source}pkg/net.py": b"", **copied, "setup.py": b""}
+    repo = make(tmp_path, files)
+    assert set(one(repo).files) == {f"{home}{source}pkg/net.py", "setup.py"}
+    assert one(repo / home / built).chosen == (f"{home}{built}/pkg/gone.py", f"{home}{built}/pkg/net.py")
+    assert one(repo / home / built / "pkg/net.py").chosen == (f"{home}{built}/pkg/net.py",)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("build/lib/tools.py", "main.py"),  # a folder of that name is the project's own
+        ("build/net.py", "net.py"),
+        ("pkg/build/library/net.py", "pkg/net.py"),
+        ("build/lib/pkg/net.py", "other/pkg/net.py"),
+        ("build/lib/pkg/conf.yaml", "pkg/conf.yaml"),
+    ],
+)
+def test_folders_that_only_look_like_a_build(tmp_path: Path, names: tuple[str, ...]) -> None:
+    assert set(one(make(tmp_path, dict.fromkeys(names, b""))).files) == set(names)
+
+
 def test_excluded_patterns(tmp_path: Path) -> None:
     repo = make(tmp_path, {"a.py": b"", "tests/b.py": b"", "pkg/tests/c.py": b"", "pkg/d_test.py": b"", "tests2/e.py": b""})
     assert one(repo, exclude=("tests",)).chosen == ("a.py", "pkg/d_test.py", "pkg/tests/c.py", "tests2/e.py")

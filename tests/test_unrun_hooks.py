@@ -140,3 +140,36 @@ def test_weights_that_are_read_without_a_trainer() -> None:
     check_nothing(
         UnguardedPrint, LOADED, files={"more.py": "from module import Coder\n\nnet = Coder.load_from_checkpoint(path)\n"}
     )
+
+
+OLD_HOOK = NET + '\n    def on_epoch_start(self):\n        self.state = self.build()\n        print("one more epoch")\n'
+OLD_HOOK = OLD_HOOK.replace("lightning.pytorch", "pytorch_lightning")
+
+
+@pytest.mark.parametrize(("pin", "found"), [("==1.6.2", 1), (">=2.0", 0), ("", 0)])
+def test_a_hook_that_lightning_calls_no_more(pin: str, found: int) -> None:
+    files = {"train.py": TRAIN.replace("lightning.pytorch", "pytorch_lightning"), "requirements.txt": f"pytorch-lightning{pin}\n"}
+    project = project_of(OLD_HOOK, files, path="nets.py")
+    module = project.module("nets.py")
+    assert module is not None
+    assert len(find_in(module, project, [UnguardedPrint()])) == found
+
+
+ASKED = "from nets import Coder\n\nnet = Coder.load_from_checkpoint('a.ckpt')\nprint(net(rows))\n"
+FIT = "import lightning.pytorch as pl\nfrom nets import Coder\n\npl.Trainer(devices=4).fit(Coder())\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "found"),
+    [
+        ({}, 0),
+        ({"tune.py": "from transformers import Trainer\n\nTrainer(model).train()\n"}, 0),
+        ({"train.py": FIT}, 2),
+        ({"train.ipynb": '{"cells": [], "metadata": {}, "nbformat": 4, "about": "pytorch_lightning.Trainer"}'}, 2),
+        ({"conf/main.yaml": "trainer:\n  _target_: pytorch_lightning.Trainer\n"}, 2),
+        ({"README.md": "Give `nets.Coder` to the Trainer of Lightning.\n"}, 2),
+        ({"setup.py": "import setuptools\n"}, 2),  # others train it
+    ],
+)
+def test_a_module_that_is_only_loaded(files: dict[str, str], found: int) -> None:
+    assert len(lines({"ask.py": ASKED, **files})) == found

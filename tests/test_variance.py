@@ -205,3 +205,42 @@ probe(first)
 def test_a_file_that_is_not_there_is_there_on_no_rank() -> None:
     assert not probed(READ.format("FileNotFoundError")).differs
     assert probed(READ.format("RuntimeError")).cause is Cause.PLACE
+
+
+def test_a_function_that_answers_under_a_test_and_else_gives_nothing() -> None:
+    program = """
+        def bad(loss):
+            if loss > 10:
+                return True
+            if loss < -10:
+                return True
+
+        for batch in loader:
+            probe(bad(model(batch).sum()))
+    """
+    assert probed(program).differs
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        "return True",
+        "raise ValueError(loss)",
+        "with open(name) as rows:\n        return True",
+        "try:\n        return True\n    except OSError:\n        return True",
+        "while True:\n        return True",
+    ],
+)
+def test_a_function_that_gives_the_same_on_all_ways(end: str) -> None:
+    program = f"""
+def sure(loss):
+    if loss > 10:
+        return True
+    if loss < -10:
+        return True
+    {end}
+
+for batch in loader:
+    probe(sure(model(batch).sum()))
+"""
+    assert not probed(program).differs

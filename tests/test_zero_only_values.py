@@ -6,6 +6,7 @@ import pytest
 
 from codemods.ranks.unguarded_file_io import UnguardedFileIo
 from codemods.sync.collective_under_rank_guard import CollectiveUnderRankGuard
+from codemods.sync.early_return_before_collective import EarlyReturnBeforeCollective
 from ddpfix.testing import check_nothing, findings_of
 
 SOURCE = """\
@@ -78,3 +79,99 @@ def test_a_field_that_every_rank_is_given_as_well() -> None:
 def test_a_collective_under_such_a_test_waits_for_ever() -> None:
     waiting = source("if notes is not None:").replace('self.count += 1', "trainer.strategy.barrier()")
     assert findings_of(CollectiveUnderRankGuard, waiting)
+
+
+# What is made for rank 0 alone
+
+MADE = """\
+import torch
+import torch.distributed as dist
+
+
+def collected(rows, rank):
+    parts = [None] * dist.get_world_size() if rank == 0 else None
+    dist.gather_object(rows, parts, dst=0)
+    return parts
+
+
+def read_by_zero(names):
+    if dist.get_rank() == 0:
+        return [open(n).read() for n in names]
+
+
+def told_to_zero(names):
+    if dist.get_rank() != 0:
+        return None
+    found = [n for n in names]
+    return found
+
+
+class Log:
+    def __init__(self, rank):
+        self.board = None
+        if rank == 0:
+            self.board = open("board.txt", "w")
+
+    def add(self, rows):
+        LINES
+
+
+def main(rows, names):
+    dist.init_process_group("gloo")
+    rank = dist.get_rank()
+    Log(rank).add(rows)
+    BODY
+
+
+main(torch.ones(3), [])
+"""
+
+
+def made(*lines: str, in_class: bool = False) -> str:
+    body, method = ("pass", "\n        ".join(lines)) if in_class else ("\n    ".join(lines), "pass")
+    return MADE.replace("LINES", method).replace("BODY", body)
+
+
+BEHIND = [
+    ("parts = collected(rows, rank)", "if parts is None:", "    return", "OUT"),
+    ("parts = collected(rows, rank)", "if parts is not None:", "    OUT"),
+    ("if read_by_zero(names) is not None:", "    OUT"),
+    ("texts = told_to_zero(names)", "if not texts:", "    return", "OUT"),
+    ("best = None", "if rank == 0:", "    best = torch.ones(3)", "if best is None:", "    return", "OUT"),
+    ("best, last = None, None", "if rank == 0:", "    best, last = rows, 2", "if last:", "    OUT"),
+    ("parts = [] if rank == 0 else None", "dist.gather_object(rows, parts)", "if parts is None:", "    return", "OUT"),
+]
+SHARED = [
+    ("best = None", "if rank == 0:", "    best = rows", "else:", "    best = names", "if best is not None:", "    OUT"),
+    ("best = None", "if rank == 0:", "    best = rows", "best = comm(best)", "if best is not None:", "    OUT"),
+    ("best = None", "if len(names) > 2:", "    best = rows", "if best is not None:", "    OUT"),
+    ("best = names if len(names) > 2 else None", "if best is None:", "    return", "OUT"),
+]
+
+
+@pytest.mark.parametrize("lines", BEHIND)
+def test_what_others_do_not_have_keeps_them_out(lines: tuple[str, ...]) -> None:
+    check_nothing(UnguardedFileIo, made(*(one.replace("OUT", 'open("out.txt", "w").write("a")') for one in lines)))
+    hang = made(*(one.replace("OUT", "dist.all_reduce(rows)") for one in lines))
+    found = [*findings_of(CollectiveUnderRankGuard, hang), *findings_of(EarlyReturnBeforeCollective, hang)]
+    assert [f.span.line for f in found] == [hang[: hang.index("dist.all_reduce(rows)")].count("\n") + 1]
+
+
+@pytest.mark.parametrize("lines", SHARED)
+def test_what_every_rank_may_have_keeps_nobody_out(lines: tuple[str, ...]) -> None:
+    found = findings_of(UnguardedFileIo, made(*(one.replace("OUT", 'open("out.txt", "w").write("a")') for one in lines)))
+    assert len(found) == 1
+    hang = made(*(one.replace("OUT", "dist.all_reduce(rows)") for one in lines))
+    assert not [*findings_of(EarlyReturnBeforeCollective, hang)]
+
+
+def test_a_field_that_rank_zero_alone_is_given() -> None:
+    lines = ("if self.board is None:", "    return", "OUT")
+    check_nothing(UnguardedFileIo, made(*(one.replace("OUT", 'open("a.txt", "w").write("a")') for one in lines), in_class=True))
+    hang = made(*(one.replace("OUT", "dist.all_reduce(rows)") for one in lines), in_class=True)
+    assert len(findings_of(EarlyReturnBeforeCollective, hang)) == 1
+
+
+def test_a_field_that_a_method_gives_every_rank() -> None:
+    source = made("self.board = rows", "if self.board is None:", "    return", "dist.all_reduce(rows)", in_class=True)
+    check_nothing(EarlyReturnBeforeCollective, source)

@@ -27,7 +27,8 @@ class UnguardedSave(DdpCodemod):
     Finds `torch.save`, `save_pretrained`, `safetensors` and `torch.jit.save` that every rank of a run with several processes
     comes to, through helpers, methods and other files, with a path that is the same on all of them. Puts the writing under a
     test for rank 0: where it is written, or at the call of the helper where only the caller knows the rank. Where every rank
-    reads the file behind it, or goes on with its path in a way that nothing shows, a barrier comes with the test. A model of
+    reads the file behind it, writes into the folder that `save_pretrained` makes, or goes on with its path in a way that nothing
+    shows, a barrier comes with the test. A model of
     Accelerate gets `is_main_process=`, its own word for it. It reports a test whose `or` lets every rank past the rank that it
     asks for: `if first or better and rank == 0`.
 

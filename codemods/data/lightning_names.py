@@ -134,3 +134,23 @@ OF_EVERY_STRATEGY = frozenset(
     {"barrier", "broadcast", "all_gather", "reduce", "reduce_boolean_decision", "root_device", "lightning_module", "model",
      "is_global_zero", "global_rank", "local_rank", "node_rank", "world_size", "parallel_devices"}
 )  # fmt: skip
+
+# Hooks that no Trainer calls any more: 1.8 and 1.9 end the program where a class has one (`configuration_validator.py` of 1.9.5),
+# Lightning 2 does not look for it (no call of the name in 2.6.6).
+HOOKS_GONE: Minor = (1, 8)
+_EPOCHS = "on_train_epoch_{0}, on_validation_epoch_{0} or on_test_epoch_{0}; it ran in all three until 1.7"
+GONE_HOOKS: dict[str, str] = {
+    "on_epoch_start": _EPOCHS.format("start"),
+    "on_epoch_end": _EPOCHS.format("end"),
+    "on_pretrain_routine_start": "on_fit_start",
+    "on_pretrain_routine_end": "on_fit_start",
+}
+# Those of callbacks alone.
+GONE_CALLBACK_HOOKS: dict[str, str] = {
+    "on_batch_start": "on_train_batch_start(self, trainer, pl_module, batch, batch_idx)",
+    "on_batch_end": "on_train_batch_end(self, trainer, pl_module, outputs, batch, batch_idx)",
+    "on_init_start": "setup(self, trainer, pl_module, stage)",
+    "on_init_end": "setup(self, trainer, pl_module, stage)",
+    "on_configure_sharded_model": "setup(self, trainer, pl_module, stage)",
+    "on_before_accelerator_backend_setup": "setup(self, trainer, pl_module, stage)",
+}

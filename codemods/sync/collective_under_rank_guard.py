@@ -178,6 +178,8 @@ class CollectiveUnderRankGuard(DdpCodemod):
         self, module: SourceModule, project: Project, told: set[int], told_nodes: list[ast.AST]
     ) -> Iterator[Finding]:
         for found in uneven_collectives(project, module):
+            if id(found.node) in told:
+                continue
             line, text = found.why
             shown = [Evidence("static", text, module.path, line)]
             made = Applicability.UNSAFE if found.reason else Applicability.SAFE

@@ -5,17 +5,30 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
+from codemods.analysis.distribution import is_test_file
 from codemods.analysis.names import LIGHTNING, dotted, last, qualified
+from codemods.analysis.trainer.gone_hooks import gone_hooks
 from codemods.analysis.trainer.gone_names import gone_row, module_gone, root_is_package, split
 from codemods.analysis.trainer.lightning_upgrade import Standing, is_tried, standing
 from codemods.analysis.trainer.moved_imports import Old, moved_edits
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Finding, RenameName
-from codemods.data.lightning_names import GONE, MOVED, OF_EVERY_STRATEGY, OLD_HOLDERS, STRATEGY_SINCE, Gone
+from codemods.data.lightning_names import (
+    GONE,
+    GONE_CALLBACK_HOOKS,
+    GONE_HOOKS,
+    HOOKS_GONE,
+    MOVED,
+    OF_EVERY_STRATEGY,
+    OLD_HOLDERS,
+    STRATEGY_SINCE,
+    Gone,
+)
 from codemods.files.source import SourceModule
 from codemods.store.project import Project
 
 _WORDS = tuple(dict.fromkeys(n.encode() for n in (*(m.name for m in MOVED.values()), *(g.name for g in GONE if g.name))))
+_HOOKS = tuple(f"def {name}(".encode() for name in (*GONE_HOOKS, *GONE_CALLBACK_HOOKS))
 _MODULES = tuple(dict.fromkeys(last(g.module).encode() for g in GONE if not g.name))
 
 
@@ -26,11 +39,13 @@ class LightningMovedNames(DdpCodemod):
     Writes imports and dotted names of Lightning for their new place: `pytorch_lightning.utilities.distributed.rank_zero_only`,
     `core.lightning.LightningModule`, `callbacks.base.Callback`, `loggers.base`, `profiler`, `utilities.cli`, `utilities.seed` and
     others. `trainer.training_type_plugin.barrier()` becomes `trainer.strategy.barrier()`. What is gone without a successor is
-    reported, with what takes its place.
+    reported, with what takes its place; so are hooks that no Trainer calls any more (`on_epoch_start`, `on_batch_end` of a
+    callback).
 
     ## Why it matters
     The program ends at its first line: `ModuleNotFoundError: No module named 'pytorch_lightning.utilities.distributed'`; or in
-    the middle of the training, where a hook reads `trainer.training_type_plugin`.
+    the middle of the training, where a hook reads `trainer.training_type_plugin`. A hook that is gone ends the program with
+    Lightning 1.8 and 1.9 (`RuntimeError`), and is never called, without a word, by Lightning 2.
 
     ## Example
     ```python
@@ -68,10 +83,11 @@ class LightningMovedNames(DdpCodemod):
     - `import pytorch_lightning.profiler as p`, and star imports: the module itself is bound
     - `trainer.training_type_plugin` that is handed on or compared, and members that strategies do not have
     - a new name that the file gives another meaning
+    - a hook that the project calls itself or reads by its name, and one of a class with a base that is not seen: nothing is said
 
     ## References
     The modules of twelve wheels of pytorch-lightning, 1.2.10 to 2.6.6, each name followed to its definition; two-process runs
-    of Lightning 2.6.6.
+    of Lightning 2.6.6; `configuration_validator.py` of 1.9.5, for the hooks.
     """
 
     code = "DDP803"
@@ -83,7 +99,7 @@ class LightningMovedNames(DdpCodemod):
             "ImportError: cannot import name",
             "has no attribute 'training_type_plugin'",
         )
-    TRIGGERS = ((b"lightning",), (*_WORDS, *_MODULES, b"training_type_plugin", b"accelerator.barrier"))
+    TRIGGERS = ((b"lightning",), (*_WORDS, *_MODULES, *_HOOKS, b"training_type_plugin", b"accelerator.barrier"))
 
     @classmethod
     def appendix(cls) -> str:
@@ -92,7 +108,10 @@ class LightningMovedNames(DdpCodemod):
         rows = [f"| `{_shown(m.old)}` | `{m.name}` | `{m.place}` | {_v(m.since)} | {_v(m.gone)} |" for m in MOVED.values()]
         gone = ["", "Without a successor of the same meaning:", "", "| place | gone from | instead |", "|" + " --- |" * 3]
         gone += [f"| `{_shown(g.module)}{'.' if g.name else ''}{g.name}` | {_v(g.since)} | {g.instead} |" for g in GONE]
-        return "\n".join([*head, *rows, *gone])
+        hooks = ["", f"Hooks that no Trainer calls from {_v(HOOKS_GONE)} on:", "", "| hook | instead |", "|" + " --- |" * 2]
+        hooks += [f"| `{name}` | {instead} |" for name, instead in GONE_HOOKS.items()]
+        hooks += [f"| `{name}` of a callback | {instead} |" for name, instead in GONE_CALLBACK_HOOKS.items()]
+        return "\n".join([*head, *rows, *gone, *hooks])
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         imported = any(name.partition(".")[0] in LIGHTNING for name in module.imported_modules)
@@ -104,6 +123,10 @@ class LightningMovedNames(DdpCodemod):
             yield from self._module(module, project, plain)
         for node in module.nodes(ast.Attribute):
             yield from self._attribute(module, project, node)
+        for gone in gone_hooks(project, module) if not is_test_file(module.path) else ():
+            ends = f"Lightning {_v(HOOKS_GONE)} and 1.9 end the program over it, and Lightning 2 never calls it"
+            message = f"{gone.owner.name}.{gone.hook.name} is a hook no more: {ends}"
+            yield self.finding(module, gone.hook, message, evidence=gone.known.evidence, reason=f"write {gone.instead}")
 
     # Imports
 

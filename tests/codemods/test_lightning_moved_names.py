@@ -7,9 +7,9 @@ import importlib.util
 
 import pytest
 
-from codemods.data.lightning_names import GONE, MOVED, OF_EVERY_STRATEGY, Moved
+from codemods.data.lightning_names import GONE, GONE_CALLBACK_HOOKS, GONE_HOOKS, MOVED, OF_EVERY_STRATEGY, Moved
 from codemods.upgrades.lightning_moved_names import LightningMovedNames
-from ddpfix.testing import check_nothing, check_told, check_transformed
+from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of
 
 PINNED = {"requirements.txt": "pytorch-lightning>=2.0\n"}
 OLD = {"requirements.txt": "pytorch-lightning==1.4.2\n"}
@@ -217,3 +217,46 @@ def test_what_is_gone_is_not_in_the_installed_lightning() -> None:
 def test_every_strategy_has_what_is_renamed_without_asking() -> None:
     strategies = pytest.importorskip("pytorch_lightning.strategies")
     assert not [name for name in OF_EVERY_STRATEGY if not hasattr(strategies.DDPStrategy, name)]
+
+
+# Hooks that no Trainer calls any more
+
+
+def hooked(name: str, base: str = "Callback", more: str = "") -> str:
+    inside = f"    def {name}(self, *given):\n        self.count = 0\n"
+    return f"from pytorch_lightning import Callback, LightningDataModule, LightningModule\n\n\nclass Own({base}):\n{inside}{more}"
+
+
+@pytest.mark.parametrize("name", [*GONE_HOOKS, *GONE_CALLBACK_HOOKS])
+@pytest.mark.parametrize("files", [PINNED, OPEN, {}])
+def test_hooks_of_callbacks_that_are_gone(name: str, files: dict[str, str]) -> None:
+    found = check_told(LightningMovedNames, hooked(name), reason="write", files=files)
+    assert f"Own.{name} is a hook no more" in found.message
+
+
+@pytest.mark.parametrize("name", GONE_HOOKS)
+def test_hooks_of_modules_that_are_gone(name: str) -> None:
+    check_told(LightningMovedNames, hooked(name, "LightningModule"), reason="write", files=PINNED)
+
+
+@pytest.mark.parametrize(
+    ("source", "files"),
+    [
+        (hooked("on_epoch_start"), OLD),
+        (hooked("on_epoch_start", more="    def on_train_epoch_start(self, *given):\n        self.on_epoch_start()\n"), PINNED),
+        (hooked("on_epoch_start", more="\n\ngetattr(Own(), 'on_epoch_start')()\n"), PINNED),
+        (hooked("on_batch_start", "LightningModule"), PINNED),
+        (hooked("on_epoch_end", "LightningDataModule"), PINNED),
+        (hooked("on_epoch_end", "Unseen").replace("Callback,", "Unseen,"), PINNED),
+        (hooked("on_train_epoch_start"), PINNED),
+        (hooked("on_epoch_end").replace("pytorch_lightning", "transformers"), PINNED),
+    ],
+)
+def test_methods_that_are_no_such_hooks(source: str, files: dict[str, str]) -> None:
+    assert not [f for f in findings_of(LightningMovedNames, source, files=files) if "hook no more" in f.message]
+
+
+def test_the_installed_lightning_has_none_of_them() -> None:
+    lightning = pytest.importorskip("pytorch_lightning")
+    assert not [n for n in (*GONE_HOOKS, *GONE_CALLBACK_HOOKS) if hasattr(lightning.Callback, n)]
+    assert not [n for n in GONE_HOOKS if hasattr(lightning.LightningModule, n)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from codemods.sync.collective_under_rank_guard import CollectiveUnderRankGuard
 from codemods.sync.one_rank_decision import OneRankDecision
 from codemods.sync.rank_local_training_state import RankLocalTrainingState
 from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of
@@ -488,7 +489,9 @@ SINCE = (
 
 
 def test_a_name_that_rank_0_alone_gives_something() -> None:
-    check_told(RULE, SINCE.replace("ALL", ""), reason="reduce")
+    """The test of the name is one of the rank, and DDP301 tells it."""
+    check_nothing(RULE, SINCE.replace("ALL", ""))
+    check_told(CollectiveUnderRankGuard, SINCE.replace("ALL", ""), reason="")
 
 
 def test_a_name_that_every_rank_gives_something_and_rank_0_again() -> None:
@@ -629,10 +632,11 @@ def main(loader, folder, rows):
 
 
 def test_an_object_that_has_something_on_one_rank_alone() -> None:
-    found = check_told(RULE, FOLDER, reason="")
+    found = check_told(CollectiveUnderRankGuard, FOLDER, reason="")
     assert "by `if reports.active` only some ranks come to model(), the forward of the wrapper" in found.message
-    check_nothing(RULE, FOLDER.replace("folder if dist.get_rank() == 0 else None", "folder"))
-    check_nothing(RULE, FOLDER.replace("reports.show(model, rows)", "reports.show(model.module, rows)"))
+    for rule in (RULE, CollectiveUnderRankGuard):
+        check_nothing(rule, FOLDER.replace("folder if dist.get_rank() == 0 else None", "folder"))
+        check_nothing(rule, FOLDER.replace("reports.show(model, rows)", "reports.show(model.module, rows)"))
 
 
 # Callbacks that others hand what they look at
@@ -951,3 +955,38 @@ def test_a_whole_set_and_buffers_of_each_rank() -> None:
     text = SCORED.format(line="val_loader = loader_of(data)").replace("\n\ndef main(", f"\n\n{made}\n\n\ndef main(", 1)
     check_nothing(RULE, text)
     assert findings_of(RULE, text.replace("from torch.nn.parallel", "from apex.parallel"))
+
+
+EPOCH_END = """\
+import pytorch_lightning as pl
+import torch
+
+
+class Net(pl.LightningModule):
+    def training_step(self, batch, batch_idx):
+        loss = self.layer(batch).sum()
+        MADE
+
+    def training_epoch_end(self, outputs):
+        TEST
+            self.trainer.strategy.barrier()
+
+
+pl.Trainer(devices=2, strategy="ddp").fit(Net())
+"""
+V1 = {"requirements.txt": "pytorch-lightning==1.6.2\n"}
+
+
+@pytest.mark.parametrize(
+    ("made", "test", "count"),
+    [
+        ("return loss", "if torch.stack([o['loss'] for o in outputs]).mean() > 3:", 1),
+        ("return {'loss': loss}", "worst = max(o['loss'] for o in outputs)\n        if worst > 3:", 1),
+        ("return self.all_gather(loss).mean()", "if outputs[-1]['loss'] > 3:", 0),
+        ("return loss", "if len(outputs) > 3:", 0),
+        ("return loss", "if self.current_epoch > 3:", 0),
+    ],
+)
+def test_what_the_steps_gave_back_is_this_ranks_own(made: str, test: str, count: int) -> None:
+    source = EPOCH_END.replace("MADE", made).replace("TEST", test)
+    assert len(findings_of(OneRankDecision, source, files=V1)) == count

@@ -99,6 +99,29 @@ def test_a_writing_helper_that_several_hooks_reach() -> None:
     check_transformed(UnguardedHook, before, after)
 
 
+@pytest.mark.parametrize(
+    ("hook", "line", "decorator"),
+    [
+        ("on_train_start", "self._write('start')", "@rank_zero_only"),
+        ("on_train_start", "if trainer.is_global_zero: self._write('start')", ""),
+        ("on_train_start", "if not trainer.is_global_zero: return\n        self._write('start')", ""),
+        ("_note", "self._write('start')", "@rank_zero_only"),
+    ],
+)
+def test_a_helper_of_guarded_calls_alone(hook: str, line: str, decorator: str) -> None:
+    rest = "\n    def _write(self, name):\n        with open(name, 'w') as f:\n            f.write(name)\n"
+    if not hook.startswith("on_"):
+        rest += f"\n    def on_fit_end(self, trainer, pl_module):\n        self.{hook}(trainer, pl_module)\n"
+    source = callback(hook, line, rest=rest, imports=PLANNED, decorator=decorator)
+    assert not [f for f in findings_of(UnguardedHook, source) if "_write" in f.message]
+
+
+def test_a_helper_with_one_call_that_nothing_guards() -> None:
+    rest = WRITER.replace("    def on_fit_end", "    @rank_zero_only\n    def on_fit_end")
+    source = callback("on_train_start", "self._write('start')", rest=rest, imports=PLANNED)
+    assert any("_write" in f.message for f in findings_of(UnguardedHook, source))
+
+
 def test_a_helper_without_self() -> None:
     rest = "\n    @staticmethod\n    def _save(folder):\n        with open(folder, 'w') as f:\n            f.write('a')\n"
     before = callback("on_fit_end", "self._save('a')", rest=rest)

@@ -91,6 +91,37 @@ def test_the_barrier_comes_with_the_test_where_the_file_is_read() -> None:
     check_transformed(UnguardedSave, main(*waited), main(WRITTEN_OUT, f"    {SAVE}", *waited[1:]))
 
 
+OF_ALL = "open(os.path.join(args.out, 'notes.txt'), 'w').write('a')"
+FOLDER_SAVED = "args.tokenizer.save_pretrained(args.out)"
+
+
+def test_a_folder_that_the_save_makes_for_what_the_others_write_into_it() -> None:
+    (found,) = findings_of(UnguardedSave, main(FOLDER_SAVED, OF_ALL))
+    assert [type(e).__name__ for e in found.edits] == ["WrapInGuard", "InsertAfter"]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("os.makedirs(args.out, exist_ok=True)", FOLDER_SAVED, OF_ALL),  # every rank has made it
+        (FOLDER_SAVED, "dist.barrier()", OF_ALL),
+        (FOLDER_SAVED, "os.makedirs(args.out, exist_ok=True)", OF_ALL),
+        (FOLDER_SAVED, OF_ALL.replace("args.out", "args.logs")),
+        (FOLDER_SAVED, "if dist.get_rank() == 0:", f"    {OF_ALL}"),
+    ],
+)
+def test_a_folder_that_is_there_or_that_no_other_rank_writes_into(lines: tuple[str, ...]) -> None:
+    (found,) = findings_of(UnguardedSave, main(*lines))
+    assert [type(e).__name__ for e in found.edits] == ["WrapInGuard"]
+
+
+def test_a_test_of_what_only_rank_zero_has_is_no_test_to_write_under() -> None:
+    lines = ("rank, board = dist.get_rank(), None", "if rank == 0 and args.board:", "    board = open('b.txt', 'w')")
+    asked = ("if board is not None:", "    board.write('a')")
+    wanted = (*lines, "if rank == 0:", f"    {SAVE}", *asked)
+    check_transformed(UnguardedSave, main(*lines, SAVE, *asked), main(*wanted))
+
+
 def test_the_barrier_behind_the_call_of_a_helper() -> None:
     lines = ("keep(model.state_dict(), 'runs')", "return torch.load(os.path.join('runs', 'last.pt'))")
     (found,) = findings_of(UnguardedSave, main(*lines, above=HELPER))

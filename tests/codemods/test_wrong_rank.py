@@ -504,6 +504,13 @@ def test_os_is_brought_in() -> None:
     check_transformed(WrongRank, script(above, "torch.cuda.set_device(rank)", head=head), after)
 
 
+def test_many_places_of_a_global_rank_that_is_called_local() -> None:
+    uses = ("torch.cuda.set_device({0})", "model.to({0})", "if args.amp:", "    model.cuda({0})")
+    body = ("local_rank = dist.get_rank()", *uses)
+    bound = (body[0], 'gpu = int(os.environ.get("LOCAL_RANK", local_rank))', *uses)
+    check_transformed(WrongRank, script(*(b.format("local_rank") for b in body)), script(*(b.format("gpu") for b in bound)))
+
+
 def test_a_global_rank_that_is_called_local() -> None:
     """The tests of the name stay: they mean one process of all. The devices take the local rank."""
     body = ("local_rank = dist.get_rank()", "torch.cuda.set_device({0})", "model.to({0})", "if local_rank == 0:", "    log()")
@@ -814,8 +821,12 @@ def test_it_is_bound_in_the_innermost_block_that_holds_them_all() -> None:
 def test_a_name_that_means_something_else_is_left_alone() -> None:
     top = f"{HEAD}\ndef main(model, args):\n    rank = dist.get_rank()\n"
     end = "    local_rank = 3\n"
+    bound = '    gpu = int(os.environ.get("LOCAL_RANK", rank))\n'
+    check_transformed(WrongRank, top + used("rank") + end, top + bound + used("gpu") + end)
+    end += "    gpu = gpu_index = 3\n"
     asked = used('int(os.environ.get("LOCAL_RANK", rank))')
     check_transformed(WrongRank, top + used("rank") + end, top + asked + end)
+
 
 
 ARMS = """\

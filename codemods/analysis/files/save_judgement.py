@@ -14,7 +14,7 @@ from codemods.analysis.files.read_back import read_back
 from codemods.analysis.files.written_saves import Save
 from codemods.analysis.guards.barrier_spelling import Barrier, barrier_for
 from codemods.analysis.guards.before_group import group_comes_later
-from codemods.analysis.guards.file_handover import first_use
+from codemods.analysis.guards.file_handover import first_use, not_made_above
 from codemods.analysis.guards.guarded_changes import Write
 from codemods.analysis.guards.meeting_place import parted_before
 from codemods.analysis.names import dotted, last
@@ -80,6 +80,8 @@ class Judgement:
     def _use_behind(self, project: Project, module: SourceModule, end: ast.stmt, function: FunctionNode | None) -> str:
         """Where every rank uses the file behind the statement `end`, or may: its path is given to others. "" for nowhere."""
         found = first_use(project, module, end, list(self.writes))
+        if found is None and (folders := self._folders(project, module, end)):
+            found = first_use(project, module, end, folders)
         if found is not None:
             line = line_of(found.use.call)
             return f"every rank uses it in {f'line {line}' if found.use.module is module else f'{found.use.module.path}:{line}'}"
@@ -90,6 +92,11 @@ class Judgement:
             if place := returned_to(project, module, function, path):
                 return f"`{module.text_of(path)}` is returned, and every rank goes on with it in {place}"
         return ""
+
+    def _folders(self, project: Project, module: SourceModule, end: ast.stmt) -> list[Write]:
+        """The folders that `save_pretrained` makes, where no rank has made them above: what the others write there fails."""
+        made = [replace(w, act=Act.MAKES) for w in self.writes if w.act is Act.FILLS]
+        return not_made_above(project, module, end, made)
 
 
 def _barrier(project: Project, module: SourceModule, end: ast.stmt, test: str) -> Barrier:

@@ -9,6 +9,7 @@ from codemods.analysis.bindings import bindings_in
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_of_test
 from codemods.analysis.ranks.rank_sources import rank_source
+from codemods.analysis.ranks.rank_tests import asks_the_rank
 from codemods.files.source import FunctionNode, SourceModule, line_of, walk
 from codemods.runtime.record import record
 from codemods.store.project import Project
@@ -54,7 +55,8 @@ def _is_bound_below(module: SourceModule, function: FunctionNode, test: str, at:
 def _in(project: Project, module: SourceModule, scope: ast.AST) -> Iterator[tuple[str, int]]:
     for node in walk(scope):
         if isinstance(node, (ast.If, ast.IfExp)):
-            if ranks_of_test(module, node.test, project=project) is Ranks.ZERO and not isinstance(node.test, ast.BoolOp):
+            plain = not isinstance(node.test, ast.BoolOp) and asks_the_rank(module, node.test, project)
+            if plain and ranks_of_test(module, node.test, project=project) is Ranks.ZERO:
                 yield " ".join(module.text_of(node.test).split()), node.test.lineno
         elif isinstance(node, ast.Assign) and len(node.targets) == 1 and (target := dotted(node.targets[0])):
             if isinstance(node.value, ast.Call):

@@ -16,7 +16,7 @@ from codemods.analysis.guards.barrier_spelling import STARTS
 from codemods.analysis.guards.entry_points import starts_group
 from codemods.analysis.names import family
 from codemods.analysis.ranks.collectives import trainer_of
-from codemods.analysis.ranks.rank_exits import leaves
+from codemods.analysis.ranks.leaving import leaves
 from codemods.analysis.ranks.reach import called_by_framework
 from codemods.files.source import FunctionNode, SourceModule, line_of, walk_scope
 from codemods.store.project import Project

@@ -81,7 +81,7 @@ def _at_guard(
 ) -> Handover | None:
     if ranks_at(module, anchor, project=project).some or in_turn(project, module, anchor):
         return None
-    if not (writes := _not_made_above(project, module, anchor, writes)):
+    if not (writes := not_made_above(project, module, anchor, writes)):
         return None
     inside = {id(n) for n in walk(anchor)}
     calls = [w.call for w in writes if id(w.call) in inside] or [anchor]
@@ -101,7 +101,7 @@ def _at_guard(
     return replace(found, module=module, anchor=anchor, ranks=ranks) if found else None
 
 
-def _not_made_above(project: Project, module: SourceModule, anchor: ast.stmt, writes: list[Write]) -> list[Write]:
+def not_made_above(project: Project, module: SourceModule, anchor: ast.stmt, writes: list[Write]) -> list[Write]:
     """Without the folders that every rank has made for itself above, in the same function."""
     if not any(w.act is Act.MAKES for w in writes):
         return writes

@@ -18,7 +18,7 @@ from codemods.analysis.literals import is_none
 from codemods.analysis.names import last, qualified
 from codemods.analysis.ranks import sharded_state
 from codemods.analysis.ranks.collectives import collective_at
-from codemods.analysis.ranks.rank_exits import leaves
+from codemods.analysis.ranks.leaving import leaves
 from codemods.analysis.ranks.rank_guards import guards_over
 from codemods.analysis.ranks.rank_tests import means_process_group
 from codemods.analysis.ranks.spawned import spawned_parameter

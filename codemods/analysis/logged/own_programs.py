@@ -14,6 +14,7 @@ _TRAINER = lazy(rb"(?:\b(?:pl|L|pytorch_lightning|lightning)\.Trainer\b|import[^
 _OFF = lazy(rb"(?:replace_sampler_ddp|use_distributed_sampler)[\"']?\s*[=:]\s*(?:False|false)\b")
 _WORDS = (b"replace_sampler_ddp", b"use_distributed_sampler")
 _CONFIGS = (".yaml", ".yml", ".json")
+_SPEAKING = (".ipynb", ".md", ".rst", ".sh")
 _OWN_SHARES = (b"IterableDataset", b"webdataset", b"split_by_node")  # streams that give each rank its part without any sampler
 
 
@@ -31,6 +32,21 @@ def _nobody_fits(project: Project) -> bool:
     words = (b"Trainer", b"LightningCLI", b".fit(")
     paths = {p for word in words for p in project.files_containing(word) if not is_test_file(p)}
     return not any(_TRAINER.search(project.read(p) or b"") for p in paths)
+
+
+def only_loads_modules(project: Project) -> bool:
+    """True for a project that loads modules of Lightning from checkpoints and has no Trainer anywhere: it only asks them."""
+    return project.keep("only loads modules", lambda: _only_loads(project))
+
+
+def _only_loads(project: Project) -> bool:
+    if not project.files_containing(b".load_from_checkpoint("):
+        return False
+    made = (b"LightningCLI", b"lightning.Trainer", b"trainer:")
+    if any(project.files_containing(word, kinds=(*_CONFIGS, ".py")) for word in made):
+        return False
+    paths = (p for kinds in ((".py",), (*_CONFIGS, *_SPEAKING)) for p in project.files_containing(b"Trainer", kinds=kinds))
+    return not any(b"ightning" in (project.read_text(p) or b"") for p in paths if not is_test_file(p))
 
 
 def evaluates_on_the_whole_set(project: Project) -> bool:

@@ -29,6 +29,7 @@ from codemods.analysis.output.script_guards import (
 from codemods.analysis.output.set_attributes import is_set_by_methods, is_sure_to_be_set
 from codemods.analysis.output.trainer_guards import test_of_trainer
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_of_test, speaks_of_ranks
+from codemods.analysis.ranks.rank_tests import asks_the_rank
 from codemods.analysis.ranks.several_processes import is_of_one_process
 from codemods.files.source import FunctionNode, SourceModule, walk
 from codemods.rewriting.imports import in_scope, plan_rank_zero_only, runs_at_import
@@ -265,7 +266,7 @@ def _find_tests(project: Project, module: SourceModule) -> dict[FunctionNode | N
     for node in module.nodes(ast.If):
         if not isinstance(node.test, (ast.BoolOp, ast.UnaryOp)):
             ranks = ranks_of_test(module, node.test, project=project)
-            if ranks in (Ranks.ZERO, Ranks.LOCAL_ZERO):
+            if ranks in (Ranks.ZERO, Ranks.LOCAL_ZERO) and asks_the_rank(module, node.test, project):
                 found.setdefault(module.function_of(node), []).append((ranks, node))
     return found
 

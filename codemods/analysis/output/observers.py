@@ -14,6 +14,7 @@ from codemods.analysis.logged.pending_metrics import logged_by_a_callback, mixed
 from codemods.analysis.names import dotted
 from codemods.analysis.output.effects import Effect, Effects, Kind, effects_of, effects_of_function, phrases
 from codemods.analysis.output.file_readers import reader_on_every_rank, suffixes
+from codemods.analysis.output.observer_helpers import is_helper
 from codemods.analysis.output.rank_data import rank_local
 from codemods.analysis.output.unknown_calls import may_wait
 from codemods.analysis.ranks.rank_guards import Ranks, decorated_ranks, ranks_at
@@ -21,7 +22,7 @@ from codemods.analysis.ranks.reach import ranks_entering
 from codemods.analysis.ranks.uses import calls_of
 from codemods.analysis.whole_body import whole_body
 from codemods.api.findings import Applicability
-from codemods.files.source import FunctionNode, SourceModule, walk
+from codemods.files.source import FunctionNode, SourceModule
 from codemods.runtime.record import field, record
 from codemods.store.project import Project
 
@@ -149,7 +150,7 @@ def _judge(project: Project, module: SourceModule, facts: ClassFacts, function: 
         return None
     if all(e.kind is Kind.TRACKER or _creates_folder(e) for e in output):
         return None
-    if not hook and not _is_helper(project, module, function, effects):
+    if not hook and not is_helper(project, module, function, effects):
         return None
     made = Observer(function, effects)
     state = effects.of(Kind.STATE)
@@ -211,42 +212,6 @@ def _has_plain_output(project: Project, module: SourceModule, function: Function
     """True where a statement of the body only makes output: a test round that needs no assumption."""
     plain = [s for s in whole_body(function) if isinstance(s, (ast.Expr, ast.With, ast.For))]
     return any(effects_of(project, module, [s]).only_output for s in plain)
-
-
-def _is_helper(project: Project, module: SourceModule, function: FunctionNode, effects: Effects) -> bool:
-    """True for a method that writes files itself and is called, for no value, from observing hooks and such helpers only."""
-    own = [e for e in effects.of(Kind.FILE) if e.path == module.path and _inside(function, e.line)]
-    if not own or any(ast.unparse(d) not in ("staticmethod",) for d in function.decorator_list):
-        return False
-    return _called_by_observers(project, module, function, set())
-
-
-def _inside(function: FunctionNode, line: int) -> bool:
-    return function.lineno <= line <= (function.end_lineno or function.lineno)
-
-
-def _called_by_observers(project: Project, module: SourceModule, function: FunctionNode, seen: set[str]) -> bool:
-    sites = calls_of(project, module, function) or ()
-    owner = module.parent(function)
-    for site in sites:
-        home = site.module.method_of(site.call)
-        if site.module is not module or home is None or home[0] is not owner:
-            return False
-        if not isinstance(module.parent(site.call), ast.Expr) or module.function_of(site.call) is not home[1]:
-            return False
-        if _hands_on_a_batch(home[1], site.call):
-            return False
-        if home[1].name not in OBSERVERS and home[1].name not in seen:
-            if home[1].name in LIGHTNING_HOOKS or home[1].name.startswith("__"):
-                return False
-            if not _called_by_observers(project, module, home[1], seen | {function.name}):
-                return False
-    return bool(sites)
-
-
-def _hands_on_a_batch(caller: FunctionNode, call: ast.Call) -> bool:
-    arguments = {a.arg for a in caller.args.args} & {"batch", "outputs"}
-    return any(isinstance(n, ast.Name) and n.id in arguments for a in (*call.args, *call.keywords) for n in walk(a))
 
 
 # The class as a whole

@@ -8,6 +8,7 @@ from codemods.analysis.call_graph import find_function
 from codemods.analysis.conditions import conjuncts
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_of_test
+from codemods.analysis.ranks.rank_tests import asks_the_rank
 from codemods.files.source import FunctionNode, SourceModule, walk
 from codemods.store.project import Project
 
@@ -81,7 +82,7 @@ def own_flag(project: Project, module: SourceModule, function: FunctionNode | No
         for part in conjuncts(test):
             name = dotted(part)
             if name.startswith("self.") and name.count(".") == 1 and last(name) in given | properties:
-                if ranks_of_test(module, part, project=project) in wanted:
+                if ranks_of_test(module, part, project=project) in wanted and asks_the_rank(module, part, project):
                     return name
     return ""
 

@@ -28,6 +28,7 @@ from codemods.analysis.own_trainers import made_own_trainer
 from codemods.analysis.paths import origin_text
 from codemods.analysis.ranks.given_numbers import is_given_a_number, is_left_at_its_default
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_of_test
+from codemods.analysis.ranks.rank_tests import asks_the_rank
 from codemods.api.findings import Applicability, Edit
 from codemods.files.source import FunctionNode, SourceModule, once_a_module, walk, walk_scope
 from codemods.rewriting.imports import plan_rank_zero_only, runs_at_import
@@ -135,7 +136,8 @@ def _asks_for_zero(project: Project, module: SourceModule, value: ast.expr) -> b
     """True for the answer to a plain test of the global rank: `is_main = dist.get_rank() == 0`."""
     if not isinstance(value, ast.Compare) or writes_minus_one(module) or "-1" in module.text_of(value):
         return False
-    return not is_text(module, value.left) and ranks_of_test(module, value, project=project) is Ranks.ZERO
+    asks = not is_text(module, value.left) and asks_the_rank(module, value, project)
+    return asks and ranks_of_test(module, value, project=project) is Ranks.ZERO
 
 
 def _of_branches(module: SourceModule, function: FunctionNode | None, statement: ast.stmt) -> Spelling | None:

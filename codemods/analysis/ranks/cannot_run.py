@@ -10,7 +10,7 @@ from posixpath import basename, dirname, join, normpath, splitext
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.job_files.documented_starts import is_named_once, script_names, starts
 from codemods.analysis.positions import position
-from codemods.analysis.ranks.rank_exits import leaves
+from codemods.analysis.ranks.leaving import leaves
 from codemods.files.source import SourceModule, once_a_module, walk_scope
 from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project

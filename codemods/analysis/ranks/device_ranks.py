@@ -29,7 +29,7 @@ from codemods.runtime.record import record
 from codemods.store.project import Project
 
 _Place = tuple[ast.expr, tuple[Edit, ...]]  # where the global rank stands, and what writes the local one there
-_NEW, _MANY = "local_rank", 3
+_NEW, _MANY = ("local_rank", "gpu", "gpu_index"), 3
 _WRAPS = frozenset({"DistributedDataParallel", "DDP"})
 _SHOWS = frozenset({"print", "debug", "info", "warning", "error", "log"})
 _LAUNCHED = (b"torchrun", b"distributed.launch", b"distributed.run", b"LOCAL_RANK")
@@ -80,7 +80,7 @@ def _given_elsewhere(module: SourceModule, known: Mapping[tuple[FunctionNode | N
 def _bound_once(module: SourceModule, places: list[_Place]) -> tuple[Edit, ...]:
     """`local_rank` bound above the first of many places that would read LOCAL_RANK each; () where there are few, or no room.
 
-    All of them stand in one block then, behind what binds the global rank.
+    All of them stand in one block then, behind what binds the global rank. Where that has the name already, it is `gpu`.
     """
     rank = places[0][0]
     function = module.function_of(rank)
@@ -88,15 +88,17 @@ def _bound_once(module: SourceModule, places: list[_Place]) -> tuple[Edit, ...]:
     if len(places) < _MANY or len(reads) < len(places) or not isinstance(rank, ast.Name):
         return ()
     home = _common_block(module, [module.statement_of(place) for place, _ in places])
-    if home is None or any(n.id == _NEW for n in module.nodes(ast.Name)):
+    taken = {n.id for n in module.nodes(ast.Name)} | {a.arg for a in module.nodes(ast.arg)}
+    new = next((name for name in _NEW if name not in taken), None)
+    if home is None or new is None:
         return ()
     bound = [n for n in module.nodes(ast.Name) if n.id == rank.id and isinstance(n.ctx, ast.Store)]
     if any(n.lineno >= home.lineno for n in bound if module.function_of(n) is function):
         return ()
     value = reads[0].code.replace("'", '"')
     imports = tuple(e for _, edits in places for e in edits if e not in reads)
-    named = tuple(ReplaceExpression(e.path, e.span, _NEW) for e in reads)
-    return (InsertBefore(module.path, module.span(home), f"{_NEW} = {value}"), *named, *dict.fromkeys(imports))
+    named = tuple(ReplaceExpression(e.path, e.span, new) for e in reads)
+    return (InsertBefore(module.path, module.span(home), f"{new} = {value}"), *named, *dict.fromkeys(imports))
 
 
 def _common_block(module: SourceModule, statements: list[ast.stmt]) -> ast.stmt | None:
@@ -116,7 +118,7 @@ def _misnamed(project: Project, module: SourceModule, source: ast.expr, places: 
     change is right.
     """
     rank, name = places[0][0], last(dotted(places[0][0]))
-    inline = tuple(e for _, edits in places for e in edits)
+    inline = _bound_once(module, places) or tuple(e for _, edits in places for e in edits)
     further = _goes_further(module, source, [place for place, _ in places])
     if further is None:
         return DeviceRank(source, rank, inline)

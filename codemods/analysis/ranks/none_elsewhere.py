@@ -1,19 +1,21 @@
 """Values that rank 0 has and that are None on the others: `writer = Writer() if rank == 0 else None`, a result that only rank 0
 is given back.
+
+Who comes to a place is answered by whoever asks here: a test of such a value is one of the rank, and guards are made of tests.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from codemods.analysis.bindings import Binding, attribute_bindings, bindings_of
 from codemods.analysis.call_graph import FunctionSite, called_function, may_speak_of_ranks
 from codemods.analysis.literals import is_none
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.positions import above
-from codemods.analysis.ranks.rank_exits import leaves
-from codemods.analysis.ranks.rank_guards import Ranks, ranks_at, split_of
+from codemods.analysis.ranks.leaving import leaves
+from codemods.analysis.ranks.rank_sets import Ranks, Split
 from codemods.analysis.ranks.set_elsewhere import may_be_set_elsewhere
 from codemods.analysis.ranks.several_processes import is_of_one_process, several_processes
 from codemods.analysis.reaching import reaching
@@ -36,37 +38,48 @@ class Partial:
     ranks: Ranks
 
 
-def none_elsewhere(project: Project, module: SourceModule, node: ast.expr) -> Partial | None:
+@record
+class Asked:
+    """Who comes to a place, and what a test says of ranks, as one question about both is answered. name: what tells it apart."""
+
+    name: str
+    ranks_at: Callable[[Project, SourceModule, ast.AST], Ranks]
+    split_of: Callable[[Project, SourceModule, ast.expr], Split | None]
+
+
+def none_elsewhere(project: Project, module: SourceModule, node: ast.expr, asked: Asked) -> Partial | None:
     """Where rank 0 gets the value of a name, an attribute of this object or a call that is None on all other ranks."""
-    return _partial(project, module, node, 0)
+    return _partial(project, module, node, asked, 0)
 
 
-def _partial(project: Project, module: SourceModule, node: ast.expr, depth: int) -> Partial | None:
+def _partial(project: Project, module: SourceModule, node: ast.expr, asked: Asked, depth: int) -> Partial | None:
     if depth > _DEPTH:
         return None
     if isinstance(node, ast.Call):
-        return _given(project, module, node, depth)
+        return _given(project, module, node, asked, depth)
     if isinstance(node, ast.IfExp):
-        return _chosen(project, module, node)
+        return _chosen(project, module, node, asked)
     if isinstance(node, ast.Name):
         if node.id in module.imports:
             return None
         bound = bindings_of(module, node)
-        return _of_bindings(project, module, reaching(module, node, bound), depth) if bound else None
+        return _of_bindings(project, module, reaching(module, node, bound), asked, depth) if bound else None
     if isinstance(node, ast.Attribute) and dotted(node.value) == "self":
         owner = module.class_of(node)
         bound = attribute_bindings(module, node)
         given = {id(b.node): b for b in bound}
         if any(is_none(given[id(s)].value) for s in _run_above(module, node) if id(s) in given):
             return None  # emptied for all of them
-        found = _of_bindings(project, module, bound, depth, empty=_is_none_in(owner, node.attr)) if owner is not None else None
-        own = found and owner and not may_be_set_elsewhere(project, module, owner, node.attr, or_none=True)
+        if owner is None:
+            return None
+        found = _of_bindings(project, module, bound, asked, depth, empty=_is_none_in(owner, node.attr))
+        own = found and not may_be_set_elsewhere(project, module, owner, node.attr, or_none=True)
         return found if own else None
     return None
 
 
 def _of_bindings(
-    project: Project, module: SourceModule, bound: Iterable[Binding], depth: int, *, empty: bool = False
+    project: Project, module: SourceModule, bound: Iterable[Binding], asked: Asked, depth: int, *, empty: bool = False
 ) -> Partial | None:
     """What holds for a name with these bindings; empty: something else makes it None first."""
     found: list[Partial] = []
@@ -77,9 +90,9 @@ def _of_bindings(
             empty = True
         elif is_of_one_process(module, one.node):
             continue
-        elif (ranks := ranks_at(module, one.node, project=project)) in _OF_ZERO:
+        elif (ranks := asked.ranks_at(project, module, one.node)) in _OF_ZERO:
             found.append(Partial(module, one.node, ranks))
-        elif ranks.some or one.part or (made := _partial(project, module, one.value, depth + 1)) is None:
+        elif ranks.some or one.part or (made := _partial(project, module, one.value, asked, depth + 1)) is None:
             return None
         else:
             empty = True
@@ -87,9 +100,9 @@ def _of_bindings(
     return found[0] if found and empty and len({f.ranks for f in found}) == 1 else None
 
 
-def _chosen(project: Project, module: SourceModule, node: ast.IfExp) -> Partial | None:
+def _chosen(project: Project, module: SourceModule, node: ast.IfExp, asked: Asked) -> Partial | None:
     """`Writer() if rank == 0 else None`."""
-    split = split_of(module, node.test, project)
+    split = asked.split_of(project, module, node.test)
     if split is None:
         return None
     ranks = split.true if is_none(node.orelse) else split.false if is_none(node.body) else Ranks.ALL
@@ -99,21 +112,22 @@ def _chosen(project: Project, module: SourceModule, node: ast.IfExp) -> Partial 
 # What functions give back
 
 
-def _given(project: Project, module: SourceModule, call: ast.Call, depth: int) -> Partial | None:
+def _given(project: Project, module: SourceModule, call: ast.Call, asked: Asked, depth: int) -> Partial | None:
     if not may_speak_of_ranks(project, module, call):
         return None
     site = called_function(project, module, call)
     if site is None or site.node.name == "__init__" or isinstance(site.node, ast.AsyncFunctionDef):
         return None
-    return gives_none_elsewhere(project, site, depth)
+    return gives_none_elsewhere(project, site, asked, depth)
 
 
-def gives_none_elsewhere(project: Project, site: FunctionSite, depth: int = 0) -> Partial | None:
+def gives_none_elsewhere(project: Project, site: FunctionSite, asked: Asked, depth: int = 0) -> Partial | None:
     """Where a function gives rank 0 a value, and all others None."""
-    return project.memo(("gives none elsewhere", *site.key, depth), lambda: _of_function(project, site, depth))
+    key = ("gives none elsewhere", asked.name, *site.key, depth)
+    return project.memo(key, lambda: _of_function(project, site, asked, depth))
 
 
-def _of_function(project: Project, site: FunctionSite, depth: int) -> Partial | None:
+def _of_function(project: Project, site: FunctionSite, asked: Asked, depth: int) -> Partial | None:
     module, function = site.module, site.node
     if any(last(qualified(module, d.func if isinstance(d, ast.Call) else d)) not in _PLAIN for d in function.decorator_list):
         return None
@@ -122,14 +136,14 @@ def _of_function(project: Project, site: FunctionSite, depth: int) -> Partial | 
         if isinstance(node, (ast.Yield, ast.YieldFrom)):
             return None
         if isinstance(node, ast.Raise) or (isinstance(node, ast.Call) and dotted(node.func) in EXIT_CALLS):
-            if ranks_at(module, node, project=project) not in (Ranks.ALL, *_OF_ZERO):
+            if asked.ranks_at(project, module, node) not in (Ranks.ALL, *_OF_ZERO):
                 return None  # the others do not come back
         if not isinstance(node, ast.Return) or node.value is None or is_none(node.value) or _is_for_one(module, node):
             continue
-        ranks = ranks_at(module, node, project=project)
+        ranks = asked.ranks_at(project, module, node)
         made = Partial(module, node, ranks) if ranks in _OF_ZERO else None
         if made is None and not ranks.some:
-            made = _partial(project, module, node.value, depth + 1)
+            made = _partial(project, module, node.value, asked, depth + 1)
         if made is None:
             return None
         found.append(made)

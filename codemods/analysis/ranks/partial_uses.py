@@ -11,8 +11,8 @@ from codemods.analysis.handed import held_as
 from codemods.analysis.literals import is_none
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.each_node import guards_of_each_node
-from codemods.analysis.ranks.none_elsewhere import Partial, gives_none_elsewhere, none_elsewhere
-from codemods.analysis.ranks.rank_guards import Ranks, ranks_at
+from codemods.analysis.ranks.none_elsewhere import Asked, Partial, gives_none_elsewhere, none_elsewhere
+from codemods.analysis.ranks.rank_guards import Ranks, ranks_at, split_of
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.analysis.ranks.used_as_there import is_kept_from, needs_value
 from codemods.analysis.ranks.uses import uses_of
@@ -22,6 +22,10 @@ from codemods.store.project import Project
 
 _HANDED = 2  # functions that a value is followed into, and calls that lead to a use
 _FEW = 3  # calls of a name that may all be of one method
+_BY_GUARDS = Asked(
+    "guards", lambda project, module, node: ranks_at(module, node, project=project),
+    lambda project, module, test: split_of(module, test, project),
+)  # fmt: skip
 
 
 @record
@@ -87,7 +91,7 @@ def partial_use(project: Project, module: SourceModule, node: ast.expr) -> Parti
     handed = None if isinstance(node, ast.Call) else _handed_to(module, node)
     if handed is None and not needs_value(module, node):
         return None
-    partial = none_elsewhere(project, module, node)
+    partial = none_elsewhere(project, module, node, _BY_GUARDS)
     if partial is None:
         return None
     guards = guards_of_each_node(project, module, node) if partial.ranks is Ranks.ZERO else ()
@@ -106,7 +110,7 @@ def partial_use(project: Project, module: SourceModule, node: ast.expr) -> Parti
 def given_to_others(project: Project, module: SourceModule) -> Iterator[PartialUse]:
     """The uses in other files of what a function of this one gives rank 0 alone: the first of each function."""
     for function in module.functions:
-        if gives_none_elsewhere(project, FunctionSite(module, function)) is None:
+        if gives_none_elsewhere(project, FunctionSite(module, function), _BY_GUARDS) is None:
             continue
         for site in uses_of(project, module, function).outside_tests().calls:
             if site.module is module:
@@ -150,7 +154,7 @@ def _reads(project: Project, module: SourceModule) -> Iterator[ast.expr]:
 def _is_made_by_rank(project: Project, module: SourceModule, one: Binding) -> bool:
     if one.value is None or one.parameter:
         return False
-    if isinstance(one.value, (ast.IfExp, ast.Call)) and none_elsewhere(project, module, one.value) is not None:
+    if isinstance(one.value, (ast.IfExp, ast.Call)) and none_elsewhere(project, module, one.value, _BY_GUARDS) is not None:
         return True
     return not is_none(one.value) and ranks_at(module, one.node, project=project) in (Ranks.ZERO, Ranks.LOCAL_ZERO)
 

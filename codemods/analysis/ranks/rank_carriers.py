@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from functools import cache
 
 from codemods.analysis.class_index import class_facts
+from codemods.analysis.literals import is_none
 from codemods.analysis.model.signatures import defaults
 from codemods.analysis.names import dotted, end_of
 from codemods.analysis.ranks.bound_to_rank import bound_to_rank
@@ -170,8 +171,32 @@ def _bindings(module: SourceModule) -> Iterator[tuple[str, ast.expr]]:
         if len(function.body) <= _SHORT:
             yield from ((function.name, s.test) for s in function.body if isinstance(s, ast.If))
     for leaving in module.nodes(ast.Return):
-        if leaving.value is not None and (home := module.function_of(leaving)) is not None:
-            yield home.name, leaving.value
+        if (home := module.function_of(leaving)) is not None:
+            if leaving.value is not None:
+                yield home.name, leaving.value
+            yield from ((home.name, test) for test in _tests_round(module, leaving))
+    yield from _given_under_tests(module)
+
+
+def _given_under_tests(module: SourceModule) -> Iterator[tuple[str, ast.expr]]:
+    """(name, test) for what is None somewhere, and is given a value under a test: that is there where the test holds."""
+    empty = {name for a in module.nodes(ast.Assign) if _holds_none(a.value) for t in a.targets for name in _targets(t)}
+    empty |= {name for a in module.nodes(ast.AnnAssign) if a.value and _holds_none(a.value) for name in _targets(a.target)}
+    for assign in module.nodes(ast.Assign) if empty else ():
+        names = [name for target in assign.targets for name in _targets(target) if name in empty]
+        yield from ((name, test) for test in (_tests_round(module, assign) if names else ()) for name in names)
+
+
+def _holds_none(value: ast.expr) -> bool:
+    return is_none(value) or (isinstance(value, ast.Tuple) and any(is_none(e) for e in value.elts))
+
+
+def _tests_round(module: SourceModule, node: ast.AST) -> Iterator[ast.expr]:
+    for up in module.ancestors(node):
+        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            return
+        if isinstance(up, ast.If):
+            yield up.test
 
 
 def _targets(target: ast.expr) -> Iterator[str]:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import ast
 
-from codemods.analysis.names import dotted
+from codemods.analysis.ranks.leaving import is_end, leaves
 from codemods.analysis.ranks.rank_branches import Branch, branches_of
 from codemods.analysis.ranks.rank_sets import Ranks, both, negated
-from codemods.data.rank_names import EXIT_CALLS
 from codemods.files.source import SourceModule, child_nodes, once_a_module
 from codemods.store.project import Project
 
-_EXITS = (ast.Return, ast.Continue, ast.Break, ast.Raise)
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
@@ -87,20 +85,6 @@ def _one(ranks: set[Ranks]) -> Ranks:
     return next(iter(ranks)) if len(ranks) == 1 else Ranks.UNKNOWN
 
 
-def leaves(block: list[ast.stmt]) -> bool:
-    """True for a block whose end is never passed: each way through it returns, raises or exits."""
-    if not block:
-        return False
-    end = block[-1]
-    if isinstance(end, ast.If):
-        return leaves(end.body) and leaves(end.orelse)
-    return isinstance(end, _EXITS) or _stops(end)
-
-
-def _stops(node: ast.AST) -> bool:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and dotted(node.value.func) in EXIT_CALLS
-
-
 def _leaves_in(block: list[ast.stmt], *, returns_only: bool = False, quiet: bool = False) -> bool:
     """True if a statement in the block leaves it: return, and continue or break of a loop outside.
 
@@ -109,7 +93,7 @@ def _leaves_in(block: list[ast.stmt], *, returns_only: bool = False, quiet: bool
     stack: list[tuple[ast.AST, bool]] = [(s, False) for s in block]
     while stack:
         node, in_loop = stack.pop()
-        if isinstance(node, ast.Return) or (isinstance(node, ast.Raise) and not quiet and not returns_only) or _stops(node):
+        if isinstance(node, ast.Return) or (isinstance(node, ast.Raise) and not quiet and not returns_only) or is_end(node):
             return True
         if isinstance(node, (ast.Continue, ast.Break)) and not in_loop and not returns_only:
             return True

@@ -12,13 +12,14 @@ from codemods.analysis.ranks.rank_keys import item_values
 from codemods.analysis.ranks.rank_members import called_sites, field_bindings, properties, record_values
 from codemods.analysis.ranks.rank_sets import Ranks, Split, both, negated
 from codemods.analysis.ranks.rank_sources import DEPTH, imported_value, low_rank_place, rank_source, shows_processes
-from codemods.analysis.ranks.zero_only_values import split_of_value
+from codemods.analysis.ranks.zero_only_values import split_of_partial, split_of_value
 from codemods.data.rank_names import ARGUMENT_FLAGS, GLOBAL_NAMES, LOCAL_FLAGS, LOCAL_NAMES, WEAK_FLAGS, ZERO_FLAGS
 from codemods.files.source import FunctionNode, SourceModule, walk_scope
 from codemods.store.project import Project
 
 # Calls that give a rank by themselves.
 _READS = frozenset({"int", "get_rank", "_get_rank", "Get_rank", "rank"}) | GLOBAL_NAMES | LOCAL_NAMES
+_PLAIN = 4  # from this depth on a test is read without asking what only rank 0 has: that is found by such tests
 _NONE_OPS = (ast.Is, ast.IsNot, ast.Eq, ast.NotEq)
 
 
@@ -40,8 +41,22 @@ def split_of(module: SourceModule, test: ast.AST, project: Project | None = None
         return _conditional(module, test, project, depth)
     if isinstance(test, ast.NamedExpr):
         return split_of(module, test.value, project, depth + 1)
-    found = _flag(module, test, project, depth)
-    return found if found is not None else _bare(module, test, project, depth)
+    found = _flag(module, test, project, depth) or _bare(module, test, project, depth)
+    return found or _kept(module, test, project, depth)
+
+
+def _kept(module: SourceModule, value: ast.AST, project: Project | None, depth: int) -> Split | None:
+    """What it says that a value is there which the other ranks do not have; asked of plain tests only (`_PLAIN`)."""
+    if depth >= _PLAIN:
+        return None
+    return split_of_partial(module, value, project, lambda where, test: split_of(where, test, project, _PLAIN))
+
+
+def asks_the_rank(module: SourceModule, test: ast.AST, project: Project | None) -> bool:
+    """False where a test speaks of ranks by a value alone that the others do not have: what else is put under it may want another
+    test, for rank 0 need not have the value either.
+    """
+    return split_of(module, test, project, _PLAIN) is not None
 
 
 def _bare(module: SourceModule, test: ast.AST, project: Project | None, depth: int) -> Split | None:
@@ -72,7 +87,8 @@ def _compared(module: SourceModule, test: ast.Compare, project: Project | None, 
             turned = bool(ast.literal_eval(right)) is isinstance(test.ops[0], (ast.NotEq, ast.IsNot))
             return flag.turned if turned else flag
     if isinstance(right, ast.Constant) and right.value is None and isinstance(test.ops[0], _NONE_OPS):
-        if (found := split_of_value(module, test.left, project)) is not None:
+        found = split_of_value(module, test.left, project) or _kept(module, test.left, project, depth)
+        if found is not None:
             return found if isinstance(test.ops[0], (ast.IsNot, ast.NotEq)) else found.turned
     return comparison(module, test.left, test.ops[0], right, project, depth + 1)
 

@@ -1,5 +1,5 @@
 """Hooks of Lightning that no Trainer of several ranks calls: of a part of another module, of a test on one device, of predictions
-that nobody asks for.
+that nobody asks for, one that Lightning calls no more.
 """
 
 from __future__ import annotations
@@ -9,12 +9,13 @@ import ast
 from codemods.analysis.class_index import ClassSite, Role, class_facts, subclasses
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.hooks import LIGHTNING_HOOKS
-from codemods.analysis.logged.own_programs import nobody_fits
+from codemods.analysis.logged.own_programs import nobody_fits, only_loads_modules
 from codemods.analysis.names import dotted
 from codemods.analysis.ranks.described_parts import is_only_a_part
 from codemods.analysis.ranks.one_device import trains_on_one_device
 from codemods.analysis.ranks.run_by_programs import has_programs, is_run_by_nobody
-from codemods.analysis.ranks.unused import is_of_a_library
+from codemods.analysis.ranks.unused import is_of_a_library, is_packaged
+from codemods.analysis.trainer.gone_hooks import gone_hook
 from codemods.files.source import FunctionNode, SourceModule
 from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
@@ -29,7 +30,11 @@ def is_in_unrun_hook(project: Project, module: SourceModule, line: int) -> bool:
     """True for a line of a hook that runs on one rank at most, whatever the class can do."""
     function = _method_at(module, line)
     owner = module.parent(function) if function is not None else None
-    if function is None or not isinstance(owner, ast.ClassDef) or function.name not in LIGHTNING_HOOKS - _NETWORK:
+    if function is None or not isinstance(owner, ast.ClassDef):
+        return False
+    if gone_hook(project, module, owner, function) is not None:
+        return True
+    if function.name not in LIGHTNING_HOOKS - _NETWORK:
         return False
     facts = class_facts(project, module, owner)
     if _is_of_prediction(function.name) and any(facts.is_a(role) for role in _CLASSES) and _nobody_predicts(project):
@@ -39,6 +44,8 @@ def is_in_unrun_hook(project: Project, module: SourceModule, line: int) -> bool:
     if _is_of_tests(function.name) and _tests_on_one_device(project):
         return True
     if is_run_by_nobody(project, module, function.body[0], shared=False):
+        return True
+    if only_loads_modules(project) and not is_packaged(project, module.path):
         return True
     kin = (facts.lineage[0], *(s for s in subclasses(project, facts.lineage[0]) if _takes_over(project, s, function)))
     return all(is_only_a_part(project, s) for s in kin)

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator
 from codemods.analysis.names import dotted
 from codemods.analysis.output.rank_values import is_of_rank_zero, under_such_a_name
 from codemods.analysis.positions import above
-from codemods.analysis.ranks.rank_exits import leaves
+from codemods.analysis.ranks.leaving import leaves
 from codemods.analysis.ranks.several_processes import is_of_one_process
 from codemods.files.source import SourceModule, walk
 from codemods.runtime.lazy_pattern import lazy

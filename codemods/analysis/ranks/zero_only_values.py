@@ -1,4 +1,4 @@
-"""What a function under Lightning's `rank_zero_only` gives back: its value on rank 0, None on the others.
+"""What rank 0 alone has, as a test: what a function under Lightning's `rank_zero_only` gives back, and what is None elsewhere.
 
 So `if value is not None:` and `if value:` let rank 0 alone in. A project's own decorator may hand the value to all ranks.
 """
@@ -6,10 +6,13 @@ So `if value is not None:` and `if value:` let rank 0 alone in. A project's own 
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 
 from codemods.analysis.bindings import name_or_field_bindings
 from codemods.analysis.call_graph import called_function
 from codemods.analysis.names import family, last, qualified
+from codemods.analysis.ranks.none_elsewhere import Asked, none_elsewhere
+from codemods.analysis.ranks.plain_ranks import plain_ranks
 from codemods.analysis.ranks.rank_sets import Ranks, Split
 from codemods.files.source import SourceModule
 from codemods.store.project import Project
@@ -30,6 +33,26 @@ def split_of_value(module: SourceModule, value: ast.AST, project: Project | None
         return None
     found = {_given_by(module, b.value, project) for b in given if isinstance(b.value, ast.Call)}
     return found.pop() if len(found) == 1 else None
+
+
+def split_of_partial(
+    module: SourceModule, value: ast.AST, project: Project | None, says: Callable[[SourceModule, ast.expr], Split | None]
+) -> Split | None:
+    """The same of a value that is None on the others as it is made: under a test of the rank, or by what a function returns.
+
+    says: what a test says of ranks that asks for no such value.
+    """
+    if project is None or not isinstance(value, (ast.Name, ast.Attribute, ast.Call)):
+        return None
+
+    def asks(_: Project, where: SourceModule, test: ast.expr) -> Split | None:
+        return says(where, test)
+
+    def come(_: Project, where: SourceModule, node: ast.AST) -> Ranks:
+        return plain_ranks(where, node, lambda test: says(where, test))
+
+    found = none_elsewhere(project, module, value, Asked("tests", come, asks))
+    return Split(found.ranks, Ranks.UNKNOWN, alone=False) if found is not None else None
 
 
 def _given_by(module: SourceModule, call: ast.Call, project: Project | None) -> Split | None:

@@ -15,13 +15,14 @@ from codemods.analysis.variance.paths import own_field, parameters
 from codemods.analysis.variance.settling import Settling
 from codemods.analysis.variance.state import State, Summaries
 from codemods.analysis.variance.substitution import substituted
-from codemods.analysis.variance.values import UNKNOWN, Cause, Link, Proof, Thing, Value, along, differing, join
+from codemods.analysis.variance.values import SAME, UNKNOWN, Cause, Link, Proof, Thing, Value, along, at_most, differing, join
 from codemods.data.rank_variance import DATA_NAMES
 from codemods.files.source import FunctionNode, SourceModule
 from codemods.runtime.record import replace
 
 MOST_CALLERS = 10
 _STEPS = frozenset({"training_step", "validation_step", "test_step", "predict_step"})
+_STEP_BEFORE = {f"{stage}_epoch_end": f"{stage}_step" for stage in ("training", "validation", "test")}
 _GIVEN_BATCH = frozenset({"batch", "outputs"})
 _PREDICTS = ("predict_step", "on_predict", "write_on")
 _GIVEN_TO_WRITERS = frozenset({"prediction", "predictions", "batch_indices", "batch"})
@@ -121,12 +122,29 @@ class Callers:
         owner = site.module.class_of(site.node)
         if owner is None:
             return None
+        if (step := _STEP_BEFORE.get(site.node.name)) is not None and name in parameters(site.node)[1:2]:
+            return self._of_steps(site, owner, step)
         roles = _roles_with_batch(site.node, name)
         if not roles or not any(class_facts(self.project, site.module, owner).is_a(role) for role in roles):
             return None
         link = Link(site.module.path, site.node.lineno, f"`{name}` of {site.node.name} is this rank's own")
         sized = site.node.name.startswith(_PREDICTS)  # Lightning pads all shares but those of `predict`
         return differing(Cause.DATA, Proof.PROVEN, link, sized=sized)
+
+    def _of_steps(self, site: FunctionSite, owner: ast.ClassDef, step: str) -> Value | None:
+        """What the steps of an epoch gave back on this rank, as Lightning 1 hands it to the hook at the end of the epoch."""
+        facts = class_facts(self.project, site.module, owner)
+        if not facts.is_a(Role.LIGHTNING_MODULE) or (found := facts.method(step)) is None:
+            return None
+        home = FunctionSite(found[0].module, found[1])
+        state = self.analysis.of(home)
+        if state is None or state.result is None or not state.returns:
+            return None
+        value = self.resolved(home, state.result)
+        if value.cause is not Cause.DATA:
+            return SAME if value.cause is Cause.SAME else None
+        link = Link(site.module.path, site.node.lineno, f"{site.node.name}() is handed what the steps of this rank gave back")
+        return along(replace(at_most(value, Proof.LIKELY), parts=(), thing=None), link)
 
 
 def _handed_over(caller: State | None, call: ast.Call, site: FunctionSite, name: str) -> Value | None:

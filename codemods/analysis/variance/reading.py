@@ -8,6 +8,7 @@ from typing import Any
 
 from codemods.analysis.literals import is_none
 from codemods.analysis.names import dotted, last
+from codemods.analysis.ranks.leaving import is_end
 from codemods.analysis.ranks.several_processes import several_processes
 from codemods.analysis.variance.assignments import annotated_assign, assign, augmented, returned
 from codemods.analysis.variance.binding import bind, bind_counter, bind_elements
@@ -42,11 +43,29 @@ def interpret(state: State, body: list[ast.stmt]) -> None:
 
 
 def _returns_one_thing(state: State) -> bool:
-    """True where every `return` reads the same: which one is taken is no matter."""
+    """True where every `return` reads the same, and none is left out: which one is taken is no matter."""
     found = [n.value for n in _returns(state.module).get(state.function, ())]
     if len(found) < 2 or found[0] is None or any(f is None or f.__class__ is not found[0].__class__ for f in found):
         return False
+    if state.function is not None and _falls_through(state.function.body):
+        return False  # the others give None
     return len({ast.dump(f) for f in found if f is not None}) == 1
+
+
+def _falls_through(body: list[ast.stmt]) -> bool:
+    """True where the end of a block may be reached."""
+    end = body[-1]
+    if isinstance(end, ast.If):
+        return not end.orelse or _falls_through(end.body) or _falls_through(end.orelse)
+    if isinstance(end, (ast.With, ast.AsyncWith)):
+        return _falls_through(end.body)
+    if isinstance(end, (ast.Try, ast.TryStar)):
+        if end.finalbody and not _falls_through(end.finalbody):
+            return False
+        return any(_falls_through(b) for b in (end.orelse or end.body, *(h.body for h in end.handlers)))
+    if isinstance(end, ast.While):
+        return not (isinstance(end.test, ast.Constant) and end.test.value)
+    return not (isinstance(end, (ast.Return, ast.Raise, ast.Match)) or is_end(end))
 
 
 def _alike_parts(state: State) -> frozenset[int]:
