@@ -6,11 +6,13 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_module, may_show_ranks, ranks_in_file, ranks_in_importers
+from codemods.analysis.names import dotted
 from codemods.analysis.ranks.asked_by_callers import asked_by_callers
 from codemods.analysis.short_texts import short
 from codemods.analysis.wrapped.behind_training import is_behind_training
 from codemods.analysis.wrapped.left_modes import LeftMode, left_modes
 from codemods.analysis.wrapped.own_files import restored_from_own_files
+from codemods.analysis.wrapped.own_paths import OwnPath, restored_from_own_paths
 from codemods.analysis.wrapped.restore_repairs import Repair, on_every_rank
 from codemods.analysis.wrapped.training_state import Change, What, changes
 from codemods.api.codemod import DdpCodemod
@@ -22,7 +24,7 @@ from codemods.store.project import Project
 
 _STATE = (
     b"load_state", b"register_buffer", b"copy_to", b"apply_shadow", b"copy_params_to", b".step(", b"epoch", b"param_groups",
-    b"start", b".train(",
+    b"start", b".train(", b"ckpt_path", b"resum", b"restor",
 )  # fmt: skip
 _EFFECT = {
     What.OPTIMIZER: "the others begin with empty moments, and the same gradients give other weights on each rank",
@@ -33,6 +35,13 @@ _EFFECT = {
     What.ALL: "the others begin anew: weights, moments and steps differ from there on",
     What.COUNT: "the others begin at another place, go round the loop more or less often, and wait for rank 0 in the end",
     What.RATE: "the others go on with theirs, and the weights of the ranks drift apart",
+}
+_APART = {
+    What.OPTIMIZER: "the same gradients give other weights on each rank from there on",
+    What.SCHEDULER: "the ranks go on with different learning rates",
+    What.SCALER: "the ranks scale their gradients by different numbers",
+    What.WEIGHTS: "the ranks go on with different weights",
+    What.ALL: "the ranks go on from different states: weights, moments and steps differ, and so do the rounds that are left",
 }
 _PUT_BACK = (
     "keep the weights of the training first (`ema.store(net.parameters())`) and put them back behind what rank 0 does with the "
@@ -48,8 +57,9 @@ class RankLocalTrainingState(DdpCodemod):
     that training goes on from, `accelerator.load_state`, and weights that are loaded behind the DDP wrap. Where rank 0 does
     nothing else there than to read, to restore and to say so, the rank test goes, a load is given a `map_location`, and what is
     printed stays on rank 0. Reports a learning rate or a schedule that rank 0 alone moves on, of a new buffer that it registers
-    behind the wrap, of an average of the weights (EMA) that it copies into the model in training and leaves there, and of a
-    restore from each rank's own file whose error is swallowed.
+    behind the wrap, of an average of the weights (EMA) that it copies into the model in training and leaves there, of a
+    restore from each rank's own file whose error is swallowed, and of a checkpoint that every rank restores from a path which
+    rank 0 alone has worked out (the folder of this run, the best epoch).
 
     ## Why it matters
     DDP averages gradients and nothing else. From the same gradients two optimizers with other moments make other weights: the
@@ -96,6 +106,7 @@ class RankLocalTrainingState(DdpCodemod):
     - Says nothing of what averages of the weights (EMA) restore, of loggers, meters, and of an optimizer that rank 0 alone has
       or steps.
     - Says nothing where the other arm of the test does the like.
+    - Says nothing of a path with the rank in it, and of weights that are restored in front of the wrap from whatever path.
     - Reports a block in which rank 0 does something else, too, a test with an `else`, and a test that stands in a caller.
     - Reports a buffer, a learning rate and a schedule: these have to be the same on every rank in the first place.
     - A repository's own tests.
@@ -118,8 +129,9 @@ class RankLocalTrainingState(DdpCodemod):
     )
     SITES = (
         Site(rb"load_state|register_buffer|sched\w*\.step|param_groups|load\w*\(|\.(?:copy_to|copy_params_to|apply_shadow)\("
-             rb"|\.train\(", b"load", b"register_buffer", b"sched", b"param_groups", b"copy_to", b"copy_params_to",
-             b"apply_shadow", b".train("),
+             rb"|\.train\(|ckpt_path\s*=|(?:restor|resum|restart)\w*[(=]", b"load", b"register_buffer", b"sched",
+             b"param_groups", b"copy_to", b"copy_params_to", b"apply_shadow", b".train(", b"ckpt_path", b"restor", b"resum",
+             b"restart"),
     )  # fmt: skip
     READS_TESTS = False
 
@@ -147,6 +159,21 @@ class RankLocalTrainingState(DdpCodemod):
                 "optimizer makes other weights of the same gradients",
                 reason="agree first on whether all of them could (an all_reduce with MIN of 0 or 1), or restore from one file",
             )
+
+        for found_path in restored_from_own_paths(project, module):
+            yield self._path(module, found_path)
+
+    def _path(self, module: SourceModule, found: OwnPath) -> Finding:
+        where = f"line {found.made.lineno}" if found.module is module else f"{found.module.path}:{found.made.lineno}"
+        return self.finding(
+            module,
+            found.call,
+            f"every rank restores {found.what.value} from `{short(module, found.path)}`, for which rank 0 alone sets "
+            f"`{dotted(found.made.targets[0])}` in {where}: the others read another file, or find none, and {_APART[found.what]}",
+            evidence=[Evidence("way", x.text, x.path, x.line, "strong") for x in found.value.chain],
+            reason="set it on every rank from what all of them have, or send rank 0's to the others first "
+            "(`dist.broadcast_object_list`)",
+        )
 
     def _mode(self, module: SourceModule, found: LeftMode) -> Finding:
         reason = "assumes that all ranks are to train on with it" if found.edits else "call it on every rank, behind the test"

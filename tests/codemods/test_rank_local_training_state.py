@@ -358,3 +358,135 @@ def test_a_schedule_that_rank_0_steps_in_both_arms() -> None:
     lines = ("if rank == 0:", "    if epochs > 3:", "        scheduler.step(1.0)", "    else:", "        scheduler.step()")
     found = check_told(RankLocalTrainingState, script(*lines), reason="every rank")
     assert "changes the schedule of the learning rate" in found.message
+
+
+OWN = f"""\
+import os
+import time
+
+{HEAD}
+def main(args, loader):
+    dist.init_process_group("nccl")
+    rank = dist.get_rank()
+    folder = None
+    if rank == 0:
+        folder = os.path.join(args.root, time.strftime("%m%d"))
+        os.makedirs(folder, exist_ok=True)
+    net = torch.nn.Linear(4, 2).cuda()
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    model = DDP(net)
+    path = f"{{folder}}/last.pt"
+    if os.path.exists(path):
+        state = torch.load(path, map_location="cpu")
+        net.load_state_dict(state["net"])
+        optimizer.load_state_dict(state["optimizer"])
+    for x in loader:
+        model(x).sum().backward()
+        optimizer.step()
+"""
+BEST = f"""\
+{HEAD}
+class Runner:
+    def __init__(self, net, folder):
+        self.rank = dist.get_rank()
+        self.folder, self.best, self.best_epoch = folder, 0.0, 0
+        self.model = DDP(net)
+
+    def validate(self, epoch, score):
+        dist.all_reduce(score)
+        if self.rank == 0:
+            if score > self.best:
+                self.best = score
+                self.best_epoch = epoch
+
+    def test(self, loader):
+        state = torch.load(f"{{self.folder}}/{{self.best_epoch}}.pt", map_location="cpu")
+        self.model.module.load_state_dict(state)
+        return [self.model(x) for x in loader]
+
+
+def main(net, loader, scores):
+    dist.init_process_group("nccl")
+    runner = Runner(net, "out")
+    for epoch, score in enumerate(scores):
+        runner.validate(epoch, score)
+    runner.test(loader)
+"""
+HELPER = """\
+import torch
+
+
+def restart(path, **held):
+    state = torch.load(path, map_location="cpu")
+    for key, value in held.items():
+        value.load_state_dict(state[key])
+"""
+CALLER = f"""\
+import os
+import time
+
+from helper import restart
+{HEAD}
+def main(args, net):
+    dist.init_process_group("nccl")
+    if dist.get_rank() == 0:
+        args.folder = os.path.join(args.folder, time.strftime("%H%M"))
+        os.makedirs(args.folder)
+    model = DDP(net)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    restart(os.path.join(args.folder, "last.pt"), model=model, optimizer=optimizer)
+"""
+FITTED = """\
+import lightning.pytorch as pl
+from lightning.pytorch.utilities import rank_zero_only
+
+
+def main(model, args):
+    trainer = pl.Trainer(devices=4, strategy="ddp")
+    last = None
+    if rank_zero_only.rank == 0:
+        last = find_last(args.folder)
+    trainer.fit(model, ckpt_path=last)
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "line", "words"),
+    [
+        (OWN, 21, "the optimizer's state from `path`, for which rank 0 alone sets `folder` in line 14"),
+        (OWN.replace("None\n", "''\n"), 21, "rank 0 alone sets `folder`"),
+        (OWN.replace('        optimizer.load_state_dict(state["optimizer"])\n', ""), 21, "the weights from `path`"),
+        (BEST, 20, "the weights from"),
+        (BEST.replace("self.rank == 0", "not self.rank"), 20, "rank 0 alone sets `self.best_epoch` in line 17"),
+        (CALLER, 17, "rank 0 alone sets `args.folder` in line 13"),
+        (FITTED, 10, "the whole training state from `last`"),
+    ],
+)
+def test_a_path_that_rank_0_alone_has(source: str, line: int, words: str) -> None:
+    found = findings_of(RankLocalTrainingState, source, {"helper.py": HELPER}, path="main.py")
+    assert [(f.span.line, words in f.message, f.fix is None) for f in found] == [(line, True, True)]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        OWN.replace("    net = ", "    box = [folder]\n    dist.broadcast_object_list(box)\n    folder = box[0]\n    net = "),
+        OWN.replace("    folder = None\n    if rank == 0:\n    ", "    if rank >= 0:\n    "),
+        OWN.replace("    net = ", "    else:\n        folder = os.path.join(args.root, args.day)\n    net = "),
+        OWN.replace("    net = ", "    dist.barrier()\n    if rank != 0:\n        folder = args.root\n    net = "),
+        OWN.replace("    net = ", "    folder = f'{args.root}/{rank}'\n    net = "),
+        OWN.replace('        optimizer.load_state_dict(state["optimizer"])\n', "").replace("    model = DDP(net)\n", "").replace(
+            "    for x in loader:", "    model = DDP(net)\n    for x in loader:"),
+        OWN.replace("folder = None", "folder = args.root").replace("        folder = os", "        shown = os").replace(
+            "makedirs(folder", "makedirs(shown"),
+        BEST.replace("        if self.rank == 0:\n            if score", "        if score > 0:\n            if score"),
+        BEST.replace("        self.model.module.load_state_dict(state)\n        return [self.model(x) for x in loader]",
+                     "        if self.rank == 0:\n            return state"),
+        CALLER.replace("    if dist.get_rank() == 0:\n        args.folder", "    if args.fresh:\n        args.folder").replace(
+            'time.strftime("%H%M")', "'new'"),
+        FITTED.replace("rank_zero_only.rank == 0", "args.resume"),
+        FITTED.replace("ckpt_path=last", "ckpt_path=args.last").replace("last = find", "shown = find"),
+    ],
+)  # fmt: skip
+def test_paths_that_are_right(source: str) -> None:
+    assert not findings_of(RankLocalTrainingState, source, {"helper.py": HELPER}, path="main.py")

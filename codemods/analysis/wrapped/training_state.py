@@ -68,7 +68,7 @@ def changes(project: Project, module: SourceModule) -> Iterator[Change]:
             continue
         if _is_of_one_rank(project, module, node, name) or _done_by_the_others(module, guard, name):
             continue
-        if not _handed_on(project, module, guard.node if guard is not None else node, 0):
+        if not handed_on(project, module, guard.node if guard is not None else node):
             yield Change(what, node, name, guard, restores)
 
 
@@ -256,7 +256,7 @@ def _fills_nothing(module: SourceModule, call: ast.Call) -> bool:
     return isinstance(call.args[0], ast.Call) and qualified(module, call.args[0].func) in ("torch.tensor", "torch.as_tensor")
 
 
-def _handed_on(project: Project, module: SourceModule, node: ast.AST, depth: int) -> bool:
+def handed_on(project: Project, module: SourceModule, node: ast.AST, depth: int = 0) -> bool:
     """True where a broadcast stands further down, here or behind a call of this function."""
     function = module.function_of(node)
     line = getattr(node, "lineno", 0)
@@ -266,5 +266,5 @@ def _handed_on(project: Project, module: SourceModule, node: ast.AST, depth: int
                 return True
     if function is None or depth >= 2:
         return False
-    return any(_handed_on(project, s.module, s.call, depth + 1) for s in uses_of(project, module, function).calls[:6])
+    return any(handed_on(project, s.module, s.call, depth + 1) for s in uses_of(project, module, function).calls[:6])
 
