@@ -9,6 +9,7 @@ from codemods.analysis.frameworks import transformers_pin
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS
 from codemods.analysis.names import dotted, family, last
 from codemods.analysis.ranks.closed_branches import asks_a_parameter, open_uses
+from codemods.analysis.ranks.excluded_modes import is_in_mode_of_one
 from codemods.analysis.ranks.given_by_rank import ranks_of_receiver
 from codemods.analysis.ranks.in_turn import in_turn
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_at
@@ -111,7 +112,7 @@ def _coming(project: Project, module: SourceModule, node: ast.AST, seen: frozens
         ranks = ranks_of_receiver(project, module, node)
     if in_turn(project, module, node):
         return Ranks.UNKNOWN
-    if is_of_one_process(module, node):
+    if is_of_one_process(module, node) or is_in_mode_of_one(project, module, node):
         return None  # there is one rank in that branch: it says nothing about a run of several
     outer = module.function_of(node)
     return _entering_for(project, module, outer, node, seen) if ranks is Ranks.ALL and outer is not None else ranks

@@ -19,6 +19,7 @@ from codemods.analysis.other_names import reads_by_other_names
 from codemods.analysis.ranks.cannot_run import cannot_be_imported, is_behind_an_end
 from codemods.analysis.ranks.closed_branches import is_asked_for_by_none, is_only_asked_for_by_none
 from codemods.analysis.ranks.described_parts import is_only_a_part
+from codemods.analysis.ranks.excluded_modes import is_in_mode_of_one
 from codemods.analysis.ranks.failing_ranks import ranks_unless_one_fails
 from codemods.analysis.ranks.first_device import is_tied_to_first_device
 from codemods.analysis.ranks.handed_zero import is_handed_zero
@@ -71,6 +72,8 @@ def is_run_by_nobody(project: Project, module: SourceModule, node: ast.AST, *, s
     if trains_on_one_device(project, module, function) or is_behind_an_end(module, node) or cannot_be_imported(project, module):
         return True
     if is_behind_a_failure(project, module, node) or is_hidden(project, module):
+        return True
+    if is_in_mode_of_one(project, module, node):
         return True
     if starts_ranks_in_fit(project, module, function) or is_of_a_pool(project, module, function):
         return True
@@ -127,6 +130,8 @@ class Search:
         if cannot_be_imported(self._project, module) or is_tied_to_first_device(self._project, module):
             return False
         if is_hidden(self._project, module):
+            return False
+        if is_in_mode_of_one(self._project, module, node):
             return False
         if is_behind_a_failure(self._project, module, node) or is_asked_for_by_none(self._project, module, node):
             return False

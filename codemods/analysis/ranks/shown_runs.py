@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from codemods.analysis.ranks.cannot_run import cannot_be_imported, is_behind_an_end
+from codemods.analysis.ranks.excluded_modes import is_in_mode_of_one
 from codemods.analysis.ranks.notebook_cells import is_of_the_kernel, starts_no_ranks
 from codemods.analysis.ranks.program_starts import Start
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody, is_shown_to_run
@@ -88,6 +89,8 @@ def is_never_reached(project: Project, module: SourceModule, span: Span) -> bool
     function = module.function_of(statement) if statement is not None else None
     if statement is None:
         return False
+    if is_in_mode_of_one(project, module, statement):
+        return True
     if function is None:  # the cells of a notebook are run one by one
         return not module.path.endswith(NOTEBOOK) and is_behind_an_end(module, statement)
     if is_asserted_alone(module, statement) or is_behind_an_end(module, statement):
