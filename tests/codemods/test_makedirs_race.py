@@ -882,6 +882,8 @@ MAKES_FOR_ALL = [
     ("path = './log'", "args.out = path", "writer = SummaryWriter(path)"),
     ("if args.big:", "    path = 'a'", "    args.out = path", "    writer = SummaryWriter(path)",
      "else:", "    args.out = 'b'", "    writer = SummaryWriter(args.out)"),
+    ("if not os.path.exists(args.out) and dist.get_rank() == 0:", "    os.makedirs(args.out)", "dist.barrier()"),
+    ("if dist.get_rank() == 0:", "    os.makedirs(args.out, exist_ok=True)", "dist.barrier()"),
 ]  # fmt: skip
 ASKS = ("if not os.path.exists(args.out):", "    os.makedirs(args.out)")
 
@@ -899,11 +901,75 @@ def test_every_rank_has_made_the_folder_above(above: tuple[str, ...]) -> None:
         ("writer = SummaryWriter(args.out)", "args.out = args.out + '/best'"),
         ("if args.big:", "    writer = SummaryWriter(args.out)", "else:", "    args.note()"),
         ("path = './log'", "args.out = path", "path = './more'", "writer = SummaryWriter(path)"),
+        ("if dist.get_rank() == 0:", "    os.makedirs(args.out, exist_ok=True)"),  # nobody waits for it
+        ("dist.barrier()", "if dist.get_rank() == 0:", "    os.makedirs(args.out, exist_ok=True)"),
+        ("if args.big and dist.get_rank() == 0:", "    os.makedirs(args.out, exist_ok=True)", "dist.barrier()"),
+        ("if dist.get_rank() == 0:", "    os.makedirs(args.logs, exist_ok=True)", "dist.barrier()"),
     ],
 )
 def test_the_folder_may_be_missing_below_a_writer(above: tuple[str, ...]) -> None:
     after = ("os.makedirs(args.out, exist_ok=True)",)
     check_transformed(MakedirsRace, script(*above, *ASKS), script(*above, *after))
+
+
+BY_OTHERS = """\
+import os
+import torch.distributed as dist
+import torch.multiprocessing as mp
+
+
+def ensure(folder, wanted=True):
+    if not os.path.exists(folder):
+        os.makedirs(folder)
+
+
+def ensure_some(folder, wanted=True):
+    if wanted:
+        os.makedirs(folder, exist_ok=True)
+
+
+def work(rank, out):
+    dist.init_process_group("gloo")
+    {above}
+    if not os.path.exists(out):
+        os.makedirs(out)
+
+
+if __name__ == "__main__":
+    folder = "runs"
+    {before}
+    mp.spawn(work, args=({given},), nprocs=2)
+"""
+
+
+@pytest.mark.parametrize(
+    ("above", "before", "given"),
+    [
+        ("ensure(out)", "pass", "folder"),
+        ("ensure(wanted=False, folder=out)", "pass", "folder"),
+        ("pass", "os.makedirs(folder, exist_ok=True)", "folder"),
+        ("pass", "if not os.path.isdir(folder):\n        os.mkdir(folder)", "folder"),
+        ("pass", "ensure(folder)", "folder"),
+    ],
+)
+def test_a_folder_that_others_have_made(above: str, before: str, given: str) -> None:
+    found = findings_of(MakedirsRace, BY_OTHERS.format(above=above, before=before, given=given))
+    assert 20 not in [f.span.line for f in found]
+
+
+@pytest.mark.parametrize(
+    ("above", "before", "given"),
+    [
+        ("pass", "pass", "folder"),
+        ("ensure_some(out)", "pass", "folder"),
+        ("ensure('logs')", "pass", "folder"),
+        ("pass", "ensure(folder)", "folder + '/a'"),
+        ("pass", "ensure(folder)\n    folder = input()", "folder"),
+    ],
+)
+def test_a_folder_that_others_have_not_made(above: str, before: str, given: str) -> None:
+    found = findings_of(MakedirsRace, BY_OTHERS.format(above=above, before=before, given=given))
+    assert 20 in [f.span.line for f in found]
 
 
 BUILD = """\
@@ -962,9 +1028,11 @@ if __name__ == "__main__":
 
 def test_a_folder_that_the_same_text_has_named_above() -> None:
     check_nothing(MakedirsRace, COPY.format(made="os.makedirs(out, exist_ok=True)"))
-    assert len(findings_of(MakedirsRace, COPY.format(made="print(out)"))) == 2
+    assert [f.span.line for f in findings_of(MakedirsRace, COPY.format(made="print(out)"))] == [18]
     changed = COPY.format(made='os.makedirs(out, exist_ok=True)\n    config["name"] = "b"')
-    assert [f.span.line for f in findings_of(MakedirsRace, changed)] == [8, 19]
+    assert [f.span.line for f in findings_of(MakedirsRace, changed)] == [19]
+    elsewhere = COPY.format(made="print(out)").replace('"a.json", out', '"a.json", config["logs"]')
+    assert [f.span.line for f in findings_of(MakedirsRace, elsewhere)] == [8, 18]
 
 
 GIVEN = """\

@@ -1,7 +1,8 @@
-"""Folders that each rank has surely made above a place, without an error: a test that they are missing is never true there.
+"""Folders that are surely there above a place: a test that they are missing is never true there.
 
-`SummaryWriter(path)` and `os.makedirs(path, exist_ok=True)`, by themselves or in both branches of an `if`; in the function
-itself, above all of its calls, or in the function that gives the path back.
+Each rank has made them, or met them: `SummaryWriter(path)`, `os.makedirs(path)` and `if not exists(path): makedirs(path)`, by
+themselves or in both branches of an `if`; or one rank has, with a barrier behind it. In the function itself, above all of its
+calls, in the process that starts the ranks, in a function that is handed the path, or in the one that gives it back.
 """
 
 from __future__ import annotations
@@ -13,15 +14,23 @@ from itertools import count
 
 from codemods.analysis.bindings import bindings_in
 from codemods.analysis.call_graph import called_function
-from codemods.analysis.model.signatures import bind
+from codemods.analysis.conditions import conjuncts
+from codemods.analysis.files.missing_folders import asks_for
+from codemods.analysis.model.signatures import bind, takes
 from codemods.analysis.names import dotted, last
 from codemods.analysis.positions import above
+from codemods.analysis.ranks.collectives import WAITS
+from codemods.analysis.ranks.handed_arguments import spawned_with
+from codemods.analysis.ranks.rank_branches import ranks_of_test
+from codemods.analysis.ranks.rank_sets import Ranks
 from codemods.analysis.ranks.uses import uses_of
 from codemods.files.source import FunctionNode, SourceModule, walk, walk_scope
 from codemods.store.project import Project
 
 _WRITERS = frozenset({"SummaryWriter", "FileWriter"})
 _FOLDER = ("log_dir", "logdir", "name", "path")
+_ONE = (Ranks.ZERO, Ranks.LOCAL_ZERO)
+_MAKES = (b"makedirs", b"mkdir")
 _Block = list[ast.stmt]
 
 
@@ -30,9 +39,16 @@ class _State:
 
     def __init__(self, values: dict[str, int], made: set[int]) -> None:
         self._values, self._made = values, made
+        self._by_one: set[int] = set()  # made by one rank: the others know behind a barrier
 
     def copy(self) -> _State:
         return _State(dict(self._values), set(self._made))
+
+    def make_on_one(self, name: str) -> None:
+        self._by_one.add(self._value(name))
+
+    def wait(self) -> None:
+        self._made |= self._by_one
 
     def _value(self, name: str) -> int:
         return self._values.setdefault(name, _fresh())
@@ -57,7 +73,7 @@ _fresh = count().__next__
 
 def is_made_by_all_above(project: Project, module: SourceModule, node: ast.AST, path: ast.expr, *, depth: int = 2) -> bool:
     """True where every way to `node` has made the folder `path`."""
-    if _is_made_within(module, node, path):
+    if _is_made_within(project, module, node, path):
         return True
     function = module.function_of(node)
     bound = bindings_in(module, function, path.id) if isinstance(path, ast.Name) else []
@@ -78,13 +94,16 @@ def is_made_by_all_above(project: Project, module: SourceModule, node: ast.AST, 
 def _is_made_by_callers(project: Project, module: SourceModule, function: FunctionNode, name: str, depth: int) -> bool:
     uses = uses_of(project, module, function).outside_tests()
     method = isinstance(module.parent(function), ast.ClassDef)
-    handed = [(s, (bind(function, s.call, bound=method) or {}).get(name)) for s in uses.calls]
+    names = [a.arg for a in (*function.args.posonlyargs, *function.args.args)]
+    calls = [s for s in uses.calls if takes(function, s.call, bound=method)]  # `model.train()` is not `train(model, …)`
+    handed = [(s.module, (bind(function, s.call, bound=method) or {}).get(name)) for s in calls]
+    handed += [(h.module, spawned_with(h.module, h.node, names, name)) for h in uses.handed_on]
     return bool(handed) and not uses.more and all(
-        given is not None and is_made_by_all_above(project, s.module, s.call, given, depth=depth - 1) for s, given in handed
+        given is not None and is_made_by_all_above(project, home, given, given, depth=depth - 1) for home, given in handed
     )
 
 
-def _is_made_within(module: SourceModule, node: ast.AST, path: ast.expr) -> bool:
+def _is_made_within(project: Project, module: SourceModule, node: ast.AST, path: ast.expr) -> bool:
     """True where every way to `node` within its function has made the folder `path`."""
     blocks: list[_Block] = []
     below: ast.AST = node
@@ -95,34 +114,75 @@ def _is_made_within(module: SourceModule, node: ast.AST, path: ast.expr) -> bool
         below = up
     state, wanted = _State({}, set()), _text(module, path)
     for block in reversed(blocks):
-        _go_through(module, block, state, wanted)
+        _go_through(project, module, block, state, wanted)
     return state.is_made(wanted)
 
 
-def _go_through(module: SourceModule, block: _Block, state: _State, wanted: str) -> None:
+def _go_through(project: Project, module: SourceModule, block: _Block, state: _State, wanted: str, *, calls: bool = True) -> None:
+    """calls: functions that are called count, too."""
     for statement in block:
         if isinstance(statement, (ast.Assign, ast.AnnAssign, ast.Expr)):
-            _pass(module, statement, state)
+            _pass(project, module, statement, state, calls=calls)
         elif isinstance(statement, ast.With):
-            _go_through(module, statement.body, state, wanted)
+            _go_through(project, module, statement.body, state, wanted, calls=calls)
         else:
-            ends = [state.copy(), state.copy()]
-            if isinstance(statement, ast.If):
-                for branch, end in zip((statement.body, statement.orelse), ends, strict=True):
-                    _go_through(module, branch, end, wanted)
-            for name in _bound(module, statement):
-                state.bind(name)
-            if isinstance(statement, ast.If) and all(end.is_made(wanted) for end in ends):
-                state.make(wanted)
+            _branch(project, module, statement, state, wanted, calls=calls)
 
 
-def _pass(module: SourceModule, statement: ast.stmt, state: _State) -> None:
-    for made in _made(module, statement):
-        state.make(made)
+def _branch(
+    project: Project, module: SourceModule, statement: ast.stmt, state: _State, wanted: str, *, calls: bool
+) -> None:
+    ends = [state.copy(), state.copy()]
+    if isinstance(statement, ast.If):
+        for branch, end in zip((statement.body, statement.orelse), ends, strict=True):
+            _go_through(project, module, branch, end, wanted, calls=calls)
+    for name in _bound(module, statement):
+        state.bind(name)
+    if not isinstance(statement, ast.If):
+        return
+    if all(end.is_made(wanted) for end in ends):
+        state.make(wanted)
+    elif ends[0].is_made(wanted) and not statement.orelse:
+        rest = [test for test in conjuncts(statement.test) if not _is_missing(module, test, wanted)]
+        if not rest:
+            state.make(wanted)
+        elif all(ranks_of_test(module, test, project=project) in _ONE for test in rest):
+            state.make_on_one(wanted)
+
+
+def _is_missing(module: SourceModule, test: ast.expr, wanted: str) -> bool:
+    """`not os.path.exists(path)`."""
+    asked = test.operand if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not) else None
+    return isinstance(asked, ast.Call) and (path := asks_for(asked)) is not None and _text(module, path) == wanted
+
+
+def _pass(project: Project, module: SourceModule, statement: ast.stmt, state: _State, *, calls: bool) -> None:
+    call = statement.value if isinstance(statement, (ast.Expr, ast.Assign, ast.AnnAssign)) else None
+    if isinstance(call, ast.Call):
+        if (last(dotted(call.func)) or getattr(call.func, "attr", "")) in WAITS:
+            state.wait()
+        for made in (*_made(module, call), *(_made_in(project, module, call) if calls else ())):
+            state.make(made)
     given = statement.value if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
     plain = given is not None and _is_path(given)
     for name in _bound(module, statement):
         state.bind(name, _text(module, given) if plain and given is not None else "")
+
+
+def _made_in(project: Project, module: SourceModule, call: ast.Call) -> Iterator[str]:
+    """The folders that are handed to a function of the project which makes them."""
+    called = called_function(project, module, call)
+    if called is None or not any(called.module.holds(word) for word in _MAKES):
+        return
+    method = isinstance(called.module.parent(called.node), ast.ClassDef)
+    if not any(word.decode() in called.module.text_of(called.node) for word in _MAKES):
+        return
+    for name, given in (bind(called.node, call, bound=method) or {}).items():
+        if _is_path(given):
+            inside = _State({}, set())
+            _go_through(project, called.module, called.node.body, inside, name, calls=False)
+            if inside.is_made(name) and not any(isinstance(n, ast.Return) for n in walk_scope(called.node)):
+                yield _text(module, given)
 
 
 def _is_path(node: ast.expr) -> bool:
@@ -145,19 +205,15 @@ def _bound(module: SourceModule, statement: ast.stmt) -> Iterator[str]:
             yield _text(module, node)
 
 
-def _made(module: SourceModule, statement: ast.stmt) -> Iterator[str]:
-    """The folders that a plain statement makes, and goes on where they are there."""
-    call = statement.value if isinstance(statement, (ast.Expr, ast.Assign, ast.AnnAssign)) else None
-    if not isinstance(call, ast.Call):
-        return
+def _made(module: SourceModule, call: ast.Call) -> Iterator[str]:
+    """The folder that a call makes, or that is there where it goes on."""
     name = last(dotted(call.func)) or getattr(call.func, "attr", "")
     given = {k.arg: k.value for k in call.keywords}
-    allows = given.get("exist_ok")
-    if name in _WRITERS or (name == "makedirs" and isinstance(allows, ast.Constant) and allows.value is True):
+    if name in _WRITERS or name == "makedirs" or dotted(call.func) == "os.mkdir":
         folder = call.args[0] if call.args else next((given[n] for n in _FOLDER if n in given), None)
         if folder is not None:
             yield _text(module, folder)
-    elif name == "mkdir" and isinstance(allows, ast.Constant) and allows.value is True and isinstance(call.func, ast.Attribute):
+    elif name == "mkdir" and isinstance(call.func, ast.Attribute):
         yield _text(module, call.func.value)
 
 

@@ -107,10 +107,17 @@ def _tests(module: SourceModule, test: ast.expr, text: str) -> bool:
     """True where the test asks whether the path `text` exists."""
     for node in walk(test):
         if isinstance(node, ast.Call) and _is_existence_test(node):
-            asked = node.args[0] if node.args else node.func.value if isinstance(node.func, ast.Attribute) else None
+            asked = asks_for(node)
             if asked is not None and _bare(module, asked) == text:
                 return True
     return False
+
+
+def asks_for(call: ast.Call) -> ast.expr | None:
+    """The path of `os.path.exists(path)` and `path.is_dir()`; None for any other call."""
+    if not _is_existence_test(call):
+        return None
+    return call.args[0] if call.args else call.func.value if isinstance(call.func, ast.Attribute) else None
 
 
 def _is_negative(test: ast.expr) -> bool:

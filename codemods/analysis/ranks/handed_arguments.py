@@ -27,7 +27,7 @@ def arguments(
         if (given := argument(place.call, names, name)) is not None:
             yield place.module, given
     for handed in used.outside_tests().handed_on:
-        if (given := _spawned_with(handed.module, handed.node, names, name)) is not None:
+        if (given := spawned_with(handed.module, handed.node, names, name)) is not None:
             yield handed.module, given
 
 
@@ -39,7 +39,8 @@ def argument(call: ast.Call, names: list[str], name: str) -> ast.expr | None:
     return next((k.value for k in call.keywords if k.arg == name), None)
 
 
-def _spawned_with(module: SourceModule, node: ast.expr, names: list[str], name: str) -> ast.expr | None:
+def spawned_with(module: SourceModule, node: ast.expr, names: list[str], name: str) -> ast.expr | None:
+    """What `mp.spawn(f, args=(…))` and `Process(target=f, args=(…))`, which hold f at `node`, give its parameter."""
     up = module.parent(node)
     call = module.parent(up) if isinstance(up, ast.keyword) else up
     if not isinstance(call, ast.Call) or name not in names:
