@@ -1,7 +1,8 @@
 """Modes of a program that a check of its settings keeps from several processes: `if args.distributed and args.plot: raise`.
 
 What stands under `if args.plot:` is run by one process then, wherever it stands. The check counts only where it belongs to the
-program: the option is asked for in one place of the project, and the check is made there, on every way.
+program: the option is asked for in one place of the project, and the check is made there, on every way. So is what stands under
+`if args.gpus <= 1:`, where the processes are started by that number.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Iterator
 from codemods.analysis.conditions import is_main_block
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.names import dotted, last
+from codemods.analysis.ranks.counted_processes import asks_for_one
 from codemods.analysis.ranks.rank_exits import leaves
 from codemods.analysis.ranks.several_processes import several_processes
 from codemods.analysis.ranks.uses import MANY_FILES, uses_of
@@ -29,18 +31,20 @@ _PLAIN = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Module)
 
 def is_in_mode_of_one(project: Project, module: SourceModule, node: ast.AST) -> bool:
     """True under a test of a setting with which the program refuses to start several processes."""
-    return any(_is_of_one(project, mode) for mode in _modes_round(module, node))
+    return any(
+        asks_for_one(project, module, part, wanted) or any(_is_of_one(project, mode) for mode in _asked(part, wanted))
+        for part, wanted in _parts_round(module, node)
+    )
 
 
-def _modes_round(module: SourceModule, node: ast.AST) -> Iterator[Mode]:
-    """What is known of the settings where the node is reached, by the tests round it in its function."""
+def _parts_round(module: SourceModule, node: ast.AST) -> Iterator[_Part]:
+    """What the tests round the node in its function come out as where it is reached."""
     below = node
     for up in module.ancestors(node):
         if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
             return
         if isinstance(up, ast.If) and below is not up.test:
-            for part, wanted in _parts(up.test, any(s is below for s in up.body)):
-                yield from _asked(part, wanted)
+            yield from _parts(up.test, any(s is below for s in up.body))
         below = up
 
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from codemods.analysis.bindings import attribute_bindings, bindings_of
+from codemods.analysis.call_graph import called_function
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.ranks.handed_arguments import arguments
@@ -38,11 +39,24 @@ _DEPTH = 2  # functions that hand the devices on
 
 
 def trains_on_one_device(project: Project, module: SourceModule, function: FunctionNode | None) -> bool:
-    """True where all of Lightning's Trainers in a function, or in the script itself, have one device on one node."""
+    """True where all of Lightning's Trainers in a function, or in the script itself, have one device on one node.
+
+    Also where the functions that it calls make them.
+    """
     if not module.holds(b"Trainer("):
         return False
-    made = [c for c in module.calls_named("Trainer") if module.function_of(c) is function and _is_lightning(module, c)]
-    return bool(made) and all(has_one_device(project, module, call) for call in made)
+    key = ("trains on one device", module.path, 0 if function is None else function.lineno)
+    return project.keep(key, lambda: _trains_on_one(project, module, function))
+
+
+def _trains_on_one(project: Project, module: SourceModule, function: FunctionNode | None) -> bool:
+    made = [(module, c) for c in module.calls_named("Trainer") if module.function_of(c) is function and _is_lightning(module, c)]
+    for call in module.nodes(ast.Call):
+        called = called_function(project, module, call) if module.function_of(call) is function else None
+        if called is not None and called.node is not function and called.module.holds(b"Trainer("):
+            home = called.module
+            made += [(home, c) for c in home.calls_named("Trainer") if home.function_of(c) is called.node and _is_lightning(home, c)]
+    return bool(made) and all(has_one_device(project, home, call) for home, call in made)
 
 
 def has_trainers_of_one_device(project: Project, module: SourceModule) -> bool:
