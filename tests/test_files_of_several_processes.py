@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from codemods.analysis.distribution import ranks_in_file
 from codemods.analysis.variance.parallel_files import is_parallel
 from codemods.store.project import Project
 
@@ -64,3 +65,36 @@ def test_an_heir_of_what_several_processes_run(base: str) -> None:
     assert parallel("parts/heir.py", **files)
     assert not parallel("parts/heir.py", **{**files, "parts/base.py": "class Base:\n    pass\n"})
     assert not parallel("parts/heir.py", **{**files, "parts/heir.py": heir.replace("(Base)", "")})
+
+
+CUT = """\
+import torch
+{imports}
+
+
+def main(model, mode):
+    if mode == "several":
+        {end}
+        model = {wrap}
+    return model
+"""
+BY_PATH, BY_NAME = "torch.nn.parallel.DistributedDataParallel(model)", "DDP(model)"
+IMPORTED = "from torch.nn.parallel import DistributedDataParallel as DDP"
+
+
+@pytest.mark.parametrize(
+    ("imports", "wrap"), [("", BY_PATH), (IMPORTED, BY_NAME), ("import torch.distributed as dist", "dist.x(model)")]
+)
+def test_what_no_run_comes_to_shows_no_processes(imports: str, wrap: str) -> None:
+    def shown(end: str) -> bool:
+        text = CUT.format(imports=imports, end=end, wrap=wrap)
+        project = Project.of({"run.py": text.encode()})
+        module = project.module("run.py")
+        assert module is not None
+        return ranks_in_file(project, module) is not None
+
+    assert not shown("raise NotImplementedError")
+    assert not shown("return model")
+    assert shown("print(mode)")
+    assert shown("if not model:\n            raise ValueError")
+    assert shown("raise ValueError\n    else:")

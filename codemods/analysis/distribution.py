@@ -10,6 +10,7 @@ from itertools import islice
 
 from codemods.analysis.importing import imports_of, users_by_step
 from codemods.analysis.names import dotted, family, last, qualified
+from codemods.analysis.positions import above
 from codemods.analysis.precision_alone import is_for_precision_alone
 from codemods.analysis.switched_off import is_switched_off
 from codemods.api.findings import Evidence
@@ -105,11 +106,13 @@ def _ranks_in_file(project: Project, module: SourceModule) -> Evidence | None:
                 return _shown(module, f"imports {item.dotted}", item.node)
     packages = [bound for bound, found in module.imports.items() if any(i.dotted in _NAMES for i in found)]
     for part in module.nodes(ast.Attribute) if packages else ():  # `accelerate.Accelerator()`
-        if dotted(part).partition(".")[0] in packages and _shows_ranks(qualified(module, part)):
+        shows = dotted(part).partition(".")[0] in packages and _shows_ranks(qualified(module, part))
+        if shows and not _is_never_come_to(module, part):
             return _shown(module, f"uses {dotted(part)}", part)
     for node in [*module.nodes(ast.Attribute), *module.nodes(ast.Name)] if _is_used(module) else ():
         name = dotted(node)
-        if name.startswith("torch.distributed") or last(name) == "DistributedDataParallel" or name == "accelerate.Accelerator":
+        wraps = last(name) == "DistributedDataParallel" or name == "accelerate.Accelerator"
+        if (wraps or name.startswith("torch.distributed")) and not _is_never_come_to(module, node):
             return _shown(module, f"uses {name}", node)
     for constant in module.nodes(ast.Constant) if any(v.encode() in module.data for v in _VARIABLES) else ():
         if isinstance(constant.value, str) and constant.value in _VARIABLES:
@@ -150,8 +153,22 @@ def _starts_a_group(project: Project) -> bool:
 
 
 def _is_left_behind(module: SourceModule, bound: str, name: str) -> bool:
-    """True for a name that nothing reads: what used it is gone, as in the twin of a script that one GPU runs."""
-    return bound != "*" and family(name) not in _HANDED_ON and not module.reads_of(bound)
+    """True for a name that nothing reads: what used it is gone, as in the twin of a script that one GPU runs, or cut off."""
+    if bound == "*" or family(name) in _HANDED_ON:
+        return False
+    return all(_is_never_come_to(module, read) for read in module.reads_of(bound))
+
+
+def _is_never_come_to(module: SourceModule, node: ast.AST) -> bool:
+    """True behind a `raise` or `return` of the same block: `raise NotImplementedError`, and the wrap that it was put above."""
+    below = node
+    for up in module.ancestors(node):
+        if any(isinstance(s, (ast.Raise, ast.Return)) for s in above(module, below)):
+            return True
+        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            return False
+        below = up
+    return False
 
 
 def _is_used(module: SourceModule) -> bool:

@@ -19,8 +19,8 @@ def asks_for_one(project: Project, module: SourceModule, test: ast.expr, wanted:
     """True where the test, coming out as `wanted`, says that the program starts one process."""
     if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(value := test.comparators[0], ast.Constant):
         return False
-    counted = _counted(test.left)
-    if counted is None or not any(isinstance(test.ops[0], op) and value.value == n for op, n in (_ONE_OR_LESS if wanted else _MORE)):
+    counted, told = _counted(test.left), _ONE_OR_LESS if wanted else _MORE
+    if counted is None or not any(isinstance(test.ops[0], op) and value.value == number for op, number in told):
         return False
     if isinstance(counted, ast.Attribute):
         return counted.attr in project.keep("numbers of processes", lambda: _settings(project))

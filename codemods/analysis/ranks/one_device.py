@@ -50,13 +50,18 @@ def trains_on_one_device(project: Project, module: SourceModule, function: Funct
 
 
 def _trains_on_one(project: Project, module: SourceModule, function: FunctionNode | None) -> bool:
-    made = [(module, c) for c in module.calls_named("Trainer") if module.function_of(c) is function and _is_lightning(module, c)]
+    made = list(_made_in(module, function))
     for call in module.nodes(ast.Call):
         called = called_function(project, module, call) if module.function_of(call) is function else None
         if called is not None and called.node is not function and called.module.holds(b"Trainer("):
-            home = called.module
-            made += [(home, c) for c in home.calls_named("Trainer") if home.function_of(c) is called.node and _is_lightning(home, c)]
+            made += _made_in(called.module, called.node)
     return bool(made) and all(has_one_device(project, home, call) for home, call in made)
+
+
+def _made_in(module: SourceModule, function: FunctionNode | None) -> Iterator[tuple[SourceModule, ast.Call]]:
+    for call in module.calls_named("Trainer"):
+        if module.function_of(call) is function and _is_lightning(module, call):
+            yield module, call
 
 
 def has_trainers_of_one_device(project: Project, module: SourceModule) -> bool:
