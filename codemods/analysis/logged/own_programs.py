@@ -11,6 +11,11 @@ from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
 
 _TRAINER = lazy(rb"(?:\b(?:pl|L|pytorch_lightning|lightning)\.Trainer\b|import[^\n]*\bTrainer\b|LightningCLI|\.fit\(|\bTrainer,)")
+# What shows one in a file that does not name Lightning: one that is handed on, or made elsewhere; not `scaler.fit(rows)`.
+_HANDED = lazy(
+    rb"(?i:trainer|runner)\w*(?:\(\))?\.fit\(|\.fit\([^)\n]*(?:data_?module|\bdm\b|loader)|"
+    rb"(?m:^(?![^\n]*transformers)[^\n]*import[^\n]*\bTrainer\b)"
+)
 _OFF = lazy(rb"(?:replace_sampler_ddp|use_distributed_sampler)[\"']?\s*[=:]\s*(?:False|false)\b")
 _WORDS = (b"replace_sampler_ddp", b"use_distributed_sampler")
 _CONFIGS = (".yaml", ".yml", ".json")
@@ -31,7 +36,11 @@ def _nobody_fits(project: Project) -> bool:
         return False
     words = (b"Trainer", b"LightningCLI", b".fit(")
     paths = {p for word in words for p in project.files_containing(word) if not is_test_file(p)}
-    return not any(_TRAINER.search(project.read(p) or b"") for p in paths)
+    return not any(_shows_a_trainer(project.read(p) or b"") for p in paths)
+
+
+def _shows_a_trainer(data: bytes) -> bool:
+    return (_TRAINER if b"ightning" in data else _HANDED).search(data) is not None
 
 
 def only_loads_modules(project: Project) -> bool:
