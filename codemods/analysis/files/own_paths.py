@@ -25,6 +25,8 @@ from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
 
 _TEMPORARY = lazy(r"Temporary|tempfile|mkstemp|tmp_path|worker_id|/dev/null|os\.devnull", re.IGNORECASE)
+# What a tracker calls the run that each process starts for itself, where nobody gives it a name.
+_OF_A_RUN = lazy(r"\bwandb\.run\.(?P<what>name|id|dir)\b")
 _CALLERS = 6
 _LOOKED_AT = 24
 _DEPTH = 3
@@ -46,7 +48,7 @@ def _is_own_path(project: Project, module: SourceModule, path: ast.expr, depth: 
     text = origin_text(module, path)
     if names_rank(text) or _TEMPORARY.search(text) or is_of_own_item(module, path):
         return True
-    if is_in_numbered_folder(project, module, path):
+    if is_in_numbered_folder(project, module, path) or _is_of_own_run(project, text):
         return True
     if names_own_items(project, module, path) or names_a_device(module, path) or works_in_own_folders(project):
         return True
@@ -57,6 +59,25 @@ def _is_own_path(project: Project, module: SourceModule, path: ast.expr, depth: 
         *field_defaults(project, module, path),
     )  # fmt: skip
     return any(is_own_path(project, home, value, depth - 1, whole=whole) for home, value in given)
+
+
+def _is_of_own_run(project: Project, text: str) -> bool:
+    """True for `wandb.run.name`, where no `wandb.init` of the project gives its run that name."""
+    asked = {m["what"] for m in _OF_A_RUN.finditer(text)}
+    return any(what == "dir" or what not in _given_to_runs(project) for what in asked)
+
+
+def _given_to_runs(project: Project) -> frozenset[str]:
+    def build() -> frozenset[str]:
+        found: set[str] = set()
+        for path in project.files_containing(b"wandb"):
+            module = project.module(path)
+            calls = module.calls_named("init", "WandbLogger") if module is not None else ()
+            found.update(k.arg or "name" for call in calls for k in call.keywords)
+        given = any(b"WANDB_NAME" in (project.read(p) or b"") for p in project.files_containing(b"WANDB_NAME"))
+        return frozenset(found | {"name"} if given else found)
+
+    return project.keep("given to runs", build)
 
 
 def works_in_own_folders(project: Project) -> bool:
