@@ -82,7 +82,8 @@ class MissingDestroyProcessGroup(DdpCodemod):
       whose calls do not fit the functions.
     - Says nothing where the program destroys its group: in the script, or in a function of a file that it imports and names.
     - Says nothing of a training over a stream that begins anew for ever (`WebDataset(…, resampled=True)`) and is bounded nowhere.
-    - Says nothing of a group whose backend is written down and is not NCCL (`"gloo"`, `"mpi"`).
+    - Says nothing of a group whose backend is written down and is not NCCL (`"gloo"`, `"mpi"`), and of one that is
+      written down as a group of one process (`world_size=1`).
     - Says nothing where no script is seen to run it: a library leaves the group to whoever started it.
     - Says nothing in files that use Lightning, Accelerate, DeepSpeed or Ray, which own the group.
     - Reports an entry whose end is not reached, or computes what it returns: the place has to be chosen.
@@ -159,13 +160,19 @@ def _starts(project: Project) -> list[tuple[_Start, Entry]]:
     for path in project.files_containing(b"init_process_group"):
         module = project.module(path) if not is_test_file(path) else None
         for call in module.calls_named("init_process_group") if module else ():
-            if module is None or not starts_group(module, call) or _is_without_nccl(module, call):
+            if module is None or not starts_group(module, call) or _is_without_nccl(module, call) or _is_of_one(call):
                 continue
             for entry in entries(project, module, call)[:_MANY]:
                 if entry.function is not None or _is_script(project, entry):
                     key = entry.module.path, entry.function.lineno if entry.function else 0
                     found.setdefault(key, ((module, call), entry))
     return list(found.values())
+
+
+def _is_of_one(call: ast.Call) -> bool:
+    """True for `world_size=1`, the group that a tool of one process has to have: no rank leaves others behind."""
+    size = next((k.value for k in call.keywords if k.arg == "world_size"), None)
+    return isinstance(size, ast.Constant) and size.value == 1
 
 
 def _is_without_nccl(module: SourceModule, call: ast.Call) -> bool:

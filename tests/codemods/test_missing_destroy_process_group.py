@@ -193,6 +193,12 @@ def test_a_program_that_starts_either_is_told_of_the_one_that_warns() -> None:
     assert "line 8 starts" in found.message
 
 
+@pytest.mark.parametrize(("size", "found"), [("1", 0), ("1, rank=0", 0), ("2", 1), ("args.size", 1), ("int(size)", 1)])
+def test_a_group_of_one_process(size: str, found: int) -> None:
+    source = f"{HEAD}def main(args=None, size=1):\n    dist.init_process_group('nccl', world_size={size})\n{MAIN}"
+    assert len(findings_of(RULE, source)) == found
+
+
 @pytest.mark.parametrize(("given", "asked"), [("", "args"), ("1, 2", "args"), ("depth=2", "args=None"), ("", "*, args")])
 def test_a_way_whose_call_does_not_fit(given: str, asked: str) -> None:
     source = f"{HEAD}def setup({asked}):\n    dist.init_process_group('nccl')\n\n\ndef main():\n    setup({given})\n{MAIN}"
