@@ -87,6 +87,7 @@ def test_modes_that_a_check_excludes(check: str, test: str) -> None:
         ("if not args.distributed:\n    assert not args.plot", CALL, PLOT),
         ("if dist.is_initialized():\n    assert not args.plot", CALL, PLOT),
         ("assert args.mode != 'plot' or not args.distributed", CALL, "if args.mode == 'draw':"),
+        ("vars(args)['plot'] = True\nif args.distributed:\n    assert not args.plot", CALL, PLOT),
         ("args.plot = bool(args.out)\nif args.distributed:\n    assert not args.plot", CALL, PLOT),
     ],
 )
@@ -101,6 +102,16 @@ def test_another_program_that_has_the_option_and_makes_no_check() -> None:
     assert module is not None
     (call,) = module.calls_named("figures")
     assert not is_in_mode_of_one(project, module, call)
+
+
+def test_another_program_that_has_the_setting_from_a_file() -> None:
+    other = "from settings import cfg\n\nif __name__ == '__main__':\n    if cfg.plot:\n        figures(cfg)\n"
+    for beside in (other, other.replace("__main__", "other")):
+        project = read("if args.distributed:\n    assert not args.plot", more={"other.py": beside})
+        module = project.module("main.py")
+        assert module is not None
+        (call,) = module.calls_named("figures")
+        assert is_in_mode_of_one(project, module, call) is (beside != other)
 
 
 def test_a_check_in_a_method_of_the_settings() -> None:

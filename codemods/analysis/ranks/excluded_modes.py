@@ -58,6 +58,8 @@ def _is_excluded(project: Project, mode: Mode) -> bool:
     if len(homes) != 1 or any(_is_set(project, path, mode[0]) for path in users):
         return False
     home = homes[0][0]
+    if any(path != home and b"__main__" in (project.read(path) or b"") for path in users):
+        return False  # another program, whose settings may hold it without an option
     for path in users:
         module = project.module(path)
         for statement, modes in _checks(module).items() if module is not None else ():
@@ -79,8 +81,9 @@ def _options(project: Project, path: str, name: str) -> Iterator[ast.Call]:
 def _is_set(project: Project, path: str, name: str) -> bool:
     """True where the file gives the setting a value of its own: what was checked may not be what is asked below."""
     module = project.module(path)
-    for node in module.nodes(ast.Attribute) if module is not None else ():
-        if node.attr != name or not isinstance(node.ctx, ast.Store) or module is None:
+    nodes: list[ast.Attribute | ast.Subscript] = [*module.nodes(ast.Attribute)] if module is not None else []
+    for node in (*nodes, *(module.nodes(ast.Subscript) if module is not None else ())):
+        if _setting(node) != name or not isinstance(node.ctx, ast.Store) or module is None:
             continue
         value = getattr(module.parent(node), "value", None)
         if last(dotted(value)) != name if isinstance(value, ast.expr) else True:
