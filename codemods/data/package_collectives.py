@@ -20,9 +20,9 @@ PACKAGE_COLLECTIVES = {
     "lightning": frozenset({"gather_all_tensors"}),
     "mmcv": _RESULTS | {"allreduce_params", "allreduce_grads"},
     "mmdet": _RESULTS | {"sync_random_seed"},
-    "mmengine": _COMMON | _RESULTS | {
+    "mmengine": _COMMON | {
         "gather", "gather_object", "all_gather_object", "all_reduce_dict", "allreduce_params", "broadcast_object_list",
-        "collect_results", "sync_random_seed",
+        "collect_results", "collect_results_cpu", "collect_results_gpu", "sync_random_seed",
     },
     "mmseg": _RESULTS,
     "monai": frozenset({"string_list_all_gather", "evenly_divisible_all_gather"}),
