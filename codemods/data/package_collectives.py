@@ -1,7 +1,7 @@
 """Functions of other packages that wait for all ranks, by the first and the last part of their qualified name.
 
-Read in their sources, as in that of transformers 5.23 (`trainer_pt_utils`), timm (`utils/distributed`), MMEngine (`dist`), ignite
-(`distributed`), Composer (`utils/dist`), MONAI (`utils/dist`) and torchmetrics (`utilities/distributed`).
+Seen in the sources of transformers 5.23, timm, ignite and MONAI, by the names that MMEngine hands on, and by the documentation of
+torchmetrics and Composer. Those of mmcv, mmdet and mmseg are known from copies of them in other projects only.
 """
 
 from __future__ import annotations
