@@ -266,3 +266,35 @@ def test_a_group_of_some_ranks_is_left_to_its_members() -> None:
 
 def test_a_function_that_leads_out_of_the_project() -> None:
     assert reached("from elsewhere import go\ngo()\n") is None
+
+
+OF_PACKAGES = [
+    ("from transformers.trainer_pt_utils import distributed_concat", "distributed_concat(x)"),
+    ("from timm.utils import reduce_tensor", "reduce_tensor(x, 2)"),
+    ("from timm import utils", "utils.distribute_bn(model, 2, True)"),
+    ("import ignite.distributed as idist", "idist.all_reduce(x)"),
+    ("from mmengine.dist import collect_results", "collect_results(x, 8)"),
+    ("from mmdet.apis import multi_gpu_test", "multi_gpu_test(model, loader)"),
+    ("from composer.utils import dist", "dist.all_gather_object(x)"),
+    ("from monai.utils import evenly_divisible_all_gather", "evenly_divisible_all_gather(x)"),
+    ("from torchmetrics.utilities.distributed import gather_all_tensors", "gather_all_tensors(x)"),
+]
+
+
+@pytest.mark.parametrize(("head", "call"), OF_PACKAGES)
+def test_helpers_of_other_packages(head: str, call: str) -> None:
+    assert found_in(f"{head}\n{call}\n") == [call.partition("(")[0]]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from tools import reduce_tensor\nreduce_tensor(x, 2)\n",
+        "from timm.utils import accuracy\naccuracy(x, y)\n",
+        "import ignite.distributed as idist\nidist.get_rank()\n",
+        "from transformers.trainer_pt_utils import nested_concat\nnested_concat(a, b)\n",
+        "from mmdet.apis import single_gpu_test\nsingle_gpu_test(model, loader)\n",
+    ],
+)
+def test_other_functions_of_these_packages_wait_for_nobody(source: str) -> None:
+    assert not found_in(source)

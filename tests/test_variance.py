@@ -244,3 +244,37 @@ for batch in loader:
     probe(sure(model(batch).sum()))
 """
     assert not probed(program).differs
+
+
+HANDED_OUT = """
+def score(model, rows):
+    total = 0
+    for x in rows:
+        total += x.mean().item()
+    return total > 3
+
+
+def main(model):
+    train, validate = engine_of(settings)
+    for epoch in range(9):
+        dist.barrier()
+        stop = {0}
+        if stop:
+            break
+"""
+
+
+@pytest.mark.parametrize(
+    ("asked", "forms"),
+    [
+        ("score(model, loader)", [Form.LEAVES]),
+        ("validate(next(iter(loader)))", [Form.LEAVES]),
+        ("validate(model, loader)", []),  # it may gather
+        ("validate(data_loader=loader)", []),
+    ],
+)
+def test_a_function_that_is_handed_out_may_gather_what_comes_of_a_loader(asked: str, forms: list[Form]) -> None:
+    project = project_of(HANDED_OUT.format(asked))
+    module = project.module("train.py")
+    assert module is not None
+    assert [m.form for m in mismatches_in(project, module)] == forms

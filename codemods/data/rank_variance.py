@@ -140,7 +140,8 @@ STOP_FLAGS = frozenset({"should_stop", "should_training_stop"})
 COLLECTIVE_WORDS = (
     b"backward(", b"barrier(", b"all_reduce", b"all_gather", b"wait_for_everyone", b"broadcast", b"gather(", b"reduce(",
     b"synchronize", b"save_state", b"save_checkpoint", b".fit(", b"training_step", b"train_dataloader", b"even_batches",
-    b"evaluate(", b"compute(", b"sync_dist",
+    b"evaluate(", b"compute(", b"sync_dist", b"reduce_tensor", b"distribute_bn", b"distributed_concat",
+    b"distributed_broadcast", b"collect_results", b"multi_gpu_test",
 )  # fmt: skip
 # Calls by which numbers are shown, where it is rank 0 that makes them; of these objects only rank 0 acts by itself.
 SHOWN_NUMBERS = frozenset(

@@ -1294,3 +1294,48 @@ def mismatched(text: str) -> bool:
     module = project.module("module.py")
     assert module is not None
     return bool(mismatches(project, module, module.functions[0]))
+
+
+MODES = """
+import torch
+from accelerate.utils import DistributedType
+from transformers.trainer_pt_utils import distributed_broadcast_scalars
+from transformers.training_args import ParallelMode
+
+
+class Loop:
+    def count(self):
+        if {}:
+            return distributed_broadcast_scalars([self.seen])
+        return self.seen
+
+    def save(self, path):
+        if self.args.should_save:
+            self.count()
+            torch.save(self.model.state_dict(), path)
+"""
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        "self.args.parallel_mode == ParallelMode.DISTRIBUTED",
+        "self.args.parallel_mode != ParallelMode.NOT_DISTRIBUTED",
+        "self.state.distributed_type != DistributedType.NO",
+    ],
+)
+def test_a_mode_that_says_there_are_several_processes(test: str) -> None:
+    (found,) = findings_of(RULE, MODES.format(test))
+    assert found.applicability is Applicability.UNSAFE and "distributed_broadcast_scalars" in found.message
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        "self.args.parallel_mode == ParallelMode.NOT_DISTRIBUTED",
+        "self.args.parallel_mode == ParallelMode.NOT_PARALLEL",
+        "self.state.distributed_type == DistributedType.NO",
+    ],
+)
+def test_a_mode_of_one_process(test: str) -> None:
+    check_nothing(RULE, MODES.format(test))

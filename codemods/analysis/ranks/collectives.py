@@ -13,6 +13,7 @@ from codemods.analysis.metric_attributes import metric_attribute
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.ranks.sharded_state import NAMES as SHARDED
 from codemods.analysis.ranks.sharded_state import framework_of_sharded
+from codemods.data.package_collectives import PACKAGE_COLLECTIVES, RAISE_ALONE
 from codemods.files.source import SourceModule, once_a_module
 from codemods.runtime.record import record
 from codemods.store.project import Project
@@ -26,19 +27,7 @@ TORCH = frozenset(
 )  # fmt: skip
 # Their functions return the result and leave the argument alone (measured with torch 2.13).
 OUT_OF_PLACE = ("torch.distributed.nn.", "torch.distributed._functional_collectives.")
-# Functions of other packages, by qualified name without its first parts.
-PACKAGES = {
-    "accelerate": frozenset({"gather", "gather_object", "broadcast", "broadcast_object_list", "reduce", "pad_across_processes",
-                             "wait_for_everyone"}),
-    "horovod": frozenset({"allreduce", "allgather", "broadcast", "broadcast_parameters", "broadcast_object",
-                          "broadcast_optimizer_state", "barrier"}),
-    "detectron2": frozenset({"synchronize", "all_gather", "gather", "reduce_dict", "shared_random_seed"}),
-    "deepspeed": TORCH,
-    "mpi4py": frozenset({"Barrier", "barrier", "Bcast", "bcast", "Gather", "Gatherv", "gather", "Scatter", "Scatterv", "scatter",
-                         "Allgather", "Allgatherv", "allgather", "Reduce", "reduce", "Allreduce", "allreduce", "Alltoall",
-                         "alltoall"}),
-    "torch_xla": frozenset({"rendezvous", "mesh_reduce", "all_reduce", "all_gather", "mark_step_sync"}),
-}  # fmt: skip
+PACKAGES = PACKAGE_COLLECTIVES | {"deepspeed": TORCH}
 STRATEGY = frozenset({"barrier", "broadcast", "all_gather", "reduce", "all_reduce", "reduce_boolean_decision"})
 FABRIC = frozenset({"barrier", "broadcast", "all_gather", "all_reduce", "save", "load"})
 ACCELERATOR = frozenset(
@@ -123,7 +112,7 @@ def _call(module: SourceModule, call: ast.Call, project: Project | None) -> Coll
     if name.startswith("torch."):
         framework = "torch" if _is_torch(name, end) else ""
     elif root in PACKAGES and "." in name and end in PACKAGES[root]:
-        framework = root
+        framework = root if root not in RAISE_ALONE else f"helpers of {root}"
     if end in SHARDED and not framework:
         framework = framework_of_sharded(module, call, name, end, project)
     if framework:

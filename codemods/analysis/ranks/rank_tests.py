@@ -7,6 +7,7 @@ import ast
 from codemods.analysis.bindings import Binding, attribute_bindings, bindings_of
 from codemods.analysis.call_graph import FunctionSite, may_speak_of_ranks
 from codemods.analysis.names import end_of
+from codemods.analysis.ranks.process_modes import several_by_mode
 from codemods.analysis.ranks.rank_comparisons import comparison, is_text
 from codemods.analysis.ranks.rank_keys import item_values
 from codemods.analysis.ranks.rank_members import called_sites, field_bindings, properties, record_values
@@ -152,7 +153,7 @@ def asks_for_group(node: ast.AST) -> bool:
     """True for a test that holds with several processes: `dist.is_initialized()`, `args.distributed`, `world_size > 1`."""
     if isinstance(node, ast.Compare):
         text = ast.unparse(node)
-        return "world_size" in text or "num_processes" in text
+        return "world_size" in text or "num_processes" in text or several_by_mode(node) is True
     if isinstance(node, ast.BoolOp):
         return all(asks_for_group(v) for v in node.values)
     name = end_of(node.func if isinstance(node, ast.Call) else node).lower()

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from codemods.analysis.conditions import conjuncts
 from codemods.analysis.names import dotted, last
 from codemods.analysis.positions import position
+from codemods.analysis.ranks.process_modes import several_by_mode
 from codemods.analysis.ranks.rank_sources import rank_source
 from codemods.files.source import SourceModule, once_a_module
 from codemods.runtime.lazy_pattern import lazy
@@ -42,7 +43,8 @@ def several_processes(module: SourceModule, test: ast.expr) -> bool | None:
             return decisive
         return answers.pop() if len(answers) == 1 else None
     if isinstance(test, ast.Compare):
-        return _compared(module, test) if len(test.ops) == 1 else None
+        by_mode = several_by_mode(test)
+        return by_mode if by_mode is not None or len(test.ops) != 1 else _compared(module, test)
     if isinstance(test, ast.Subscript):  # `opt["dist"]`
         name = test.slice.value.lower() if isinstance(test.slice, ast.Constant) and isinstance(test.slice.value, str) else ""
     elif isinstance(test, (ast.Name, ast.Attribute, ast.Call)):

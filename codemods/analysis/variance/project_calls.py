@@ -12,11 +12,12 @@ from codemods.analysis.names import dotted, last
 from codemods.analysis.variance.call_parts import CallParts
 from codemods.analysis.variance.entries import is_under_another_key, key_told
 from codemods.analysis.variance.heirs import written_anew, written_by_heirs
+from codemods.analysis.variance.held_objects import class_held, element_of_field
 from codemods.analysis.variance.keeping import change_arguments, change_object, held_under, put, reduces_what_it_holds, taint
 from codemods.analysis.variance.meetings import make_same, meet_behind
 from codemods.analysis.variance.not_shared import is_asked_for_whole, whole
 from codemods.analysis.variance.objects import loader_of_class, thing_of_class
-from codemods.analysis.variance.paths import parameters, path_of
+from codemods.analysis.variance.paths import own_field, parameters, path_of
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.substitution import fields_of, substituted
 from codemods.analysis.variance.values import (
@@ -204,16 +205,27 @@ def _constructor(state: State, node: ast.Call) -> FunctionSite | None:
 
 
 def _handed_over(state: State, func: ast.Attribute, holder: Value) -> Thing | None:
-    """The object that a parameter or field is, if some class of the project has the method that is called on it."""
+    """The object that a parameter, a field or an element of one is, if a class of the project has the method that is called."""
     name = dotted(func.value)
-    if holder.params != {name} or func.attr in COMMON_METHODS or not state.project.files_defining(func.attr):
+    if func.attr in COMMON_METHODS or not state.project.files_defining(func.attr):
         return None
+    if holder.params != {name}:
+        return _held(state, func, holder)
     if name.startswith("self."):
         owner = state.own_class(func)
         return state.summaries.field(owner, name[5:]).thing if owner is not None else None
     if state.function is None or not state.is_parameter(name) or name == "self":
         return None
     return state.summaries.thing_of(state.module, state.function, name)
+
+
+def _held(state: State, func: ast.Attribute, holder: Value) -> Thing | None:
+    """The object that a collection of `self` hands out (`for meter in self.meters.values(): meter.settle()`)."""
+    if not isinstance(func.value, (ast.Name, ast.Subscript)) or not any(map(own_field, holder.params)):
+        return None
+    owner, element = state.own_class(func), element_of_field(state.module, func.value)
+    made = class_held(state.project, owner, element) if owner is not None and element is not None else None
+    return thing_of_class(state, made) if made is not None else None
 
 
 def _when_called(state: State, thing: Thing) -> FunctionSite | None:

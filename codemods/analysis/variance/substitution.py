@@ -33,7 +33,8 @@ def substituted(value: Value, binding: dict[str, Value], fields: Fields | None) 
     best = join((replace(base, parts=(), thing=None), replace(inner, params=inner.params | left)))
     if (best.cause.differs or best.params) and best.chain == inner.chain and value.chain:
         best = replace(best, chain=_cut((*value.chain, *inner.chain)))
-    thing = value.thing or (given[0].thing if len(given) == 1 and not left else None)
+    # what is put together from the batches of a loader is no loader
+    thing = value.thing or (given[0].thing if len(given) == 1 and not left and not value.mean else None)
     parts = tuple(substituted(p, binding, fields) for p in value.parts)
     sized = best.sized or (value.sized and (best.cause.differs or bool(best.params)))
     return replace(

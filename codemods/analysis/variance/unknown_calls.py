@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import ast
 
-from codemods.analysis.names import dotted, family
+from codemods.analysis.names import dotted, family, last
 from codemods.analysis.variance.call_parts import CallParts
 from codemods.analysis.variance.keeping import fill, put
 from codemods.analysis.variance.meetings import make_same, meet_here, step_of_optimizer
 from codemods.analysis.variance.paths import path_of
 from codemods.analysis.variance.state import State, Told
 from codemods.analysis.variance.values import SAME, UNKNOWN, Cause, Kind, Proof, Value, at_most, join, made_of, plain
-from codemods.data.rank_variance import CASTS, EMPTIES, FILLS, HOST_PACKAGES, LOADS, PASSED_ON, SAME_CALLS, SAYS_REDUCED
+from codemods.data.rank_variance import (
+    CASTS,
+    EMPTIES,
+    FILLS,
+    HOST_PACKAGES,
+    LOADER_NAMES,
+    LOADS,
+    PASSED_ON,
+    SAME_CALLS,
+    SAYS_REDUCED,
+)
 from codemods.runtime.record import replace
 
 _DATA = ("Dataset", "Subset", "Loader", "Sampler", "Tensor", "Iterator", "Reader", "Pipe", "Pipeline", "Split", "Shard", "Shards")
@@ -65,7 +75,17 @@ def unknown_call(state: State, call: CallParts) -> Value:
         known = known or call.holder.cause is not Cause.UNKNOWN
     if call.end in PASSED_ON and call.everything:
         return call.everything[0]
+    if _is_handed_out(state, call):
+        return UNKNOWN
     return _made_of_operands(call, operands, known=known)
+
+
+def _is_handed_out(state: State, call: CallParts) -> bool:
+    """True for `train, validate = engine_of(args)` and then `validate(model, loader)`: such a function may well gather itself."""
+    func, written = call.node.func, (*call.node.args, *(k.value for k in call.node.keywords))
+    if not isinstance(func, ast.Name) or func.id not in state.env:
+        return False
+    return any(v.kind is Kind.LOADER for v in call.everything) or any(LOADER_NAMES.search(last(path_of(w))) for w in written)
 
 
 def _key_of(state: State, node: ast.Call) -> list[Value]:
