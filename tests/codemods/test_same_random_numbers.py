@@ -320,6 +320,37 @@ def test_a_playground() -> None:
     assert not findings_of(SameRandomNumbers, files["playground.py"], path="playground.py", files=files)
 
 
+PROCESS = """import torch
+
+
+class Process:
+    def {}(self, model, x):
+        noise = torch.randn_like(x)
+        return model(x + noise, noise)
+"""
+SPACED = "from process import Process\n\n\nclass Spaced(Process):\n    def __init__(self, steps):\n        self.steps = steps\n"
+
+
+def over_another_file(method: str = "training_losses", *, imports: str = "import spaced", loop: str = "") -> list[int]:
+    """The lines of the findings where the file that draws is imported by one that the training imports."""
+    head = HEAD.replace("import torch\n", f"{imports}\nimport torch\n", 1)
+    source = program(draw="loss = args.process.training_losses(model, x)", head=head)
+    source = loop or source.replace("    model(x, noise).mean().backward()", "    loss.mean().backward()")
+    files = {"train.py": source, "spaced.py": SPACED, "process.py": PROCESS.format(method)}
+    return [f.span.line for f in findings_of(SameRandomNumbers, source, path="train.py", files=files)]
+
+
+def test_draws_of_a_file_that_is_imported_over_another() -> None:
+    assert over_another_file()
+
+
+def test_draws_that_the_training_does_not_come_to() -> None:
+    assert not over_another_file("sample")
+    assert not over_another_file(imports="import spaces")
+    alone = program(seed="torch.manual_seed(args.seed + rank)", draw="loss = args.process.training_losses(model, x)")
+    assert not over_another_file(loop=alone.replace("import torch\n", "from spaced import Spaced\nimport torch\n", 1))
+
+
 PREPARED = """\
 import torch
 from accelerate import Accelerator
