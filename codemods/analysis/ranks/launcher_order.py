@@ -137,8 +137,8 @@ def _overwritten(module: SourceModule, body: list[ast.stmt]) -> Iterator[str]:
         for target in statement.targets:
             if not isinstance(target, ast.Subscript) or not (variable := environment(module, target)):
                 continue
-            reads = [n for s in body for n in walk(s) if n is not target and environment(module, n) == variable]
-            if all(n.lineno > statement.lineno for n in reads if isinstance(n, ast.expr)):
+            nodes = (n for s in body for n in walk(s) if isinstance(n, ast.expr) and n is not target)
+            if all(n.lineno > statement.lineno for n in nodes if environment(module, n) == variable):
                 yield variable
 
 
