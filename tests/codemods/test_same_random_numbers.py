@@ -39,6 +39,19 @@ def test_numbers_for_each_sample(draw: str) -> None:
     check_transformed(SameRandomNumbers, program(draw=draw), program(draw=draw, after=after), unsafe=True)
 
 
+@pytest.mark.parametrize(
+    ("imports", "seed", "draw"),
+    [("import torch as th", "th.manual_seed(args.seed)", "noise = th.randn_like(x)"),
+     ("import torch as T", "T.random.manual_seed(args.seed)", "noise = T.randint(0, 9, (len(x),))"),
+     ("from torch import manual_seed, rand", "manual_seed(args.seed)", "noise = rand(x.shape)"),
+     ("from torch import manual_seed as fix, normal", "fix(args.seed)", "noise = normal(0.0, 1.0, size=(x.size(0), 1))")],
+)  # fmt: skip
+def test_torch_under_another_name(imports: str, seed: str, draw: str) -> None:
+    head = HEAD.replace("import torch\n", f"{imports}\n", 1)
+    check_told(SameRandomNumbers, program(seed=seed, draw=draw, head=head), reason="seed again behind the wrap")
+    check_nothing(SameRandomNumbers, program(seed=seed.replace("args.seed", "args.seed + rank"), draw=draw, head=head))
+
+
 def test_a_helper_that_seeds() -> None:
     head = HEAD + "def fix(number):\n    random.seed(number)\n    torch.manual_seed(number)\n\n\n"
     seeded = ("torch.manual_seed(args.seed + dist.get_rank())",)

@@ -24,7 +24,9 @@ _LIKE = frozenset({"torch.randn_like", "torch.rand_like", "torch.randint_like", 
 _OF_A_BATCH = lazy(r"\.shape\b|\blen\(|\.size\(|\b(?:\w+_)?batch_?size\b|\b(bsz|bs|b|n)\b", 0)
 # The time of each sample in a diffusion: what the `forward` of such a model draws is no dropout, and only training draws it.
 _TIME = lazy(r"^(?:t|ts|time|times|time_?steps?)\s*=|time_?steps\b|num_steps\b|diffusion_steps")
-_WORDS = (b"torch.rand", b"torch.bernoulli", b"torch.normal")
+# What a file with draws holds, whatever it calls torch; `rand` is no part of `random`.
+_WORDS = (b"rand", b"bernoulli", b"normal")
+_NAMED = lazy(rb"\b(?:" + b"|".join(name.removeprefix("torch.").encode() for name in sorted(_DRAWS)) + rb")\b")
 
 
 @record
@@ -54,6 +56,8 @@ def may_train(project: Project) -> frozenset[str]:
 def _near_a_step(project: Project) -> Iterator[str]:
     steps = {p for word in (b"backward(", b"def training_step") for p in project.files_containing(word) if not is_test_file(p)}
     for path in {p for word in _WORDS for p in project.files_containing(word) if not is_test_file(p)}:
+        if _NAMED.search(project.read(path) or b"") is None:
+            continue
         near = path in steps or not steps.isdisjoint(project.files_importing(stem_of(path)))
         if near or any(path in reached(project, step) for step in steps):
             yield path
