@@ -29,7 +29,6 @@ _NOT_HELD: dict[str, tuple[tuple[str, str], ...]] = {
     ),
     "helpers_in_a_package": (
         ("as in a file", "DDP202 DDP211 DDP213 DDP605"),
-        ("programs that only evaluate, on one device, are not told from others over a package yet", "DDP405"),
     ),
     "helpers_by_their_module": (
         ("as in a file", "DDP202 DDP211 DDP213 DDP605"),

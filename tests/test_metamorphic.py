@@ -58,7 +58,7 @@ _NOT_HELD: dict[str, tuple[str, str]] = {
     ),
     "imported_inside": (
         "a fix that needs an import plans it beside those at the head of the file",
-        "DDP202 DDP207 DDP211 DDP213 DDP306 DDP401 DDP405 DDP501 DDP714 DDP904",
+        "DDP202 DDP207 DDP211 DDP213 DDP306 DDP401 DDP405 DDP501 DDP714 DDP806 DDP904",
     ),
     "pass_between": (
         "a `pass` between two lines parts the run that one guard would take: two findings for one",

@@ -19,7 +19,7 @@ from codemods.analysis.loading.same_program import callers, comes_to_training, r
 from codemods.analysis.loading.samplers import loader_of, short
 from codemods.analysis.loading.seeds import Seed, depends_on_rank, handed_seeds, is_in_helper, is_unused, seeded_by_rank, seeds_in
 from codemods.analysis.loading.worker_seeds import is_never_set, leaves_workers, option_of
-from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Edit, Evidence, Finding, InsertAfter
@@ -274,7 +274,13 @@ def _is_for_workers(module: SourceModule, function: FunctionNode) -> bool:
 
 
 def _only_evaluates(module: SourceModule) -> bool:
-    """True for `eval_voc.py`, where nothing makes a step: what the training draws elsewhere is not drawn by its seed."""
+    """True for `eval_voc.py`, where nothing makes a step: what the training draws elsewhere is not drawn by its seed.
+
+    So it is with a script that makes a Trainer of Lightning, and fits nothing with it.
+    """
+    trainers = (c for c in module.calls_named("Trainer") if family(qualified(module, c.func)) == "lightning")
+    if not module.holds(b".fit(") and any(True for _ in trainers):
+        return True
     stem = module.path.removesuffix(".py").rpartition("/")[2]
     return _EVALUATION.search(stem) is not None and not any(module.holds(word) for word in (b"backward(", b".fit(", b".step("))
 

@@ -23,7 +23,7 @@ class SchedulerBeforeLauncher(DdpCodemod):
     ## What it does
     Finds places that read `SLURM_PROCID`, `SLURM_LOCALID` or `SLURM_NTASKS` before `RANK`, `LOCAL_RANK` and `WORLD_SIZE`: a list
     of names of which the first that is set counts, a default of `os.environ.get`, and `if "SLURM_PROCID" in os.environ:` whose
-    other arm reads what the launcher sets. Asks the launcher first.
+    other arm reads what the launcher sets, where this one does not, or overwrites it first. Asks the launcher first.
 
     ## Why it matters
     Slurm numbers tasks, and each process that a task starts inherits the number of the task. `torchrun` on a node of a job (in an

@@ -39,6 +39,19 @@ def test_numbers_for_each_sample(draw: str) -> None:
     check_transformed(SameRandomNumbers, program(draw=draw), program(draw=draw, after=after), unsafe=True)
 
 
+@pytest.mark.parametrize(
+    ("imports", "seed", "draw"),
+    [("import torch as th", "th.manual_seed(args.seed)", "noise = th.randn_like(x)"),
+     ("import torch as T", "T.random.manual_seed(args.seed)", "noise = T.randint(0, 9, (len(x),))"),
+     ("from torch import manual_seed, rand", "manual_seed(args.seed)", "noise = rand(x.shape)"),
+     ("from torch import manual_seed as fix, normal", "fix(args.seed)", "noise = normal(0.0, 1.0, size=(x.size(0), 1))")],
+)  # fmt: skip
+def test_torch_under_another_name(imports: str, seed: str, draw: str) -> None:
+    head = HEAD.replace("import torch\n", f"{imports}\n", 1)
+    check_told(SameRandomNumbers, program(seed=seed, draw=draw, head=head), reason="seed again behind the wrap")
+    check_nothing(SameRandomNumbers, program(seed=seed.replace("args.seed", "args.seed + rank"), draw=draw, head=head))
+
+
 def test_a_helper_that_seeds() -> None:
     head = HEAD + "def fix(number):\n    random.seed(number)\n    torch.manual_seed(number)\n\n\n"
     seeded = ("torch.manual_seed(args.seed + dist.get_rank())",)
@@ -318,6 +331,37 @@ def test_the_seed_of_another_program_says_nothing_of_this_one() -> None:
 def test_a_playground() -> None:
     files = {"playground.py": "import torch\nimport train\n\ntorch.manual_seed(42)\n", "train.py": program(seed="pass")}
     assert not findings_of(SameRandomNumbers, files["playground.py"], path="playground.py", files=files)
+
+
+PROCESS = """import torch
+
+
+class Process:
+    def {}(self, model, x):
+        noise = torch.randn_like(x)
+        return model(x + noise, noise)
+"""
+SPACED = "from process import Process\n\n\nclass Spaced(Process):\n    def __init__(self, steps):\n        self.steps = steps\n"
+
+
+def over_another_file(method: str = "training_losses", *, imports: str = "import spaced", loop: str = "") -> list[int]:
+    """The lines of the findings where the file that draws is imported by one that the training imports."""
+    head = HEAD.replace("import torch\n", f"{imports}\nimport torch\n", 1)
+    source = program(draw="loss = args.process.training_losses(model, x)", head=head)
+    source = loop or source.replace("    model(x, noise).mean().backward()", "    loss.mean().backward()")
+    files = {"train.py": source, "spaced.py": SPACED, "process.py": PROCESS.format(method)}
+    return [f.span.line for f in findings_of(SameRandomNumbers, source, path="train.py", files=files)]
+
+
+def test_draws_of_a_file_that_is_imported_over_another() -> None:
+    assert over_another_file()
+
+
+def test_draws_that_the_training_does_not_come_to() -> None:
+    assert not over_another_file("sample")
+    assert not over_another_file(imports="import spaces")
+    alone = program(seed="torch.manual_seed(args.seed + rank)", draw="loss = args.process.training_losses(model, x)")
+    assert not over_another_file(loop=alone.replace("import torch\n", "from spaced import Spaced\nimport torch\n", 1))
 
 
 PREPARED = """\

@@ -106,6 +106,30 @@ def test_arms_that_ask_for_the_launcher_by_a_test_of_their_own() -> None:
     check_transformed(RULE, before, after, files=STARTS, unsafe=True)
 
 
+OVERWRITTEN = ("os.environ['RANK'] = os.environ['SLURM_PROCID']", "options.rank = int(os.environ['RANK'])",
+               "os.environ['LOCAL_RANK'] = str(options.rank % 4)", "options.gpu = int(os.environ['LOCAL_RANK'])")  # fmt: skip
+GPU = "options.gpu = int(os.environ['LOCAL_RANK'])"
+
+
+@pytest.mark.parametrize("other", [(LAUNCHED,), (GPU,), (LAUNCHED, GPU)])
+def test_what_the_launcher_has_set_is_overwritten(other: tuple[str, ...]) -> None:
+    key = "RANK" if LAUNCHED in other else "LOCAL_RANK"
+    asked = f"'SLURM_PROCID' in os.environ and '{key}' not in os.environ"
+    before, after = (arms(t, *OVERWRITTEN, other=other) for t in ("'SLURM_PROCID' in os.environ", asked))
+    check_transformed(RULE, before, after, files=STARTS, unsafe=True)
+
+
+@pytest.mark.parametrize(
+    "slurm",
+    [(*OVERWRITTEN[:2], GPU),  # the local rank is the launcher's
+     OVERWRITTEN[:2],  # the second call would read a LOCAL_RANK that nobody has set
+     (LAUNCHED, *OVERWRITTEN),
+     ("if options.force:", f"    {OVERWRITTEN[0]}", TASK, *OVERWRITTEN[1:])],
+)  # fmt: skip
+def test_numbers_that_the_launcher_may_have_set(slurm: tuple[str, ...]) -> None:
+    check_nothing(RULE, arms("'SLURM_PROCID' in os.environ", *slurm, other=(LAUNCHED, GPU)), files=STARTS)
+
+
 def test_the_local_rank_alone() -> None:
     lines = {"other": ("options.gpu = int(os.environ['LOCAL_RANK'])",)}
     test = "'SLURM_PROCID' in os.environ"

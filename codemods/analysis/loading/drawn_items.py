@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.loading.same_program import same_program
-from codemods.analysis.names import qualified
+from codemods.analysis.names import last, qualified
 from codemods.files.source import FunctionNode, SourceModule, walk, walk_scope
 from codemods.runtime.lazy_pattern import lazy
 from codemods.runtime.record import record
@@ -19,7 +19,7 @@ _PICKS = frozenset(
 )  # fmt: skip
 _HELD = lazy(r"\bself\.|\blen\(")  # what it picks from is the object's own
 _NOT_TRAINED = lazy(r"val|test|eval|infer|pred")
-_WORDS = (b"random.choice", b"random.randint", b"random.randrange", b"random.sample", b"torch.randint")
+_WORDS = tuple(last(name).encode() for name in sorted(_PICKS))
 
 
 @record

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from codemods.analysis.class_index import ClassSite, Role, class_facts
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.loading.passes import CLIMBS, evaluates, evaluates_by_name, is_head
-from codemods.analysis.loading.same_program import callers, same_program
+from codemods.analysis.loading.same_program import callers, reached, same_program
 from codemods.analysis.names import dotted, qualified
 from codemods.analysis.ranks.uses import constructions
 from codemods.files.import_statements import stem_of
@@ -24,7 +24,9 @@ _LIKE = frozenset({"torch.randn_like", "torch.rand_like", "torch.randint_like", 
 _OF_A_BATCH = lazy(r"\.shape\b|\blen\(|\.size\(|\b(?:\w+_)?batch_?size\b|\b(bsz|bs|b|n)\b", 0)
 # The time of each sample in a diffusion: what the `forward` of such a model draws is no dropout, and only training draws it.
 _TIME = lazy(r"^(?:t|ts|time|times|time_?steps?)\s*=|time_?steps\b|num_steps\b|diffusion_steps")
-_WORDS = (b"torch.rand", b"torch.bernoulli", b"torch.normal")
+# What a file with draws holds, whatever it calls torch; `rand` is no part of `random`.
+_WORDS = (b"rand", b"bernoulli", b"normal")
+_NAMED = lazy(rb"\b(?:" + b"|".join(name.removeprefix("torch.").encode() for name in sorted(_DRAWS)) + rb")\b")
 
 
 @record
@@ -47,15 +49,17 @@ def _draws_in(project: Project, path: str) -> tuple[Draw, ...]:
 
 
 def may_train(project: Project) -> frozenset[str]:
-    """The files with draws that a training step may come to: one in them, or in a file that imports them. Told from the bytes."""
+    """The files with draws that a training step may come to: one in them, or in a file that imports them, over others too."""
     return project.keep("draws that may train", lambda: frozenset(_near_a_step(project)))
 
 
 def _near_a_step(project: Project) -> Iterator[str]:
     steps = {p for word in (b"backward(", b"def training_step") for p in project.files_containing(word) if not is_test_file(p)}
     for path in {p for word in _WORDS for p in project.files_containing(word) if not is_test_file(p)}:
-        stem = stem_of(path)
-        if path in steps or not steps.isdisjoint(project.files_importing(stem)):
+        if _NAMED.search(project.read(path) or b"") is None:
+            continue
+        near = path in steps or not steps.isdisjoint(project.files_importing(stem_of(path)))
+        if near or any(path in reached(project, step) for step in steps):
             yield path
 
 

@@ -20,7 +20,7 @@ _SEEDS = frozenset({"random.seed", "numpy.random.seed", "torch.manual_seed", "to
 # What stands for the numbers that torch gives each worker, for those of the process, or for a clock.
 _OWN = frozenset({"initial_seed", "seed", "get_state", "getstate", "get_rng_state", "time", "now", "urandom", "getpid"})
 _INFO = "get_worker_info"
-_DRAWS = (b"random.", b"torch.rand")
+_DRAWS = (b"rand",)  # of `random` as well
 _NO_DRAW = frozenset({"seed", "manual_seed", "initial_seed", "get_state", "set_state", "getstate", "setstate", "get_rng_state"})
 _MOST_FILES = 30
 

@@ -115,7 +115,10 @@ def _tests(module: SourceModule) -> Iterator[Order]:
         of_task, rest = (test.body, test.orelse) if positive else (test.orelse, test.body)
         numbers, others = set(_read_in(module, of_task)), set(_read_in(module, rest))
         taken = next((v for v in _read_in(module, of_task) if v in _OF_TASKS), "")
-        if not taken or not others & set(_OF_PROCESSES[:2]) or numbers & set(_OF_PROCESSES[:2]) or _is_settled(module, test):
+        ranks = set(_OF_PROCESSES[:2])
+        own = set(_overwritten(module, of_task))
+        asked_first = bool(numbers & ranks - own) or (bool(numbers & own) and not others & ranks <= own)
+        if not taken or not others & ranks or asked_first or _is_settled(module, test):
             continue
         written = module.text_of(test.test)
         quote = "'" if "'" in written else '"'
@@ -124,6 +127,19 @@ def _tests(module: SourceModule) -> Iterator[Order]:
         code = f"{written} {word.format(key, module.text_of(holder))}"
         edit = ReplaceExpression(module.path, module.span(test.test), code)
         yield Order(test.test, taken, (edit,), "" if name == taken else name)
+
+
+def _overwritten(module: SourceModule, body: list[ast.stmt]) -> Iterator[str]:
+    """`os.environ["RANK"] = os.environ["SLURM_PROCID"]`: what the launcher has set is lost to all that reads it there."""
+    for statement in body:
+        if not isinstance(statement, ast.Assign):
+            continue
+        for target in statement.targets:
+            if not isinstance(target, ast.Subscript) or not (variable := environment(module, target)):
+                continue
+            nodes = (n for s in body for n in walk(s) if isinstance(n, ast.expr) and n is not target)
+            if all(n.lineno > statement.lineno for n in nodes if environment(module, n) == variable):
+                yield variable
 
 
 def _asked_for_task(test: ast.expr) -> tuple[ast.expr, bool, str] | None:
