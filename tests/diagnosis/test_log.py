@@ -36,6 +36,8 @@ def diagnosed(text: str) -> Diagnosis:
         ("value-of-one-rank", "P09", 1, 9),
         ("dummy-experiment", "L25", 1, 8),
         ("spawned", "P02", 1, 21),
+        ("duplicate-gpu", "N06", 1, 19),  # NCCL's "invalid usage" stands above it
+        ("invalid-ordinal", "N10", 1, 12),
     ],
 )
 def test_the_cause_of_a_real_run_and_the_rank_that_fell_first(name: str, message: str, rank: int, line: int) -> None:
