@@ -92,7 +92,7 @@ def _is_annotation(module: SourceModule, name: ast.Name) -> bool:
 def _why(project: Project, module: SourceModule, name: ast.Name, brought: Brought | None) -> tuple[str, bool]:
     """What shows that only a run with several processes comes to the read, "" where nothing does; whether rank 0 comes alone."""
     if _is_of_processes(project, module, name, brought):
-        return "it is a name of several processes", False
+        return f"what is asked of `{name.id}` belongs to runs with several processes", False
     nearest = _nearest(module, name)
     guards = [g for g in guards_over(module, name, project=project) if g.ranks.some]
     if guards and (isinstance(nearest, _FUNCTIONS) or any(g.node is nearest for g in guards)):
