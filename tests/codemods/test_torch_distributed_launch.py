@@ -208,6 +208,7 @@ OLD_TORCH: list[dict[str, str]] = [
     {"requirements.txt": "torch<1.10\n"},
     {"requirements.txt": "torch==1.7.1\n", "README.md": "Needs PyTorch >= 1.6.\n"},
     {"requirements.txt": "torch==1.12.1\n"},
+    {"setup.sh": "pip install torch==1.7.1+cu110 torchvision==0.8.2 -U | cat\n", "README.md": "timm==0.3.4, pytorch>=1.7\n"},
     {"README.md": "Needs PyTorch 1.6.\n"},
     {"README.md": "We use python 3.7, pytorch: 1.7.1, torchvision: 0.8.2\n"},
     {"README.md": "pip install torch==1.8.1+cu102\n"},
@@ -262,6 +263,7 @@ MIXED: list[dict[str, str]] = [
     {"README.md": "Needs PyTorch 1.6+.\n"},
     {"README.md": "Needs at least PyTorch 1.6.\n"},
     {"README.md": "Tested with PyTorch 1.7.1 and PyTorch 2.1.\n"},
+    {"setup.sh": "pip install torch==1.7.1\n", "README.md": "pytorch>=1.8\n"},
     {"README.md": "PyTorch>=1.6\n", "INSTALL.md": "conda install pytorch cudatoolkit=10.1\n"},
 ]
 

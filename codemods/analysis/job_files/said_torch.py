@@ -56,7 +56,15 @@ class SaidTorch:
 
     def surely_below(self, version: Version) -> bool:
         """True where an older one is named, and no newer one is or may be: an upper bound alone speaks for none."""
-        return bool(self.names_below(version)) and all(s.range[0] is None or _is_below(s.range, version) for s in self.ranges)
+        counts = self._without_open_texts()
+        return bool(self.names_below(version)) and all(s.range[0] is None or _is_below(s.range, version) for s in counts)
+
+    def _without_open_texts(self) -> tuple[Said, ...]:
+        """The ranges, but a text's `torch>=1.7` where a script installs one version of it: that is the one that is there."""
+        installed = [s for s in self.ranges if s.path.endswith(INSTALL_KINDS) and None not in s.range]
+        if not installed:
+            return self.ranges
+        return tuple(s for s in self.ranges if not (documents(s.path) and s.range[1] is None and _holds(s.range, installed)))
 
     def names_below(self, version: Version) -> str:
         """The file that names an older one and nothing else, "" where none does."""
@@ -118,6 +126,11 @@ def _is_text(path: str) -> bool:
 
 def _are_apart(one: Range, other: Range) -> bool:
     return (other[0] is not None and _is_below(one, other[0])) or (one[0] is not None and _is_below(other, one[0]))
+
+
+def _holds(allowed: Range, installed: list[Said]) -> bool:
+    lowest = allowed[0]
+    return lowest is not None and all(s.range[0] is not None and s.range[0] >= lowest for s in installed)
 
 
 def _is_below(allowed: Range, version: Version) -> bool:
