@@ -315,6 +315,20 @@ def test_nothing_is_said(source: str, path: str) -> None:
     check_nothing(RULE, source, path=path, files=FILES)
 
 
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("os.environ['MASTER_PORT'] = '12355'", False),
+        ("os.environ['MASTER_PORT'] = os.environ.get('MASTER_PORT', '12355')", True),
+        ("os.environ.setdefault('MASTER_PORT', '12355')", True),
+        ("if 'MASTER_PORT' not in os.environ:\n    os.environ['MASTER_PORT'] = '12355'", True),
+    ],
+)
+def test_a_program_that_sets_the_port_itself_meets_nobody_under_torchrun(line: str, found: bool) -> None:
+    script = f"import os\nfrom torch import distributed as dist\n\n{line}\nr = os.environ['LOCAL_RANK']\ndist.init_process_group()\n"
+    assert bool(findings_of(RULE, f"{LAUNCH} train.py\n", {"train.py": script}, path="run.sh")) is found
+
+
 def test_a_script_that_a_variable_of_the_job_file_names() -> None:
     before = f"method='train'\n{LAUNCH} $method.py\n"
     after = before.replace(LAUNCH, "torchrun --nproc_per_node=2")

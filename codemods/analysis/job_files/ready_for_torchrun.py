@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from posixpath import dirname, join, normpath
 
+from codemods.analysis.conditions import is_main_block
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.frameworks import transformers_pin
 from codemods.analysis.job_files.local_rank_option import PASSED, SPELLINGS, from_environment, local_rank_options, options_of
@@ -98,6 +99,10 @@ def readiness(project: Project, script: str) -> Readiness:
 def _find(project: Project, script: str) -> Readiness:
     paths = [p for p in sorted(whole_program(project, script)) if not is_test_file(p)]
     modules = [m for p in paths if b"rank" in (project.read(p) or b"").lower() and (m := project.module(p)) is not None]
+    if (port := next((f"{m.path}:{n.lineno}" for m in modules for n in _own_ports(m)), "")):
+        # the ranks ask the agent's store, which listens where the launcher says (run with torch 2.13: none found another)
+        why = f"{port} sets another MASTER_PORT than the launcher, and no rank would find the others"
+        return Readiness(Applicability.DISPLAY, why)
     options = [(m, call) for m in modules for call in local_rank_options(m)]
     if (m := next((m for m in modules if _reads_it_itself(m)), None)) is not None:
         return Readiness(Applicability.DISPLAY, f"{m.path} looks for the option in another way than by argparse")
@@ -111,6 +116,16 @@ def _find(project: Project, script: str) -> Readiness:
     return Readiness(
         lowest(*(f.level for f in found)), "", evidence[:1], tuple(e for f in found for e in f.edits), refused=refused
     )
+
+
+def _own_ports(module: SourceModule) -> Iterator[ast.Assign]:
+    """Where the program sets MASTER_PORT, whatever a launcher has set."""
+    for node in module.nodes(ast.Assign) if module.holds(b"MASTER_PORT") else ():
+        target = node.targets[0]
+        if isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Constant) and target.slice.value == "MASTER_PORT":
+            kept = "MASTER_PORT" in module.text_of(node.value)
+            if not kept and not any(isinstance(up, (ast.If, ast.Try)) and not is_main_block(up) for up in module.ancestors(node)):
+                yield node
 
 
 def _refuses(module: SourceModule, call: ast.Call) -> bool:
