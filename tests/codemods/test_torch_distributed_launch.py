@@ -325,7 +325,8 @@ def test_nothing_is_said(source: str, path: str) -> None:
     ],
 )
 def test_a_program_that_sets_the_port_itself_meets_nobody_under_torchrun(line: str, found: bool) -> None:
-    script = f"import os\nfrom torch import distributed as dist\n\n{line}\nr = os.environ['LOCAL_RANK']\ndist.init_process_group()\n"
+    head = "import os\nimport torch.distributed as dist\n\n"
+    script = f"{head}{line}\nrank = int(os.environ['LOCAL_RANK'])\ndist.init_process_group()\n"
     assert bool(findings_of(RULE, f"{LAUNCH} train.py\n", {"train.py": script}, path="run.sh")) is found
 
 
