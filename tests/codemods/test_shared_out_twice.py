@@ -82,6 +82,35 @@ def test_a_sampler_over_the_part_of_a_rank(sampler: str) -> None:
     assert "this sampler deals it out over the ranks again" in found.message
 
 
+SET_UP = """\
+import torch.distributed as dist
+from torch.utils.data import DataLoader, DistributedSampler
+
+
+def part_of(names):
+    return names[dist.get_rank() :: dist.get_world_size()]
+
+
+def set_up(names, mode, read):
+    {choice}
+    return read(own)
+
+
+def main(names, read, model):
+    dist.init_process_group("nccl")
+    rows = set_up(names, "val", read)
+    for batch in DataLoader(rows, 4, sampler=DistributedSampler(rows)):
+        model(batch)
+"""
+
+
+def test_a_part_that_only_one_mode_takes() -> None:
+    sure = "own = part_of(names)"
+    by_mode = "if mode == 'train':\n        own = part_of(names)\n    else:\n        own = names"
+    check_told(SharedOutTwice, SET_UP.format(choice=sure), reason=ONCE)
+    check_nothing(SharedOutTwice, SET_UP.format(choice=by_mode))
+
+
 def test_what_is_read_of_the_part_of_a_rank() -> None:
     check_told(SharedOutTwice, raw("[read(name) for name in files[rank::world_size]]"), reason=ONCE)
 

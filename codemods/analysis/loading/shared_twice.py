@@ -61,6 +61,8 @@ def _share(project: Project, value: Value, steps: int = 0) -> Link | None:
     if not value.differs or value.cause is not Cause.DATA or value.proof is Proof.UNKNOWN:
         return None
     links = value.chain
+    if any(_is_one_of_two(project, link) for link in links):
+        return None  # `if mode == "train": names = own_part(names)`, and all of them in the other arm
     found = next((x for x in reversed(links) if x.text.endswith(_SHARE) and not x.by_name), None)
     if found is None and links and steps < _STEPS:
         last_link = value.chain[-1]
@@ -69,6 +71,23 @@ def _share(project: Project, value: Value, steps: int = 0) -> Link | None:
             if module is not None and assign.lineno == last_link.line:
                 return _share(project, variance(project).value(module, assign.value), steps + 1)
     return found if found is not None and not _OF_A_NODE.search(found.text) else None
+
+
+def _is_one_of_two(project: Project, link: Link) -> bool:
+    """True where the other arm of a test binds the same name."""
+    module = project.module(link.path)
+    for assign in module.nodes(ast.Assign) if module is not None else ():
+        if module is None or assign.lineno != link.line:
+            continue
+        names = {dotted(t) for t in assign.targets}
+        below: ast.AST = assign
+        for up in module.ancestors(assign):
+            if isinstance(up, ast.If):
+                other = up.orelse if below in up.body else up.body
+                if any(isinstance(n, ast.Assign) and names & {dotted(t) for t in n.targets} for s in other for n in walk(s)):
+                    return True
+            below = up
+    return False
 
 
 # Accelerate
