@@ -41,7 +41,7 @@ class UnsyncedMetric(DdpCodemod):
     Finds `self.log` and `self.log_dict` calls of a LightningModule (and `pl_module.log` in a Callback) whose value is a plain
     number or tensor of this rank and which Lightning reduces at the end of an epoch, and adds `sync_dist=True`. The calls of
     other objects that hold the module (`self.model.log` of a task that the module makes with `self`) count, and so does the value
-    of a training step that a ModelCheckpoint, EarlyStopping or scheduler of the same script monitors.
+    of a training step that a ModelCheckpoint, EarlyStopping or ReduceLROnPlateau of the same script monitors.
 
     ## Why it matters
     Since Lightning 1.7 an epoch value is not reduced over the ranks unless `sync_dist=True` is given: the logger shows rank
@@ -89,7 +89,8 @@ class UnsyncedMetric(DdpCodemod):
 
     ## Refuses
     - clocks and memory gauges (`time`, `psutil`, `torch.cuda.max_memory_allocated`): they are the machine's, or a mean hides the
-      peak: nothing is said; a monitor is named only where its script or configuration names the class, or there is one model
+      peak: nothing is said; a monitor is named only where its script or configuration names the class, or there is one model;
+      that of a scheduler only where it may be a ReduceLROnPlateau (`reduce_on_plateau=True`), for no other reads it
     - an explicit `sync_dist`, `rank_zero_only` on a key that nothing monitors (with `sync_dist=True` beside it: reported), a
       training step's value that nothing monitors (with `on_epoch=True`, too: the reduction of each step costs more than the
       epoch's number of rank 0 loses), a call that only some ranks reach, values that are equal on all ranks (learning rates,

@@ -81,7 +81,8 @@ class UnguardedHook(DdpCodemod):
     - Unknown calls that stand apart from the output, and those in which the ranks may meet: of a function or a method of the
       class that no source is seen of, of the trainer, a model, Lightning or torch.
     - Output that names the rank, the host or the process.
-    - Files of what only this rank has seen (`outputs`, lists filled in a step), reported: gather first.
+    - Files of what only this rank has seen (`outputs`, lists filled in a step), reported: gather first. Lines that show it (the
+      mean of such a list) are no repetition: nothing is said.
     - Hooks that only log lines, in a file of which every rank goes on logging more: the logger wants a filter.
     - Hooks that only create folders: other ranks may write into them (DDP204).
     - Hooks that are decorated, guarded, or leave by a rank test already.

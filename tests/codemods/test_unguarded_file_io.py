@@ -1365,3 +1365,34 @@ def test_the_group_is_started_in_the_other_branch(above: str, start: str) -> Non
 def test_the_group_is_started_above_the_branches(above: str, start: str) -> None:
     (found,) = findings_of(UnguardedFileIo, MODES.format(above=above, start=start))
     assert "get_rank() == 0" in str(found.fix)
+
+
+def test_a_table_of_what_the_steps_of_an_heir_have_kept_is_told() -> None:
+    base = """\
+import lightning.pytorch as pl
+import pandas as pd
+
+
+class Base(pl.LightningModule):
+    def keep(self, rows):
+        self.rows.extend(rows)
+
+    def write(self):
+        if self.trainer.training:
+            return
+        table = pd.DataFrame(self.rows)
+        table.to_pickle(self.path)
+        self.rows = self.fresh(table)
+"""
+    heir = """\
+from base import Base
+
+
+class Net(Base):
+    def test_step(self, batch, batch_idx):
+        self.keep(self(batch))
+
+    def on_test_epoch_end(self):
+        self.write()
+"""
+    check_told(UnguardedFileIo, base, reason="`self.rows` is filled in Base.keep", path="base.py", files={"net.py": heir})

@@ -494,3 +494,89 @@ def test_a_hook_that_logs_one_line_of_many() -> None:
     rest = f"\n    def on_train_batch_end({arguments}):\n{steps}        self.model.move(batch)\n"
     check_nothing(UnguardedHook, callback("on_train_epoch_start", "logger.info('start')", rest=rest, imports=head))
     assert findings_of(UnguardedHook, callback("on_train_epoch_start", "logger.info('start')", imports=head))
+
+
+# What differs from rank to rank is said by each of them, and no repetition
+
+SHARED_OUT = """\
+import lightning.pytorch as pl
+import numpy as np
+import torch
+
+
+class Net(pl.LightningModule):
+    def {step}(self, batch, batch_idx):
+        {kept}
+
+    def {end}(self):
+        {shown}
+"""
+KEPT = "self.scores.append(self.score(batch))"
+
+
+def shown_at_the_end(shown: str, kept: str = KEPT, end: str = "on_test_epoch_end", step: str = "test_step") -> str:
+    return SHARED_OUT.format(step=step, kept=kept, end=end, shown=shown.replace("\n", "\n        "))
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        shown_at_the_end("print(f'score: {np.mean(self.scores):.3f}')"),
+        shown_at_the_end("mean = np.mean([s['hits'] for s in self.scores])\nprint(f'hits: {mean}')"),
+        shown_at_the_end("print('rows', torch.cat(self.scores).mean())", end="on_test_end"),
+        shown_at_the_end("for i, kind in enumerate(self.kinds):\n    print(kind, np.array(self.scores[i]).std())",
+                         kept="self.scores[batch_idx].append(self.score(batch))"),
+        shown_at_the_end("rows = torch.stack(self.scores)\nbest = rows.max()\nprint(best)", end="on_validation_epoch_end",
+                         step="validation_step"),
+        shown_at_the_end("self.show()") + "\n    def show(self):\n        print(sum(self.scores) / len(self.scores))\n",
+    ],
+)  # fmt: skip
+def test_a_number_of_the_own_share_is_no_repetition(source: str) -> None:
+    check_nothing(UnguardedHook, source)
+
+
+def test_a_number_of_the_own_share_that_a_base_class_keeps_is_no_repetition() -> None:
+    base = """\
+import lightning.pytorch as pl
+
+
+class Base(pl.LightningModule):
+    def keep(self, rows):
+        self.rows.extend(rows)
+
+    def score(self, batch):
+        self.keep(self(batch))
+"""
+    heir = """\
+from base import Base
+import lightning.pytorch as pl
+
+
+class Net(Base):
+    def test_step(self, batch, batch_idx):
+        self.score(batch)
+"""
+    end = "\n    def on_test_end(self):\n        print(sum(self.rows))\n"
+    check_nothing(UnguardedHook, heir + end, files={"base.py": base})
+    check_nothing(UnguardedHook, base + end, path="base.py", files={"net.py": heir})
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        "print(f'epoch {self.current_epoch} is done')",
+        "print('tested on', len(self.kinds), 'kinds')",
+        "print('score', self.trainer.callback_metrics['test/score'])",
+        "print(f'took {time.time() - self.started:.1f} s')",
+    ],
+)
+def test_what_all_ranks_say_alike_is_said_once(shown: str) -> None:
+    before = "import time\n" + shown_at_the_end(shown, kept="self.log('test/score', self.score(batch), sync_dist=True)")
+    found = findings_of(UnguardedHook, before)
+    assert [f.fix.applicability for f in found if f.fix is not None] == [Applicability.SAFE]
+
+
+def test_what_the_steps_have_gathered_is_said_once() -> None:
+    gathering = shown_at_the_end("print(self.latest)", kept="self.keep(batch)")
+    gathering += "\n    def keep(self, batch):\n        self.latest = self.all_gather(self.score(batch)).mean()\n"
+    assert [f.applicability for f in findings_of(UnguardedHook, gathering)] == [Applicability.SAFE]

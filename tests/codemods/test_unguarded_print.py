@@ -1338,3 +1338,25 @@ def test_a_script_whose_ranks_live_in_fit_alone(arguments: str) -> None:
 @pytest.mark.parametrize("arguments", ["gpus=4, accelerator='ddp'", "devices=4, strategy='ddp'", "devices=4"])
 def test_a_script_that_each_rank_runs(arguments: str) -> None:
     assert findings_of(UnguardedPrint, OF_OLD_LIGHTNING.format(arguments=arguments))
+
+
+@pytest.mark.parametrize("end", ["on_test_epoch_end", "on_validation_epoch_end", "on_test_end"])
+def test_what_an_evaluation_comes_to_on_the_own_share_stays(end: str) -> None:
+    source = f"""\
+import lightning.pytorch as pl
+import numpy as np
+
+
+class Net(pl.LightningModule):
+    def test_step(self, batch, batch_idx):
+        self.scores.append(self.score(batch))
+
+    def validation_step(self, batch, batch_idx):
+        self.scores.append(self.score(batch))
+
+    def {end}(self):
+        mean = np.mean(self.scores)
+        print(f"score: {{mean}}")
+        self.last = self.make(mean)
+"""
+    check_nothing(UnguardedPrint, source)

@@ -588,3 +588,86 @@ def test_a_field_that_other_code_sets_and_nobody_calls() -> None:
 
 def test_a_field_that_nobody_calls_and_a_function_makes() -> None:
     offered(step('self.log("val/made", self.made)', more=_CHOSEN.replace("built(task)", "built(task).mean()")), "right if")
+
+
+# Which scheduler reads a monitor
+
+PLATEAU = "torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer)"
+COSINE = "torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 10)"
+
+
+def scheduled(result: str, *, above: str = "", rest: str = "") -> str:
+    return f"""
+        def validation_step(self, batch, batch_idx):
+            loss = F.mse_loss(self(batch[0]), batch[1])
+            self.log("val/loss", loss)
+
+        def configure_optimizers(self):
+            optimizer = torch.optim.Adam(self.parameters())
+            {above or "pass"}
+            return {result}
+        {rest}
+        """
+
+
+def decided(result: str, *, above: str = "", rest: str = "", files: dict[str, str] | None = None) -> str:
+    source = "import torch\nimport transformers\n" + module(scheduled(result, above=above, rest=rest))
+    return findings_of(UnsyncedMetric, source, files or {})[0].message
+
+
+@pytest.mark.parametrize(
+    ("result", "above"),
+    [
+        (f"{{'optimizer': optimizer, 'lr_scheduler': {PLATEAU}, 'monitor': 'val/loss'}}", ""),
+        (f"[optimizer], [{{'scheduler': {PLATEAU}, 'monitor': 'val/loss'}}]", ""),
+        ("[optimizer], [{'scheduler': plan, 'monitor': 'val/loss'}]", f"plan = {PLATEAU}"),
+        ("[optimizer], [{'scheduler': plan, 'monitor': 'val/loss'}]", f"plan = {PLATEAU} if self.slow else {COSINE}"),
+        ("[optimizer], [dict(scheduler=plan, monitor='val/loss')]", f"plan = {PLATEAU}"),
+        ("{'optimizer': optimizer, 'lr_scheduler': {'scheduler': self.plan(optimizer), 'monitor': 'val/loss', "
+         "'reduce_on_plateau': True}}", ""),
+    ],
+)  # fmt: skip
+def test_a_plateau_scheduler_decides(result: str, above: str) -> None:
+    message = decided(result, above=above)
+    assert "decides on each rank" in message
+    assert "scheduler's monitor" in message or "the monitor of ReduceLROnPlateau" in message
+
+
+@pytest.mark.parametrize(
+    ("result", "above"),
+    [
+        (f"{{'optimizer': optimizer, 'lr_scheduler': {COSINE}, 'monitor': 'val/loss'}}", ""),
+        (f"[optimizer], [{{'scheduler': {COSINE}, 'interval': 'step', 'monitor': 'val/loss'}}]", ""),
+        ("[optimizer], [{'scheduler': plan, 'monitor': 'val/loss'}]", f"plan = {COSINE}"),
+        ("[optimizer], [{'scheduler': self.plan(optimizer), 'monitor': 'val/loss'}]", ""),
+        ("[optimizer], [dict(scheduler=plan, monitor='val/loss')]", f"plan = {COSINE}"),
+        ("[optimizer], [{'scheduler': plan, 'monitor': 'val/loss'}]",
+         "plan = transformers.get_linear_schedule_with_warmup(optimizer, 1, 9)"),
+        ("[optimizer], [{'scheduler': self.unseen(optimizer), 'monitor': 'val/loss'}]", ""),
+    ],
+)  # fmt: skip
+def test_any_other_scheduler_reads_no_monitor(result: str, above: str) -> None:
+    rest = "\n        def plan(self, optimizer):\n            return torch.optim.lr_scheduler.LambdaLR(optimizer, self.factor)\n"
+    assert "decides" not in decided(result, above=above, rest=rest)
+
+
+def test_a_scheduler_of_the_project_goes_by_its_base() -> None:
+    head = "import torch\n\n\nclass Slower(torch.optim.lr_scheduler.{}):\n    pass\n"
+    result = "[optimizer], [{'scheduler': Slower(optimizer), 'monitor': 'val/loss'}]"
+    for base, decides in (("ReduceLROnPlateau", True), ("StepLR", False)):
+        source = "import torch\nfrom plans import Slower\n" + module(scheduled(result))
+        found = findings_of(UnsyncedMetric, source, {"plans.py": head.format(base)})
+        assert ("decides" in found[0].message) is decides
+
+
+def test_a_scheduler_that_is_not_seen_may_be_one_that_a_configuration_names() -> None:
+    result = "[optimizer], [{'scheduler': self.hparams.scheduler(optimizer), 'monitor': 'val/loss'}]"
+    named = {"conf/plan.yaml": "scheduler:\n  _target_: torch.optim.lr_scheduler.ReduceLROnPlateau\n  _partial_: true\n"}
+    assert "a learning-rate scheduler's monitor" in decided(result, files=named)
+    assert "decides" not in decided(result)
+
+
+def test_a_callback_that_monitors_is_named_beside_a_scheduler_that_does_not() -> None:
+    result = f"[optimizer], [{{'scheduler': {COSINE}, 'monitor': 'val/loss'}}]"
+    saves = {"train.py": "from module import Model\n" + SAVES}
+    assert "ModelCheckpoint(monitor=…) at train.py:4 decides" in decided(result, files=saves)

@@ -8,6 +8,7 @@ import re
 from codemods.analysis.callers import family_of
 from codemods.analysis.class_index import ClassFacts, ClassSite, Role, class_facts, subclasses
 from codemods.analysis.distribution import is_test_file
+from codemods.analysis.logged.monitored_schedulers import entries_of, reader_of
 from codemods.analysis.logged.pending_metrics import Place
 from codemods.analysis.names import last, qualified
 from codemods.files.source import SourceModule
@@ -88,7 +89,7 @@ def _monitors(project: Project) -> dict[str, list[Place]]:
     for path in project.files_containing(b"monitor"):
         module = None if is_test_file(path) else _spelling_out(project, path)
         if module is not None:
-            _in_python(module, found)
+            _in_python(project, module, found)
     for path in project.files_containing(b"monitor:", kinds=(".yaml", ".yml")):
         text = (project.read(path) or b"").decode("utf-8", "replace")
         for match in _YAML.finditer(text):
@@ -97,15 +98,22 @@ def _monitors(project: Project) -> dict[str, list[Place]]:
     return found
 
 
-def _in_python(module: SourceModule, found: dict[str, list[Place]]) -> None:
+def _in_python(project: Project, module: SourceModule, found: dict[str, list[Place]]) -> None:
     for call in module.nodes(ast.Call):
         for keyword in call.keywords:
             if keyword.arg == "monitor" and isinstance(keyword.value, ast.Constant):
-                name = last(qualified(module, call.func)) or "a call"
-                place = Place(f"{name}(monitor=…)", module.path, keyword.value.lineno)
-                found.setdefault(str(keyword.value.value), []).append(place)
+                text = _reader(project, module, call)
+                if text is not None:
+                    found.setdefault(str(keyword.value.value), []).append(Place(text, module.path, keyword.value.lineno))
     for mapping in module.nodes(ast.Dict):
-        for key, value in zip(mapping.keys, mapping.values, strict=True):
-            if isinstance(key, ast.Constant) and key.value == "monitor" and isinstance(value, ast.Constant):
-                place = Place("a learning-rate scheduler's monitor", module.path, value.lineno)
-                found.setdefault(str(value.value), []).append(place)
+        value = (entries := entries_of(mapping)).get("monitor")
+        if isinstance(value, ast.Constant) and (text := reader_of(project, module, entries, mapping)) is not None:
+            key = str(value.value)
+            found.setdefault(key, []).append(Place(text or f"`monitor: {key}`", module.path, value.lineno))
+
+
+def _reader(project: Project, module: SourceModule, call: ast.Call) -> str | None:
+    """What reads the monitor that a call is given; None for that of a scheduler which goes by no number."""
+    given = {k.arg: k.value for k in call.keywords if k.arg is not None}
+    of_scheduler = reader_of(project, module, given, call) if given.keys() & {"scheduler", "lr_scheduler"} else ""
+    return of_scheduler if of_scheduler != "" else f"{last(qualified(module, call.func)) or 'a call'}(monitor=…)"

@@ -15,7 +15,7 @@ from codemods.analysis.names import dotted
 from codemods.analysis.output.effects import Effect, Effects, Kind, effects_of, effects_of_function, phrases
 from codemods.analysis.output.file_readers import reader_on_every_rank, suffixes
 from codemods.analysis.output.observer_helpers import is_helper
-from codemods.analysis.output.rank_data import rank_local
+from codemods.analysis.output.rank_data import rank_local, tells_of_its_own
 from codemods.analysis.output.unknown_calls import may_wait
 from codemods.analysis.ranks.rank_guards import Ranks, decorated_ranks, ranks_at
 from codemods.analysis.ranks.reach import ranks_entering
@@ -112,7 +112,10 @@ def transformers_body(project: Project, module: SourceModule, function: Function
     effects = effects_of(project, module, body)
     if not effects.only_output or any(e.own for e in effects.output):
         return []
-    return [] if all(e.kind is Kind.TRACKER for e in effects.output) else body
+    if all(e.kind is Kind.TRACKER for e in effects.output):
+        return []
+    files = any(e.kind is Kind.FILE for e in effects.output)
+    return [] if not files and tells_of_its_own(project, module, function, body) else body
 
 
 def plain_body(function: FunctionNode) -> list[ast.stmt]:
@@ -181,6 +184,8 @@ def _judge(project: Project, module: SourceModule, facts: ClassFacts, function: 
         if reader:
             made.level = Applicability.UNSAFE
             made.assumes = made.assumes or f"assumes that the other ranks do not read what it writes: {reader} may"
+    elif tells_of_its_own(project, module, function, function.body):
+        return None  # no repetition: the lines are judged one by one
     return made if made.told or not any(may_wait(project, e) for e in rest) else None
 
 

@@ -10,6 +10,7 @@ import ast
 from collections.abc import Sequence
 from enum import IntEnum
 
+from codemods.analysis.hooks import EVALUATION_HOOKS, OBSERVERS
 from codemods.analysis.names import dotted, last
 from codemods.analysis.output.own_batches import is_of_own_batch
 from codemods.analysis.output.own_words import asks_the_process, is_own_word, speaks_for_each
@@ -49,6 +50,10 @@ class OwnLine:
     own: Own = Own.NOTHING
     assumes: str = ""
 
+    @property
+    def is_of_the_clock(self) -> bool:
+        return self.own is Own.NUMBER and self.assumes.endswith(_OF_THE_CLOCK)
+
 
 def own_line(
     project: Project, module: SourceModule, function: FunctionNode | ast.Module, statements: Sequence[ast.stmt]
@@ -78,16 +83,20 @@ def own_line(
         own = asks_the_process(module, test) or is_of_own_answers(project, module, test)
         found.append(OwnLine(Own.RESULT) if own else _of_test(analysis, module, test))
     found += [OwnLine(Own.RESULT) for up in above if _is_decided_by_own(analysis, module, up)]
-    most = max(found, key=lambda line: line.own, default=OwnLine())
+    most = max(found, key=lambda line: (line.own, not line.is_of_the_clock), default=OwnLine())
     if most.own is Own.NUMBER and (_is_of_a_step(function, most) or speaks_for_each(module, function, statements)):
         return OwnLine(Own.RESULT)
     return most
 
 
 def _is_of_a_step(function: FunctionNode | ast.Module, line: OwnLine) -> bool:
-    """True in a step of an evaluation, whose samples no other rank has, and for the time that any step takes."""
+    """True in the hooks of an evaluation, whose samples no other rank has, and for the time that any step takes.
+
+    What stands at its end for the whole set is this rank's part of it.
+    """
     name = "" if isinstance(function, ast.Module) else function.name
-    return name in _EVALUATING_STEPS or (name.endswith("_step") and line.assumes.endswith(_OF_THE_CLOCK))
+    evaluates = name in _EVALUATING_STEPS or (name in _EVALUATING_HOOKS and not line.is_of_the_clock)
+    return evaluates or (name.endswith("_step") and line.is_of_the_clock)
 
 
 def _above(module: SourceModule, function: FunctionNode | ast.Module, statement: ast.stmt) -> list[ast.AST]:
@@ -114,6 +123,7 @@ def _goes_over_batches(analysis: Analysis, module: SourceModule, loop: ast.For |
 
 
 _EVALUATING_STEPS = frozenset({"validation_step", "test_step", "predict_step"})
+_EVALUATING_HOOKS = EVALUATION_HOOKS | {h for h in OBSERVERS if h.startswith(("on_validation_", "on_test_", "on_predict_"))}
 
 
 def names_own_items(project: Project, module: SourceModule, name: ast.expr) -> bool:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from codemods.analysis.class_index import ClassFacts, Role, class_facts
+from codemods.analysis.class_index import ClassFacts, Role, class_facts, subclasses
 from codemods.analysis.logged.value_kinds import EQUAL_ATTRIBUTES
 from codemods.analysis.model.signatures import bind, parameters
 from codemods.analysis.names import dotted, last
-from codemods.analysis.output.natures import MODEL_NAMES
+from codemods.analysis.output.natures import MODEL_NAMES, values_of
+from codemods.analysis.output.own_lines import Own, own_line
 from codemods.data.host_only import MUTATORS
 from codemods.files.source import FunctionNode, SourceModule, walk
 from codemods.runtime.lazy_pattern import lazy
@@ -20,6 +21,7 @@ _BATCH = frozenset({"batch", "outputs", "output", "preds", "predictions", "logit
 _STEP = lazy(r"(^|_)step(_|$)|_batch_(start|end)$|^forward$|_epoch_end_outputs")
 _DEPTH = 2  # methods that hand a value on
 _COUNTERS = frozenset({"batch_idx", "dataloader_idx"})
+_JOINS = lazy(r"gather_|_gather|all_reduce|broadcast")
 _GATHERS = ("all_gather", "gather_for_metrics", "gather_object", "all_gather_object", "all_reduce", "gather")
 
 
@@ -45,21 +47,41 @@ def rank_local(project: Project, module: SourceModule, function: FunctionNode, n
     return ""
 
 
+def tells_of_its_own(project: Project, module: SourceModule, function: FunctionNode, body: Sequence[ast.stmt]) -> bool:
+    """True where the lines of a body show what this rank alone has seen: no other rank says the same.
+
+    The time that it took is not meant: it is much the same for all.
+    """
+    line = own_line(project, module, function, body)
+    return (line.own is not Own.NOTHING and not line.is_of_the_clock) or bool(rank_local(project, module, function, body))
+
+
 def _own(project: Project, module: SourceModule, facts: ClassFacts | None, node: ast.AST, depth: int = 0) -> str:
     if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
         function = module.function_of(node)
-        if function is None or all(a.arg != node.id for a in parameters(function, bound=False)):
+        if function is None:
             return ""
+        if all(a.arg != node.id for a in parameters(function, bound=False)):
+            return _made_of_own(project, module, facts, node, depth)
         if node.id in _BATCH:
             return f"`{node.id}` is this rank's own"
         return _given(project, facts, function, node.id, depth) if facts and depth < _DEPTH else ""
     if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
         name = dotted(node)
         if facts and name.startswith("self.") and name.count(".") == 1:
-            return _filled(node.attr, [(s.module, s.node) for s in facts.lineage], name)
+            kin = (*facts.lineage, *(subclasses(project, facts.lineage[0]) if facts.lineage else ()))
+            return _filled(node.attr, [(s.module, s.node) for s in kin], name)
         if name.count(".") == 1 and name.partition(".")[0].lstrip("_") in MODEL_NAMES:
             return _filled(node.attr, _lightning_modules(project, node.attr), name)
     return ""
+
+
+def _made_of_own(project: Project, module: SourceModule, facts: ClassFacts | None, name: ast.Name, depth: int) -> str:
+    """What of this rank's own a local name is made of: `rows` of `rows = DataFrame(self.rows)`."""
+    if depth >= _DEPTH:
+        return ""
+    parts = (part for value in values_of(module, name) for part in walk(value))
+    return next((found for part in parts if (found := _own(project, module, facts, part, depth + 1))), "")
 
 
 def _given(
@@ -93,16 +115,34 @@ def _lightning_modules(project: Project, attribute: str) -> list[tuple[SourceMod
 
 
 def _filled(attribute: str, homes: Iterable[tuple[SourceModule, ast.ClassDef]], name: str) -> str:
-    """Where `self.attribute` is filled or set by a function that sees batches, or by a method that it calls."""
-    for module, home in homes:
-        methods = [f for f in home.body if isinstance(f, (ast.FunctionDef, ast.AsyncFunctionDef))]
-        seeing = [f for f in methods if sees_batches(f)]
-        called = {last(dotted(n.func)) for f in seeing for n in walk(f) if isinstance(n, ast.Call) and _is_of_self(n)}
-        for function in (*seeing, *(f for f in methods if f.name in called and not sees_batches(f))):
-            for node in walk(function):
-                if _changes(node, f"self.{attribute}") and not _counts_alike(module, node):
-                    return f"`{name}` is filled in {home.name}.{function.name} with what this rank has seen"
+    """Where `self.attribute` is filled or set by a function that sees batches, or by a method that such a one comes to.
+
+    The step of an heir may call the method of the base that fills it, so all classes are looked at together.
+    """
+    methods = [(module, home, f) for module, home in homes for f in _methods(home)]
+    coming = {id(f) for _, _, f in methods if sees_batches(f)}
+    for _ in range(_DEPTH):
+        called = {name for _, _, f in methods if id(f) in coming for name in _own_calls(f)}
+        coming |= {id(f) for _, _, f in methods if f.name in called}
+    for module, home, function in sorted(methods, key=lambda m: not sees_batches(m[2])):
+        for node in walk(function) if id(function) in coming and not _gathers(function) else ():
+            if _changes(node, f"self.{attribute}") and not _counts_alike(module, node):
+                return f"`{name}` is filled in {home.name}.{function.name} with what this rank has seen"
     return ""
+
+
+def _gathers(function: FunctionNode) -> bool:
+    """True where a method puts together what the ranks have: what it keeps is everybody's. `x.gather(1, index)` is a pick."""
+    names = (dotted(n.func) for n in walk(function) if isinstance(n, ast.Call))
+    return any(_JOINS.search(last(n)) or (last(n) == "gather" and "accelerator" in n) for n in names)
+
+
+def _methods(home: ast.ClassDef) -> list[FunctionNode]:
+    return [f for f in home.body if isinstance(f, (ast.FunctionDef, ast.AsyncFunctionDef))]
+
+
+def _own_calls(function: FunctionNode) -> set[str]:
+    return {last(dotted(n.func)) for n in walk(function) if isinstance(n, ast.Call) and _is_of_self(n)}
 
 
 def _is_of_self(call: ast.Call) -> bool:
