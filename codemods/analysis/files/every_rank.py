@@ -46,8 +46,7 @@ from codemods.runtime.lazy_pattern import lazy
 from codemods.runtime.record import record
 from codemods.store.project import Project
 
-_DEPTH = 5
-_LONG = 7
+_DEPTH = 8  # a model's parts within parts, each with a constructor of its own
 _STARTED = frozenset({"spawn", "start_processes", "notebook_launcher", "debug_launcher", "elastic_launch", "Process"})
 # Flags that nothing resolves, by the words for the one process that writes.
 _FLAGS = lazy(
@@ -72,7 +71,7 @@ def way_of_every_rank(
 ) -> Way | None:
     """A way on which every rank comes to `node`; None where there is none without a test of the rank, or none that is shown.
 
-    loose: classes that are only handed on count as made where they are handed to (`loose_ends`), and the ways may be longer.
+    loose: classes that are only handed on count as made where they are handed to (`loose_ends`).
     """
     if is_test_module(module) or is_for_some(project, module, node):
         return None
@@ -101,7 +100,7 @@ def way_of_every_rank(
             return Way(((module, node),), joined)
     if (handed_to := handed_a_trainer(project, module, function)) is not None:
         return Way(((module, node),), handed_to)
-    if function is None or id(function) in seen or len(seen) >= (_LONG if loose else _DEPTH):
+    if function is None or id(function) in seen or len(seen) >= _DEPTH:
         return None
     for site in callers_of(project, module, function):
         if ranks_of_receiver(project, site.module, site.call).some:

@@ -26,7 +26,10 @@ _SETS = ("torchvision.datasets.", "torchaudio.datasets.")
 _CHOSEN = "*"  # for the name of a class that the program chooses
 _OF_CLIP = lazy(r"RN50|RN101|ViT-[BL]/\d\d")
 _A_FILE = lazy(r"path|file|ckpt|checkpoint|weights|\.pt\b|\.pth\b|dir\b|folder|join\(", re.IGNORECASE)
-_LOCKS = lazy(r"\b\w*[lL]ock\(|\bacquire\(|filelock|main_process_first|local_files_only")
+# `local_files_only=rank != 0` is handed over by who lets one process in first; a parameter that is False says nothing.
+_LOCKS = lazy(
+    r"\b\w*(?<![bBcC])[lL]ock\(|\bacquire\(|filelock|main_process_first|local_files_only[\"'\]]*\s*=(?!\s*(?:False|None)\b|=)"
+)
 _BARRIERS = lazy(r"wait_for_everyone|barrier\(|synchronize\(")
 # What some ranks do above a barrier that may bring the files, or let them wait for the one that does.
 _BRINGS = lazy(r"download|prepare|load|build|fetch|hub|[dD]ata|cache|get_\w+\(|make_|barrier|wait|sync")

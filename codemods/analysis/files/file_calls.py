@@ -6,7 +6,7 @@ import ast
 import re
 from enum import Enum
 
-from codemods.analysis.files.files_of_objects import is_filled, is_tokenizer, is_writer, saves_itself
+from codemods.analysis.files.files_of_objects import dumps_config, is_filled, is_tokenizer, is_writer, saves_itself
 from codemods.analysis.names import last, qualified
 from codemods.files.source import SourceModule, walk
 from codemods.runtime.lazy_pattern import lazy
@@ -137,6 +137,8 @@ def file_call(module: SourceModule, call: ast.Call) -> FileCall | None:
         if end == "from_pretrained" and len(call.args) > 1:  # PeftModel.from_pretrained(model, folder)
             known = Act.LOADS, 1
     if known is None and end == "save" and saves_itself(module, func):
+        known = Act.WRITES, 0
+    if known is None and end == "dump" and dumps_config(module, func):
         known = Act.WRITES, 0
     if known is None and end == "save_model" and is_tokenizer(module, func):
         known = Act.FILLS, 0

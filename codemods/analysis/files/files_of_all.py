@@ -37,7 +37,7 @@ from codemods.runtime.record import record
 from codemods.store.project import Project
 
 _CLOCK = lazy(r"\b(?:now|today|utcnow)\(|\bstrftime\(|\btime\.(?:time|localtime|ctime)\(|\basctime\(|\brandom\b|token_hex|uuid")
-_LOCKS = lazy(r"\b\w*[lL]ock\(|\bacquire\(|try_acquire|[bB]aton|filelock|fcntl")
+_LOCKS = lazy(r"\b\w*(?<![bBcC])[lL]ock\(|\bacquire\(|try_acquire|[bB]aton|filelock|fcntl")
 _OF_FRAMEWORKS = frozenset(
     {"fit", "train", "test", "validate", "predict", "run", "step", "update", "write", "setup", "build", "close"}
 )

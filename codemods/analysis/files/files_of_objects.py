@@ -6,7 +6,7 @@ import ast
 
 from codemods.analysis.bound_values import assigned
 from codemods.analysis.literals import is_false, is_true
-from codemods.analysis.names import dotted, end_of, qualified
+from codemods.analysis.names import dotted, end_of, family, qualified
 from codemods.files.source import SourceModule, walk
 
 _CHAINED = 5
@@ -42,6 +42,15 @@ def is_tokenizer(module: SourceModule, func: ast.expr) -> bool:
     values = assigned(module, held, dotted(held)) if held is not None and dotted(held) else []
     made = [qualified(module, v.func) for v in values if isinstance(v, ast.Call)]
     return bool(made) and len(made) == len(values) and all(n.startswith("tokenizers.") and "Tokenizer" in n for n in made)
+
+
+def dumps_config(module: SourceModule, func: ast.expr) -> bool:
+    """True for `cfg.dump` of a configuration that mmcv or mmengine has read: it writes its text into the file it is given."""
+    held = func.value if isinstance(func, ast.Attribute) and func.attr == "dump" else None
+    if not isinstance(held, ast.Name) or not module.holds(b"fromfile"):
+        return False
+    names = [qualified(module, v.func) if isinstance(v, ast.Call) else "" for v in assigned(module, held, held.id)]
+    return bool(names) and all(family(n) in ("mmcv", "mmengine") and n.endswith("Config.fromfile") for n in names)
 
 
 def is_writer(module: SourceModule, path: ast.expr) -> bool:

@@ -9,7 +9,7 @@ from codemods.analysis.call_graph import called_function
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.distribution import may_show_ranks, ranks_in_file
 from codemods.analysis.names import dotted, last, qualified
-from codemods.analysis.own_trainers import made_own_trainer
+from codemods.analysis.own_trainers import made_own_trainer, makes_a_trainer
 from codemods.api.findings import Evidence
 from codemods.files.source import FunctionNode, SourceModule, once_a_module, walk
 from codemods.files.text_file import SHELL_KINDS
@@ -153,8 +153,12 @@ def _joins(project: Project, module: SourceModule, function: FunctionNode) -> st
         if module.function_of(call) is function and qualified(module, call.func).startswith(_PACKAGES):
             return "" if _is_of_one(call) else last(qualified(module, call.func))
     if module.holds(b"Trainer"):
-        return next((module.text_of(c.func) for c in _calls_in(module, function) if made_own_trainer(project, module, c)), "")
+        return next((module.text_of(c.func) for c in _calls_in(module, function) if _makes_one(project, module, c)), "")
     return ""
+
+
+def _makes_one(project: Project, module: SourceModule, call: ast.Call) -> bool:
+    return bool(made_own_trainer(project, module, call)) or makes_a_trainer(project, module, call)
 
 
 def _is_of_one(call: ast.Call) -> bool:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable
 
 from codemods.analysis.class_index import ClassFacts, class_facts, overriding
+from codemods.analysis.files.files_of_objects import dumps_config
 from codemods.analysis.functions import find_function
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.output.effect_kinds import OUTPUT, Effect, Effects, Kind, names_rank
@@ -371,7 +372,11 @@ class Reader:
                 return
             if not in_memory:
                 self._add(Kind.FILE, self._text(call), call)
-        elif (method == "replace" and len(call.args) == 1 and not call.keywords) or writes_a_picture(self._module, call):
+        elif (
+            (method == "replace" and len(call.args) == 1 and not call.keywords)
+            or writes_a_picture(self._module, call)
+            or ((call.args or call.keywords) and dumps_config(self._module, func))
+        ):
             self._add(Kind.FILE, self._text(call), call)
         elif method in _MODEL_CHANGES and last(dotted(receiver)).lstrip("_") in MODEL_NAMES:
             self._add(Kind.STATE, self._text(call), call)
