@@ -154,6 +154,18 @@ def _by_name(project: Project, module: SourceModule, call: ast.Call) -> Iterator
         text = f"`hasattr({receiver}, {name!r})` asks the DDP wrapper: with several processes it is False, whatever the model has"
         known = bool(_is_own(project, found, name))
         yield Asked(call, holder, found, receiver, name, text, f"?{name}", "", known=known, asks_by_name=True)
+        plain = is_plain(project, found.module, found.model, name)
+        for node in _reads_behind(module, call, receiver, name):
+            yield Asked(node, node.value, found, receiver, name, text, f"?{name}", f".{name}", known=known, plain=plain)
+
+
+def _reads_behind(module: SourceModule, call: ast.Call, receiver: str, name: str) -> Iterator[ast.Attribute]:
+    """`model.x` where `hasattr(model, "x")` lets it be reached: it is asked of the model inside as soon as the question is."""
+    function = module.function_of(call)
+    for node in module.nodes(ast.Attribute):
+        if node.attr == name and isinstance(node.ctx, ast.Load) and dotted(node.value) == receiver:
+            if module.function_of(node) is function and is_tested(module, node):
+                yield node
 
 
 def _has_an_arm_for_it(module: SourceModule, call: ast.Call, holder: ast.expr) -> bool:
