@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from codemods.analysis.distribution import is_test_module
 from codemods.analysis.names import dotted
 from codemods.analysis.wrapped.asked_in_trainer import InTrainer, asked_in_trainer, level_in_trainer, speaks_of_steps
-from codemods.analysis.wrapped.asked_of_wrapper import Asked, asked_here, asked_in_callee
+from codemods.analysis.wrapped.asked_of_wrapper import Asked, asked_here, asked_in_callee, names_of_wrapper
 from codemods.analysis.wrapped.holders import Wrapped
 from codemods.analysis.wrapped.losses import backward_passes, behind, is_quiet
 from codemods.analysis.wrapped.made_models import is_named_in
@@ -36,6 +36,9 @@ class AttributeOfWrapper(DdpCodemod):
     So with `hasattr(model, "x")`, which is False for the wrapper, with a write that the model inside does not see, with
     `model.module` where one process does not wrap, or where a setting leaves the model bare that is not asked there, and with a
     test of the number of GPUs that stands for one of the wrapper.
+
+    So with an average of the weights that goes by name: `average[name]` in a loop over the `named_parameters()` of the wrapper,
+    whose names all begin with `module.`, where the average is a copy of the bare model.
 
     A Hugging Face Trainer hands the wrapper to `training_step` and `compute_loss`, too: what is asked there, or in a method of
     the class that is handed it, is asked of `self.model`.
@@ -92,6 +95,8 @@ class AttributeOfWrapper(DdpCodemod):
     - An object of a class that is no module (`trainer = Trainer(net)`): the program ends where DDP is to wrap it.
     - Says nothing of `prediction_step` and callbacks, which are handed the bare model, and of what a step does in evaluation
       alone; nothing of a Trainer with a loop, a wrap or a `model` of its own, or where every command asks for DeepSpeed or FSDP.
+    - Says nothing of an average by name where the function strips `module.` or asks for the name, and where the average is not
+      seen to be a copy of the bare model, or another model of its class.
     - A repository's own tests.
 
     ## References
@@ -123,7 +128,7 @@ class AttributeOfWrapper(DdpCodemod):
 
     def _of_own_wraps(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         grouped: dict[tuple[int, str, str], list[Asked]] = {}
-        for one in [*asked_here(project, module), *asked_in_callee(project, module)]:
+        for one in [*names_of_wrapper(project, module), *asked_here(project, module), *asked_in_callee(project, module)]:
             if _is_second_try(module, one) or _is_kept_on_wrapper(project, one):
                 continue
             if is_of_plain_class(project, one.wrapped.module, one.wrapped.model):

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_module
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
+from codemods.analysis.ranks.unequal_counts import Unequal
 from codemods.analysis.ranks.wrong_starts import BadStart, Wrong, wrong_starts
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression
@@ -16,17 +17,19 @@ from codemods.store.project import Project
 
 
 class WrongStart(DdpCodemod):
-    """The processes are started with arguments that they cannot take, or each node starts those of all nodes.
+    """The processes are started with arguments that they cannot take, or are not as many as the ranks.
 
     ## What it does
     Finds `mp.spawn(worker, args=(count))` and `Process(target=worker, args=(count))` of a rank, where the brackets make no tuple
     and `count` is a number or what `parse_args()` gives, and writes `(count,)`. Finds a tuple that holds more or fewer arguments
-    than the worker takes. Finds `nprocs=` that is a product with the number of nodes.
+    than the worker takes. Finds `nprocs=` that is a product with the number of nodes, and one that is not the `world_size` with
+    which the worker starts the process group: `nprocs=min(count, 4)` beside `args=(count,)`, a fixed number on one side only.
 
     ## Why it matters
     The first two end every start with a TypeError; they stand for months in the branch for several GPUs, which nobody has run.
     The third works on one node. On two each node starts the processes of both: twice as many as it has GPUs, and NCCL ends
-    with "Duplicate GPU detected", or CUDA with "invalid device ordinal".
+    with "Duplicate GPU detected", or CUDA with "invalid device ordinal". The fourth waits in `init_process_group` for ranks that
+    nobody starts, until the time-out.
 
     ## Example
     ```python
@@ -68,6 +71,8 @@ class WrongStart(DdpCodemod):
     - Says nothing of a worker with a decorator, one that may be another function, and one that the project does not hold.
     - Reports arguments that do not fit: which of them is wrong is not shown.
     - Reports the number of processes: how they are numbered has to change with it.
+    - Reports a number of ranks that is not that of the processes, where the worker takes the number of the process for its rank:
+      which of the two is meant is not shown. Says nothing where the file compares the two.
     - Says nothing in a repository's own tests, and of code that no program runs.
 
     ## References
@@ -94,6 +99,8 @@ class WrongStart(DdpCodemod):
     def _tell(self, module: SourceModule, start: BadStart) -> Finding:
         if start.wrong is Wrong.NODES:
             return self._of_all_nodes(module, start)
+        if start.unequal is not None:
+            return self._of_another_size(module, start, start.unequal)
         if start.wrong is Wrong.COUNT or not start.takes(1):
             return self._that_do_not_fit(module, start)
         text = module.text_of(start.given)
@@ -127,6 +134,17 @@ class WrongStart(DdpCodemod):
             "as many processes as GPUs",
             evidence=[Evidence("static", "`nprocs` is the number of processes to start here", module.path, start.given.lineno)],
             reason="start the processes of one node, and give each the rank `node_rank * processes_per_node + index`",
+        )  # fmt: skip
+
+    def _of_another_size(self, module: SourceModule, start: BadStart, found: Unequal) -> Finding:
+        name, where = found.worker.node.name, found.worker.module.path
+        when = f"{found.when} " if found.when else ""
+        return self.finding(
+            module, start.given,
+            f"this starts {found.started}, and `{name}` waits in init_process_group for {found.waited} ranks: {when}they wait "
+            "for ranks that nobody starts, until the time-out, or have numbers that are too large",
+            evidence=[Evidence("static", f"the number of ranks is {found.waited} here", where, found.group.lineno)],
+            reason="hand the worker the number of processes that are started, and start the group with it",
         )  # fmt: skip
 
 

@@ -588,3 +588,40 @@ def test_what_one_function_asks_is_one_finding() -> None:
 def test_a_question_whose_other_arm_is_for_the_wrapper() -> None:
     source = prepared("if hasattr(model, 'report'):", "    print(model.report)", "else:", "    print(model.module.report)")
     assert not [f for f in findings_of(AttributeOfWrapper, source) if "hasattr" in f.message]
+
+
+BOTH_ARMS = """from torch.nn.parallel import DistributedDataParallel as DDP
+from nets import Net
+
+
+def build(args, slots):
+    return DDP(Net(args))
+
+
+def bare(args):
+    return Net(args)
+
+
+def main(args):
+    if args.slots:
+        model = build(args, args.slots).cuda()
+    else:
+        model = {other}
+    print({asked}.width)
+"""
+
+
+def test_both_arms_of_a_test_make_a_wrapper() -> None:
+    source = BOTH_ARMS.replace("{other}", "build(args, 0).cuda()")
+    repaired = source.format(asked='getattr(model, "module", model)')
+    check_transformed(AttributeOfWrapper, source.format(asked="model"), repaired, files=NETS)
+
+
+@pytest.mark.parametrize("other", ["bare(args).cuda()", "load(args)", "DDP(Net(args)).module"])
+def test_one_arm_of_a_test_makes_none(other: str) -> None:
+    check_nothing(AttributeOfWrapper, BOTH_ARMS.format(other=other, asked="model"), files=NETS)
+
+
+def test_what_is_read_behind_a_question_by_name() -> None:
+    use = "if hasattr({0}, 'width') and {0}.width > 2:\n        print({0}.width)"
+    check_transformed(AttributeOfWrapper, wrapped(use.format("model")), wrapped(use.format("model.module")), files=NETS)

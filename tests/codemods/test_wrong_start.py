@@ -150,3 +150,50 @@ def test_a_parser_at_the_top_of_the_file() -> None:
         "    mp.spawn(worker, nprocs=2, args={})\n"
     )
     check_transformed(WrongStart, source.format("(args)"), source.format("(args,)"))
+
+
+# The number of processes, and that of the ranks
+
+GROUP = "def worker(rank, {takes}):\n    dist.init_process_group('nccl', rank={rank}, world_size={size})\n\n\n"
+
+
+def sized(start: str, takes: str = "size", rank: str = "rank", size: str = "size", more: str = "") -> str:
+    group = GROUP.format(takes=takes, rank=rank, size=size)
+    return f"{HEAD}{group}def main(args):\n    count = len(args.gpus)\n{more}    {start}\n"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        sized("mp.spawn(worker, args=(count,), nprocs=min(count, 4))"),
+        sized("mp.spawn(worker, args=(count,), nprocs=count if args.gpu else min(4, count))"),
+        sized("mp.spawn(worker, args=(4,), nprocs=2)"),
+        sized("mp.spawn(worker, args=(args,), nprocs=torch.cuda.device_count())", size="8", takes="args"),
+        sized("mp.spawn(worker, (args,), gpus)", size="8", takes="args", more="    gpus = torch.cuda.device_count()\n"),
+        sized("mp.start_processes(worker, args=(args,), nprocs=3)", size="2", takes="args"),
+    ],
+)
+def test_another_number_of_processes_than_ranks(source: str) -> None:
+    check_told(RULE, source, reason="hand the worker the number of processes")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        sized("mp.spawn(worker, args=(count,), nprocs=count)"),
+        sized("mp.spawn(worker, args=(count,), nprocs=count if args.gpu else count)"),
+        sized("mp.spawn(worker, args=(few,), nprocs=few)", more="    few = min(count, 4)\n"),
+        sized("mp.spawn(worker, args=(few,), nprocs=min(few, 4))", more="    few = 2\n"),
+        sized("mp.spawn(worker, args=(4,), nprocs=4)"),
+        sized("mp.spawn(worker, args=(8, args), nprocs=4)", takes="size, args", rank="args.node * 4 + rank"),
+        sized("mp.spawn(worker, args=(count * args.nodes,), nprocs=min(count, 4))"),
+        sized("mp.spawn(worker, args=(args.size,), nprocs=min(count, 4))"),
+        sized("mp.spawn(worker, args=(args,), nprocs=torch.cuda.device_count())", size="args.size", takes="args"),
+        sized(
+            "mp.spawn(worker, args=(args,), nprocs=gpus)", size="8", takes="args",
+            more="    gpus = torch.cuda.device_count()\n    assert gpus == 8\n",
+        ),
+    ],
+)  # fmt: skip
+def test_numbers_that_fit_or_are_not_known(source: str) -> None:
+    check_nothing(RULE, source)

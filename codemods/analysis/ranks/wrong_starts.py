@@ -12,6 +12,7 @@ from codemods.analysis.functions import functions_by_name
 from codemods.analysis.names import dotted, qualified
 from codemods.analysis.ranks.counted_among import Among, is_node_count, size_among, values_behind
 from codemods.analysis.ranks.started_ranks import started_rank
+from codemods.analysis.ranks.unequal_counts import Unequal, unequal_counts
 from codemods.files.source import SourceModule
 from codemods.runtime.record import record
 from codemods.store.project import Project
@@ -27,6 +28,7 @@ class Wrong(Enum):
     NO_TUPLE = "no tuple"
     COUNT = "count"
     NODES = "nodes"
+    SIZE = "size"
 
 
 @record
@@ -43,6 +45,7 @@ class BadStart:
     worker: FunctionSite | None = None
     least: int = 0
     most: int | None = None
+    unequal: Unequal | None = None
 
     def takes(self, count: int) -> bool:
         return self.least <= count and (self.most is None or count <= self.most)
@@ -60,6 +63,16 @@ def wrong_starts(project: Project, module: SourceModule) -> Iterator[BadStart]:
         count = _handed(call, "nprocs", 2) if numbered else None
         if count is not None and size_among(project, module, count) is Among.PRODUCT and _says_nodes(project, module, count):
             yield BadStart(call, count, Wrong.NODES, numbered)
+        elif count is not None and (unequal := _unequal(project, module, call, count)) is not None:
+            yield BadStart(call, count, Wrong.SIZE, numbered, unequal.worker, unequal=unequal)
+
+
+def _unequal(project: Project, module: SourceModule, call: ast.Call, count: ast.expr) -> Unequal | None:
+    target = _handed(call, "fn", 0)
+    worker = _worker(project, module, target) if target is not None else None
+    if target is None or worker is None or worker.node.decorator_list or worker.module.class_of(worker.node) is not None:
+        return None
+    return unequal_counts(project, module, target, count, worker)
 
 
 def _handed(call: ast.Call, name: str, at: int) -> ast.expr | None:

@@ -15,6 +15,7 @@ from codemods.analysis.wrapped.holders import Wrapped, wrapper_in
 from codemods.analysis.wrapped.left_bare import left_bare_by
 from codemods.analysis.wrapped.losses import is_quiet
 from codemods.analysis.wrapped.made_models import classes_of, has_attribute, is_plain, is_pretrained
+from codemods.analysis.wrapped.names_looked_up import looked_up
 from codemods.analysis.wrapped.passing_on import passes_on
 from codemods.analysis.wrapped.wrapper_tests import counts_devices, is_tested, several_processes
 from codemods.api.findings import Evidence
@@ -153,6 +154,18 @@ def _by_name(project: Project, module: SourceModule, call: ast.Call) -> Iterator
         text = f"`hasattr({receiver}, {name!r})` asks the DDP wrapper: with several processes it is False, whatever the model has"
         known = bool(_is_own(project, found, name))
         yield Asked(call, holder, found, receiver, name, text, f"?{name}", "", known=known, asks_by_name=True)
+        plain = is_plain(project, found.module, found.model, name)
+        for node in _reads_behind(module, call, receiver, name):
+            yield Asked(node, node.value, found, receiver, name, text, f"?{name}", f".{name}", known=known, plain=plain)
+
+
+def _reads_behind(module: SourceModule, call: ast.Call, receiver: str, name: str) -> Iterator[ast.Attribute]:
+    """`model.x` where `hasattr(model, "x")` lets it be reached: it is asked of the model inside as soon as the question is."""
+    function = module.function_of(call)
+    for node in module.nodes(ast.Attribute):
+        if node.attr == name and isinstance(node.ctx, ast.Load) and dotted(node.value) == receiver:
+            if module.function_of(node) is function and is_tested(module, node):
+                yield node
 
 
 def _has_an_arm_for_it(module: SourceModule, call: ast.Call, holder: ast.expr) -> bool:
@@ -239,6 +252,24 @@ def asked_in_callee(project: Project, module: SourceModule) -> Iterator[Asked]:
                 )
                 proof = Evidence("static", what, where, line)
                 yield Asked(call, holder, found, receiver, "", text, f"({dotted(call.func)}", handed=True, evidence=(proof,))
+
+
+def names_of_wrapper(project: Project, module: SourceModule) -> Iterator[Asked]:
+    """Calls of a function that looks the names of a wrapper up among those of a bare network, or the other way round."""
+    for one in looked_up(project, module):
+        if not _counts(project, module, one.call, one.wrapped):
+            continue
+        function, receiver = dotted(one.call.func), module.text_of(one.holder)
+        where = f"{one.function.module.path}:{one.line}"
+        text = (
+            f"`{function}` is handed the DDP wrapper, all of whose names begin with `module.`, and looks them up against those "
+            f"of `{one.bare}` ({where}): with several processes this call raises KeyError"
+        )
+        proof = Evidence("static", "goes by the names of both", one.function.module.path, one.line)
+        yield Asked(
+            one.call, one.holder, one.wrapped, receiver, function, text, f"names({function}", known=True, plain=True,
+            evidence=(proof,),
+        )  # fmt: skip
 
 
 def _first_in(

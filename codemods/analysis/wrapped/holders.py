@@ -187,7 +187,7 @@ class _Search:
                 continue
             if leaves(module, one.node, name) or _is_moved_elsewhere(module, name.id, one, above):
                 continue
-            if not self._is_clear(module, name.id, one, above):
+            if not self._is_clear(module, name.id, one, above, depth):
                 return None
             found = self._bound(module, scope, name, one, depth)
             if found is not None and scope is own and not reaches(module, one.node, name):
@@ -195,14 +195,22 @@ class _Search:
             return found
         return None
 
-    def _is_clear(self, module: SourceModule, name: str, one: Binding, above: list[Binding]) -> bool:
+    def _is_clear(self, module: SourceModule, name: str, one: Binding, above: list[Binding], depth: int) -> bool:
         """False where a test asks for the wrapper before the name is bound, and where its other arm binds something not known."""
         if one.parameter or one.value is None:
             return True
         if not is_wrap(module, without_moves(one.value)) and not is_prepare(module, one.value) and is_tested(module, one.node):
             return False
         others = (b for b in above if b is not one and not b.parameter and arms_exclude(module, b.node, one.node))
-        return all(is_alike(module, b.value, name) or self._is_given_back(module, b.value) for b in others)
+        return all(
+            is_alike(module, b.value, name) or self._is_given_back(module, b.value) or self._always_wraps(module, b, depth)
+            for b in others
+        )
+
+    def _always_wraps(self, module: SourceModule, other: Binding, depth: int) -> bool:
+        """True where the other arm makes a wrapper, too: `model = build(args, 0)` beside `model = build(args, 4)`."""
+        found = self.of(module, other.value, depth + 1) if other.value is not None and not other.part else None
+        return found is not None and found.always and not found.prepared and not found.many
 
     def _is_given_back(self, module: SourceModule, value: ast.expr | None) -> bool:
         return isinstance(value, ast.Call) and given_back(self.project, module, value) is not None
