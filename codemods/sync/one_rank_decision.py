@@ -11,7 +11,7 @@ from codemods.analysis.guards import failing_exits
 from codemods.analysis.guards.agreed_skips import ASSUMED, agreed_skips
 from codemods.analysis.guards.one_rank_decisions import Decision, Form, decisions
 from codemods.analysis.guards.reduced_tests import reduced_test
-from codemods.analysis.guards.set_by_one_rank import is_decision, is_there_on_all, set_by_one_rank
+from codemods.analysis.guards.set_by_one_rank import is_decision, is_on_one_side, is_there_on_all, set_by_one_rank
 from codemods.analysis.guards.swallowed_errors import swallowed
 from codemods.analysis.names import dotted, family
 from codemods.analysis.short_texts import short
@@ -178,7 +178,7 @@ class OneRankDecision(DdpCodemod):
             if origin is not None and origin in origins:
                 continue  # one place decides over all of them
             if is_decision(parted) and not lines & told and not is_guess(module, parted):
-                if is_there_on_all(project, module, parted):
+                if is_there_on_all(project, module, parted) or is_on_one_side(module, parted):
                     continue
                 origins |= {origin} if origin is not None else set()
                 told |= lines

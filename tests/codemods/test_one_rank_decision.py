@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import textwrap
+
 import pytest
 
 from codemods.sync.collective_under_rank_guard import CollectiveUnderRankGuard
@@ -990,3 +992,45 @@ V1 = {"requirements.txt": "pytorch-lightning==1.6.2\n"}
 def test_what_the_steps_gave_back_is_this_ranks_own(made: str, test: str, count: int) -> None:
     source = EPOCH_END.replace("MADE", made).replace("TEST", test)
     assert len(findings_of(OneRankDecision, source, files=V1)) == count
+
+
+# Two roles
+
+ROLES = """
+    import argparse
+    import torch
+    import torch.distributed as dist
+
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--local_rank", type=int, default=0)
+    parser.add_argument("--helpers", type=int, default=2)
+    args = parser.parse_args()
+    dist.init_process_group("gloo")
+    among = dist.new_group(list(range(args.helpers)))
+
+    if args.local_rank < args.helpers:
+        while True:
+            order = [None]
+            dist.scatter_object_list(order, [None] * (args.helpers + 1), src=args.helpers)
+            if order[0] is None:
+                break
+            dist.barrier(group=among)
+    else:
+        held = list()
+        for row in open("rows.txt"):
+            held.append(row)
+            if len(held) == args.helpers:
+                dist.scatter_object_list([None], held, src=args.helpers)
+                held = list()
+    """
+
+
+def test_what_one_role_sets_and_asks_parts_nobody() -> None:
+    check_nothing(RULE, ROLES)
+    check_nothing(RULE, ROLES.replace("    else:", "    elif args.local_rank == args.helpers:"))
+
+
+def test_what_one_role_sets_still_decides_below() -> None:
+    below = "    if len(held) == 2:\n        dist.barrier()\n"
+    [found] = findings_of(RULE, textwrap.dedent(ROLES) + textwrap.dedent(below))
+    assert "only some ranks set this" in found.message

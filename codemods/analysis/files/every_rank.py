@@ -51,7 +51,7 @@ _STARTED = frozenset({"spawn", "start_processes", "notebook_launcher", "debug_la
 # Flags that nothing resolves, by the words for the one process that writes.
 _FLAGS = lazy(
     r"main_?(?:proc|rank|worker|node)|is_?(?:main|root|primary|chief|lead)|master|rank_?(?:0|zero)|process_zero|global_zero"
-    r"|is_logg|is_saving|args\.should_(?:save|log)\b", re.IGNORECASE
+    r"|is_logg|is_saving|args\.should_(?:save|log)\b|(?<![\w.\"'])(?:self\.)?main\b(?![\"'\w(.])", re.IGNORECASE
 )
 
 

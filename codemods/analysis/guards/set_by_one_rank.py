@@ -35,6 +35,24 @@ def is_set_by_test(found: Mismatch) -> bool:
     return len(way) > 1 and way[-1].text.endswith("asks for the rank") and " = " in way[-2].text
 
 
+def is_on_one_side(module: SourceModule, found: Mismatch) -> bool:
+    """True where the value is given, and decides, in one branch of the test of the rank: whoever comes there has that value.
+
+    Two roles of a protocol (one process hands out, the others wait in a branch of their own) part at the test, not here.
+    """
+    if found.value.cause is not Cause.RANK or not is_set_by_test(found):
+        return False
+    asked, given = found.value.chain[-1], found.value.chain[-2]
+    if {asked.path, given.path} != {module.path}:
+        return False
+    arms = [arm for test in module.nodes(ast.If) if test.lineno == asked.line for arm in (test.body, test.orelse)]
+    return any(_holds(arm, given.line) and _holds(arm, found.node.lineno) for arm in arms)
+
+
+def _holds(block: list[ast.stmt], line: int) -> bool:
+    return bool(block) and block[0].lineno <= line <= (block[-1].end_lineno or 0)
+
+
 def set_by_one_rank(module: SourceModule, found: Mismatch) -> ast.AST:
     """The statement under the test of the rank that gives the value, where it stands in this file: there it has to be shared.
 

@@ -7,6 +7,8 @@ import ast
 from codemods.analysis.bindings import Binding, attribute_bindings, bindings_of
 from codemods.analysis.call_graph import FunctionSite, may_speak_of_ranks
 from codemods.analysis.names import end_of
+from codemods.analysis.ranks.flag_branches import tests_of_flag
+from codemods.analysis.ranks.keyword_fields import keyword_values
 from codemods.analysis.ranks.process_modes import several_by_mode
 from codemods.analysis.ranks.rank_comparisons import comparison, is_text
 from codemods.analysis.ranks.rank_keys import item_values
@@ -206,6 +208,9 @@ def _item(node: ast.Subscript, project: Project | None, depth: int) -> Split | N
 def _member(module: SourceModule, node: ast.Attribute, project: Project | None, depth: int) -> Split | None:
     """A field that is given a test somewhere (`args.first = args.rank == 0`), or a property that returns one."""
     fields = [(m, b.value) for m, b in field_bindings(project, module, node) if not isinstance(b.value, ast.Constant)]
+    if given := [(m, v) for m, v in keyword_values(project, module, node) if not isinstance(v, (ast.Constant, ast.Attribute))]:
+        found = {split_of(m, v, project, depth + 1) for m, v in given}
+        return found.pop() if len(found) == 1 else None
     if fields:
         found = {split_of(m, v, project, depth + 1) for m, v in fields if v is not None and end_of(v) != node.attr}
         return found.pop() if len(found) == 1 else None
@@ -235,12 +240,25 @@ def _bound_split(module: SourceModule, bound: list[Binding], project: Project | 
     if not bound or len(bound) > 4 or any(b.value is None or b.part for b in bound):
         return None
     tests = [b.value for b in bound if not isinstance(b.value, ast.Constant)]
+    if not tests:
+        return _branched(module, bound, project, depth)
     found = [split_of(module, t, project, depth + 1) for t in tests if t is not None]
     if not found or None in found or len(set(found)) != 1:
         return None
     if any(isinstance(b.value, ast.Constant) and b.value.value is not True for b in bound):
         return Split(found[0].true, Ranks.UNKNOWN, False) if found[0] else None
     return found[0]
+
+
+def _branched(module: SourceModule, bound: list[Binding], project: Project | None, depth: int) -> Split | None:
+    """What a flag says that is a constant in each branch of a test."""
+    way = tests_of_flag(module, bound)
+    if way is None:
+        return None
+    tests, value = way
+    known = [(s if taken else s.turned) for test, taken in tests if (s := split_of(module, test, project, depth + 1)) is not None]
+    found = _all_of(known, len(tests))
+    return found if found is None or value else found.turned
 
 
 def _called_flag(module: SourceModule, call: ast.Call, project: Project | None, depth: int) -> Split | None:

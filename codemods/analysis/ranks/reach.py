@@ -12,7 +12,8 @@ from codemods.analysis.ranks.closed_branches import asks_a_parameter, open_uses
 from codemods.analysis.ranks.excluded_modes import is_in_mode_of_one
 from codemods.analysis.ranks.given_by_rank import ranks_of_receiver
 from codemods.analysis.ranks.in_turn import in_turn
-from codemods.analysis.ranks.rank_guards import Ranks, ranks_at
+from codemods.analysis.ranks.rank_guards import Ranks, both, ranks_at
+from codemods.analysis.ranks.run_for_some import ranks_of_lambda, ranks_running
 from codemods.analysis.ranks.several_processes import is_of_one_process
 from codemods.analysis.ranks.uses import HandedOn, Uses, constructions, uses_of
 from codemods.files.source import FunctionNode, SourceModule
@@ -25,7 +26,7 @@ _LAUNCHERS = frozenset(
 
 def ranks_reaching(project: Project, module: SourceModule, node: ast.AST) -> Ranks:
     """The ranks that come to `node`, by the tests round it and by those round every call of its function."""
-    here = ranks_at(module, node, project=project)
+    here = both(ranks_at(module, node, project=project), ranks_of_lambda(project, module, node))
     if here.some:
         return here
     if in_turn(project, module, node):
@@ -80,6 +81,9 @@ def _from_uses(project: Project, uses: Uses, seen: frozenset[int]) -> Ranks | No
     for place in used.handed_on:
         launched = to_a_launcher(place) and not _is_one_process(place)
         ranks = Ranks.ALL if launched else _coming(project, place.module, place.node, seen)
+        if ranks is not None and (running := ranks_running(project, place.module, place.node)).some:
+            answers.add(both(ranks, running))
+            continue
         answers.add(ranks if ranks in (None, Ranks.ALL) else Ranks.UNKNOWN)  # who calls it then is not shown
     answers.discard(None)
     if Ranks.ALL in answers or (not answers and not uses.more):
@@ -107,7 +111,7 @@ def _handed_to(place: HandedOn) -> str:
 
 
 def _coming(project: Project, module: SourceModule, node: ast.AST, seen: frozenset[int]) -> Ranks | None:
-    ranks = ranks_at(module, node, project=project)
+    ranks = both(ranks_at(module, node, project=project), ranks_of_lambda(project, module, node))
     if ranks is Ranks.ALL:
         ranks = ranks_of_receiver(project, module, node)
     if in_turn(project, module, node):
