@@ -14,7 +14,7 @@ from codemods.analysis.conditions import is_main_block
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.counted_processes import asks_for_one
-from codemods.analysis.ranks.rank_exits import leaves
+from codemods.analysis.ranks.leaving import leaves
 from codemods.analysis.ranks.several_processes import several_processes
 from codemods.analysis.ranks.uses import MANY_FILES, uses_of
 from codemods.data.rank_names import EXIT_CALLS
@@ -95,13 +95,9 @@ def _is_set(project: Project, path: str, name: str) -> bool:
 def _checks(module: SourceModule) -> dict[ast.stmt, frozenset[Mode]]:
     """Statements that end a run of several processes, and the modes in which they do."""
     found: dict[ast.stmt, frozenset[Mode]] = {}
-    for statement in (*module.nodes(ast.Assert), *module.nodes(ast.If)):
-        if isinstance(statement, ast.Assert):
-            parts = list(_parts(statement.test, False))
-        elif _ends(statement):
-            parts = list(_parts(statement.test, True))
-        else:
-            continue
+    asserted: list[ast.Assert | ast.If] = [*module.nodes(ast.Assert)]
+    for statement in (*asserted, *(s for s in module.nodes(ast.If) if _ends(s))):
+        parts = list(_parts(statement.test, isinstance(statement, ast.If)))
         parts += _round(module, statement)
         rest = [part for part in parts if not _is_of_several(module, part)]
         if len(rest) == 1 and len(parts) > 1 and (modes := frozenset(_any_of(*rest[0]))):
