@@ -123,11 +123,16 @@ def same_order(rounds: Sequence[Round]) -> bool:
     return len({r.order for r in rounds}) == 1
 
 
-_NUMBER = re.compile(r"0x[0-9a-f]+|[-+]?\d[\d.,:]*(?:e[-+]?\d+)?")
+# what is another in each run: the name of our copy, of a temporary file, an id in hexadecimal digits, a number
+_NUMBER = re.compile(
+    r"ddpfix-(?:prove|trace)-\w+|\btmp[a-z0-9_]{8}\b|0x[0-9a-f]+|\b(?=[a-f-]*\d)[0-9a-f]{8,}(?:-[0-9a-f]{4,})*\b|"
+    r"[-+]?\d[\d.,:]*(?:e[-+]?\d+)?"
+)
 
 
 def lines_lost(before: Ended, after: Ended) -> tuple[str, ...]:
-    """Lines that some rank printed before and that no rank prints after; numbers in them do not count.
+    """Lines that some rank printed before and that no rank prints after; numbers in them do not count, nor the names of
+    this run's own files.
 
     A run that did not end well has nothing to lose.
     """
