@@ -22,8 +22,8 @@ def told(folder: Path, line: str, error: str, *, answered: bool = True) -> str:
 @pytest.mark.parametrize(
     ("line", "error", "said"),
     [
-        ("y = f(x.half())", "RuntimeError: \"lu_cpu\" not implemented for 'Half'", "it computes in a number format that "
-         "the CPU has not"),
+        ("y = f(x.half())", "RuntimeError: \"lu_cpu\" not implemented for 'Half'", "it computes what this torch has not "
+         "for the CPU"),
         ("subprocess.run(['nvidia-smi'])", "FileNotFoundError: [Errno 2] No such file or directory: 'nvidia-smi'",
          "it asks for a CUDA device"),
         ("assert x.device == device", "AssertionError", "it goes by what a device answers"),

@@ -102,15 +102,18 @@ def test_what_is_asked_of_a_gpu_on_the_way_is_answered(tmp_path: Path) -> None:
         "first = torch.cuda.current_device()\n"
         "torch.cuda.set_device(f'cuda:{rank}')\n"
         "with torch.cuda.device(0):\n    within = torch.cuda.current_device()\n"
+        "counts = torch.histc(torch.tensor([0, 1, 1], device='cuda'), bins=2, min=0, max=1)\n"
         "out[0].untyped_storage().cuda(rank)\n"
         "torch.cuda.memory.reset_peak_memory_stats()\n"
+        "print(counts.tolist(), counts.dtype)\n"
         "print(first, torch.cuda.current_device(), within, torch.cuda.memory_stats()['allocated_bytes.all.peak'])\n"
         "print(isinstance(generator, torch.Generator), isinstance(torch.default_generator, torch.Generator))\n"
         "from torch._inductor.codecache import CacheBase\n"  # asks for what only a real GPU has
         "CacheBase.get_system()\n"
     )
     ended, _ = ran(tmp_path, source)
-    assert [r.stdout for r in ended.ranks] == [f"0 {rank} 0 0\nTrue True\n" for rank in (0, 1)], ended.marked()
+    said = [f"[1, 2] torch.int64\n0 {rank} 0 0\nTrue True\n" for rank in (0, 1)]
+    assert [r.stdout for r in ended.ranks] == said, ended.marked()
 
 
 def test_a_framework_chooses_its_device_by_itself(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import sys
 import threading
 from typing import Any, Callable  # noqa: UP035
 
-from _ddpfix_tracer import call_sites, cuda_answers, recorder
+from _ddpfix_tracer import call_sites, cuda_answers, number_formats, recorder
 
 _FRAMEWORKS = ("transformers", "accelerate", "lightning", "pytorch_lightning", "fastai", "deepspeed")
 _NAME = "the CPU, in place of a GPU"
@@ -64,8 +64,9 @@ def _install(torch: Any) -> None:
     torch.nn.SyncBatchNorm.convert_sync_batchnorm = staticmethod(_kept_batch_norm)
     torch.Tensor.record_stream = _nothing()  # its own looks at the stream before the mode is asked
     torch.Generator = _generator(torch)
-    for storage in (torch.UntypedStorage, torch.TypedStorage):
-        storage.cuda = _itself
+    for storage in ("UntypedStorage", "TypedStorage"):
+        if hasattr(torch, storage):
+            getattr(torch, storage).cuda = _itself
     _mode = _on_cpu(torch)
     _mode.__enter__()
     _in_threads(_mode)
@@ -109,7 +110,10 @@ def _on_cpu(torch: Any) -> Any:
                 kwargs = {**kwargs, "device": cpu_for(kwargs["device"])}
             if kwargs.get("pin_memory") is True:
                 kwargs = {**kwargs, "pin_memory": False}
-            return func(*args, **kwargs)
+            try:
+                return func(*args, **kwargs)
+            except (NotImplementedError, RuntimeError) as error:
+                return number_formats.wider(torch, error, func, args, kwargs)
 
     return OnCpu()
 
