@@ -37,6 +37,13 @@ def here(args: Any, kwargs: Any, processes: int) -> Any:
     return args, kwargs
 
 
+def size(args: Any, kwargs: Any) -> Optional[int]:  # noqa: UP045
+    """Of how many processes the group is that is asked for, None where nothing says so."""
+    given = {**dict(zip(_ORDER, args)), **kwargs}  # noqa: B905 - Python 3.8
+    asked = _number(given.get("world_size"))
+    return asked if asked is not None else _number(os.environ.get("WORLD_SIZE"))
+
+
 def _of_environment(given: Dict[str, Any]) -> Dict[str, Any]:  # noqa: UP006
     """What env:// makes of it: each number that is not given is looked up."""
     host = os.environ.get("MASTER_ADDR", "")

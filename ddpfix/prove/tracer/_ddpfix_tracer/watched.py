@@ -14,6 +14,9 @@ _swap = False
 _processes = 1
 
 
+before_a_group: list[Callable[[Any], None]] = []  # called with the number of processes that a group is asked for
+
+
 def begin(*, steps: int, swap: bool, processes: int) -> None:
     """steps: stop after as many optimizer steps, 0 never. swap: gloo where NCCL is asked for, the CPU for a GPU."""
     global _steps
@@ -28,6 +31,11 @@ def run_on(*, swap: bool, processes: int) -> None:
     _swap, _processes = swap, processes
     if swap:
         without_cuda.answer(processes)
+
+
+def processes() -> int:
+    """As many ranks as there are."""
+    return _processes
 
 
 def swaps() -> bool:
@@ -48,6 +56,8 @@ def _distributed(module: Any) -> None:
 
     @functools.wraps(init)
     def init_process_group(*args: Any, **kwargs: Any) -> Any:
+        for look in before_a_group:
+            look(meeting.size(args, kwargs))
         out = opened(*args, **kwargs)
         if recorder.recording():
             groups.keep(module.GroupMember.WORLD)
