@@ -81,6 +81,10 @@ def test_the_names_of_a_run_are_no_loss() -> None:
     assert lines_lost(before, after) == ()
 
 
+def test_the_width_of_a_number_is_no_loss() -> None:
+    assert lines_lost(ended((0, "loss:   0.52, top1:   0.00")), ended((0, "loss:    nan, top1:  12.50"))) == ()
+
+
 def test_nothing_observed_is_called_so() -> None:
     blind = seen(collectives=(0, 0))
     words = "nothing was observed: the ranks issued no collective, wrapped no model and logged no metric"
