@@ -34,6 +34,7 @@ _ASKS = (
 _MISSING = re.compile(r"^(?:\[rank\d+\]:\s*)?ModuleNotFoundError: No module named '([^']+)'", re.MULTILINE)
 _IMPORT = re.compile(r"^(?:\[rank\d+\]:\s*)?ImportError: (.*\b(?:not installed|requires|install)\b.*)$", re.MULTILINE)
 _TAKEN = re.compile(r"EADDRINUSE|[Aa]ddress already in use")
+_AFFINITY = re.compile(r"invalid CPU (\d+|number|affinity)")
 _STARTER = re.compile(r"^(?:\[rank\d+\]:\s*)?KeyError: '((?:SLURM|OMPI|PMI|PMIX|LSB|JSM|FLUX)_\w+)'", re.MULTILINE)
 # What a tensor, or torch, answers in another way where there is a GPU, and an error that such an answer leads to.
 _DEVICE = re.compile(r"\.is_cuda\b|\.device\b|\bget_device\b|torch\.(cuda|version)\.|\bdevice_type\b")
@@ -45,7 +46,7 @@ _FRAME = re.compile(r'^\s*(?:\[rank\d+\]:\s*)?File "([^"]+)", line (\d+), in (.+
 
 def why_not(ended: Ended, cwd: Path) -> str:
     """Where and why the program cannot run, as the end of a sentence, with the user's line; "" where nothing says so."""
-    if ended.outcome != "completes" and (alone := _cannot_meet(ended, cwd)):
+    if alone := _cannot_meet(ended, cwd):
         return alone
     if ended.outcome != "error":
         return ""
@@ -66,6 +67,8 @@ def _cannot_meet(ended: Ended, cwd: Path) -> str:
         if meeting.size is not None and meeting.size != len(ended.traces):
             give = f". Give --nproc {meeting.size}, or let it ask for {len(ended.traces)}" if meeting.size > 1 else ""
             return f"as asked: it makes a group of {meeting.size}, of {len(ended.traces)} processes{_at(meeting.at, cwd)}{give}"
+    if ended.outcome == "completes":
+        return ""
     first = [t.meetings[0] for t in ended.traces if t.meetings]
     if len(first) > 1 and first[0].rank is not None and len({m.rank for m in first}) == 1:
         how = "Where an option of the command gives the rank, write '${local_rank}' there"
@@ -95,6 +98,8 @@ def _cannot(tail: str, answered: bool, cwd: Path) -> str:
         return f"as asked: it is made to be started by its cluster's launcher, which sets {found[1]}{_at(at, cwd)}"
     if found := _TAKEN.search(tail):
         return f"on this machine now: the port that it asks for is taken{_at(at, cwd)}"
+    if _AFFINITY.search(tail) or (at and "sched_setaffinity" in at.text and "OSError" in tail):
+        return f"on this machine: it binds itself to CPUs that are not there{_at(at, cwd)}"
     if answered and at and _DEVICE.search(at.text) and (found := _BY_ANSWER.search(tail)):
         line = next(t.strip() for t in tail[found.start() :].splitlines())
         return f"{ON_CPU}: it goes by what a device answers{_at(at, cwd)} ({line[:200]})"

@@ -41,6 +41,8 @@ def test_what_the_cpu_cannot_do_is_told_with_the_line(tmp_path: Path, line: str,
         ("ModuleNotFoundError: No module named 'wandb'", "with this Python: wandb is not installed for it"),
         ("ImportError: Logging requires version 1.15 or above",
          "with this Python: Logging requires version 1.15 or above, at train.py:1: go()"),
+        ("ValueError: invalid CPU 49; choose between [0, 1]",
+         "on this machine: it binds itself to CPUs that are not there, at train.py:1: go()"),
         (
             "KeyError: 'SLURM_PROCID'",
             "as asked: it is made to be started by its cluster's launcher, which sets SLURM_PROCID, at train.py:1: go()",

@@ -103,6 +103,7 @@ def test_what_is_asked_of_a_gpu_on_the_way_is_answered(tmp_path: Path) -> None:
         "torch.cuda.set_device(f'cuda:{rank}')\n"
         "with torch.cuda.device(0):\n    within = torch.cuda.current_device()\n"
         "counts = torch.histc(torch.tensor([0, 1, 1], device='cuda'), bins=2, min=0, max=1)\n"
+        "torch.cuda.max_memory_allocated(rank), torch.cuda.memory_allocated(), torch.cuda.current_stream(device=rank)\n"
         "out[0].untyped_storage().cuda(rank)\n"
         "torch.cuda.memory.reset_peak_memory_stats()\n"
         "print(counts.tolist(), counts.dtype)\n"

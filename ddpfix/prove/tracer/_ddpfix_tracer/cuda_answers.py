@@ -25,11 +25,11 @@ def facts(torch: Any, processes: int) -> dict[str, Any]:
     stats = torch.cuda.memory_stats
     return {
         **{name: value for name, value in idle.items() if hasattr(torch.cuda, name)},
-        "memory_stats": lambda *_: collections.defaultdict(int, stats()),
+        "memory_stats": lambda *_, **__: collections.defaultdict(int, stats()),
         "memory_snapshot": lambda *_, **__: [],
         "initial_seed": torch.initial_seed,
         "default_generators": (torch.default_generator,) * processes,
-        "can_device_access_peer": lambda *_: True,
+        "can_device_access_peer": lambda *_, **__: True,
         "is_current_stream_capturing": lambda: False,
         "get_sync_debug_mode": lambda: 0,
     }
@@ -126,6 +126,6 @@ def streams() -> dict[str, Any]:
         "Event": Event,
         "stream": _stream,
         "StreamContext": type("StreamContext", (Device,), {}),
-        "current_stream": lambda *_: Stream(),
-        "default_stream": lambda *_: Stream(),
+        "current_stream": lambda *_, **__: Stream(),
+        "default_stream": lambda *_, **__: Stream(),
     }
