@@ -123,19 +123,29 @@ def same_order(rounds: Sequence[Round]) -> bool:
     return len({r.order for r in rounds}) == 1
 
 
-_NUMBER = re.compile(r"0x[0-9a-f]+|[-+]?\d[\d.,:]*(?:e[-+]?\d+)?")
+# what is another in each run: the name of our copy, of a temporary file, an id in hexadecimal digits, a number
+_NUMBER = re.compile(
+    r"ddpfix-(?:prove|trace)-\w+|\btmp[a-z0-9_]{8}\b|0x[0-9a-f]+|\b(?=[a-f-]*\d)[0-9a-f]{8,}(?:-[0-9a-f]{4,})*\b|"
+    r"[-+]?\d[\d.,:]*(?:e[-+]?\d+)?|[-+]?\b(?:nan|inf)\b[.,:]*"
+)
 
 
 def lines_lost(before: Ended, after: Ended) -> tuple[str, ...]:
-    """Lines that some rank printed before and that no rank prints after; numbers in them do not count.
+    """Lines that some rank printed before and that no rank prints after; numbers in them do not count, nor the names of
+    this run's own files.
 
     A run that did not end well has nothing to lose.
     """
     if before.outcome != "completes" or after.outcome != "completes":
         return ()
-    said = {_NUMBER.sub("#", text).strip() for _, stream, text in after.lines if stream == "stdout"}
-    had = {_NUMBER.sub("#", text).strip(): text.strip() for _, stream, text in before.lines if stream == "stdout"}
+    said = {_plain(text) for _, stream, text in after.lines if stream == "stdout"}
+    had = {_plain(text): text.strip() for _, stream, text in before.lines if stream == "stdout"}
     return tuple(text for plain, text in had.items() if plain and plain not in said)
+
+
+def _plain(text: str) -> str:
+    """A line without what is another in each run: also the blanks that a number is filled up with (`{loss:6.2f}`)."""
+    return "".join(_NUMBER.sub("#", text).split())
 
 
 def why_weights_differ(traces: Sequence[Trace]) -> str:

@@ -11,25 +11,43 @@ from ddpfix.prove.traces import Place, with_text
 _ASKS = (
     (re.compile(r"Torch not compiled with CUDA enabled|Found no NVIDIA driver|No CUDA GPUs are available|invalid device ordinal|"
                 r"CUDA driver initialization failed|Attempting to deserialize object on a CUDA device|"
-                r"module 'torch\._C' has no attribute '_cuda_setDevice'|Cannot access accelerator device when none is available"),
+                r"module 'torch\._C' has no attribute '_(cuda|nccl)_\w+'|Cannot access accelerator device when none is available|"
+                r"Tried to instantiate dummy base class|has no attribute 'ProcessGroupNCCL'|NVIDIA-SMI has failed|"
+                r"No such file or directory: '(nvidia-smi|rocm-smi|nvcc)'|(nvidia-smi|nvcc): (command )?not found|"
+                r"CUDA_HOME environment variable is not set"),
      "it asks for a CUDA device"),
     (re.compile(r"CUDAAccelerator.{0,40}can ?not run on your system|No supported gpu backend found"),
      "it asks for a GPU of Lightning's Trainer"),
     (re.compile(r"fp16 mixed precision requires|(fp16|FP16).{0,60}(require|need|CUDA|GPU)|bf16/gpu.{0,60}require"),
      "it asks for a number format that needs a GPU"),
+    (re.compile(r"not implemented for '\w+'|from the 'CPU' backend|not (implemented|supported) (on|for) (the )?CPU"),
+     "it computes what this torch has not for the CPU"),
     (re.compile(r"No module named '?(flash_attn|apex|deepspeed|bitsandbytes|triton|xformers|transformer_engine)"),
      "it needs a package for GPUs"),
     (re.compile(r"requires? (a |at least \w+ )?(CUDA|GPU|NPU|NCCL)\b", re.IGNORECASE), "it needs a GPU"),
     (re.compile(r"ReduceOp\.AVG with Gloo"), "it averages with ReduceOp.AVG, which this torch has for NCCL only"),
+    (re.compile(r"(ProcessGroupGloo|[Bb]ackend gloo|Gloo) (does not|doesn't|cannot) support"),
+     "it asks for a collective that gloo has not"),
     (re.compile(r"^(?:\[rank\d+\]:\s*)?[\w.]+(?:Error|Exception)\b.*\bCUDA\b", re.IGNORECASE | re.MULTILINE),
      "it asks CUDA for what the CPU cannot answer"),
 )  # fmt: skip
 _MISSING = re.compile(r"^(?:\[rank\d+\]:\s*)?ModuleNotFoundError: No module named '([^']+)'", re.MULTILINE)
+_IMPORT = re.compile(r"^(?:\[rank\d+\]:\s*)?ImportError: (.*\b(?:not installed|requires|install)\b.*)$", re.MULTILINE)
+_TAKEN = re.compile(r"EADDRINUSE|[Aa]ddress already in use")
+_AFFINITY = re.compile(r"invalid CPU (\d+|number|affinity)")
+_STARTER = re.compile(r"^(?:\[rank\d+\]:\s*)?KeyError: '((?:SLURM|OMPI|PMI|PMIX|LSB|JSM|FLUX)_\w+)'", re.MULTILINE)
+# What a tensor, or torch, answers in another way where there is a GPU, and an error that such an answer leads to.
+_DEVICE = re.compile(r"\.is_cuda\b|\.device\b|\bget_device\b|torch\.(cuda|version)\.|\bdevice_type\b")
+_BY_ANSWER = re.compile(r"^(?:\[rank\d+\]:\s*)?(AssertionError|AttributeError|TypeError|NotImplementedError)\b", re.MULTILINE)
+ON_CPU = "on the CPU"
+ANSWERED = "CUDA was asked for; the CPU answers for it"  # the tracer's note
 _FRAME = re.compile(r'^\s*(?:\[rank\d+\]:\s*)?File "([^"]+)", line (\d+), in (.+)$', re.MULTILINE)
 
 
 def why_not(ended: Ended, cwd: Path) -> str:
     """Where and why the program cannot run, as the end of a sentence, with the user's line; "" where nothing says so."""
+    if alone := _cannot_meet(ended, cwd):
+        return alone
     if ended.outcome != "error":
         return ""
     for trace in ended.traces:
@@ -37,15 +55,54 @@ def why_not(ended: Ended, cwd: Path) -> str:
             place = with_text(trace.spawns, cwd)
             starts = f"it starts {trace.asked} ranks itself, at {place}: {place.text}"
             return f"as asked: {starts}. Give --nproc {trace.asked}, or let it start fewer"
-    for rank in ended.ranks:
-        tail = rank.stderr[-20_000:]
-        for pattern, reason in _ASKS:
-            if found := pattern.search(tail):
-                line = next((t.strip() for t in tail.splitlines() if found[0] in t), found[0])
-                at = crash_place(tail, cwd)
-                return f"on the CPU: {reason}{f', at {at}: {at.text}' if at else ''} ({line[:200]})"
-        if found := _MISSING.search(tail):
-            return f"with this Python: {found[1]} is not installed for it"
+    for rank, trace in zip(ended.ranks, ended.traces, strict=True):
+        if rank.status and not rank.waited and (why := _cannot(rank.stderr[-20_000:], ANSWERED in trace.notes, cwd)):
+            return why
+    return ""
+
+
+def _cannot_meet(ended: Ended, cwd: Path) -> str:
+    """Why the ranks cannot be in one group as the program asks for it."""
+    for meeting in (m for t in ended.traces for m in t.meetings):
+        if meeting.size is not None and meeting.size != len(ended.traces):
+            give = f". Give --nproc {meeting.size}, or let it ask for {len(ended.traces)}" if meeting.size > 1 else ""
+            return f"as asked: it makes a group of {meeting.size}, of {len(ended.traces)} processes{_at(meeting.at, cwd)}{give}"
+    if ended.outcome == "completes":
+        return ""
+    first = [t.meetings[0] for t in ended.traces if t.meetings]
+    if len(first) > 1 and first[0].rank is not None and len({m.rank for m in first}) == 1:
+        how = "Where an option of the command gives the rank, write '${local_rank}' there"
+        return f"as asked: each process takes itself for rank {first[0].rank}{_at(first[0].at, cwd)}. {how}"
+    return ""
+
+
+def _at(place: Place | None, cwd: Path) -> str:
+    if place is None:
+        return ""
+    place = place if place.text else with_text(place, cwd)
+    return f", at {place}: {place.text}"
+
+
+def _cannot(tail: str, answered: bool, cwd: Path) -> str:
+    """Why a rank that has failed by itself cannot run. answered: the CPU has answered for CUDA in it."""
+    at = crash_place(tail, cwd)
+    for pattern, reason in _ASKS:
+        if found := pattern.search(tail):
+            line = next((t.strip() for t in tail.splitlines() if found[0] in t), found[0])
+            return f"{ON_CPU}: {reason}{_at(at, cwd)} ({line[:200]})"
+    if found := _MISSING.search(tail):
+        return f"with this Python: {found[1]} is not installed for it"
+    if found := _IMPORT.search(tail):
+        return f"with this Python: {found[1][:200]}{_at(at, cwd)}"
+    if found := _STARTER.search(tail):
+        return f"as asked: it is made to be started by its cluster's launcher, which sets {found[1]}{_at(at, cwd)}"
+    if found := _TAKEN.search(tail):
+        return f"on this machine now: the port that it asks for is taken{_at(at, cwd)}"
+    if _AFFINITY.search(tail) or (at and "sched_setaffinity" in at.text and "OSError" in tail):
+        return f"on this machine: it binds itself to CPUs that are not there{_at(at, cwd)}"
+    if answered and at and _DEVICE.search(at.text) and (found := _BY_ANSWER.search(tail)):
+        line = next(t.strip() for t in tail[found.start() :].splitlines())
+        return f"{ON_CPU}: it goes by what a device answers{_at(at, cwd)} ({line[:200]})"
     return ""
 
 

@@ -14,7 +14,7 @@ from ddpfix import engine
 from ddpfix.discovery import Tree, discover
 from ddpfix.prove.compare import lines_lost
 from ddpfix.prove.launchers import Training, as_installed, understood
-from ddpfix.prove.on_cpu import why_not
+from ddpfix.prove.on_cpu import ON_CPU, why_not
 from ddpfix.prove.ranks import Ended, run_ranks
 from ddpfix.prove.seen import Seen, look
 from ddpfix.run import Options, acceptance
@@ -130,6 +130,8 @@ def prove(
             return proof
         say(f"run 2 of 2, after {', '.join(codes)}: {_bound(bounds)}; the first took {before.seconds:.0f} s and {seen.ended}")
         after = _run(training, folder / below, bounds, spawns=spawns)
+        if (why := why_not(after, folder / below)).startswith(ON_CPU):  # of what no fix can make the CPU do
+            return replace(proof, codes=codes, impossible=f"after the fixes {why}", output=_tail(before) + _tail(after))
         return Proof(
             tuple(command), training, bounds, base, uncommitted, codes, digest(files), seen, look(after, folder / below),
             output=_tail(before) + _tail(after), lost=lines_lost(before, after),

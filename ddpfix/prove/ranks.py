@@ -27,6 +27,7 @@ TRACER = Path(__file__).parent / "tracer"
 STACK_SIGNAL = getattr(signal, "SIGRTMIN", signal.SIGUSR2) + (9 if hasattr(signal, "SIGRTMIN") else 0)
 KEPT = 4 * 1024 * 1024  # bytes of each stream; what comes after is counted, not kept
 POLL = 0.05
+PARTING = 5.0  # seconds that the process which started the ranks has for its end when one has failed
 PARENT = -1  # in the place of a rank: the process that started them
 
 # What gloo and the store say to a rank whose peer has left, or does not come.
@@ -263,12 +264,17 @@ class _Run:
     def watch(self, timeout: float, memory_limit: int) -> Outcome | None:
         """Wait for the end. None where all ended by themselves."""
         dog = Watchdog()
+        last_seen = self.started
         while True:
             self.read(POLL)
             live = self.live()
-            if not live and (self.parent is None or self.parent.poll() is not None):
-                return None
             now = time.monotonic()
+            if live:
+                last_seen = now
+            elif self.parent is None or self.parent.poll() is not None:
+                return None
+            elif any(self.status.values()) and now - last_seen > PARTING:
+                return None  # it waits for something of a rank that has failed
             if now - self.started > timeout:
                 return self.stopped_as("timeout")
             if memory_limit and sum(memory(self.processes[r].pid) for r in live) > memory_limit:

@@ -41,6 +41,8 @@ class SpawnedRank:
         said = self._number("status")
         if said is None:
             said = self._number("exit")
+        if said is None:
+            said = _of_zombie(self._number("pid"))
         if said is not None or _alive(self._number("pid")):
             return said
         if self.parent.poll() is None:
@@ -52,6 +54,19 @@ class SpawnedRank:
             return int((self.folder / f"{what}-{self.rank}").read_text())
         except (OSError, ValueError):
             return None
+
+
+def _of_zombie(pid: int | None) -> int | None:
+    """The exit status of a process that has ended and that its parent has not yet asked for, which may wait for other things.
+
+    The last field of its stat is what wait would say: a signal, or the status in the next byte (proc(5)).
+    """
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split() if pid else []
+        said = int(fields[-1]) if fields and fields[0] == b"Z" else None
+    except (OSError, ValueError):
+        return None
+    return said if said is None else -(said & 0x7F) if said & 0x7F else said >> 8
 
 
 def _alive(pid: int | None) -> bool:

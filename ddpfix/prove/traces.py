@@ -74,6 +74,15 @@ class Round:
 
 
 @dataclass(frozen=True, slots=True)
+class Meeting:
+    """A group that a rank asked to be in: of how many processes and as which one of them, None where it left that open."""
+
+    at: Place | None
+    size: int | None
+    rank: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Trace:
     """What one rank did. `started` is False where the tracer was not loaded, and everything else is then empty.
 
@@ -96,6 +105,7 @@ class Trace:
     spawns: Place | None = None  # where the program was about to start ranks of its own, and how many
     asked: int = 0
     pace: tuple[tuple[float, int], ...] = ()  # at each optimizer step: the clock in seconds, the collectives so far
+    meetings: tuple[Meeting, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +171,7 @@ def read_trace(folder: Path, rank: int) -> Trace:
         next((_place(r["at"]) for r in rows if r["t"] == "spawns"), None),
         next((r["asked"] for r in rows if r["t"] == "spawns"), 0),
         _pace(rows),
+        tuple(Meeting(_place(r["at"]), r["size"], r["rank"]) for r in rows if r["t"] == "meets"),
     )
 
 

@@ -75,6 +75,16 @@ def test_a_repetition_and_a_run_that_hung_lose_nothing() -> None:
     assert lines_lost(ended((0, "start"), outcome="hang"), ended()) == ()
 
 
+def test_the_names_of_a_run_are_no_loss() -> None:
+    before = ended((0, "saved /tmp/ddpfix-prove-iqri4fkt/w/last.pt, /tmp/tmpq1x_a9bz"), (1, "run 3f2a9c1e7b, 6f1b0c9e-1f2a-4c3d"))
+    after = ended((0, "saved /tmp/ddpfix-prove-zc9alpka/w/last.pt, /tmp/tmpw_0bcdef"), (1, "run b81c04e9aa, 0a1b2c3d-9e8f-aaaa"))
+    assert lines_lost(before, after) == ()
+
+
+def test_the_width_of_a_number_is_no_loss() -> None:
+    assert lines_lost(ended((0, "loss:   0.52, top1:   0.00")), ended((0, "loss:    nan, top1:  12.50"))) == ()
+
+
 def test_nothing_observed_is_called_so() -> None:
     blind = seen(collectives=(0, 0))
     words = "nothing was observed: the ranks issued no collective, wrapped no model and logged no metric"

@@ -88,6 +88,35 @@ def test_streams_and_events_have_nothing_to_wait_for(tmp_path: Path) -> None:
     assert seen.outcome == "completes"
 
 
+def test_what_is_asked_of_a_gpu_on_the_way_is_answered(tmp_path: Path) -> None:
+    source = (
+        "import threading\n"
+        "dist.init_process_group('nccl')\n"
+        "generator = torch.Generator(device='cuda').manual_seed(1)\n"
+        "order = torch.randperm(4, generator=generator, device='cuda')\n"
+        "out = []\n"
+        "thread = threading.Thread(target=lambda: out.append(torch.ones(1).cuda()))\n"
+        "thread.start(); thread.join()\n"
+        "out[0].record_stream(torch.cuda.current_stream())\n"
+        "with torch.cuda.nvtx.range('step'), torch.random.fork_rng(devices=[rank]):\n    torch.rand(1, device=rank)\n"
+        "first = torch.cuda.current_device()\n"
+        "torch.cuda.set_device(f'cuda:{rank}')\n"
+        "with torch.cuda.device(0):\n    within = torch.cuda.current_device()\n"
+        "counts = torch.histc(torch.tensor([0, 1, 1], device='cuda'), bins=2, min=0, max=1)\n"
+        "torch.cuda.max_memory_allocated(rank), torch.cuda.memory_allocated(), torch.cuda.current_stream(device=rank)\n"
+        "out[0].untyped_storage().cuda(rank)\n"
+        "torch.cuda.memory.reset_peak_memory_stats()\n"
+        "print(counts.tolist(), counts.dtype)\n"
+        "print(first, torch.cuda.current_device(), within, torch.cuda.memory_stats()['allocated_bytes.all.peak'])\n"
+        "print(isinstance(generator, torch.Generator), isinstance(torch.default_generator, torch.Generator))\n"
+        "from torch._inductor.codecache import CacheBase\n"  # asks for what only a real GPU has
+        "CacheBase.get_system()\n"
+    )
+    ended, _ = ran(tmp_path, source)
+    said = [f"[1, 2] torch.int64\n0 {rank} 0 0\nTrue True\n" for rank in (0, 1)]
+    assert [r.stdout for r in ended.ranks] == said, ended.marked()
+
+
 def test_a_framework_chooses_its_device_by_itself(tmp_path: Path) -> None:
     ended, _ = ran(tmp_path, "import sys\nsys.modules['accelerate'] = os\nprint(torch.cuda.is_available())\n")
     assert [r.stdout for r in ended.ranks] == ["False\n"] * 2
@@ -97,6 +126,7 @@ def test_a_framework_chooses_its_device_by_itself(tmp_path: Path) -> None:
     ("line", "said"),
     [
         ("torch.device(rank)", "it asks for a CUDA device"),
+        ("torch.cuda.get_device_properties(0).uuid", "it asks CUDA for what the CPU cannot answer"),
         ("assert torch.ones(1).cuda().is_cuda, 'a CUDA tensor is needed'", "it asks CUDA for what the CPU cannot answer"),
     ],
 )  # fmt: skip

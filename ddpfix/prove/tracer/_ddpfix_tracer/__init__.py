@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 
-from _ddpfix_tracer import importing, recorder, starting, watched
+from _ddpfix_tracer import importing, processes, recorder, starting, watched
 
 
 def start() -> None:
     """Begin to record, where the environment asks for it, and watch the imports."""
-    importing.watch({**watched.PATCHES, "torch.multiprocessing.spawn": starting.patch})
+    own = {"torch.multiprocessing.spawn": starting.patch, "multiprocessing.process": processes.patch}
+    importing.watch({**watched.PATCHES, **own})
+    watched.before_a_group.append(processes.asks_for_a_group)
     begin()
 
 

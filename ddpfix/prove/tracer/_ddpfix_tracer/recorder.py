@@ -28,12 +28,14 @@ _numbers = [0, 0, 0, 0]
 _lock = threading.Lock()
 _lines = 0
 _pid = 0
+_folder = ""
+rank_here = 0
 
 
 def open_in(folder: str, rank: int) -> None:
     """Open the files of `rank` in `folder`, and dump the stacks there when STACK_SIGNAL comes."""
-    global _file, _page, _stacks, _pid
-    _pid = os.getpid()
+    global _file, _page, _stacks, _pid, _folder, rank_here
+    _pid, _folder, rank_here = os.getpid(), folder, rank
     _file = os.open(os.path.join(folder, "trace-%d.jsonl" % rank), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     with open(os.path.join(folder, "page-%d" % rank), "w+b") as page:
         page.write(b"\0" * PAGE.size)
@@ -74,6 +76,20 @@ def write(kind: str, **fields: Any) -> None:
         os.write(_file, (json.dumps({"t": kind, **fields}, default=str) + "\n").encode())
     except (OSError, ValueError):
         pass
+
+
+def tell(folder: str, rank: int, kind: str, **fields: Any) -> None:
+    """One line in the file of another process's rank."""
+    file = os.open(os.path.join(folder, "trace-%d.jsonl" % rank), os.O_WRONLY | os.O_APPEND)
+    try:
+        os.write(file, (json.dumps({"t": kind, **fields}, default=str) + "\n").encode())
+    finally:
+        os.close(file)
+
+
+def where() -> str:
+    """The folder that this process records into, "" for none."""
+    return _folder if recording() else ""
 
 
 def leave(folder: str, name: str, number: int) -> None:

@@ -1,4 +1,4 @@
-"""A program that starts its ranks itself, by `torch.multiprocessing.spawn`.
+"""A program that starts its ranks itself, by `torch.multiprocessing.spawn` (by `Process`: see `processes`).
 
 In one of several ranks that are started from outside it is told, and the rank ended: it would start ranks of ranks. In a process
 of its own (`DDPFIX_TRACE_SPAWNS`), the workers that it starts are the ranks: each records into the same folder, writes its output
@@ -8,11 +8,12 @@ into the pipes that lie there, and says how it ended.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import functools
 import os
 import sys
 import traceback
-from typing import Any, Callable, Dict, Optional  # noqa: UP035
+from typing import Any, Callable, Dict, Iterator, Optional  # noqa: UP035
 
 from _ddpfix_tracer import call_sites, recorder, watched
 
@@ -22,7 +23,8 @@ _run: Optional[Dict[str, Any]] = None  # of the process whose workers are the ra
 def begin(folder: str, *, steps: int, swap: bool, processes: int) -> None:
     """From now on, what this process spawns are the ranks of the run in `folder`."""
     global _run
-    _run = {"folder": folder, "steps": steps, "swap": swap, "processes": processes, "path": os.environ.get("PYTHONPATH", "")}
+    path = os.environ.get("DDPFIX_TRACE_PYTHONPATH", os.environ.get("PYTHONPATH", ""))  # the first: as the user has set it
+    _run = {"folder": folder, "steps": steps, "swap": swap, "processes": processes, "path": path}
     watched.run_on(swap=swap, processes=processes)
 
 
@@ -36,7 +38,7 @@ def patch(module: Any) -> None:
             return spawn(fn, args, nprocs, join, *more, **kwargs)
 
         at, via = call_sites.user_frame()
-        if at is None or via or _in_group():
+        if at is None or via or in_group():
             return start(fn, join=join)
         if _run is not None:
             return _started(start, fn, at, nprocs, join)
@@ -48,13 +50,17 @@ def patch(module: Any) -> None:
     module.spawn = call
 
 
-def _in_group() -> bool:
-    import torch.distributed as dist
-
-    return dist.is_available() and dist.is_initialized()
+def in_group() -> bool:
+    dist = sys.modules.get("torch.distributed")
+    return dist is not None and dist.is_available() and dist.is_initialized()
 
 
 # The process that spawns
+
+
+def started_run() -> Optional[Dict[str, Any]]:  # noqa: UP006, UP045
+    """What the ranks that this process starts are told; None where it starts none."""
+    return _run
 
 
 def _started(start: Callable[..., Any], fn: Any, at: Any, nprocs: int, join: bool) -> Any:
@@ -66,19 +72,8 @@ def _started(start: Callable[..., Any], fn: Any, at: Any, nprocs: int, join: boo
         recorder.open_in(run["folder"], 0)
         recorder.write("spawns", at=at, asked=nprocs)
         raise SystemExit("ddpfix: the program starts another number of ranks")
-    ours = {"DDPFIX_TRACE_WORKER": "1", "DDPFIX_TRACE_SWAP": "1" if run["swap"] else "",
-            "DDPFIX_TRACE_PROCESSES": str(nprocs), "DDPFIX_TRACE_PYTHONPATH": run["path"],
-            "PYTHONPATH": os.pathsep.join(p for p in (os.path.dirname(call_sites.OURS[0]), run["path"]) if p)}  # fmt: skip
-    before = {name: os.environ.get(name) for name in ours}
-    os.environ.update(ours)
-    try:
+    with traced(swap=run["swap"], processes=nprocs, path=run["path"]):
         context = start(Worker(fn, run), join=False)
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
     if not join:
         return context
     try:
@@ -91,6 +86,37 @@ def _started(start: Callable[..., Any], fn: Any, at: Any, nprocs: int, join: boo
     return None
 
 
+@contextlib.contextmanager
+def traced(*, swap: bool, processes: int, path: str) -> Iterator[None]:
+    """What is started within has the tracer on its path, and CUDA answered."""
+    ours = {"DDPFIX_TRACE_WORKER": "1", "DDPFIX_TRACE_SWAP": "1" if swap else "",
+            "DDPFIX_TRACE_PROCESSES": str(processes), "DDPFIX_TRACE_PYTHONPATH": path,
+            "PYTHONPATH": os.pathsep.join(p for p in (os.path.dirname(call_sites.OURS[0]), path) if p)}  # fmt: skip
+    before = {name: os.environ.get(name) for name in ours}
+    os.environ.update(ours)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def forget() -> None:
+    """In a process that was forked: what `traced` has set for it, and that its parent starts ranks."""
+    global _run
+    _run = None
+    path = os.environ.pop("DDPFIX_TRACE_PYTHONPATH", None)
+    for name in ("DDPFIX_TRACE_WORKER", "DDPFIX_TRACE_SWAP", "DDPFIX_TRACE_PROCESSES"):
+        os.environ.pop(name, None)
+    if path is not None:
+        os.environ["PYTHONPATH"] = path
+        if not path:
+            del os.environ["PYTHONPATH"]
+
+
 # A rank
 
 
@@ -101,6 +127,10 @@ class Worker:
         self.fn, self.run = fn, run
 
     def __call__(self, rank: int, *args: Any) -> None:
+        self.as_rank(rank, rank, *args)
+
+    def as_rank(self, rank: int, *args: Any, **kwargs: Any) -> None:
+        forget()
         folder = self.run["folder"]
         for fd, name in ((1, "stdout"), (2, "stderr")):
             pipe = os.open(os.path.join(folder, "%s-%d" % (name, rank)), os.O_WRONLY)
@@ -112,7 +142,7 @@ class Worker:
         recorder.leave(folder, "pid-%d" % rank, os.getpid())
         status = 1
         try:
-            self.fn(rank, *args)
+            self.fn(*args, **kwargs)
             status = 0
         except SystemExit as asked:
             status = asked.code if isinstance(asked.code, int) else int(bool(asked.code))

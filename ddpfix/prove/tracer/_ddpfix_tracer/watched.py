@@ -7,11 +7,14 @@ import functools
 import time
 from typing import Any, Callable  # noqa: UP035
 
-from _ddpfix_tracer import collectives, groups, metrics, models, recorder, samplers, without_cuda
+from _ddpfix_tracer import collectives, groups, meeting, metrics, models, recorder, samplers, without_cuda
 
 _steps = 0
 _swap = False
 _processes = 1
+
+
+before_a_group: list[Callable[[Any], None]] = []  # called with the number of processes that a group is asked for
 
 
 def begin(*, steps: int, swap: bool, processes: int) -> None:
@@ -30,6 +33,11 @@ def run_on(*, swap: bool, processes: int) -> None:
         without_cuda.answer(processes)
 
 
+def processes() -> int:
+    """As many ranks as there are."""
+    return _processes
+
+
 def swaps() -> bool:
     """True where gloo and the CPU take the place of what is asked for."""
     return _swap
@@ -44,10 +52,12 @@ def end() -> None:
 def _distributed(module: Any) -> None:
     init = module.init_process_group
     collectives.patch(module)
-    opened = collectives.watched(init, "init_process_group", with_gloo)
+    opened = collectives.watched(init, "init_process_group", _met)
 
     @functools.wraps(init)
     def init_process_group(*args: Any, **kwargs: Any) -> Any:
+        for look in before_a_group:
+            look(meeting.size(args, kwargs))
         out = opened(*args, **kwargs)
         if recorder.recording():
             groups.keep(module.GroupMember.WORLD)
@@ -74,9 +84,21 @@ def _distributed(module: Any) -> None:
         return destroy(*args, **kwargs)
 
     module.destroy_process_group = destroy_process_group
+    has_nccl = module.is_nccl_available
+
+    @functools.wraps(has_nccl)
+    def is_nccl_available() -> bool:
+        return (_swap and without_cuda.asked_by_user()) or bool(has_nccl())
+
+    module.is_nccl_available = is_nccl_available
     work = getattr(module, "Work", None)
     if work is not None:
         work.wait = collectives.waiting(work.wait)
+
+
+def _met(args: Any, kwargs: Any) -> Any:
+    """The arguments of init_process_group for the ranks of this run."""
+    return meeting.here(*with_gloo(args, kwargs), _processes) if _swap else (args, kwargs)
 
 
 def with_gloo(args: Any, kwargs: Any) -> Any:

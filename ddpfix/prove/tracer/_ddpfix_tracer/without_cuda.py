@@ -9,14 +9,13 @@ themselves, and `fp16=torch.cuda.is_available()` has to be False there.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import os
 import sys
-import types
-from typing import Any, Callable, Iterator  # noqa: UP035
+import threading
+from typing import Any, Callable  # noqa: UP035
 
-from _ddpfix_tracer import call_sites, recorder
+from _ddpfix_tracer import call_sites, cuda_answers, number_formats, recorder
 
 _FRAMEWORKS = ("transformers", "accelerate", "lightning", "pytorch_lightning", "fastai", "deepspeed")
 _NAME = "the CPU, in place of a GPU"
@@ -31,7 +30,10 @@ def answer(processes: int) -> None:
     global _processes
     _processes = processes
     if _torch is not None:
-        _install(_torch)
+        try:
+            _install(_torch)
+        except Exception as error:  # in a worker that the program has started, it would look like an error of theirs
+            recorder.write("note", text="CUDA is not answered: %s: %s" % (type(error).__name__, error))
 
 
 def patch(torch: Any) -> None:
@@ -46,8 +48,12 @@ def _install(torch: Any) -> None:
     global _mode
     if _mode is not None:
         return
-    for name, value in {**_quiet(torch), **_facts(torch), **_streams()}.items():
-        setattr(torch.cuda, name, value)
+    answers = {**cuda_answers.facts(torch, _processes), **_quiet(torch), **_facts(torch), **cuda_answers.streams()}
+    for module in (torch.cuda, torch.cuda.random, torch.cuda.memory):
+        for name, value in answers.items():
+            if module is torch.cuda or hasattr(module, name):
+                setattr(module, name, value)
+    cuda_answers.mark_nothing(torch)
     for name in [n for n in dir(torch.cuda) if n.endswith("Tensor")]:
         setattr(torch.cuda, name, getattr(torch, name, None))
     torch.load = _loading(torch.load)
@@ -56,8 +62,14 @@ def _install(torch: Any) -> None:
     torch.set_default_device = _first_on_cpu(torch.set_default_device)
     torch.set_default_tensor_type = _first_on_cpu(torch.set_default_tensor_type)
     torch.nn.SyncBatchNorm.convert_sync_batchnorm = staticmethod(_kept_batch_norm)
+    torch.Tensor.record_stream = _nothing()  # its own looks at the stream before the mode is asked
+    torch.Generator = _generator(torch)
+    for storage in ("UntypedStorage", "TypedStorage"):
+        if hasattr(torch, storage):
+            getattr(torch, storage).cuda = _itself
     _mode = _on_cpu(torch)
     _mode.__enter__()
+    _in_threads(_mode)
 
 
 def tell() -> None:
@@ -98,9 +110,43 @@ def _on_cpu(torch: Any) -> Any:
                 kwargs = {**kwargs, "device": cpu_for(kwargs["device"])}
             if kwargs.get("pin_memory") is True:
                 kwargs = {**kwargs, "pin_memory": False}
-            return func(*args, **kwargs)
+            try:
+                return func(*args, **kwargs)
+            except (NotImplementedError, RuntimeError) as error:
+                return number_formats.wider(torch, error, func, args, kwargs)
 
     return OnCpu()
+
+
+def _in_threads(mode: Any) -> None:
+    """Enter the mode in each thread that is started from now on: torch keeps its modes for each thread."""
+    run = threading.Thread._bootstrap_inner  # type: ignore[attr-defined]
+
+    @functools.wraps(run)
+    def in_mode(self: Any) -> None:
+        with mode:
+            run(self)
+
+    threading.Thread._bootstrap_inner = in_mode  # type: ignore[attr-defined]
+
+
+def _generator(torch: Any) -> type:
+    """torch.Generator for a device that may be a GPU; what torch makes of it is torch's own."""
+    own = torch.Generator
+
+    class Kind(type(own)):  # type: ignore[misc]
+        def __instancecheck__(cls, value: Any) -> bool:
+            return isinstance(value, own)
+
+        def __call__(cls, device: Any = "cpu") -> Any:
+            return own(device=cpu_for(device))
+
+    return Kind("Generator", (own,), {"__module__": "torch", "__qualname__": "Generator"})
+
+
+def _itself(storage: Any, *_: Any, **__: Any) -> Any:
+    tell()
+    return storage
 
 
 def _moving(to: Callable[..., Any]) -> Callable[..., Any]:
@@ -148,9 +194,11 @@ def _kept_batch_norm(module: Any, process_group: Any = None) -> Any:
 def _quiet(torch: Any) -> dict[str, Callable[..., None]]:
     """Calls that change a GPU's state and have nothing to say."""
     names = (
-        *("set_device", "synchronize", "empty_cache", "ipc_collect", "init", "set_per_process_memory_fraction", "set_stream"),
+        *("synchronize", "empty_cache", "ipc_collect", "init", "set_per_process_memory_fraction", "set_stream"),
         *("reset_peak_memory_stats", "reset_max_memory_allocated", "reset_max_memory_cached", "reset_accumulated_memory_stats"),
         *("manual_seed", "manual_seed_all", "seed", "seed_all", "set_rng_state", "set_rng_state_all"),
+        *("reset_peak_host_memory_stats", "reset_accumulated_host_memory_stats", "set_sync_debug_mode", "_sleep"),
+        *("_record_memory_history", "_dump_snapshot"),
     )
 
     return {name: _nothing() for name in names if hasattr(torch.cuda, name)}
@@ -160,7 +208,7 @@ def _nothing() -> Callable[..., None]:
     """A function of its own for each name: torch._dynamo looks functions up by what they are."""
 
     def nothing(*_: Any, **__: Any) -> None:
-        if _asked_by_user():  # torch.manual_seed asks each time
+        if asked_by_user():  # torch.manual_seed asks each time
             tell()
 
     return nothing
@@ -171,103 +219,46 @@ def _facts(torch: Any) -> dict[str, Callable[..., Any]]:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError):
         memory = 0
-    count, available = torch.cuda.device_count, torch.cuda.is_available
+    count, available, initialized = torch.cuda.device_count, torch.cuda.is_available, torch.cuda.is_initialized
 
     def device_count() -> int:
-        return _processes if _asked_by_user() else int(count())
+        return _processes if asked_by_user() else int(count())
 
     def is_available() -> bool:
-        return (_asked_by_user() and not any(name in sys.modules for name in _FRAMEWORKS)) or bool(available())
+        return (asked_by_user() and not any(name in sys.modules for name in _FRAMEWORKS)) or bool(available())
 
-    def properties(*_: Any) -> Any:
-        return types.SimpleNamespace(name=_NAME, major=8, minor=0, total_memory=memory, multi_processor_count=os.cpu_count() or 1)
+    def set_device(device: Any) -> None:
+        tell()
+        cuda_answers.current = cuda_answers.number(device)
 
+    def for_users(name: str, answer: Callable[..., Any]) -> Callable[..., Any]:
+        """`answer` for the user's code: torch's compiler asks for what only a real GPU has, and knows what to do without."""
+        real = getattr(torch.cuda, name)
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            return answer() if asked_by_user() else real(*args, **kwargs)
+
+        return call
+
+    told = {
+        "get_device_name": lambda: _NAME,
+        "get_device_capability": lambda: (8, 0),
+        "get_device_properties": lambda: cuda_answers.Properties(_NAME, memory),
+        "mem_get_info": lambda: (memory, memory),
+    }
     return {
         "device_count": device_count,
         "is_available": is_available,
-        "current_device": lambda: int(os.environ.get("LOCAL_RANK") or 0),
-        "get_device_name": lambda *_: _NAME,
-        "get_device_capability": lambda *_: (8, 0),
-        "get_device_properties": properties,
-        "mem_get_info": lambda *_: (memory, memory),
+        "set_device": set_device,
+        "current_device": lambda: cuda_answers.current,
+        "is_initialized": lambda: asked_by_user() or bool(initialized()),
+        **{name: for_users(name, answer) for name, answer in told.items()},
         "memory_summary": lambda *_, **__: "",
         "get_rng_state": lambda *_: torch.get_rng_state(),
         "get_rng_state_all": lambda: [torch.get_rng_state()],
     }
 
 
-def _asked_by_user() -> bool:
+def asked_by_user() -> bool:
     """True where the function that asks is called by the user's code itself."""
     return bool(call_sites.is_users(sys._getframe(2).f_code.co_filename))
-
-
-# Streams and events: all work is done when a call of the CPU returns
-
-
-class Device:
-    """`torch.cuda.device(i)` and the like as a context."""
-
-    def __init__(self, *_: Any, **__: Any) -> None:
-        self.idx = -1
-
-    def __enter__(self) -> Any:
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        return None
-
-
-class Stream(Device):
-    def synchronize(self) -> None:
-        return None
-
-    def wait_stream(self, *_: Any) -> None:
-        return None
-
-    wait_event = wait_stream
-
-    def record_event(self, event: Any = None) -> Any:
-        return event or Event()
-
-    def query(self) -> bool:
-        return True
-
-
-class Event:
-    def __init__(self, *_: Any, **__: Any) -> None:
-        self.at = 0.0
-
-    def record(self, *_: Any) -> None:
-        import time
-
-        self.at = time.perf_counter()
-
-    def wait(self, *_: Any) -> None:
-        return None
-
-    synchronize = wait
-
-    def query(self) -> bool:
-        return True
-
-    def elapsed_time(self, other: Any) -> float:
-        """Milliseconds."""
-        return float(other.at - self.at) * 1000
-
-
-@contextlib.contextmanager
-def _stream(stream: Any) -> Iterator[None]:
-    yield
-
-
-def _streams() -> dict[str, Any]:
-    return {
-        "device": Device,
-        "device_of": type("device_of", (Device,), {}),
-        "Stream": Stream,
-        "Event": Event,
-        "stream": _stream,
-        "StreamContext": type("StreamContext", (Device,), {}),
-        "current_stream": lambda *_: Stream(),
-        "default_stream": lambda *_: Stream(),
-    }
