@@ -52,11 +52,12 @@ class UnevenSteps(DdpCodemod):
     """A loop that runs more often on one rank than on another, with a collective in each round.
 
     ## What it does
-    Finds loops over a share of the data whose length depends on the rank (`rows[rank::world_size]`, files of each rank, a sampler
-    or a data set of the project that splits without padding, shards that webdataset's `split_by_node` gives each rank), or over
-    the keys that its own batches have put into a dictionary, where each round comes to a collective: the backward of a wrapped
-    model, an all_reduce, a barrier. Finds a data set whose `__getitem__` raises `StopIteration` when a sample fails: the loader
-    hands it on, and the loop ends as if the data were done.
+    Finds loops over a share of the data whose length depends on the rank (`rows[rank::world_size]`, the elements with
+    `i % world_size == rank` in a list or a stream, files of each rank, a sampler or a data set of the project that splits
+    without padding, shards that webdataset's `split_by_node` gives each rank), or over the keys that its own batches have put
+    into a dictionary, where each round comes to a collective: the backward of a wrapped model, an all_reduce, a barrier. Finds
+    a data set whose `__getitem__` raises `StopIteration` when a sample fails: the loader hands it on, and the loop ends as if
+    the data were done.
 
     ## Why it matters
     41 rows on two ranks are 21 and 20. The rank with fewer batches leaves the loop; the other waits for it in the next gradient
@@ -102,7 +103,8 @@ class UnevenSteps(DdpCodemod):
     - Says nothing in a repository's own tests, and nothing of a loop that comes to no collective.
     - Says nothing of a backward where the project starts its group itself and wraps no model: it waits for nobody.
     - Says nothing of `DistributedSampler` and loaders that Accelerate, Fabric or Lightning prepare: they pad, or even out.
-    - Says nothing where the whole is cut to a multiple first (`//`, `%`), or made up to one (`rows += rows[:missing]`).
+    - Says nothing where the whole is cut to a multiple first (`//`, `%`), or made up to one (`rows += rows[:missing]`),
+      and of a stream that begins anew for ever.
     - Says nothing where the number of steps is reduced over the ranks, or given by a setting.
     - Says nothing of shards that are resampled, of a stream with `with_epoch`, `slice` or `repeat`, and of a loop over shards
       that is left by `break`.

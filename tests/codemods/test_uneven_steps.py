@@ -488,3 +488,73 @@ def test_ends_that_are_meant_or_not_seen(old: str, new: str) -> None:
     if "init_process_group" in old:
         source = source.replace("DDP(net)", "net").replace(", sampler=DistributedSampler(data)", "")
     check_nothing(RULE, source)
+
+
+# Shares by the number of an element
+
+STRIDED = (
+    "def __init__(self, rows, rank, world_size):\n    self.rows, self.rank, self.world_size = rows, rank, world_size\n\n"
+    "def __iter__(self):\n    for i, row in enumerate(self.rows):\n        TEST\n"
+)
+SKIPPED = "kept = []\nfor i, row in enumerate(rows):\n    TEST\n    kept.append(row)\n"
+
+
+def strided(test: str) -> str:
+    return share_class(STRIDED.replace("TEST", test), base="IterableDataset")
+
+
+def skipped(test: str, *, above: str = "", loop: str = SKIPPED) -> str:
+    lines = "".join(f"    {line}\n" for line in (above + loop.replace("TEST", test)).splitlines())
+    return train("DataLoader(kept, batch_size=4)", before=lines)
+
+
+@pytest.mark.parametrize(
+    "test",
+    ["if i % self.world_size == self.rank:\n            yield row",
+     "if i % self.world_size != self.rank:\n            continue\n        yield row",
+     "if not self.rank == i % self.world_size:\n            continue\n        yield row"],
+)  # fmt: skip
+def test_a_stream_that_deals_its_elements_out_by_their_numbers(test: str) -> None:
+    found = check_told(RULE, strided(test), reason=WHY)
+    assert any("is each rank's own share" in e.text for e in found.evidence)
+
+
+@pytest.mark.parametrize(
+    "test",
+    ["if i % world_size != rank:\n        continue",
+     "if not i % world_size == rank:\n        continue",
+     "if world_size > 1 and (i + 1) % world_size != rank:\n        continue"],
+)  # fmt: skip
+def test_a_list_without_the_elements_of_the_others(test: str) -> None:
+    check_told(RULE, skipped(test), reason=WHY)
+    check_told(RULE, skipped("", loop="kept = [x for i, x in enumerate(rows) if i % world_size == rank]\n"), reason=WHY)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("for i, row in enumerate(self.rows)", "for i, row in enumerate(self.rows[: len(self.rows) // self.world_size * 2])"),
+     ("for i, row in enumerate(self.rows)", "for i, row in zip(itertools.count(), itertools.cycle(self.rows))"),
+     ("i % self.world_size", "i % 2")],
+)  # fmt: skip
+def test_streams_of_equal_length(old: str, new: str) -> None:
+    source = strided("if i % self.world_size != self.rank:\n            continue\n        yield row")
+    check_nothing(RULE, source.replace(old, new))
+
+
+def test_a_stream_that_begins_anew() -> None:
+    body = STRIDED.replace("TEST", "if i % self.world_size != self.rank:\n            continue\n        yield row")
+    head, _, loop = body.partition("    for i,")
+    again = f"{head}    while True:\n" + "".join(f"    {line}\n" for line in f"    for i,{loop}".splitlines())
+    check_nothing(RULE, share_class(again, base="IterableDataset"))
+
+
+@pytest.mark.parametrize(
+    ("test", "above"),
+    [("if i % world_size != rank:\n        continue", "rows = rows[: len(rows) // world_size * world_size]\n"),
+     ("if i % 4 != 3:\n        continue", ""),
+     ("if i % world_size != rank:\n        print(i)", "")],
+)  # fmt: skip
+def test_lists_of_equal_length(test: str, above: str) -> None:
+    check_nothing(RULE, skipped(test, above=above))
+    cut = "kept = [x for i, x in enumerate(rows) if i % world_size == rank][: len(rows) // world_size]\n"
+    check_nothing(RULE, skipped("", loop=cut))

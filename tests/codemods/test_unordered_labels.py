@@ -240,6 +240,50 @@ def test_a_seed_of_another_library_elsewhere(seed: str, told: bool) -> None:
         check_nothing(UnorderedLabels, source, files=files)
 
 
+EACH_OWN = "    random.seed(7 + dist.get_rank())\n    data = Rows(rows)"
+
+
+@pytest.mark.parametrize(
+    ("other", "told"),
+    [
+        ("import module\nimport random\n\nif __name__ == '__main__':\n    random.seed(0)\n    module.main([], None)\n", False),
+        ("import random\n\nrandom.seed(0)\n\n\ndef score(x):\n    return x\n", False),
+        ("import random\n\n\ndef fix():\n    random.seed(0)\n\n\nif __name__ == '__main__':\n    fix()\n", True),
+        ("import random\n\n\ndef fix():\n    random.seed(0)\n\n\ndef score(x):\n    fix()\n", False),
+        ("import random\n\n\ndef fix(seed):\n    random.seed(seed)\n\n\ndef score(x):\n    return x\n", True),
+    ],
+)
+def test_a_seed_that_only_another_program_sets(other: str, told: bool) -> None:
+    source = SHUFFLED.replace("SHUFFLE", "random.shuffle(self.order)").replace("    data = Rows(rows)", EACH_OWN)
+    source = source if "import module" in other else f"from other import *\n{source}"
+    if told:
+        after = source.replace("random.shuffle(", "random.Random(0).shuffle(")
+        check_transformed(UnorderedLabels, source, after, files={"other.py": other}, unsafe=True)
+    else:
+        check_nothing(UnorderedLabels, source, files={"other.py": other})
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["return self.order[index % len(self.order)]", "at = index\n        return self.order[at]",
+     "index = int(index)\n        at = index % len(self)\n        return self.order[at]"],
+)  # fmt: skip
+def test_an_index_by_another_name(body: str) -> None:
+    source = SHUFFLED.replace("return self.rows[self.order[index]]", body)
+    before, after = (source.replace("SHUFFLE", f"{c}.shuffle(self.order)") for c in ("random", "random.Random(0)"))
+    check_transformed(UnorderedLabels, before, after, unsafe=True)
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["at = random.randrange(9)\n        return self.order[at]", "return self.order[index // 4]",
+     "at = self.at(index)\n        return self.order[at]"],
+)  # fmt: skip
+def test_an_element_that_the_index_does_not_name(body: str) -> None:
+    source = SHUFFLED.replace("return self.rows[self.order[index]]", body)
+    check_nothing(UnorderedLabels, source.replace("SHUFFLE", "random.shuffle(self.order)"))
+
+
 def test_a_seed_by_a_helper_that_is_imported_and_not_seen() -> None:
     files = {"other.py": "from toolkit import fix_seeds\nfix_seeds(0)\n"}
     check_nothing(UnorderedLabels, SHUFFLED.replace("SHUFFLE", "random.shuffle(self.order)"), files=files)

@@ -6,11 +6,13 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.call_graph import called_function
+from codemods.analysis.conditions import is_main_block
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.loading.origins import origins
-from codemods.analysis.loading.same_program import callers, same_program
+from codemods.analysis.loading.same_program import callers, same_program, whole_program
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.rank_sources import rank_source
+from codemods.analysis.ranks.uses import uses_of
 from codemods.analysis.variance.paths import is_false
 from codemods.files.source import FunctionNode, SourceModule, walk, walk_scope
 from codemods.runtime.lazy_pattern import lazy
@@ -205,6 +207,25 @@ def _is_of_new_generator(seed: Seed) -> bool:
 def is_of_rank(project: Project, seed: Seed) -> bool:
     """True for a seed that is seen to differ between the ranks."""
     return _is_plainly_of_rank(project, seed) or depends_on_rank(project, seed.module, seed.value)
+
+
+def is_of_another_program(project: Project, seed: Seed, path: str) -> bool:
+    """True for a seed that is set only where its file is the program itself, which never comes to the file at `path`."""
+    if path in whole_program(project, seed.module.path):
+        return False
+    if _in_main_block(seed.module, seed.call):
+        return True
+    function = seed.module.function_of(seed.call)
+    if function is None:
+        return False
+    uses = uses_of(project, seed.module, function).outside_tests()
+    if uses.more or uses.handed_on or not uses.calls:
+        return False
+    return all(s.module is seed.module and _in_main_block(s.module, s.call) for s in uses.calls)
+
+
+def _in_main_block(module: SourceModule, node: ast.AST) -> bool:
+    return any(is_main_block(up) for up in module.ancestors(node))
 
 
 def _is_plainly_of_rank(project: Project, seed: Seed) -> bool:

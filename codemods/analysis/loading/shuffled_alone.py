@@ -10,7 +10,7 @@ from codemods.analysis.loading.dealt_out import deals
 from codemods.analysis.loading.origins import Origin, made_class, origins
 from codemods.analysis.loading.samplers import Loader
 from codemods.analysis.loading.seeded_way import is_seeded_on_the_way
-from codemods.analysis.loading.seeds import is_of_rank, is_seeded, seeds_of_stream, stream_of
+from codemods.analysis.loading.seeds import is_of_another_program, is_of_rank, is_seeded, is_unused, seeds_of_stream, stream_of
 from codemods.analysis.loading.trainer_deals import trainer_deals
 from codemods.analysis.model.signatures import bind, defaults, parameters
 from codemods.analysis.names import dotted, qualified
@@ -50,9 +50,9 @@ def shuffled_alone(project: Project, module: SourceModule) -> Iterator[Shuffled]
     seen: set[int] = set()
     for deal in deals(project, module.path):
         for call, item in _of_deal(project, module, deal.site, deal.made):
-            if id(call) not in seen and not _is_off(project, deal.site, call, deal.loader) and _differs(project, module, call):
+            loader = deal.loader
+            if id(call) not in seen and not _is_off(project, deal.site, call, loader) and _differs(project, module, call, loader):
                 seen.add(id(call))
-                loader = deal.loader
                 yield _found(module, call, item, "DistributedSampler", loader.module, loader.call)
     for given in trainer_deals(project):
         for call, item in _of_deal(project, module, given.site, given.made):
@@ -92,10 +92,11 @@ def _is_tested(site: ClassSite, call: ast.Call) -> bool:
     return any(isinstance(t, (ast.Name, ast.Attribute)) and "shuf" in dotted(t).lower() for t in tests)
 
 
-def _differs(project: Project, module: SourceModule, call: ast.Call) -> bool:
+def _differs(project: Project, module: SourceModule, call: ast.Call, loader: Loader) -> bool:
     """True where each rank draws numbers of its own: nothing seeds them, or all that seeds them does so by the rank.
 
-    What the function broadcasts below, or seeds itself above the call, is the same on all ranks.
+    What the function broadcasts below, or seeds itself above the call, is the same on all ranks. What only another program
+    seeds, or a helper that nobody calls, is no matter where a seed of this one is each rank's own.
     """
     function = module.function_of(call)
     stream = stream_of(qualified(module, call.func))
@@ -105,7 +106,8 @@ def _differs(project: Project, module: SourceModule, call: ast.Call) -> bool:
             return False
         near = [s for s in seeds if s.module is module and module.function_of(s.call) is function]
         seeds = tuple(s for s in near if s.call.lineno < call.lineno) or seeds
-    return all(is_of_rank(project, s) for s in seeds) if seeds else not is_seeded(project, stream)
+    own = [s for s in seeds if not is_unused(project, s) and not is_of_another_program(project, s, loader.module.path)]
+    return all(is_of_rank(project, s) for s in own or seeds) if seeds else not is_seeded(project, stream)
 
 
 def _is_off(project: Project, site: ClassSite, call: ast.Call, loader: Loader) -> bool:
@@ -158,15 +160,28 @@ def _handed_the_index(site: ClassSite, function: FunctionNode) -> Iterator[tuple
 
 def _taken_in(function: FunctionNode, index: set[str]) -> dict[str, ast.Subscript]:
     found: dict[str, ast.Subscript] = {}
+    index = index | {
+        t.id for n in walk(function) if isinstance(n, ast.Assign) and _is_index(n.value, index)
+        for t in n.targets if isinstance(t, ast.Name)
+    }  # fmt: skip
     for node in walk(function):
         if not isinstance(node, ast.Subscript) or not dotted(node.value).startswith("self."):
             continue
         place = node.slice
         while isinstance(place, ast.Subscript) and dotted(place.value).startswith("self."):
             place = place.slice  # `self.rows[self.order[index]]`
-        if isinstance(place, ast.Name) and place.id in index:
+        if _is_index(place, index):
             found.setdefault(dotted(node.value), node)
     return found
+
+
+def _is_index(node: ast.expr, index: set[str]) -> bool:
+    """True for the index itself, as a whole number, and as what is left of it: `index % len(self.rows)`."""
+    if isinstance(node, ast.Call):
+        return dotted(node.func) == "int" and len(node.args) == 1 and _is_index(node.args[0], index)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
+        return _is_index(node.left, index)
+    return isinstance(node, ast.Name) and node.id in index
 
 
 def _shuffles(module: SourceModule, site: ClassSite) -> Iterator[tuple[ast.Call, str]]:

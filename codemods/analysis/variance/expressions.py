@@ -14,6 +14,7 @@ from codemods.analysis.variance.calls import call_value
 from codemods.analysis.variance.deciding import test_value
 from codemods.analysis.variance.lookup import attribute_value, name_value
 from codemods.analysis.variance.meetings import shown
+from codemods.analysis.variance.numbered_shares import numbered_share
 from codemods.analysis.variance.paths import as_many_rounds, entry_of, names_device, unpacked
 from codemods.analysis.variance.shares import item_value
 from codemods.analysis.variance.state import State
@@ -120,7 +121,7 @@ def _comprehension(state: State, node: ast.ListComp | ast.SetComp | ast.Generato
     rounds: list[Value] = []
     for part in node.generators:
         source = state.tests[id(part.iter)] = bind_elements(state, part.target, part.iter)
-        tests = [test_value(state, t) for t in part.ifs]
+        tests = [_filter(state, t) for t in part.ifs]
         kept = join(tests) if tests else SAME
         rounds.append(replace(kept, sized=True) if kept.cause.differs or kept.params else source if source.sized else SAME)
     elements = [node.value] if isinstance(node, ast.DictComp) else [node.elt]
@@ -131,6 +132,13 @@ def _comprehension(state: State, node: ast.ListComp | ast.SetComp | ast.Generato
     if isinstance(node, ast.DictComp) and found.sized and any(part.ifs for part in node.generators):
         found = replace(found, keyed=True)  # a filter by what the entries hold
     return replace(found, mean=True) if any(_is_of_batches(state, found, p.iter) for p in node.generators) else found
+
+
+def _filter(state: State, test: ast.expr) -> Value:
+    """What a test of a comprehension decides; of one that deals the elements out by their numbers, what it lets through."""
+    found = test_value(state, test)
+    own = numbered_share(state, test)
+    return own.share if own is not None and own.when else found
 
 
 def _is_of_batches(state: State, found: Value, source: ast.expr) -> bool:

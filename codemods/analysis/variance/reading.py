@@ -16,6 +16,7 @@ from codemods.analysis.variance.deciding import test_value
 from codemods.analysis.variance.exits import cases_of
 from codemods.analysis.variance.given_up import given_up
 from codemods.analysis.variance.meetings import make_same
+from codemods.analysis.variance.numbered_shares import left_by_others, numbered_share
 from codemods.analysis.variance.paths import as_many_rounds, goes_through_entries, parameters, path_of, unpacked
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.values import SAME, Cause, Kind, Proof, Thing, Value, differing, join, plain
@@ -101,7 +102,20 @@ def _annotated(state: State, name: str) -> Thing | None:
 
 def _block(state: State, body: list[ast.stmt]) -> bool:
     """True where the end of the block is not reached: every way leaves it."""
-    return any(_statement(state, statement) for statement in body)
+    shares = 0
+    for statement in body:
+        left = _statement(state, statement)
+        if isinstance(statement, ast.If) and left_by_others(statement):
+            share = numbered_share(state, statement.test)
+            if share is not None and not share.when:
+                state.control.append(share.share)
+                shares += 1
+        if left:
+            break
+    else:
+        left = False
+    del state.control[len(state.control) - shares :]
+    return left
 
 
 def _statement(state: State, node: ast.stmt) -> bool:
@@ -126,7 +140,8 @@ def _yielded(state: State, node: ast.Expr) -> bool:
     else:
         given = state.value(node.value.value)
         state.returns.append(given)
-        state.counted += [*state.counts, *(replace(c, sized=True) for c in state.control if c.cause is Cause.DATA)]
+        shares = (c for c in state.control if c.sized and c.params)
+        state.counted += [*state.counts, *(replace(c, sized=True) for c in state.control if c.cause is Cause.DATA), *shares]
         if isinstance(node.value, ast.YieldFrom):
             state.counted.append(given)
     return isinstance(node.value, ast.Call) and dotted(node.value.func) in PROCESS_EXITS
@@ -152,7 +167,9 @@ def _if(state: State, node: ast.If) -> bool:
         known[node] = _alike(node)
     state.alike.append(known[node])
     catches_up = _is_turn(state, node) or _takes_what_was_sent(state.module, node)
-    left = _arms(state, SAME if catches_up else test, [node.body, node.orelse])
+    own = numbered_share(state, node.test)
+    deciding = own.share if own is not None and own.when else SAME if catches_up else test
+    left = _arms(state, deciding, [node.body, node.orelse])
     state.alike.pop()
     return left
 

@@ -73,35 +73,35 @@ def _is_of_many(state: State, node: ast.Subscript) -> bool:
 def _share(state: State, node: ast.Subscript, holder: Value, bounds: Value) -> Value:
     """`rows[rank::world]`: each rank has its own part, of a length of its own unless the whole was made to divide."""
     assert isinstance(node.slice, ast.Slice)
-    even = _divides(state, node.value) or (node.slice.upper is not None and _divides(state, node.slice.upper))
+    even = divides(state, node.value) or (node.slice.upper is not None and divides(state, node.slice.upper))
     link = state.link(node, f"`{state.short(node)}` is each rank's own share")
     if bounds.cause is Cause.RANK:
         return Value(Cause.DATA, bounds.proof, (link,), sized=not even)
     return along(replace(made_of(holder, bounds), sized=not even), link)
 
 
-def _divides(state: State, node: ast.expr, depth: int = 0) -> bool:
+def divides(state: State, node: ast.expr, depth: int = 0) -> bool:
     """True where `//`, `%` or padding is at work in an expression or in what its names were given: the parts come out equal."""
     if depth > 2:
         return False
     if isinstance(node, ast.BinOp):
         even = isinstance(node.op, (ast.FloorDiv, ast.Mod))
-        return even or _divides(state, node.left, depth) or _divides(state, node.right, depth)
+        return even or divides(state, node.left, depth) or divides(state, node.right, depth)
     if isinstance(node, ast.Subscript):
         bounds = [node.slice.lower, node.slice.upper] if isinstance(node.slice, ast.Slice) else []
-        return any(_divides(state, b, depth) for b in (node.value, *filter(None, bounds)))
+        return any(divides(state, b, depth) for b in (node.value, *filter(None, bounds)))
     if isinstance(node, ast.Call):
         if isinstance(node.func, ast.Attribute) and node.func.attr in ("tensor_split", "array_split"):
-            return any(_divides(state, a, depth) for a in node.args[-1:])  # as many parts as are asked for
+            return any(divides(state, a, depth) for a in node.args[-1:])  # as many parts as are asked for
         name = dotted(node.func)  # of `min` the last rank gets what is left
         passes = name in ("int", "list", "max", "range")
-        return last(name) in ("divmod", "pad") or (passes and any(_divides(state, a, depth) for a in node.args))
+        return last(name) in ("divmod", "pad") or (passes and any(divides(state, a, depth) for a in node.args))
     if not isinstance(node, ast.Name):
         return False
     for bound in bindings_of(state.module, node):
         if isinstance(bound.node, ast.AugAssign) and isinstance(bound.node.value, (ast.Subscript, ast.BinOp)):
             return True  # `rows += rows[:missing]`: made up to a whole
-        if bound.value is not None and bound.value is not node and _divides(state, bound.value, depth + 1):
+        if bound.value is not None and bound.value is not node and divides(state, bound.value, depth + 1):
             return True
     return False
 
@@ -117,7 +117,7 @@ def counted(state: State, node: ast.Call, end: str, args: list[Value]) -> Value:
     if len(bounds) == 2 and all(b.cause.differs or b.params for b in bounds):  # `range(first, first + n)`
         even = not any(isinstance(n, ast.Call) and last(dotted(n.func)) == "min" for n in walk(node.args[-1]))
     else:
-        even = any(_divides(state, a) for a in node.args[-2:-1] if len(bounds) == 3)
+        even = any(divides(state, a) for a in node.args[-2:-1] if len(bounds) == 3)
     own = len(bounds) == 3 and (bounds[0].cause is Cause.RANK or bounds[0].params)
     link = state.link(node, f"`{state.short(node)}` is each rank's own share")
     if own and bounds[0].cause is Cause.RANK:
@@ -131,7 +131,7 @@ def pieces(state: State, node: ast.Call, holder: Value, args: list[Value]) -> Va
     found = made_of(holder, *args)
     dim = next((k.value for k in node.keywords if k.arg == "dim"), node.args[1] if len(node.args) > 1 else None)
     first = dim is None or (isinstance(dim, ast.Constant) and dim.value == 0)
-    if node.func.attr == "chunk" or (first and not holder.sized) or _divides(state, node.func.value):
+    if node.func.attr == "chunk" or (first and not holder.sized) or divides(state, node.func.value):
         return replace(found, sized=False)
     return replace(at_most(found, Proof.LIKELY), sized=True) if found.cause.differs or found.params else found
 
