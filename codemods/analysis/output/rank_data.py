@@ -77,10 +77,10 @@ def _own(project: Project, module: SourceModule, facts: ClassFacts | None, node:
 
 
 def _made_of_own(project: Project, module: SourceModule, facts: ClassFacts | None, name: ast.Name, depth: int) -> str:
-    """What of this rank's own a local name is made of: `rows` of `rows = DataFrame(self.rows)`."""
+    """Which field with what this rank has seen a local name is made of: `rows` of `rows = DataFrame(self.rows)`."""
     if depth >= _DEPTH:
         return ""
-    parts = (part for value in values_of(module, name) for part in walk(value))
+    parts = (p for value in values_of(module, name) for p in walk(value) if isinstance(p, ast.Attribute))
     return next((found for part in parts if (found := _own(project, module, facts, part, depth + 1))), "")
 
 

@@ -49,7 +49,7 @@ def _parts_round(module: SourceModule, node: ast.AST) -> Iterator[_Part]:
 
 
 def _is_of_one(project: Project, mode: Mode) -> bool:
-    return project.keep(("mode of one process", mode), lambda: _is_excluded(project, mode))
+    return project.keep(("mode that several processes exclude", mode), lambda: _is_excluded(project, mode))
 
 
 def _is_excluded(project: Project, mode: Mode) -> bool:
