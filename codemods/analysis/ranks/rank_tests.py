@@ -5,10 +5,11 @@ from __future__ import annotations
 import ast
 
 from codemods.analysis.bindings import Binding, attribute_bindings, bindings_of
-from codemods.analysis.call_graph import FunctionSite, may_speak_of_ranks
-from codemods.analysis.names import end_of
+from codemods.analysis.call_graph import FunctionSite, called_function, may_speak_of_ranks
+from codemods.analysis.names import dotted, end_of
 from codemods.analysis.ranks.flag_branches import tests_of_flag
 from codemods.analysis.ranks.keyword_fields import keyword_values
+from codemods.analysis.ranks.parts import part_of, place_of
 from codemods.analysis.ranks.process_modes import several_by_mode
 from codemods.analysis.ranks.rank_comparisons import comparison, is_text
 from codemods.analysis.ranks.rank_keys import item_values
@@ -191,7 +192,7 @@ def _flag(module: SourceModule, node: ast.AST, project: Project | None, depth: i
         bound = attribute_bindings(module, node)
         if not bound and (found := _member(module, node, project, depth)) is not None:
             return found
-    if (found := _bound_split(module, bound, project, depth)) is not None:
+    if (found := _bound_split(module, bound, project, depth) or _handed_out(module, node, bound, project, depth)) is not None:
         return found
     if any(b.value is None and not b.parameter for b in bound):
         return None
@@ -248,6 +249,23 @@ def _bound_split(module: SourceModule, bound: list[Binding], project: Project | 
     if any(isinstance(b.value, ast.Constant) and b.value.value is not True for b in bound):
         return Split(found[0].true, Ranks.UNKNOWN, False) if found[0] else None
     return found[0]
+
+
+def _handed_out(
+    module: SourceModule, node: ast.expr, bound: list[Binding], project: Project | None, depth: int
+) -> Split | None:
+    """`first, device = set_up(args)`: what the function of the project gives in that place, but for True (one process)."""
+    if depth > _PLAIN or len(bound) != 1 or not bound[0].part or not isinstance(call := bound[0].value, ast.Call):
+        return None
+    targets = bound[0].node.targets[0] if isinstance(bound[0].node, ast.Assign) else None
+    place = place_of(targets, dotted(node))
+    site = called_function(project, module, call) if place is not None else None
+    if place is None or site is None or not may_speak_of_ranks(project, module, call):
+        return None
+    given = [part_of(r.value, place) for r in walk_scope(site.node) if isinstance(r, ast.Return)]
+    tests = [g for g in given if not (isinstance(g, ast.Constant) and g.value is True)]
+    found = {split_of(site.module, t, project, depth + 2) if t is not None else None for t in tests}
+    return found.pop() if len(found) == 1 else None
 
 
 def _branched(module: SourceModule, bound: list[Binding], project: Project | None, depth: int) -> Split | None:
