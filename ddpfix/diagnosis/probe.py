@@ -16,8 +16,9 @@ from typing import Any
 
 from codemods.api.evidence import EvidenceFile, Observed, to_json
 from ddpfix.discovery import find_root
+from ddpfix.prove.environment import free_port, rank_environment
 from ddpfix.prove.launchers import Training, as_installed, of_rank, understood
-from ddpfix.prove.ranks import TRACER, free_port, rank_environment
+from ddpfix.prove.ranks import TRACER
 
 INJECTED = Path(__file__).parent / "injected"
 PATIENCE = 20.0  # seconds for the program after Ctrl-C

@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import secrets
 import selectors
 import signal
-import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Literal, Protocol
+from typing import Literal, Protocol
 
 from ddpfix.prove import spawned as spawning
+from ddpfix.prove.environment import devices, free_port, rank_environment
 from ddpfix.prove.launchers import of_rank
+from ddpfix.prove.streams import Stream
 from ddpfix.prove.traces import Place, Trace, read_page, read_stack, read_trace, with_text
 from ddpfix.prove.watchdog import Watchdog, memory, pulse
 
 Outcome = Literal["completes", "hang", "error", "timeout", "memory"]
 TRACER = Path(__file__).parent / "tracer"
 STACK_SIGNAL = getattr(signal, "SIGRTMIN", signal.SIGUSR2) + (9 if hasattr(signal, "SIGRTMIN") else 0)
-KEPT = 4 * 1024 * 1024  # bytes of each stream; what comes after is counted, not kept
 POLL = 0.05
 PARTING = 5.0  # seconds that the process which started the ranks has for its end when one has failed
 PARENT = -1  # in the place of a rank: the process that started them
@@ -138,67 +137,12 @@ def run_ranks(
             for rank in () if spawns else range(max(world_size, 1)):
                 full = rank_environment(env, rank, world_size, port) | run.environment(env, rank, steps, swap)
                 if gpu:
-                    full = {k: v for k, v in full.items() if k != "CUDA_VISIBLE_DEVICES"} | _devices(env)
+                    full = {k: v for k, v in full.items() if k != "CUDA_VISIBLE_DEVICES"} | devices(env)
                 run.start(start, Launch(of_rank(command, rank), cwd, full), rank)
             outcome = run.watch(timeout, memory_limit)
         finally:
             run.kill()
         return run.ended(outcome)
-
-
-def rank_environment(env: Mapping[str, str], rank: int, world_size: int, port: int) -> dict[str, str]:
-    """`env` with what torchrun sets for a worker (its documentation, "Environment Variables"), and no GPU to be seen."""
-    out = {"OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1", **env, "CUDA_VISIBLE_DEVICES": ""}
-    if world_size < 1:
-        return out
-    if Path("/sys/class/net/lo").exists():
-        out.setdefault("GLOO_SOCKET_IFNAME", "lo")
-    numbers = {
-        "RANK": rank, "LOCAL_RANK": rank, "GROUP_RANK": 0, "ROLE_RANK": rank,
-        "WORLD_SIZE": world_size, "LOCAL_WORLD_SIZE": world_size, "GROUP_WORLD_SIZE": 1, "ROLE_WORLD_SIZE": world_size,
-        "MASTER_PORT": port, "TORCHELASTIC_RESTART_COUNT": 0, "TORCHELASTIC_MAX_RESTARTS": 0,
-    }  # fmt: skip
-    return out | {k: str(v) for k, v in numbers.items()} | {"MASTER_ADDR": "127.0.0.1", "TORCHELASTIC_RUN_ID": "ddpfix"}
-
-
-def _devices(env: Mapping[str, str]) -> dict[str, str]:
-    return {k: v for k, v in env.items() if k == "CUDA_VISIBLE_DEVICES"}
-
-
-def free_port() -> int:
-    """A port that nobody listens on, from below those that Linux gives to outgoing connections (32768 and up): between here and
-    the start of rank 0 one of those could take it.
-    """
-    for _ in range(100):
-        port = 20_000 + secrets.randbelow(12_000)
-        with socket.socket() as found, contextlib.suppress(OSError):
-            found.bind(("127.0.0.1", port))
-            return port
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
-
-
-class _Stream:
-    """One end of a pipe, its bytes so far."""
-
-    def __init__(self, rank: int, name: str, pipe: IO[bytes]) -> None:
-        self.rank, self.name, self.pipe = rank, name, pipe
-        self.data = bytearray()
-        self.open_line = b""
-        self.lost = 0
-
-    def take(self, data: bytes) -> Iterator[str]:
-        """Keep `data`; the lines that are whole now."""
-        room = max(KEPT - len(self.data), 0)
-        self.data += data[:room]
-        self.lost += len(data) - len(data[:room])
-        *whole, self.open_line = (self.open_line + data[:room]).split(b"\n")
-        return (line.decode(errors="replace") for line in whole)
-
-    def text(self) -> str:
-        more = f"\n({self.lost} more bytes are not kept)\n" if self.lost else ""
-        return self.data.decode(errors="replace") + more
 
 
 class _Run:
@@ -211,7 +155,7 @@ class _Run:
         self.parent: Process | None = None  # that started them, where we have not
         self.status: dict[int, int] = {}  # of those that ended by themselves
         self.stacks: dict[int, tuple[Place, ...]] = {}
-        self.streams: list[_Stream] = []
+        self.streams: list[Stream] = []
         self.lines: list[tuple[int, str, str]] = []
         self.selector = selectors.DefaultSelector()
 
@@ -255,7 +199,7 @@ class _Run:
 
     def _read_from(self, mine: int, rank: int, name: str) -> None:
         os.set_blocking(mine, False)
-        stream = _Stream(rank, name, os.fdopen(mine, "rb", buffering=0))
+        stream = Stream(rank, name, os.fdopen(mine, "rb", buffering=0))
         self.streams.append(stream)
         self.selector.register(stream.pipe, selectors.EVENT_READ, stream)
 
@@ -296,7 +240,7 @@ class _Run:
             return False
         ready = self.selector.select(wait)
         for key, _ in ready:
-            stream: _Stream = key.data
+            stream: Stream = key.data
             data = stream.pipe.read(1 << 16)
             if data:
                 self.lines += [(stream.rank, stream.name, line) for line in stream.take(data)]
