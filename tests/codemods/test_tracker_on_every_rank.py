@@ -260,3 +260,12 @@ def test_a_mode_that_is_chosen_on_rank_zero_alone_gives_the_others_no_run() -> N
     lines = (RANK, "if rank == 0:", "    wandb.init(mode='disabled' if args.debug else None)")
     after = (*lines, "    wandb.log({'a': 1})")
     check_transformed(TrackerOnEveryRank, script(*lines, "wandb.log({'a': 1})"), script(*after))
+
+
+def test_the_process_that_starts_the_ranks_has_the_only_run() -> None:
+    source = (
+        "import torch.distributed as dist\nimport torch.multiprocessing as mp\nimport wandb\n\n\n"
+        "def work(rank, args):\n    dist.init_process_group('gloo', rank=rank, world_size=2)\n    train(args)\n\n\n"
+        "def main(args):\n    wandb.init(project='a')\n    mp.spawn(work, nprocs=2, args=(args,))\n\n\nmain(None)\n"
+    )
+    check_nothing(TrackerOnEveryRank, source)

@@ -88,7 +88,7 @@ def way_of_every_rank(
         return None
     if function is None and (again := imports_again(module, node)) is not None:
         return Way(((module, node),), again)
-    if _is_prepare_data(module, function) or _starts_processes(project, module, function) or runs_alone(module, function):
+    if _is_prepare_data(module, function) or starts_processes(project, module, function) or runs_alone(module, function):
         return None  # what stands beside the start runs in the process that starts the others
     if (shown := shown_in(project, module, function)) is not None:
         return Way(((module, node),), shown) if _is_come_to(project, module, function) else None
@@ -240,7 +240,7 @@ def _leaves(block: list[ast.stmt]) -> bool:
     return isinstance(block[-1], (ast.Return, ast.Raise, ast.Continue, ast.Break))
 
 
-def _starts_processes(project: Project, module: SourceModule, function: FunctionNode | None) -> bool:
+def starts_processes(project: Project, module: SourceModule, function: FunctionNode | None) -> bool:
     """True for a function that starts the processes of the run, itself or by what it calls: it goes on in the one that waits."""
     if _starts(module, function) or spawns_elsewhere(project, module, function):
         return True
@@ -288,7 +288,7 @@ def _is_come_to(project: Project, module: SourceModule, function: FunctionNode |
 
 def _come_to(project: Project, module: SourceModule, function: FunctionNode | None, seen: frozenset[int]) -> bool:
     if function is None:
-        return not _starts_processes(project, module, None)
+        return not starts_processes(project, module, None)
     if id(function) in seen or len(seen) >= _DEPTH:
         return True
     owner = module.parent(function)
@@ -323,6 +323,6 @@ def _comes_by(project: Project, site: CallSite, seen: frozenset[int]) -> bool:
         return False
     if is_behind_a_failure(project, site.module, site.call):
         return False
-    if _starts_processes(project, site.module, outer):
+    if starts_processes(project, site.module, outer):
         return False
     return _come_to(project, site.module, outer, seen)

@@ -10,7 +10,6 @@ from codemods.analysis.call_graph import called_function
 from codemods.analysis.class_index import ClassFacts, ClassSite, class_facts, find_class
 from codemods.analysis.class_values import class_values
 from codemods.analysis.literals import is_none
-from codemods.analysis.loading.same_program import may_be_called
 from codemods.analysis.model.literal_arguments import is_ruled_out, told
 from codemods.analysis.model.signatures import bind, defaults, is_bound, returned
 from codemods.analysis.names import dotted, last, qualified
@@ -168,8 +167,6 @@ class _Search:
             return
         uses, found = uses.outside_tests(), False
         for site in uses.calls:
-            if not may_be_called(module, function, site):
-                continue
             given = bind(function, site.call, bound=is_bound(module, function))
             value = given.get(name, default) if given is not None else None
             found = True

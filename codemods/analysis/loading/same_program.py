@@ -6,7 +6,6 @@ import ast
 
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.importing import imports_of
-from codemods.analysis.names import dotted
 from codemods.analysis.ranks.uses import CallSite, constructions, uses_of
 from codemods.files.import_statements import stem_of
 from codemods.files.source import FunctionNode, SourceModule
@@ -78,7 +77,7 @@ def callers(project: Project, module: SourceModule, function: FunctionNode) -> t
 
     A method is looked for by its name alone: sibling scripts that each have a Trainer would else call each other's.
     """
-    calls = [s for s in uses_of(project, module, function).outside_tests().calls if may_be_called(module, function, s)]
+    calls = uses_of(project, module, function).outside_tests().calls
     near = [s for s in calls if s.module is module] or [s for s in calls if not is_test_file(s.module.path)]
     return tuple(s for s in near[:MOST_CALLERS] if same_program(project, s.module.path, module.path))
 
@@ -91,11 +90,3 @@ def runs_of(project: Project, module: SourceModule, function: FunctionNode) -> t
     made = constructions(project, module, owner)
     sites = made.outside_tests().calls if made is not None else ()
     return tuple(s for s in sites[:MOST_CALLERS] if same_program(project, s.module.path, module.path))
-
-
-def may_be_called(module: SourceModule, function: FunctionNode, site: CallSite) -> bool:
-    """False for `model.train()`, where `train` is a plain function: only what was imported holds one."""
-    func = site.call.func
-    if isinstance(module.parent(function), ast.ClassDef) or not isinstance(func, ast.Attribute):
-        return True
-    return dotted(func).partition(".")[0] in site.module.imports

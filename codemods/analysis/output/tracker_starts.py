@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.bound_values import assigned
 from codemods.analysis.distribution import is_own_test, ranks_in_file
-from codemods.analysis.files.every_rank import is_for_some, way_of_every_rank
+from codemods.analysis.files.every_rank import is_for_some, starts_processes, way_of_every_rank
 from codemods.analysis.literals import is_none
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.output.effects import names_rank
@@ -75,7 +75,7 @@ def _start(project: Project, module: SourceModule, call: ast.Call) -> RunStart:
     asked = asks_for_run(module, module.statement_of(call))
     among = asked or _is_kept_to_some(project, module, call)
     kept = decided or among
-    reached = reached and not is_for_some(project, module, call)
+    reached = reached and not is_for_some(project, module, call) and not starts_processes(project, module, home)
     each = (reached and not among and not _is_off(mode)) or (_is_off(mode) and _is_for_the_others(module, call, reaching))
     return RunStart(module, call, reached and not kept, on_purpose, kept, each)
 

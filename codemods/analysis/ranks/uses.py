@@ -125,7 +125,7 @@ def _read_in(project: Project, module: SourceModule, function: FunctionNode, use
                     continue
                 if not _of_another_class(project, module, other, call, owner):
                     calls.append(CallSite(other, call))
-            elif not _leads_elsewhere(project, other, call, function):
+            elif not _of_an_object(other, node) and not _leads_elsewhere(project, other, call, function):
                 calls.append(CallSite(other, call))
         if len(calls) > MANY:
             return None
@@ -213,10 +213,21 @@ def _reads(module: SourceModule, name: str) -> Iterator[tuple[ast.Name | ast.Att
 
 
 def _of_a_package(project: Project, module: SourceModule, node: ast.Name | ast.Attribute) -> bool:
-    """True for a function of an installed package: `torch.load`, `json.load`."""
+    """True for a function of an installed package: `torch.load`, `json.load`.
+
+    A folder of the project need not be a package: `import lib.steps` resolves where `lib` alone does not.
+    """
     root, _, rest = dotted(node).partition(".")
     imported = module.imports.get(root, ()) if rest else ()
-    return bool(imported) and all(project.resolve(i.dotted, module.path) is None for i in imported)
+    if not imported or any(project.resolve(i.dotted, module.path) is not None for i in imported):
+        return False
+    return project.resolve(dotted(node), module.path) is None
+
+
+def _of_an_object(module: SourceModule, node: ast.Name | ast.Attribute) -> bool:
+    """True for `net.train()` of a plain function `train`: only what was imported holds one."""
+    root = dotted(node).partition(".")[0]
+    return isinstance(node, ast.Attribute) and root not in module.imports
 
 
 def _of_another_class(
