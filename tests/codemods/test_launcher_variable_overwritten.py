@@ -39,7 +39,7 @@ def test_the_port_is_kept() -> None:
         "torchrun --standalone --nproc-per-node=gpu module.py",
         "torchrun --nproc_per_node 2 --master_port 29777 module.py",
         "srun torchrun --nnodes=2 --nproc_per_node=4 --rdzv_endpoint=node1:29999 --rdzv_backend=c10d module.py",
-        "python -m torch.distributed.run module.py",
+        "$PYTHON -m torch.distributed.run module.py",
     ],
 )
 def test_each_launcher_of_torch_has_a_store_at_a_port_of_its_own(command: str) -> None:
@@ -178,8 +178,9 @@ def test_nothing_is_said_of_options_that_the_command_may_give(command: str) -> N
 
 
 def test_nothing_is_said_of_an_option_that_is_given_another_value() -> None:
-    changed = OPTIONS.replace("    os.environ['RANK']", "    args.rank = args.port = int(os.environ['RANK'])\n    os.environ['RANK']")
-    check_nothing(RULE, changed, files=JOB)
+    first = "    os.environ['RANK']"
+    given = "    args.rank = args.port = int(os.environ['RANK'])\n"
+    check_nothing(RULE, OPTIONS.replace(first, f"{given}{first}"), files=JOB)
 
 
 def test_nothing_is_said_of_a_program_that_spawns_its_ranks() -> None:
@@ -204,9 +205,10 @@ def test_nothing_is_said_for_a_torch_whose_ranks_may_open_the_port(command: str,
 
 
 def test_nothing_is_said_of_a_place_in_a_method_or_of_one_that_nobody_calls() -> None:
-    method = f"{HEAD}class Run:\n    def begin(self):\n        {PORT}\n        {GROUP}\n\n\nif __name__ == '__main__':\n    Run().begin()\n"
-    check_nothing(RULE, method, files=JOB)
-    check_nothing(RULE, f"{HEAD}def begin():\n    {PORT}\n    {GROUP}\n\n\nif __name__ == '__main__':\n    print('no group')\n", files=JOB)
+    method = f"{HEAD}class Run:\n    def begin(self):\n        {PORT}\n        {GROUP}\n"
+    check_nothing(RULE, f"{method}\n\nif __name__ == '__main__':\n    Run().begin()\n", files=JOB)
+    unused = f"{HEAD}def begin():\n    {PORT}\n    {GROUP}\n"
+    check_nothing(RULE, f"{unused}\n\nif __name__ == '__main__':\n    print('no group')\n", files=JOB)
 
 
 def test_nothing_is_said_in_a_test_of_the_repository() -> None:

@@ -7,6 +7,7 @@ torch 2.13: the port is a free one where no option names it (29500 in older vers
 from __future__ import annotations
 
 from collections.abc import Iterator
+from posixpath import basename
 
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.job_files.command_lines import CommandLine, Flag, command_lines, script_of
@@ -17,7 +18,7 @@ from codemods.runtime.lazy_pattern import lazy
 from codemods.runtime.record import record
 from codemods.store.project import Project
 
-_WORDS = (b"torchrun", b"torch.distributed.run", b"torch.distributed.launch")
+_CALLED = ("torchrun", "torch.distributed.run", "torch.distributed.launch")
 _LONGEST = 400_000
 _USUAL = frozenset({"29500", "29400"})  # of the store of an older torchrun, and of an endpoint without a port
 _PORTS = ("master_port", "rdzv_endpoint")
@@ -50,7 +51,7 @@ def torch_commands(project: Project) -> tuple[TorchCommand, ...]:
 
 def _commands(project: Project) -> Iterator[TorchCommand]:
     kinds = (*SHELL_KINDS, *YAML_KINDS, *DOCUMENT_KINDS)
-    for path in sorted({p for word in _WORDS for p in project.files_containing(word, kinds=kinds)}):
+    for path in sorted({p for word in _CALLED for p in project.files_containing(word.encode(), kinds=kinds)}):
         file = project.module(path) if not is_test_file(path) and len(project.read(path) or b"") <= _LONGEST else None
         for command in command_lines(file) if isinstance(file, TextFile) else ():
             launcher = _launcher(command)
@@ -72,7 +73,9 @@ def _read(command: CommandLine, launcher: str, script: str) -> TorchCommand:
     line = command.span(command.words[0].start, command.words[0].end).line
     several = _may_be_several(given.get("nproc_per_node")) or _is_number_above_one(given.get("nnodes"))
     more = any(w.value is None and _OPEN.match(w.raw) for w in rest)
-    open_options = any(w.value is None and _OPEN.match(w.raw) and not _is_value(command.words, w) for w in command.words[:at])
+    first = next(i for i, w in enumerate(command.words) if basename(w.text).lstrip("@-") in _CALLED)
+    between = command.words[first + 1 : at]
+    open_options = any(w.value is None and _OPEN.match(w.raw) and not _is_value(command.words, w) for w in between)
     flags = frozenset(f.field for f in command.flags)
     dynamic = "standalone" in given or ("rdzv_backend" in given and _text(given["rdzv_backend"]) != "static")
     ports = None if open_options else _ports(given)
