@@ -77,7 +77,7 @@ def _read(command: CommandLine, launcher: str, script: str) -> TorchCommand:
     between = command.words[first + 1 : at]
     open_options = any(w.value is None and _OPEN.match(w.raw) and not _is_value(command.words, w) for w in between)
     flags = frozenset(f.field for f in command.flags)
-    dynamic = "standalone" in given or ("rdzv_backend" in given and _text(given["rdzv_backend"]) != "static")
+    dynamic = "standalone" in given or ("rdzv_backend" in given and given["rdzv_backend"].settled != "static")
     ports = None if open_options else _ports(given)
     return TorchCommand(script, launcher, command.file.path, line, ports, several, flags, more, dynamic)
 
@@ -94,7 +94,7 @@ def _ports(given: dict[str, Flag]) -> frozenset[str] | None:
     for name in _PORTS:
         if (flag := given.get(name)) is None:
             continue
-        value = _text(flag)
+        value = flag.settled
         port = _PORT.match(value or "")
         if port is None and (value is None or ":" in value or name == "master_port" or not value):
             return None
@@ -102,17 +102,11 @@ def _ports(given: dict[str, Flag]) -> frozenset[str] | None:
     return frozenset(found)
 
 
-def _text(flag: Flag) -> str | None:
-    if flag.value is not None:
-        return flag.value
-    return flag.values[0].settled if len(flag.values) == 1 else None
-
-
 def _may_be_several(flag: Flag | None) -> bool:
     """True for `--nproc_per_node` of anything but 1: without it the launcher starts one process."""
-    return flag is not None and _text(flag) != "1"
+    return flag is not None and flag.settled != "1"
 
 
 def _is_number_above_one(flag: Flag | None) -> bool:
-    value = (_text(flag) or "") if flag is not None else ""
+    value = (flag.settled or "") if flag is not None else ""
     return value.isdigit() and int(value) > 1
