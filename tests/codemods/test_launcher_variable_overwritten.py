@@ -166,7 +166,8 @@ def test_nothing_is_said_where_no_launcher_of_torch_is_shown_to_have_another_por
 
 def test_nothing_is_said_of_the_rank_of_one_process() -> None:
     source = program("os.environ['RANK'] = '0'", "os.environ['WORLD_SIZE'] = '1'", GROUP)
-    for command in ("torchrun module.py", "torchrun --nproc_per_node=1 module.py"):
+    by_variable = "GPUS=1\ntorchrun --nproc_per_node=$GPUS module.py"
+    for command in ("torchrun module.py", "torchrun --nproc_per_node=1 module.py", by_variable):
         check_nothing(RULE, source, files=job(command))
 
 

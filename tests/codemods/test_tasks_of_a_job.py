@@ -30,7 +30,7 @@ def lines_of(source: str, files: dict[str, str] | None = None) -> list[str]:
         (("--ntasks-per-node=4", "--gpus-per-node=4"), "srun torchrun --nproc_per_node=$SLURM_GPUS_ON_NODE train.py"),
         (("--ntasks-per-node=4",), "srun torchrun --nproc_per_node=${SLURM_NTASKS_PER_NODE} train.py"),
         (("--ntasks-per-node=1",), "srun --ntasks-per-node=4 torchrun --nproc_per_node=4 train.py"),
-        (("--ntasks-per-node=4",), "NPROC=4\nsrun torchrun \\\n    --nproc_per_node=$NPROC train.py"),
+        (("--ntasks-per-node=4",), "srun torchrun \\\n    --nproc_per_node=4 \\\n    train.py"),
     ],
 )
 def test_each_task_is_a_launcher(options: tuple[str, ...], command: str) -> None:
@@ -66,7 +66,7 @@ def test_with_a_port_the_others_find_it_in_use() -> None:
         (("--ntasks-per-node=4",), "srun torchrun --nproc_per_node=4 --node_rank=$SLURM_PROCID train.py"),
         (("--ntasks-per-node=4", "--gpus-per-task=4"), LAUNCH),
         (("--ntasks-per-node=4", "--gpus-per-node=8"), "srun torchrun --nproc_per_node=gpu train.py"),
-        (("--ntasks-per-node=4",), "srun torchrun --nproc_per_node=$GPUS train.py"),
+        (("--ntasks-per-node=4",), "GPUS=4\nsrun torchrun --nproc_per_node=$GPUS train.py"),  # people change it
         (("--ntasks-per-node=4",), "unset SLURM_NTASKS_PER_NODE\nsrun torchrun --nproc_per_node=4 train.py"),
         (("--ntasks-per-node=4",), "srun python train.py"),
         (("--ntasks-per-node=4",), "echo srun torchrun --nproc_per_node=4 train.py"),
@@ -102,7 +102,8 @@ def test_one_task_for_four_devices() -> None:
 @pytest.mark.parametrize(
     "given",
     ["devices=2", "devices=1", "devices=args.devices", "devices='auto'", "devices=-1",
-     "devices=4, plugins=[LightningEnvironment()]", "devices=4, strategy='ddp_spawn'", "devices=4, strategy=chosen", "devices=4, **more"],
+     "devices=4, plugins=[LightningEnvironment()]", "devices=4, strategy='ddp_spawn'",
+     "devices=4, strategy=chosen", "devices=4, **more"],
 )  # fmt: skip
 def test_nothing_is_said_of_a_trainer_that_fits_or_is_not_known(given: str) -> None:
     check_nothing(RULE, job("--ntasks-per-node=2", command=RUN), files=trainer(given), path="run.sbatch")

@@ -6,6 +6,7 @@ torch 2.13: the port is a free one where no option names it (29500 in older vers
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from posixpath import basename
 
@@ -24,6 +25,7 @@ _USUAL = frozenset({"29500", "29400"})  # of the store of an older torchrun, and
 _PORTS = ("master_port", "rdzv_endpoint")
 _PORT = lazy(r"(?:[\w.\[\]-]*:)?(\d+)$")
 _OPTION = lazy(r"--?[a-zA-Z][\w-]*$")
+_VARIABLE = lazy(r"\$\{?(\w+)")
 _OPEN = lazy(r"[\"']?(?:\$[@*]|\$\{?\w+(?:\[[@*]\])?\}?|\$\(.*|`.*|<.*|\.\.\.|…|\[.*)[\"']?$")  # words that may be options
 
 
@@ -71,7 +73,7 @@ def _read(command: CommandLine, launcher: str, script: str) -> TorchCommand:
     at = next(i for i, w in enumerate(command.words) if w.text == command.target)
     rest = command.words[at + 1 :]
     line = command.span(command.words[0].start, command.words[0].end).line
-    several = _may_be_several(given.get("nproc_per_node")) or _is_number_above_one(given.get("nnodes"))
+    several = _may_be_several(command, given.get("nproc_per_node")) or _is_number_above_one(given.get("nnodes"))
     more = any(w.value is None and _OPEN.match(w.raw) for w in rest)
     first = next(i for i, w in enumerate(command.words) if basename(w.text).lstrip("@-") in _CALLED)
     between = command.words[first + 1 : at]
@@ -102,9 +104,12 @@ def _ports(given: dict[str, Flag]) -> frozenset[str] | None:
     return frozenset(found)
 
 
-def _may_be_several(flag: Flag | None) -> bool:
+def _may_be_several(command: CommandLine, flag: Flag | None) -> bool:
     """True for `--nproc_per_node` of anything but 1: without it the launcher starts one process."""
-    return flag is not None and flag.settled != "1"
+    if flag is None or flag.settled is not None:
+        return flag is not None and flag.settled != "1"
+    names = _VARIABLE.findall(" ".join(w.raw for w in (flag.word, *flag.values)))
+    return not any(re.search(rf"(?<!\w){name}=[\"']?1\b|\{{{name}:-1\b", command.file.text) for name in names)
 
 
 def _is_number_above_one(flag: Flag | None) -> bool:
