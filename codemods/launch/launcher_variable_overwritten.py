@@ -143,11 +143,11 @@ def _message(found: Overwritten) -> tuple[str, Severity]:
             "hang",
         )
     if "RANK" in values and "WORLD_SIZE" in values:
-        return f"{by}: each is rank 0 of a group of its own, and trains alone, without a word", "data"
+        return f"{by}: each is rank 0 of a group of its own, and works alone, without a word", "data"
     if "RANK" in values:
         return f"{by}: all are rank 0, and wait in init_process_group for the others until the time-out", "hang"
     if "WORLD_SIZE" in values:
-        return f"{by}: rank 0 trains alone, and the others end with an error, for their rank is not below 1", "crash"
+        return f"{by}: rank 0 works alone, and the others end with an error, for their rank is not below 1", "crash"
     return f"{by}: all processes of a node take the first GPU", "crash"
 
 

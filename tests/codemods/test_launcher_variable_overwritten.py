@@ -63,7 +63,7 @@ def test_each_process_is_a_group_of_its_own() -> None:
     after = program("os.environ.setdefault('RANK', '0')", "os.environ.setdefault('WORLD_SIZE', '1')", GROUP)
     (found,) = check_transformed(RULE, before, after, files=JOB, unsafe=True)
     assert found.severity == "data"
-    assert "each is rank 0 of a group of its own, and trains alone" in found.message
+    assert "each is rank 0 of a group of its own, and works alone" in found.message
 
 
 def test_all_are_rank_0() -> None:
