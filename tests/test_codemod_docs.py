@@ -67,8 +67,8 @@ def test_the_example_and_its_repair_are_python(codemod: DdpCodemod) -> None:
 def test_the_example_is_mended_as_the_page_says(codemod: DdpCodemod) -> None:
     before, after = block(codemod, "Example"), block(codemod, "Use instead")
     if codemod.sections()["Safety"].startswith("There is no fix"):
-        assert findings_of(type(codemod), before)
-        assert not findings_of(type(codemod), after), "what the page advises is told again"
+        assert findings_of(type(codemod), before, path=name_of(codemod))
+        assert not findings_of(type(codemod), after, path=name_of(codemod)), "what the page advises is told again"
         return
     result = repaired(before, codemod, safe)
     if not result.changed:

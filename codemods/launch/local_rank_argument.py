@@ -10,9 +10,11 @@ from codemods.analysis.job_files.local_rank_option import (
     PASSED,
     SPELLINGS,
     from_environment,
+    local_rank_flag,
     local_rank_options,
     options_of,
     quoted,
+    with_alias,
 )
 from codemods.analysis.job_files.old_launcher import STARTS_IN, started_with_launcher
 from codemods.analysis.job_files.said_torch import said_torch
@@ -32,6 +34,10 @@ _STARTED = (
     "{} (line {}) starts this script with torch.distributed.launch, which passes `--local-rank` since torch 2.0: argparse "
     'refuses it, and every process ends with "unrecognized arguments"'
 )
+_UNKNOWN = (
+    "{} (line {}) starts this script with torch.distributed.launch, which passes `--local-rank` since torch 2.0: absl knows "
+    "`--local_rank` alone, and every process ends with \"Unknown command line flag 'local-rank'\""
+)
 _PASSES_DASHES = (2, 0)  # torch: the launcher passes `--local-rank`
 _TAKEN_FROM_ENVIRONMENT = lazy(rb"local_rank[\"'\])]*\s*=[^=\n]*LOCAL_RANK")
 
@@ -44,10 +50,11 @@ class LocalRankArgument(DdpCodemod):
     does not read `LOCAL_RANK`; the argument is followed over names, fields and the functions it is handed to, and the group may
     start in a file beside the parser's. Takes the default from `LOCAL_RANK`, and accepts both spellings. Where a script,
     a text or a program of the repository starts the file with `torch.distributed.launch`, accepts both spellings wherever the
-    rank is used.
+    rank is used; so for `flags.DEFINE_integer("local_rank", ...)` of absl, which gets an alias.
 
     ## Why it matters
-    `torch.distributed.launch` passes `--local-rank` since torch 2.0: argparse ends every process with "unrecognized arguments".
+    `torch.distributed.launch` passes `--local-rank` since torch 2.0: argparse ends every process with "unrecognized arguments",
+    absl with "Unknown command line flag".
     `torchrun` passes nothing and sets `LOCAL_RANK`: the argument stays at its default on all ranks, and all of them take one
     GPU, where NCCL says "Duplicate GPU detected", or the memory runs out.
 
@@ -82,7 +89,7 @@ class LocalRankArgument(DdpCodemod):
 
     ## Safety
     Safe where the argument is a whole number with a plain default: what the command line gives still wins, and without a
-    launcher the old default holds. The name in the result stays `local_rank`.
+    launcher the old default holds. The name in the result stays `local_rank`. An alias of absl leaves the flag as it is.
 
     ## Refuses
     - Says nothing in a repository's own tests.
@@ -96,11 +103,13 @@ class LocalRankArgument(DdpCodemod):
     - Says nothing of an argument that chooses no device, and of a script that starts no process group, where no command of the
       repository starts it. Says nothing there of a script that passes over unknown arguments.
     - Takes for unsafe where a torch below 2.0 is named beside one that is, or may be, newer.
+    - Says nothing of a flag of absl where an alias is there, and where unknown flags are passed over (`known_only`, `undefok`).
     - Reports a call with comments inside, without `type=int`, or whose default is worked out.
 
     ## References
     torch 2.0: "torch.distributed.launch: the argument --local-rank replaces --local_rank"; the page of `torchrun`: "Moving from
-    torch.distributed.launch to torchrun"; NCCL's error "Duplicate GPU detected".
+    torch.distributed.launch to torchrun"; NCCL's error "Duplicate GPU detected"; absl-py 2.5, run with both spellings, and with
+    `flags.DEFINE_alias`.
     """
 
     code = "DDP701"
@@ -108,17 +117,20 @@ class LocalRankArgument(DdpCodemod):
     subject = "Take the local rank from LOCAL_RANK as well"
     must_show = "Under torchrun each process takes another GPU; `--local_rank` and `--local-rank` are both accepted."
     printed = ("unrecognized arguments: --local-rank", "Duplicate GPU detected")
-    TRIGGERS = ((b"--local_rank", b"--local-rank"), (b"add_argument",))
+    TRIGGERS = ((b"local_rank", b"local-rank"), (b"add_argument", b"DEFINE_integer"))
     READS_TESTS = False
 
     def is_worth_parsing(self, path: str, project: Project) -> bool:
-        return b"deepspeed" not in (project.read(path) or b"")
+        data = project.read(path) or b""
+        named = any(spelling.encode() in data for spelling in SPELLINGS) or (b"DEFINE_integer" in data and b"absl" in data)
+        return named and b"deepspeed" not in data
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_module(module) or module.holds(b"deepspeed"):
             return
         found = list(self._by_device(module, project))
         yield from found or self._by_command(module, project)
+        yield from self._of_absl(module, project)
 
     def _by_command(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         """The option of a file that is started by the launcher, which no longer passes it in this spelling."""
@@ -136,6 +148,22 @@ class LocalRankArgument(DdpCodemod):
             edits=edits,
             evidence=[Evidence("static", f"starts {start.script} with torch.distributed.launch", start.path, start.line)],
             reason=_assumed(older) if edits else "give the option both spellings, `--local_rank` and `--local-rank`",
+        )  # fmt: skip
+
+    def _of_absl(self, module: SourceModule, project: Project) -> Iterator[Finding]:
+        """The flag of a file that is started by the launcher, which no longer passes it in this spelling."""
+        flag = local_rank_flag(module) if module.holds(b"absl") else None
+        start = started_with_launcher(project, module) if flag is not None else None
+        if flag is None or start is None or b"absl" not in (project.read(start.file or "") or b"") or _is_old(project, module):
+            return
+        older = said_torch(project, module).names_below(_PASSES_DASHES)
+        edits = with_alias(module, flag)
+        yield self.finding(
+            module, flag, _UNKNOWN.format(start.path, start.line),
+            level=_level(older) if edits else Applicability.DISPLAY,
+            edits=edits,
+            evidence=[Evidence("static", f"starts {start.script} with torch.distributed.launch", start.path, start.line)],
+            reason=_assumed(older) if edits else "give the flag an alias: `flags.DEFINE_alias(\"local-rank\", \"local_rank\")`",
         )  # fmt: skip
 
     def _by_device(self, module: SourceModule, project: Project) -> Iterator[Finding]:

@@ -16,6 +16,7 @@ from codemods.analysis.output.guard_edits import guard_edit
 from codemods.analysis.output.guard_spelling import guard_for
 from codemods.analysis.output.observers import is_left_to_rank_zero, plain_body
 from codemods.analysis.output.output_runs import Run, output_runs
+from codemods.analysis.output.runs_of_the_parent import ReportWithoutRun, reports_without_run
 from codemods.analysis.output.tracker_starts import asks_for_run, runs_of
 from codemods.analysis.ranks.rank_guards import decorated_ranks
 from codemods.analysis.ranks.reach import ranks_reaching
@@ -91,6 +92,8 @@ class TrackerOnEveryRank(DdpCodemod):
     - Calls through a logger of Lightning's (`self.logger.experiment.log`), which are rank 0's already.
     - A collective among the arguments, reported: hoist it into a name above the guard.
     - A place where the rank is not known yet, reported: move it below `init_process_group`.
+    - `wandb.log` in spawned processes, reported once for what is spawned: none of them has the parent's run, rank 0 neither.
+      Says nothing of forked ones, which have it, and where the program starts a run in another place.
     - A SummaryWriter whose folder names the rank, or that only rank 0 writes to.
     - Files without a sign of several processes, a repository's own tests.
 
@@ -115,18 +118,38 @@ class TrackerOnEveryRank(DdpCodemod):
         if is_test_module(module) or _has_runs_on_purpose(project):
             return
         kept = all(start.guarded and not start.everywhere for start in runs_of(project))
+        without = reports_without_run(project, module)
+        yield from (self._without_run(module, found) for found in without)
         for call, state in reports_of_heirs(project, module) if kept and module.holds(b"WandbCallback") else ():
             yield self._of_heir(module, project, call, state)
         yield from self._starts(module, project)
         yield from self._writers(module, project)
-        if _each_rank_has_one(project) or _starts_without_a_test(project):
-            return
+        if without or _each_rank_has_one(project) or _starts_without_a_test(project):
+            return  # a test for rank 0 is no help where rank 0 has no run
         homes: dict[FunctionNode | ast.Module, None] = {}
         for call in _reports(module):
             homes[module.function_of(call) or module.tree] = None
         for home in homes:
             if isinstance(home, ast.Module) or not decorated_ranks(module, home, project=project).some:
                 yield from self._home(module, project, home)
+
+    def _without_run(self, module: SourceModule, found: ReportWithoutRun) -> Finding:
+        """A report of a spawned process, whose parent has the only run."""
+        name = qualified(module, found.call.func)
+        home, init = found.init
+        starter, spawn = found.spawn
+        return self.finding(
+            module,
+            found.call,
+            f"`{found.worker}` runs in processes of its own, and the run of wandb is that of the process which spawns them: each "
+            f'that comes here ends with "You must call wandb.init() before {name}()"',
+            evidence=[
+                Evidence("static", "the run is started here, in the process that waits", home.path, init.lineno),
+                Evidence("static", f"the processes of `{found.worker}` are spawned behind it", starter.path, spawn.lineno),
+            ],
+            reason=f"call wandb.init in `{found.worker}`, on rank 0, and report there alone",
+            severity="crash",
+        )
 
     def _of_heir(self, module: SourceModule, project: Project, call: ast.Call, state: str) -> Finding:
         """A hook of a class that derives from transformers' callback."""

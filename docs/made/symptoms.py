@@ -36,7 +36,7 @@ SYMPTOMS = (
         "operation timeout` or `Timed out waiting`.",
         "Some ranks wait in a collective that others never come to. Look for a rank test, an early `return`, a `break` or an "
         "`except` in front of it.",
-        "301 303 305 310 314 309 411 108 415 206 312 608 114 302 707 708 706 407",
+        "301 303 305 310 314 309 411 108 415 206 312 608 114 302 707 708 715 706 407",
     ),
     Symptom(
         "It crashes in training",
@@ -49,7 +49,7 @@ SYMPTOMS = (
         "It crashes at the start",
         "The launcher ends before the first step, an argument is unknown, or a folder is there already (`FileExistsError`).",
         "The same command on one process shows whether the launch is to blame.",
-        "204 701 714 419 702 710 712 711 713 708 603 602 801 802 803 806 805 703 706 306",
+        "204 701 714 419 702 710 712 711 713 708 715 716 603 602 801 802 803 806 805 703 706 306",
     ),
     Symptom(
         "Out of memory on rank 0 or on GPU 0",
@@ -67,7 +67,7 @@ SYMPTOMS = (
         "It learns worse than on one GPU",
         "The loss falls more slowly or stays higher, replicas drift apart, or seeds no longer decide.",
         "Check first that the gradients are averaged, then that each rank has its own data, then the effective batch.",
-        "504 509 510 511 313 401 402 405 418 413 403 409 404 410 412 417 414 308 311 505 506 606 607 416 406 107 709 407",
+        "504 509 510 511 313 401 402 405 418 413 403 409 404 410 412 417 414 308 311 505 506 606 607 416 406 107 709 715 407",
     ),
     Symptom(
         "A file is torn, missing or overwritten",

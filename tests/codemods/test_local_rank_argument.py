@@ -293,3 +293,57 @@ def test_a_command_means_the_script_of_the_folder_it_runs_in(job: str, start: st
     others = {"more/a/module.py": "", "other/c/module.py": ""}
     found = findings_of(RULE, PARSER, {job: start, **others})
     assert bool(found) is is_meant
+
+
+# Flags of absl
+
+FLAGS = (
+    "from absl import app, flags\n\nFLAGS = flags.FLAGS\nflags.DEFINE_integer('local_rank', 0, 'of this process')\n\n\n"
+    "def main(argv):\n    train(FLAGS.local_rank)\n\n\nif __name__ == '__main__':\n    app.run(main)\n"
+)
+ALIAS = "flags.DEFINE_alias('local-rank', 'local_rank')\n"
+DEFINED = "'of this process')\n"
+
+
+def test_a_flag_of_absl_gets_an_alias() -> None:
+    (found,) = check_transformed(RULE, FLAGS, FLAGS.replace(DEFINED, DEFINED + ALIAS), files={"run.sh": LAUNCH})
+    assert "every process ends with \"Unknown command line flag 'local-rank'\"" in found.message
+
+
+def test_a_flag_in_a_file_that_the_started_script_imports() -> None:
+    options = "from absl import flags\n\nRANK = flags.DEFINE_integer('local_rank', 0, 'of this process')\n"
+    main = "from absl import app\n\nfrom module import RANK\n\napp.run(print)\n"
+    files = {"main.py": main, "run.sh": LAUNCH.replace("module", "main")}
+    check_transformed(RULE, options, options + ALIAS, files=files)
+
+
+def test_an_older_torch_makes_the_alias_unsafe() -> None:
+    files = {"run.sh": LAUNCH, "README.md": "Needs torch 1.13 or later, and was run with torch 1.10.\n"}
+    found = findings_of(RULE, FLAGS, files)
+    assert all(f.applicability.value != "safe" for f in found)
+
+
+def test_flags_of_absl_that_are_told() -> None:
+    bare = FLAGS.replace("from absl import app, flags\n", "from absl import app, flags\nfrom absl.flags import DEFINE_integer\n")
+    bare = bare.replace("flags.DEFINE_integer", "DEFINE_integer")
+    check_told(RULE, bare, reason="give the flag an alias", files={"run.sh": LAUNCH})
+
+
+@pytest.mark.parametrize(
+    ("source", "command"),
+    [
+        (FLAGS, "torchrun --nproc_per_node=2 module.py"),
+        (FLAGS, LAUNCH.replace("launch", "launch --use_env")),
+        (FLAGS, LAUNCH.replace("module.py", "other.py")),
+        (FLAGS.replace(DEFINED, DEFINED + ALIAS), LAUNCH),
+        (FLAGS.replace("app.run(main)", "FLAGS(sys.argv, known_only=True)"), LAUNCH),
+        (FLAGS.replace("from absl import app, flags", "from own import app, flags  # not absl"), LAUNCH),
+        (FLAGS.replace("'local_rank'", "'rank'"), LAUNCH),
+    ],
+)
+def test_flags_that_no_launcher_hands_over_or_that_are_taken(source: str, command: str) -> None:
+    check_nothing(RULE, source, files={"run.sh": command, "requirements.txt": "torch>=2.1\n"})
+
+
+def test_a_flag_of_absl_for_an_old_torch() -> None:
+    check_nothing(RULE, FLAGS, files={"run.sh": LAUNCH, "requirements.txt": "torch==1.12.1\n"})

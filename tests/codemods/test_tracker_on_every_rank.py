@@ -269,3 +269,87 @@ def test_the_process_that_starts_the_ranks_has_the_only_run() -> None:
         "def main(args):\n    wandb.init(project='a')\n    mp.spawn(work, nprocs=2, args=(args,))\n\n\nmain(None)\n"
     )
     check_nothing(TrackerOnEveryRank, source)
+
+
+# The run of the process that spawns the ranks
+
+
+def spawning(*main: str, work: tuple[str, ...] = ("wandb.log({'loss': train(args)})",), more: str = "") -> str:
+    head = "import torch.distributed as dist\nimport torch.multiprocessing as mp\nimport wandb\n\n\n"
+    worker = "".join(f"    {line}\n" for line in ("dist.init_process_group('gloo', rank=rank, world_size=2)", *work))
+    body = "".join(f"    {line}\n" for line in main)
+    return (
+        f"{head}{more}def work(rank, args):\n{worker}\n\ndef main(args):\n{body}\n\n"
+        "if __name__ == '__main__':\n    main(None)\n"
+    )
+
+
+INIT, SPAWN = "wandb.init(project='a')", "mp.spawn(work, nprocs=2, args=(args,))"
+
+
+def test_the_spawned_ranks_have_no_run() -> None:
+    found = check_told(TrackerOnEveryRank, spawning(INIT, SPAWN), reason="call wandb.init in `work`, on rank 0")
+    assert found.severity == "crash" and found.span.line == 8
+    assert 'ends with "You must call wandb.init() before wandb.log()"' in found.message
+    assert [e.line for e in found.evidence] == [12, 13]
+
+
+@pytest.mark.parametrize(
+    "main",
+    [
+        ("if args.wandb:", "    wandb.init(project='a')", "if args.gpus > 1:", f"    {SPAWN}", "else:", "    work(0, args)"),
+        (INIT, "run(args)"),
+        ("begin()", SPAWN),
+        (INIT, "mp.spawn(work, nprocs=2, args=(args,), start_method='spawn')"),
+    ],
+)
+def test_whatever_stands_between_the_run_and_the_start(main: tuple[str, ...]) -> None:
+    more = f"def run(args):\n    {SPAWN}\n\n\n" if "run(args)" in main else ""
+    more += f"def begin():\n    {INIT}\n\n\n" if "begin()" in main else ""
+    (found,) = findings_of(TrackerOnEveryRank, spawning(*main, more=more))
+    assert "`work` runs in processes of its own" in found.message
+
+
+def test_the_first_report_of_a_function_that_the_spawned_one_calls() -> None:
+    epoch = "def epoch(model, rank):\n    if rank == 0:\n        wandb.log({'loss': 1})\n        wandb.log({'rate': 2})\n\n\n"
+    (found,) = findings_of(TrackerOnEveryRank, spawning(INIT, SPAWN, work=("epoch(None, rank)",), more=epoch))
+    assert found.span.line == 8
+
+
+@pytest.mark.parametrize(
+    "main",
+    [
+        (INIT, "mp.spawn(work, nprocs=2, args=(args,), start_method='fork')"),  # a forked process has the run
+        (INIT, "mp.start_processes(work, nprocs=2, args=(args,), start_method='fork')"),
+        (INIT, "for rank in range(2):", "    mp.Process(target=work, args=(rank, args)).start()"),
+        (SPAWN, INIT),  # a run for what comes behind the training
+        ("if args.gpus == 1:", f"    {INIT}", "    work(0, args)", "else:", f"    {SPAWN}"),
+        ("if args.gpus == 1:", f"    {INIT}", "    work(0, args)", "    return", SPAWN),
+        (INIT, "work(0, args)"),
+        (INIT, "mp.spawn(other, nprocs=2)"),
+    ],
+)
+def test_nothing_is_said_where_the_run_is_there_or_is_of_another_way(main: tuple[str, ...]) -> None:
+    told = findings_of(TrackerOnEveryRank, spawning(*main, more="def other(rank):\n    train(rank)\n\n\n"))
+    assert not [f for f in told if "processes of its own" in f.message]
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        ("wandb.init(project='a', group='g')", "wandb.log({'a': 1})"),
+        ("if rank == 0:", "    wandb.init(project='a')", "    wandb.log({'a': 1})"),
+        ("if wandb.run is not None:", "    wandb.log({'a': 1})"),
+        ("try:", "    wandb.log({'a': 1})", "except wandb.Error:", "    pass"),
+        ("wandb.finish()",),
+        ("trainer = pl.Trainer(logger=WandbLogger())", "trainer.fit(args)", "wandb.log({'a': 1})"),
+    ],
+)
+def test_nothing_is_said_where_the_spawned_processes_may_have_a_run(work: tuple[str, ...]) -> None:
+    told = findings_of(TrackerOnEveryRank, spawning(INIT, SPAWN, work=work))
+    assert not [f for f in told if "processes of its own" in f.message]
+
+
+def test_nothing_is_said_of_a_run_at_the_top_of_a_file_that_each_process_imports() -> None:
+    source = spawning(SPAWN).replace("import wandb\n", "import wandb\n\nwandb.init(project='a')\n", 1)
+    assert not [f for f in findings_of(TrackerOnEveryRank, source) if "processes of its own" in f.message]

@@ -13,6 +13,7 @@ from codemods.analysis.conditions import is_main_block
 from codemods.analysis.guards.entry_points import entries
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.handed_arguments import arguments
+from codemods.analysis.ranks.launcher_variables import variables_set
 from codemods.analysis.ranks.rank_guards import guards_over
 from codemods.data.rank_variance import CLOCKS, RANDOM_PACKAGES
 from codemods.files.source import FunctionNode, SourceModule, walk, walk_scope
@@ -88,12 +89,11 @@ def handed_to_others(project: Project, module: SourceModule) -> Iterator[Meeting
 
 def _addresses(module: SourceModule) -> Iterator[tuple[ast.stmt, ast.expr, str]]:
     """(statement, value, what) of each environment variable of the rendezvous, and of each address that is put together."""
+    for found in variables_set(module):
+        if found.variable in ("MASTER_PORT", "MASTER_ADDR"):
+            yield found.statement, found.value, found.variable
     for node in module.nodes(ast.Assign):
-        target = node.targets[0]
-        key = target.slice.value if isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Constant) else None
-        if key in ("MASTER_PORT", "MASTER_ADDR") and dotted(getattr(target, "value", None)).endswith("environ"):
-            yield node, node.value, str(key)
-        elif _is_address(node.value):
+        if _is_address(node.value):
             yield node, node.value, "the address"
     for call in module.calls_named("init_process_group"):
         given = next((k.value for k in call.keywords if k.arg == "init_method"), None)

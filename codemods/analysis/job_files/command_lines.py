@@ -46,6 +46,14 @@ class Flag:
         return self.name.lstrip("-").replace("-", "_")
 
     @property
+    def settled(self) -> str | None:
+        """The value, also where a variable holds it that the script sets above."""
+        if self.value is not None or (not self.joined and len(self.values) != 1):
+            return self.value
+        settled = self.word.settled if self.joined else self.values[0].settled
+        return settled[len(self.name) + 1 :] if settled is not None and self.joined else settled
+
+    @property
     def end(self) -> int:
         return self.values[-1].end if self.values else self.word.end
 

@@ -1,10 +1,14 @@
-"""The option `--local_rank` of a script: which spellings it has, and how its default comes from the environment."""
+"""The option `--local_rank` of a script: which spellings it has, and how its default comes from the environment.
+
+Of argparse, and of absl, whose flags are global: one that any imported file defines counts (absl-py 2.5).
+"""
 
 from __future__ import annotations
 
 import ast
 
-from codemods.api.findings import Edit, ReplaceExpression
+from codemods.analysis.names import qualified
+from codemods.api.findings import Edit, InsertAfter, ReplaceExpression
 from codemods.files.source import SourceModule
 from codemods.rewriting.imports import plan_plain
 
@@ -19,6 +23,26 @@ def options_of(call: ast.Call) -> set[str]:
 def local_rank_options(module: SourceModule) -> list[ast.Call]:
     """The calls of the file that give a parser the option."""
     return [c for c in module.calls_named("add_argument") if options_of(c) & set(SPELLINGS)]
+
+
+def local_rank_flag(module: SourceModule) -> ast.Call | None:
+    """The flag of absl that takes `--local_rank` and no other spelling, of a file that refuses flags it does not know."""
+    if module.holds(b"known_only") or module.holds(b"undefok"):
+        return None
+    found = (c for c in module.calls_named("DEFINE_integer", "DEFINE_alias") if qualified(module, c.func).startswith("absl."))
+    named = {str(c.args[0].value): c for c in found if c.args and isinstance(c.args[0], ast.Constant)}
+    return named.get("local_rank") if "local-rank" not in named else None
+
+
+def with_alias(module: SourceModule, call: ast.Call) -> list[Edit]:
+    """The flag, and its alias; none where `flags` is not at hand, or the flag is not defined at the top of the file."""
+    statement, holder = module.statement_of(call), call.func
+    at_the_top = isinstance(module.parent(statement), ast.Module) and module.is_whole(statement)
+    if not isinstance(holder, ast.Attribute) or not at_the_top:
+        return []
+    written = module.text_of(call.args[0])
+    code = f"{module.text_of(holder.value)}.DEFINE_alias({quoted(written, 'local-rank')}, {written})"
+    return [InsertAfter(module.path, module.span(statement), code)]
 
 
 def quoted(beside: str, option: str) -> str:

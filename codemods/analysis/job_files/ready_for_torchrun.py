@@ -10,13 +10,13 @@ import re
 from collections.abc import Iterator
 from posixpath import dirname, join, normpath
 
-from codemods.analysis.conditions import is_main_block
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.frameworks import transformers_pin
 from codemods.analysis.job_files.local_rank_option import PASSED, SPELLINGS, from_environment, local_rank_options, options_of
 from codemods.analysis.job_files.named_files import named_file
 from codemods.analysis.job_files.old_commands import OldCommand
 from codemods.analysis.loading.same_program import whole_program
+from codemods.analysis.ranks.launcher_variables import is_under_a_test, variables_set
 from codemods.api.findings import Applicability, Edit, Evidence, lowest
 from codemods.files.source import SourceModule
 from codemods.runtime.lazy_pattern import lazy
@@ -118,14 +118,12 @@ def _find(project: Project, script: str) -> Readiness:
     )
 
 
-def _own_ports(module: SourceModule) -> Iterator[ast.Assign]:
+def _own_ports(module: SourceModule) -> Iterator[ast.stmt]:
     """Where the program sets MASTER_PORT, whatever a launcher has set."""
-    for node in module.nodes(ast.Assign) if module.holds(b"MASTER_PORT") else ():
-        target = node.targets[0]
-        if isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Constant) and target.slice.value == "MASTER_PORT":
-            kept = "MASTER_PORT" in module.text_of(node.value)
-            if not kept and not any(isinstance(up, (ast.If, ast.Try)) and not is_main_block(up) for up in module.ancestors(node)):
-                yield node
+    for found in variables_set(module) if module.holds(b"MASTER_PORT") else ():
+        kept = "MASTER_PORT" in module.text_of(found.value)
+        if found.variable == "MASTER_PORT" and not kept and not is_under_a_test(module, found.statement):
+            yield found.statement
 
 
 def _refuses(module: SourceModule, call: ast.Call) -> bool:

@@ -75,9 +75,17 @@ def _start(project: Project, module: SourceModule, call: ast.Call) -> RunStart:
     asked = asks_for_run(module, module.statement_of(call))
     among = asked or _is_kept_to_some(project, module, call)
     kept = decided or among
-    reached = reached and not is_for_some(project, module, call) and not starts_processes(project, module, home)
+    reached = reached and not is_for_some(project, module, call) and not _is_of_the_starter(project, module, home)
     each = (reached and not among and not _is_off(mode)) or (_is_off(mode) and _is_for_the_others(module, call, reaching))
     return RunStart(module, call, reached and not kept, on_purpose, kept, each)
+
+
+def _is_of_the_starter(project: Project, module: SourceModule, home: FunctionNode | None) -> bool:
+    """True in the function that starts the processes of the run, and in one that such functions alone call."""
+    if starts_processes(project, module, home):
+        return True
+    sites = calls_of(project, module, home) if home is not None else None
+    return bool(sites) and all(starts_processes(project, s.module, s.module.function_of(s.call)) for s in sites or ())
 
 
 def _is_off(mode: ast.expr | None) -> bool:
