@@ -18,7 +18,7 @@ _TEST = (
     rb"(?:rank(?:[\"']\]|\(\))?[ \t]*(?:==|!=|<=?|\bin\b)|RANK[\"')\], \t\d]+(?:==|!=)|main_process|process_index[ \t]*==|"
     rb"global_zero|is_ma(?:in|ster)\w*|rank_?(?:zero|0)\b)"
 )
-_FIELD = lazy(rb"(?m:^[ \t]+)self\.(\w+)[ \t]*(?::[^=\n]+)?=(?!=)([^\n]*" + _TEST + rb"[^\n]*)")
+_FIELD = lazy(rb"self\.(\w+)[ \t]*(?::[^=\n]+)?=(?!=)([^\n]*)")
 _PROPERTY = lazy(
     rb"@(?:\w+\.)?(?:cached_)?property[ \t]*\r?\n[ \t]+def (\w+)\(self\)[^\n]*:[ \t]*\r?\n"
     rb"(?:[ \t]*(?:[\"'][^\n]*[\"'])?[ \t]*\r?\n)*[ \t]+return ([^\n]+)"
@@ -36,9 +36,9 @@ _SHORT = 3  # letters: `on` and `rk` are everything in other files
 @file_fact
 def _made_in(path: str, data: bytes) -> frozenset[str]:
     del path
-    if b"class " not in data or not _TESTED.search(data):
+    if b"class " not in data:
         return frozenset()
-    made = dict(_FIELD.findall(data))
+    made = {name: value for name, value in _FIELD.findall(data) if _TESTED.search(value)}
     found = {name for name, value in made.items() if _IS_A_TEST.fullmatch(value)}
     if b"property" in data:
         for name, answer in _PROPERTY.findall(data):
