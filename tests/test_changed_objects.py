@@ -27,7 +27,8 @@ def main(dataset):
 """
 LOWER = "def update(state, value):\n    state.best = min(state.best, value)\n"
 REDUCED = (
-    "def {}(state{}):\n    best = torch.tensor({})\n    dist.all_reduce(best, op=dist.ReduceOp.MIN)\n    state.best = best.item()\n"
+    "def {}(state{}):\n    best = torch.tensor({})\n    dist.all_reduce(best, op=dist.ReduceOp.MIN)\n"
+    "    state.best = best.item()\n"
 )
 SYNC = REDUCED.format("sync", "", "state.best")
 
