@@ -36,6 +36,14 @@ def field_bindings(project: Project | None, module: SourceModule, node: ast.Attr
     return project.memo(("rank field", holder, node.attr), lambda: _fields_elsewhere(project, holder, node.attr))
 
 
+def options_elsewhere(project: Project, node: ast.Attribute) -> list[tuple[SourceModule, Binding]]:
+    """What other files give a field of the options of a program, whatever it is called: `args.world_size = …`."""
+    holder = end_of(node.value)
+    if holder not in _PARSED:
+        return []
+    return project.memo(("rank field", holder, node.attr), lambda: _fields_elsewhere(project, holder, node.attr))
+
+
 def _fields_of_its_class(project: Project, module: SourceModule, node: ast.Attribute) -> list[tuple[SourceModule, Binding]]:
     """What the class of `reports` gives the field of `reports.active`, where nobody else gives it anything."""
     if node.attr not in rank_attributes(project) or is_given_by_others(project, node.attr):
