@@ -129,6 +129,8 @@ OPEN = "def fit():\n    pass\n\n\n{}\n"
         "def main():\n    run = fit\n    return run",
         "def main():\n    run = fit\n    run()\n    keep(run)",
         "run = fit\nrun()",
+        "class Job:\n    STEPS = {'fit': fit}\n\n    def run(self, name):\n        self.STEPS[name]()",
+        "def main():\n    global run\n    run = fit\n    run()",
     ],
 )
 def test_what_may_be_called_elsewhere_is_open(text: str) -> None:
@@ -137,6 +139,23 @@ def test_what_may_be_called_elsewhere_is_open(text: str) -> None:
     assert module is not None
     (read,) = module.reads_of("fit")
     assert calls_of_value(project, module, read) == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("def main(rank, other):\n    run = other\n    run()\n    run = fit\n    run()", 9),
+        ("def main(rank, others):\n    for run in others:\n        run()\n    for run in [fit]:\n        run()", 9),
+        ("def main(rank, others):\n    [run() for run in others]\n    steps = [fit]\n    return [run() for run in steps]", 8),
+    ],
+    ids=["a name", "a loop", "a comprehension"],
+)
+def test_another_value_of_the_same_name_is_not_followed(text: str, line: int) -> None:
+    project = Project.of({"main.py": OPEN.format(text).encode()})
+    module = project.module("main.py")
+    assert module is not None
+    (read,) = module.reads_of("fit")
+    assert [c.call.lineno for c in calls_of_value(project, module, read)] == [line]
 
 
 @pytest.mark.parametrize(("given", "plain"), [("fit", 1), ("partial(fit, 2)", 0)])

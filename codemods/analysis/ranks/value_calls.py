@@ -15,7 +15,8 @@ from codemods.analysis.distribution import is_test_file
 from codemods.analysis.handed import held_as
 from codemods.analysis.importing import importers
 from codemods.analysis.names import dotted, last
-from codemods.files.source import SourceModule
+from codemods.analysis.reaching import reaching
+from codemods.files.source import SourceModule, walk
 from codemods.runtime.record import record, replace
 from codemods.store.project import Project
 
@@ -88,13 +89,15 @@ def _calls(project: Project, module: SourceModule, node: ast.expr, depth: int) -
 
 
 def _of_name(project: Project, module: SourceModule, name: ast.Name, depth: int) -> Iterator[ValueCall]:
-    """`run = trainer.fit`, in a function: every read of the name there."""
+    """`run = trainer.fit`, in a function: every read of the name there that may have this value."""
     function = module.function_of(name)
-    if function is None:
+    if function is None or any(name.id in g.names for g in walk(function) if isinstance(g, (ast.Global, ast.Nonlocal))):
         raise _Open
+    given = module.parent(name)
     for read in module.reads_of(name.id):
         if isinstance(read, ast.Name) and any(up is function for up in module.ancestors(read)):
-            yield from _calls(project, module, read, depth + 1)
+            if any(b.node is given for b in reaching(module, read, bindings_of(module, read))):
+                yield from _calls(project, module, read, depth + 1)
 
 
 def _of_table(project: Project, module: SourceModule, table: ast.expr, depth: int) -> Iterator[ValueCall]:
@@ -102,13 +105,15 @@ def _of_table(project: Project, module: SourceModule, table: ast.expr, depth: in
     if isinstance(table, ast.Dict) and any(k is None for k in table.keys):
         raise _Open
     up = module.parent(table)
-    if isinstance(up, ast.Subscript) and up.value is table:
-        yield from _calls(project, module, up, depth + 1)
+    if isinstance(up, (ast.Subscript, ast.For, ast.comprehension)):
+        yield from _of_entry(project, module, table, depth)
         return
     target = up.targets[0] if isinstance(up, ast.Assign) and len(up.targets) == 1 else getattr(up, "target", None)
     if not isinstance(up, (ast.Assign, ast.AnnAssign)) or not isinstance(target, ast.Name):
         raise _Open
     function = module.function_of(up)
+    if function is None and module.class_of(up) is not None:
+        raise _Open  # a field of the class: whoever has an object reads it
     for home, read in _reads_of_table(project, module, target.id, top=function is None):
         if function is None or any(a is function for a in home.ancestors(read)):
             yield from _of_entry(project, home, read, depth)
@@ -150,9 +155,9 @@ def _of_entry(project: Project, module: SourceModule, read: ast.expr, depth: int
             return
         raise _Open
     if isinstance(up, (ast.For, ast.comprehension)) and up.iter is read and isinstance(up.target, ast.Name):
-        function = module.function_of(read)
+        within = up if isinstance(up, ast.For) else module.parent(up)
         for item in module.reads_of(up.target.id):
-            if isinstance(item, ast.Name) and module.function_of(item) is function:
+            if isinstance(item, ast.Name) and any(above is within for above in module.ancestors(item)):
                 yield from _calls(project, module, item, depth + 1)
         return
     looked = isinstance(up, ast.Call) and last(dotted(up.func)) in _LOOKS
