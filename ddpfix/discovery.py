@@ -170,7 +170,7 @@ def _is_asked_inside(name: str, asked: str) -> bool:
     return "/build/lib" in f"/{asked}" and _meet(name, asked)
 
 
-def would_choose(name: str, exclude: Sequence[str] = (), copies: Mapping[str, str] | None = None) -> bool:
+def would_choose(name: str, exclude: Sequence[str], copies: Mapping[str, str] | None) -> bool:
     """True for a path that would be among those that are asked about, if there were such a file."""
     return bool(_chosen((name,), ("",), exclude, force=False, is_data=lambda _: False, copies=copies))
 

@@ -90,6 +90,7 @@ def test_a_package_of_any_name_in_a_folder_for_others(tmp_path: Path) -> None:
     ("files", "why"),
     [
         ({**COPY, "fairseq/setup.py": SETUP % b"speech-core"}, "a package of the repository's own, with its licence"),
+        ({**COPY, "fairseq/setup.py": SETUP % b"datasets"}, "a name that anybody may give"),
         ({n: d for n, d in COPY.items() if n != "fairseq/LICENSE"}, "no licence of its own"),
         ({n: d for n, d in COPY.items() if n != "fairseq/setup.py"}, "no metadata"),
         ({**COPY, "setup.py": SETUP % b"fairseq"}, "the root is this distribution"),
