@@ -1,7 +1,7 @@
 """Distributions that programs of this field are built on, and that repositories keep copies of. Data only, no code.
 
-Names as an index spells them (PEP 503). A project that is itself copied and then worked on in the copy is none of these, nor is a name that
-a repository's own package may well have (`datasets`, `clip`).
+Names as an index spells them (PEP 503). A project that is itself copied and then worked on in the copy is none of these, nor is
+a name that a repository's own package may well have (`datasets`, `clip`).
 """
 
 from __future__ import annotations
