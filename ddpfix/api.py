@@ -230,9 +230,12 @@ def projects(
         )
         inside = [p for p in given if discovery.find_root(p) == root]
         if stdin_as is not None:
-            found.append(Project(discovery.with_file(given[0], chosen.exclude, force_exclude=force_exclude), chosen))
+            tree = discovery.with_file(
+                given[0], chosen.exclude, force_exclude=force_exclude, copies=chosen.check_copies
+            )
+            found.append(Project(tree, chosen))
         else:
-            trees = discovery.discover(inside, chosen.exclude, force_exclude=force_exclude)
+            trees = discovery.discover(inside, chosen.exclude, force_exclude=force_exclude, copies=chosen.check_copies)
             found += [Project(tree, chosen) for tree in trees]
     return with_evidence(found, logs, evidence)
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import fnmatch
 import os
 import re
-import stat
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from codemods.api.evidence import Observed
@@ -14,7 +13,9 @@ from codemods.files.text_file import JSON_KINDS, PYTHON_KINDS, READ_KINDS
 from codemods.runtime.record import record
 from ddpfix import ignore_rules
 from ddpfix.built_copies import built_copies
+from ddpfix.package_copies import copy_of, is_inside, package_copies, programs_of_copies
 from ddpfix.results import Failure
+from ddpfix.unlisted import unlisted
 
 # Never entered: not the project's own code.
 SKIPPED = frozenset(
@@ -24,8 +25,7 @@ SKIPPED = frozenset(
 # Other people's code kept in the repository: read for facts, never reported on or changed.
 VENDORED = frozenset({"third_party", "third-party", "thirdparty", "vendor", "vendored", "_vendor"})
 SUBMODULE = "a submodule, left alone: run ddpfix in it"
-MOST_UNLISTED = 10_000  # entries of folders without any file of the project: ignored ones may hold millions
-NO_FILE = "no ordinary file"
+COPY = "a copy of the package {}, by its own metadata and licence: read for facts, and left alone without `check-copies = true`"
 PATIENCE = 5.0  # seconds until it is looked at what git waits for; with many files it takes as long
 LARGEST_JSON = 256 * 1024  # bytes; a larger one is data, not settings
 ROOT_MARKS = ("pyproject.toml", "setup.py", "setup.cfg", "ddpfix.toml")
@@ -41,6 +41,7 @@ class Tree:
     Markdown, Dockerfiles.
 
     skipped: what was asked for and is left alone, with the reason. observed: what was seen of the project's runs.
+    copies: folder -> the published package that it is a copy of.
     """
 
     root: Path
@@ -49,31 +50,40 @@ class Tree:
     skipped: tuple[Failure, ...] = ()
     is_git: bool = False
     observed: tuple[Observed, ...] = ()
+    copies: Mapping[str, str] | None = None
+
+    def copy_round(self, path: str) -> str:
+        """Why a file is left alone that lies in a copy of a package, "" for others."""
+        folder = copy_of(path, self.copies or ())
+        return f"{folder} is {COPY.format((self.copies or {})[folder])}" if folder else ""
 
 
-def discover(paths: Sequence[Path], exclude: Sequence[str] = (), *, force_exclude: bool = False) -> list[Tree]:
+def discover(
+    paths: Sequence[Path], exclude: Sequence[str] = (), *, force_exclude: bool = False, copies: bool = False
+) -> list[Tree]:
     """The projects that the paths lie in, one for each root. Raises NoSuchPath.
 
     A file that is named itself is looked at, whatever is excluded, vendored or ignored by git; not so with `force_exclude`.
+    copies: what is vendored and copied is looked at as well.
     """
     by_root: dict[Path, list[Path]] = {}
     for path in paths:
         if not path.exists():
             raise NoSuchPath(f"{path} does not exist")
         by_root.setdefault(find_root(path), []).append(path.resolve())
-    return [_tree(root, wanted, exclude, force_exclude) for root, wanted in by_root.items()]
+    return [_tree(root, wanted, exclude, force_exclude, copies) for root, wanted in by_root.items()]
 
 
-def with_file(path: Path, exclude: Sequence[str] = (), *, force_exclude: bool = False) -> Tree:
+def with_file(path: Path, exclude: Sequence[str] = (), *, force_exclude: bool = False, copies: bool = False) -> Tree:
     """The project of one file, which need not be there yet: what an editor holds under that name. Raises NoSuchPath."""
     folder = path.resolve().parent
     if not folder.is_dir():
         raise NoSuchPath(f"{path.parent} does not exist")
-    (tree,) = discover([path if path.is_file() else folder], exclude, force_exclude=force_exclude)
+    (tree,) = discover([path if path.is_file() else folder], exclude, force_exclude=force_exclude, copies=copies)
     name = _relative(tree.root, path.resolve())
     if path.is_file():
         return tree
-    return Tree(tree.root, tuple(sorted({*tree.files, name})), (name,), (), tree.is_git)
+    return Tree(tree.root, tuple(sorted({*tree.files, name})), (name,), (), tree.is_git, copies=tree.copies)
 
 
 def find_root(path: Path) -> Path:
@@ -96,7 +106,7 @@ def is_of_a_project(path: Path) -> bool:
     return (root / ".git").exists() or any((root / mark).is_file() for mark in ROOT_MARKS)
 
 
-def _tree(root: Path, wanted: Sequence[Path], exclude: Sequence[str], force: bool) -> Tree:
+def _tree(root: Path, wanted: Sequence[Path], exclude: Sequence[str], force: bool, checked: bool) -> Tree:
     is_git = (root / ".git").exists()
     listed = git_files(root) if is_git else None
     files = list(listed) if listed is not None else list(walk_files(root, ""))
@@ -115,23 +125,42 @@ def _tree(root: Path, wanted: Sequence[Path], exclude: Sequence[str], force: boo
         files += [f for f in extra if f not in known]
         known.update(extra)
     known -= {n for n in built_copies(known) if not any(_is_asked_inside(n, p) for p in prefixes)}
-    chosen = _chosen(known, prefixes, exclude, force=force, is_data=lambda name: _is_data(root, name))
+    copied = None if checked else package_copies(known, lambda name: _whole(root / name))
+    asked = [f for f in copied or () if any(is_inside(p, f) for p in prefixes)]
+    known -= {n for n in programs_of_copies(known, copied or ()) if not copy_of(n, asked)}
+    chosen = _chosen(known, prefixes, exclude, force=force, is_data=lambda name: _is_data(root, name), copies=copied)
     submodules = [Failure(p, SUBMODULE, left_alone=True) for p in _submodules(root, known)]
-    told = (*submodules, *_unlisted(root, known, prefixes, exclude))
+    patterns = [re.compile(fnmatch.translate(p)) for p in exclude]
+    odd = unlisted(root, known, prefixes, SKIPPED, ROOT_MARKS, lambda name: any(_excluded(p, name) for p in patterns))
+    told = (*submodules, *_left(copied), *odd)
     skipped = tuple(f for f in sorted(told, key=lambda f: f.path) if any(_meet(f.path, q) for q in prefixes))
-    return Tree(root, tuple(sorted(known)), chosen, skipped, is_git)
+    return Tree(root, tuple(sorted(known)), chosen, skipped, is_git, copies=copied)
+
+
+def _left(copies: Mapping[str, str] | None) -> Iterator[Failure]:
+    """What is told of copies: nothing of those in a folder whose name says so."""
+    for folder, name in (copies or {}).items():
+        if VENDORED.isdisjoint(folder.split("/")):
+            yield Failure(folder, COPY.format(name), left_alone=True)
 
 
 def _chosen(
-    known: Iterable[str], prefixes: Sequence[str], exclude: Sequence[str], *, force: bool, is_data: Callable[[str], bool]
+    known: Iterable[str],
+    prefixes: Sequence[str],
+    exclude: Sequence[str],
+    *,
+    force: bool,
+    is_data: Callable[[str], bool],
+    copies: Mapping[str, str] | None,
 ) -> tuple[str, ...]:
+    """copies: the folders that are left alone beside those of VENDORED; None where neither is."""
     patterns = [re.compile(fnmatch.translate(p)) for p in exclude]
     chosen = []
     for name in sorted(known):
         below = [p for p in prefixes if not p or name == p or name.startswith(p + "/")]
         if name.endswith((*PYTHON_KINDS, *READ_KINDS)) and below and not is_data(name):
             named = name in below and not force
-            if named or not (_is_vendored(name, [""] if force else below) or any(_excluded(p, name) for p in patterns)):
+            if named or not (_is_of_others(name, [""] if force else below, copies) or any(_excluded(p, name) for p in patterns)):
                 chosen.append(name)
     return tuple(chosen)
 
@@ -141,20 +170,31 @@ def _is_asked_inside(name: str, asked: str) -> bool:
     return "/build/lib" in f"/{asked}" and _meet(name, asked)
 
 
-def would_choose(name: str, exclude: Sequence[str] = ()) -> bool:
+def would_choose(name: str, exclude: Sequence[str], copies: Mapping[str, str] | None) -> bool:
     """True for a path that would be among those that are asked about, if there were such a file."""
-    return bool(_chosen((name,), ("",), exclude, force=False, is_data=lambda _: False))
+    return bool(_chosen((name,), ("",), exclude, force=False, is_data=lambda _: False, copies=copies))
 
 
-def committed_tree(root: Path, names: Iterable[str], size: Callable[[str], int], exclude: Sequence[str] = ()) -> Tree:
+def committed_tree(
+    root: Path,
+    names: Iterable[str],
+    read: Callable[[str], bytes | None],
+    size: Callable[[str], int],
+    exclude: Sequence[str] = (),
+    *,
+    copies: bool = False,
+) -> Tree:
     """The project that a commit holds, out of the list of its files: for a clone of which nothing is checked out.
 
     size: bytes of a JSON file.
     """
     listed = {n for n in names if SKIPPED.isdisjoint(n.split("/"))}
-    files = tuple(sorted(listed - built_copies(listed)))
+    listed -= built_copies(listed)
+    copied = None if copies else package_copies(listed, lambda name: read(name) or b"")
+    files = tuple(sorted(listed - programs_of_copies(listed, copied or ())))
     is_data = lambda name: name.endswith(JSON_KINDS) and size(name) > LARGEST_JSON  # noqa: E731
-    return Tree(root, files, _chosen(files, ("",), exclude, force=False, is_data=is_data), is_git=True)
+    chosen = _chosen(files, ("",), exclude, force=False, is_data=is_data, copies=copied)
+    return Tree(root, files, chosen, is_git=True, copies=copied)
 
 
 def _is_data(root: Path, name: str) -> bool:
@@ -166,50 +206,17 @@ def _is_data(root: Path, name: str) -> bool:
         return True
 
 
-def _unlisted(root: Path, listed: Set[str], prefixes: Sequence[str], exclude: Sequence[str]) -> Iterator[Failure]:
-    """Pipes and devices with names of files that are read: neither git nor a walk lists them."""
-    patterns = [re.compile(fnmatch.translate(p)) for p in exclude]
-    folders = {"", *prefixes, *(name.rpartition("/")[0] for name in (*listed, *prefixes))}
-    stack, room, base = list(folders), MOST_UNLISTED, os.fspath(root)
-    while stack:
-        below = f"{folder}/" if (folder := stack.pop()) else ""
-        try:
-            entries = os.listdir(f"{base}/{folder}")
-        except OSError:
-            continue
-        room -= 0 if folder in folders else len(entries)
-        for name in [below + entry for entry in entries if entry not in SKIPPED]:
-            if name in listed or (name in folders and name not in prefixes):
-                continue
-            mode = _mode(f"{base}/{name}")
-            if stat.S_ISDIR(mode):
-                stack += [name] if room > 0 else []
-            elif mode and not (stat.S_ISREG(mode) or stat.S_ISLNK(mode)) and _is_read(name):
-                if not any(_excluded(p, name) for p in patterns):
-                    yield Failure(name, NO_FILE)
-
-
-def _mode(path: str) -> int:
-    try:
-        return os.lstat(path).st_mode
-    except OSError:
-        return 0
-
-
-def _is_read(name: str) -> bool:
-    from codemods.analysis.requirement_files import reader_of
-
-    return name.endswith((".py", ".gitignore", *ROOT_MARKS, *READ_KINDS)) or reader_of(name) is not None
-
-
 def _submodules(root: Path, files: set[str]) -> list[str]:
-    if ".gitmodules" not in files or not (root / ".gitmodules").is_file():
-        return []
-    try:
-        text = (root / ".gitmodules").read_text(encoding="utf-8", errors="surrogateescape")
-    except OSError:
-        return []
+    data = _whole(root / ".gitmodules") if ".gitmodules" in files else b""
+    text = data.decode("utf-8", "surrogateescape")
     return [p.strip() for p in re.findall(r"^\s*path\s*=\s*(.+)$", text, re.M) if p.strip() in files]
+
+
+def _whole(path: Path) -> bytes:
+    try:
+        return path.read_bytes() if path.is_file() else b""
+    except OSError:
+        return b""
 
 
 def _meet(one: str, other: str) -> bool:
@@ -221,8 +228,12 @@ def _relative(root: Path, path: Path) -> str:
     return "" if relative == "." else relative
 
 
-def _is_vendored(name: str, asked: Sequence[str]) -> bool:
-    """True if a vendored folder lies between every path that was asked for and the file."""
+def _is_of_others(name: str, asked: Sequence[str], copies: Mapping[str, str] | None) -> bool:
+    """True if a vendored folder or a copy of a package lies between every path that was asked for and the file."""
+    if copies is None:
+        return False
+    if (folder := copy_of(name, copies)) and not any(is_inside(prefix, folder) for prefix in asked):
+        return True
     return all(not VENDORED.isdisjoint(name[len(prefix) :].split("/")[:-1]) for prefix in asked)
 
 

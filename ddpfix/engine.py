@@ -21,7 +21,7 @@ from codemods.runtime.deep_stack import with_deep_stack
 from codemods.store.project import Project
 from codemods.store.traced_project import TracedProject
 from ddpfix import cache, catalog, plugins, store
-from ddpfix.discovery import NO_FILE, Tree
+from ddpfix.discovery import Tree
 from ddpfix.judging import (
     Progress,
     failures,
@@ -36,6 +36,7 @@ from ddpfix.judging import (
 from ddpfix.rejudging import judge_changed
 from ddpfix.results import Failure, Fixed, Report
 from ddpfix.settings import Settings
+from ddpfix.unlisted import NO_FILE
 
 P = TypeVar("P", bound=Project)
 _LEFT: list[Project] = []  # taking a million nodes apart, one by one, is a tenth of a run: the end of the process does it

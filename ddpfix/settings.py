@@ -22,6 +22,7 @@ class Settings:
 
     rewrites: kind -> old name -> new name. target_lightning: the version of Lightning that the code is brought to.
     launched: its programs are started on several processes, whether its texts say so or not.
+    check_copies: vendored folders and copies of packages are checked as the project's own code.
     plugins: Python files of the project with codemods of its own; they are the project's code, so whether they may run is said by
     the user (`allow_plugins`), never by the file; so is it for format_command.
     """
@@ -42,6 +43,7 @@ class Settings:
     allow_format_command: bool = False
     target_lightning: str = ""
     launched: bool = False
+    check_copies: bool = False
 
     @property
     def targets(self) -> Mapping[str, str]:
@@ -181,7 +183,7 @@ def _value(name: str, key: str, value: object, source: str) -> object:
         if isinstance(value, dict) and all(_is_texts(v) for v in value.values()):
             return {k: tuple(v) for k, v in value.items()}
         raise SettingsError(f"{source}: {key} is a table of path patterns, each with a list of codes")
-    if name in ("unsafe_fixes", "bot", "launched"):
+    if name in ("unsafe_fixes", "bot", "launched", "check_copies"):
         if isinstance(value, bool):
             return value
         raise SettingsError(f"{source}: {key} is true or false")

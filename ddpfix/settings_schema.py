@@ -34,6 +34,7 @@ _KEYS: dict[str, tuple[dict[str, Any], str]] = {
         {"type": "string", "pattern": r"^(\d+(\.\d+)*)?$"}, "The version of Lightning to upgrade to, whatever is pinned."
     ),
     "launched": (_SWITCH, "All programs are started on several processes, whatever the texts say."),
+    "check_copies": (_SWITCH, "Vendored folders and copies of packages are checked as the project's own code."),
 }  # fmt: skip
 
 

@@ -51,7 +51,10 @@ class Passed:
 
 @record
 class WhyNot:
-    """The answer for one line. closed: codemods without any of their words in the file; passed: those that leave the file out."""
+    """The answer for one line. closed: codemods without any of their words in the file; passed: those that leave the file out.
+
+    copy: the file lies in a copy of a package, which a check of the project leaves alone.
+    """
 
     path: str
     line: int
@@ -60,6 +63,7 @@ class WhyNot:
     passed: tuple[Passed, ...]
     closed: tuple[DdpCodemod, ...]
     unread: str = ""
+    copy: str = ""
 
 
 def why_not(tree: Tree, settings: Settings, path: str, line: int) -> WhyNot:
@@ -79,7 +83,7 @@ def why_not(tree: Tree, settings: Settings, path: str, line: int) -> WhyNot:
     text = module.lines[line - 1].strip() if line <= len(module.lines) else ""
     few = len(chosen) <= FEW
     looked = tuple(_watched(c, module, project, line, few=few) for c, enters, _ in entered if enters)
-    return WhyNot(path, line, text, looked, passed, closed)
+    return WhyNot(path, line, text, looked, passed, closed, copy=tree.copy_round(path))
 
 
 def _entered(
@@ -163,6 +167,8 @@ def _is_of(codemod: DdpCodemod, module: SourceModule, line: int) -> bool:
 def page(answer: WhyNot) -> str:
     """The answer as text for a terminal."""
     lines = [f"{answer.path}:{answer.line}: {answer.source}", ""]
+    if answer.copy:
+        lines += [f"A check of the project leaves the file alone: {answer.copy}. Asked for by its name, it is looked at:", ""]
     if answer.unread:
         return "\n".join([*lines, f"The file is not read: {answer.unread}", ""])
     for looked in answer.looked:

@@ -38,8 +38,9 @@ ROOMS = {"runtime", "api", "files", "store", "data", "analysis", "rewriting", "e
 DDPFIX_ORDER = [
     {"ddpfix.settings", "ddpfix.results", "ddpfix.diff", "ddpfix.ignore_rules", "ddpfix.patches", "ddpfix.catalog",
      "ddpfix.unpickling", "ddpfix.escaping", "ddpfix.metrics"},
-    {"ddpfix.discovery", "ddpfix.answers", "ddpfix.trust", "ddpfix.bowler_rewrites", "ddpfix.plugins", "ddpfix.cache",
-     "ddpfix.gate", "ddpfix.workers", "ddpfix.store", "ddpfix.judging", "ddpfix.rejudging", "ddpfix.engine"},
+    {"ddpfix.discovery", "ddpfix.package_copies", "ddpfix.unlisted", "ddpfix.answers", "ddpfix.trust",
+     "ddpfix.bowler_rewrites", "ddpfix.plugins", "ddpfix.cache", "ddpfix.gate", "ddpfix.workers", "ddpfix.store",
+     "ddpfix.judging", "ddpfix.rejudging", "ddpfix.engine"},
     {"ddpfix.baseline", "ddpfix.narrowing"},
     {"ddpfix.decisions", "ddpfix.decided", "ddpfix.silence", "ddpfix.summary", "ddpfix.outputs", "ddpfix.git",
      "ddpfix.formatting", "ddpfix.scaffold", "ddpfix.first_files", "ddpfix.settings_schema"},

@@ -18,6 +18,7 @@ import pytest
 from codemods.api.codemod import DdpCodemod, built_in
 from codemods.api.findings import Finding
 from codemods.store.project import Project
+from ddpfix.testing import gate_open
 from tests.variance_tables import FALSE, MISSED, NOT_REACHED, TRUE
 
 ROOT = Path(__file__).parents[1] / "fixtures" / "variance"
@@ -89,7 +90,7 @@ def _findings(project: Project, paths: Iterable[str]) -> Iterable[Finding]:
         module = project.module(path)
         assert module is not None, f"{path} cannot be read"
         for codemod in codemods():
-            if codemod.concerns(module.data) and codemod.is_worth_parsing(path, project):
+            if gate_open(codemod, module, project) and codemod.is_worth_parsing(path, project):
                 yield from codemod.find(module, project)
 
 

@@ -37,7 +37,8 @@ class CacheFilledByEveryRank(DdpCodemod):
     of the function counts where it stands between the making and the reading, or above the test behind something that some ranks
     do alone: a training waits at many other places.
     Reports what every rank fetches into one folder on the first run: `torch.hub.load`, the weights of OpenAI's `clip.load`, data
-    sets of torchvision and torchaudio with `download=True`, be the class in a variable or chosen by its name, and data sets of
+    sets of torchvision and torchaudio with `download=True`, also where a caller gives it, be the class in a variable or chosen by
+    its name, and data sets of
     torch_geometric with a `process` or `download` of their own. A class that a Lightning data
     module names is made on every rank; so is one that goes
     out of a factory or a registry which a script of several processes imports, or that a setting names for such a
@@ -136,7 +137,7 @@ class CacheFilledByEveryRank(DdpCodemod):
             b"there",
         ),
         Site(
-            rb"\b(?:hub|clip)\.load\(|\bdownload[ \t]*=[ \t]*True|torch_geometric",
+            rb"\b(?:hub|clip)\.load\(|\bdownload[ \t]*=[ \t]*(?:True|self\.\w+|(?!False|None)\w+[ \t]*[,)\r\n])|torch_geometric",
             b"hub.load(", b"clip.load(", b"download", b"torch_geometric",
         ),
     )
@@ -192,6 +193,8 @@ class CacheFilledByEveryRank(DdpCodemod):
                 f"every rank calls {what}(…), and on the first run all of them download the weights into one file in {where}: "
                 "each empties what another writes, and the checksum of a half-written file ends the run"
             )
+        if (asked := fetch.asked) is not None:
+            message += f" (`download` is True by the call in {_place(module, asked.module, asked.call)})"
         if others:
             message += f" (also {', '.join(f'{_text(module, o.call)} in line {_line(o.call)}' for o in others[:4])})"
         places = [Evidence("static", _text(h, n), h.path, _line(n)) for h, n in fetch.way.frames[:3]]

@@ -180,7 +180,7 @@ def _look_at(clone: git.Clone, given: Asked | None = None) -> Project:
     settings, asked = given or preferences.read(read)
     size = (lambda p: len(read(p) or b"")) if few_json else (lambda p: sys.maxsize)
     listed = names if few_notebooks else [p for p in names if not p.endswith(NOTEBOOK)]
-    tree = discovery.committed_tree(clone.root, listed, size, settings.exclude)
+    tree = discovery.committed_tree(clone.root, listed, read, size, settings.exclude, copies=settings.check_copies)
     return Project(state, tree, read, settings, asked)
 
 

@@ -18,7 +18,7 @@ PLACES = (".github/ddpfix.toml", ".gitlab/ddpfix.toml")
 OPT_OUT_TOPIC = "no-ddpfix"
 SETTINGS = ("ddpfix.toml", "pyproject.toml")
 # settings that choose and leave out; every other one is the bot's own to decide
-_DATA = ("select", "ignore", "extend_select", "exclude", "per_file_ignores", "rewrites", "bot")
+_DATA = ("select", "ignore", "extend_select", "exclude", "per_file_ignores", "rewrites", "bot", "check_copies")
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,6 +88,7 @@ def check(
     projects = look()
     if show_files:
         sys.stdout.write("".join(f"{line}\n" for line in listed(projects)))
+        sys.stderr.write("".join(f"{line}\n" for line in left_alone(projects)))
         return CLEAN
     if show_settings:
         sys.stdout.write("\n".join(stated(tree, settings, config, isolated) for tree, settings in projects))
@@ -149,6 +150,16 @@ def listed(projects: Sequence[tuple[Tree, Settings]]) -> Iterator[str]:
 
     for tree, _ in projects:
         yield from (harmless(shown_from(tree.root, Path.cwd())(path)) for path in tree.chosen)
+
+
+def left_alone(projects: Sequence[tuple[Tree, Settings]]) -> Iterator[str]:
+    """What a check leaves alone though it lies in what was asked for, with the reasons."""
+    from ddpfix.escaping import harmless
+    from ddpfix.outputs.paths import shown_from
+    from ddpfix.outputs.text import left_out
+
+    for tree, _ in projects:
+        yield from map(harmless, left_out(tree.skipped, shown_from(tree.root, Path.cwd())))
 
 
 def is_unread(report: Report) -> bool:

@@ -73,7 +73,7 @@ class Held:
         """False for a file that the settings, git or a vendored folder leave out."""
         if path in self.tree.files or (self.root / path).exists():
             return path in self.tree.chosen
-        return discovery.would_choose(path, self.settings.exclude)
+        return discovery.would_choose(path, self.settings.exclude, self.tree.copies)
 
     # Texts
 
@@ -221,7 +221,7 @@ def project_at(place: Path, options: Options, texts: Iterable[str]) -> api.Proje
     if place.is_dir():
         found = api.projects(place, **options.asking())[0]
         tree, exclude = found.tree, found.settings.exclude
-        new = [p for p in texts if not (tree.root / p).exists() and discovery.would_choose(p, exclude)]
+        new = [p for p in texts if not (tree.root / p).exists() and discovery.would_choose(p, exclude, tree.copies)]
         tree = replace(tree, files=tuple(sorted({*tree.files, *new})), chosen=tuple(sorted({*tree.chosen, *new})))
         return replace(found, tree=tree)
     given = options.asking()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from codemods.api.findings import Finding
 from ddpfix.escaping import harmless
 from ddpfix.outputs.answer import Answer
 from ddpfix.outputs.paths import Shown
-from ddpfix.results import Report
+from ddpfix.results import Failure, Report
 
 MARKS = {"safe": "[fix]", "unsafe": "[unsafe fix]", "display": "[reported]"}
 
@@ -40,8 +40,14 @@ def worst_first(findings: Iterable[Finding]) -> list[Finding]:
 
 def notes(reports: list[tuple[Report, Shown]], *, closing: bool = True) -> str:
     """What is no result: the files that were not read, and the closing line where it is wanted."""
-    rows = [harmless(f"{shown(f.path)}: not read: {flat(f.error)}") for report, shown in reports for f in report.failed]
+    rows = [harmless(row) for report, shown in reports for row in left_out(report.failed, shown)]
     return "".join(f"{row}\n" for row in (*rows, *([totals([report for report, _ in reports])] if closing else ())))
+
+
+def left_out(failed: Iterable[Failure], shown: Shown) -> Iterator[str]:
+    """A line for each file that was not read, or that is left alone."""
+    for one in failed:
+        yield f"{shown(one.path)}: {'not checked' if one.left_alone else 'not read'}: {flat(one.error)}"
 
 
 def totals(reports: list[Report]) -> str:
@@ -51,7 +57,7 @@ def totals(reports: list[Report]) -> str:
         for finding in report.findings:
             levels[finding.applicability.value] += 1
     files = sum(r.scanned for r in reports)
-    failed = sum(len(r.failed) for r in reports)
+    failed = sum(len(r.unread) for r in reports)
     seen = plural(files, "Python file")
     if not sum(levels.values()):
         parsed = sum(r.parsed for r in reports)

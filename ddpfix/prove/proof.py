@@ -153,7 +153,7 @@ def _fix(folder: Path, settings: Settings, codemods: Sequence[DdpCodemod]) -> tu
     """Fix a copy as `apply` fixes the project; (the codes that fixed something, the new files)."""
     from ddpfix import git
 
-    (tree,) = discover([folder], settings.exclude)
+    (tree,) = discover([folder], settings.exclude, copies=settings.check_copies)
     fixed = engine.fix(tree, settings, codemods, acceptance(Options(unsafe=settings.unsafe_fixes)))
     git.write_files(folder, fixed.after)
     return tuple(sorted({f.code for f in fixed.fixed})), fixed.after

@@ -225,6 +225,64 @@ def test_a_class_of_data_sets_that_a_name_holds() -> None:
     check_nothing(RULE, FETCH + MAIN + "    kind = args.kind or datasets.MNIST\n    return kind(args.root, download=True)\n")
 
 
+HELPER = (
+    "from torchvision import datasets\n\n\n"
+    "def get_sets(root, train=True, download=False):\n    return datasets.MNIST(root, train=train, download=download)\n"
+)
+CALLED = "import torch.distributed as dist\nfrom data import get_sets\n\n\n" + MAIN
+
+
+@pytest.mark.parametrize(
+    ("helper", "call"),
+    [
+        (HELPER, "get_sets(args.root, download=True)"),
+        (HELPER, "get_sets(args.root, False, True)"),
+        (HELPER.replace("download=False", "download=True"), "get_sets(args.root)"),
+        (HELPER.replace("def get_sets", "def make") + "\n\ndef get_sets(root, fetch):\n    return make(root, download=fetch)\n",
+         "get_sets(args.root, fetch=True)"),
+        ("from torchvision import datasets\n\n\nclass get_sets:\n    def __init__(self, root, download):\n"
+         "        self.root = root\n        self.download = download\n\n    def load(self):\n"
+         "        return datasets.MNIST(self.root, download=self.download)\n",
+         "get_sets(args.root, True).load()"),
+    ],
+    ids=["by its name", "by its place", "by its default", "over two functions", "by a field"],
+)  # fmt: skip
+def test_a_caller_has_it_fetched(helper: str, call: str) -> None:
+    files = {"train.py": f"{CALLED}    return {call}\n"}
+    (found,) = findings_of(RULE, helper, path="data.py", files=files)
+    assert "(`download` is True by the call in train.py:7)" in found.message
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        ("    return get_sets(args.root)\n", "by its default it fetches nothing"),
+        ("    return get_sets(args.root, download=dist.get_rank() == 0)\n", "rank 0 alone"),
+        ("    get_sets(args.root, download=dist.get_rank() == 0)\n    dist.barrier()\n"
+         "    return get_sets(args.root, download=True)\n", "rank 0 came first"),
+        ("    if dist.get_rank() == 0:\n        get_sets(args.root, download=True)\n    dist.barrier()\n"
+         "    return get_sets(args.root)\n", "under a test of the rank"),
+        ("    return get_sets(args.root, download=args.download)\n", "an option, off or on"),
+        ("    return get_sets(args.root, **args.data)\n", "hidden"),
+        ("    with filelock.FileLock('data'):\n        return get_sets(args.root, download=True)\n", "one after the other"),
+    ],
+    ids=lambda value: "",
+)  # fmt: skip
+def test_nobody_has_every_rank_fetch_it(body: str, why: str) -> None:
+    check_nothing(RULE, HELPER, path="data.py", files={"train.py": CALLED + body})
+
+
+def test_a_helper_that_sees_to_it_itself() -> None:
+    called = {"train.py": f"{CALLED}    return get_sets(args.root, download=True)\n"}
+    changed = HELPER.replace("    return", "    download = download and dist.get_rank() == 0\n    return")
+    check_nothing(RULE, "import torch.distributed as dist\n" + changed, path="data.py", files=called)
+    first = HELPER.split("def ")[0] + (
+        "def get_sets(root, download=False):\n    if dist.get_rank() == 0 and download:\n"
+        "        datasets.MNIST(root, download=True)\n    dist.barrier()\n    return datasets.MNIST(root)\n"
+    )
+    check_nothing(RULE, "import torch.distributed as dist\n" + first, path="data.py", files=called)
+
+
 CLIP = "import clip\nimport torch.distributed as dist\n\n\n" + MAIN
 
 

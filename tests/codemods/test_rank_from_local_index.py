@@ -5,7 +5,7 @@ import textwrap
 import pytest
 
 from codemods.ranks.rank_from_local_index import RankFromLocalIndex
-from ddpfix.testing import check_nothing, check_told, check_transformed
+from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of
 
 HEAD = """\
 import os
@@ -242,6 +242,34 @@ def test_one_of_several_ways_to_start() -> None:
 def test_ways_that_are_right_or_not_shown(what: str, old: str, new: str) -> None:
     assert old in WAYS
     check_nothing(RankFromLocalIndex, WAYS.replace(old, new, 1))
+
+
+def over_files(given: str = "") -> dict[str, str]:
+    """The worker in a file of its own; what the other gives `args.world_size` stays there."""
+    head, _, rest = WAYS.partition("def work(")
+    work, _, end = rest.partition("\n\nif __name__")
+    start = head.replace("import torch.distributed as dist\n", "from work import work\n") + "if __name__" + end
+    return {
+        "work.py": "import os\n\nimport torch.distributed as dist\n\n\ndef work(" + work,
+        "train.py": start.replace('int(os.environ["WORLD_SIZE"])', given) if given else start,
+    }
+
+
+def test_options_that_another_file_sets() -> None:
+    files = over_files()
+    (found,) = findings_of(RankFromLocalIndex, files["work.py"], files, path="work.py")
+    assert "`args.local_rank` is the number of a process on its node" in found.message
+
+
+def test_options_of_another_file_that_do_not_count_all() -> None:
+    for files in (over_files("torch.cuda.device_count()"), over_files("args.processes")):
+        check_nothing(RankFromLocalIndex, files["work.py"], path="work.py", files=files)
+
+
+def test_options_of_another_program() -> None:
+    files = over_files()
+    other = files.pop("train.py").replace("from work import work\n", "def work(gpu, gpus, args):\n    pass\n\n\n")
+    check_nothing(RankFromLocalIndex, files["work.py"], path="work.py", files={**files, "other.py": other})
 
 
 WORKED_OUT = ("rank = args.node * args.gpus + gpu", "dist.init_process_group('nccl', rank=rank, world_size=size)")

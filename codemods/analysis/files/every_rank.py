@@ -11,6 +11,7 @@ from codemods.analysis.class_index import class_facts
 from codemods.analysis.distribution import is_test_file, is_test_module
 from codemods.analysis.files.configured_trainers import behind_fit
 from codemods.analysis.files.handed_trainers import handed_a_trainer
+from codemods.analysis.files.handed_ways import all_kept_to_some, places_of_all
 from codemods.analysis.files.loose_ends import made_elsewhere
 from codemods.analysis.files.main_only_values import asks_for_main_only
 from codemods.analysis.files.own_paths import are_sure, callers_of
@@ -38,6 +39,7 @@ from codemods.analysis.ranks.reach import called_by_framework, to_a_launcher
 from codemods.analysis.ranks.several_processes import several_processes
 from codemods.analysis.ranks.sure_failures import is_behind_a_failure
 from codemods.analysis.ranks.uses import CallSite, uses_of
+from codemods.analysis.ranks.value_calls import calls_of_value
 from codemods.analysis.variance.analysis import variance
 from codemods.analysis.variance.values import Cause
 from codemods.api.findings import Evidence
@@ -106,6 +108,11 @@ def way_of_every_rank(
         if ranks_of_receiver(project, site.module, site.call).some:
             continue
         above = way_of_every_rank(project, site.module, site.call, seen | {id(function)}, loose=loose)
+        if above is not None:
+            return Way(((module, node), *above.frames), above.shown)
+    handed_on = uses_of(project, module, function).outside_tests().handed_on
+    for home, place in places_of_all(project, handed_on, is_for_some):
+        above = way_of_every_rank(project, home, place, seen | {id(function)}, loose=loose)
         if above is not None:
             return Way(((module, node), *above.frames), above.shown)
     handed = made_elsewhere(project, module, function) if loose else None
@@ -298,13 +305,14 @@ def _come_to(project: Project, module: SourceModule, function: FunctionNode | No
             return False
         if function.name in LIGHTNING_HOOKS | HF_CALLBACK_HOOKS and class_facts(project, module, owner).external:
             return True
-    if any(to_a_launcher(place) for place in used.handed_on):
+    if any(to_a_launcher(place) and not calls_of_value(project, place.module, place.node) for place in used.handed_on):
         return True
     if (saving := saving_calls(project, module, function)) is not None:
         return any(_comes_by(project, site, seen | {id(function)}) for site in saving)
     callers = callers_of(project, module, function)
     if not callers:
-        return not used.more and function.name != "prepare_data"
+        kept = all_kept_to_some(project, module, function, used.handed_on, is_for_some)
+        return not used.more and not kept and function.name != "prepare_data"
     answers = [_comes_by(project, site, seen | {id(function)}) for site in callers]
     return any(answers) if are_sure(project, callers, function) else all(answers)
 

@@ -13,10 +13,13 @@ from codemods.analysis.files.dead_ways import is_dead
 from codemods.analysis.files.every_rank import Way, is_for_some, way_of_every_rank
 from codemods.analysis.files.filled_on_demand import is_thought_of
 from codemods.analysis.files.own_paths import is_own_path
+from codemods.analysis.files.switched_on import switched_on
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.output.effect_kinds import names_rank
 from codemods.analysis.paths import origin_text
+from codemods.analysis.ranks.rank_tests import split_of
 from codemods.analysis.ranks.reach import ranks_reaching
+from codemods.analysis.ranks.uses import CallSite
 from codemods.files.source import FunctionNode, SourceModule, line_of
 from codemods.runtime.lazy_pattern import lazy
 from codemods.runtime.record import record
@@ -34,16 +37,20 @@ _BARRIERS = lazy(r"wait_for_everyone|barrier\(|synchronize\(")
 # What some ranks do above a barrier that may bring the files, or let them wait for the one that does.
 _BRINGS = lazy(r"download|prepare|load|build|fetch|hub|[dD]ata|cache|get_\w+\(|make_|barrier|wait|sync")
 _GEOMETRIC = frozenset({"Dataset", "InMemoryDataset", "OnDiskDataset"})
-WORDS = (b"hub.load(", b"clip.load(", b"download=True", b"download = True", b"torch_geometric")
+WORDS = (b"hub.load(", b"clip.load(", b"download=", b"download =", b"torch_geometric")
 
 
 @record
 class Fetch:
-    """folder: where it is fetched to, as it is written; None for the cache of torch.hub, and where a class knows it."""
+    """folder: where it is fetched to, as it is written; None for the cache of torch.hub, and where a class knows it.
+
+    asked: the call of another function that gives `download=True`, where the fetch itself is handed it.
+    """
 
     call: ast.Call
     folder: ast.expr | None
     way: Way
+    asked: CallSite | None = None
 
 
 def fetched_by_all(project: Project, module: SourceModule) -> Iterator[Fetch]:
@@ -61,10 +68,27 @@ def fetched_by_all(project: Project, module: SourceModule) -> Iterator[Fetch]:
         folder = fetched[0] if fetched else None
         if folder is not None and is_own_path(project, module, folder, whole=False):
             continue
-        way = way_of_every_rank(project, module, call, loose=True)
-        if way is not None and not (_waits(way) or is_made_above_fit(project, way) or is_dead(project, way)):
+        if (found := _where_all_come(project, module, call)) is not None:
             told.add(key)
-            yield Fetch(call, folder, way)
+            asked, way = found
+            yield Fetch(call, folder, way, asked if asked.call is not call else None)
+
+
+def _where_all_come(project: Project, module: SourceModule, call: ast.Call) -> tuple[CallSite, Way] | None:
+    """(the call that has it fetched, a way on which every rank comes to it), where nobody is let in first."""
+    download = next((k.value for k in call.keywords if k.arg == "download"), None)
+    asking = switched_on(project, module, download, call) if download is not None else (CallSite(module, call),)
+    for site in asking:
+        inner = site.call is call
+        if not inner and not _is_unguarded(project, site.module, site.call, site.module.function_of(site.call), top=True):
+            continue
+        way = way_of_every_rank(project, site.module, site.call, loose=True)
+        if way is None or is_made_above_fit(project, way) or is_dead(project, way):
+            continue
+        way = way if inner else Way(((module, call), *way.frames), way.shown)
+        if not _waits(way):
+            return site, way
+    return None
 
 
 def _builds(project: Project, module: SourceModule, call: ast.Call) -> bool:
@@ -92,7 +116,7 @@ def _fetches(project: Project, module: SourceModule, call: ast.Call) -> tuple[as
     download = given.get("download")
     if not name.startswith(_SETS) or not (last(name)[:1].isupper() or last(name) == _CHOSEN):
         return None
-    if not isinstance(download, ast.Constant) or download.value is not True:
+    if download is None or next(switched_on(project, module, download, call), None) is None:
         return None
     root = call.args[0] if call.args else given.get("root")
     return (root,) if root is not None else None
@@ -133,18 +157,31 @@ def _of_clip(
     return None if not known else (folder,) if folder is not None else ()
 
 
-def _is_unguarded(project: Project, module: SourceModule, call: ast.Call, function: FunctionNode | None) -> bool:
-    """False where somebody fetches it before the others come: `prepare_data`, or a call under a test of the rank."""
-    if function is None:
+def _is_unguarded(
+    project: Project, module: SourceModule, call: ast.Call, function: FunctionNode | None, *, top: bool = False
+) -> bool:
+    """False where somebody fetches it before the others come: `prepare_data`, or a call under a test of the rank.
+
+    top: a call that no function is round may be asked about, too.
+    """
+    if function is None and not top:
         return False
     owner = module.class_of(call)
     if owner is not None and "prepare_data" in module.methods_of(owner):
         return False
     name = qualified(module, call.func)
-    others = (c for c in module.calls_named(last(name)) if c is not call and qualified(module, c.func) == name)
-    if any(is_for_some(project, module, c) for c in others) or ranks_reaching(project, module, call).some:
+    others = [c for c in module.calls_named(last(name)) if c is not call and qualified(module, c.func) == name]
+    if any(is_for_some(project, module, c) or _tells_some(project, module, c) for c in others):
         return False
-    return not is_thought_of(project, module, function)
+    if ranks_reaching(project, module, call).some:
+        return False
+    return function is None or not is_thought_of(project, module, function)
+
+
+def _tells_some(project: Project, module: SourceModule, call: ast.Call) -> bool:
+    """True for `get_sets(root, download=rank == 0)`."""
+    given = (*call.args, *(k.value for k in call.keywords))
+    return any(split_of(module, g, project) is not None for g in given if not isinstance(g, ast.Constant))
 
 
 def _waits(way: Way) -> bool:

@@ -13,9 +13,10 @@ from enum import Enum
 
 from codemods.analysis.bindings import Binding, attribute_bindings, bindings_of
 from codemods.analysis.call_graph import called_function
+from codemods.analysis.loading.same_program import same_program
 from codemods.analysis.names import dotted, end_of, family, qualified
 from codemods.analysis.ranks.handed_arguments import arguments
-from codemods.analysis.ranks.rank_members import field_bindings
+from codemods.analysis.ranks.rank_members import field_bindings, options_elsewhere
 from codemods.analysis.ranks.rank_sources import imported_value
 from codemods.analysis.ranks.spawned import spawned_parameter
 from codemods.data.rank_names import LOCAL_NAMES
@@ -33,6 +34,7 @@ _LOCAL_RANKS = frozenset(n for n in LOCAL_NAMES if n.isupper())
 # A number of machines, by its name: `args.nodes`, `SLURM_NNODES`, `num_machines`.
 _NODES = lazy(r"(?:^|_)(?:n_?|num_?)?(?:nodes|machines|hosts)$|^SLURM_J?O?B?_?N(?:UM_)?NODES$", re.I)
 _LOCAL = lazy(r"local_?rank|LOCAL_RANK", re.I)
+_SIZE = lazy(r"world|replica|n_?procs?\b|num_proc|n_?gpus?\b", re.I)
 # The number of this machine among them.
 _NODE_INDEX = lazy(r"(?:^|_)(?:node|machine|host|group)_?(?:rank|id|index|idx)$|^SLURM_NODEID$|^nodeid$", re.I)
 
@@ -91,9 +93,13 @@ def size_beside(project: Project, module: SourceModule, size: ast.expr, index: V
 
 
 def _by_the_same_test(sizes: list[Value], index: Value) -> list[Value]:
-    """Those that are given where `local_rank != -1`, as the index is: the other ways to start the program give the others."""
+    """Those that are given where `args.local_rank != -1`, as the index is: the other ways to start the program give the others.
+
+    A file of its own may give them, where the options are called the same.
+    """
     tests = {t for t in _tests_over(index) if _LOCAL.search(t)}
-    return [v for v in sizes if v.module is index.module and tests & _tests_over(v)]
+    shared = {t for t in tests if "." in t}  # a plain name of another file is another variable
+    return [v for v in sizes if (tests if v.module is index.module else shared) & _tests_over(v)]
 
 
 def _tests_over(value: Value) -> set[str]:
@@ -268,6 +274,9 @@ def _of_attribute(project: Project, value: Value, node: ast.Attribute, depth: in
         yield from _bound(project, value, own, depth)
         return
     fields = field_bindings(project, value.module, node)
+    if not fields and _SIZE.search(node.attr):
+        given = options_elsewhere(project, node)
+        fields = [(m, b) for m, b in given if same_program(project, value.module.path, m.path)]
     others = [(m, b) for m, b in fields if b.value is not None and dotted(b.value) != dotted(node)]
     if not others or len(others) > 4:
         yield value

@@ -8,6 +8,7 @@ from codemods.analysis.bindings import bindings_of
 from codemods.analysis.class_index import class_facts, find_class
 from codemods.analysis.model.signatures import takes
 from codemods.analysis.names import dotted, last
+from codemods.files.import_statements import stem_of
 from codemods.files.source import FunctionNode, SourceModule
 from codemods.store.project import Project
 
@@ -44,3 +45,36 @@ def is_of_another_object(project: Project, home: SourceModule, owner: ast.ClassD
         if any(site.node is owner for site in class_facts(project, made.module, made.node).lineage):
             return False
     return True
+
+
+def of_another_class(
+    project: Project, home: SourceModule, module: SourceModule, call: ast.Call, owner: ast.ClassDef
+) -> bool:
+    """True for `self.name(...)` in a class that has nothing to do with `owner`."""
+    if not isinstance(call.func, ast.Attribute) or dotted(call.func.value) != "self":
+        return False
+    place = module.method_of(call)
+    if place is None or place[0] is owner:
+        return False
+    derives = any(site.node is owner for site in class_facts(project, module, place[0]).lineage)
+    return not derives and not _is_above(project, home, owner, place[0])
+
+
+def _is_above(project: Project, home: SourceModule, owner: ast.ClassDef, other: ast.ClassDef) -> bool:
+    """True for an ancestor of the class: what it calls on `self` may be the method of its heir."""
+    if any(last(dotted(b)) == other.name for b in owner.bases):
+        return True
+    return any(site.node is other for site in class_facts(project, home, owner).lineage)
+
+
+def has_its_own(project: Project, home: SourceModule, other: SourceModule, owner: ast.ClassDef, name: str) -> bool:
+    """True for a file that has a class with such a method, and brings in nothing of the class's file: a copy of a script."""
+    if other.path == home.path:
+        return False
+    own = [c for c in other.nodes(ast.ClassDef) if name in other.methods_of(c)]
+    if not any(owner.name not in {last(dotted(b)) for b in c.bases} for c in own):
+        return False
+    if any(_is_above(project, home, owner, c) for c in own):
+        return False
+    stem = stem_of(home.path)
+    return other.path not in project.files_importing(stem)

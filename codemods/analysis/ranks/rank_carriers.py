@@ -16,6 +16,7 @@ from codemods.analysis.literals import is_none
 from codemods.analysis.model.signatures import defaults
 from codemods.analysis.names import dotted, end_of
 from codemods.analysis.ranks.bound_to_rank import bound_to_rank
+from codemods.analysis.ranks.rank_attributes import rank_attributes
 from codemods.analysis.ranks.rank_keys import rank_keys
 from codemods.analysis.ranks.spawned import is_spawned
 from codemods.files.source import SourceModule, once_a_module
@@ -80,7 +81,7 @@ def _behind(module: SourceModule, name: str, project: Project | None) -> Iterato
     yield from ((module, found.name) for found in module.imports.get(name, ()) if found.name and found.name != name)
     if project is None:
         return
-    if name in rank_keys(project) or name in bound_to_rank(project):
+    if name in rank_keys(project) or name in bound_to_rank(project) or name in rank_attributes(project):
         yield module, "rank"
     root, _, rest = name.partition(".")
     if root in ("self", "cls"):

@@ -7,7 +7,10 @@ import ast
 from codemods.analysis.bindings import Binding
 from codemods.analysis.call_graph import FunctionSite, called_function
 from codemods.analysis.class_index import class_facts, find_class
+from codemods.analysis.class_values import class_values
 from codemods.analysis.names import dotted, end_of, last
+from codemods.analysis.ranks.object_class import answers_of_its_own, class_of_object
+from codemods.analysis.ranks.rank_attributes import is_given_by_others, rank_attributes
 from codemods.data.rank_names import HOLDERS, speaks_of_rank
 from codemods.files.source import FunctionNode, SourceModule, once_a_module
 from codemods.store.project import Project
@@ -24,9 +27,30 @@ def field_bindings(project: Project | None, module: SourceModule, node: ast.Attr
         return []
     if own := _fields(module).get((holder, node.attr)):
         return [(module, b) for b in own]
-    if project is None or holder not in HOLDERS or not speaks_of_rank(node.attr):
+    if project is None:
+        return []
+    if not speaks_of_rank(node.attr):
+        return _fields_of_its_class(project, module, node)
+    if holder not in HOLDERS:
         return []
     return project.memo(("rank field", holder, node.attr), lambda: _fields_elsewhere(project, holder, node.attr))
+
+
+def options_elsewhere(project: Project, node: ast.Attribute) -> list[tuple[SourceModule, Binding]]:
+    """What other files give a field of the options of a program, whatever it is called: `args.world_size = …`."""
+    holder = end_of(node.value)
+    if holder not in _PARSED:
+        return []
+    return project.memo(("rank field", holder, node.attr), lambda: _fields_elsewhere(project, holder, node.attr))
+
+
+def _fields_of_its_class(project: Project, module: SourceModule, node: ast.Attribute) -> list[tuple[SourceModule, Binding]]:
+    """What the class of `reports` gives the field of `reports.active`, where nobody else gives it anything."""
+    if node.attr not in rank_attributes(project) or is_given_by_others(project, node.attr):
+        return []
+    site = class_of_object(project, module, node.value)
+    given = class_values(project, class_facts(project, site.module, site.node)).given if site is not None else {}
+    return [(g.site.module, Binding(g.value, g.value, part=g.part is not None)) for g in given.get(node.attr, ())]
 
 
 def _fields_elsewhere(project: Project, holder: str, name: str) -> list[tuple[SourceModule, Binding]]:
@@ -66,7 +90,7 @@ def properties(project: Project | None, module: SourceModule, node: ast.Attribut
         site = _own_method(project, module, owner, node.attr)
         return (site,) if site and _is_property(site.node) else ()
     if not speaks_of_rank(node.attr):
-        return _own_property(module, node)
+        return _own_property(module, node) or _property_of_its_class(project, module, node)
     return tuple(s for s in _defined(project, module, node.attr) if _is_property(s.node))
 
 
@@ -76,6 +100,17 @@ def _own_property(module: SourceModule, node: ast.Attribute) -> tuple[FunctionSi
         return ()
     site = _properties_here(module).get(node.attr)
     return (site,) if site is not None else ()
+
+
+def _property_of_its_class(project: Project | None, module: SourceModule, node: ast.Attribute) -> tuple[FunctionSite, ...]:
+    """`reports.active`: the property of the class, of this file or another, that `reports` holds an object of."""
+    if project is None or node.attr not in rank_attributes(project):
+        return ()
+    site = class_of_object(project, module, node.value)
+    if site is None or not answers_of_its_own(project, site, node.attr):
+        return ()
+    method = class_facts(project, site.module, site.node).method(node.attr)
+    return (FunctionSite(method[0].module, method[1]),) if method and _is_property(method[1]) else ()
 
 
 @once_a_module

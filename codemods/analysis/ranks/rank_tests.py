@@ -16,6 +16,7 @@ from codemods.analysis.ranks.rank_keys import item_values
 from codemods.analysis.ranks.rank_members import called_sites, field_bindings, properties, record_values
 from codemods.analysis.ranks.rank_sets import Ranks, Split, both, negated
 from codemods.analysis.ranks.rank_sources import DEPTH, imported_value, low_rank_place, rank_source, shows_processes
+from codemods.analysis.ranks.training_options import is_training_arguments
 from codemods.analysis.ranks.zero_only_values import split_of_partial, split_of_value
 from codemods.data.rank_names import ARGUMENT_FLAGS, GLOBAL_NAMES, LOCAL_FLAGS, LOCAL_NAMES, WEAK_FLAGS, ZERO_FLAGS
 from codemods.files.source import FunctionNode, SourceModule, walk_scope
@@ -196,6 +197,9 @@ def _flag(module: SourceModule, node: ast.AST, project: Project | None, depth: i
         return found
     if any(b.value is None and not b.parameter for b in bound):
         return None
+    if isinstance(node, ast.Attribute) and node.attr in ARGUMENT_FLAGS and project is not None:
+        if is_training_arguments(project, module, node.value):
+            return Split(Ranks.ZERO, Ranks.OTHERS)
     return _flag_by_name(module, node)
 
 

@@ -327,8 +327,11 @@ def _is_hook(name: str) -> bool:
 
 
 def _may_be_plain(module: SourceModule, named: ast.expr) -> bool:
-    """False for an attribute of an object, `model.train`: a plain function is an attribute of what was imported alone."""
-    return isinstance(named, ast.Name) or dotted(named).partition(".")[0] in module.imports
+    """False for an attribute of an object, `model.train`: a plain function is an attribute of what was imported alone.
+
+    Out of a table, `TASKS[name](cfg)`, comes either.
+    """
+    return not isinstance(named, ast.Attribute) or dotted(named).partition(".")[0] in module.imports
 
 
 def _finds_by_text(module: SourceModule) -> bool:

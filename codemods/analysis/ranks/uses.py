@@ -6,13 +6,13 @@ import ast
 from collections.abc import Iterable, Iterator
 
 from codemods.analysis.call_graph import called_function
-from codemods.analysis.class_index import ClassSite, class_facts, find_class, has_many_heirs, subclasses
+from codemods.analysis.class_index import ClassSite, find_class, has_many_heirs, subclasses
 from codemods.analysis.distribution import is_test_file, is_test_module
 from codemods.analysis.importing import importers
 from codemods.analysis.names import dotted, last
 from codemods.analysis.other_names import reads_by_other_names
-from codemods.analysis.ranks.other_methods import cannot_take, is_of_another_object
-from codemods.files.import_statements import stem_of
+from codemods.analysis.ranks.other_methods import cannot_take, has_its_own, is_of_another_object, of_another_class
+from codemods.analysis.ranks.value_calls import plain_calls
 from codemods.files.source import FunctionNode, SourceModule
 from codemods.runtime.record import record, replace
 from codemods.store.corpus import may_bring_in
@@ -71,7 +71,17 @@ def calls_of(project: Project, module: SourceModule, function: FunctionNode) -> 
 def uses_of(project: Project, module: SourceModule, function: FunctionNode) -> Uses:
     """Every use of `function`, as far as there are not too many to look at."""
     key = ("uses of", module.path, function.lineno, function.name)
-    return project.memo(key, lambda: _of_function(project, module, function))
+    return project.memo(key, lambda: _followed(project, _of_function(project, module, function)))
+
+
+def _followed(project: Project, found: Uses) -> Uses:
+    """With the calls of what is handed on as a value in its place, where all of them are seen: `TASKS[name](cfg)`."""
+    calls, handed_on = list(found.calls), []
+    for place in found.handed_on:
+        led = plain_calls(project, place.module, place.node)
+        calls += [CallSite(module, call) for module, call in led]
+        handed_on += [] if led else [place]
+    return found if len(handed_on) == len(found.handed_on) else Uses(tuple(calls), tuple(handed_on), found.more)
 
 
 def _of_function(project: Project, module: SourceModule, function: FunctionNode) -> Uses:
@@ -119,11 +129,11 @@ def _read_in(project: Project, module: SourceModule, function: FunctionNode, use
             if call is None:
                 handed_on.append(HandedOn(other, node))
             elif isinstance(owner, ast.ClassDef):
-                if isinstance(node, ast.Name) or _has_its_own(project, module, other, owner, function.name):
+                if isinstance(node, ast.Name) or has_its_own(project, module, other, owner, function.name):
                     continue
                 if cannot_take(function, call) or is_of_another_object(project, module, owner, other, call):
                     continue
-                if not _of_another_class(project, module, other, call, owner):
+                if not of_another_class(project, module, other, call, owner):
                     calls.append(CallSite(other, call))
             elif not _of_an_object(other, node) and not _leads_elsewhere(project, other, call, function):
                 calls.append(CallSite(other, call))
@@ -228,39 +238,6 @@ def _of_an_object(module: SourceModule, node: ast.Name | ast.Attribute) -> bool:
     """True for `net.train()` of a plain function `train`: only what was imported holds one."""
     root = dotted(node).partition(".")[0]
     return isinstance(node, ast.Attribute) and root not in module.imports
-
-
-def _of_another_class(
-    project: Project, home: SourceModule, module: SourceModule, call: ast.Call, owner: ast.ClassDef
-) -> bool:
-    """True for `self.name(...)` in a class that has nothing to do with `owner`."""
-    if not isinstance(call.func, ast.Attribute) or dotted(call.func.value) != "self":
-        return False
-    place = module.method_of(call)
-    if place is None or place[0] is owner:
-        return False
-    derives = any(site.node is owner for site in class_facts(project, module, place[0]).lineage)
-    return not derives and not _is_above(project, home, owner, place[0])
-
-
-def _is_above(project: Project, home: SourceModule, owner: ast.ClassDef, other: ast.ClassDef) -> bool:
-    """True for an ancestor of the class: what it calls on `self` may be the method of its heir."""
-    if any(last(dotted(b)) == other.name for b in owner.bases):
-        return True
-    return any(site.node is other for site in class_facts(project, home, owner).lineage)
-
-
-def _has_its_own(project: Project, home: SourceModule, other: SourceModule, owner: ast.ClassDef, name: str) -> bool:
-    """True for a file that has a class with such a method, and brings in nothing of the class's file: a copy of a script."""
-    if other.path == home.path:
-        return False
-    own = [c for c in other.nodes(ast.ClassDef) if name in other.methods_of(c)]
-    if not any(owner.name not in {last(dotted(b)) for b in c.bases} for c in own):
-        return False
-    if any(_is_above(project, home, owner, c) for c in own):
-        return False
-    stem = stem_of(home.path)
-    return other.path not in project.files_importing(stem)
 
 
 def _leads_elsewhere(project: Project, module: SourceModule, call: ast.Call, function: FunctionNode) -> bool:

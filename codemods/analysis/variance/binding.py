@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from codemods.analysis.names import dotted, last
+from codemods.analysis.variance.keeping import is_field_of_parameter
 from codemods.analysis.variance.paths import bare, entry_of, own_field, path_of, unpacked
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.values import SAME, Cause, Kind, Proof, Thing, Value, at_most, differing, join, made_of, plain
@@ -35,6 +36,8 @@ def bind(state: State, target: ast.expr, value: Value, *, grows: bool = True) ->
     else:
         _bind_entries_anew(state, path, value)
     state.env[path] = value
+    if is_field_of_parameter(state, path):
+        state.filled.add(path)
     if name := own_field(path):
         state.sets[name] = join((state.sets[name], value)) if name in state.sets else value
 

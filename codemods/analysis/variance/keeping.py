@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from codemods.analysis.bindings import bindings_in
 from codemods.analysis.call_graph import FunctionSite
 from codemods.analysis.names import dotted, last
 from codemods.analysis.variance.paths import own_field, path_of
@@ -19,10 +20,18 @@ _ONE_MORE = frozenset({"append", "appendleft", "insert", "add"})
 def put(state: State, path: str, value: Value) -> None:
     """The object at `path` is another one from here on, for whoever handed it over and for the other methods too."""
     state.env[path] = value
-    if state.is_parameter(path):
+    if state.is_parameter(path) or is_field_of_parameter(state, path):
         state.filled.add(path)
     if name := own_field(path):
         state.sets[name] = join((state.sets[name], value)) if name in state.sets and value.cause.differs else value
+
+
+def is_field_of_parameter(state: State, path: str) -> bool:
+    """True for `state.best` in `def update(state, value)`: whoever handed the object over has it changed."""
+    root, dot, _ = path.partition(".")
+    if not dot or "[" in path or root in ("self", "cls") or state.function is None or not state.is_parameter(root):
+        return False
+    return all(b.parameter for b in bindings_in(state.module, state.function, root))
 
 
 def taint(state: State, path: str, kept: Value, before: Value) -> None:
@@ -118,11 +127,14 @@ def _all_carry(state: State, site: FunctionSite, name: str) -> bool:
 
 
 def change_arguments(state: State, written: dict[str, ast.expr], summary: State, binding: dict[str, Value]) -> None:
-    """What a function puts into the containers that it is handed. written: parameter -> the argument."""
-    for name in summary.filled:
-        path = path_of(written[name]) if name in written else ""
+    """What a function puts into the containers and objects that it is handed. written: parameter -> the argument."""
+    for name in sorted(summary.filled):
+        root, _, field = name.partition(".")
+        path = path_of(written[root]) if root in written else ""
         if not path or name not in summary.env:
             continue
         kept = substituted(summary.env[name], binding, None)
-        if kept.cause.differs or kept.params:
+        if field:
+            put(state, f"{path}.{field}", kept)
+        elif kept.cause.differs or kept.params:
             taint(state, path, kept, state.env.get(path, SAME))
