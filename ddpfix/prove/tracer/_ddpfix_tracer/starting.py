@@ -13,11 +13,12 @@ import functools
 import os
 import sys
 import traceback
-from typing import Any, Callable, Dict, Iterator, Optional  # noqa: UP035
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from _ddpfix_tracer import call_sites, recorder, watched
 
-_run: Optional[Dict[str, Any]] = None  # of the process whose workers are the ranks; None everywhere else  # noqa: UP006, UP045
+_run: dict[str, Any] | None = None  # of the process whose workers are the ranks; None everywhere else
 
 
 def begin(folder: str, *, steps: int, swap: bool, processes: int) -> None:
@@ -58,7 +59,7 @@ def in_group() -> bool:
 # The process that spawns
 
 
-def started_run() -> Optional[Dict[str, Any]]:  # noqa: UP006, UP045
+def started_run() -> dict[str, Any] | None:
     """What the ranks that this process starts are told; None where it starts none."""
     return _run
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import atexit
 import functools
 import time
-from typing import Any, Callable  # noqa: UP035
+from collections.abc import Callable
+from typing import Any
 
 from _ddpfix_tracer import collectives, groups, meeting, metrics, models, recorder, samplers, without_cuda
 
@@ -101,7 +102,7 @@ def _met(args: Any, kwargs: Any) -> Any:
     return meeting.here(*with_gloo(args, kwargs), _processes) if _swap else (args, kwargs)
 
 
-def with_gloo(args: Any, kwargs: Any) -> Any:
+def with_gloo(args: Any, kwargs: Any) -> tuple[Any, Any]:
     """The arguments of init_process_group with gloo for NCCL, and without a device that is not there."""
     if not _swap:
         return args, kwargs

@@ -13,7 +13,8 @@ import functools
 import os
 import sys
 import threading
-from typing import Any, Callable  # noqa: UP035
+from collections.abc import Callable
+from typing import Any
 
 from _ddpfix_tracer import call_sites, cuda_answers, number_formats, recorder
 
