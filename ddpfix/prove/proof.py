@@ -16,7 +16,7 @@ from ddpfix.prove.compare import lines_lost
 from ddpfix.prove.launchers import Training, as_installed, understood
 from ddpfix.prove.on_cpu import ON_CPU, why_not
 from ddpfix.prove.ranks import Ended, run_ranks
-from ddpfix.prove.seen import Seen, look
+from ddpfix.prove.seen import Seen, Wrong, look
 from ddpfix.run import Options, acceptance
 from ddpfix.settings import Settings
 from ddpfix.summary import digest
@@ -65,18 +65,13 @@ class Proof:
         return not self.impossible and not self.lost and (self.after or self.before).right
 
     @property
-    def introduced(self) -> tuple[str, ...]:
+    def introduced(self) -> tuple[Wrong, ...]:
         """What is wrong after the fixes and was not before, where the program ended well before them."""
-        lost = (f"no rank prints {line!r} any more" for line in self.lost)
         if self.after is None or self.before.outcome != "completes":
             return ()
-        had = {_kind(text) for text in self.before.wrong}
-        return (*(text for text in self.after.wrong if _kind(text) not in had), *lost)
-
-
-def _kind(text: str) -> str:
-    """What is wrong, without the cause in brackets, whose numbers may be others in each run."""
-    return text.partition(" (")[0]
+        had = {wrong.what for wrong in self.before.wrong}
+        lost = (Wrong(f"no rank prints {line!r} any more") for line in self.lost)
+        return (*(wrong for wrong in self.after.wrong if wrong.what not in had), *lost)
 
 
 class CannotProve(Exception):
