@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from ddpfix.prove import compare
-from ddpfix.prove.on_cpu import crash_place
+from ddpfix.prove.on_cpu import failed_at
 from ddpfix.prove.ranks import Ended, RankEnd
-from ddpfix.prove.traces import Call, Place, Round, with_text
+from ddpfix.prove.traces import Call, Place, Round, Trace, with_text
 
 GROUPS = {"new_group", "split_group"}
 
@@ -81,7 +82,7 @@ def look(ended: Ended, cwd: Path) -> Seen:
         seconds=round(ended.seconds, 1),
         steps=ended.steps(),
         status=tuple(r.status for r in ended.ranks),
-        stood=tuple(_stood(r, cwd) for r in ended.ranks) if ended.outcome != "completes" else (),
+        stood=tuple(map(partial(_stood, cwd=cwd), ended.ranks, ended.traces)) if ended.outcome != "completes" else (),
         order=order,
         collectives=tuple(len(t.calls) for t in ended.traces),
         weights=_weights(ended, weights),
@@ -109,13 +110,13 @@ def _ended(ended: Ended) -> str:
     return words[ended.outcome]
 
 
-def _stood(rank: RankEnd, cwd: Path) -> str:
+def _stood(rank: RankEnd, trace: Trace, cwd: Path) -> str:
     if rank.stood_at:
         after = " (where gloo gave up)" if rank.waited else ""
         return f"rank {rank.rank} at {_line(rank.stood_at)}{after}"
     if rank.status == 0:
         return f"rank {rank.rank} had ended"
-    if rank.status and (at := crash_place(rank.stderr, cwd)):
+    if rank.status and (at := failed_at(rank, trace, cwd)):
         return f"rank {rank.rank} failed at {_line(at)}"
     return f"rank {rank.rank}: " + ("killed where it was" if rank.status is None else f"exit status {rank.status}")
 
@@ -194,8 +195,10 @@ _NOISE = re.compile(r"^\s*(\[rank\d+\]:)?\s*(\[W|warn|terminate called)|Exceptio
 
 
 def _error(ended: Ended) -> str:
-    """The last line of the traceback of the rank that failed first by itself."""
-    failed = next(r for r in ended.ranks if r.status and not r.waited)
+    """The exception of the rank that failed first by itself, else what its traceback ends with."""
+    failed, trace = next((r, t) for r, t in zip(ended.ranks, ended.traces, strict=True) if r.status and not r.waited)
+    if trace.failed:
+        return str(trace.failed).partition("\n")[0][:300]
     lines = [t.strip() for t in failed.stderr.splitlines() if t.strip() and not _NOISE.search(t)]
     said = [t for t in lines if re.match(r"(\[rank\d+\]:\s*)?[\w.]+(Error|Exception|Interrupt|Warning)\b", t)]
     return (said or lines or [""])[-1][:300]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ddpfix.prove.on_cpu import why_not
+from ddpfix.prove.on_cpu import obstacle
 from ddpfix.prove.ranks import Ended
 from ddpfix.prove.seen import Seen, look
 from tests.proofs.harness import TORCH, forked
@@ -132,5 +132,5 @@ def test_a_framework_chooses_its_device_by_itself(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_what_the_cpu_cannot_answer_is_no_fault_of_the_program(tmp_path: Path, line: str, said: str) -> None:
     ended, _ = ran(tmp_path, f"{line}\n")
-    told = why_not(ended, tmp_path)
-    assert told.startswith(f"on the CPU: {said}, at train.py:7: {line} ("), told
+    told = obstacle(ended, tmp_path)
+    assert told and told.of_cpu and told.text.startswith(f"on the CPU: {said}, at train.py:7: {line} ("), told

@@ -14,10 +14,11 @@ OURS = [os.path.dirname(os.path.abspath(__file__))]  # folders whose frames are 
 
 def is_users(name: str) -> bool:
     """True for a file that is neither installed, nor Python's own, nor ours."""
-    return bool(_shown(name))
+    return bool(shown(name))
 
 
-def _shown(name: str) -> str:
+def shown(name: str) -> str:
+    """The file of the user's as it is told, relative to the folder that the program runs in; "" for any other."""
     if name not in _kinds:
         _kinds[name] = _look(name)
     return _kinds[name]
@@ -39,9 +40,9 @@ def user_frame() -> tuple[list[Any] | None, str]:
     via = ""
     while frame is not None:
         code = frame.f_code
-        shown = _shown(code.co_filename)
-        if shown:
-            return [shown, frame.f_lineno, code.co_name], via
+        name = shown(code.co_filename)
+        if name:
+            return [name, frame.f_lineno, code.co_name], via
         module = frame.f_globals.get("__name__", "")
         if not module.startswith(("_ddpfix_", "torch.", "importlib", "contextlib", "functools")):
             via = via or "%s.%s" % (module, code.co_name)

@@ -16,7 +16,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from _ddpfix_tracer import call_sites, recorder, watched
+from _ddpfix_tracer import call_sites, failing, recorder, watched
 
 _run: dict[str, Any] | None = None  # of the process whose workers are the ranks; None everywhere else
 
@@ -148,7 +148,8 @@ class Worker:
         except SystemExit as asked:
             status = asked.code if isinstance(asked.code, int) else int(bool(asked.code))
             raise
-        except BaseException:
+        except BaseException as error:
+            failing.tell(error)
             traceback.print_exc()  # torch hands it to the process that spawned, which is not the rank
             raise
         finally:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from _ddpfix_tracer import collectives, groups, meeting, metrics, models, recorder, samplers, without_cuda
+from _ddpfix_tracer import collectives, failing, groups, meeting, metrics, models, recorder, samplers, without_cuda
 
 _steps = 0
 _swap = False
@@ -46,6 +46,7 @@ def swaps() -> bool:
 
 def end() -> None:
     """What is written when a rank has come to its end."""
+    failing.tell()
     models.write_state("end")
     recorder.write("end", steps=recorder.count(recorder.STEPS, 0))
 

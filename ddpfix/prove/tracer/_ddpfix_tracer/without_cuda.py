@@ -79,6 +79,7 @@ def tell() -> None:
     if not _told:
         _told = True
         recorder.write("note", text="CUDA was asked for; the CPU answers for it")
+        recorder.write("answered")
 
 
 # Devices
