@@ -34,6 +34,18 @@ def _look(name: str) -> str:
     return full[len(here) :] if full.startswith(here) else full
 
 
+def asked(depth: int, *, by: str = "") -> bool:
+    """True where the function whose caller stands `depth` frames up is called by the user's code itself.
+
+    What is compiled from a text on the way (a dataclass's `__init__`) asks in the name of who has called it. by: a name that
+    the code must hold.
+    """
+    frame: Any = sys._getframe(depth)
+    while frame is not None and frame.f_code.co_filename == "<string>":
+        frame = frame.f_back
+    return frame is not None and is_users(frame.f_code.co_filename) and (not by or by in frame.f_code.co_names)
+
+
 def user_frame() -> tuple[list[Any] | None, str]:
     """([file, line, function] of the innermost frame of the user, the library's function that it called or "")."""
     frame: Any = sys._getframe(1)
