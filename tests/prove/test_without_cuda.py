@@ -54,7 +54,9 @@ def ran(folder: Path, source: str) -> tuple[Ended, Seen]:
     return ended, look(ended, folder)
 
 
-@pytest.mark.parametrize("move", [".cuda()", ".cuda(rank)", ".to(rank)", '.to("cuda")', ".to(torch.device('cuda', rank))", ".to(torch.device(rank))"])
+@pytest.mark.parametrize(
+    "move", [".cuda()", ".cuda(rank)", ".to(rank)", '.to("cuda")', ".to(torch.device('cuda', rank))", ".to(torch.device(rank))"]
+)
 def test_a_training_that_names_cuda_runs_on_the_cpu(tmp_path: Path, move: str) -> None:
     ended, seen = ran(tmp_path, TRAINED.format(move=move))
     assert seen.ended == "completes", ended.marked()
