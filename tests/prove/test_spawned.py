@@ -101,8 +101,15 @@ class Parent:
         ({"pid": 2**22 + 1}, 1, LEFT),
         ({"pid": 2**22 + 1, "exit": -6}, None, -6),
         ({"pid": os.getpid(), "status": 3, "exit": -15}, None, 3),
+        ({"pid": os.getpid(), "status": 0}, None, None),
+        ({"pid": 2**22 + 1, "status": 0}, None, 0),
+        ({"pid": 2**22 + 1, "status": 0, "exit": -11}, None, -11),
+        ({"pid": 2**22 + 1, "status": 0, "exit": -15}, None, 0),
     ],
-    ids=["not yet started", "never started", "at work", "gone, the parent will say", "gone", "aborted", "said so itself"],
+    ids=[
+        "not yet started", "never started", "at work", "gone, the parent will say", "gone", "aborted", "said so itself",
+        "on its way out", "gone, done", "crashed behind its end", "done, ended for another's failure",
+    ],
 )
 def test_how_a_rank_ended_is_read_from_what_it_left(
     tmp_path: Path, files: dict[str, int], parent: int | None, status: int | None

@@ -156,19 +156,3 @@ class Worker:
             atexit.unregister(watched.end)
             watched.end()
             recorder.leave(folder, "status-%d" % rank, status)
-        _leave()
-
-
-def _leave() -> None:
-    """End this worker as its interpreter would, but for the destructors of the libraries.
-
-    Those of gloo's threads end some processes by SIGABRT behind their last line, "terminate called without an active exception"
-    (torch 2.13, in 5 of 13 runs of a program without a fault on a busy machine); see also `groups`.
-    """
-    from multiprocessing import util
-
-    util._exit_function()  # type: ignore[attr-defined]
-    atexit._run_exitfuncs()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(0)

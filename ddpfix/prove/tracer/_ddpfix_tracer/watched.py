@@ -23,6 +23,7 @@ def begin(*, steps: int, swap: bool, processes: int) -> None:
     global _steps
     _steps = steps
     run_on(swap=swap, processes=processes)
+    groups.settle_at_exit()
     atexit.register(end)
 
 
