@@ -56,14 +56,14 @@ class Obstacle:
 
 def obstacle(ended: Ended, cwd: Path) -> Obstacle | None:
     """Why the program cannot run; None where nothing says that it cannot."""
+    started = next((t for t in ended.traces if t.spawns), None)
+    if started and ended.outcome == "error":
+        starts = f"it starts {started.asked} ranks itself{_at(started.spawns, cwd)}"
+        return Obstacle(f"as asked: {starts}. Give --nproc {started.asked}, or let it start fewer")
     if alone := _cannot_meet(ended, cwd):
         return alone
     if ended.outcome != "error":
         return None
-    for trace in ended.traces:
-        if trace.spawns:
-            starts = f"it starts {trace.asked} ranks itself{_at(trace.spawns, cwd)}"
-            return Obstacle(f"as asked: {starts}. Give --nproc {trace.asked}, or let it start fewer")
     for rank, trace in zip(ended.ranks, ended.traces, strict=True):
         if rank.status and not rank.waited and (why := _cannot(rank, trace, cwd)):
             return why

@@ -44,7 +44,9 @@ class SpawnedRank:
         own, pid = self._number("status"), self._number("pid")
         if own:
             return own
-        said = self._number("exit")
+        said = self._number("exit")  # by multiprocessing, else by subprocess
+        if said is None and pid:
+            said = self._number("ended", pid)
         if said is None:
             said = _of_zombie(pid)
         if said is None:
@@ -53,9 +55,9 @@ class SpawnedRank:
             return own if own is not None else LEFT if pid else 0
         return own if own is not None and said == LEFT else said
 
-    def _number(self, what: str) -> int | None:
+    def _number(self, what: str, of: int = -1) -> int | None:
         try:
-            return int((self.folder / f"{what}-{self.rank}").read_text())
+            return int((self.folder / f"{what}-{of if of >= 0 else self.rank}").read_text())
         except (OSError, ValueError):
             return None
 

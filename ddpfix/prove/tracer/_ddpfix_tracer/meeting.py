@@ -37,11 +37,12 @@ def here(args: Any, kwargs: Any, processes: int) -> Any:
     return args, kwargs
 
 
-def size(args: Any, kwargs: Any) -> int | None:
-    """Of how many processes the group is that is asked for, None where nothing says so."""
+def size_and_rank(args: Any, kwargs: Any) -> tuple[int | None, int | None]:
+    """Of how many processes the group is that is asked for, and as which of them; None where nothing says so."""
     given = {**dict(zip(_ORDER, args)), **kwargs}
-    asked = _number(given.get("world_size"))
-    return asked if asked is not None else _number(os.environ.get("WORLD_SIZE"))
+    found = [_number(given.get(name)) for name in ("world_size", "rank")]
+    size, rank = (n if n is not None else _number(os.environ.get(name)) for n, name in zip(found, ("WORLD_SIZE", "RANK")))
+    return size, rank
 
 
 def _of_environment(given: dict[str, Any]) -> dict[str, Any]:

@@ -84,10 +84,14 @@ class Unknown:
         self.fn(*args, **kwargs)
 
 
-def asks_for_a_group(size: int | None) -> None:
-    """This process asks to be in a group of `size`: told to the rank that has started it, which is ended."""
-    if _origin is None:
-        return
-    recorder.tell(_origin["folder"], _origin["rank"], "spawns", at=_origin["at"], asked=size)
-    os.kill(_origin["pid"], signal.SIGTERM)
+def asks_for_a_group(size: int | None, _: int | None) -> None:
+    """This process asks to be in a group of `size`."""
+    if _origin is not None:
+        told_by(_origin, size)
+
+
+def told_by(origin: dict[str, Any], size: int | None) -> None:
+    """Tell the rank that has started this process of the group that it asks for; that rank is ended, and so is this process."""
+    recorder.tell(origin["folder"], origin["rank"], "spawns", at=origin["at"], asked=size)
+    os.kill(origin["pid"], signal.SIGTERM)
     raise SystemExit("ddpfix: the program starts its ranks itself")

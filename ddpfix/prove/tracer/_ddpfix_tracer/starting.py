@@ -88,15 +88,15 @@ def _started(start: Callable[..., Any], fn: Any, at: Any, nprocs: int, join: boo
 
 
 @contextlib.contextmanager
-def traced(*, swap: bool, processes: int, path: str) -> Iterator[None]:
-    """What is started within has the tracer on its path, and CUDA answered."""
+def traced(*, swap: bool, processes: int, path: str) -> Iterator[tuple[str, ...]]:
+    """What is started within has the tracer on its path, and CUDA answered; the names of the variables that are set for it."""
     ours = {"DDPFIX_TRACE_WORKER": "1", "DDPFIX_TRACE_SWAP": "1" if swap else "",
             "DDPFIX_TRACE_PROCESSES": str(processes), "DDPFIX_TRACE_PYTHONPATH": path,
             "PYTHONPATH": os.pathsep.join(p for p in (os.path.dirname(call_sites.OURS[0]), path) if p)}  # fmt: skip
     before = {name: os.environ.get(name) for name in ours}
     os.environ.update(ours)
     try:
-        yield
+        yield tuple(ours)
     finally:
         for name, value in before.items():
             if value is None:
@@ -121,6 +121,19 @@ def forget() -> None:
 # A rank
 
 
+def become(run: dict[str, Any], rank: int) -> None:
+    """Make this process the rank of this number: its files, its pipes, its number."""
+    folder = run["folder"]
+    for fd, name in ((1, "stdout"), (2, "stderr")):
+        pipe = os.open(os.path.join(folder, "%s-%d" % (name, rank)), os.O_WRONLY)
+        os.dup2(pipe, fd)
+        os.close(pipe)
+    recorder.open_in(folder, rank)
+    watched.begin(steps=run["steps"], swap=run["swap"], processes=run["processes"])
+    recorder.write("note", text="the program starts its ranks itself")
+    recorder.leave(folder, "pid-%d" % rank, os.getpid())
+
+
 class Worker:
     """The user's function in a rank of its own; it is sent to the new process."""
 
@@ -132,15 +145,7 @@ class Worker:
 
     def as_rank(self, rank: int, *args: Any, **kwargs: Any) -> None:
         forget()
-        folder = self.run["folder"]
-        for fd, name in ((1, "stdout"), (2, "stderr")):
-            pipe = os.open(os.path.join(folder, "%s-%d" % (name, rank)), os.O_WRONLY)
-            os.dup2(pipe, fd)
-            os.close(pipe)
-        recorder.open_in(folder, rank)
-        watched.begin(steps=self.run["steps"], swap=self.run["swap"], processes=self.run["processes"])
-        recorder.write("note", text="the program starts its ranks itself")
-        recorder.leave(folder, "pid-%d" % rank, os.getpid())
+        become(self.run, rank)
         status = 1
         try:
             self.fn(*args, **kwargs)
@@ -155,4 +160,4 @@ class Worker:
         finally:
             atexit.unregister(watched.end)
             watched.end()
-            recorder.leave(folder, "status-%d" % rank, status)
+            recorder.leave(self.run["folder"], "status-%d" % rank, status)

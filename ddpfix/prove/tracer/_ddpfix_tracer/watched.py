@@ -15,7 +15,7 @@ _swap = False
 _processes = 1
 
 
-before_a_group: list[Callable[[Any], None]] = []  # called with the number of processes that a group is asked for
+before_a_group: list[Callable[[Any, Any], None]] = []  # called with the size of the group that is asked for, and the rank in it
 
 
 def begin(*, steps: int, swap: bool, processes: int) -> None:
@@ -40,6 +40,11 @@ def processes() -> int:
     return _processes
 
 
+def steps() -> int:
+    """After as many the ranks stop, 0 never."""
+    return _steps
+
+
 def swaps() -> bool:
     """True where gloo and the CPU take the place of what is asked for."""
     return _swap
@@ -60,7 +65,7 @@ def _distributed(module: Any) -> None:
     @functools.wraps(init)
     def init_process_group(*args: Any, **kwargs: Any) -> Any:
         for look in before_a_group:
-            look(meeting.size(args, kwargs))
+            look(*meeting.size_and_rank(args, kwargs))
         out = opened(*args, **kwargs)
         if recorder.recording():
             groups.keep(module.GroupMember.WORLD)
