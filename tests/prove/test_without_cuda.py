@@ -153,6 +153,12 @@ def test_a_framework_chooses_its_device_by_itself(tmp_path: Path) -> None:
     assert [r.stdout for r in ended.ranks] == ["False\n"] * 2
 
 
+def test_a_library_that_is_imported_for_its_models_chooses_nothing(tmp_path: Path) -> None:
+    source = "import sys\nsys.modules['transformers'] = sys.modules['acce' + 'lerate'] = os\nprint(torch.cuda.is_available())\n"
+    ended, _ = ran(tmp_path, source)
+    assert [r.stdout for r in ended.ranks] == ["True\n"] * 2
+
+
 @pytest.mark.parametrize(
     ("line", "said"),
     [

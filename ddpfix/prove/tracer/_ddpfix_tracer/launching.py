@@ -29,8 +29,17 @@ def begin(told: str) -> None:
     if not told:
         return
     _given = json.loads(told)
-    if "origin" not in _given and os.environ.get("RANK", "").isdigit():
-        asks_for_a_group(_number("WORLD_SIZE"), _number("RANK"))
+    size, rank = _number("WORLD_SIZE"), _number("RANK")
+    origin = _given.get("origin")
+    if rank is None or size == 1:
+        return
+    if origin is None:
+        asks_for_a_group(size, rank)
+    elif not _stands_for(origin, rank):
+        try:
+            processes.told_by(origin, size)
+        except SystemExit:  # it would be an error of Python's start here
+            os._exit(1)
 
 
 def from_outside() -> None:
@@ -110,7 +119,7 @@ def asks_for_a_group(size: int | None, rank: int | None) -> None:
         _given = told
         return
     if origin := told.get("origin"):
-        if rank == origin["rank"] and _number("MASTER_PORT") == origin["port"]:
+        if _stands_for(origin, rank):
             recorder.open_in(origin["folder"], origin["rank"])
             watched.begin(steps=told["steps"], swap=True, processes=told["processes"])
         else:
@@ -122,6 +131,11 @@ def asks_for_a_group(size: int | None, rank: int | None) -> None:
         recorder.open_in(told["folder"], 0)
         recorder.write("spawns", at=told["at"], asked=size)
         os._exit(1)
+
+
+def _stands_for(origin: dict[str, Any], rank: int | None) -> bool:
+    """True for one that has the number and the meeting place of the rank that has started it."""
+    return bool(rank == origin["rank"] and _number("MASTER_PORT") == origin["port"])
 
 
 def _ended(folder: str, rank: int) -> None:

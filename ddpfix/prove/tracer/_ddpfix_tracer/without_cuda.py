@@ -11,14 +11,12 @@ from __future__ import annotations
 
 import functools
 import os
-import sys
 import threading
 from collections.abc import Callable
 from typing import Any
 
-from _ddpfix_tracer import call_sites, counted_devices, cuda_answers, number_formats, recorder
+from _ddpfix_tracer import call_sites, counted_devices, cuda_answers, drivers, number_formats, recorder
 
-_FRAMEWORKS = ("transformers", "accelerate", "lightning", "pytorch_lightning", "fastai", "deepspeed")
 _NAME = "the CPU, in place of a GPU"
 _processes = 0  # of this machine: as many GPUs; 0: CUDA is left alone
 _torch: Any = None
@@ -70,7 +68,7 @@ def _install(torch: Any) -> None:
         if hasattr(torch, storage):
             getattr(torch, storage).cuda = _itself
     counted_devices.number_devices(torch)
-    counted_devices.accelerators(torch, _no_framework, _processes)
+    counted_devices.accelerators(torch, drivers.none, _processes)
     _mode = _on_cpu(torch)
     _mode.__enter__()
     _in_threads(_mode)
@@ -230,7 +228,7 @@ def _facts(torch: Any) -> dict[str, Callable[..., Any]]:
         return _processes if asked_by_user() else 0
 
     def is_available() -> bool:
-        return (asked_by_user() and _no_framework()) or bool(available())
+        return (asked_by_user() and drivers.none()) or bool(available())
 
     def set_device(device: Any) -> None:
         tell()
@@ -262,11 +260,6 @@ def _facts(torch: Any) -> dict[str, Callable[..., Any]]:
         "get_rng_state": lambda *_: torch.get_rng_state(),
         "get_rng_state_all": lambda: [torch.get_rng_state()],
     }
-
-
-def _no_framework() -> bool:
-    """False where a framework drives the program, which chooses the device by itself."""
-    return not any(name in sys.modules for name in _FRAMEWORKS)
 
 
 def asked_by_user() -> bool:
