@@ -12,17 +12,25 @@ from typing import Any
 
 from _ddpfix_tracer import call_sites, cuda_answers
 
+_shown = ""  # what the user's code finds in CUDA_VISIBLE_DEVICES
+
+
+def as_it_is(env: Any) -> Any:
+    """A copy of `os.environ` that is given to another program, without the GPUs that are not there."""
+    return {**env, "CUDA_VISIBLE_DEVICES": ""} if _shown and env.get("CUDA_VISIBLE_DEVICES") == _shown else env
+
 
 def name_visible(processes: int) -> None:
     """Let `os.environ["CUDA_VISIBLE_DEVICES"]`, which is empty for this run, hold one GPU for each process.
 
     Only Python's own copy of it: CUDA itself, and what is started from here, still find it empty.
     """
+    global _shown
     held = getattr(os.environ, "_data", None)
     key = b"CUDA_VISIBLE_DEVICES" if os.name == "posix" else "CUDA_VISIBLE_DEVICES"
     if isinstance(held, dict) and not held.get(key, b"-"):
-        names = ",".join(map(str, range(processes)))
-        held[key] = os.fsencode(names) if os.name == "posix" else names
+        _shown = ",".join(map(str, range(processes)))
+        held[key] = os.fsencode(_shown) if os.name == "posix" else _shown
 
 
 def number_devices(torch: Any) -> None:

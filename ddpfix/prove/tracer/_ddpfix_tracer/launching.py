@@ -16,7 +16,7 @@ import os
 import sys
 from typing import Any
 
-from _ddpfix_tracer import call_sites, processes, recorder, starting, watched
+from _ddpfix_tracer import call_sites, counted_devices, processes, recorder, starting, watched
 
 _NAME = "DDPFIX_TRACE_LAUNCH"
 _given: dict[str, Any] | None = None  # what this process was told by its environment, and tells those that it starts
@@ -56,7 +56,8 @@ def patch(module: Any) -> None:
     def started(self: Any, args: Any, *more: Any, **kwargs: Any) -> None:
         with _telling() as ours:
             if kwargs.get("env") is not None:
-                kwargs = {**kwargs, "env": {**kwargs["env"], **{name: os.environ[name] for name in ours}}}
+                env = counted_devices.as_it_is(kwargs["env"])
+                kwargs = {**kwargs, "env": {**env, **{name: os.environ[name] for name in ours}}}
             init(self, args, *more, **kwargs)
 
     @functools.wraps(handle)
