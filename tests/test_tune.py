@@ -82,3 +82,14 @@ def test_a_command_that_cannot_be_measured_is_said(root: Path) -> None:
 def test_processes_that_the_batch_does_not_divide_by(root: Path) -> None:
     told = ddpfix(root, "tune", "--world-size", "3")
     assert b"the effective batch of 16 cannot be kept on 3 processes" in told.stdout
+
+
+def test_a_batch_that_fast_would_let_grow_too_far_grows_as_for_standard(root: Path) -> None:
+    (root / "jobs/reasoner.yaml").write_bytes(JOB.replace(b"accumulation_steps 4", b"accumulation_steps 8"))
+    told = ddpfix(root, "tune", "--profile", "fast").stdout.decode()
+    (row,) = (line.split() for line in told.splitlines() if line.startswith("jobs/reasoner-fast.yaml  fast"))
+    assert " ".join(row[1:]).startswith("fast 8 x 2 x 2 processes = 32 10")
+    assert (
+        "jobs/reasoner-fast.yaml has the batch of the standard profile: an accumulation of 8 stands there for want of memory: "
+        "a batch 8 times as large is not proposed unseen"
+    ) in told

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from pathlib import Path
 
-from ddpfix.prove.ranks import Ended
-from ddpfix.prove.traces import Place, with_text
+from ddpfix.prove.ranks import Ended, RankEnd
+from ddpfix.prove.traces import Place, Trace, with_text
 
 _ASKS = (
     (re.compile(r"Torch not compiled with CUDA enabled|Found no NVIDIA driver|No CUDA GPUs are available|invalid device ordinal|"
@@ -39,41 +40,50 @@ _STARTER = re.compile(r"^(?:\[rank\d+\]:\s*)?KeyError: '((?:SLURM|OMPI|PMI|PMIX|
 # What a tensor, or torch, answers in another way where there is a GPU, and an error that such an answer leads to.
 _DEVICE = re.compile(r"\.is_cuda\b|\.device\b|\bget_device\b|torch\.(cuda|version)\.|\bdevice_type\b")
 _BY_ANSWER = re.compile(r"^(?:\[rank\d+\]:\s*)?(AssertionError|AttributeError|TypeError|NotImplementedError)\b", re.MULTILINE)
-ON_CPU = "on the CPU"
-ANSWERED = "CUDA was asked for; the CPU answers for it"  # the tracer's note
 _FRAME = re.compile(r'^\s*(?:\[rank\d+\]:\s*)?File "([^"]+)", line (\d+), in (.+)$', re.MULTILINE)
 
 
-def why_not(ended: Ended, cwd: Path) -> str:
-    """Where and why the program cannot run, as the end of a sentence, with the user's line; "" where nothing says so."""
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """Where and why a program cannot run, as the end of a sentence, with the user's line.
+
+    of_cpu: the CPU cannot do it, so that no change of the program's own can help.
+    """
+
+    text: str
+    of_cpu: bool = False
+
+
+def obstacle(ended: Ended, cwd: Path) -> Obstacle | None:
+    """Why the program cannot run; None where nothing says that it cannot."""
+    started = next((t for t in ended.traces if t.spawns), None)
+    if started and ended.outcome == "error":
+        starts = f"it starts {started.asked} ranks itself{_at(started.spawns, cwd)}"
+        return Obstacle(f"as asked: {starts}. Give --nproc {started.asked}, or let it start fewer")
     if alone := _cannot_meet(ended, cwd):
         return alone
     if ended.outcome != "error":
-        return ""
-    for trace in ended.traces:
-        if trace.spawns:
-            place = with_text(trace.spawns, cwd)
-            starts = f"it starts {trace.asked} ranks itself, at {place}: {place.text}"
-            return f"as asked: {starts}. Give --nproc {trace.asked}, or let it start fewer"
+        return None
     for rank, trace in zip(ended.ranks, ended.traces, strict=True):
-        if rank.status and not rank.waited and (why := _cannot(rank.stderr[-20_000:], ANSWERED in trace.notes, cwd)):
+        if rank.status and not rank.waited and (why := _cannot(rank, trace, cwd)):
             return why
-    return ""
+    return None
 
 
-def _cannot_meet(ended: Ended, cwd: Path) -> str:
+def _cannot_meet(ended: Ended, cwd: Path) -> Obstacle | None:
     """Why the ranks cannot be in one group as the program asks for it."""
     for meeting in (m for t in ended.traces for m in t.meetings):
         if meeting.size is not None and meeting.size != len(ended.traces):
             give = f". Give --nproc {meeting.size}, or let it ask for {len(ended.traces)}" if meeting.size > 1 else ""
-            return f"as asked: it makes a group of {meeting.size}, of {len(ended.traces)} processes{_at(meeting.at, cwd)}{give}"
+            makes = f"it makes a group of {meeting.size}, of {len(ended.traces)} processes{_at(meeting.at, cwd)}"
+            return Obstacle(f"as asked: {makes}{give}")
     if ended.outcome == "completes":
-        return ""
+        return None
     first = [t.meetings[0] for t in ended.traces if t.meetings]
     if len(first) > 1 and first[0].rank is not None and len({m.rank for m in first}) == 1:
         how = "Where an option of the command gives the rank, write '${local_rank}' there"
-        return f"as asked: each process takes itself for rank {first[0].rank}{_at(first[0].at, cwd)}. {how}"
-    return ""
+        return Obstacle(f"as asked: each process takes itself for rank {first[0].rank}{_at(first[0].at, cwd)}. {how}")
+    return None
 
 
 def _at(place: Place | None, cwd: Path) -> str:
@@ -83,27 +93,35 @@ def _at(place: Place | None, cwd: Path) -> str:
     return f", at {place}: {place.text}"
 
 
-def _cannot(tail: str, answered: bool, cwd: Path) -> str:
-    """Why a rank that has failed by itself cannot run. answered: the CPU has answered for CUDA in it."""
-    at = crash_place(tail, cwd)
+def _cannot(rank: RankEnd, trace: Trace, cwd: Path) -> Obstacle | None:
+    """Why a rank that has failed by itself cannot run."""
+    said = "\n".join([*([str(trace.failed)] if trace.failed else []), rank.stderr[-20_000:]])
+    at = failed_at(rank, trace, cwd)
     for pattern, reason in _ASKS:
-        if found := pattern.search(tail):
-            line = next((t.strip() for t in tail.splitlines() if found[0] in t), found[0])
-            return f"{ON_CPU}: {reason}{_at(at, cwd)} ({line[:200]})"
-    if found := _MISSING.search(tail):
-        return f"with this Python: {found[1]} is not installed for it"
-    if found := _IMPORT.search(tail):
-        return f"with this Python: {found[1][:200]}{_at(at, cwd)}"
-    if found := _STARTER.search(tail):
-        return f"as asked: it is made to be started by its cluster's launcher, which sets {found[1]}{_at(at, cwd)}"
-    if found := _TAKEN.search(tail):
-        return f"on this machine now: the port that it asks for is taken{_at(at, cwd)}"
-    if _AFFINITY.search(tail) or (at and "sched_setaffinity" in at.text and "OSError" in tail):
-        return f"on this machine: it binds itself to CPUs that are not there{_at(at, cwd)}"
-    if answered and at and _DEVICE.search(at.text) and (found := _BY_ANSWER.search(tail)):
-        line = next(t.strip() for t in tail[found.start() :].splitlines())
-        return f"{ON_CPU}: it goes by what a device answers{_at(at, cwd)} ({line[:200]})"
-    return ""
+        if found := pattern.search(said):
+            line = next((t.strip() for t in said.splitlines() if found[0] in t), found[0])
+            return Obstacle(f"on the CPU: {reason}{_at(at, cwd)} ({line[:200]})", of_cpu=True)
+    if found := _MISSING.search(said):
+        return Obstacle(f"with this Python: {found[1]} is not installed for it")
+    if found := _IMPORT.search(said):
+        return Obstacle(f"with this Python: {found[1][:200]}{_at(at, cwd)}")
+    if found := _STARTER.search(said):
+        return Obstacle(f"as asked: it is made to be started by its cluster's launcher, which sets {found[1]}{_at(at, cwd)}")
+    if found := _TAKEN.search(said):
+        return Obstacle(f"on this machine now: the port that it asks for is taken{_at(at, cwd)}")
+    if _AFFINITY.search(said) or (at and "sched_setaffinity" in at.text and "OSError" in said):
+        return Obstacle(f"on this machine: it binds itself to CPUs that are not there{_at(at, cwd)}")
+    if trace.answered and at and _DEVICE.search(at.text) and (found := _BY_ANSWER.search(said)):
+        line = next(t.strip() for t in said[found.start() :].splitlines())
+        return Obstacle(f"on the CPU: it goes by what a device answers{_at(at, cwd)} ({line[:200]})", of_cpu=True)
+    return None
+
+
+def failed_at(rank: RankEnd, trace: Trace, cwd: Path) -> Place | None:
+    """The user's line at which a rank failed: as it says itself, else as its traceback says."""
+    if trace.failed and trace.failed.at:
+        return with_text(trace.failed.at, cwd)
+    return crash_place(rank.stderr, cwd)
 
 
 def crash_place(stderr: str, cwd: Path) -> Place | None:

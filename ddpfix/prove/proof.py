@@ -14,9 +14,9 @@ from ddpfix import engine
 from ddpfix.discovery import Tree, discover
 from ddpfix.prove.compare import lines_lost
 from ddpfix.prove.launchers import Training, as_installed, understood
-from ddpfix.prove.on_cpu import ON_CPU, why_not
+from ddpfix.prove.on_cpu import obstacle
 from ddpfix.prove.ranks import Ended, run_ranks
-from ddpfix.prove.seen import Seen, look
+from ddpfix.prove.seen import Seen, Wrong, look
 from ddpfix.run import Options, acceptance
 from ddpfix.settings import Settings
 from ddpfix.summary import digest
@@ -65,18 +65,13 @@ class Proof:
         return not self.impossible and not self.lost and (self.after or self.before).right
 
     @property
-    def introduced(self) -> tuple[str, ...]:
+    def introduced(self) -> tuple[Wrong, ...]:
         """What is wrong after the fixes and was not before, where the program ended well before them."""
-        lost = (f"no rank prints {line!r} any more" for line in self.lost)
         if self.after is None or self.before.outcome != "completes":
             return ()
-        had = {_kind(text) for text in self.before.wrong}
-        return (*(text for text in self.after.wrong if _kind(text) not in had), *lost)
-
-
-def _kind(text: str) -> str:
-    """What is wrong, without the cause in brackets, whose numbers may be others in each run."""
-    return text.partition(" (")[0]
+        had = {wrong.what for wrong in self.before.wrong}
+        lost = (Wrong(f"no rank prints {line!r} any more") for line in self.lost)
+        return (*(wrong for wrong in self.after.wrong if wrong.what not in had), *lost)
 
 
 class CannotProve(Exception):
@@ -114,14 +109,15 @@ def prove(
     with _copy(tree, links) as folder:
         before = _run(training, folder / below, bounds, lambda: say(f"run 1 of 2, as it is: {_bound(bounds)}"))
         seen = look(before, folder / below)
-        impossible = why_not(before, folder / below)
+        impossible = obstacle(before, folder / below)
     if spawns := any(t.spawns and t.asked == bounds.nproc for t in before.traces):
         say("the program starts its ranks itself: again, with these")
         with _copy(tree, links) as folder:
             before = _run(training, folder / below, bounds, spawns=True)
             seen = look(before, folder / below)
-            impossible = why_not(before, folder / below)
-    proof = Proof(tuple(command), training, bounds, base, uncommitted, (), "", seen, None, impossible, _tail(before))
+            impossible = obstacle(before, folder / below)
+    why_not = impossible.text if impossible else ""
+    proof = Proof(tuple(command), training, bounds, base, uncommitted, (), "", seen, None, why_not, _tail(before))
     if impossible:
         return proof
     with _copy(tree, links) as folder:
@@ -130,8 +126,8 @@ def prove(
             return proof
         say(f"run 2 of 2, after {', '.join(codes)}: {_bound(bounds)}; the first took {before.seconds:.0f} s and {seen.ended}")
         after = _run(training, folder / below, bounds, spawns=spawns)
-        if (why := why_not(after, folder / below)).startswith(ON_CPU):  # of what no fix can make the CPU do
-            return replace(proof, codes=codes, impossible=f"after the fixes {why}", output=_tail(before) + _tail(after))
+        if (why := obstacle(after, folder / below)) and why.of_cpu:  # no fix can make the CPU do it
+            return replace(proof, codes=codes, impossible=f"after the fixes {why.text}", output=_tail(before) + _tail(after))
         return Proof(
             tuple(command), training, bounds, base, uncommitted, codes, digest(files), seen, look(after, folder / below),
             output=_tail(before) + _tail(after), lost=lines_lost(before, after),

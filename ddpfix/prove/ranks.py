@@ -167,6 +167,7 @@ class _Run:
             "DDPFIX_TRACE_RANK": str(rank),
             "DDPFIX_TRACE_STEPS": str(steps),
             "DDPFIX_TRACE_SWAP": "1" if swap else "",
+            **({"ACCELERATE_USE_CPU": "true"} if swap else {}),  # without it, it takes each rank for alone where there is no GPU
             "DDPFIX_TRACE_PYTHONPATH": path,
             "PYTHONPATH": os.pathsep.join(p for p in (str(TRACER), path) if p),
         }

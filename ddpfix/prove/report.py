@@ -10,7 +10,7 @@ from typing import Any
 
 from ddpfix.prove.launchers import of_rank
 from ddpfix.prove.proof import Proof
-from ddpfix.prove.seen import Seen
+from ddpfix.prove.seen import Seen, Wrong
 
 VERSION = 1
 
@@ -67,23 +67,27 @@ def verdict(proof: Proof) -> str:
     if after is None:
         said = f"ddpfix changes nothing here; {_state(before, 'nothing was seen to be wrong')}"
     elif proof.introduced:
-        still = [text for text in after.wrong if text not in proof.introduced]
-        said = "Introduced by the fixes: " + "; ".join(proof.introduced) + ("; still wrong: " + "; ".join(still) if still else "")
+        still = [wrong for wrong in after.wrong if wrong not in proof.introduced]
+        said = f"Introduced by the fixes: {_list(proof.introduced)}" + (f"; still wrong: {_list(still)}" if still else "")
     elif after.right and not after.observed:
         said = f"After the fixes nothing was observed: {_NOTHING}"
     elif after.right:
         said = f"After the fixes nothing is wrong (before: {_state(before, 'nothing was seen to be wrong either')})"
     else:
-        said = "After the fixes something is still wrong: " + "; ".join(after.wrong)
+        said = f"After the fixes something is still wrong: {_list(after.wrong)}"
     return " ".join(said.split()) + "."
 
 
 _NOTHING = "the ranks issued no collective, wrapped no model and logged no metric"
 
 
+def _list(wrong: Sequence[Wrong]) -> str:
+    return "; ".join(map(str, wrong))
+
+
 def _state(seen: Seen, right: str) -> str:
     if not seen.right:
-        return "; ".join(seen.wrong)
+        return _list(seen.wrong)
     return right if seen.observed else f"nothing was observed: {_NOTHING}"
 
 
@@ -111,7 +115,7 @@ def _columns(table: Sequence[Sequence[str]], width: int) -> list[str]:
 
 def to_json(proof: Proof) -> str:
     """The proof with its version; `ddpfix.summary.proofs` reads it for the summary."""
-    seen = {name: asdict(s) | {"right": s.right} if s else None for name, s in (("before", proof.before), ("after", proof.after))}
+    seen = {name: _plain(s) if s else None for name, s in (("before", proof.before), ("after", proof.after))}
     return (
         json.dumps(
             {
@@ -127,7 +131,7 @@ def to_json(proof: Proof) -> str:
                 "impossible": proof.impossible,
                 "right": proof.right,
                 "verdict": verdict(proof),
-                "introduced": list(proof.introduced),
+                "introduced": [str(wrong) for wrong in proof.introduced],
                 "rows": [list(r) for r in rows(proof)],
                 **seen,
             },
@@ -136,3 +140,6 @@ def to_json(proof: Proof) -> str:
         + "\n"
     )
 
+
+def _plain(seen: Seen) -> dict[str, Any]:
+    return asdict(seen) | {"right": seen.right, "wrong": [str(wrong) for wrong in seen.wrong]}

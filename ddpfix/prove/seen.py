@@ -5,23 +5,34 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from ddpfix.prove import compare
-from ddpfix.prove.on_cpu import crash_place
+from ddpfix.prove.on_cpu import failed_at
 from ddpfix.prove.ranks import Ended, RankEnd
-from ddpfix.prove.traces import Call, Place, Round, with_text
+from ddpfix.prove.traces import Call, Place, Round, Trace, with_text
 
-_UNSEEN = "not seen"
-_NO_METRICS = "none were seen"
 GROUPS = {"new_group", "split_group"}
+
+
+@dataclass(frozen=True, slots=True)
+class Wrong:
+    """What makes a run not right. cause: what the traces show of why; its numbers may be others in each run."""
+
+    what: str
+    cause: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.what} ({self.cause})" if self.cause else self.what
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
     """A run, as it is told. ended: one line. stood: of each rank, where it stood or failed. wrong: what makes it not right.
 
-    order: where the collectives first differ, a line a rank. collectives: how many each rank issued.
+    order: where the collectives first differ, a line a rank. collectives: how many each rank issued. observed: False where a
+    run that ended well showed nothing that ranks could disagree on.
     """
 
     outcome: str
@@ -36,19 +47,14 @@ class Seen:
     metrics: str = ""
     unused: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    wrong: tuple[str, ...] = ()
+    wrong: tuple[Wrong, ...] = ()
     error: str = ""
     samples: tuple[str, ...] = ()
+    observed: bool = True
 
     @property
     def right(self) -> bool:
         return not self.wrong
-
-    @property
-    def observed(self) -> bool:
-        """False where a run that ended well showed nothing that ranks could disagree on."""
-        seen = any(self.collectives) or not self.weights.startswith(_UNSEEN) or self.metrics != _NO_METRICS
-        return seen or self.outcome != "completes"
 
 
 def look(ended: Ended, cwd: Path) -> Seen:
@@ -60,23 +66,23 @@ def look(ended: Ended, cwd: Path) -> Seen:
     order = _order(divergence, cwd) if divergence and not (groups and ended.outcome == "completes") else ()
     wrong = []
     if ended.outcome != "completes":
-        wrong.append(_ended(ended))
+        wrong.append(Wrong(_ended(ended)))
     elif order:
-        wrong.append("the ranks do not issue the same collectives")
+        wrong.append(Wrong("the ranks do not issue the same collectives"))
     if weights:
-        wrong.append(f"the ranks end with other weights ({compare.why_weights_differ(ended.traces)})")
+        wrong.append(Wrong("the ranks end with other weights", compare.why_weights_differ(ended.traces)))
     # one for each: a metric that the fixes repair must not make those that are left look new
-    wrong += [f"the logged metric {d.name} differs between the ranks" for d in metrics]
+    wrong += [Wrong(f"the logged metric {d.name} differs between the ranks") for d in metrics]
     rounds = compare.epochs(ended.traces[0]) if ended.traces else ()
     if any(compare.same_order(r) for r in rounds):
-        wrong.append("each epoch has the samples in the same order")
+        wrong.append(Wrong("each epoch has the samples in the same order"))
     return Seen(
         outcome=ended.outcome,
         ended=_ended(ended),
         seconds=round(ended.seconds, 1),
         steps=ended.steps(),
         status=tuple(r.status for r in ended.ranks),
-        stood=tuple(_stood(r, cwd) for r in ended.ranks) if ended.outcome != "completes" else (),
+        stood=tuple(map(partial(_stood, cwd=cwd), ended.ranks, ended.traces)) if ended.outcome != "completes" else (),
         order=order,
         collectives=tuple(len(t.calls) for t in ended.traces),
         weights=_weights(ended, weights),
@@ -86,6 +92,7 @@ def look(ended: Ended, cwd: Path) -> Seen:
         wrong=tuple(wrong),
         error=_error(ended) if ended.outcome == "error" else "",
         samples=tuple(_samples(r, cwd) for r in rounds),
+        observed=ended.outcome != "completes" or any(t.calls or t.metrics for t in ended.traces) or _compared(ended),
     )
 
 
@@ -103,13 +110,13 @@ def _ended(ended: Ended) -> str:
     return words[ended.outcome]
 
 
-def _stood(rank: RankEnd, cwd: Path) -> str:
+def _stood(rank: RankEnd, trace: Trace, cwd: Path) -> str:
     if rank.stood_at:
         after = " (where gloo gave up)" if rank.waited else ""
         return f"rank {rank.rank} at {_line(rank.stood_at)}{after}"
     if rank.status == 0:
         return f"rank {rank.rank} had ended"
-    if rank.status and (at := crash_place(rank.stderr, cwd)):
+    if rank.status and (at := failed_at(rank, trace, cwd)):
         return f"rank {rank.rank} failed at {_line(at)}"
     return f"rank {rank.rank}: " + ("killed where it was" if rank.status is None else f"exit status {rank.status}")
 
@@ -131,9 +138,14 @@ def _call(call: Call | None, cwd: Path) -> str:
     return f"{call.op}{f' of {call.what}' if call.what else ''}{at}{via}"
 
 
+def _compared(ended: Ended) -> bool:
+    """True where every rank has weights to compare."""
+    return all(t.weights for t in ended.traces)
+
+
 def _weights(ended: Ended, differing: tuple[compare.Disagreement, ...]) -> str:
-    if not all(t.weights for t in ended.traces):
-        return f"{_UNSEEN}: no wrapped model reached its end"
+    if not _compared(ended):
+        return "not seen: no wrapped model reached its end"
     if not differing:
         return "agree"
     names = ", ".join(d.name for d in differing[:4])
@@ -142,7 +154,7 @@ def _weights(ended: Ended, differing: tuple[compare.Disagreement, ...]) -> str:
 
 def _metrics(ended: Ended, differing: tuple[compare.Disagreement, ...]) -> str:
     if not any(t.metrics for t in ended.traces):
-        return _NO_METRICS
+        return "none were seen"
     if not differing:
         return "agree: " + ", ".join(sorted({n for t in ended.traces for n in t.metrics})[:8])
     return "\n".join(f"{d.name} differs: {_by_rank(d.values)}" for d in differing[:8])
@@ -183,8 +195,10 @@ _NOISE = re.compile(r"^\s*(\[rank\d+\]:)?\s*(\[W|warn|terminate called)|Exceptio
 
 
 def _error(ended: Ended) -> str:
-    """The last line of the traceback of the rank that failed first by itself."""
-    failed = next(r for r in ended.ranks if r.status and not r.waited)
+    """The exception of the rank that failed first by itself, else what its traceback ends with."""
+    failed, trace = next((r, t) for r, t in zip(ended.ranks, ended.traces, strict=True) if r.status and not r.waited)
+    if trace.failed:
+        return str(trace.failed).partition("\n")[0][:300]
     lines = [t.strip() for t in failed.stderr.splitlines() if t.strip() and not _NOISE.search(t)]
     said = [t for t in lines if re.match(r"(\[rank\d+\]:\s*)?[\w.]+(Error|Exception|Interrupt|Warning)\b", t)]
     return (said or lines or [""])[-1][:300]

@@ -37,21 +37,27 @@ class SpawnedRank:
         return self._number("pid") or self.parent.pid
 
     def poll(self) -> int | None:
-        """Its exit status, None while it lives or may still come; LEFT where it was ended and nobody says how."""
-        said = self._number("status")
-        if said is None:
-            said = self._number("exit")
-        if said is None:
-            said = _of_zombie(self._number("pid"))
-        if said is not None or _alive(self._number("pid")):
-            return said
-        if self.parent.poll() is None:
-            return None
-        return LEFT if self._number("pid") else 0
+        """Its exit status, None while it lives or may still come; LEFT where it was ended and nobody says how.
 
-    def _number(self, what: str) -> int | None:
+        One whose function has returned has not ended: what crashes behind it is the program's own.
+        """
+        own, pid = self._number("status"), self._number("pid")
+        if own:
+            return own
+        said = self._number("exit")  # by multiprocessing, else by subprocess
+        if said is None and pid:
+            said = self._number("ended", pid)
+        if said is None:
+            said = _of_zombie(pid)
+        if said is None:
+            if _alive(pid) or (own is None and self.parent.poll() is None):
+                return None
+            return own if own is not None else LEFT if pid else 0
+        return own if own is not None and said == LEFT else said
+
+    def _number(self, what: str, of: int = -1) -> int | None:
         try:
-            return int((self.folder / f"{what}-{self.rank}").read_text())
+            return int((self.folder / f"{what}-{of if of >= 0 else self.rank}").read_text())
         except (OSError, ValueError):
             return None
 

@@ -83,6 +83,18 @@ class Meeting:
 
 
 @dataclass(frozen=True, slots=True)
+class Failure:
+    """The exception that ended a rank. kind: its class by its full name. at: the innermost line of the user's."""
+
+    kind: str
+    text: str
+    at: Place | None
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.text}" if self.text else self.kind
+
+
+@dataclass(frozen=True, slots=True)
 class Trace:
     """What one rank did. `started` is False where the tracer was not loaded, and everything else is then empty.
 
@@ -106,6 +118,8 @@ class Trace:
     asked: int = 0
     pace: tuple[tuple[float, int], ...] = ()  # at each optimizer step: the clock in seconds, the collectives so far
     meetings: tuple[Meeting, ...] = ()
+    answered: bool = False  # the CPU has answered for CUDA
+    failed: Failure | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +186,8 @@ def read_trace(folder: Path, rank: int) -> Trace:
         next((r["asked"] for r in rows if r["t"] == "spawns"), 0),
         _pace(rows),
         tuple(Meeting(_place(r["at"]), r["size"], r["rank"]) for r in rows if r["t"] == "meets"),
+        any(r["t"] == "answered" for r in rows),
+        next((Failure(r["error"], r["text"], _place(r["at"])) for r in rows if r["t"] == "failed"), None),
     )
 
 

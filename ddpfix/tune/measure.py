@@ -12,10 +12,8 @@ from pathlib import Path
 from codemods.analysis.tuning.configurations import of_run
 from codemods.analysis.tuning.job_runs import runs_in
 from codemods.analysis.tuning.profiles import PROFILES, Tuning
-from codemods.engine.fix_source import with_unsafe
 from codemods.files.text_file import TextFile
 from codemods.store.project import Project
-from codemods.tuning.job_file_tuning import JobFileTuning
 from ddpfix import engine
 from ddpfix.discovery import Tree
 from ddpfix.prove.launchers import Training, understood
@@ -23,7 +21,7 @@ from ddpfix.prove.proof import Bounds, CannotProve
 from ddpfix.prove.ranks import Ended, run_ranks
 from ddpfix.settings import Settings
 from ddpfix.summary import Configuration, Measured, TuningTable
-from ddpfix.tune.plan import AS_IT_IS, plan
+from ddpfix.tune.plan import AS_IT_IS, plan, tuned_jobs
 
 COMMAND_FILE = ".ddpfix-measured.sh"  # it is never written: the command as the codemods read one
 WARM_UP = 2  # steps: the first builds DDP's buckets, the second reorders them
@@ -123,8 +121,8 @@ def _tuned(
     text = shlex.join(words).encode() + b"\n"
     known = {**files, COMMAND_FILE: text}
     alone = replace(tree, files=(*tree.files, COMMAND_FILE), chosen=(COMMAND_FILE,), is_git=False)
-    fixed = engine.fix(alone, Settings(), (JobFileTuning(tuning),), with_unsafe, read=lambda p: known.get(p) or read(p))
-    return tuple(shlex.split(fixed.after.get(COMMAND_FILE, text).decode()))
+    files, _ = tuned_jobs(alone, Settings(), tuning, lambda path: known.get(path) or read(path))
+    return tuple(shlex.split(files.get(COMMAND_FILE, text).decode()))
 
 
 def _run(tree: Tree, attempt: Attempt, training: Training, bounds: Bounds, gpu: bool, links: Sequence[str]) -> Ended:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from posixpath import splitext
 
 from codemods.analysis.tuning.configurations import Configured, configured
 from codemods.analysis.tuning.profiles import Tuning
 from codemods.api.codemod import DdpCodemod
+from codemods.api.findings import Finding
 from codemods.engine.fix_source import with_unsafe
 from codemods.files.text_file import TEXT_KINDS
 from codemods.store.project import Project
@@ -41,11 +42,11 @@ def plan(tree: Tree, settings: Settings, tuning: Tuning) -> Plan:
     read = engine.disk_reader(tree.root)
     codemods = chosen(settings, tuning)
     fixed = engine.fix(tree, settings, codemods, with_unsafe)
-    added = fast_variants(tree, settings, tuning, read) if tuning.profile == "fast" else {}
+    added, reasons = fast_variants(tree, settings, tuning, read) if tuning.profile == "fast" else ({}, ())
     before = Project(tree.files, read)
     after = before.with_overlay({**fixed.after, **added})
     rows = tuple(_rows(tree, before, after, added, tuning))
-    return Plan(tuning, codemods, fixed, added, TuningTable(rows, notes=tuple(_notes(fixed, added, tuning))))
+    return Plan(tuning, codemods, fixed, added, TuningTable(rows, notes=tuple(_notes(fixed, added, reasons, tuning))))
 
 
 def chosen(settings: Settings, tuning: Tuning) -> tuple[DdpCodemod, ...]:
@@ -60,12 +61,29 @@ def _set(codemod: DdpCodemod, tuning: Tuning) -> DdpCodemod:
     return TrainingArgumentsTuning(tuning) if isinstance(codemod, TrainingArgumentsTuning) else codemod
 
 
-def fast_variants(tree: Tree, settings: Settings, tuning: Tuning, read: Read) -> Mapping[str, bytes]:
-    """New job files with the fast values, each beside the one it is made from; none where it is there already."""
+def fast_variants(tree: Tree, settings: Settings, tuning: Tuning, read: Read) -> tuple[Mapping[str, bytes], tuple[str, ...]]:
+    """New job files with the fast values, each beside the one it is made from, none where it is there already; and why a value
+    in them is not the fast one."""
     jobs = tuple(p for p in tree.chosen if p.endswith(TEXT_KINDS) and not splitext(p)[0].endswith(("-fast", "_fast")))
-    fast = engine.fix(replace(tree, chosen=jobs), settings, (JobFileTuning(tuning),), with_unsafe)
-    made = {variant_of(path): data for path, data in fast.after.items() if path in jobs}
-    return {path: data for path, data in made.items() if path not in tree.files}
+    files, left = tuned_jobs(replace(tree, chosen=jobs), settings, tuning, read)
+    made = {variant_of(path): data for path, data in files.items() if path in jobs and variant_of(path) not in tree.files}
+    said = (f"{variant_of(f.path)} has the batch of the standard profile: {f.reason}" for f in left if variant_of(f.path) in made)
+    return made, tuple(dict.fromkeys(said))
+
+
+def tuned_jobs(tree: Tree, settings: Settings, tuning: Tuning, read: Read) -> tuple[Mapping[str, bytes], tuple[Finding, ...]]:
+    """The job files of `tree` with the profile's values; (the new files, what the profile leaves and standard takes on).
+
+    A batch that would grow too far for `fast` grows as far as for `standard`: a variant is made once, so it grows no second time.
+    """
+    first = engine.fix(tree, settings, (JobFileTuning(tuning),), with_unsafe, read=read)
+    if tuning.profile == "standard":
+        return first.after, ()
+    known: Mapping[str, bytes] = first.after
+    plain = JobFileTuning(replace(tuning, profile="standard"))
+    second = engine.fix(tree, settings, (plain,), with_unsafe, read=lambda path: known.get(path) or read(path))
+    again = {(f.path, f.span.line) for f in second.fixed}
+    return {**first.after, **second.after}, tuple(f for f in first.left if f.reason and (f.path, f.span.line) in again)
 
 
 def variant_of(path: str) -> str:
@@ -91,7 +109,7 @@ def _row(of: Configured, name: str) -> Configuration:
     return Configuration(of.job, name, of.load, of.logging, of.workers)
 
 
-def _notes(fixed: Fixed, added: Mapping[str, bytes], tuning: Tuning) -> Iterator[str]:
+def _notes(fixed: Fixed, added: Mapping[str, bytes], reasons: Sequence[str], tuning: Tuning) -> Iterator[str]:
     if not tuning.cores:
         yield "nothing is said of workers: --cores says how many cores the machine that trains has"
     for finding in fixed.fixed:
@@ -99,6 +117,7 @@ def _notes(fixed: Fixed, added: Mapping[str, bytes], tuning: Tuning) -> Iterator
             yield f"{finding.place}: {finding.reason}"
     for finding in fixed.left:
         yield f"left: {finding.place}: {finding.message}: {finding.reason}"
+    yield from reasons
     for path in added:
         yield (
             f"{path} is new; it writes where the first job writes, unless you give it another folder and another name; where it "

@@ -124,6 +124,7 @@ def _ran(program: Callable[[], object]) -> int:
         print(asked.code, file=sys.stderr)
         return 1
     except BaseException as error:
+        sys.last_type, sys.last_value, sys.last_traceback = type(error), error, error.__traceback__  # as the interpreter does
         frames = error.__traceback__  # of this function and of what it calls, then the program's
         sys.excepthook(type(error), error, frames.tb_next.tb_next if frames and frames.tb_next else None)
         return 1

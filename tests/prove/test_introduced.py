@@ -12,16 +12,16 @@ from ddpfix.prove.launchers import Training
 from ddpfix.prove.proof import Bounds, Proof
 from ddpfix.prove.ranks import Ended, Outcome
 from ddpfix.prove.report import verdict
-from ddpfix.prove.seen import Seen, look
+from ddpfix.prove.seen import Seen, Wrong, look
 from tests.proofs.harness import TORCH, forked
 from tests.prove.programs import needs_torch, run
 
 WEIGHTS = "the ranks end with other weights"
 
 
-def seen(*wrong: str, outcome: str = "completes", collectives: tuple[int, ...] = (3, 3)) -> Seen:
-    unseen = "not seen: no wrapped model reached its end"
-    return Seen(outcome, outcome, 1.0, 2, (0, 0), collectives=collectives, weights=unseen, metrics="none were seen", wrong=wrong)
+def seen(*wrong: str | Wrong, outcome: str = "completes", observed: bool = True) -> Seen:
+    told = tuple(w if isinstance(w, Wrong) else Wrong(w) for w in wrong)
+    return Seen(outcome, outcome, 1.0, 2, (0, 0), wrong=told, observed=observed)
 
 
 def proof(before: Seen, after: Seen | None, lost: tuple[str, ...] = ()) -> Proof:
@@ -51,7 +51,9 @@ def test_a_metric_that_is_left_is_not_introduced_where_another_is_repaired() -> 
 
 
 def test_another_cause_of_what_was_wrong_is_not_introduced() -> None:
-    made = proof(seen(f"{WEIGHTS} (rank 0 made 3 optimizer steps)"), seen(f"{WEIGHTS} (their collectives part at number 9)"))
+    made = proof(
+        seen(Wrong(WEIGHTS, "rank 0 made 3 optimizer steps")), seen(Wrong(WEIGHTS, "their collectives part at number 9"))
+    )
     assert verdict(made) == f"After the fixes something is still wrong: {WEIGHTS} (their collectives part at number 9)."
 
 
@@ -86,7 +88,7 @@ def test_the_width_of_a_number_is_no_loss() -> None:
 
 
 def test_nothing_observed_is_called_so() -> None:
-    blind = seen(collectives=(0, 0))
+    blind = seen(observed=False)
     words = "nothing was observed: the ranks issued no collective, wrapped no model and logged no metric"
     assert verdict(proof(blind, None)) == f"ddpfix changes nothing here; {words}."
     assert verdict(proof(blind, blind)) == f"After the fixes {words}."
@@ -135,4 +137,4 @@ trainer.fit(Regressor(), DataLoader(data, batch_size=2), DataLoader(data, batch_
 def test_a_step_and_what_is_kept_for_each_rank_are_no_disagreement(tmp_path: Path) -> None:
     done = run(tmp_path, LOGS, start=forked(*TORCH, "lightning.pytorch"))
     assert done.outcome == "completes", done.marked()
-    assert look(done, tmp_path).wrong == ("the logged metric val/loss differs between the ranks",)
+    assert look(done, tmp_path).wrong == (Wrong("the logged metric val/loss differs between the ranks"),)

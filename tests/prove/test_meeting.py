@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ddpfix.prove.on_cpu import why_not
+from ddpfix.prove.on_cpu import Obstacle, obstacle
 from ddpfix.prove.ranks import Ended
 from tests.proofs.harness import TORCH, forked
 from tests.prove.programs import needs_torch, run
@@ -52,4 +52,4 @@ def test_the_ranks_meet_on_this_machine(tmp_path: Path, group: str) -> None:
 )  # fmt: skip
 def test_ranks_that_cannot_meet_are_no_hang_of_the_program(tmp_path: Path, line: str, said: str) -> None:
     ended = ran(tmp_path, f"{line}\n")
-    assert why_not(ended, tmp_path) == said.format(line=line), ended.marked()
+    assert obstacle(ended, tmp_path) == Obstacle(said.format(line=line)), ended.marked()

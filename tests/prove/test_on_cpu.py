@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ddpfix.prove.on_cpu import ANSWERED, why_not
+from ddpfix.prove.on_cpu import obstacle
 from ddpfix.prove.ranks import Ended, RankEnd
 from ddpfix.prove.traces import Trace
 
@@ -16,7 +16,8 @@ TRACEBACK = 'Traceback (most recent call last):\n  File "{folder}/train.py", lin
 def told(folder: Path, line: str, error: str, *, answered: bool = True) -> str:
     (folder / "train.py").write_text(line + "\n")
     rank = RankEnd(0, 1, "", TRACEBACK.format(folder=folder, line=line, error=error))
-    return why_not(Ended("error", (rank,), (Trace(0, True, notes=(ANSWERED,) if answered else ()),), 1.0), folder)
+    found = obstacle(Ended("error", (rank,), (Trace(0, True, answered=answered),), 1.0), folder)
+    return found.text if found else ""
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ddpfix.prove.on_cpu import why_not
+from ddpfix.prove.on_cpu import obstacle
 from ddpfix.prove.ranks import PARENT
 from tests.prove.programs import needs_torch, run
 
@@ -65,4 +65,5 @@ def test_one_that_is_killed_is_named_though_its_parent_waits(tmp_path: Path) -> 
 def test_started_as_ranks_it_tells_that_it_starts_its_own(tmp_path: Path) -> None:
     ended = run(tmp_path, PROGRAM.format(method="fork", port=29524, work="pass"), swap=True, timeout=60)
     assert {t.asked for t in ended.traces if t.spawns} == {2}, ended.marked()
-    assert why_not(ended, tmp_path).startswith("as asked: it starts 2 ranks itself, at train.py:28: process.start()")
+    told = obstacle(ended, tmp_path)
+    assert told and told.text.startswith("as asked: it starts 2 ranks itself, at train.py:28: process.start()")

@@ -154,10 +154,10 @@ def test_a_guarded_collective_and_an_unused_branch_are_found(home: Path) -> None
 
 
 def test_a_program_for_gpus_alone_is_told(home: Path) -> None:
-    repo = make(home, {"train.py": b"import torch\n\nmodel = torch.nn.Linear(1, 1)\nmodel.to(torch.device(0))\n"})
+    repo = make(home, {"train.py": b"import torch\n\nmodel = torch.nn.Linear(1, 1)\ntorch.cuda.get_device_properties(0).uuid\n"})
     done = ddpfix(repo, "prove", "--", "python", "train.py")
     assert done.returncode == 2
-    assert "cannot run on the CPU: it asks for a CUDA device, at train.py:4" in done.stdout.decode()
+    assert "cannot run on the CPU: it asks CUDA for what the CPU cannot answer, at train.py:4" in done.stdout.decode()
 
 
 SPAWN = b"""\

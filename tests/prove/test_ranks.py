@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 from ddpfix.prove.ranks import strays
+from ddpfix.prove.seen import look
 from tests.prove.programs import run
 
 
@@ -108,3 +109,20 @@ def test_the_tracer_changes_nothing_in_a_program_without_torch(tmp_path: Path) -
     assert ended.ranks[0].status == 7
     assert ended.traces[0].started
     assert ended.traces[0].calls == ()
+
+
+def test_a_failure_is_known_whatever_the_program_prints_of_it(tmp_path: Path) -> None:
+    source = (
+        "import json, sys\nsys.excepthook = lambda kind, error, trace: print('| it failed |', file=sys.stderr)\n\n"
+        "def load(text):\n    return json.loads(text)\n\nload('{')\n"
+    )
+    ended = run(tmp_path, source, world_size=1)
+    seen = look(ended, tmp_path)
+    assert seen.stood == ("rank 0 failed at train.py:5 `return json.loads(text)`",)
+    assert seen.error.startswith("json.decoder.JSONDecodeError: Expecting property name")
+    assert ended.ranks[0].stderr == "| it failed |\n"
+
+
+def test_a_program_that_ends_itself_has_no_failure_to_tell(tmp_path: Path) -> None:
+    ended = run(tmp_path, "try:\n    1 / 0\nexcept ZeroDivisionError:\n    raise SystemExit(4)\n", world_size=1)
+    assert (ended.ranks[0].status, ended.traces[0].failed) == (4, None)

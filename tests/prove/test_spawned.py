@@ -31,21 +31,27 @@ def work(rank, world_size, name):
 
 if __name__ == "__main__":
     assert "RANK" not in os.environ
-    world_size = torch.cuda.device_count()
+    world_size = {count}
     mp.spawn(work, nprocs=world_size, args=(world_size, "rank"))
     {after}
 """
 
 
-def ran(folder: Path, work: str = "pass", after: str = "print('all done')") -> Ended:
-    return run(folder, PROGRAM.format(work=work, after=after), swap=True, spawns=True)
+VISIBLE = 'len(os.environ["CUDA_VISIBLE_DEVICES"].split(","))'
+
+
+def ran(
+    folder: Path, work: str = "pass", after: str = "print('all done')", count: str = "torch.cuda.device_count()"
+) -> Ended:
+    return run(folder, PROGRAM.format(work=work, after=after, count=count), swap=True, spawns=True)
 
 
 @pytest.mark.proof
 @pytest.mark.torch
 @needs_torch
-def test_each_worker_is_a_rank_and_the_program_goes_on_behind_them(tmp_path: Path) -> None:
-    ended = ran(tmp_path)
+@pytest.mark.parametrize("count", ["torch.cuda.device_count()", VISIBLE])
+def test_each_worker_is_a_rank_and_the_program_goes_on_behind_them(tmp_path: Path, count: str) -> None:
+    ended = ran(tmp_path, count=count)
     assert ended.outcome == "completes", ended.marked()
     assert [(r.status, r.stdout) for r in ended.ranks] == [(0, "rank 0 [1.0, 1.0]\n"), (0, "rank 1 [1.0, 1.0]\n")]
     assert [[c.op for c in t.calls] for t in ended.traces] == [["init_process_group", "all_reduce"]] * 2
@@ -95,8 +101,15 @@ class Parent:
         ({"pid": 2**22 + 1}, 1, LEFT),
         ({"pid": 2**22 + 1, "exit": -6}, None, -6),
         ({"pid": os.getpid(), "status": 3, "exit": -15}, None, 3),
+        ({"pid": os.getpid(), "status": 0}, None, None),
+        ({"pid": 2**22 + 1, "status": 0}, None, 0),
+        ({"pid": 2**22 + 1, "status": 0, "exit": -11}, None, -11),
+        ({"pid": 2**22 + 1, "status": 0, "exit": -15}, None, 0),
     ],
-    ids=["not yet started", "never started", "at work", "gone, the parent will say", "gone", "aborted", "said so itself"],
+    ids=[
+        "not yet started", "never started", "at work", "gone, the parent will say", "gone", "aborted", "said so itself",
+        "on its way out", "gone, done", "crashed behind its end", "done, ended for another's failure",
+    ],
 )
 def test_how_a_rank_ended_is_read_from_what_it_left(
     tmp_path: Path, files: dict[str, int], parent: int | None, status: int | None

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ddpfix.prove.on_cpu import why_not
+from ddpfix.prove.on_cpu import obstacle
 from ddpfix.prove.ranks import Ended
 from ddpfix.prove.seen import Seen, look
 from tests.proofs.harness import TORCH, forked
@@ -54,7 +54,9 @@ def ran(folder: Path, source: str) -> tuple[Ended, Seen]:
     return ended, look(ended, folder)
 
 
-@pytest.mark.parametrize("move", [".cuda()", ".cuda(rank)", ".to(rank)", '.to("cuda")', ".to(torch.device('cuda', rank))"])
+@pytest.mark.parametrize(
+    "move", [".cuda()", ".cuda(rank)", ".to(rank)", '.to("cuda")', ".to(torch.device('cuda', rank))", ".to(torch.device(rank))"]
+)
 def test_a_training_that_names_cuda_runs_on_the_cpu(tmp_path: Path, move: str) -> None:
     ended, seen = ran(tmp_path, TRAINED.format(move=move))
     assert seen.ended == "completes", ended.marked()
@@ -117,20 +119,56 @@ def test_what_is_asked_of_a_gpu_on_the_way_is_answered(tmp_path: Path) -> None:
     assert [r.stdout for r in ended.ranks] == said, ended.marked()
 
 
+def test_gpus_are_counted_by_whatever_the_program_counts_them(tmp_path: Path) -> None:
+    source = (
+        "import dataclasses, subprocess\n\n@dataclasses.dataclass\nclass Config:\n"
+        "    gpus: int = dataclasses.field(default_factory=torch.cuda.device_count)\n\n"
+        "print(Config().gpus, len(os.environ['CUDA_VISIBLE_DEVICES'].split(',')), torch.accelerator.device_count())\n"
+        "for env in (None, os.environ.copy()):\n"
+        "    ask = ['sh', '-c', 'echo \"[$CUDA_VISIBLE_DEVICES]\"']\n"
+        "    print(subprocess.run(ask, env=env, capture_output=True, text=True).stdout.strip())\n"
+    )
+    ended, _ = ran(tmp_path, source)
+    assert [r.stdout for r in ended.ranks] == ["2 2 2\n[]\n[]\n"] * 2, ended.marked()
+
+
+def test_a_device_of_a_number_is_one_for_torch_too(tmp_path: Path) -> None:
+    source = (
+        "import pickle\nfrom torch import device\n\ndef moved(value: torch.Tensor, to: torch.device) -> torch.Tensor:\n"
+        "    return value.to(to)\n\n"
+        "here = device(rank)\nprint(here == torch.device('cuda', rank), isinstance(here, device), type(here) == torch.device)\n"
+        "print(pickle.loads(pickle.dumps(here)) == here, torch.jit.script(moved)(torch.ones(1), torch.device('cpu')).item())\n"
+        "torch.save({'device': here}, f'{rank}.pt')\n"
+        "with torch.device(rank):\n    net = torch.nn.Linear(1, 1)\n"
+        "kind = torch.accelerator.current_accelerator()\ntorch.accelerator.set_device_index(rank)\n"
+        "dist.init_process_group(dist.get_default_backend_for_device(kind), device_id=here)\n"
+        "print(kind.type, torch.accelerator.current_device_index() == rank, DDP(net.to(kind)).device_ids)\n"
+        "dist.destroy_process_group()\n"
+    )
+    ended, _ = ran(tmp_path, source)
+    assert [r.stdout for r in ended.ranks] == ["True True True\nTrue 1.0\ncuda True None\n"] * 2, ended.marked()
+
+
 def test_a_framework_chooses_its_device_by_itself(tmp_path: Path) -> None:
     ended, _ = ran(tmp_path, "import sys\nsys.modules['accelerate'] = os\nprint(torch.cuda.is_available())\n")
     assert [r.stdout for r in ended.ranks] == ["False\n"] * 2
 
 
+def test_a_library_that_is_imported_for_its_models_chooses_nothing(tmp_path: Path) -> None:
+    source = "import sys\nsys.modules['transformers'] = sys.modules['acce' + 'lerate'] = os\nprint(torch.cuda.is_available())\n"
+    ended, _ = ran(tmp_path, source)
+    assert [r.stdout for r in ended.ranks] == ["True\n"] * 2
+
+
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("torch.device(rank)", "it asks for a CUDA device"),
+        ("torch.cuda.CUDAGraph()", "it asks for a CUDA device"),
         ("torch.cuda.get_device_properties(0).uuid", "it asks CUDA for what the CPU cannot answer"),
         ("assert torch.ones(1).cuda().is_cuda, 'a CUDA tensor is needed'", "it asks CUDA for what the CPU cannot answer"),
     ],
 )  # fmt: skip
 def test_what_the_cpu_cannot_answer_is_no_fault_of_the_program(tmp_path: Path, line: str, said: str) -> None:
     ended, _ = ran(tmp_path, f"{line}\n")
-    told = why_not(ended, tmp_path)
-    assert told.startswith(f"on the CPU: {said}, at train.py:7: {line} ("), told
+    told = obstacle(ended, tmp_path)
+    assert told and told.of_cpu and told.text.startswith(f"on the CPU: {said}, at train.py:7: {line} ("), told

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from _ddpfix_tracer import call_sites, importing, recorder
+from _ddpfix_tracer import call_sites, groups, importing, recorder
 
 from _ddpfix_probe import crash, one_process, steps, wraps
 
@@ -26,5 +26,6 @@ def begin() -> None:
         return
     call_sites.OURS.append(os.path.dirname(os.path.abspath(__file__)))
     recorder.open_in(folder, 0)
+    groups.settle_at_exit()
     crash.keep_to_the_users()
     steps.begin(most)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Iterator  # noqa: UP035
+from collections.abc import Iterator
+from typing import Any
 
 DEEPEST = 6  # containers within containers that are searched for tensors
 MOST = 500  # outputs that are looked at

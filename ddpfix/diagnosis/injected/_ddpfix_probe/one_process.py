@@ -6,8 +6,9 @@ import functools
 import inspect
 import os
 import socket
+from collections.abc import Callable
 from contextlib import nullcontext
-from typing import Any, Callable  # noqa: UP035
+from typing import Any
 
 from _ddpfix_tracer import groups, recorder, watched, without_cuda
 
@@ -136,7 +137,7 @@ def make_stand_in(wrapper: Any, module: Any, given: dict[str, Any]) -> bool:
 def named(init: Any, args: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
     """The arguments of a constructor behind `self` and `module`, each by its name: their order is not that of every torch."""
     names = list(inspect.signature(init).parameters)[2:]
-    return {**dict(zip(names, args)), **kwargs}  # noqa: B905 - `strict` is newer than the oldest Python here
+    return {**dict(zip(names, args)), **kwargs}
 
 
 def is_stand_in(wrapper: Any) -> bool:

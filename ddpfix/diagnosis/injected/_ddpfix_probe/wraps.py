@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import string
 import sys
-from typing import Any, Callable  # noqa: UP035
+from collections.abc import Callable
+from typing import Any
 
 from _ddpfix_tracer import call_sites, models, recorder
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import threading
-from typing import Any, Callable  # noqa: UP035
+from collections.abc import Callable
+from typing import Any
 
 from _ddpfix_tracer import call_sites, recorder
 

@@ -6,7 +6,8 @@ import collections
 import contextlib
 import os
 import time
-from typing import Any, Iterator  # noqa: UP035
+from collections.abc import Iterator
+from typing import Any
 
 current = 0  # the GPU that set_device has named last, as with CUDA the first before
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, Callable, Mapping  # noqa: UP035
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from _ddpfix_tracer import recorder
 

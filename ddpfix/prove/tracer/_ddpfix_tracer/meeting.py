@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Any, Dict, Optional  # noqa: UP035
+from typing import Any
 
 from _ddpfix_tracer import call_sites, recorder
 
@@ -22,7 +22,7 @@ _ORDER = ("backend", "init_method", "timeout", "world_size", "rank", "store", "g
 
 def here(args: Any, kwargs: Any, processes: int) -> Any:
     """The arguments of init_process_group, with this machine for another. Raises SystemExit where the ranks cannot meet."""
-    given = {**dict(zip(_ORDER, args)), **kwargs}  # noqa: B905 - Python 3.8
+    given = {**dict(zip(_ORDER, args)), **kwargs}
     if given.get("store") is not None or len(args) > len(_ORDER):
         return args, kwargs
     url = given.get("init_method")
@@ -37,14 +37,15 @@ def here(args: Any, kwargs: Any, processes: int) -> Any:
     return args, kwargs
 
 
-def size(args: Any, kwargs: Any) -> Optional[int]:  # noqa: UP045
-    """Of how many processes the group is that is asked for, None where nothing says so."""
-    given = {**dict(zip(_ORDER, args)), **kwargs}  # noqa: B905 - Python 3.8
-    asked = _number(given.get("world_size"))
-    return asked if asked is not None else _number(os.environ.get("WORLD_SIZE"))
+def size_and_rank(args: Any, kwargs: Any) -> tuple[int | None, int | None]:
+    """Of how many processes the group is that is asked for, and as which of them; None where nothing says so."""
+    given = {**dict(zip(_ORDER, args)), **kwargs}
+    found = [_number(given.get(name)) for name in ("world_size", "rank")]
+    size, rank = (n if n is not None else _number(os.environ.get(name)) for n, name in zip(found, ("WORLD_SIZE", "RANK")))
+    return size, rank
 
 
-def _of_environment(given: Dict[str, Any]) -> Dict[str, Any]:  # noqa: UP006
+def _of_environment(given: dict[str, Any]) -> dict[str, Any]:
     """What env:// makes of it: each number that is not given is looked up."""
     host = os.environ.get("MASTER_ADDR", "")
     if not _LOCAL.match(host):
@@ -61,7 +62,7 @@ def _told(host: str) -> None:
     recorder.write("note", text="the ranks meet on this machine in place of %s" % host)
 
 
-def _asked(given: Dict[str, Any], processes: int) -> None:  # noqa: UP006
+def _asked(given: dict[str, Any], processes: int) -> None:
     size, rank = _number(given.get("world_size")), _number(given.get("rank"))
     at, _ = call_sites.user_frame()
     recorder.write("meets", at=at, size=size, rank=rank)
@@ -69,7 +70,7 @@ def _asked(given: Dict[str, Any], processes: int) -> None:  # noqa: UP006
         raise SystemExit("ddpfix: the program makes a group of another number of processes")
 
 
-def _number(value: Any) -> Optional[int]:  # noqa: UP045
+def _number(value: Any) -> int | None:
     """A number as it counts for torch: what is below 0 is not given."""
     try:
         return int(value) if value is not None and int(value) >= 0 else None

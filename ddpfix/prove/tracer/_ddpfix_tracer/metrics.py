@@ -97,17 +97,19 @@ def _quietly(look: Any, trainer: Any) -> None:
 def write_lightning(trainer: Any, stage: str) -> None:
     connector = getattr(trainer, "_logger_connector", None) or trainer.logger_connector
     found = dict(connector._callback_metrics)  # the public property may compute, and computing may wait for others
-    values = {k: _number(v) for k, v in found.items() if k.partition("/dataloader_idx_")[0] not in _own}
-    recorder.write("metrics", source="Lightning", stage=stage, values=_comparable(values))
+    # Lightning puts the number of the loader behind the name
+    named = {k: v for k, v in found.items() if k.partition("/dataloader_idx_")[0] not in _own and not k.endswith(_TIMES)}
+    recorder.write("metrics", source="Lightning", stage=stage, values=_numbers({k: _number(v) for k, v in named.items()}))
 
 
 def write_transformers(trainer: Any, stage: str) -> None:
     values: dict[str, Any] = {}
     for row in trainer.state.log_history:
         for key, value in row.items():
-            if key not in ("step", "epoch", "total_flos", "train_loss"):  # the last: each rank's own by the Trainer's design
+            # train_loss: each rank's own by the Trainer's design
+            if key not in ("step", "epoch", "total_flos", "train_loss") and not key.endswith(_TIMES):
                 values["%s@%s" % (key, row.get("step"))] = _number(value)
-    recorder.write("metrics", source="transformers", stage=stage, values=_comparable(values))
+    recorder.write("metrics", source="transformers", stage=stage, values=_numbers(values))
 
 
 def _number(value: Any) -> Any:
@@ -117,6 +119,5 @@ def _number(value: Any) -> Any:
         return None
 
 
-def _comparable(values: dict[str, Any]) -> dict[str, float]:
-    kept = {k: v for k, v in values.items() if v is not None}
-    return {k: v for k, v in kept.items() if not k.partition("@")[0].endswith(_TIMES)}
+def _numbers(values: dict[str, Any]) -> dict[str, float]:
+    return {k: v for k, v in values.items() if v is not None}

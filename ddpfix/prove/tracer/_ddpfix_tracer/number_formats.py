@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable  # noqa: UP035
+from collections.abc import Callable
+from typing import Any
 
 from _ddpfix_tracer import recorder
 

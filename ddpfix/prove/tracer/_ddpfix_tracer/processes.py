@@ -12,12 +12,12 @@ import functools
 import os
 import signal
 import sys
-from typing import Any, Dict, Optional  # noqa: UP035
+from typing import Any
 
 from _ddpfix_tracer import call_sites, recorder, starting, watched
 
 _begun = 0  # ranks that this process has started
-_origin: Optional[Dict[str, Any]] = None  # of a process that a rank's own code has started  # noqa: UP006, UP045
+_origin: dict[str, Any] | None = None  # of a process that a rank's own code has started
 
 
 def patch(module: Any) -> None:
@@ -60,10 +60,10 @@ def _prepared(process: Any, frame: Any) -> Any:
     return contextlib.nullcontext()
 
 
-class Rank(starting.Worker):  # type: ignore[misc]
+class Rank(starting.Worker):
     """The user's function as the rank of this number; it is sent to the new process."""
 
-    def __init__(self, fn: Any, run: Dict[str, Any], rank: int) -> None:  # noqa: UP006
+    def __init__(self, fn: Any, run: dict[str, Any], rank: int) -> None:
         super().__init__(fn, run)
         self.rank = rank
 
@@ -74,7 +74,7 @@ class Rank(starting.Worker):  # type: ignore[misc]
 class Unknown:
     """The user's function in a process that may be a rank of theirs."""
 
-    def __init__(self, fn: Any, origin: Dict[str, Any]) -> None:  # noqa: UP006
+    def __init__(self, fn: Any, origin: dict[str, Any]) -> None:
         self.fn, self.origin = fn, origin
 
     def __call__(self, *args: Any, **kwargs: Any) -> None:
@@ -84,10 +84,14 @@ class Unknown:
         self.fn(*args, **kwargs)
 
 
-def asks_for_a_group(size: Optional[int]) -> None:  # noqa: UP045
-    """This process asks to be in a group of `size`: told to the rank that has started it, which is ended."""
-    if _origin is None:
-        return
-    recorder.tell(_origin["folder"], _origin["rank"], "spawns", at=_origin["at"], asked=size)
-    os.kill(_origin["pid"], signal.SIGTERM)
+def asks_for_a_group(size: int | None, _: int | None) -> None:
+    """This process asks to be in a group of `size`."""
+    if _origin is not None:
+        told_by(_origin, size)
+
+
+def told_by(origin: dict[str, Any], size: int | None) -> None:
+    """Tell the rank that has started this process of the group that it asks for; that rank is ended, and so is this process."""
+    recorder.tell(origin["folder"], origin["rank"], "spawns", at=origin["at"], asked=size)
+    os.kill(origin["pid"], signal.SIGTERM)
     raise SystemExit("ddpfix: the program starts its ranks itself")

@@ -13,11 +13,12 @@ import functools
 import os
 import sys
 import traceback
-from typing import Any, Callable, Dict, Iterator, Optional  # noqa: UP035
+from collections.abc import Callable, Iterator
+from typing import Any
 
-from _ddpfix_tracer import call_sites, recorder, watched
+from _ddpfix_tracer import call_sites, failing, recorder, watched
 
-_run: Optional[Dict[str, Any]] = None  # of the process whose workers are the ranks; None everywhere else  # noqa: UP006, UP045
+_run: dict[str, Any] | None = None  # of the process whose workers are the ranks; None everywhere else
 
 
 def begin(folder: str, *, steps: int, swap: bool, processes: int) -> None:
@@ -58,7 +59,7 @@ def in_group() -> bool:
 # The process that spawns
 
 
-def started_run() -> Optional[Dict[str, Any]]:  # noqa: UP006, UP045
+def started_run() -> dict[str, Any] | None:
     """What the ranks that this process starts are told; None where it starts none."""
     return _run
 
@@ -87,15 +88,15 @@ def _started(start: Callable[..., Any], fn: Any, at: Any, nprocs: int, join: boo
 
 
 @contextlib.contextmanager
-def traced(*, swap: bool, processes: int, path: str) -> Iterator[None]:
-    """What is started within has the tracer on its path, and CUDA answered."""
+def traced(*, swap: bool, processes: int, path: str) -> Iterator[tuple[str, ...]]:
+    """What is started within has the tracer on its path, and CUDA answered; the names of the variables that are set for it."""
     ours = {"DDPFIX_TRACE_WORKER": "1", "DDPFIX_TRACE_SWAP": "1" if swap else "",
             "DDPFIX_TRACE_PROCESSES": str(processes), "DDPFIX_TRACE_PYTHONPATH": path,
             "PYTHONPATH": os.pathsep.join(p for p in (os.path.dirname(call_sites.OURS[0]), path) if p)}  # fmt: skip
     before = {name: os.environ.get(name) for name in ours}
     os.environ.update(ours)
     try:
-        yield
+        yield tuple(ours)
     finally:
         for name, value in before.items():
             if value is None:
@@ -120,6 +121,19 @@ def forget() -> None:
 # A rank
 
 
+def become(run: dict[str, Any], rank: int) -> None:
+    """Make this process the rank of this number: its files, its pipes, its number."""
+    folder = run["folder"]
+    for fd, name in ((1, "stdout"), (2, "stderr")):
+        pipe = os.open(os.path.join(folder, "%s-%d" % (name, rank)), os.O_WRONLY)
+        os.dup2(pipe, fd)
+        os.close(pipe)
+    recorder.open_in(folder, rank)
+    watched.begin(steps=run["steps"], swap=run["swap"], processes=run["processes"])
+    recorder.write("note", text="the program starts its ranks itself")
+    recorder.leave(folder, "pid-%d" % rank, os.getpid())
+
+
 class Worker:
     """The user's function in a rank of its own; it is sent to the new process."""
 
@@ -131,15 +145,7 @@ class Worker:
 
     def as_rank(self, rank: int, *args: Any, **kwargs: Any) -> None:
         forget()
-        folder = self.run["folder"]
-        for fd, name in ((1, "stdout"), (2, "stderr")):
-            pipe = os.open(os.path.join(folder, "%s-%d" % (name, rank)), os.O_WRONLY)
-            os.dup2(pipe, fd)
-            os.close(pipe)
-        recorder.open_in(folder, rank)
-        watched.begin(steps=self.run["steps"], swap=self.run["swap"], processes=self.run["processes"])
-        recorder.write("note", text="the program starts its ranks itself")
-        recorder.leave(folder, "pid-%d" % rank, os.getpid())
+        become(self.run, rank)
         status = 1
         try:
             self.fn(*args, **kwargs)
@@ -147,26 +153,11 @@ class Worker:
         except SystemExit as asked:
             status = asked.code if isinstance(asked.code, int) else int(bool(asked.code))
             raise
-        except BaseException:
+        except BaseException as error:
+            failing.tell(error)
             traceback.print_exc()  # torch hands it to the process that spawned, which is not the rank
             raise
         finally:
             atexit.unregister(watched.end)
             watched.end()
-            recorder.leave(folder, "status-%d" % rank, status)
-        _leave()
-
-
-def _leave() -> None:
-    """End this worker as its interpreter would, but for the destructors of the libraries.
-
-    Those of gloo's threads end some processes by SIGABRT behind their last line, "terminate called without an active exception"
-    (torch 2.13, in 5 of 13 runs of a program without a fault on a busy machine); see also `groups`.
-    """
-    from multiprocessing import util
-
-    util._exit_function()  # type: ignore[attr-defined]
-    atexit._run_exitfuncs()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(0)
+            recorder.leave(self.run["folder"], "status-%d" % rank, status)

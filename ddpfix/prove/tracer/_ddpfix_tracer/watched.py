@@ -5,16 +5,17 @@ from __future__ import annotations
 import atexit
 import functools
 import time
-from typing import Any, Callable  # noqa: UP035
+from collections.abc import Callable
+from typing import Any
 
-from _ddpfix_tracer import collectives, groups, meeting, metrics, models, recorder, samplers, without_cuda
+from _ddpfix_tracer import collectives, failing, groups, meeting, metrics, models, recorder, samplers, without_cuda
 
 _steps = 0
 _swap = False
 _processes = 1
 
 
-before_a_group: list[Callable[[Any], None]] = []  # called with the number of processes that a group is asked for
+before_a_group: list[Callable[[Any, Any], None]] = []  # called with the size of the group that is asked for, and the rank in it
 
 
 def begin(*, steps: int, swap: bool, processes: int) -> None:
@@ -22,6 +23,7 @@ def begin(*, steps: int, swap: bool, processes: int) -> None:
     global _steps
     _steps = steps
     run_on(swap=swap, processes=processes)
+    groups.settle_at_exit()
     atexit.register(end)
 
 
@@ -38,6 +40,11 @@ def processes() -> int:
     return _processes
 
 
+def steps() -> int:
+    """After as many the ranks stop, 0 never."""
+    return _steps
+
+
 def swaps() -> bool:
     """True where gloo and the CPU take the place of what is asked for."""
     return _swap
@@ -45,6 +52,7 @@ def swaps() -> bool:
 
 def end() -> None:
     """What is written when a rank has come to its end."""
+    failing.tell()
     models.write_state("end")
     recorder.write("end", steps=recorder.count(recorder.STEPS, 0))
 
@@ -57,7 +65,7 @@ def _distributed(module: Any) -> None:
     @functools.wraps(init)
     def init_process_group(*args: Any, **kwargs: Any) -> Any:
         for look in before_a_group:
-            look(meeting.size(args, kwargs))
+            look(*meeting.size_and_rank(args, kwargs))
         out = opened(*args, **kwargs)
         if recorder.recording():
             groups.keep(module.GroupMember.WORLD)
@@ -101,7 +109,7 @@ def _met(args: Any, kwargs: Any) -> Any:
     return meeting.here(*with_gloo(args, kwargs), _processes) if _swap else (args, kwargs)
 
 
-def with_gloo(args: Any, kwargs: Any) -> Any:
+def with_gloo(args: Any, kwargs: Any) -> tuple[Any, Any]:
     """The arguments of init_process_group with gloo for NCCL, and without a device that is not there."""
     if not _swap:
         return args, kwargs

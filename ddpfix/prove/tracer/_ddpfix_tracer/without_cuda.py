@@ -11,13 +11,12 @@ from __future__ import annotations
 
 import functools
 import os
-import sys
 import threading
-from typing import Any, Callable  # noqa: UP035
+from collections.abc import Callable
+from typing import Any
 
-from _ddpfix_tracer import call_sites, cuda_answers, number_formats, recorder
+from _ddpfix_tracer import call_sites, counted_devices, cuda_answers, drivers, number_formats, recorder
 
-_FRAMEWORKS = ("transformers", "accelerate", "lightning", "pytorch_lightning", "fastai", "deepspeed")
 _NAME = "the CPU, in place of a GPU"
 _processes = 0  # of this machine: as many GPUs; 0: CUDA is left alone
 _torch: Any = None
@@ -29,6 +28,7 @@ def answer(processes: int) -> None:
     """Answer from now on, or from the import of torch on."""
     global _processes
     _processes = processes
+    counted_devices.name_visible(processes)
     if _torch is not None:
         try:
             _install(_torch)
@@ -67,6 +67,8 @@ def _install(torch: Any) -> None:
     for storage in ("UntypedStorage", "TypedStorage"):
         if hasattr(torch, storage):
             getattr(torch, storage).cuda = _itself
+    counted_devices.number_devices(torch)
+    counted_devices.accelerators(torch, drivers.none, _processes)
     _mode = _on_cpu(torch)
     _mode.__enter__()
     _in_threads(_mode)
@@ -78,6 +80,7 @@ def tell() -> None:
     if not _told:
         _told = True
         recorder.write("note", text="CUDA was asked for; the CPU answers for it")
+        recorder.write("answered")
 
 
 # Devices
@@ -219,13 +222,13 @@ def _facts(torch: Any) -> dict[str, Callable[..., Any]]:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError):
         memory = 0
-    count, available, initialized = torch.cuda.device_count, torch.cuda.is_available, torch.cuda.is_initialized
+    available, initialized = torch.cuda.is_available, torch.cuda.is_initialized
 
     def device_count() -> int:
-        return _processes if asked_by_user() else int(count())
+        return _processes if asked_by_user() else 0
 
     def is_available() -> bool:
-        return (asked_by_user() and not any(name in sys.modules for name in _FRAMEWORKS)) or bool(available())
+        return (asked_by_user() and drivers.none()) or bool(available())
 
     def set_device(device: Any) -> None:
         tell()
@@ -261,4 +264,4 @@ def _facts(torch: Any) -> dict[str, Callable[..., Any]]:
 
 def asked_by_user() -> bool:
     """True where the function that asks is called by the user's code itself."""
-    return bool(call_sites.is_users(sys._getframe(2).f_code.co_filename))
+    return call_sites.asked(3)
