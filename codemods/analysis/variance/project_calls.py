@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from codemods.analysis.bindings import bindings_in
 from codemods.analysis.call_graph import FunctionSite, run_function
 from codemods.analysis.class_index import ClassSite, class_facts, find_class
 from codemods.analysis.functions import keeps_its_results
@@ -74,7 +75,7 @@ def project_call(state: State, call: CallParts, site: FunctionSite) -> Value:
             put(state, path, Value(thing=state.env[path].thing))
     elif receiver and call.end in FILLS and isinstance(state.module.parent(node), ast.Expr) and not summary.carries():
         _kept_unseen(state, node, receiver, held, binding)
-    found = substituted(summary.result or SAME, binding, None if own else fields_of(state, held))
+    found = substituted(summary.result or SAME, binding, None if own else fields_of(state, held, receiver))
     if found.cause.differs and held.cause.differs and is_under_another_key(node, site.node, held):
         return SAME
     if is_asked_for_whole(state.project, found, node, site):
@@ -209,7 +210,7 @@ def _handed_over(state: State, func: ast.Attribute, holder: Value) -> Thing | No
     name = dotted(func.value)
     if func.attr in COMMON_METHODS or not state.project.files_defining(func.attr):
         return None
-    if holder.params != {name}:
+    if holder.params != {name} and not _is_still(state, name, holder):
         return _held(state, func, holder)
     if name.startswith("self."):
         owner = state.own_class(func)
@@ -217,6 +218,12 @@ def _handed_over(state: State, func: ast.Attribute, holder: Value) -> Thing | No
     if state.function is None or not state.is_parameter(name) or name == "self":
         return None
     return state.summaries.thing_of(state.module, state.function, name)
+
+
+def _is_still(state: State, name: str, holder: Value) -> bool:
+    """True for a parameter that was told something since, and is given no other value: it is the object that was handed over."""
+    told = name in holder.params and state.is_parameter(name)
+    return told and len(bindings_in(state.module, state.function, name)) == 1
 
 
 def _held(state: State, func: ast.Attribute, holder: Value) -> Thing | None:
