@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from codemods.analysis.loading.gathers import as_it_is, evens_out, gathered_by
@@ -16,7 +17,7 @@ from codemods.runtime.lazy_pattern import lazy
 from codemods.runtime.record import record
 from codemods.store.project import Project
 
-_GATHERS = lazy(r"gather|reduce|collect|all_|sync", 2)
+_GATHERS = lazy(r"gather|reduce|collect|all_|sync", re.I)
 _SIZES = frozenset({"tensor", "as_tensor", "new_tensor", "full", "LongTensor", "IntTensor"})
 
 
