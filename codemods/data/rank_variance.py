@@ -74,6 +74,7 @@ PASSED_ON = frozenset(
      "islice", "compile", "log_every", "ProgressBar", "prefetcher", "auto_tqdm", "repeater", "infinite", "alive_it", "map",
      "chain", "auto"}
 )  # fmt: skip
+WITHOUT_END = frozenset({"cycle", "infinite", "repeater"})  # of these, whatever they go through
 # Where a tensor is, and of which type, is no matter of what it holds.
 MOVES = frozenset({"to", "cuda", "cpu", "half", "bfloat16", "pin_memory", "contiguous", "npu"})
 # Packages of programs that one process runs, and that answer requests.

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from codemods.analysis.distribution import is_test_module, may_show_ranks
 from codemods.analysis.guards.set_by_one_rank import is_set_by_test
 from codemods.analysis.loading.early_ends import early_ends
+from codemods.analysis.loading.evened_rounds import counts_its_steps, is_joined
 from codemods.analysis.names import dotted, last
 from codemods.analysis.variance.loaders import training_loaders, uneven_batches
 from codemods.analysis.variance.mismatches import Form, Mismatch, mismatches_in
@@ -54,10 +55,11 @@ class UnevenSteps(DdpCodemod):
     ## What it does
     Finds loops over a share of the data whose length depends on the rank (`rows[rank::world_size]`, the elements with
     `i % world_size == rank` in a list or a stream, files of each rank, a sampler or a data set of the project that splits
-    without padding, shards that webdataset's `split_by_node` gives each rank), or over the keys that its own batches have put
-    into a dictionary, where each round comes to a collective: the backward of a wrapped model, an all_reduce, a barrier. Finds
-    a data set whose `__getitem__` raises `StopIteration` when a sample fails: the loader hands it on, and the loop ends as if
-    the data were done.
+    without padding, a generator that passes over what is not the rank's, `shard` and `split_dataset_by_node` of datasets, shards
+    that webdataset's `split_by_node` gives each rank), also behind a prefetcher of the project, or over the keys that its own
+    batches have put into a dictionary, where each round comes to a collective: the backward of a wrapped model, an all_reduce,
+    a barrier. Finds a data set whose `__getitem__` raises `StopIteration` when a sample fails: the loader hands it on, and the
+    loop ends as if the data were done.
 
     ## Why it matters
     41 rows on two ranks are 21 and 20. The rank with fewer batches leaves the loop; the other waits for it in the next gradient
@@ -103,8 +105,10 @@ class UnevenSteps(DdpCodemod):
     - Says nothing in a repository's own tests, and nothing of a loop that comes to no collective.
     - Says nothing of a backward where the project starts its group itself and wraps no model: it waits for nobody.
     - Says nothing of `DistributedSampler` and loaders that Accelerate, Fabric or Lightning prepare: they pad, or even out.
-    - Says nothing where the whole is cut to a multiple first (`//`, `%`), or made up to one (`rows += rows[:missing]`),
-      and of a stream that begins anew for ever.
+    - Says nothing where the whole is cut to a multiple first (`//`, `%`), made up to one (`rows += rows[:missing]`), or checked
+      (`if len(files) % world_size: raise`), and of a stream that begins anew for ever (`while True`, `itertools.cycle`).
+    - Says nothing under `Join`, `model.join()` and `accelerator.join_uneven_inputs`, and where a test of the number of steps
+      leaves the loop.
     - Says nothing where the number of steps is reduced over the ranks, or given by a setting.
     - Says nothing of shards that are resampled, of a stream with `with_epoch`, `slice` or `repeat`, and of a loop over shards
       that is left by `break`.
@@ -133,7 +137,7 @@ class UnevenSteps(DdpCodemod):
         if is_test_module(module):
             return
         for found in mismatches_in(project, module):
-            if _is_share(found) and not _is_topped_up(module, found):
+            if _is_share(found) and not _is_evened(module, found):
                 shown = list(chain(found))
                 of_rank = _counts(found) and found.value.cause is not Cause.DATA
                 advice = _ADVICE_OF_START if of_rank else _ADVICE_OF_SHARDS if is_of_shards(found.value) else _ADVICE
@@ -190,6 +194,11 @@ def _is_share(found: Mismatch) -> bool:
     source = found.node.iter if isinstance(found.node, (ast.For, ast.AsyncFor)) else found.node
     held = any(isinstance(n, ast.Name) and n.id == "self" for n in walk(source))  # what it holds, all ranks made alike
     return not held and (found.meeting is None or found.meeting.name != "forward")
+
+
+def _is_evened(module: SourceModule, found: Mismatch) -> bool:
+    """True where the ranks leave the loop together, or those with fewer rounds make up for them."""
+    return is_joined(module, found.node) or counts_its_steps(found.node) or _is_topped_up(module, found)
 
 
 def _is_topped_up(module: SourceModule, found: Mismatch) -> bool:

@@ -15,8 +15,14 @@ from codemods.store.project import Project
 _PACKAGES = (b"sklearn", b"scipy", b"pycocotools", b"seqeval", b"sacrebleu", b"nltk", b"torchmetrics")
 
 
-def _names_a_package(project: Project) -> bool:
-    return any(project.files_containing(word) for word in _PACKAGES)
+_OF_PREDICTIONS = (
+    "gather predictions and labels of all ranks and work it out once, or log a torchmetrics object, which keeps them"
+)
+_OF_COUNTS = "reduce the matrix over the ranks (`all_reduce` of the counts) and work the score out of it behind that"
+
+
+def _names_a_metric(project: Project) -> bool:
+    return any(project.files_containing(word) for word in (*_PACKAGES, b"diag"))
 
 
 class AveragedMetric(DdpCodemod):
@@ -27,8 +33,9 @@ class AveragedMetric(DdpCodemod):
     seqeval, sacrebleu, nltk or torchmetrics) that an evaluation works out for one batch, or for the share of one rank, and then
     averages over the ranks: with `all_reduce`, a function of the project that does, or Lightning's `sync_dist=True`. Metric
     objects count by what they return for a batch: those of an attribute, of a dict that is gone through, and of the function
-    itself. Finds the largest or smallest number of a rank that is logged with `sync_dist=True` under a key that says so, and
-    writes `reduce_fx`.
+    itself, and a metric class of the project by the scores of classes (an IoU, a Dice, a recall) that it works out of the
+    diagonal of the matrix it has counted. Finds the largest or smallest number of a rank that is logged with `sync_dist=True`
+    under a key that says so, and writes `reduce_fx`.
 
     ## Why it matters
     The mean of such numbers is not the number of the set. A batch without a positive counts as an F1 of zero, COCOeval takes the
@@ -84,6 +91,7 @@ class AveragedMetric(DdpCodemod):
     - Says nothing of accuracies, errors and losses, whose mean over parts of one size is that of the whole.
     - Says nothing in a function that trains, or that gathers.
     - Says nothing where the data are not seen to be the rank's own: each rank may evaluate the whole set.
+    - Says nothing of the accuracy of such a matrix, and where its counts were reduced before.
     - Says nothing of a maximum or minimum over the ranks, and where `reduce_fx` is given.
     - Says nothing where a step or a caller has gathered what the metric is worked out of.
     - Says nothing of a maximum along a dimension, or under a key that does not call it one.
@@ -103,13 +111,13 @@ class AveragedMetric(DdpCodemod):
     READS_TESTS = False
 
     def is_worth_parsing(self, path: str, project: Project) -> bool:
-        said = _names_a_package(project) or b"sync_dist" in (project.read(path) or b"")
+        said = _names_a_metric(project) or b"sync_dist" in (project.read(path) or b"")
         return said and may_show_ranks(project, path)
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_module(module):
             return
-        for found in averaged_metrics(project, module) if _names_a_package(project) else ():
+        for found in averaged_metrics(project, module) if _names_a_metric(project) else ():
             yield self._tell(module, found)
         for extreme in averaged_extremes(project, module):
             yield self._extreme(module, extreme)
@@ -139,6 +147,5 @@ class AveragedMetric(DdpCodemod):
             f"{by} {words} {of} over the ranks: the mean of these is not the metric of the whole set, and changes with the "
             "number of processes",
             evidence=evidence,
-            reason="gather predictions and labels of all ranks and work it out once, or log a torchmetrics object, which keeps "
-            "them",
+            reason=_OF_COUNTS if metric.counts else _OF_PREDICTIONS,
         )

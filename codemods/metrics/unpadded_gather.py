@@ -1,4 +1,4 @@
-"""DDP114: tokens that the ranks gather, though each rank's are as long as its own texts."""
+"""DDP114: tensors that the ranks gather, though each rank's are as long as its own data came out."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from collections.abc import Iterator
 from codemods.analysis.accelerators import is_accelerator
 from codemods.analysis.bindings import bindings_in
 from codemods.analysis.distribution import is_test_module
-from codemods.analysis.loading.padded_texts import GatheredTexts, as_it_is, gathered_texts
+from codemods.analysis.loading.gathers import as_it_is
+from codemods.analysis.loading.padded_texts import GatheredTexts, gathered_texts
 from codemods.analysis.names import dotted
+from codemods.analysis.variance.own_gathers import OwnGather, own_gathers
+from codemods.analysis.variance.own_shapes import Why
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Evidence, Finding, ReplaceExpression
 from codemods.data.printed_errors import WAITING
@@ -35,22 +38,44 @@ _TEXTS = (
     "the tokenizer pads to the longest text of each rank's own batch (line {}), and here all ranks gather `{}`{}: with tensors "
     "of different lengths NCCL waits for ever or mixes up the values, and gloo ends the run"
 )
+_OUTCOME = "with tensors of different shapes NCCL waits for ever or mixes up the values, and gloo ends the run"
+_OWN = {
+    Why.PICKED: "`{source}` ({line}) keeps as many elements as this rank's own data let through, and here all ranks {do} "
+    "`{part}`",
+    Why.SHARE: "`{source}` ({line}) is as long as this rank's own share, which need not be as long as the others', and here "
+    "all ranks {do} `{part}`",
+    Why.BINS: "`{source}` ({line}) has as many bins as the largest value of this rank's own data, and here all ranks {do} "
+    "`{part}`",
+}
+_ADVICE = {
+    Why.PICKED: "pad it to the length of the longest first, and drop the padding behind the gather{pad}, gather the whole rows "
+    "and their mask and pick behind it, or gather objects (`all_gather_object`)",
+    Why.SHARE: "pad it to the length of the longest first, and drop the padding behind the gather{pad}, or gather objects "
+    "(`all_gather_object`); a share that is padded before the loop (DistributedSampler) is as long on every rank",
+    Why.BINS: "give it a number of bins that is the same on all ranks: `minlength=classes`",
+}
+_PADS = " (`pad_across_processes(x, dim=0, pad_index=...)`)"
 _AS_LONG = "assumes that every batch may be as long as max_length, and that the model is handed the attention mask"
 _ONE_LENGTH = 'bring all ranks to one length first: `padding="max_length"` with `max_length` and `truncation=True`'
 
 
 class UnpaddedGather(DdpCodemod):
-    """Tokens that the ranks gather, though each rank's are as long as its own texts.
+    """Tensors that the ranks gather, though each rank's are as long as its own data came out.
 
     ## What it does
     Finds what `generate` gives where `accelerator.gather` or `gather_for_metrics` takes it as it is, and pads it over the
     processes first. Finds the `input_ids` and `attention_mask` of a tokenizer that pads to the longest text of the batch
     (`padding=True`, `padding="longest"`) where `all_gather` of `torch.distributed`, Accelerate or Lightning takes them, also in a
     function of the project (`concat_all_gather(tokens.input_ids)`), and pads them to `max_length`, which the tokenizer is given.
+    Reports tensors whose shape is the rank's own where all ranks gather or add them up as they are: what a mask of the own data
+    lets through (`scores[labels > 0]`, `nonzero`, `unique`, `masked_select`), what is joined from a list that is as long as the
+    rank's own share (`torch.cat(features)` behind a loop over `rows[rank::world_size]`), and `torch.bincount` without
+    `minlength`; followed through names, lists and functions of the project.
 
     ## Why it matters
     `generate` stops when the last text of the batch has ended, and a tokenizer pads to the longest text of its batch: the ranks
-    have tensors of different lengths. `gather` needs the same shape on all ranks. With NCCL the job hangs or reads values of
+    have tensors of different lengths. A mask lets through as many as there happen to be, and 41 rows on two ranks are 21 and 20.
+    `gather` needs the same shape on all ranks. With NCCL the job hangs or reads values of
     another rank's memory; with gloo it ends with an error. It works for as long as the lengths happen to agree, for instance on
     one GPU.
 
@@ -92,13 +117,21 @@ class UnpaddedGather(DdpCodemod):
     - Says nothing of values that do not come from `generate`, or from the tokenizer, in the same function.
     - Says nothing of texts that are written out or that the object holds: they are as long on every rank.
     - Says nothing of a function that pads, that gathers the sizes first, or that gathers objects.
+    - Says nothing of a mask whose count something fixes (`one_hot`, `arange`, `eye`, `topk`), that is drawn at random, or that is
+      the same on all ranks, and of a share that was cut or padded to a multiple of the ranks.
+    - Says nothing where a branch may give the tensor another value, where its size goes into a tensor of its own, where the room
+      for the others' is made by their sizes, and of arrays of numpy, which Accelerate gathers as objects.
+    - Reports a mask, a share and bins: what the padding may be, and who drops it again, is for the program to say.
     - Reports it where no tokenizer is at hand, and where the tokenizer is given no `max_length` or no `truncation=True`.
     - A repository's own tests.
 
     ## References
     Accelerate 1.15, `Accelerator.pad_across_processes` ("so they can safely be gathered"). Two processes over gloo with three and
     five tokens: gloo aborts one rank ("Received data size doesn't match expected size"), and the other waits. Two processes that
-    `all_gather` token ids of three and five columns, over gloo.
+    `all_gather` token ids of three and five columns, over gloo. Three rows on one rank and five on the other, over gloo, torch
+    2.13: `all_gather`, `all_gather_into_tensor`, `all_reduce`, Accelerate's `gather` and `gather_for_metrics` and Fabric's
+    `all_gather` abort one rank with that error, and the other has rows that nobody sent, or a lost connection. torch's
+    documentation of `all_gather_into_tensor` for NCCL: "must have the same size across all ranks"; NCCL was not run.
     """
 
     code = "DDP114"
@@ -106,7 +139,12 @@ class UnpaddedGather(DdpCodemod):
     subject = "Pad tokens before they are gathered"
     must_show = "The run ends, and each text is that of the prompt it belongs to."
     printed = WAITING
-    TRIGGERS = ((b"generate(", b"return_tensors"), (b"gather", b"Gather"))
+    TRIGGERS = (
+        (b"gather", b"Gather", b"all_reduce"),
+        (b"generate(", b"return_tensors", b"cat(", b"stack(", b"concat", b"ensor(", b"bincount", b"nonzero", b"unique",
+         b"where(", b"masked_select", b" == ", b" != ", b" > ", b" < ", b" >= ", b" <= ", b".eq(", b".ne(", b".gt(", b".ge(",
+         b".lt(", b".le(", b".bool()"),
+    )  # fmt: skip
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
@@ -125,6 +163,24 @@ class UnpaddedGather(DdpCodemod):
             if id(texts.source) not in told:  # its ids and its mask are one mistake
                 told.add(id(texts.source))
                 yield self._padded(module, texts)
+        known = {id(c.call) for c in gathered_texts(project, module)} if told else set()
+        for own in own_gathers(project, module):
+            if id(own.call) not in known:
+                yield self._of_own_shape(module, own)
+
+    def _of_own_shape(self, module: SourceModule, found: OwnGather) -> Finding:
+        source = found.shape
+        words = " ".join(source.module.text_of(source.node).split())
+        part = " ".join(module.text_of(found.part).split())
+        line = f"line {source.node.lineno}" if source.module is module else f"{source.module.path}:{source.node.lineno}"
+        do = "add up" if found.reduces else "gather"
+        told = _OWN[source.why].format(source=_short(words), line=line, part=_short(part), do=do)
+        into = f" ({found.inside[0]}:{found.inside[1]})" if found.inside is not None else ""
+        shown = [Evidence("way", x.text, x.path, x.line) for x in source.value.chain]
+        if found.inside is not None:
+            shown.append(Evidence("static", "the tensor is gathered from all ranks here", *found.inside))
+        advice = _ADVICE[source.why].format(pad=_PADS if module.holds(b"accelerat") else "")
+        return self.finding(module, found.call, f"{told}{into}: {_OUTCOME}", evidence=shown, reason=advice)
 
     def _padded(self, module: SourceModule, found: GatheredTexts) -> Finding:
         written = " ".join(module.text_of(found.part).split())
@@ -153,6 +209,10 @@ class UnpaddedGather(DdpCodemod):
         padded = f"{accelerator}.pad_across_processes({module.text_of(part)}, dim=1, pad_index={tokenizer}.pad_token_id)"
         edits = [ReplaceExpression(module.path, module.span(part), padded)]
         return self.finding(module, call, message, level=Applicability.UNSAFE, edits=edits, evidence=shown, reason=_ASSUMED)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def _generated(module: SourceModule, function: FunctionNode, part: ast.expr, gather: ast.Call) -> ast.Call | None:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.averages.metric_functions import gathers, metric_of_parts
 from codemods.analysis.averages.metric_objects import metric_object
+from codemods.analysis.averages.own_matrices import matrix_score
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.call_graph import called_function
 from codemods.analysis.callers import entries
@@ -23,7 +24,7 @@ from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.variance.analysis import variance
 from codemods.analysis.variance.values import Cause
 from codemods.files.source import FunctionNode, SourceModule, child_nodes, stands_above, walk
-from codemods.runtime.record import record
+from codemods.runtime.record import record, replace
 from codemods.store.project import Project
 
 _DEPTH = 6
@@ -32,12 +33,15 @@ _CALLS = 2
 
 @record
 class Metric:
-    """The call that gives it, and what it gives, in words. own: the arguments of the outermost call, of the rank's own data."""
+    """The call that gives it, and what it gives, in words. outer: the call in the function that averages it. counts: it is
+    worked out of counts, which can be added up.
+    """
 
     module: SourceModule
     call: ast.Call
     words: str
     outer: ast.Call
+    counts: bool = False
 
 
 @record
@@ -95,7 +99,8 @@ def _is_whole_before(project: Project, module: SourceModule, function: FunctionN
 
 def _is_own(project: Project, module: SourceModule, call: ast.Call) -> bool:
     """True where the metric is worked out of the rank's own data."""
-    for given in (*call.args, *(k.value for k in call.keywords)):
+    held = [call.func.value] if isinstance(call.func, ast.Attribute) else []
+    for given in (*held, *call.args, *(k.value for k in call.keywords)):
         value = variance(project).value(module, given)
         if value.differs and value.cause is Cause.DATA:
             return True
@@ -196,6 +201,8 @@ def _of_call(
         words = metric_object(project, module, class_facts(project, module, owner) if owner is not None else None, call)
     if words:
         return Metric(module, call, words, call)
+    if words := matrix_score(project, module, call, key):
+        return Metric(module, call, words, call, counts=True)
     site = called_function(project, module, call)
     if site is None:
         held = call.func.value if isinstance(call.func, ast.Attribute) else None
@@ -206,7 +213,7 @@ def _of_call(
     for value in returned(site.node, site.module):
         found = _behind(project, site.module, value, inner, 0, key)
         if found is not None:
-            return Metric(found.module, found.call, found.words, call)
+            return replace(found, outer=call)
     return None
 
 

@@ -9,10 +9,12 @@ from codemods.analysis.literals import is_none
 from codemods.analysis.names import dotted, last
 from codemods.analysis.variance.binding import bind
 from codemods.analysis.variance.copies import keep_fields
-from codemods.analysis.variance.meetings import make_same
+from codemods.analysis.variance.meetings import make_same, settle_object
+from codemods.analysis.variance.paths import path_of
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.values import Cause, Value, along, join, made_of, plain
 from codemods.data.rank_variance import STOP_FLAGS
+from codemods.files.source import walk
 from codemods.runtime.record import replace
 
 
@@ -28,6 +30,12 @@ def assign(state: State, node: ast.Assign) -> None:
             state.begun[target.id] = tuple(state.control)
         if isinstance(target, ast.Subscript) and _is_gathered_back(state, target, node.value, value):
             make_same(state, target.value)
+        if isinstance(target, ast.Attribute) and not value.cause.differs and not state.made_same.isdisjoint(_names(node.value)):
+            settle_object(state, path_of(target))  # `meter.matrix = total.cpu()` of a `total` that was reduced
+
+
+def _names(node: ast.expr) -> set[str]:
+    return {n.id for n in (node, *walk(node)) if isinstance(n, ast.Name)}
 
 
 def _is_gathered_back(state: State, target: ast.Subscript, given: ast.expr, value: Value) -> bool:

@@ -8,6 +8,7 @@ from codemods.analysis.names import family
 from codemods.analysis.ranks.collectives import collective_at
 from codemods.analysis.variance.call_parts import CallParts, parts_of
 from codemods.analysis.variance.copies import value_of_copy
+from codemods.analysis.variance.dataset_shares import share_of_dataset
 from codemods.analysis.variance.lookup import as_rank, from_environment
 from codemods.analysis.variance.meetings import collective_value, forward, is_backward, meet_here, shown
 from codemods.analysis.variance.objects import made
@@ -41,7 +42,7 @@ def call_value(state: State, node: ast.Call) -> Value:
     if (copy := value_of_copy(state, node)) is not None:
         return copy
     for rule in (_of_elements, _of_sizes, _of_rank, _of_mpi, _of_meeting, _of_moves, _of_the_process, _of_trainers,
-                 stream_of_shards, made):  # fmt: skip
+                 stream_of_shards, share_of_dataset, made):  # fmt: skip
         if (found := rule(state, call)) is not None:
             return found
     forward(state, node)

@@ -37,7 +37,11 @@ def is_field_of_parameter(state: State, path: str) -> bool:
 def taint(state: State, path: str, kept: Value, before: Value) -> None:
     """The object at `path` holds, from here on, what it was given too."""
     found = join((plain(before), plain(kept)))
+    if state.data_loops and kept.chain and found.chain == before.chain and not found.cause.differs:
+        found = replace(found, chain=kept.chain)  # what the batches bring is told, not what it held before them
     listed = before.listed or before.thing is None
+    for inner in [known for known in state.env if known.startswith(f"{path}.")]:  # what was put there is no longer all of it
+        del state.env[inner]
     put(state, path, replace(found, thing=before.thing, listed=listed, mean=found.mean or state.data_loops > 0))
 
 

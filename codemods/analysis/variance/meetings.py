@@ -175,6 +175,18 @@ def make_same(state: State, node: ast.expr) -> None:
         state.reduced.add(path)
     if name := own_field(path):
         state.sets[name] = SAME
+    settle_object(state, path)
+
+
+def settle_object(state: State, path: str) -> None:
+    """`dist.all_reduce(meter.matrix)`: what an object of the project holds of the own data may be that of all ranks now."""
+    holder = path.rpartition(".")[0]
+    old = state.env.get(holder)
+    if old is None or holder == "self" or not (old.cause is Cause.DATA or old.params):
+        return
+    told = old.kind is Kind.INSTANCE or (old.thing is None and state.is_parameter(holder) and old.params != {holder})
+    if told:
+        state.env[holder] = Value(Cause.UNKNOWN, Proof.UNKNOWN, thing=old.thing)
 
 
 # What waits without being a collective by its name

@@ -20,7 +20,7 @@ _TEXTS = 8  # pieces of a text that are looked at
 _SETTING = re.compile(
     r"(^|[_/ .-])(lrs?|lr_?\d+|lr_\w+|learning_?rate|weight_?decay|momentum|epochs?|global_?steps?|iterations?)$", re.I
 )
-_RESULTS = re.compile(r"(^|_)(results?|scores|averages)(_|$)", re.I)
+RESULTS = re.compile(r"(^|_)(results?|scores|averages)(_|$)", re.I)
 _COMPREHENSIONS = (ast.DictComp, ast.ListComp, ast.GeneratorExp)
 _PICTURES = frozenset({"Image", "Video", "Html", "Audio", "Table", "Histogram"})
 
@@ -85,7 +85,7 @@ def _holds_numbers(source: ast.expr) -> ast.expr | None:
     if not isinstance(source, ast.Call) or not isinstance(source.func, ast.Attribute) or source.func.attr != "items":
         return None
     held = source.func.value
-    return held if _RESULTS.search(last(dotted(held))) is not None or is_number(held) else None
+    return held if RESULTS.search(last(dotted(held))) is not None or is_number(held) else None
 
 
 def is_text(node: ast.expr) -> bool:

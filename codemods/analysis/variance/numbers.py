@@ -27,6 +27,7 @@ from codemods.analysis.variance.number_words import (
 from codemods.analysis.variance.outlets import is_on_zero, may_be_of_zero, says_shown, shows
 from codemods.analysis.variance.passed_over import PassedOver, passed_over
 from codemods.analysis.variance.paths import path_of
+from codemods.analysis.variance.shown_results import holds_results, puts_itself
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.values import SAME, Cause, Link, Value
 from codemods.data.rank_variance import BARS, DRAWS, SHOWN_BY_MAIN, SHOWN_NUMBERS
@@ -208,6 +209,8 @@ def _reads_like_one(state: State, node: ast.Call, part: ast.expr, value: Value) 
         return True
     if value.mean and numbers_gone_through(state.module, part) is not None:
         return True  # its keys are shown beside it
+    if value.mean and any(part is given for given in node.args) and (holds_results(part) or puts_itself(state.project, value)):
+        return True  # all that an evaluation came to
     return is_number(part) or (isinstance(entry, ast.Dict) and reads_like_one(entry, part))
 
 

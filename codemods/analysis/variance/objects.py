@@ -8,6 +8,7 @@ import re
 from codemods.analysis.call_graph import FunctionSite
 from codemods.analysis.class_index import ClassSite, Role, class_facts, external_role, find_class
 from codemods.analysis.literals import is_none
+from codemods.analysis.loading.loader_wrappers import kept_iterable
 from codemods.analysis.names import dotted
 from codemods.analysis.variance.call_parts import CallParts
 from codemods.analysis.variance.paths import path_of
@@ -155,6 +156,16 @@ def loader_of_class(state: State, site: ClassSite, init: FunctionSite) -> Value 
     return differing(Cause.DATA, Proof.PROVEN, how, thing=Thing(Kind.LOADER, site))
 
 
+def share_gone_through(state: State, site: ClassSite, given: dict[str, Value]) -> Value | None:
+    """A prefetcher that is handed a loader of a share of its own length: it hands out as many batches."""
+    if not any(v.sized and v.cause is Cause.DATA for v in given.values()):
+        return None
+    name = kept_iterable(state.project, class_facts(state.project, site.module, site.node))
+    value = given.get(name)
+    own = value is not None and value.sized and value.differs and value.cause is Cause.DATA
+    return replace(value, thing=thing_of_class(state, site)) if own and value is not None else None
+
+
 def _is_random(node: ast.expr) -> bool:
     return isinstance(node, ast.Call) and dotted(node.func).rpartition(".")[2] in RANDOM_SAMPLERS
 
@@ -169,7 +180,9 @@ def _dataset_share(state: State, dataset: Value) -> Value:
         method = facts.method(name)
         if method is None:
             continue
-        for share in (state.summaries.result_of(method[0], method[1]), state.summaries.count_of(method[0], method[1])):
+        yields = any(isinstance(n, (ast.Yield, ast.YieldFrom)) for n in walk_scope(method[1]))  # what comes of it is one element
+        result = SAME if yields else state.summaries.result_of(method[0], method[1])
+        for share in (result, state.summaries.count_of(method[0], method[1])):
             if share.cause.differs and share.sized:
                 return share
     return dataset if dataset.sized else SAME

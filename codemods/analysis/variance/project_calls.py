@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from codemods.analysis.bindings import bindings_in
 from codemods.analysis.call_graph import FunctionSite, run_function
 from codemods.analysis.class_index import ClassSite, class_facts, find_class
 from codemods.analysis.functions import keeps_its_results
@@ -16,10 +17,10 @@ from codemods.analysis.variance.held_objects import class_held, element_of_field
 from codemods.analysis.variance.keeping import change_arguments, change_object, held_under, put, reduces_what_it_holds, taint
 from codemods.analysis.variance.meetings import make_same, meet_behind
 from codemods.analysis.variance.not_shared import is_asked_for_whole, whole
-from codemods.analysis.variance.objects import loader_of_class, thing_of_class
+from codemods.analysis.variance.objects import loader_of_class, share_gone_through, thing_of_class
 from codemods.analysis.variance.paths import own_field, parameters, path_of
 from codemods.analysis.variance.state import State
-from codemods.analysis.variance.substitution import fields_of, substituted
+from codemods.analysis.variance.substitution import Fields, fields_of, substituted
 from codemods.analysis.variance.values import (
     SAME,
     UNKNOWN,
@@ -35,6 +36,7 @@ from codemods.analysis.variance.values import (
     plain,
 )
 from codemods.data.rank_variance import COMMON_METHODS, FILLS
+from codemods.runtime.record import replace
 
 _REDUCING = (b"all_gather", b"all_reduce", b"gather_features", b"AllGather", b"GatherLayer")
 
@@ -47,7 +49,8 @@ def project_call(state: State, call: CallParts, site: FunctionSite) -> Value:
     state.given[id(node)] = binding
     summary = state.summaries.of(site)
     if made is not None:
-        return loader_of_class(state, made, site) or Value(thing=thing_of_class(state, made))
+        share = loader_of_class(state, made, site) or share_gone_through(state, made, binding)
+        return share or Value(thing=thing_of_class(state, made))
     if summary is None:
         everything = [*call.args, *call.keywords.values()]
         return at_most(made_of(*everything), Proof.LIKELY) if any(v.cause.differs for v in everything) else UNKNOWN
@@ -74,12 +77,25 @@ def project_call(state: State, call: CallParts, site: FunctionSite) -> Value:
             put(state, path, Value(thing=state.env[path].thing))
     elif receiver and call.end in FILLS and isinstance(state.module.parent(node), ast.Expr) and not summary.carries():
         _kept_unseen(state, node, receiver, held, binding)
-    found = substituted(summary.result or SAME, binding, None if own else fields_of(state, held))
+    fields = None if own else fields_of(state, held, receiver)
+    found = _as_often(state, node, summary, substituted(summary.result or SAME, binding, fields), binding, fields)
     if found.cause.differs and held.cause.differs and is_under_another_key(node, site.node, held):
         return SAME
     if is_asked_for_whole(state.project, found, node, site):
         return whole(state, node, found)
     return along(found, state.link(node, f"`{state.short(node)}`")) if found.cause.differs and not found.chain else found
+
+
+def _as_often(
+    state: State, node: ast.Call, summary: State, found: Value, binding: dict[str, Value], fields: Fields | None
+) -> Value:
+    """What a generator gives; it gives as many on each rank as its loops over the rank's own share make rounds."""
+    counts = [substituted(c, binding, fields) for c in summary.counted]
+    own = join(c for c in counts if c.differs and c.sized)
+    if not own.differs or own.cause is not Cause.DATA:
+        return found
+    way = (state.link(node, f"`{state.short(node)}`"), *own.chain[:6])
+    return replace(made_of(own, found), sized=True, parts=found.parts, chain=way)
 
 
 def _meet(state: State, call: CallParts, site: FunctionSite, summary: State, binding: dict[str, Value]) -> None:
@@ -209,7 +225,7 @@ def _handed_over(state: State, func: ast.Attribute, holder: Value) -> Thing | No
     name = dotted(func.value)
     if func.attr in COMMON_METHODS or not state.project.files_defining(func.attr):
         return None
-    if holder.params != {name}:
+    if holder.params != {name} and not _is_still(state, name, holder):
         return _held(state, func, holder)
     if name.startswith("self."):
         owner = state.own_class(func)
@@ -217,6 +233,12 @@ def _handed_over(state: State, func: ast.Attribute, holder: Value) -> Thing | No
     if state.function is None or not state.is_parameter(name) or name == "self":
         return None
     return state.summaries.thing_of(state.module, state.function, name)
+
+
+def _is_still(state: State, name: str, holder: Value) -> bool:
+    """True for a parameter that was told something since, and is given no other value: it is the object that was handed over."""
+    told = name in holder.params and state.is_parameter(name)
+    return told and len(bindings_in(state.module, state.function, name)) == 1
 
 
 def _held(state: State, func: ast.Attribute, holder: Value) -> Thing | None:

@@ -140,11 +140,23 @@ def _yielded(state: State, node: ast.Expr) -> bool:
     else:
         given = state.value(node.value.value)
         state.returns.append(given)
+        if _begins_anew(state, node):
+            return False
         shares = (c for c in state.control if c.sized and c.params)
         state.counted += [*state.counts, *(replace(c, sized=True) for c in state.control if c.cause is Cause.DATA), *shares]
         if isinstance(node.value, ast.YieldFrom):
             state.counted.append(given)
     return isinstance(node.value, ast.Call) and dotted(node.value.func) in PROCESS_EXITS
+
+
+def _begins_anew(state: State, node: ast.Expr) -> bool:
+    """True in a `while True` that nothing leaves: the stream has no end, whatever one turn of it holds."""
+    for up in state.module.ancestors(node):
+        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            return False
+        if isinstance(up, ast.While) and isinstance(up.test, ast.Constant) and up.test.value:
+            return not any(isinstance(n, (ast.Break, ast.Return)) for n in walk(up))
+    return False
 
 
 # Branches

@@ -98,10 +98,23 @@ def divides(state: State, node: ast.expr, depth: int = 0) -> bool:
         return last(name) in ("divmod", "pad") or (passes and any(divides(state, a, depth) for a in node.args))
     if not isinstance(node, ast.Name):
         return False
+    if _is_checked(state, node):
+        return True
     for bound in bindings_of(state.module, node):
         if isinstance(bound.node, ast.AugAssign) and isinstance(bound.node.value, (ast.Subscript, ast.BinOp)):
             return True  # `rows += rows[:missing]`: made up to a whole
         if bound.value is not None and bound.value is not node and divides(state, bound.value, depth + 1):
+            return True
+    return False
+
+
+def _is_checked(state: State, name: ast.Name) -> bool:
+    """True where the function raises unless the ranks divide what the name holds: `if len(files) % world: raise ...`."""
+    function = state.module.function_of(name)
+    for test in (n for n in (walk(function) if function is not None else ()) if isinstance(n, (ast.Assert, ast.If))):
+        raises = isinstance(test, ast.Assert) or any(isinstance(s, ast.Raise) for s in test.body)
+        rests = (n for n in (test.test, *walk(test.test)) if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Mod))
+        if raises and any(isinstance(n, ast.Name) and n.id == name.id for rest in rests for n in walk(rest.left)):
             return True
     return False
 

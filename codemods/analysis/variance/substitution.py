@@ -97,10 +97,12 @@ def _values_of(
     return given, frozenset(left)
 
 
-def fields_of(state: State, holder: Value) -> Fields:
-    """What a field of an object holds: what the object was told, and what its class shows of the field."""
+def fields_of(state: State, holder: Value, path: str = "") -> Fields:
+    """What a field of an object holds: what the function puts there, what the object was told, what its class shows of it."""
 
     def field(name: str) -> Value:
+        if path and (given := state.env.get(f"{path}.{name}")) is not None:
+            return given
         site = holder.thing.site if holder.thing is not None else None
         if site is None:
             return plain(holder)

@@ -21,6 +21,7 @@ from codemods.data.rank_variance import (
     PASSED_ON,
     SAME_CALLS,
     SAYS_REDUCED,
+    WITHOUT_END,
 )
 from codemods.runtime.record import replace
 
@@ -74,7 +75,7 @@ def unknown_call(state: State, call: CallParts) -> Value:
         operands.append(plain(call.holder))
         known = known or call.holder.cause is not Cause.UNKNOWN
     if call.end in PASSED_ON and call.everything:
-        return call.everything[0]
+        return replace(call.everything[0], sized=False) if call.end in WITHOUT_END else call.everything[0]
     if _is_handed_out(state, call):
         return UNKNOWN
     return _made_of_operands(call, operands, known=known)

@@ -39,6 +39,11 @@ def message(found: Mismatch, text: str) -> str:
         )
     if found.form is Form.ENDS:
         return f"{who} over `{text}`, and the rank that ends here leaves the others waiting in {met}"
+    if found.form is Form.ROUNDS and isinstance(found.node, (ast.Break, ast.Return)):
+        return (
+            f"each rank has its own number of items, and leaves by `{text}` when it has no more: the ranks with more rounds wait "
+            f"for it in {met}"
+        )
     if found.form is Form.ROUNDS:
         return (
             f"{_rounds(found.value, text)} `{text}` runs, and each round calls {met}: the ranks with more rounds wait for those "
