@@ -45,8 +45,8 @@ ROOT = Path(__file__).parents[1]
 # What most commands import sooner or later: other people's packages (typer takes pydantic along where it is installed), the
 # codemods, and what stands behind the commands. The command line itself is loaded by each process: how it ends hangs on that.
 IMPORTED = (
-    "libcst.native", "typer.rich_utils", "pydantic", "rich.markdown", "rich.table", "yaml", "git", "jinja2", "pygments.lexers.python",
-    "ahocorasick_rs",
+    "libcst.native", "typer.rich_utils", "pydantic", "rich.markdown", "rich.table", "yaml", "git", "jinja2",
+    "pygments.lexers.python", "ahocorasick_rs",
 )  # fmt: skip
 LOADED_BY_EACH = ("ddpfix/cli/", "ddpfix/prove/tracer/", "ddpfix/diagnosis/injected/")
 
