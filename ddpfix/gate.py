@@ -43,7 +43,8 @@ class Gate:
         """The codemods whose every group of words has one in `data`, whose site is there, and which read such a file."""
         if path.endswith(READ_KINDS):
             return self._asked.text(data, path)
-        return self._asked.code(own_names(data, (*self._ranks, *(number for head, number in self._numbers if head in data))), path)
+        ranks = (*self._ranks, *(number for head, number in self._numbers if head in data))
+        return self._asked.code(own_names(data, ranks), path)
 
 
 class _Asked:
@@ -79,7 +80,8 @@ class _Asked:
         A pass reports no match inside another: a word that begins within `anchor` may stand there unreported, too. And a word
         that was seen answers every group that asks for it, or for a part of it.
         """
-        hidden = [w for w in self._anchors.words if any(anchor.endswith(w[:n]) for n in range(1, len(w)))]
+        ends = tuple(anchor[n:] for n in range(len(anchor)))
+        hidden = [w for w in self._anchors.words if w.startswith(ends)]
         words = (anchor, *hidden)
         opened = (n for n, c in enumerate(self._codemods) if any(w in word for word in c.TRIGGERS[0] for w in words))
         return frozenset(opened), frozenset(i for i, group in enumerate(self._words) if any(w in anchor for w in group))
@@ -135,8 +137,8 @@ class _AnyOf:
     """Words of which one must occur, looked for in one pass; a word that holds another of them is not needed."""
 
     def __init__(self, words: Iterable[bytes]) -> None:
-        given = tuple(words)
-        self.words = [w for w in given if not any(other != w and other in w for other in given)]
+        given = tuple(dict.fromkeys(words))
+        self.words = [w for w in given if sum(map(w.__contains__, given)) == 1]  # itself
 
     @cached_property
     def _scans(self) -> list[BytesAhoCorasick]:
