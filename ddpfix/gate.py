@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Sequence
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 
 from ahocorasick_rs import BytesAhoCorasick, MatchKind
 
@@ -34,10 +34,24 @@ class Gate:
 
     def __init__(self, codemods: Sequence[DdpCodemod], ranks: Collection[str] = ()) -> None:
         """ranks: names that stand for the rank in the project, read as words of it (analysis/ranks/gate_names.py)."""
-        self._codemods = codemods
         pairs = [name.encode().rpartition(b"(") for name in sorted(ranks)]
         self._ranks = tuple(number for _, within, number in pairs if not within)
         self._numbers = tuple((b"def " + function + b"(", number) for function, within, number in pairs if within)
+        self._asked = _asked(tuple(codemods))
+
+    def open_for(self, data: bytes, path: str = "") -> tuple[DdpCodemod, ...]:
+        """The codemods whose every group of words has one in `data`, whose site is there, and which read such a file."""
+        if path.endswith(READ_KINDS):
+            return self._asked.text(data, path)
+        ranks = (*self._ranks, *(number for head, number in self._numbers if head in data))
+        return self._asked.code(own_names(data, ranks), path)
+
+
+class _Asked:
+    """What some codemods ask of bytes; with hundreds of words it takes as long to make as a small file does to be judged."""
+
+    def __init__(self, codemods: tuple[DdpCodemod, ...]) -> None:
+        self._codemods = codemods
         self._words = tuple(dict.fromkeys(group for c in codemods for group in c.TRIGGERS))
         self._groups = [_AnyOf(group) for group in self._words]
         self._anchors = _AnyOf(dict.fromkeys(word for c in codemods for word in c.TRIGGERS[0]))
@@ -66,20 +80,22 @@ class Gate:
         A pass reports no match inside another: a word that begins within `anchor` may stand there unreported, too. And a word
         that was seen answers every group that asks for it, or for a part of it.
         """
-        hidden = [w for w in self._anchors.words if any(anchor.endswith(w[:n]) for n in range(1, len(w)))]
+        ends = tuple(anchor[n:] for n in range(len(anchor)))
+        hidden = [w for w in self._anchors.words if w.startswith(ends)]
         words = (anchor, *hidden)
         opened = (n for n, c in enumerate(self._codemods) if any(w in word for word in c.TRIGGERS[0] for w in words))
         return frozenset(opened), frozenset(i for i, group in enumerate(self._words) if any(w in anchor for w in group))
 
-    def open_for(self, data: bytes, path: str = "") -> tuple[DdpCodemod, ...]:
-        """The codemods whose every group of words has one in `data`, whose site is there, and which read such a file."""
-        if path.endswith(READ_KINDS):
-            tests = is_test_file(path)
-            return tuple(
-                c for c, words in self._text
-                if path.endswith(c.TEXT_KINDS) and words.occurs_in(data) and (c.READS_TESTS or not tests)
-            )  # fmt: skip
-        data = own_names(data, (*self._ranks, *(number for head, number in self._numbers if head in data)))
+    def text(self, data: bytes, path: str) -> tuple[DdpCodemod, ...]:
+        """Those for a file that is no Python."""
+        tests = is_test_file(path)
+        return tuple(
+            c for c, words in self._text
+            if path.endswith(c.TEXT_KINDS) and words.occurs_in(data) and (c.READS_TESTS or not tests)
+        )  # fmt: skip
+
+    def code(self, data: bytes, path: str) -> tuple[DdpCodemod, ...]:
+        """Those for Python, whose own names are spelled as the words are."""
         seen = frozenset(self._anchors.seen_in(data))
         if not seen:
             return ()
@@ -114,12 +130,15 @@ class Gate:
         return tuple(c for c in opened if all(map(groups, self._needed[c])) and (not c.SITES or any(map(has, c.SITES))))
 
 
+_asked = lru_cache(maxsize=16)(_Asked)  # each round of fixes has a gate of its own, by the project's names for the rank
+
+
 class _AnyOf:
     """Words of which one must occur, looked for in one pass; a word that holds another of them is not needed."""
 
     def __init__(self, words: Iterable[bytes]) -> None:
-        given = tuple(words)
-        self.words = [w for w in given if not any(other != w and other in w for other in given)]
+        given = tuple(dict.fromkeys(words))
+        self.words = [w for w in given if sum(map(w.__contains__, given)) == 1]  # itself
 
     @cached_property
     def _scans(self) -> list[BytesAhoCorasick]:

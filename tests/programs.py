@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import importlib.util
 import os
 import subprocess
 import sys
@@ -41,8 +42,13 @@ PLAIN = b"print('one process, nothing else')\n"
 
 
 ROOT = Path(__file__).parents[1]
-# what most commands import sooner or later: other people's packages, and the codemods; nothing of the application itself
-IMPORTED = ("libcst", "typer", "rich.console", "yaml", "git", "jinja2", "pygments", "ahocorasick_rs")
+# What most commands import sooner or later: other people's packages (typer takes pydantic along where it is installed), the
+# codemods, and what stands behind the commands. The command line itself is loaded by each process: how it ends hangs on that.
+IMPORTED = (
+    "libcst.native", "typer.rich_utils", "pydantic", "rich.markdown", "rich.table", "yaml", "git", "jinja2",
+    "pygments.lexers.python", "ahocorasick_rs",
+)  # fmt: skip
+LOADED_BY_EACH = ("ddpfix/cli/", "ddpfix/prove/tracer/", "ddpfix/diagnosis/injected/")
 
 
 def ddpfix(
@@ -50,8 +56,8 @@ def ddpfix(
 ) -> subprocess.CompletedProcess[bytes]:
     """The command as a user runs it from `folder`: its own process, output into pipes.
 
-    afresh: the process imports all for itself. Otherwise it is a fork of one that has imported the libraries and the codemods,
-    which are half of the time of a small run.
+    afresh: the process imports all for itself. Otherwise it is a fork of one that has imported all but the command line, which
+    is two thirds of the time of a small run.
     """
     own = {"DDPFIX_CACHE_DIR": str(folder / ".git" / "no-cache"), "COLUMNS": "80", **(env or {})}
     full = {**os.environ, **own}
@@ -60,7 +66,7 @@ def ddpfix(
 
 
 def forked_python(env: Mapping[str, str]) -> str:
-    """A Python for commands with this environment, which has the libraries and the codemods imported."""
+    """A Python for commands with this environment, which has all but the command line imported."""
     return sys.executable if os.environ.get("DDPFIX_TESTS_AFRESH") else _python(_read_at_start(env))
 
 
@@ -81,8 +87,10 @@ def _python(start: tuple[tuple[str, str], ...]) -> str:
     if _first():
         return sys.executable
     _first().append(start)
-    codemods = [p.relative_to(ROOT).with_suffix("").as_posix() for p in sorted((ROOT / "codemods").rglob("*.py"))]
-    modules = [*IMPORTED, *(name.replace("/", ".").removesuffix(".__init__") for name in codemods)]
+    files = [p.relative_to(ROOT).as_posix() for room in ("codemods", "ddpfix") for p in sorted((ROOT / room).rglob("*.py"))]
+    ours = [name for name in files if not name.startswith(LOADED_BY_EACH) and not name.endswith("__main__.py")]
+    others = [name for name in IMPORTED if importlib.util.find_spec(name.partition(".")[0])]
+    modules = [*others, *(name.removesuffix(".py").replace("/", ".").removesuffix(".__init__") for name in ours)]
     warm = Warm.begun(modules, {**os.environ, **dict(start)}, "")
     folder = tempfile.TemporaryDirectory(prefix="ddpfix-python-")
     atexit.register(folder.cleanup)

@@ -6,6 +6,7 @@ Each program of `example_programs` is laid out in the ways of `layouts`; codes a
 from __future__ import annotations
 
 from collections import Counter
+from functools import cache
 
 import pytest
 
@@ -57,6 +58,11 @@ EXCEPTIONS = {
 }
 
 
+@cache
+def alone(codemod: DdpCodemod, program: str) -> Counter[tuple[str, str]]:
+    return seen(codemod, {MAIN: program})
+
+
 def seen(codemod: DdpCodemod, files: Files) -> Counter[tuple[str, str]]:
     """Codes and levels of the findings in all files."""
     project = Project.of({path: text.encode() for path, text in files.items()})
@@ -74,7 +80,7 @@ def parted(codemod: DdpCodemod, name: str) -> list[Files]:
     out = []
     for program in programs(type(codemod)):
         files = laid_out(program, name)
-        if files is not None and seen(codemod, files) != seen(codemod, {MAIN: program}):
+        if files is not None and seen(codemod, files) != alone(codemod, program):
             out.append(files)
     return out
 

@@ -10,6 +10,7 @@ import ast
 import io
 import tokenize
 from collections import Counter
+from functools import cache
 
 import pytest
 
@@ -131,8 +132,9 @@ def found(codemod: DdpCodemod, source: str) -> list[Finding]:
     return find_in(module, project, [codemod])
 
 
+@cache
 def seen(codemod: DdpCodemod, source: str) -> Counter[tuple[str, str]]:
-    """Codes and levels."""
+    """Codes and levels; those of a program are asked for again beside each rewriting of it."""
     return Counter((f.code, f.applicability.value) for f in found(codemod, source))
 
 

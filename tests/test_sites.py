@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -16,9 +17,16 @@ SITES = {site: codemod.code for codemod in all_codemods() for site in codemod.SI
 SOURCES = sorted(p for folder in ("tests", "fixtures", "codemods") for p in (HERE / folder).rglob("*.py"))
 
 
+@cache
+def _sources() -> dict[Path, bytes]:
+    """Each text once, without its comments."""
+    texts = {_COMMENT.sub(b"", path.read_bytes()): path for path in SOURCES}
+    return {path: data for data, path in texts.items()}
+
+
 @pytest.mark.parametrize("site", SITES, ids=lambda s: f"{SITES[s]}-{s.words[0].decode()}")
 def test_no_file_is_lost_by_the_words_of_a_site(site: Site) -> None:
-    sources = {path: _COMMENT.sub(b"", path.read_bytes()) for path in SOURCES}
+    sources = _sources()
     if isinstance(site, Beside):
         sources = {path: data for path, data in sources.items() if any(_stands_in(b, data) for b in site.beside)}
     held = [data for data in sources.values() if any(word in data for word in site.words)]

@@ -45,12 +45,20 @@ def test_two_backslashes_are_one_that_escapes_nothing() -> None:
 
 def test_nothing_but_strings_is_left_out_of_real_files() -> None:
     def calls(data: bytes) -> list[str]:
-        return sorted(ast.unparse(n.func) for n in ast.walk(ast.parse(data)) if isinstance(n, ast.Call))
+        return sorted(called(n.func) for n in ast.walk(ast.parse(data)) if isinstance(n, ast.Call))
+
+    def called(node: ast.expr) -> str:  # `ast.unparse` of all of them takes as long as a hundred other tests
+        if isinstance(node, ast.Attribute):
+            return f"{called(node.value)}.{node.attr}"
+        return node.id if isinstance(node, ast.Name) else type(node).__name__
 
     seen = 0
     for path in SOURCES:
         data = path.read_bytes()
         left = without_docstrings(data).replace(b":\n    \n", b":\n    0\n")
+        if left == data:
+            seen += 1
+            continue
         try:
             assert calls(left) == calls(data), path
             seen += 1

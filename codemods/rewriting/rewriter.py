@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import warnings
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from itertools import pairwise
 
 import libcst as cst
@@ -26,6 +27,7 @@ from codemods.runtime.deep_stack import with_deep_stack
 
 # LibCST copies a chain once for each of its links: at 20,000 of them that can take minutes (1.9, measured).
 DEEPEST = 2500
+SHORT = 5_000  # characters: the tree of a longer run is not kept
 TOO_DEEP = "an expression here is nested too deeply to be written anew"
 __all__ = ["RewriteError", "replacements", "rewrite", "rewrite_bytes", "with_deep_stack"]
 
@@ -153,6 +155,32 @@ def _compile_error(path: str, text: str) -> str:
     return ""
 
 
+class _TooDeep(Exception):
+    """A text that LibCST would take minutes for."""
+
+
+class _OtherText(Exception):
+    """LibCST does not give back the text as it is."""
+
+
+def _tree(text: str) -> tuple[cst.Module, Mapping[cst.CSTNode, object]]:
+    """The text as LibCST reads it, with the places of its nodes."""
+    if _depth(text) > DEEPEST:
+        raise _TooDeep
+    tree = cst.parse_module(text)
+    if tree.code != text:
+        raise _OtherText
+    if tree.header and tree.body:  # comments above the first statement are its own here, not the module's
+        first, *rest = tree.body
+        lead = [*tree.header, *blocks.lead_of(first)]
+        tree = tree.with_changes(header=[], body=[blocks.with_lead(first, lead), *rest])
+    return tree, MetadataWrapper(tree, unsafe_skip_copy=True).resolve(PositionProvider)
+
+
+# A run is written again for each commit that an `apply` makes, and for each fix that is shown alone; no tree is ever changed.
+_short_tree = lru_cache(maxsize=16)(_tree)
+
+
 class _Rewriting:
     """One run: read by LibCST under `if 1:` where it is indented, so that every line keeps its form."""
 
@@ -178,25 +206,20 @@ class _Rewriting:
         return code.replace("\n", "\r") if lone else code
 
     def _written(self, text: str, header: str) -> str:
-        wrapper = MetadataWrapper(self._read(header + text), unsafe_skip_copy=True)
+        whole = header + text
+        try:
+            tree, positions = _short_tree(whole) if len(whole) < SHORT else _tree(whole)
+        except _TooDeep:
+            raise RewriteError(f"{self.module.path}:{self.run.top}: {TOO_DEEP}") from None
+        except _OtherText:
+            where = f"{self.module.path}:{self.run.top}-{self.run.bottom}"
+            raise RewriteError(f"LibCST does not give back {where} as it is") from None
         shift = self.run.top - 1 - (1 if header else 0)
-        taken_from = wrapper.module.body[0] if header else None
-        writer = RunWriter(self.run.edits, wrapper.resolve(PositionProvider), shift, self.unit, taken_from, self.joined)
-        new = wrapper.module.visit(writer)
+        taken_from = tree.body[0] if header else None
+        writer = RunWriter(self.run.edits, positions, shift, self.unit, taken_from, self.joined)
+        new = tree.visit(writer)
         writer.all_made(self.module.path)
         return new.code[len(header) :] if _statements_of(new, header) else ""
-
-    def _read(self, text: str) -> cst.Module:
-        if _depth(text) > DEEPEST:
-            raise RewriteError(f"{self.module.path}:{self.run.top}: {TOO_DEEP}")
-        tree = cst.parse_module(text)
-        if tree.code != text:
-            raise RewriteError(f"LibCST does not give back {self.module.path}:{self.run.top}-{self.run.bottom} as it is")
-        if tree.header and tree.body:  # comments above the first statement are its own here, not the module's
-            first, *rest = tree.body
-            lead = [*tree.header, *blocks.lead_of(first)]
-            tree = tree.with_changes(header=[], body=[blocks.with_lead(first, lead), *rest])
-        return tree
 
     def _empties_block(self, all_edits: Sequence[Edit]) -> bool:
         """True where the removed statements, here and in other runs, are all of a block, and its first stood here."""

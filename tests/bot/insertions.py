@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 import ddpfix
@@ -70,10 +70,8 @@ class Source:
     """The followed modules. changed: module -> other text, for the test of this test."""
 
     def __init__(self, changed: Mapping[str, str] | None = None) -> None:
-        files = [path for pattern in FOLLOWED for path in sorted(ROOT.glob(pattern))]
-        texts = {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in files}
         self.settling = HARMLESS | PUT_TO_THE_TEST
-        self.trees = {name: ast.parse(text) for name, text in {**texts, **(changed or {})}.items()}
+        self.trees = {**_followed(), **{name: ast.parse(text) for name, text in (changed or {}).items()}}
         self.functions: dict[str, list[Where]] = {}
         self.classes: dict[str, ast.ClassDef] = {}
         self.constants: dict[tuple[str, str], ast.expr] = {}
@@ -312,6 +310,13 @@ class Source:
             returns = {ast.unparse(w.function.returns) for w in known if w.function and w.function.returns}
             return _class_in(returns.pop()) if len(returns) == 1 else ""
         return ""
+
+
+@cache
+def _followed() -> dict[str, ast.Module]:
+    """The trees of the modules as they are; nothing changes one."""
+    files = [path for pattern in FOLLOWED for path in sorted(ROOT.glob(pattern))]
+    return {path.relative_to(ROOT).as_posix(): ast.parse(path.read_text(encoding="utf-8")) for path in files}
 
 
 def _texts(arguments: list[ast.arg]) -> frozenset[str]:

@@ -16,6 +16,7 @@ import socket
 import sys
 import threading
 import types
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
@@ -33,6 +34,8 @@ def serve(injected: str, link: socket.socket, modules: Sequence[str]) -> NoRetur
     for name in modules:
         __import__(name)
     gc.freeze()  # no collection in a rank goes through what was imported here, which would also unshare its memory
+    for finalizer in list(weakref.finalize._registry):  # type: ignore[attr-defined]
+        finalizer.atexit = False  # torch would take each operator of its libraries out again: a third of what a rank costs
     while True:
         data, fds, _, _ = socket.recv_fds(link, 1 << 20, 2)
         if not data:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 
 from codemods.api.codemod import DdpCodemod
@@ -47,8 +48,9 @@ def context(**changes: object) -> Context:
     return Context(**given)  # type: ignore[arg-type]
 
 
+@cache
 def on_disk(folder: Path, accept: Accept = safe) -> Fixed:
-    """What fixing a folder comes to, as `ddpfix apply` sees it."""
+    """What fixing a folder of the fixtures comes to, as `ddpfix apply` sees it. It is asked for by many, and changed by none."""
     files = tuple(sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()))
     tree = Tree(folder, files, tuple(p for p in files if p.endswith(".py")))
     return engine.fix(tree, Settings(), catalog.all_codemods(), accept)

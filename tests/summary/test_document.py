@@ -348,9 +348,9 @@ def test_what_was_not_run_and_how_it_was_made() -> None:
 
 @pytest.mark.parametrize("example", sorted(p.name for p in EXAMPLES.iterdir() if p.is_dir()))
 @pytest.mark.parametrize("accept", [safe, with_unsafe])
-def test_every_example_is_well_formed_short_enough_and_free_of_this_machine(example: str, accept: object) -> None:
+def test_every_example_is_well_formed_short_enough_and_free_of_this_machine(example: str, accept: Accept) -> None:
     folder = EXAMPLES / example / "before"
-    fixed = on_disk(folder, accept)  # type: ignore[arg-type]
+    fixed = on_disk(folder, accept)
     text = render(fixed, context(launches=found_launches(folder, fixed.after)))
     check_markdown(text)
     assert len(text) <= LIMIT
