@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.frameworks import torch_pin
+from codemods.analysis.job_files.said_torch import said_torch
 from codemods.analysis.model.checkpoint_kinds import checkpoint_calls, choice_of, is_open
 from codemods.analysis.model.effective_flag import effect_of
 from codemods.analysis.model.flag_setting import Framework, Setting, State, Wrapper, static_graph_of
@@ -189,6 +190,10 @@ def _level(project: Project, module: SourceModule, call: ast.Call, found: _Searc
         return Applicability.DISPLAY, f"`{module.text_of(given.value)}` decides the kind: it has to come to use_reentrant=False"
     if pin is not None and pin.surely_below(REENTRANT_CHOICE_FROM):
         return Applicability.DISPLAY, f"{pin.text} knows no other kind: torch 1.11 does"
+    said = said_torch(project, module)
+    if given is None and pin is None and said.surely_below(REENTRANT_CHOICE_FROM):
+        where = said.names_below(REENTRANT_CHOICE_FROM)
+        return Applicability.DISPLAY, f"{where} names a torch that knows no other kind: torch 1.11 does"
     doubts = []
     if found.setting.state is not State.ON:
         doubts.append("the flag is on by the framework's default for this model")
