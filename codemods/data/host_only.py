@@ -92,6 +92,9 @@ TRACKER_FUNCTIONS = frozenset(
     }
 )  # fmt: skip
 LEVELS = frozenset({"debug", "info", "warning", "warn", "error", "critical", "exception", "log", "success", "trace"})
+# What decides whether the lines of a logger are written anywhere: on rank 0 alone it takes the other ranks' lines away.
+SETS_UP_LOGGING = frozenset({"basicConfig", "dictConfig", "fileConfig", "disable", "captureWarnings"})
+SETS_UP_LOGGER = frozenset({"addHandler", "removeHandler", "setLevel"})
 
 # Random numbers: on rank 0 alone they set that rank's sequence apart from the others'.
 RANDOM_PREFIXES = ("random.", "numpy.random.")

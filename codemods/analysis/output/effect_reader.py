@@ -267,6 +267,8 @@ class Reader:
             return Kind.QUIET
         if root == "logging" and end in host_only.LEVELS:
             return Kind.LOG
+        if root == "logging" and end in host_only.SETS_UP_LOGGING:
+            return Kind.STATE  # without it the lines of this rank go nowhere
         if name in ("rich.print", "pprint.pprint", "pprint.pp", "traceback.print_exc", "traceback.print_stack"):
             return Kind.PRINT
         if name in ("sys.stdout.flush", "sys.stderr.flush"):
@@ -350,7 +352,9 @@ class Reader:
             return
         written = self._module.text_of(func)
         kind = nature(self._module, receiver)
-        if ".experiment." in written or is_experiment(self._module, receiver) or method in host_only.LOGGER_METHODS:
+        if kind is Nature.HOST and method in host_only.SETS_UP_LOGGER:
+            self._add(Kind.STATE, self._text(call), call)
+        elif ".experiment." in written or is_experiment(self._module, receiver) or method in host_only.LOGGER_METHODS:
             self._add(Kind.QUIET, self._text(call), call)
         elif method in host_only.LEVELS and "log" in root_of(receiver).lower():
             self._add(Kind.LOG if self._is_logger(receiver) else Kind.QUIET, self._text(call), call)
