@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from codemods.analysis.output.guard_spelling import guard_for
 from codemods.files.source import SourceModule
-from codemods.ranks.unguarded_file_io import UnguardedFileIo
-from ddpfix.testing import findings_of
 
 HEAD = """import json
 from dataclasses import dataclass
 
-from transformers import HfArgumentParser, Trainer, TrainingArguments
+from accelerate import Accelerator
+from transformers import HfArgumentParser, TrainingArguments
 
 
 @dataclass
@@ -22,11 +22,15 @@ class Paths:
 """
 OWN = "@dataclass\nclass TrainingArguments:\n    batch: int = 8\n\n\n"
 HEIR = "@dataclass\nclass TrainingArguments(TrainingArguments):\n    batch: int = 8\n\n\n"
-MAIN = """def main():
+MAIN = """def infer(model):
+    accelerator = Accelerator()
+    accelerator.prepare(model)(1)
+
+
+def main():
     parser = HfArgumentParser(({}))
     {} = parser.parse_args_into_dataclasses()
-    trainer = Trainer(args=training_args)
-    trainer.train()
+    infer(build(training_args))
     with open("out.json", "w") as f:
         json.dump({{}}, f)
 
@@ -38,7 +42,13 @@ USED = MAIN.format("Paths, TrainingArguments", "paths, training_args")
 
 
 def guards(source: str) -> str:
-    return " ".join(str(edit) for found in findings_of(UnguardedFileIo, source) for edit in found.edits)
+    """The test for rank 0 that is offered for the file that `main` writes."""
+    project = Project.of({"run.py": source.encode()})
+    module = project.module("run.py")
+    assert module is not None
+    (main,) = (f for f in module.functions if f.name == "main")
+    spelled = guard_for(project, module, main.body[-1], lines=False)
+    return spelled.test if spelled is not None else ""
 
 
 def test_parsed_arguments_of_transformers() -> None:

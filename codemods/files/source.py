@@ -546,11 +546,12 @@ class SourceModule:
             module = "." * source.level + (source.module or "")
             for alias in source.names:
                 out.setdefault(alias.asname or alias.name, []).append(Import(module, alias.name, source))
-        for name in [c.name for c in self.tree.body if isinstance(c, ast.ClassDef) and c.name in out and self._hides(c, out[c.name])]:
-            out.pop(name, None)
+        for own in self.tree.body:
+            if isinstance(own, ast.ClassDef) and own.name in out and self._is_hidden(own, out[own.name]):
+                del out[own.name]
         return out
 
-    def _hides(self, own: ast.ClassDef, imports: list[Import]) -> bool:
+    def _is_hidden(self, own: ast.ClassDef, imports: list[Import]) -> bool:
         """True for a class below the import of its name that is no heir of it: whoever reads the name means the class."""
         heirs = any(isinstance(n, ast.Name) and n.id == own.name for base in own.bases for n in walk(base))
         return not heirs and all(i.node.lineno < own.lineno for i in imports)

@@ -20,7 +20,7 @@ from codemods.analysis.names import dotted, family, last
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Edit, Evidence, Finding, InsertAfter, InsertBefore
 from codemods.data.printed_errors import WAITING
-from codemods.files.source import FunctionNode, SourceModule, walk_scope
+from codemods.files.source import SourceModule, walk_scope
 from codemods.rewriting.imports import in_scope
 from codemods.store.project import Project
 
@@ -87,7 +87,8 @@ class MissingDestroyProcessGroup(DdpCodemod):
       written down as a group of one process (`world_size=1`).
     - Says nothing where no script is seen to run it: a library leaves the group to whoever started it.
     - Says nothing in files that use Lightning, Accelerate, DeepSpeed or Ray, which own the group.
-    - Reports an entry whose end is not reached (a function that it calls ends with `exit()`), or computes what it returns: the place has to be chosen.
+    - Reports an entry whose end is not reached (a function that it calls ends with `exit()`), or computes what it returns: the
+      place has to be chosen.
     - Reports a script that does not import torch.
 
     ## References

@@ -396,13 +396,16 @@ def test_a_program_that_a_method_ends() -> None:
 )
 def test_a_program_that_ends_in_what_it_calls(body: str) -> None:
     look = "def look():\n    first()\n    sys.exit()\n    second()\n\n\n"
-    source = f"import sys\n{HEAD}{look}def train():\n    {body}\n\n\ndef main():\n    dist.init_process_group('nccl')\n    train()\n{MAIN}"
+    start = "def main():\n    dist.init_process_group('nccl')\n    train()\n"
+    source = f"import sys\n{HEAD}{look}def train():\n    {body}\n\n\n{start}{MAIN}"
     check_told(RULE, source, reason="the place has to be chosen")
 
 
 @pytest.mark.parametrize(
-    "body", ["for batch in loader():\n        if bad(batch):\n            sys.exit()", "if first:\n        return\n    sys.exit()"]
+    "body",
+    ["for batch in loader():\n        if bad(batch):\n            sys.exit()", "if first:\n        return\n    sys.exit()"],
 )
 def test_an_exit_under_a_test_ends_no_program(body: str) -> None:
-    source = f"import sys\n{HEAD}def train():\n    {body}\n\n\ndef main():\n    dist.init_process_group('nccl')\n    train()\n    end()\n{MAIN}"
+    start = "def main():\n    dist.init_process_group('nccl')\n    train()\n    end()\n"
+    source = f"import sys\n{HEAD}def train():\n    {body}\n\n\n{start}{MAIN}"
     assert findings_of(RULE, source)[0].edits

@@ -1,4 +1,4 @@
-"""Are the `training_args` that a parser of dataclasses gives transformers' own? A project may parse a class of its own by that name."""
+"""Are the `training_args` that a parser of dataclasses gives transformers' own? A project may parse a class of its own so."""
 
 from __future__ import annotations
 
