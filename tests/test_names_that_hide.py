@@ -6,6 +6,7 @@ import pytest
 
 from codemods.analysis.output.guard_spelling import guard_for
 from codemods.files.source import SourceModule
+from codemods.store.project import Project
 
 HEAD = """import json
 from dataclasses import dataclass
