@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from codemods.analysis.output.guard_spelling import guard_for
+from codemods.analysis.output.script_guards import script_guard
 from codemods.files.source import SourceModule
 from codemods.store.project import Project
 
@@ -48,7 +48,7 @@ def guards(source: str) -> str:
     module = project.module("run.py")
     assert module is not None
     (main,) = (f for f in module.functions if f.name == "main")
-    spelled = guard_for(project, module, main.body[-1], lines=False)
+    spelled = script_guard(project, module, main.body[-1], main, lines=False)
     return spelled.test if spelled is not None else ""
 
 
