@@ -243,6 +243,8 @@ class Reader:
     def _imported(self, call: ast.Call, name: str) -> None:
         """A call of something an import brought in, by its qualified name."""
         kind = self._kind_of_import(call, name)
+        if name in host_only.RUNS_THE_MODEL and not (call.args and last(dotted(call.args[0])) == "module"):
+            self._add(Kind.FORWARD, self._text(call), call)
         if kind is not None:
             self._add(kind, self._text(call), call)
         elif name in host_only.CHANGES_ARGUMENT:
