@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 from codemods.analysis.class_index import ClassFacts, class_facts, overriding
 from codemods.analysis.files.files_of_objects import dumps_config
+from codemods.analysis.files.renamed_to_itself import renames_to_itself
 from codemods.analysis.functions import find_function
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.output.effect_kinds import OUTPUT, Effect, Effects, Kind, names_rank
@@ -262,6 +263,8 @@ class Reader:
             return Kind.TRACKER
         if name in host_only.RANDOM or name.startswith(host_only.RANDOM_PREFIXES):
             return Kind.RANDOM
+        if renames_to_itself(self._module, call):
+            return Kind.QUIET
         if name in host_only.WRITERS and name not in host_only.ON_A_HANDLE:
             stream_missing = end in ("dump", "safe_dump", "dump_all") and root == "yaml" and len(call.args) < 2
             return None if stream_missing and not any(k.arg == "stream" for k in call.keywords) else Kind.FILE
