@@ -12,7 +12,7 @@ from codemods.files.source import walk
 
 
 def is_divided_behind(joined: At) -> bool:
-    """`tensor /= world_size`, `tensor.div_(world_size)` or `tensor = tensor / world_size`: no count of whoever takes it is off."""
+    """`tensor /= world_size`, `tensor.div_(world_size)` or `tensor = tensor / world_size`: it is the mean again."""
     call = joined.node if isinstance(joined.node, ast.Call) else getattr(joined.node, "value", None)
     name = dotted(call.args[0]) if isinstance(call, ast.Call) and call.args else ""
     return bool(name) and any(
