@@ -632,7 +632,8 @@ def test_the_configuration_that_the_command_of_the_script_names() -> None:
     zero, plain = "distributed_type: DEEPSPEED\nnum_processes: 8\n", "distributed_type: MULTI_GPU\n"
     files = NETS | {"config/zero.yaml": zero, "config/ddp.yaml": plain}
     command = "accelerate launch --config_file config/{} \\\n    {}\n"
-    check_nothing(AttributeOfWrapper, source, files=files | {"README.md": command.format("zero.yaml", "train.py")}, path="train.py")
+    texts = {"README.md": command.format("zero.yaml", "train.py")}
+    check_nothing(AttributeOfWrapper, source, files=files | texts, path="train.py")
     for config, script in (("ddp.yaml", "train.py"), ("zero.yaml", "other.py"), ("gone.yaml", "train.py")):
         texts = {"README.md": command.format(config, script)}
         assert findings_of(AttributeOfWrapper, source, files=files | texts, path="train.py")
