@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from codemods.analysis.bindings import bindings_in
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.frameworks import torch_pin
 from codemods.analysis.job_files.said_torch import said_torch
@@ -14,7 +15,7 @@ from codemods.analysis.model.flag_setting import Framework, Setting, State, Wrap
 from codemods.analysis.model.trained_model import Trained, trained_by
 from codemods.analysis.model.unused_flag import wrappers
 from codemods.api.codemod import DdpCodemod
-from codemods.api.findings import Applicability, Evidence, Finding, ReplaceExpression, SetKeyword
+from codemods.api.findings import Applicability, Evidence, Finding, ReplaceExpression, SetKeyword, lowest
 from codemods.data.find_unused_parameters import REENTRANT_CHOICE_FROM
 from codemods.data.printed_errors import UNUSED
 from codemods.files.sites import Site
@@ -102,6 +103,7 @@ class ReentrantCheckpointWithFindUnused(DdpCodemod):
     gradients. Unsafe where the flag is on by a framework's default or in one arm of an expression, or torch is not pinned.
 
     ## Refuses
+    - A checkpoint that is given the inputs of the wrapped model alone fails otherwise, and says so: its part gets no gradient.
     - `use_reentrant` from a variable, or by position: reported
     - `static_graph=True` beside the flag: nothing is said, the two go together
     - a model that is not followed from the wrapper to the checkpoint: nothing is said
@@ -146,11 +148,22 @@ class ReentrantCheckpointWithFindUnused(DdpCodemod):
         kind = "use_reentrant=True" if given is not None else "without use_reentrant, which means True,"
         on = setting.text if setting.state is State.ON else f"{setting.keyword} on by default"
         edit = SetKeyword(module.path, module.span(call), "use_reentrant", "False")
+        message = (
+            f"this checkpoint {kind} fails in the first step beside {on} ({setting.module.path}:{setting.node.lineno}): its "
+            "parameters are taken for unused and arrive all the same (“marked as ready twice”)"
+        )
+        if given_inputs_alone(module, call, found.trained):
+            level = lowest(level, Applicability.UNSAFE)
+            alone = "nobody asks for the gradients of the inputs"
+            reason = f"{reason}; {alone}" if reason else f"assumes that {alone}"
+            message = (
+                f"this checkpoint {kind} is given the inputs of the model alone, which ask for no gradient: its part of the "
+                f"model gets none, and {on} ({setting.module.path}:{setting.node.lineno}) takes it for unused without a word"
+            )
         return self.finding(
             module,
             given if given is not None and given.arg else call,
-            f"this checkpoint {kind} fails in the first step beside {on} ({setting.module.path}:{setting.node.lineno}): its "
-            "parameters are taken for unused and arrive all the same (“marked as ready twice”)",
+            message,
             level=level,
             edits=[edit] if level is not Applicability.DISPLAY else [],
             evidence=[
@@ -181,6 +194,20 @@ class ReentrantCheckpointWithFindUnused(DdpCodemod):
                     edits=[ReplaceExpression(module.path, module.span(value), "False")],
                     evidence=[Evidence("static", f"{setting.text} in the same call", module.path, setting.node.lineno)],
                 )
+
+
+def given_inputs_alone(module: SourceModule, call: ast.Call, trained: Trained) -> bool:
+    """True in `forward` of the wrapped model itself, where the part gets what the loader gave and nothing else: a reentrant
+    checkpoint goes backward only where one of its inputs asks for a gradient (torch's documentation of `checkpoint`).
+    """
+    owner, function = module.class_of(call), module.function_of(call)
+    if function is None or function.name != "forward" or not any(u.site.node is owner for u in trained.usages):
+        return False
+    given = call.args[1:]
+    return bool(given) and all(
+        isinstance(a, ast.Name) and all(b.parameter or b.node.lineno >= call.lineno for b in bindings_in(module, function, a.id))
+        for a in given
+    )
 
 
 def _level(project: Project, module: SourceModule, call: ast.Call, found: _Searched) -> tuple[Applicability, str]:
