@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from codemods.analysis.distribution import ranks_in_file
 from codemods.analysis.files.renamed_to_itself import renames_to_itself
+from codemods.analysis.ranks.started_groups import is_of_lone_scripts
 from codemods.checkpoints.unguarded_save import UnguardedSave
 from codemods.files.source import SourceModule
 from codemods.store.project import Project
@@ -57,3 +58,14 @@ def test_a_rename_to_itself_takes_nothing_away() -> None:
     for code, expected in (("", "path"), [True, True]), ((" + '_old'", "new"), [False, False]), (("", "other"), [True, False]):
         module = SourceModule("a.py", source.format(*code).encode())
         assert [renames_to_itself(module, call) for call in module.calls_named("rename")] == expected
+
+
+def test_a_library_of_scripts_that_are_one_process() -> None:
+    def lone(**files: str) -> bool:
+        texts = {"net.py": AGENT, **{f"{name}.py": text for name, text in files.items()}}
+        return is_of_lone_scripts(Project.of({path: text.encode() for path, text in texts.items()}), "net.py")
+
+    shows = "from net import Agent\nAgent().save('a')\n"
+    assert lone(show=shows, video=f"import argparse\n{shows}")
+    assert not lone()  # who imports it is not seen
+    assert not lone(show=shows, train=f"import torch.distributed as dist\n{shows}dist.init_process_group('nccl')\n")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from codemods.analysis.distribution import is_test_file
+from codemods.analysis.distribution import is_test_file, ranks_in_file
 from codemods.analysis.loading.same_program import whole_program
 from codemods.files.import_statements import stem_of
 from codemods.runtime.lazy_pattern import lazy
@@ -35,3 +35,19 @@ def _find(project: Project, path: str) -> bool:
 def _may_start(path: str, data: bytes) -> bool:
     del path
     return _STARTS.search(data) is not None
+
+
+def is_of_lone_scripts(project: Project, path: str) -> bool:
+    """True for a library whose every importer is such a script: no rank runs it, whatever it is prepared for."""
+    return project.keep(("library of lone scripts", path), lambda: _is_of_lone_scripts(project, path))
+
+
+def _is_of_lone_scripts(project: Project, path: str) -> bool:
+    named = (p for p in project.files_importing(stem_of(path)) if p != path and not is_test_file(p))
+    importers = [p for p in named if path in whole_program(project, p)]
+    return bool(importers) and all(starts_no_group(project, p) and not _shows_ranks(project, p) for p in importers)
+
+
+def _shows_ranks(project: Project, path: str) -> bool:
+    module = project.module(path)
+    return module is None or ranks_in_file(project, module) is not None
