@@ -19,7 +19,7 @@ from codemods.api.findings import Applicability, Evidence, Finding, ReplaceExpre
 from codemods.data.find_unused_parameters import REENTRANT_CHOICE_FROM
 from codemods.data.printed_errors import UNUSED
 from codemods.files.sites import Site
-from codemods.files.source import SourceModule
+from codemods.files.source import SourceModule, line_of
 from codemods.runtime.record import record
 from codemods.store.project import Project
 
@@ -205,7 +205,7 @@ def given_inputs_alone(module: SourceModule, call: ast.Call, trained: Trained) -
         return False
     given = call.args[1:]
     return bool(given) and all(
-        isinstance(a, ast.Name) and all(b.parameter or b.node.lineno >= call.lineno for b in bindings_in(module, function, a.id))
+        isinstance(a, ast.Name) and all(b.parameter or line_of(b.node) >= call.lineno for b in bindings_in(module, function, a.id))
         for a in given
     )
 
