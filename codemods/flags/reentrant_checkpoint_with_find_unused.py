@@ -203,11 +203,10 @@ def given_inputs_alone(module: SourceModule, call: ast.Call, trained: Trained) -
     owner, function = module.class_of(call), module.function_of(call)
     if function is None or function.name != "forward" or not any(u.site.node is owner for u in trained.usages):
         return False
-    given = call.args[1:]
-    return bool(given) and all(
-        isinstance(a, ast.Name) and all(b.parameter or line_of(b.node) >= call.lineno for b in bindings_in(module, function, a.id))
-        for a in given
-    )
+    names = [a.id for a in call.args[1:] if isinstance(a, ast.Name)]
+    bound = [b for name in names for b in bindings_in(module, function, name)]
+    plain = all(b.parameter or line_of(b.node) >= call.lineno for b in bound)
+    return bool(names) and len(names) == len(call.args) - 1 and plain
 
 
 def _level(project: Project, module: SourceModule, call: ast.Call, found: _Searched) -> tuple[Applicability, str]:
