@@ -185,8 +185,8 @@ def _facts(project: Project, start: ClassSite) -> ClassFacts:
             written = dotted(expression)
             if not written:
                 unresolved.append(site.module.text_of(base))
-            elif found := find_class(project, site.module, written):
-                queue.append(found)
+            elif (found := find_class(project, site.module, written)) and found.node is not site.node:
+                queue.append(found)  # `class Trainer(Trainer)`: the base is what is imported by the name
             else:
                 name = qualified(site.module, expression)
                 builtin = family(name) in HARMLESS_FAMILIES or name in _BUILTIN_BASES

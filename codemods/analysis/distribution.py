@@ -28,6 +28,7 @@ _NAMES = {
 _PACKAGES = frozenset({"lightning", "deepspeed", "horovod", "mpi4py", "trl"})
 _HANDED_ON = frozenset({"lightning", *_NAMES})  # what a function is handed is one of theirs: `def save(fabric, model)`
 _FOR_ONE_TOO = frozenset({"seed_everything"})  # what a script of one process imports of such a package as well
+_OF_A_RUN = (b"rainer", b"abric", b"pl_module", b"rank", b"RANK", b"LightningModule", b"DataModule")
 _VARIABLES = frozenset({"RANK", "LOCAL_RANK", "WORLD_SIZE", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK"})
 _WORDS = lazy(
     rb"rank|RANK|WORLD_SIZE|lightning|distributed|Distributed|ccelerat|Train(?:er|ingArg)|deepspeed|horovod|mpi4py|trl|dist_util"
@@ -154,6 +155,9 @@ def _starts_a_group(project: Project) -> bool:
 
 def _is_left_behind(module: SourceModule, bound: str, name: str) -> bool:
     """True for a name that nothing reads: what used it is gone, as in the twin of a script that one GPU runs, or cut off."""
+    if family(name) == "lightning" and bound != "*" and not any(module.holds(word) for word in _OF_A_RUN):
+        if all(getattr(module.parent(read), "attr", "") in _FOR_ONE_TOO for read in module.reads_of(bound)):
+            return True  # `L.seed_everything(42)` alone
     if bound == "*" or family(name) in _HANDED_ON:
         return False
     return all(_is_never_come_to(module, read) for read in module.reads_of(bound))

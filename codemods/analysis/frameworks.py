@@ -15,11 +15,13 @@ from codemods.analysis.requirement_files import (
     read_pins,
     reader_of,
 )
+from codemods.analysis.torch_companions import PACKAGES as COMPANIONS
+from codemods.analysis.torch_companions import torch_of
 from codemods.analysis.version_pins import Pin, Version
 from codemods.store.project import Project
 
 __all__ = [
-    "Pin", "Version", "accelerate_pin", "joined", "lightning_pin", "pin_of", "pinned_packages",
+    "Pin", "Version", "accelerate_pin", "joined", "lightning_pin", "or_by_companions", "pin_of", "pinned_packages",
     "pins", "torch_pin", "transformers_pin",
 ]  # fmt: skip
 
@@ -53,7 +55,25 @@ def transformers_pin(project: Project, *, near: str = "") -> Pin | None:
 
 
 def torch_pin(project: Project, *, near: str = "") -> Pin | None:
-    return pin_of(project, "torch", near=near)
+    """The pin of torch; what torchvision's or torchaudio's comes to, where that says more in the same place, or says it alone."""
+    return or_by_companions(pin_of(project, "torch", near=near), [pin_of(project, name, near=near) for name in COMPANIONS])
+
+
+def or_by_companions(pin: Pin | None, companions: Sequence[Pin | None]) -> Pin | None:
+    """The pin of torch, or the first of its companions' that leaves one release and agrees with it."""
+    if pin is not None and pin.below is not None:
+        return pin
+    for companion in companions:
+        torch = torch_of(companion) if companion is not None and (pin is None or companion.path == pin.path) else None
+        if torch is not None and (torch.below is not None or pin is None):
+            if pin is None or pin.minimum is None or (torch.minimum is not None and torch.minimum >= _release(pin.minimum)):
+                return torch
+    return pin
+
+
+def _release(version: Version) -> Version:
+    """The first version of the release: a companion tells of no patches."""
+    return (*version[:2], 0)
 
 
 def accelerate_pin(project: Project, *, near: str = "") -> Pin | None:

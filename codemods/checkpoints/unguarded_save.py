@@ -75,6 +75,10 @@ class UnguardedSave(DdpCodemod):
     - A file that is opened, and so emptied, with other work in its `with` block, reported: the opening has to go under the test
       too.
     - Paths that name the rank, the process, or what a sampler gave it; temporary folders and buffers in memory: silent.
+    - A file named after an item of the loader that the loop goes through: silent where a sampler for several ranks deals the
+      items out, else reported.
+    - `torch.onnx.export(model, …)` of what may be the DDP wrapper, reported: its forward waits for the other ranks, and
+      `model.module` has to be exported on rank 0.
     - Paths with the GPU's number in them, and calls under a test of it (`if self.device == 0:`): silent.
     - Places that only some ranks come to, by tests, decorators, exits, callers, or a value that only rank 0 has: silent.
     - Hooks of `register_save_state_pre_hook` where the main process alone calls `save_state`: silent.

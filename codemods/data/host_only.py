@@ -92,6 +92,15 @@ TRACKER_FUNCTIONS = frozenset(
     }
 )  # fmt: skip
 LEVELS = frozenset({"debug", "info", "warning", "warn", "error", "critical", "exception", "log", "success", "trace"})
+# What runs the forward of the model that it is handed, to see what it does.
+RUNS_THE_MODEL = frozenset(
+    {"torch.onnx.export", "torch.onnx.dynamo_export", "torch.jit.trace", "torch.jit.trace_module", "torch.export.export",
+     "torchinfo.summary", "torchsummary.summary", "torchsummaryX.summary", "thop.profile", "ptflops.get_model_complexity_info",
+     "fvcore.nn.FlopCountAnalysis"}
+)  # fmt: skip
+# What decides whether the lines of a logger are written anywhere: on rank 0 alone it takes the other ranks' lines away.
+SETS_UP_LOGGING = frozenset({"basicConfig", "dictConfig", "fileConfig", "disable", "captureWarnings"})
+SETS_UP_LOGGER = frozenset({"addHandler", "removeHandler", "setLevel"})
 
 # Random numbers: on rank 0 alone they set that rank's sequence apart from the others'.
 RANDOM_PREFIXES = ("random.", "numpy.random.")

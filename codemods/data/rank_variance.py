@@ -99,7 +99,9 @@ LOADS = frozenset(
 COMMON_METHODS = frozenset(
     {"to", "item", "get", "items", "keys", "values", "append", "format", "join", "split", "size", "view", "reshape",
      "detach", "cpu", "cuda", "mean", "sum", "parameters", "eval", "train", "forward", "zero_grad", "backward",
-     "state_dict", "load_state_dict", "shape"}
+     "state_dict", "load_state_dict", "shape", "clone", "contiguous", "float", "double", "half", "long", "int", "bool", "numpy",
+     "tolist", "squeeze", "unsqueeze", "permute", "flatten", "expand", "max", "min", "std", "var", "argmax", "softmax",
+     "mul_", "div_", "add_", "sub_", "copy_"}
 )  # fmt: skip
 FILLS = frozenset(
     {"append", "extend", "update", "add", "insert", "appendleft", "put", "push", "record", "accumulate", "extendleft",

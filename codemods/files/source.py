@@ -533,7 +533,7 @@ class SourceModule:
 
     @cached_property
     def imports(self) -> dict[str, list[Import]]:
-        """Bound name -> what it was imported as; several where a `try` or an `if` offers several."""
+        """Bound name -> what it was imported as; several where a `try` or an `if` offers several. Without what a class hides."""
         out: dict[str, list[Import]] = {}
         for node in self.nodes(ast.Import):
             for alias in node.names:
@@ -546,7 +546,15 @@ class SourceModule:
             module = "." * source.level + (source.module or "")
             for alias in source.names:
                 out.setdefault(alias.asname or alias.name, []).append(Import(module, alias.name, source))
+        for own in self.tree.body:
+            if isinstance(own, ast.ClassDef) and own.name in out and self._is_hidden(own, out[own.name]):
+                del out[own.name]
         return out
+
+    def _is_hidden(self, own: ast.ClassDef, imports: list[Import]) -> bool:
+        """True for a class below the import of its name that is no heir of it: whoever reads the name means the class."""
+        heirs = any(isinstance(n, ast.Name) and n.id == own.name for base in own.bases for n in walk(base))
+        return not heirs and all(i.node.lineno < own.lineno for i in imports)
 
     @cached_property
     def imported_modules(self) -> frozenset[str]:

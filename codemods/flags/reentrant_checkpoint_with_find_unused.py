@@ -5,19 +5,21 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from codemods.analysis.bindings import bindings_in
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.frameworks import torch_pin
+from codemods.analysis.job_files.said_torch import said_torch
 from codemods.analysis.model.checkpoint_kinds import checkpoint_calls, choice_of, is_open
 from codemods.analysis.model.effective_flag import effect_of
 from codemods.analysis.model.flag_setting import Framework, Setting, State, Wrapper, static_graph_of
 from codemods.analysis.model.trained_model import Trained, trained_by
 from codemods.analysis.model.unused_flag import wrappers
 from codemods.api.codemod import DdpCodemod
-from codemods.api.findings import Applicability, Evidence, Finding, ReplaceExpression, SetKeyword
+from codemods.api.findings import Applicability, Evidence, Finding, ReplaceExpression, SetKeyword, lowest
 from codemods.data.find_unused_parameters import REENTRANT_CHOICE_FROM
 from codemods.data.printed_errors import UNUSED
 from codemods.files.sites import Site
-from codemods.files.source import SourceModule
+from codemods.files.source import SourceModule, line_of
 from codemods.runtime.record import record
 from codemods.store.project import Project
 
@@ -101,6 +103,7 @@ class ReentrantCheckpointWithFindUnused(DdpCodemod):
     gradients. Unsafe where the flag is on by a framework's default or in one arm of an expression, or torch is not pinned.
 
     ## Refuses
+    - A checkpoint that is given the inputs of the wrapped model alone fails otherwise, and says so: its part gets no gradient.
     - `use_reentrant` from a variable, or by position: reported
     - `static_graph=True` beside the flag: nothing is said, the two go together
     - a model that is not followed from the wrapper to the checkpoint: nothing is said
@@ -145,11 +148,22 @@ class ReentrantCheckpointWithFindUnused(DdpCodemod):
         kind = "use_reentrant=True" if given is not None else "without use_reentrant, which means True,"
         on = setting.text if setting.state is State.ON else f"{setting.keyword} on by default"
         edit = SetKeyword(module.path, module.span(call), "use_reentrant", "False")
+        message = (
+            f"this checkpoint {kind} fails in the first step beside {on} ({setting.module.path}:{setting.node.lineno}): its "
+            "parameters are taken for unused and arrive all the same (“marked as ready twice”)"
+        )
+        if given_inputs_alone(module, call, found.trained):
+            level = lowest(level, Applicability.UNSAFE)
+            alone = "nobody asks for the gradients of the inputs"
+            reason = f"{reason}; {alone}" if reason else f"assumes that {alone}"
+            message = (
+                f"this checkpoint {kind} is given the inputs of the model alone, which ask for no gradient: its part of the "
+                f"model gets none, and {on} ({setting.module.path}:{setting.node.lineno}) takes it for unused without a word"
+            )
         return self.finding(
             module,
             given if given is not None and given.arg else call,
-            f"this checkpoint {kind} fails in the first step beside {on} ({setting.module.path}:{setting.node.lineno}): its "
-            "parameters are taken for unused and arrive all the same (“marked as ready twice”)",
+            message,
             level=level,
             edits=[edit] if level is not Applicability.DISPLAY else [],
             evidence=[
@@ -182,6 +196,19 @@ class ReentrantCheckpointWithFindUnused(DdpCodemod):
                 )
 
 
+def given_inputs_alone(module: SourceModule, call: ast.Call, trained: Trained) -> bool:
+    """True in `forward` of the wrapped model itself, where the part gets what the loader gave and nothing else: a reentrant
+    checkpoint goes backward only where one of its inputs asks for a gradient (torch's documentation of `checkpoint`).
+    """
+    owner, function = module.class_of(call), module.function_of(call)
+    if function is None or function.name != "forward" or not any(u.site.node is owner for u in trained.usages):
+        return False
+    names = [a.id for a in call.args[1:] if isinstance(a, ast.Name)]
+    bound = [b for name in names for b in bindings_in(module, function, name)]
+    plain = all(b.parameter or line_of(b.node) >= call.lineno for b in bound)
+    return bool(names) and len(names) == len(call.args) - 1 and plain
+
+
 def _level(project: Project, module: SourceModule, call: ast.Call, found: _Searched) -> tuple[Applicability, str]:
     given = choice_of(call)
     pin = torch_pin(project, near=module.path)
@@ -189,6 +216,10 @@ def _level(project: Project, module: SourceModule, call: ast.Call, found: _Searc
         return Applicability.DISPLAY, f"`{module.text_of(given.value)}` decides the kind: it has to come to use_reentrant=False"
     if pin is not None and pin.surely_below(REENTRANT_CHOICE_FROM):
         return Applicability.DISPLAY, f"{pin.text} knows no other kind: torch 1.11 does"
+    said = said_torch(project, module)
+    if given is None and pin is None and said.surely_below(REENTRANT_CHOICE_FROM):
+        where = said.names_below(REENTRANT_CHOICE_FROM)
+        return Applicability.DISPLAY, f"{where} names a torch that knows no other kind: torch 1.11 does"
     doubts = []
     if found.setting.state is not State.ON:
         doubts.append("the flag is on by the framework's default for this model")

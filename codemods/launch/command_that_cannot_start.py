@@ -40,7 +40,8 @@ class CommandThatCannotStart(DdpCodemod):
     options of a script and names none; a script, or a configuration of one, of a name that no folder of the repository has, while
     one file has nearly the same name; an option of the script that its program has nowhere; a configuration file of `accelerate
     launch`, or of DeepSpeed in one, that the repository does not have. In these and in the shell blocks of Markdown, of `srun`,
-    `mpirun` and `horovodrun` as well: a backslash with a blank or a comment behind it, which ends the command, and options of
+    `mpirun` and `horovodrun` as well: a backslash with a blank or a comment behind it, which ends the command, a line without one
+    above a line of options, and options of
     torchrun that a program of a wrong name is given (`torch --nproc_per_node=2 train.py`).
 
     ## Why it matters
@@ -69,7 +70,7 @@ class CommandThatCannotStart(DdpCodemod):
     - Says nothing of a file under a variable or an absolute path, of one that stands in any folder of the repository, and where
       a text of the repository says to make it (`accelerate config`).
     - Says nothing of a backslash with a blank behind it, unless the next line begins with an option.
-    - Reports a backslash that ends its command: it changes no commands into one.
+    - Reports a line that ends its command: it changes no commands into one.
     - Reports another program in the script's place, a missing script and a missing file: which one is meant is not shown.
 
     ## References
@@ -103,7 +104,15 @@ class CommandThatCannotStart(DdpCodemod):
         yield from self._of_deepspeed(module, project)
 
     def _ended(self, file: TextFile, found: Ended) -> Finding:
-        """A backslash that was to continue the command."""
+        """A backslash that was to continue the command, or its lack."""
+        if found.bare:
+            return self.finding(
+                file,
+                found.span,
+                f"the line ends the command: nothing joins `{found.after}` and what follows to it, so that `{found.starter}` "
+                f"starts the script without these options, and the shell runs `{found.after}` as a command of its own",
+                reason="end each line of the command but the last with a backslash",
+            )
         behind = "the blank in front of a comment" if found.comment else "a blank at the end of its line"
         return self.finding(
             file,

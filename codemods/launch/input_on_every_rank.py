@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_module
 from codemods.analysis.guards.asked_questions import NAMES, questions
+from codemods.analysis.ranks.started_groups import is_of_lone_scripts
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Evidence, Finding
 from codemods.files.sites import Site
@@ -86,6 +87,8 @@ class InputOnEveryRank(DdpCodemod):
         if is_test_module(module):
             return
         for found in questions(project, module):
+            if is_of_lone_scripts(project, module.path):
+                return
             what = f"`{module.text_of(found.call.func)}()`"
             does = "stops every rank in a debugger" if found.stops else "is asked on every rank"
             told = (

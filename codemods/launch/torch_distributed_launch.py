@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_file
+from codemods.analysis.job_files.ended_commands import cut_off_by
 from codemods.analysis.job_files.old_commands import LAUNCHER, OldCommand, old_commands
 from codemods.analysis.job_files.ready_for_torchrun import Readiness, is_only_named_so, readiness, scripts_of
 from codemods.analysis.job_files.said_torch import SaidTorch, said_torch
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Doubt, Edit, Evidence, Finding, lowest
+from codemods.files.passages import Passage
 from codemods.files.source import SourceModule
 from codemods.files.text_file import DOCUMENT_KINDS, IMAGE_KINDS, SHELL_KINDS, YAML_KINDS
 from codemods.runtime.record import replace
@@ -60,6 +62,7 @@ class TorchDistributedLaunch(DdpCodemod):
     - Says nothing where the program sets `MASTER_PORT` itself, whatever the launcher has set: the ranks look for the store of
       torchrun there, and none finds the others (run with torch 2.13, by the old launcher as well).
     - Says nothing where one of them names or allows a torch below 1.10 and the start ends in no error: only the warning would go.
+    - Says nothing of a command that its line ends, for want of a backslash above its options (DDP710 does).
     - Says nothing of a script that the repository does not have or that stands behind a variable, and in its own tests.
     - Says nothing of a script that cannot be made ready (another parser, a default that is worked out, no `LOCAL_RANK`), and of
       options that torchrun does not know or that a variable may hold, where the start ends in no error.
@@ -94,6 +97,8 @@ class TorchDistributedLaunch(DdpCodemod):
                 yield found
 
     def _judged(self, project: Project, command: OldCommand, torch: SaidTorch) -> Finding | None:
+        if isinstance(command.source, Passage) and cut_off_by(command.source.text, command.words[-1]):
+            return None  # it starts the script without its options: DDP710 tells of it
         edits = command.edits()
         older = torch.allows_below(_SINCE)
         if command.use_env:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from codemods.analysis.averages.divided_behind import is_divided_behind
 from codemods.analysis.averages.never_joined import NeverJoined, never_joined
 from codemods.analysis.averages.own_keys import own_keys
 from codemods.analysis.averages.scale import At
@@ -110,6 +111,8 @@ class WrongAverage(DdpCodemod):
             return
         wrong = wrong_numbers(project, module)
         for found in wrong:
+            if found.fault is Fault.TOO_LARGE and found.at is found.joined and is_divided_behind(found.joined):
+                continue
             here = found.at.module is module
             at = found.at.node if here else found.shown.call.node
             advice = _ADVICE_OF_SUMS if found.fault is Fault.TOO_LARGE and found.at is found.joined else _ADVICE[found.fault]

@@ -33,6 +33,7 @@ from codemods.analysis.files.file_runs import (
 from codemods.analysis.files.files_of_all import FileOfAll, files_of_all
 from codemods.analysis.files.files_of_each_rank import are_of_each_rank
 from codemods.analysis.files.items_of_a_loop import goes_over_a_listing, is_fetched, is_of_a_share
+from codemods.analysis.files.named_by_items import OWN_ITEMS
 from codemods.analysis.files.own_contents import holds_own
 from codemods.analysis.files.own_results import filled_by_batches
 from codemods.analysis.files.paths_given_out import given_out
@@ -361,7 +362,7 @@ class UnguardedFileIo(DdpCodemod):
         if level is not Applicability.SAFE and not assumes.startswith(NOT_READ) and is_of_a_share(module, function, run):
             if only_takes_away(files):
                 return  # what is gone cannot be gathered
-            reason = "each rank may have items of its own: put the rank into the name, or gather them and let rank 0 write"
+            reason = OWN_ITEMS
             if goes_over_a_listing(module, run):
                 reason = "all ranks go through the same files: let rank 0 do it, and a barrier behind the loop"
             if is_fetched(module, run):

@@ -20,6 +20,7 @@ from codemods.analysis.output.debug_lines import of_debugging, shows_nothing
 from codemods.analysis.output.effects import Kind, effects_of, effects_of_function, names_rank, phrases
 from codemods.analysis.output.guard_edits import kept_to_zero
 from codemods.analysis.output.guard_spelling import guard_for, has_guard
+from codemods.analysis.output.half_lines import tears_a_line
 from codemods.analysis.output.left_lines import most_lines_stay
 from codemods.analysis.output.levels_by_rank import has_handlers_on_zero_alone, has_levels_by_rank
 from codemods.analysis.output.muted_print import is_muted
@@ -56,7 +57,7 @@ _TROUBLE = lazy(
     r"mismatch|unexpected|abort\w*|stopping training|non-?finite|not finite|diverg\w+|oom|"
     r"out of memory|corrupt|skipping|skipped|worker)\b|"
     r"\b(this|each|per)[ -](process|node|gpu|device)\b|⚠|❌|debug|"
-    r"\bno\s+(?:\w+\s+){1,3}found\b",
+    r"\bno\s+(?:\w+\s+){1,3}found\b|\b(?:does|do|did)(?: not|n't) exist\b",
     re.IGNORECASE,
 )  # fmt: skip
 # A setting, the same everywhere, that is named after the device.
@@ -128,6 +129,8 @@ class UnguardedPrint(DdpCodemod):
       the answers for each batch of an evaluation.
     - Functions that one role alone runs, as the target of a `Process` under a test of the rank, and those that a pool of
       processes runs.
+    - Functions that set a logger up, for all that they print: without handlers and a level the other ranks' lines are lost.
+    - Half a line (`print("saving ... ", end="")`) whose other half is written elsewhere.
     - Blank lines (`print()`), lines right above an exit or an `assert` that can fail, and lines under an argument that every
       call leaves off (`verbose=False`).
     - Values that a rank has for itself: drawn at random where no common seed is certain, counted over the parameters of its stage
@@ -242,7 +245,7 @@ class UnguardedPrint(DdpCodemod):
                 continue
             if _stands_beside_one_for_each(project, module, function, run) or over_a_share(module, run.statements):
                 continue
-            if of_debugging(run.statements) or shows_nothing(run.statements):
+            if of_debugging(run.statements) or shows_nothing(run.statements) or tears_a_line(module, function, run.statements):
                 continue
             if is_never_asked_for(project, module, run.first) or is_under_a_debug_switch(project, module, run.statements):
                 continue

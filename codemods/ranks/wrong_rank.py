@@ -23,6 +23,7 @@ from codemods.analysis.ranks.one_device import names_nodes
 from codemods.analysis.ranks.rank_guards import Ranks
 from codemods.analysis.ranks.reach import ranks_entering
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
+from codemods.analysis.trainer.parsed_arguments import are_parsed_training_arguments
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression
 from codemods.files.sites import Site
@@ -170,7 +171,7 @@ class WrongRank(DdpCodemod):
         asked = _local_test(node.test)
         if asked is None or last(dotted(asked)) != "local_rank" or not isinstance(asked, ast.Attribute):
             return None
-        if not _are_training_arguments(module, asked.value):
+        if not _are_training_arguments(project, module, asked.value):
             return None
         pin = transformers_pin(project, near=module.path)
         if pin is None or not pin.surely_at_least((5,)):
@@ -258,11 +259,11 @@ def _local_test(test: ast.expr) -> ast.expr | None:
     return left if name in LOCAL else None
 
 
-def _are_training_arguments(module: SourceModule, node: ast.expr) -> bool:
+def _are_training_arguments(project: Project, module: SourceModule, node: ast.expr) -> bool:
     """True for what `parse_args_into_dataclasses` or `TrainingArguments(...)` gave."""
     for value in values_of(module, node):
         if isinstance(value, ast.Call):
-            if last(dotted(value.func)) == "parse_args_into_dataclasses" and last(dotted(node)) == "training_args":
+            if are_parsed_training_arguments(project, module, last(dotted(node)), value):
                 return True
             if qualified(module, value.func) == "transformers.TrainingArguments":
                 return True

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.call_graph import called_function
 from codemods.analysis.distribution import is_test_file, is_test_module
+from codemods.analysis.guards.always_exits import always_exits
 from codemods.analysis.guards.destroyed_groups import is_destroyed
 from codemods.analysis.guards.entry_points import EXITS, Entry, entries, group_name, main_block, starts_group
 from codemods.analysis.guards.group_above import has_group_above, has_group_below
@@ -19,7 +20,7 @@ from codemods.analysis.names import dotted, family, last
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Edit, Evidence, Finding, InsertAfter, InsertBefore
 from codemods.data.printed_errors import WAITING
-from codemods.files.source import FunctionNode, SourceModule, walk_scope
+from codemods.files.source import SourceModule, walk_scope
 from codemods.rewriting.imports import in_scope
 from codemods.store.project import Project
 
@@ -86,7 +87,8 @@ class MissingDestroyProcessGroup(DdpCodemod):
       written down as a group of one process (`world_size=1`).
     - Says nothing where no script is seen to run it: a library leaves the group to whoever started it.
     - Says nothing in files that use Lightning, Accelerate, DeepSpeed or Ray, which own the group.
-    - Reports an entry whose end is not reached, or computes what it returns: the place has to be chosen.
+    - Reports an entry whose end is not reached (a function that it calls ends with `exit()`), or computes what it returns: the
+      place has to be chosen.
     - Reports a script that does not import torch.
 
     ## References
@@ -233,16 +235,11 @@ def _ends_the_program(project: Project, module: SourceModule, statement: ast.stm
     if not isinstance(call, ast.Call):
         return False
     if (called := called_function(project, module, call)) is not None:
-        return _exits(called.node)
+        return always_exits(project, called.module, called.node)
     name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
     homes = [m for p in project.files_containing(f"def {name}(".encode()) if (m := project.module(p)) is not None] if name else []
-    named = [f for home in homes for f in home.functions if f.name == name]
-    return len(named) == 1 and _exits(named[0])
-
-
-def _exits(function: FunctionNode) -> bool:
-    end = function.body[-1]
-    return isinstance(end, ast.Expr) and isinstance(end.value, ast.Call) and last(dotted(end.value.func)) in EXITS
+    named = [(home, f) for home in homes for f in home.functions if f.name == name]
+    return len(named) == 1 and always_exits(project, *named[0])
 
 
 def _program(module: SourceModule) -> ast.Module | ast.If:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from codemods.analysis.distribution import is_test_module, may_show_ranks, ranks_in_file, ranks_in_importers
 from codemods.analysis.names import dotted
 from codemods.analysis.ranks.asked_by_callers import asked_by_callers
+from codemods.analysis.ranks.started_groups import is_of_lone_scripts
 from codemods.analysis.short_texts import short
 from codemods.analysis.wrapped.behind_training import is_behind_training
 from codemods.analysis.wrapped.left_modes import LeftMode, left_modes
@@ -147,6 +148,8 @@ class RankLocalTrainingState(DdpCodemod):
         for change in changes(project, module):
             if not (change.restores and change.what is What.WEIGHTS and is_behind_training(project, module, change.node)):
                 by_guard.setdefault(id(_place(module, change)), []).append(change)
+        if by_guard and is_of_lone_scripts(project, module.path):
+            return
         for found in by_guard.values():
             yield self._tell(module, project, sorted(found, key=lambda c: c.node.lineno))
         for mode in left_modes(project, module):

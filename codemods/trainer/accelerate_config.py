@@ -92,16 +92,19 @@ class AccelerateConfig(DdpCodemod):
         for table in every:
             if _is_configuration(table):
                 for entry in table.entries:
-                    yield from self._word(module, entry)
+                    yield from self._word(module, table, entry)
                     yield from self._key(module, table, entry, every, pin)
                 yield from self._type(module, table)
                 yield from self._count(module, project, table)
 
-    def _word(self, file: TextFile, entry: Entry) -> Iterator[Finding]:
+    def _word(self, file: TextFile, table: Table, entry: Entry) -> Iterator[Finding]:
         """A word that YAML takes for false."""
         word = WORDS.get(entry.key)
+        kind = table.entry("distributed_type")
         if word is None or entry.kind != "bool":
             return
+        if entry.key == "dynamo_backend" and kind is not None and kind.value == "DEEPSPEED":
+            return  # the start of DeepSpeed does not read it (accelerate 0.30 and 1.15)
         off = entry.value.lower() in ("no", "false", "off") and not entry.shared
         yield self.finding(
             file,

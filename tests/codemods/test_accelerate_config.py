@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from codemods.trainer.accelerate_config import AccelerateConfig
-from ddpfix.testing import check_nothing, check_told, check_transformed
+from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of
 
 HEAD = "# made by hand\ncompute_environment: LOCAL_MACHINE\ndistributed_type: MULTI_GPU  # two of them\nnum_processes: 2\n"
 PATH = "conf/accelerate.yaml"
@@ -141,3 +141,9 @@ def test_a_job_that_gives_the_number_with_the_launch(flag: str) -> None:
 
 def test_one_process_needs_no_number() -> None:
     check_nothing(AccelerateConfig, COUNTLESS.replace("FSDP", '"NO"'), path=PATH)
+
+
+def test_what_the_start_of_deepspeed_does_not_read() -> None:
+    config = "distributed_type: {}\nnum_processes: 8\ndynamo_backend: no\n"
+    check_nothing(AccelerateConfig, config.format("DEEPSPEED"), path="config.yaml")
+    assert findings_of(AccelerateConfig, config.format("MULTI_GPU"), path="config.yaml")

@@ -625,3 +625,15 @@ def test_one_arm_of_a_test_makes_none(other: str) -> None:
 def test_what_is_read_behind_a_question_by_name() -> None:
     use = "if hasattr({0}, 'width') and {0}.width > 2:\n        print({0}.width)"
     check_transformed(AttributeOfWrapper, wrapped(use.format("model")), wrapped(use.format("model.module")), files=NETS)
+
+
+def test_the_configuration_that_the_command_of_the_script_names() -> None:
+    source = prepared("print(model.width)")
+    zero, plain = "distributed_type: DEEPSPEED\nnum_processes: 8\n", "distributed_type: MULTI_GPU\n"
+    files = NETS | {"config/zero.yaml": zero, "config/ddp.yaml": plain}
+    command = "accelerate launch --config_file config/{} \\\n    {}\n"
+    texts = {"README.md": command.format("zero.yaml", "train.py")}
+    check_nothing(AttributeOfWrapper, source, files=files | texts, path="train.py")
+    for config, script in (("ddp.yaml", "train.py"), ("zero.yaml", "other.py"), ("gone.yaml", "train.py")):
+        texts = {"README.md": command.format(config, script)}
+        assert findings_of(AttributeOfWrapper, source, files=files | texts, path="train.py")

@@ -385,3 +385,27 @@ def test_a_program_that_a_method_ends() -> None:
     source = f"{HEAD}{run}def main():\n    dist.init_process_group('nccl')\n    run = Run()\n    run.train()\n{MAIN}"
     check_told(RULE, source.format("exit()"), reason="the place has to be chosen")
     assert findings_of(RULE, source.format("step()"))[0].edits
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "for batch in loader():\n        print(batch)\n        exit()\n    save()",
+        "look()",
+    ],
+)
+def test_a_program_that_ends_in_what_it_calls(body: str) -> None:
+    look = "def look():\n    first()\n    sys.exit()\n    second()\n\n\n"
+    start = "def main():\n    dist.init_process_group('nccl')\n    train()\n"
+    source = f"import sys\n{HEAD}{look}def train():\n    {body}\n\n\n{start}{MAIN}"
+    check_told(RULE, source, reason="the place has to be chosen")
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["for batch in loader():\n        if bad(batch):\n            sys.exit()", "if first:\n        return\n    sys.exit()"],
+)
+def test_an_exit_under_a_test_ends_no_program(body: str) -> None:
+    start = "def main():\n    dist.init_process_group('nccl')\n    train()\n    end()\n"
+    source = f"import sys\n{HEAD}def train():\n    {body}\n\n\n{start}{MAIN}"
+    assert findings_of(RULE, source)[0].edits

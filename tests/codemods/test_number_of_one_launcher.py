@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from codemods.launch.number_of_one_launcher import NumberOfOneLauncher
-from ddpfix.testing import check_nothing, check_told, check_transformed
+from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of
 
 RULE = NumberOfOneLauncher
 HEAD = "import os\nimport sys\nimport torch\nimport torch.distributed as dist\n\n\ndef begin(args):\n"
@@ -110,3 +110,12 @@ def test_a_helper_that_no_program_calls() -> None:
     check_nothing(RULE, source, files={"main.py": main.format("other", "run", "run")})
     called = {"main.py": main.format("module", "begin", "begin")}
     check_transformed(RULE, source, source.replace(SLURM, SLURM + TASKS), unsafe=True, files=called)
+
+
+def test_a_field_that_a_class_of_settings_gives() -> None:
+    main = "from helper import begin\nfrom settings import Settings\n\nsettings = Settings()\nbegin(settings)\n"
+    given = "class Settings:\n    def __init__(self):\n        self.world_size = 1\n"
+    source = HEAD + TORCHRUN + SLURM + START
+    check_nothing(RULE, source, files={"main.py": main, "settings.py": given}, path="helper.py")
+    other = given.replace("world_size", "epochs")
+    assert findings_of(RULE, source, {"main.py": main, "settings.py": other}, path="helper.py")

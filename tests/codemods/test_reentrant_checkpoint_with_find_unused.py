@@ -148,3 +148,12 @@ def test_without_the_flag_there_is_nothing_to_say(flag: str) -> None:
 )
 def test_another_kind_another_library_and_another_way(source: str) -> None:
     check_nothing(Rule, source, files=files(), path="net.py")
+
+
+def test_a_part_that_is_given_the_inputs_alone_gets_no_gradient() -> None:
+    (found,) = findings_of(Rule, net("checkpoint(self.body, x, use_reentrant=True)"), files(), path="net.py")
+    assert found.applicability is Applicability.UNSAFE and found.edits
+    assert "gets none" in found.message and "ready twice" not in found.message
+    behind = net("checkpoint(self.body, x)").replace("        return", "        x = self.stem(x)\n        return")
+    (found,) = findings_of(Rule, behind, files(), path="net.py")
+    assert "ready twice" in found.message

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.call_graph import FunctionSite, called_function
 from codemods.analysis.class_index import class_facts
-from codemods.analysis.distribution import is_test_file, is_test_module
+from codemods.analysis.distribution import is_test_file, is_test_module, ranks_in_file
 from codemods.analysis.files.configured_trainers import behind_fit
 from codemods.analysis.files.handed_trainers import handed_a_trainer
 from codemods.analysis.files.handed_ways import all_kept_to_some, places_of_all
@@ -37,6 +37,7 @@ from codemods.analysis.ranks.one_device import has_trainers_of_one_device
 from codemods.analysis.ranks.rank_guards import Ranks, split_of
 from codemods.analysis.ranks.reach import called_by_framework, to_a_launcher
 from codemods.analysis.ranks.several_processes import several_processes
+from codemods.analysis.ranks.started_groups import starts_no_group
 from codemods.analysis.ranks.sure_failures import is_behind_a_failure
 from codemods.analysis.ranks.uses import CallSite, uses_of
 from codemods.analysis.ranks.value_calls import calls_of_value
@@ -332,5 +333,7 @@ def _comes_by(project: Project, site: CallSite, seen: frozenset[int]) -> bool:
     if is_behind_a_failure(project, site.module, site.call):
         return False
     if starts_processes(project, site.module, outer):
+        return False
+    if ranks_in_file(project, site.module) is None and starts_no_group(project, site.module.path):
         return False
     return _come_to(project, site.module, outer, seen)

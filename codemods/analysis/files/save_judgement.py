@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from codemods.analysis.files.every_rank import Way
 from codemods.analysis.files.file_calls import Act
 from codemods.analysis.files.file_paths import forms
+from codemods.analysis.files.named_by_items import OWN_ITEMS, is_named_by_an_item
 from codemods.analysis.files.paths_given_out import given_out, returned_to
 from codemods.analysis.files.read_back import read_back
 from codemods.analysis.files.written_saves import Save
@@ -17,7 +18,7 @@ from codemods.analysis.guards.before_group import group_comes_later
 from codemods.analysis.guards.file_handover import first_use, not_made_above
 from codemods.analysis.guards.guarded_changes import Write
 from codemods.analysis.guards.meeting_place import parted_before
-from codemods.analysis.names import dotted, last
+from codemods.analysis.names import dotted, is_parameter, last, qualified
 from codemods.analysis.output.effects import Kind, effects_of
 from codemods.analysis.output.shared_values import same_everywhere
 from codemods.analysis.paths import origin_text
@@ -25,7 +26,9 @@ from codemods.analysis.ranks.collectives import collective_at
 from codemods.analysis.ranks.reached_collectives import reached_by
 from codemods.analysis.variance.analysis import variance
 from codemods.analysis.variance.values import Cause, Value
+from codemods.analysis.wrapped.may_hold import may_hold
 from codemods.api.findings import Applicability, Edit, InsertAfter, lowest
+from codemods.data.host_only import RUNS_THE_MODEL
 from codemods.files.source import FunctionNode, SourceModule, line_of, walk
 from codemods.runtime.lazy_pattern import lazy
 from codemods.runtime.record import record, replace
@@ -131,12 +134,16 @@ def judged(
             return Judgement(
                 told="the model may be sharded, and asking for its state is a collective then: ask on every rank, write on rank 0"
             )
+    if runs := _forward_in(project, module, block):
+        return Judgement(told=runs)
     if filled := next(filter(None, (read_back(project, module, s.stored) for s in saves)), ""):
         told = f"what is stored is read from {filled}: rank 0 may find it incomplete; put a barrier above the reading first"
         return Judgement(told=told)
     values = [v for s in saves for v in _values(project, module, s)]
     if any(v.differs and v.cause is Cause.DATA for v in values) and not any(_is_state(module, s) for s in saves):
         return Judgement(told="what is stored is this rank's own: gather it on every rank, then write on rank 0")
+    if any(v.cause is not Cause.SAME for v in values) and any(is_named_by_an_item(module, s.path) for s in saves):
+        return Judgement(told=OWN_ITEMS)
     level, reason = _level(project, module, saves, block, values, waits_in_callee=waits_in_callee)
     writes = tuple(
         Write(Act.FILLS if s.pretrained else Act.WRITES, known, module, s.call, module.text_of(s.path), s.path)
@@ -190,6 +197,22 @@ def _values(project: Project, module: SourceModule, save: Save) -> list[Value]:
 def _is_state(module: SourceModule, save: Save) -> bool:
     """True for what holds a model, an optimizer or settings, whatever else is in it."""
     return save.pretrained or _STATE.search(origin_text(module, save.stored)) is not None
+
+
+def _forward_in(project: Project, module: SourceModule, block: Sequence[ast.stmt]) -> str:
+    """Why `torch.onnx.export(model, …)` cannot be left to rank 0: it runs the forward, and the model may be the DDP wrapper."""
+    for call in (n for s in block for n in walk(s) if isinstance(n, ast.Call) and n.args):
+        model = call.args[0]
+        if qualified(module, call.func) not in RUNS_THE_MODEL or not project.files_containing(b"DistributedDataParallel"):
+            continue
+        handed_over = isinstance(model, ast.Name) and is_parameter(module, model.id, model)
+        if handed_over or may_hold(project, module, model, {}) is not None:
+            text = module.text_of(model)
+            return (
+                f"{module.text_of(call.func)}(…) runs the forward of `{text}`, and the one of a DDP wrapper waits for the other "
+                f"ranks: on rank 0, hand it `{text}.module`"
+            )
+    return ""
 
 
 def _collective_in(project: Project, module: SourceModule, block: Sequence[ast.stmt]) -> str:

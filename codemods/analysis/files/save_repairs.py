@@ -10,6 +10,7 @@ from codemods.analysis.files.dead_ways import is_dead
 from codemods.analysis.files.every_rank import Way, is_for_some, way_of_every_rank
 from codemods.analysis.files.file_paths import arguments_of
 from codemods.analysis.files.filled_on_demand import is_asked_for
+from codemods.analysis.files.named_by_items import deals_out_items, is_named_by_an_item
 from codemods.analysis.files.own_paths import callers_of, is_path_of_one
 from codemods.analysis.files.save_judgement import Judgement, judged
 from codemods.analysis.files.written_saves import Save, is_of_saves, saves_in
@@ -82,6 +83,8 @@ def _way(project: Project, module: SourceModule, save: Save) -> Way | None:
         return None
     if under_such_a_name(project, module, statement) or over_a_share(module, [statement]):
         return None
+    if is_named_by_an_item(module, save.path) and deals_out_items(project):
+        return None  # no other rank has the item
     if any(isinstance(up, ast.ExceptHandler) for up in module.ancestors(statement)):
         return None  # what goes wrong on a rank is that rank's to save
     entered = [i for w in module.ancestors(statement) if isinstance(w, ast.With) for i in w.items]

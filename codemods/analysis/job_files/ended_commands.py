@@ -1,4 +1,6 @@
-"""Commands for several processes that a backslash with a blank behind it ends: it escapes the blank, not the end of the line."""
+"""Commands for several processes that end too early: at a line without a backslash, or by one with a blank behind it, which
+escapes the blank, not the end of the line.
+"""
 
 from __future__ import annotations
 
@@ -10,20 +12,26 @@ from codemods.api.findings import Span
 from codemods.files.passages import passages
 from codemods.files.shell_words import Word, commands
 from codemods.files.text_file import DOCUMENT_KINDS, SHELL_KINDS, TextFile
+from codemods.runtime.lazy_pattern import lazy
 from codemods.runtime.record import record
 
 _STARTERS = LAUNCHERS | {"srun", "mpirun", "horovodrun"}
+# An option of one letter stands behind a blank in no list of Markdown: `- a`.
+_OPTION_BELOW = lazy(r"[ \t]*\r?\n[ \t]+(?P<option>-{1,2}[A-Za-z][\w-]*)")
 _ESCAPED = ("\\ ", "\\\t")
 
 
 @record
 class Ended:
-    """span: from the backslash to the end of its line. after: the first word of the next line. comment: one stands behind it."""
+    """span: from the backslash to the end of its line; of a line without one its last word. after: the first word of the next
+    line. comment: one stands behind the backslash. bare: there is no backslash.
+    """
 
     span: Span
     starter: str
     after: str
     comment: bool
+    bare: bool = False
 
 
 def ended_commands(file: TextFile) -> Iterator[Ended]:
@@ -33,6 +41,8 @@ def ended_commands(file: TextFile) -> Iterator[Ended]:
     for passage in passages(file):
         for words in commands(passage.text):
             starter, end = _starter(words), words[-1]
+            if starter and file.path.endswith(SHELL_KINDS) and (cut := cut_off_by(passage.text, end)):
+                yield Ended(passage.span(end.start, end.end), starter, cut, False, bare=True)
             if not starter or end.raw not in _ESCAPED:
                 continue
             rest, _, following = passage.text[end.end :].partition("\n")
@@ -40,6 +50,12 @@ def ended_commands(file: TextFile) -> Iterator[Ended]:
             comment = rest.lstrip().startswith("#")
             if (comment or not rest.strip()) and after and after[0].startswith("-") and after[0].strip("-"):
                 yield Ended(passage.span(end.start, end.end + len(rest)), starter, after[0], comment)
+
+
+def cut_off_by(text: str, end: Word) -> str:
+    """The option with which the next line begins, set in, where nothing continues the line of a command's last word."""
+    found = _OPTION_BELOW.match(text, end.end) if end.raw not in _ESCAPED else None
+    return found["option"] if found is not None else ""
 
 
 def _starter(words: Sequence[Word]) -> str:

@@ -6,11 +6,13 @@ import re
 from collections.abc import Iterator
 from posixpath import basename, dirname
 
-from codemods.analysis.frameworks import is_run, torch_pin
+from codemods.analysis.frameworks import Pin, is_run, or_by_companions, torch_pin
+from codemods.analysis.job_files.image_names import named_images
 from codemods.analysis.job_files.job_pins import pin_of_job
 from codemods.analysis.job_files.older_torch import ends_with
 from codemods.analysis.job_files.said_python import said_python
 from codemods.analysis.requirement_files import INSTALL_KINDS, documents
+from codemods.analysis.torch_companions import PACKAGES as COMPANIONS
 from codemods.analysis.version_pins import Range, Version, padded, parse_version
 from codemods.files.source import SourceModule
 from codemods.files.text_file import IMAGE_KINDS, SHELL_KINDS, YAML_KINDS, TextFile
@@ -41,11 +43,12 @@ _HISTORY = ("change", "history", "release", "news")
 
 @record
 class Said:
-    """A range of versions, and where it is named."""
+    """A range of versions, and where it is named. installed: a command names it exactly, `pip install torch==1.7.1`."""
 
     range: Range
     path: str
     line: int
+    installed: bool = False
 
 
 @record
@@ -60,11 +63,11 @@ class SaidTorch:
         return bool(self.names_below(version)) and all(s.range[0] is None or _is_below(s.range, version) for s in counts)
 
     def _without_open_texts(self) -> tuple[Said, ...]:
-        """The ranges, but a text's `torch>=1.7` where a script installs one version of it: that is the one that is there."""
-        installed = [s for s in self.ranges if s.path.endswith(INSTALL_KINDS) and None not in s.range]
+        """The ranges, but `torch>=1.7` where a command installs one version of it: that is the one that is there."""
+        installed = [s for s in self.ranges if (s.installed or s.path.endswith(INSTALL_KINDS)) and None not in s.range]
         if not installed:
             return self.ranges
-        return tuple(s for s in self.ranges if not (documents(s.path) and s.range[1] is None and _holds(s.range, installed)))
+        return tuple(s for s in self.ranges if not (s.range[1] is None and not s.installed and _holds(s.range, installed)))
 
     def names_below(self, version: Version) -> str:
         """The file that names an older one and nothing else, "" where none does."""
@@ -87,7 +90,7 @@ def said_torch(project: Project, file: SourceModule, *, elsewhere: bool = True) 
     ending = ends_with(project, file) if not isinstance(file, TextFile) else None
     if ending is not None:
         return SaidTorch((Said((None, ending.version), ending.path, ending.line),))
-    pin = pin_of_job(project, file, "torch") if isinstance(file, TextFile) else torch_pin(project, near=file.path)
+    pin = _of_job(project, file) if isinstance(file, TextFile) else torch_pin(project, near=file.path)
     pinned: tuple[Said, ...] = ()
     if pin is not None and (pin.minimum or pin.below) and not _is_text(pin.path):
         pinned = (Said((pin.minimum, pin.below), pin.path, pin.line),)
@@ -99,6 +102,10 @@ def said_torch(project: Project, file: SourceModule, *, elsewhere: bool = True) 
         pinned = ()  # a part of the project with a `setup.py` of its own
     ranges = (*pinned, *(t for t in texts if not any(_are_apart(t.range, p.range) for p in pinned)))
     return SaidTorch(ranges or _by_python(project, file))
+
+
+def _of_job(project: Project, file: TextFile) -> Pin | None:
+    return or_by_companions(pin_of_job(project, file, "torch"), [pin_of_job(project, file, name) for name in COMPANIONS])
 
 
 def _by_python(project: Project, file: SourceModule) -> tuple[Said, ...]:
@@ -152,6 +159,7 @@ def _is_around(path: str, near: str) -> bool:
 
 
 def _all(project: Project) -> Iterator[Said]:
+    yield from (Said(image.range, image.path, image.line) for image in named_images(project))
     named = {p for word in (b"orch", b"cudatoolkit") for p in project.files_containing(word, kinds=_TEXTS)}
     for path in sorted(named):
         data = project.read(path) or b""
@@ -160,7 +168,8 @@ def _all(project: Project) -> Iterator[Said]:
         text = data.decode("utf-8", "replace")
         for found in _STATED.finditer(text):
             before = text[: found.start()]
-            yield Said(_range(found, before[-30:]), path, before.count("\n") + 1)
+            commanded = found["operator"] in ("=", "==") and "install" in before[before.rfind("\n") + 1 :]
+            yield Said(_range(found, before[-30:]), path, before.count("\n") + 1, commanded)
         for found in _CUDA.finditer(text):
             wheel = found["wheel"] or ""
             cuda = found["toolkit"] or f"{wheel[:-1]}.{wheel[-1]}"

@@ -15,6 +15,7 @@ from codemods.analysis.model.implicit_strategy import only_on_several
 from codemods.analysis.model.model_usage import Usage, Verdict, left_out_where, modules_of, names_of, needs_flag
 from codemods.analysis.model.observed_errors import Failure
 from codemods.analysis.model.observed_usage import Probed, named
+from codemods.analysis.model.tied_alike import is_on_where_made
 from codemods.analysis.model.trained_model import Trained, seen_training, trained_by
 from codemods.api.findings import Applicability, Edit, Evidence, SetKeyword, lowest
 from codemods.data.find_unused_parameters import (
@@ -55,6 +56,8 @@ def tied_but_needed(project: Project, wrapper: Wrapper, settings: list[Setting])
     if usage is None or decision is None or not seen_training(project, wrapper, trained):
         return
     for setting in settings:
+        if is_on_where_made(setting, usage):
+            continue
         yield Answer(
             setting,
             f"{modules_of(decision)} of {usage.name} takes no part {left_out_where(decision)}, "

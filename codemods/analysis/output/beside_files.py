@@ -19,7 +19,8 @@ from codemods.store.project import Project
 
 _SPOKEN = lazy(
     r"\b(?:sav(?:e|es|ed|ing)|writ(?:e|es|ing|ten)|wrote|stor(?:e|es|ed|ing)|dump\w*|buil[dt]\w*|export\w*|creat(?:e|ed|ing)|"
-    r"generat(?:e|ed|ing)|checkpoints?|files?|keeps?|kept|convert(?:ed|ing)?)\b", re.IGNORECASE,
+    r"generat(?:e|ed|ing)|checkpoints?|files?|keeps?|kept|convert(?:ed|ing)?|"
+    r"outputs? (?:is |are )?(?:complete|done|finish)\w*)\b", re.IGNORECASE,
 )  # fmt: skip
 _SAVES = lazy(r"(?:^|_)(?:save|dump|export|store|write)(?:_|$)")
 _MANY = 4  # files that define a method of one name
@@ -45,7 +46,8 @@ def _texts(statement: ast.stmt) -> Iterator[str]:
 def _is_passed(module: SourceModule, statement: ast.stmt) -> bool:
     if isinstance(statement, ast.Assign):
         return not any(isinstance(n, ast.Call) and dotted(n.func) not in ("hasattr", "getattr") for n in walk(statement.value))
-    said = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) and dotted(statement.value.func) == "print"
+    called = statement.value.func if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) else None
+    said = called is not None and (dotted(called) == "print" or (isinstance(called, ast.Attribute) and called.attr == "close"))
     return said or makes_folder(module, statement)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 from codemods.analysis.class_index import ClassFacts, class_facts, overriding
 from codemods.analysis.files.files_of_objects import dumps_config
+from codemods.analysis.files.renamed_to_itself import renames_to_itself
 from codemods.analysis.functions import find_function
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.output.effect_kinds import OUTPUT, Effect, Effects, Kind, names_rank
@@ -243,6 +244,8 @@ class Reader:
     def _imported(self, call: ast.Call, name: str) -> None:
         """A call of something an import brought in, by its qualified name."""
         kind = self._kind_of_import(call, name)
+        if name in host_only.RUNS_THE_MODEL and not (call.args and last(dotted(call.args[0])) == "module"):
+            self._add(Kind.FORWARD, self._text(call), call)
         if kind is not None:
             self._add(kind, self._text(call), call)
         elif name in host_only.CHANGES_ARGUMENT:
@@ -260,6 +263,8 @@ class Reader:
             return Kind.TRACKER
         if name in host_only.RANDOM or name.startswith(host_only.RANDOM_PREFIXES):
             return Kind.RANDOM
+        if renames_to_itself(self._module, call):
+            return Kind.QUIET
         if name in host_only.WRITERS and name not in host_only.ON_A_HANDLE:
             stream_missing = end in ("dump", "safe_dump", "dump_all") and root == "yaml" and len(call.args) < 2
             return None if stream_missing and not any(k.arg == "stream" for k in call.keywords) else Kind.FILE
@@ -267,6 +272,8 @@ class Reader:
             return Kind.QUIET
         if root == "logging" and end in host_only.LEVELS:
             return Kind.LOG
+        if root == "logging" and end in host_only.SETS_UP_LOGGING:
+            return Kind.STATE  # without it the lines of this rank go nowhere
         if name in ("rich.print", "pprint.pprint", "pprint.pp", "traceback.print_exc", "traceback.print_stack"):
             return Kind.PRINT
         if name in ("sys.stdout.flush", "sys.stderr.flush"):
@@ -350,7 +357,9 @@ class Reader:
             return
         written = self._module.text_of(func)
         kind = nature(self._module, receiver)
-        if ".experiment." in written or is_experiment(self._module, receiver) or method in host_only.LOGGER_METHODS:
+        if kind is Nature.HOST and method in host_only.SETS_UP_LOGGER:
+            self._add(Kind.STATE, self._text(call), call)
+        elif ".experiment." in written or is_experiment(self._module, receiver) or method in host_only.LOGGER_METHODS:
             self._add(Kind.QUIET, self._text(call), call)
         elif method in host_only.LEVELS and "log" in root_of(receiver).lower():
             self._add(Kind.LOG if self._is_logger(receiver) else Kind.QUIET, self._text(call), call)

@@ -29,6 +29,7 @@ from codemods.analysis.paths import origin_text
 from codemods.analysis.ranks.given_numbers import is_given_a_number, is_left_at_its_default
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_of_test
 from codemods.analysis.ranks.rank_tests import asks_the_rank
+from codemods.analysis.trainer.parsed_arguments import are_parsed_training_arguments
 from codemods.api.findings import Applicability, Edit
 from codemods.files.source import FunctionNode, SourceModule, once_a_module, walk, walk_scope
 from codemods.rewriting.imports import plan_rank_zero_only, runs_at_import
@@ -226,7 +227,7 @@ def _made_by(project: Project, module: SourceModule, name: str, value: ast.expr)
         return ""
     made = qualified(module, value.func)
     if last(dotted(value.func)) == "parse_args_into_dataclasses" and module.holds(b"transformers"):
-        return "transformers.TrainingArguments" if name == "training_args" else ""
+        return "transformers.TrainingArguments" if are_parsed_training_arguments(project, module, name, value) else ""
     if "accelerator" in name and made != _ACCELERATOR and (found := find_function(project, module, value.func, value)):
         home, helper = found
         given = [v for r in walk_scope(helper) if isinstance(r, ast.Return) for v in _parts(r.value)]

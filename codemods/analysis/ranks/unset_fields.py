@@ -13,9 +13,11 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 
+from codemods.analysis.bound_values import assigned
+from codemods.analysis.class_index import find_class
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.positions import above, behind
-from codemods.analysis.ranks.uses import calls_of
+from codemods.analysis.ranks.uses import CallSite, calls_of
 from codemods.analysis.variance.exits import leaving_of
 from codemods.files.source import FunctionNode, SourceModule, walk
 from codemods.runtime.lazy_pattern import lazy
@@ -132,8 +134,26 @@ def _is_set_elsewhere(
             given = path.endswith(".py") and path != module.path and b"init_process_group(" not in data  # else a copy of this
             if given and stored_there.search(data):
                 return True
+    if function is not None and any(_is_set_by_class(project, s, name) for s in calls_of(project, module, function) or ()):
+        return True
     callers.pop(module.path, None)
     near = [module, *callers.values()]
     if any(key.search(m.data) or re.search(rb"[\"']" + word + rb"[\"']", m.data) for m in near):
         return True
     return any(n.attr == name and isinstance(n.ctx, ast.Store) for m in near[1:] for n in m.nodes(ast.Attribute))
+
+
+def _is_set_by_class(project: Project, site: CallSite, name: str) -> bool:
+    """True where the caller hands over an object of a class of the project that has the field: `conf = Config()`."""
+    for given in [*site.call.args, *(k.value for k in site.call.keywords)]:
+        made = assigned(site.module, given, given.id) if isinstance(given, ast.Name) else [given]
+        for call in made:
+            kind = find_class(project, site.module, dotted(call.func)) if isinstance(call, ast.Call) else None
+            if kind is not None and any(_gives(n, name) for n in walk(kind.node)):
+                return True
+    return False
+
+
+def _gives(node: ast.AST, name: str) -> bool:
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+    return any(dotted(t) in (name, f"self.{name}") for t in targets)

@@ -13,6 +13,11 @@ from codemods.store.project import Project
 
 _MOST = 400  # classes of one model that are looked at
 _REGISTERING = frozenset({"register_buffer", "spectral_norm"})  # the latter keeps its vectors in buffers
+# Of timm's layers those without buffers; its models have BatchNorm more often than not.
+_PLAIN_PARTS = frozenset(
+    {"DropPath", "trunc_normal_", "lecun_normal_", "to_2tuple", "to_3tuple", "to_ntuple", "Mlp", "PatchEmbed", "LayerNorm",
+     "LayerNorm2d", "register_model", "drop_path"}
+)  # fmt: skip
 
 
 @record
@@ -59,6 +64,8 @@ def _read(project: Project, site: ClassSite) -> _Own:
         if not isinstance(node, ast.Call):
             continue
         name, full = dotted(node.func), qualified(site.module, node.func)
+        if full.startswith("timm.") and last(full) in _PLAIN_PARTS:
+            continue
         if "BatchNorm" in last(name) or last(name) in _REGISTERING or full.startswith(("torchvision.models.", "timm.")):
             return _Own(True)
         if full.startswith(("torch.", "super", "self.")) or not name:

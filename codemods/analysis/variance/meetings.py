@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 
+from codemods.analysis.bindings import bindings_of
 from codemods.analysis.call_graph import FunctionSite
 from codemods.analysis.class_index import ClassSite, Role, class_facts
 from codemods.analysis.class_values import class_values
-from codemods.analysis.names import dotted, family, last
+from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.ranks.collectives import OUT_OF_PLACE, Collective
 from codemods.analysis.ranks.trace_items import Step
 from codemods.analysis.variance.gradient_sync import may_have_one_model, may_sync_gradients
@@ -259,8 +260,22 @@ def _one_of_models(state: State, func: ast.Attribute | ast.Subscript) -> Value |
 
 def step_of_optimizer(state: State, node: ast.Call) -> None:
     """A step of the optimizer waits for nobody, but all ranks have to make it: their weights part else."""
+    if _steps_in_vain(state, node):
+        return
     if state.is_parallel and may_have_one_model(state.project):
         meet_here(state, node, STEP)
+
+
+def _steps_in_vain(state: State, node: ast.Call) -> bool:
+    """True in a function that makes the optimizer itself and never goes backward: it tabulates a schedule, no weights change."""
+    function = state.module.function_of(node)
+    holder = node.func.value if isinstance(node.func, ast.Attribute) else None
+    if function is None or not isinstance(holder, ast.Name) or "backward(" in state.module.text_of(function):
+        return False
+    made = [b.value for b in bindings_of(state.module, holder)]
+    return bool(made) and all(
+        isinstance(v, ast.Call) and qualified(state.module, v.func).startswith("torch.optim.") for v in made
+    )
 
 
 def shown(state: State, node: ast.AST, value: Value) -> None:

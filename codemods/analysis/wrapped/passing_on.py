@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import ast
+from posixpath import basename, dirname, join, normpath
 
 from codemods.analysis.job_files.documented_starts import starts
 from codemods.analysis.literals import is_none
 from codemods.analysis.wrapped.holders import Wrapped
+from codemods.files.text_file import SHELL_KINDS
 from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
 
 _TYPE = lazy(rb"^[ \t]*distributed_type[ \t]*:[ \t]*['\"]?(\w+)", 8)  # 8: re.MULTILINE
+_TEXTS = (*SHELL_KINDS, ".md", ".rst", ".txt")
+_JOINED = lazy(rb"\\[ \t]*\r?\n")
+_COMMAND = lazy(rb"accelerate[ \t]+launch[ \t](?P<rest>[^\n]*)")
+_CONFIG = lazy(rb"--config_file[= \t]+[\"']?(?P<path>[\w./-]+)")
+_SCRIPT = lazy(rb"[\w./-]+\.py\b")
 _PASSING = frozenset({b"DEEPSPEED", b"FSDP", b"MEGATRON_LM"})
 _PLUGINS = frozenset({"deepspeed_plugin", "fsdp_plugin", "megatron_lm_plugin"})
 _SHARDING = frozenset({"deepspeed", "fsdp"})
@@ -25,7 +32,29 @@ def passes_on(project: Project, found: Wrapped) -> bool:
     for call in found.module.calls_named("Accelerator"):
         if any(k.arg in _PLUGINS and not is_none(k.value) for k in call.keywords):
             return True
-    return _configured(project)
+    return _configured(project) or _is_started_so(project, found.module.path)
+
+
+def _is_started_so(project: Project, path: str) -> bool:
+    """True where the commands that start the script give a configuration, and each one is for such a wrapper."""
+    name = basename(path)
+    given: list[frozenset[bytes]] = []
+    for text in sorted(project.files_containing(b"accelerate", kinds=_TEXTS)) if path.endswith(".py") else ():
+        for command in _COMMAND.finditer(_JOINED.sub(b" ", project.read(text) or b"")):
+            script = _SCRIPT.search(command["rest"])
+            if script is not None and basename(script.group().decode("utf-8", "replace")) == name:
+                given.append(_types_of(project, text, command["rest"]))
+    return bool(given) and all(types and types <= _PASSING for types in given)
+
+
+def _types_of(project: Project, text: str, command: bytes) -> frozenset[bytes]:
+    """What the configuration of a command says; nothing where it names none that the repository has."""
+    named = _CONFIG.search(command)
+    written = named["path"].decode("utf-8", "replace") if named is not None else ""
+    for path in (normpath(join(dirname(text), written)), normpath(written)) if written else ():
+        if path in project.files:
+            return frozenset(m.group(1) for m in _TYPE.finditer(project.read(path) or b""))
+    return frozenset()
 
 
 def _configured(project: Project) -> bool:

@@ -1,0 +1,53 @@
+"""Is a script one process, whatever the library says that it calls? It starts no group, and nothing that it imports does."""
+
+from __future__ import annotations
+
+from codemods.analysis.distribution import is_test_file, ranks_in_file
+from codemods.analysis.loading.same_program import whole_program
+from codemods.files.import_statements import stem_of
+from codemods.runtime.lazy_pattern import lazy
+from codemods.store.file_facts import file_fact
+from codemods.store.project import Project
+
+# What makes a process one of several, or may: a group, a framework's object, a helper of another package by its name.
+_STARTS = lazy(
+    rb"init_process_group|Accelerator|PartialState|\w*Trainer\b|\bFabric\b|[dD]eep[sS]peed|horovod|\bhvd\b|mpi4py|"
+    rb"\b\w*(?:init|setup|set_up|launch|start)\w*(?:dist|ddp|process|parallel)\w*|\b(?:dist|ddp)\w*(?:init|setup|launch)\w*|"
+    rb"\bspawn\(|start_processes|elastic_launch|colossalai|megatron|torch_xla|mmengine|mmcv|detectron2|"
+    rb"\bignite\b|\bray\b|\bcomposer\b|"
+    rb"LightningCLI|parallel_state|MASTER_ADDR|import_module|__import__|hydra"
+)
+
+
+def starts_no_group(project: Project, path: str) -> bool:
+    """True for a script that nobody imports and that reaches nothing by which a process joins others."""
+    return project.keep(("starts no group", path), lambda: _find(project, path))
+
+
+def _find(project: Project, path: str) -> bool:
+    importers = (p for p in project.files_importing(stem_of(path)) if p != path and not is_test_file(p))
+    if any(path in whole_program(project, p) for p in importers):
+        return False
+    return not any(project.fact(_may_start, p) for p in whole_program(project, path))
+
+
+@file_fact
+def _may_start(path: str, data: bytes) -> bool:
+    del path
+    return _STARTS.search(data) is not None
+
+
+def is_of_lone_scripts(project: Project, path: str) -> bool:
+    """True for a library whose every importer is such a script: no rank runs it, whatever it is prepared for."""
+    return project.keep(("library of lone scripts", path), lambda: _is_of_lone_scripts(project, path))
+
+
+def _is_of_lone_scripts(project: Project, path: str) -> bool:
+    named = (p for p in project.files_importing(stem_of(path)) if p != path and not is_test_file(p))
+    importers = [p for p in named if path in whole_program(project, p)]
+    return bool(importers) and all(starts_no_group(project, p) and not _shows_ranks(project, p) for p in importers)
+
+
+def _shows_ranks(project: Project, path: str) -> bool:
+    module = project.module(path)
+    return module is None or ranks_in_file(project, module) is not None
