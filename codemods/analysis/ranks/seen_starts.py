@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import ast
 
-from codemods.analysis.distribution import is_own_test
 from codemods.analysis.importing import users_by_step
 from codemods.analysis.ranks.program_starts import Start, start_of
-from codemods.analysis.ranks.run_by_programs import Search, has_programs
+from codemods.analysis.ranks.run_by_programs import Search, has_programs, is_no_program
 from codemods.files.source import SourceModule
 from codemods.store.project import Project
 
@@ -52,7 +51,7 @@ def _start_above(project: Project, module: SourceModule) -> Start | None:
         return start_of(project, module)
     best: Start | None = None
     seen = 0
-    for found in users_by_step(project, module.path, lambda path: is_own_test(project, path)):
+    for found in users_by_step(project, module.path, lambda path: is_no_program(project, path)):
         seen += len(found)
         if seen > _MOST_FILES:
             return Start.SEVERAL
@@ -70,7 +69,7 @@ def _best_of_all(project: Project) -> Start:
 
     def build() -> Start:
         best = Start.ONE
-        paths = [p for p in project.files_containing(b"__main__") if not is_own_test(project, p)]
+        paths = [p for p in project.files_containing(b"__main__") if not is_no_program(project, p)]
         if len(paths) > _MOST_PROGRAMS:
             return Start.SEVERAL
         for path in sorted(paths):
