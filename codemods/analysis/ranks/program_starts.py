@@ -17,7 +17,7 @@ from codemods.analysis.call_graph import find_function
 from codemods.analysis.class_index import class_facts, find_class, local_class
 from codemods.analysis.conditions import is_main_block
 from codemods.analysis.functions import functions_by_name
-from codemods.analysis.job_files.documented_starts import other_starts, script_names, starts
+from codemods.analysis.job_files.documented_starts import is_told_alone, other_starts, script_names, starts
 from codemods.analysis.loading.same_program import whole_program
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.ranks.one_device import has_one_device, says_more_devices, settings_leave_one
@@ -94,7 +94,7 @@ def _start_of(project: Project, program: SourceModule) -> Start:
     if "" in launched and best is not Start.ONE:  # a command whose script is a variable
         return Start.SEVERAL
     if best is Start.JOINS:  # where the texts start it by Python alone, nobody is there to be joined
-        return Start.OPEN if own else Start.SEVERAL
+        return Start.OPEN if own or is_told_alone(project, program.path) else Start.SEVERAL
     return best
 
 

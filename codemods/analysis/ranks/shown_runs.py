@@ -9,7 +9,7 @@ from codemods.analysis.ranks.excluded_modes import is_in_mode_of_one
 from codemods.analysis.ranks.notebook_cells import is_of_the_kernel, starts_no_ranks
 from codemods.analysis.ranks.program_starts import Start
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody, is_shown_to_run
-from codemods.analysis.ranks.seen_starts import started
+from codemods.analysis.ranks.seen_starts import runs_one_a_machine, started
 from codemods.analysis.ranks.several_processes import is_asserted_alone
 from codemods.analysis.ranks.started_alone import is_started_alone
 from codemods.analysis.ranks.superseded import is_superseded
@@ -50,6 +50,16 @@ def start_at(project: Project, module: SourceModule, span: Span) -> Start | None
     function = module.function_of(statement)
     key = ("start at", module.path, 0 if function is None else function.lineno)
     return project.keep(key, lambda: started(project, module, statement))
+
+
+def is_one_a_machine(project: Project, module: SourceModule, span: Span) -> bool:
+    """True for a place that only programs come to whose processes have a machine, its console and its disk for themselves."""
+    if isinstance(module, TextFile) or project.observed or project.launched:
+        return False
+    statement = _statements(module).get(span.line, module.tree)
+    function = module.function_of(statement)
+    key = ("one a machine", module.path, 0 if function is None else function.lineno)
+    return project.keep(key, lambda: runs_one_a_machine(project, module, statement))
 
 
 def started_alone(project: Project, module: SourceModule, span: Span) -> bool:
