@@ -410,3 +410,24 @@ def test_ranks_that_have_a_machine_for_themselves(text: str, told: bool) -> None
 
 
 WRITES_STATE = 'open("state.json", "w").write(str(args.nodes))'
+
+
+WRAPS = "import os\nimport torch\n{top}\ndef main():\n{start}    rank = int(os.environ['LOCAL_RANK'])\n" \
+    "    torch.nn.parallel.DistributedDataParallel(net, device_ids=[rank])\n" + MAIN
+
+
+@pytest.mark.parametrize(
+    ("top", "start_of_group", "expected"),
+    [
+        ("", "", Start.OPEN),
+        ("from torch.utils.data.distributed import DistributedSampler", "", Start.OPEN),
+        ("", "    torch.distributed.init_process_group('nccl')\n", Start.SEVERAL),
+        ("from misc import init_distributed_mode", "    init_distributed_mode(1)\n", Start.SEVERAL),
+        ("from toolbox import setup_ddp", "    setup_ddp()\n", Start.SEVERAL),  # a library may start it
+        ("import deepspeed", "", Start.SEVERAL),
+    ],
+)
+def test_a_wrapper_for_which_nobody_starts_a_group(top: str, start_of_group: str, expected: Start) -> None:
+    source = WRAPS.format(top=top, start=start_of_group)
+    assert start(source, {"misc.py": GROUP}) is expected
+    assert start(source, {"misc.py": GROUP, "run.sh": "torchrun train.py\n"}) is Start.SEVERAL

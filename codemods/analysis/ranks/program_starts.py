@@ -51,6 +51,15 @@ _OTHERS = frozenset(
 # They join the processes that a launcher starts, and are as much at home in one.
 _LAUNCHED = frozenset({"Accelerator", "PartialState"})
 _ONE_DEVICE = lazy(rb"(?m)^os\.environ\[[\"']CUDA_VISIBLE_DEVICES[\"']\][ ]*=[ ]*[\"']\d[\"']")
+_WRAP = lazy(rb"\b(?:DistributedDataParallel|FullyShardedDataParallel|fully_shard)\(")
+# What may start a process group, by its own name or by that of a library. A sampler and the wrapper itself start none.
+_GROUP = lazy(
+    rb"process_group|\w*(?i:init|setup|set_up|start|launch|spawn|prepare|enter|create)\w*(?i:dist|ddp|rank|proc|parallel|worker|env)\w*|"
+    rb"\w*(?i:dist|ddp|rank|proc|parallel)_?\w*(?i:init|setup|set_up|start|launch|spawn)\w*|"
+    rb"[aA]ccelerat(?:e|or)\b|deepspeed|horovod|hvd\.|idist|ignite|[lL]ightning|Fabric|\bray\b|mmcv|mmengine|detectron2|fairseq|"
+    rb"catalyst|composer|colossalai|megatron|fvcore|fastreid|timm\.utils|spawn\(|launch\w*\(|Popen|apex\.parallel|torch_xla|"
+    rb"smdistributed|bagua|byteps|mpi4py|submitit|transformers|device_mesh|rendezvous|import_module"
+)
 _IN_A_GROUP = frozenset({"get_rank", "barrier", "all_reduce", "broadcast", "all_gather", "gather", "reduce", "scatter"})
 # Whether there is a group at all.
 _ASKS = lazy(r"is_initialized|is_available|is_dist|world_size|(?<!torch\.)distributed\b(?!\.)|num_gpus|n_gpu")
@@ -93,9 +102,17 @@ def _start_of(project: Project, program: SourceModule) -> Start:
         return Start.ONE
     if "" in launched and best is not Start.ONE:  # a command whose script is a variable
         return Start.SEVERAL
+    if best is Start.JOINS and _has_no_group(project, program):
+        return Start.OPEN
     if best is Start.JOINS:  # where the texts start it by Python alone, nobody is there to be joined
         return Start.OPEN if own or is_told_alone(project, program.path) else Start.SEVERAL
     return best
+
+
+def _has_no_group(project: Project, program: SourceModule) -> bool:
+    """True for a program that wraps its model in DDP, which raises without a process group, and in which nothing starts one."""
+    texts = [project.read(path) or b"" for path in whole_program(project, program.path)]
+    return any(_WRAP.search(text) for text in texts) and not any(_GROUP.search(text) for text in texts)
 
 
 def _is_on_one_device(program: SourceModule) -> bool:
