@@ -24,6 +24,7 @@ _BY_PATH = lazy(r"@?-?python3?$")  # what the search path finds, as it finds tor
 _VARIABLE = lazy(r"[\"']?\$\{?(\w+|[@*])(?:\[@\])?\}?[\"']?$")
 _ONE = lazy(r"(?<!\S)--nproc[_-]per[_-]node[= ]1(?!\S)")
 _NODES = lazy(r"(?<!\S)--nnodes[= ](?!1(?!\S))")
+_OPTION_BELOW = lazy(r"[ \t]*\r?\n[ \t]*--?[A-Za-z]")
 _TAKEN_ELSEWHERE = lazy(r"use[_-]env")
 
 
@@ -77,6 +78,12 @@ class OldCommand:
         """True where the command itself asks for one process, on one machine."""
         given = " ".join(w.text for w in self.words[self.module + 1 :])
         return _ONE.search(given) is not None and _NODES.search(given) is None
+
+    @property
+    def is_cut_off(self) -> bool:
+        """True where the next line begins with an option that was to be one of this command: it starts without it, and fails."""
+        text = self.source.text if isinstance(self.source, Passage) else ""
+        return bool(text) and _OPTION_BELOW.match(text, self.words[-1].end) is not None
 
     def edits(self) -> list[Edit]:
         """The command under the new launcher, without `--use_env`."""
