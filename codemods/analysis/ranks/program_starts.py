@@ -21,6 +21,7 @@ from codemods.analysis.job_files.documented_starts import is_told_alone, other_s
 from codemods.analysis.loading.same_program import whole_program
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.ranks.one_device import has_one_device, says_more_devices, settings_leave_one
+from codemods.analysis.ranks.set_devices import is_left_to_one_gpu, is_set_to_one
 from codemods.files.source import FunctionNode, SourceModule, walk
 from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
@@ -239,7 +240,9 @@ def _wraps(bare: str) -> bool:
 def _start_of_trainer(project: Project, module: SourceModule, call: ast.Call) -> Start:
     kind = family(qualified(module, call.func))
     if kind == "lightning":
-        return Start.ONE if _is_on_one(project, module, call) else Start.SEVERAL
+        if _is_on_one(project, module, call):
+            return Start.ONE
+        return Start.OPEN if is_set_to_one(project, module, call) or is_left_to_one_gpu(project, call) else Start.SEVERAL
     if find_function(project, module, dotted(call.func)) is not None:
         return Start.ONE  # of the project: its class is looked into
     return Start.OPEN
