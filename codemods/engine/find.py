@@ -14,6 +14,7 @@ from codemods.analysis.ranks.guarded_meetings import meeting_under
 from codemods.analysis.ranks.program_starts import Start
 from codemods.analysis.ranks.shown_runs import (
     is_never_reached,
+    is_of_unshared_mode,
     is_one_a_machine,
     never_runs,
     only_in_the_kernel,
@@ -154,7 +155,9 @@ def _is_for_one_process(codemod: DdpCodemod, finding: Finding, module: SourceMod
     start = start_at(project, place, finding.span)
     if start is Start.ONE or (codemod.ONLY_SEEN_RUNS and start is not Start.SEVERAL):
         return True
-    return finding.severity == "noise" and codemod.topic() == "ranks" and is_one_a_machine(project, place, finding.span)
+    if finding.severity != "noise" or codemod.topic() != "ranks":
+        return False
+    return is_of_unshared_mode(project, place, finding.span) or is_one_a_machine(project, place, finding.span)
 
 
 def _as_seen(codemod: DdpCodemod, finding: Finding, module: SourceModule, project: Project) -> Finding:

@@ -6,6 +6,7 @@ import ast
 
 from codemods.analysis.ranks.cannot_run import cannot_be_imported, is_behind_an_end
 from codemods.analysis.ranks.excluded_modes import is_in_mode_of_one
+from codemods.analysis.ranks.inference_modes import is_in_unshared_mode
 from codemods.analysis.ranks.notebook_cells import is_of_the_kernel, starts_no_ranks
 from codemods.analysis.ranks.program_starts import Start
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody, is_shown_to_run
@@ -63,6 +64,14 @@ def is_one_a_machine(project: Project, module: SourceModule, span: Span) -> bool
     function = module.function_of(statement)
     key = ("one a machine", module.path, 0 if function is None else function.lineno)
     return project.keep(key, lambda: runs_one_a_machine(project, module, statement))
+
+
+def is_of_unshared_mode(project: Project, module: SourceModule, span: Span) -> bool:
+    """True in a mode of the program that trains nothing and shares nothing out: nobody starts several processes for it."""
+    if isinstance(module, TextFile) or project.observed or project.launched:
+        return False
+    statement = _statements(module).get(span.line)
+    return statement is not None and is_in_unshared_mode(project, module, statement)
 
 
 def started_alone(project: Project, module: SourceModule, span: Span) -> bool:
