@@ -41,7 +41,7 @@ def test_a_copy_that_cannot_find_its_settings() -> None:
         ("src/main.py", "../configs/runs", SETTINGS),
         ("main.py", "configs/runs", SETTINGS),
         ("main.py", "../configs/runs", SETTINGS),  # outside of what is seen
-        ("src/data/molecules.py", "../configs/runs", {"README.md": "write your settings first\n"}),  # they may be left to be written
+        ("src/data/molecules.py", "../configs/runs", {"README.md": "write your settings\n"}),  # they may be left to be written
         ("src/data/molecules.py", "pkg://runs", SETTINGS),
         ("src/data/molecules.py", "/configs/runs", SETTINGS),
         ("src/data/molecules.py", ".", SETTINGS),

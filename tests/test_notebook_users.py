@@ -28,7 +28,7 @@ if __name__ == "__main__":
 
 
 def notebook(*lines: str) -> str:
-    cell = {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None, "source": "\n".join(lines)}
+    cell: dict[str, object] = {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None, "source": "\n".join(lines)}
     return json.dumps({"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
 
 
@@ -75,7 +75,8 @@ def test_notebooks_that_may_start_ranks(lines: tuple[str, ...]) -> None:
 def test_a_class_of_the_notebook_itself() -> None:
     for trainer, count in (("pl.Trainer(gpus=1)", 0), ("pl.Trainer(devices=2, strategy='ddp_notebook')", 1)):
         text = notebook(NET, f"{trainer}.fit(Reader())")
-        project = project_of("x = 1\n", {"train.py": TRAIN, "other.py": "class Net: ...\n", "own.ipynb": text}).seen_from("own.ipynb")
+        files = {"train.py": TRAIN, "other.py": "class Net: ...\n", "own.ipynb": text}
+        project = project_of("x = 1\n", files).seen_from("own.ipynb")
         module = project.module("own.ipynb")
         assert module is not None
         assert len(find_in(module, project, [UnsyncedMetric()])) == count

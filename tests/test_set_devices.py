@@ -33,7 +33,9 @@ def start(files: dict[str, str], *, value: str = "cfg.num_devices", given: str =
     return start_of(project, module)
 
 
-@pytest.mark.parametrize("value", ["cfg.num_devices", 'getattr(cfg, "num_devices", 1)', 'cfg["num_devices"]', 'cfg.get("num_devices", 4)'])
+@pytest.mark.parametrize(
+    "value", ["cfg.num_devices", 'getattr(cfg, "num_devices", 1)', 'cfg["num_devices"]', 'cfg.get("num_devices", 4)']
+)
 def test_a_setting_that_is_one_everywhere(value: str) -> None:
     assert start(ONE, value=value) is Start.OPEN
     assert start({**ONE, "config/small.json": '{\n  "num_devices": [0]\n}\n'}, value=value) is Start.OPEN

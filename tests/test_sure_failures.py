@@ -277,7 +277,9 @@ class Net(L.LightningModule):
 """
 
 
-@pytest.mark.parametrize(("read", "dead"), [("trainer.current_epoch", True), ("self.trainer.max_epochs", False), ("fabric.x", False)])
+@pytest.mark.parametrize(
+    ("read", "dead"), [("trainer.current_epoch", True), ("self.trainer.max_epochs", False), ("fabric.x", False)]
+)
 def test_a_name_that_has_lost_its_self(read: str, dead: bool) -> None:
     project = Project.of({"train.py": HOOK.format(read=read).encode()})
     module = project.module("train.py")

@@ -348,7 +348,9 @@ def test_a_command_means_the_script_of_the_folder_it_runs_in() -> None:
     assert not findings_of(RULE, f"cd more/b\n{LAUNCH} train.py\n", files, path="run.sh")
 
 
-@pytest.mark.parametrize("options", ["--nproc_per_node=1", "--nproc-per-node 1 --master_port 2000", "--use_env --nproc_per_node=1"])
+@pytest.mark.parametrize(
+    "options", ["--nproc_per_node=1", "--nproc-per-node 1 --master_port 2000", "--use_env --nproc_per_node=1"]
+)
 def test_a_command_for_one_process_is_left_alone(options: str) -> None:
     command = "python -m torch.distributed.launch {} train.py\n"
     files = {"train.py": "import os\nrank = int(os.environ['LOCAL_RANK'])\n"}

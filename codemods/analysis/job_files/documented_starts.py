@@ -143,7 +143,8 @@ def is_told_alone(project: Project, path: str) -> bool:
 
 def _elsewhere(project: Project, script: str) -> tuple[tuple[str, bool], ...]:
     """(file, whether it leaves one process) of each command of a launcher for the script in Python, settings and notebooks."""
-    launched = re.compile(rb"(?:%b)[^\n]{0,200}?(?:\n[^\n]{0,200}?){0,4}\b%b[^\n]*" % (_LAUNCHING, re.escape(os.fsencode(script))))
+    word = re.escape(os.fsencode(script))
+    launched = re.compile(rb"(?:%b)[^\n]{0,200}?(?:\n[^\n]{0,200}?){0,4}\b%b[^\n]*" % (_LAUNCHING, word))
 
     def build() -> Iterator[tuple[str, bool]]:
         for path in project.files_containing(os.fsencode(script), kinds=_OTHERS):

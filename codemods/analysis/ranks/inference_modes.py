@@ -20,7 +20,9 @@ from codemods.store.project import Project
 
 _MODES = frozenset({"mode", "phase", "stage", "run_mode", "task_mode", "run_type", "action", "job_type"})
 _TRAIN = lazy(r"(?:pre|re|fine_?)?(?:train(?:ing)?|tune|tuning)|fit")
-_OTHER = lazy(r"(?:do_|is_|only_|run_)?(?:test|eval|evaluate|evaluation|infer|inference|predict|prediction|sample|demo|visuali[sz]e)(?:_only)?")
+_OTHER = lazy(
+    r"(?:do_|is_|only_|run_)?(?:test|eval|evaluate|evaluation|infer|inference|predict|prediction|sample|demo|visuali[sz]e)(?:_only)?"
+)
 _ASKS_TO_TRAIN = lazy(r"(?:do_|is_|run_)?train(?:ing)?")
 _TEXTS = (*SHELL_KINDS, ".md", ".rst", ".txt")
 # What shares the work out, brings it together, or thinks of ranks: such a mode is made for several processes.
@@ -67,9 +69,9 @@ def _trains(test: ast.expr) -> tuple[str, bool] | None:
         if _TRAIN.fullmatch(word.lower()):
             return name, equal
         return (name, False) if equal and _OTHER.fullmatch(word.lower()) else None
-    if isinstance(test, ast.Attribute) and isinstance(test.value, ast.Name):  # `args.test`; an object's own `self.training` is none
+    if isinstance(test, ast.Attribute) and isinstance(test.value, ast.Name):  # `args.test`
         if test.value.id in ("self", "model", "net", "cls"):
-            return None
+            return None  # `self.training` is no option
         if _ASKS_TO_TRAIN.fullmatch(test.attr):
             return test.attr, True
         return (test.attr, False) if _OTHER.fullmatch(test.attr) else None
@@ -80,11 +82,8 @@ def _is_launched(project: Project, option: str) -> bool:
     """True where a command for several processes gives the option: as this mode, for all that is seen."""
     if option not in _MODES:
         return any(option in s.flags for s in starts(project) if s.several)
-    return project.keep(("launched mode", option), lambda: any(_launches_mode(project, p, option) for p in _texts(project, option)))
-
-
-def _texts(project: Project, option: str) -> tuple[str, ...]:
-    return project.files_containing(option.encode(), kinds=_TEXTS)
+    paths = project.files_containing(option.encode(), kinds=_TEXTS)
+    return project.keep(("launched mode", option), lambda: any(_launches_mode(project, p, option) for p in paths))
 
 
 def _launches_mode(project: Project, path: str, option: str) -> bool:

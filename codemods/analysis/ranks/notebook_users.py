@@ -11,8 +11,8 @@ from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
 
 _LAUNCHES = lazy(
-    rb"torchrun|distributed\.(?:launch|run)|accelerate launch|deepspeed|\w*launcher\(|\bspawn\(|start_processes|LightningCLI|\bFabric\(|"
-    rb"Torch(?:Trainer|Distributor)|HorovodRunner|\bray\b|(?<![\w.])(?:train|fit|run|main)\w*\(|!\s*python"
+    rb"torchrun|distributed\.(?:launch|run)|accelerate launch|deepspeed|\w*launcher\(|\bspawn\(|start_processes|LightningCLI|"
+    rb"\bFabric\(|Torch(?:Trainer|Distributor)|HorovodRunner|\bray\b|(?<![\w.])(?:train|fit|run|main)\w*\(|!\s*python"
 )
 _TRAINER = lazy(rb"\bTrainer\(|\.fit\(")
 _DEVICES = lazy(rb"\b(?:devices|gpus)[ ]*=[ ]*(?P<one>[\"']?1\b|\[[ ]*\d+[ ]*\])?")

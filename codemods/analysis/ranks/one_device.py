@@ -118,7 +118,8 @@ def _takes_settings(call: ast.Call) -> bool:
 def _settings_have_one(project: Project) -> bool:
     """True where the YAML of the project gives its Trainers one device, and nowhere more."""
     read = ((p, project.read(p) or b"") for p in project.files if p.endswith((".yaml", ".yml")))
-    texts = [t for path, t in read if not _is_simulation(t) and (b"trainer" in t or _is_of_trainers(path) or _MADE_BY_SETTINGS.search(t))]
+    texts = [t for path, t in read if b"trainer" in t or _is_of_trainers(path) or _MADE_BY_SETTINGS.search(t)]
+    texts = [t for t in texts if not _is_simulation(t)]
     found = ((text, m) for text in texts for m in _DEVICES.finditer(text))
     values = [m["value"] for text, m in found if m["key"] != b"num_nodes" or _is_of_a_trainer(text, m)]
     return bool(values) and all(_ONE.fullmatch(v) for v in values)

@@ -22,7 +22,8 @@ _ONE = lazy(rb"[\"']?1[\"']?|\[[ ]*\d+[ ]*\]")
 # What speaks of several devices in a command or a text, whatever the setting is called there.
 _SEVERAL = lazy(
     rb"=[\"']?\[[ ]*\d+[ ]*,[ ]*\d|CUDA_VISIBLE_DEVICES=[\"']?\d+,\d|torchrun|--nproc|distributed\.launch|accelerate launch|"
-    rb"\b(?:devices|gpus|num_gpus|n_gpus|num_devices|ngpus)(?:[= ]|[ ]?:[ ]?)[\"']?(?:[2-9]|-1|auto|\$)|--gres=gpu:(?:\w+:)?[2-9]|"
+    rb"\b(?:devices|gpus|num_gpus|n_gpus|num_devices|ngpus)(?:[= ]|[ ]?:[ ]?)[\"']?(?:[2-9]|-1|auto|\$)|"
+    rb"--gres=gpu:(?:\w+:)?[2-9]|"
     rb"(?i:multi(?:ple)?[- ]?gpu|\bddp\b|several gpu|\b(?:[2-9]|two|four|eight)[ ](?:x[ ])?(?:\w+[ ]){0,3}gpus\b|\bgpus\b)"
 )
 _ONE_GPU = lazy(rb"(?i)\b(?:a[ ]single|single|one|1|1x)[- ](?:x[ ])?(?:[\w-]+[ ]){0,3}gpu\b(?!s)")
@@ -87,5 +88,6 @@ def _all_set_one(project: Project, setting: str) -> bool:
     option = re.compile(rb"[\"']--" + word.replace(b"_", b"[-_]") + rb"[\"']")
     if any(option.search(project.read(p) or b"") for p in project.files_containing(setting.encode())):
         return False  # the command line may say another number
-    values = [v for p in project.files_containing(setting.encode(), kinds=_SETTINGS) for v in written.findall(project.read(p) or b"")]
+    holding = project.files_containing(setting.encode(), kinds=_SETTINGS)
+    values = [value for path in holding for value in written.findall(project.read(path) or b"")]
     return bool(values) and all(_ONE.fullmatch(v) for v in values)
