@@ -28,7 +28,8 @@ if __name__ == "__main__":
 
 
 def notebook(*lines: str) -> str:
-    cell: dict[str, object] = {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None, "source": "\n".join(lines)}
+    cell: dict[str, object] = {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None}
+    cell["source"] = "\n".join(lines)
     return json.dumps({"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
 
 
