@@ -625,3 +625,14 @@ def test_one_arm_of_a_test_makes_none(other: str) -> None:
 def test_what_is_read_behind_a_question_by_name() -> None:
     use = "if hasattr({0}, 'width') and {0}.width > 2:\n        print({0}.width)"
     check_transformed(AttributeOfWrapper, wrapped(use.format("model")), wrapped(use.format("model.module")), files=NETS)
+
+
+def test_one_process_that_ends_above() -> None:
+    """Accelerate starts no group for one process: a collective of torch itself raises before anything is asked of the model."""
+    asks = "print(model.module.width)"
+    met = "import torch.distributed as dist\n" + prepared("for batch in rows:", "    dist.barrier()", asks)
+    check_nothing(AttributeOfWrapper, met, files=NETS)
+    for above in ("if dist.is_initialized():\n        dist.barrier()", "accelerator.wait_for_everyone()"):
+        source = "import torch.distributed as dist\n" + prepared(above, asks)
+        assert findings_of(AttributeOfWrapper, source, NETS)
+    assert findings_of(AttributeOfWrapper, "import torch.distributed as dist\n" + prepared(asks, "dist.barrier()"), NETS)
