@@ -60,8 +60,8 @@ class TorchDistributedLaunch(DdpCodemod):
     - Says nothing where the program sets `MASTER_PORT` itself, whatever the launcher has set: the ranks look for the store of
       torchrun there, and none finds the others (run with torch 2.13, by the old launcher as well).
     - Says nothing where one of them names or allows a torch below 1.10 and the start ends in no error: only the warning would go.
-    - Says nothing of a command for one process (`--nproc_per_node=1`) that ends in no error, and of one that its line ends before
-      its own options (a backslash is missing): another error is to be seen there.
+    - Says nothing of a command for one process (`--nproc_per_node=1`) that ends in no error, and of one whose line ends before
+      the options of its script (a backslash is missing): another error is to be seen there.
     - Says nothing of a script that the repository does not have or that stands behind a variable, and in its own tests.
     - Says nothing of a script that cannot be made ready (another parser, a default that is worked out, no `LOCAL_RANK`), and of
       options that torchrun does not know or that a variable may hold, where the start ends in no error.

@@ -365,3 +365,4 @@ def test_a_command_that_its_line_cuts_off() -> None:
     check_nothing(RULE, command.format(""), path="run.sh", files=files)
     assert findings_of(RULE, command.format(" \\"), files, path="run.sh")
     assert findings_of(RULE, command.format("\necho done"), files, path="run.sh")
+    assert findings_of(RULE, command.format(" --size 3"), files, path="run.sh")  # it has most of its options

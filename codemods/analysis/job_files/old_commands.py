@@ -81,9 +81,9 @@ class OldCommand:
 
     @property
     def is_cut_off(self) -> bool:
-        """True where the next line begins with an option that was to be one of this command: it starts without it, and fails."""
+        """True where the line ends at the script, and the next begins with an option that was to be its first: it gets none."""
         text = self.source.text if isinstance(self.source, Passage) else ""
-        return bool(text) and _OPTION_BELOW.match(text, self.words[-1].end) is not None
+        return bool(text) and self.words[-1] is self.script and _OPTION_BELOW.match(text, self.words[-1].end) is not None
 
     def edits(self) -> list[Edit]:
         """The command under the new launcher, without `--use_env`."""

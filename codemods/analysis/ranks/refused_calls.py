@@ -8,7 +8,7 @@ from codemods.analysis.bindings import bindings_of
 from codemods.analysis.class_index import class_facts, find_class
 from codemods.analysis.functions import find_function
 from codemods.analysis.model.signatures import takes
-from codemods.files.source import FunctionNode, SourceModule, walk_scope
+from codemods.files.source import FunctionNode, SourceModule, once_a_module, walk_scope
 from codemods.store.project import Project
 
 # What may give a class another constructor than the one that is written in it.
@@ -68,8 +68,16 @@ def _meant(project: Project, module: SourceModule, name: ast.Name) -> tuple[Func
 
 def _is_only(module: SourceModule, node: FunctionNode | ast.ClassDef) -> bool:
     """True where the file gives that name nothing else, in no branch and by no assignment."""
-    same: list[FunctionNode | ast.ClassDef] = [*module.nodes(ast.FunctionDef), *module.nodes(ast.AsyncFunctionDef)]
-    same += module.nodes(ast.ClassDef)
-    others = [n for n in same if n.name == node.name and n is not node and module.class_of(n) is module.class_of(node)]
-    stores = (n for n in module.nodes(ast.Name) if n.id == node.name and isinstance(n.ctx, ast.Store))
-    return not others and not any(True for _ in stores) and node.name not in module.imports
+    defined, stored = _bound_names(module)
+    others = [n for n in defined.get(node.name, ()) if n is not node and module.class_of(n) is module.class_of(node)]
+    return not others and node.name not in stored and node.name not in module.imports
+
+
+@once_a_module
+def _bound_names(module: SourceModule) -> tuple[dict[str, list[FunctionNode | ast.ClassDef]], frozenset[str]]:
+    """The functions and classes of a file by name, and the names that it stores to."""
+    nodes: list[FunctionNode | ast.ClassDef] = [*module.nodes(ast.FunctionDef), *module.nodes(ast.AsyncFunctionDef)]
+    defined: dict[str, list[FunctionNode | ast.ClassDef]] = {}
+    for node in (*nodes, *module.nodes(ast.ClassDef)):
+        defined.setdefault(node.name, []).append(node)
+    return defined, frozenset(n.id for n in module.nodes(ast.Name) if isinstance(n.ctx, ast.Store))

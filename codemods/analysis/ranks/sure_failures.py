@@ -12,11 +12,11 @@ import sys
 from collections.abc import Iterator
 
 from codemods.analysis.positions import position
-from codemods.analysis.ranks.lost_options import is_lost_option
+from codemods.analysis.ranks.lost_options import OPTION_NAMES, is_lost_option
 from codemods.analysis.ranks.rank_branches import known_split
 from codemods.analysis.ranks.refused_calls import is_refused, plain_function
 from codemods.analysis.unbound_names import unbound
-from codemods.files.source import SourceModule, child_nodes, walk, walk_scope
+from codemods.files.source import SourceModule, child_nodes, once_a_module, walk, walk_scope
 from codemods.files.text_file import NOTEBOOK
 from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
@@ -28,6 +28,7 @@ _IMPORTED = frozenset(sys.stdlib_module_names) | {
 }  # fmt: skip
 _DEPTH = 2  # functions that a statement calls, and these
 _TRAINS = lazy(r"\.backward\(|\.step\(|\.fit\(|\btrain\w*\(", re.IGNORECASE)
+_OPTIONS = tuple(f"{name}.".encode() for name in sorted(OPTION_NAMES))
 _LEAVES = (ast.Return, ast.Raise, ast.Break, ast.Continue)
 
 
@@ -124,8 +125,16 @@ def _calls_a_failure(project: Project, module: SourceModule, node: ast.expr, dep
     if depth <= 0 or not isinstance(node, ast.Call) or (found := plain_function(project, module, node)) is None:
         return False
     home, function = found
+    if not _may_fail(home):
+        return False
     key = ("function that fails", home.path, function.lineno, depth)
     return project.keep(key, lambda: _block_fails(project, home, function.body, depth - 1))
+
+
+@once_a_module
+def _may_fail(module: SourceModule) -> bool:
+    """False for a file that binds all that it reads, and asks no options."""
+    return bool(unbound(module)) or any(module.holds(word) for word in _OPTIONS)
 
 
 def _fails(project: Project, module: SourceModule, node: ast.expr) -> bool:
