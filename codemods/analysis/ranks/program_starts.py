@@ -55,8 +55,8 @@ _ONE_DEVICE = lazy(rb"(?m)^os\.environ\[[\"']CUDA_VISIBLE_DEVICES[\"']\][ ]*=[ ]
 _WRAP = lazy(rb"\b(?:DistributedDataParallel|FullyShardedDataParallel|fully_shard)\(")
 # What may start a process group, by its own name or by that of a library. A sampler and the wrapper itself start none.
 _GROUP = lazy(
-    rb"process_group|\w*(?i:init|setup|set_up|start|launch|spawn|prepare|enter|create)\w*(?i:dist|ddp|rank|proc|parallel|worker|env)\w*|"
-    rb"\w*(?i:dist|ddp|rank|proc|parallel)_?\w*(?i:init|setup|set_up|start|launch|spawn)\w*|"
+    rb"(?i:init|setup|set_up|start|launch|spawn|prepare|enter|create)\w*(?i:dist|ddp|rank|proc|parallel|worker|env)|"
+    rb"(?i:dist|ddp|rank|proc|parallel)\w*(?i:init|setup|set_up|start|launch|spawn)|"
     rb"[aA]ccelerat(?:e|or)\b|deepspeed|horovod|hvd\.|idist|ignite|[lL]ightning|Fabric|\bray\b|mmcv|mmengine|detectron2|fairseq|"
     rb"catalyst|composer|colossalai|megatron|fvcore|fastreid|timm\.utils|spawn\(|launch\w*\(|Popen|apex\.parallel|torch_xla|"
     rb"smdistributed|bagua|byteps|mpi4py|submitit|transformers|device_mesh|rendezvous|import_module"
@@ -112,7 +112,10 @@ def _start_of(project: Project, program: SourceModule) -> Start:
 
 def _has_no_group(project: Project, program: SourceModule) -> bool:
     """True for a program that wraps its model in DDP, which raises without a process group, and in which nothing starts one."""
-    texts = [project.read(path) or b"" for path in whole_program(project, program.path)]
+    paths = whole_program(project, program.path)
+    if not paths.isdisjoint(project.files_containing(b"process_group")):
+        return False
+    texts = [project.read(path) or b"" for path in paths]
     return any(_WRAP.search(text) for text in texts) and not any(_GROUP.search(text) for text in texts)
 
 
