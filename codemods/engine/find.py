@@ -157,7 +157,8 @@ def _is_for_one_process(codemod: DdpCodemod, finding: Finding, module: SourceMod
         return True
     if finding.severity != "noise" or codemod.topic() != "ranks":
         return False
-    return is_of_unshared_mode(project, place, finding.span) or is_one_a_machine(project, place, finding.span)
+    one_a_machine = start is Start.SEVERAL and is_one_a_machine(project, place, finding.span)
+    return one_a_machine or is_of_unshared_mode(project, place, finding.span)
 
 
 def _as_seen(codemod: DdpCodemod, finding: Finding, module: SourceModule, project: Project) -> Finding:
