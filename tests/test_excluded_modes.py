@@ -24,6 +24,7 @@ MAIN = """\
         parser.add_argument("--plot", action="store_true")
         parser.add_argument("--video", action="store_true")
         parser.add_argument("--mode", default="train")
+        parser.add_argument("--out", default="figures")
         args = parser.parse_args()
         {call}
         if args.distributed:

@@ -336,3 +336,98 @@ def test_fit_of_a_trainer_that_the_scope_makes_says_nothing_more() -> None:
 def test_a_command_line_of_lightning_whose_settings_give_one_device(settings: str, command: str, expected: Start) -> None:
     source = f"from lightning.pytorch.cli import LightningCLI\n\ndef main():\n    LightningCLI(Net)\n{MAIN}"
     assert start(source, {"configs/a.yaml": settings, "run.sh": command}) is expected
+
+
+@pytest.mark.parametrize(
+    ("comment", "expected"),
+    [
+        ("# python -m torch.distributed.launch --nproc_per_node=1 train.py --world_size=1", Start.OPEN),
+        ('"""torchrun --nproc_per_node 1 train.py"""', Start.OPEN),
+        ("# CUDA_VISIBLE_DEVICES=0 python -m torch.distributed.launch --nproc_per_node=1 \\\n#   train.py", Start.OPEN),
+        ("# python -m torch.distributed.launch --nproc_per_node=4 train.py", Start.SEVERAL),
+        ("# torchrun --nproc_per_node=1 train.py\n# torchrun --nproc_per_node=4 train.py", Start.SEVERAL),
+        ("# torchrun --nproc_per_node=1 --nnodes=2 train.py", Start.SEVERAL),
+        ("# torchrun --nproc_per_node=1 other.py", Start.SEVERAL),  # says nothing of this one
+    ],
+)
+def test_a_comment_that_starts_one_process(comment: str, expected: Start) -> None:
+    joins = f"{comment}\nfrom misc import init_distributed_mode\n\ndef main():\n    init_distributed_mode(1)\n{MAIN}"
+    assert start(joins, {"misc.py": GROUP}) is expected
+    both = {"misc.py": GROUP, "run.sh": "torchrun --nproc_per_node=8 train.py\n"}
+    assert start(joins, both) is Start.SEVERAL
+
+
+def test_a_comment_elsewhere_counts_where_it_means_no_other_script() -> None:
+    joins = f"from misc import init_distributed_mode\n\ndef main():\n    init_distributed_mode(1)\n{MAIN}"
+    note = {"misc.py": GROUP, "tools/make.py": "# torchrun --nproc_per_node=1 train.py\n"}
+    assert start(joins, note) is Start.OPEN
+    assert start(joins, {**note, "tools/train.py": joins}) is Start.SEVERAL
+
+
+EACH = """\
+import argparse
+
+import torch.distributed as dist
+import torch.multiprocessing as mp
+
+
+def work(gpu, args):
+    rank = args.nr * args.gpus + gpu
+    dist.init_process_group("nccl", world_size=args.nodes * args.gpus, rank=rank)
+    if rank == 0:
+        args.save()
+    print("the checkpoint is not here")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--nodes", type=int, default=1)
+    parser.add_argument("--gpus", type=int, default=1)
+    parser.add_argument("--nr", type=int, default=0)
+    args = parser.parse_args()
+    mp.spawn(work, nprocs=args.gpus, args=(args,))
+
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("CUDA_VISIBLE_DEVICES=0 python train.py --nr 0 --nodes 4\n", False),
+        ("CUDA_VISIBLE_DEVICES=0,1 python train.py --nr 0 --nodes 4 --gpus 2\n", True),
+        ("python train.py --nr 0 --nodes 4\n", True),  # as many as its options say
+        ("CUDA_VISIBLE_DEVICES=0 python train.py --nodes 4\npython train.py --gpus 8\n", True),
+        ("", True),
+    ],
+)
+def test_ranks_that_have_a_machine_for_themselves(text: str, told: bool) -> None:
+    assert bool(findings_of(UnguardedPrint, EACH, {"run.sh": text}, path="train.py")) is told
+    writes = EACH.replace('print("the checkpoint is not here")', WRITES_STATE)
+    assert findings_of(UnguardedFileIo, writes, {"run.sh": text}, path="train.py")  # the folder may be one for all
+
+
+WRITES_STATE = 'open("state.json", "w").write(str(args.nodes))'
+
+
+WRAPS = "import os\nimport torch\n{top}\ndef main():\n{start}    rank = int(os.environ['LOCAL_RANK'])\n" \
+    "    torch.nn.parallel.DistributedDataParallel(net, device_ids=[rank])\n" + MAIN
+
+
+@pytest.mark.parametrize(
+    ("top", "start_of_group", "expected"),
+    [
+        ("", "", Start.OPEN),
+        ("from torch.utils.data.distributed import DistributedSampler", "", Start.OPEN),
+        ("", "    torch.distributed.init_process_group('nccl')\n", Start.SEVERAL),
+        ("from misc import init_distributed_mode", "    init_distributed_mode(1)\n", Start.SEVERAL),
+        ("from toolbox import setup_ddp", "    setup_ddp()\n", Start.SEVERAL),  # a library may start it
+        ("import deepspeed", "", Start.SEVERAL),
+    ],
+)
+def test_a_wrapper_for_which_nobody_starts_a_group(top: str, start_of_group: str, expected: Start) -> None:
+    source = WRAPS.format(top=top, start=start_of_group)
+    assert start(source, {"misc.py": GROUP}) is expected
+    assert start(source, {"misc.py": GROUP, "run.sh": "torchrun train.py\n"}) is Start.SEVERAL

@@ -7,7 +7,9 @@ import textwrap
 import pytest
 
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
+from codemods.ranks.unguarded_print import UnguardedPrint
 from codemods.store.project import Project
+from ddpfix.testing import findings_of
 
 RUN = """\
     import torch.distributed as dist
@@ -271,3 +273,43 @@ ALONE = """\
 )
 def test_a_function_that_each_call_hands_rank_zero(call: str, start: str, alone: bool) -> None:
     assert nobody({"train.py": ALONE.format(call=call, start=start)}, at="train.py") is alone
+
+
+SYSTEM = """\
+import os
+import platform
+import sys
+
+import torch.distributed as dist
+
+
+def main():
+    dist.init_process_group("nccl")
+    rank = dist.get_rank()
+    if rank == 0:
+        note()
+    system = platform.system()
+    if {test}:
+        print("a slower compiler is taken")
+    build()
+
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("test", "told"),
+    [
+        ('platform.system() == "Windows"', False),
+        ('system == "Windows"', False),
+        ('sys.platform == "win32"', False),
+        ('os.name == "nt"', False),
+        ('os.name != "nt"', True),
+        ('system == "Linux"', True),
+        ('name() == "Windows"', True),
+    ],
+)
+def test_a_branch_for_windows_has_no_ranks_of_nccl(test: str, told: bool) -> None:
+    assert bool(findings_of(UnguardedPrint, SYSTEM.format(test=test), path="train.py")) is told

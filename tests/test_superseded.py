@@ -59,3 +59,20 @@ def test_what_was_put_aside(folder: str) -> None:
 )
 def test_a_file_that_may_be_run(path: str, files: dict[str, str]) -> None:
     assert found(path, files) == [1, 1]
+
+
+CALLED = SOURCE.replace("def main(rows)", "def work(rows)").replace("main(read())\n", "")
+PROGRAM = "from parts import work\n\nif __name__ == '__main__':\n    work(read())\n"
+
+
+def called(files: dict[str, str]) -> list[int]:
+    return [len(findings_of(c, CALLED, files=files, path="parts.py")) for c in (UnguardedPrint, ProgressBarOnEveryRank)]
+
+
+def test_a_program_that_was_put_aside_comes_to_nothing() -> None:
+    alive = {"run.py": "if __name__ == '__main__':\n    print(1)\n"}
+    assert called({**alive, "assets/old/run_all.py": PROGRAM}) == [0, 0]
+    assert called({**alive, "assets/run_all.py": PROGRAM}) == [1, 1]
+    assert called({**alive, "assets/old/run_all.py": PROGRAM, "start.sh": "torchrun assets/old/run_all.py\n"}) == [1, 1]
+    # a folder of functions whose only programs are old ones is run by somebody else's
+    assert called({"assets/old/run_all.py": PROGRAM}) == [1, 1]

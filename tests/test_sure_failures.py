@@ -211,3 +211,78 @@ def test_a_local_rank_option_in_a_file_that_cannot_be_imported() -> None:
     files = {"data/__init__.py": "class Pairs: ...\n"}
     assert findings_of(LocalRankArgument, textwrap.dedent(source).format("Pairs"), files=files, path="train.py")
     check_nothing(LocalRankArgument, textwrap.dedent(source).format("Triples"), files=files, path="train.py")
+
+
+CALLS = """\
+def prepare(args):
+{inner}
+
+
+"""
+TWICE = "def twice(args):\n    prepare(args)\n\n\n"
+
+
+@pytest.mark.parametrize(
+    ("inner", "body", "dead"),
+    [
+        ("print(args.global_step)", "prepare(args)\nwork()", True),
+        ("print(args.global_step)", "twice(args)\nwork()", True),
+        ("print(args.global_step)", "rate = prepare(args) + 1\nwork()", True),
+        ("if args.max_steps:\n    return\nprint(args.global_step)", "prepare(args)\nwork()", False),
+        ("return\nprint(args.global_step)", "prepare(args)\nwork()", False),
+        ("for i in args.files:\n    print(args.global_step)", "prepare(args)\nwork()", False),
+        ("yield args.global_step", "rows = prepare(args)\nwork()", False),  # nothing of it runs here
+        ("print(args.global_step)", "try:\n    prepare(args)\nexcept AttributeError:\n    pass\nwork()", False),
+        ("print(args.global_step)", "args.max_steps and prepare(args)\nwork()", False),
+        ("print(args.global_step)", "work()\nprepare(args)", False),
+    ],
+)
+def test_a_function_that_raises_in_every_run(inner: str, body: str, dead: bool) -> None:
+    source = CALLS.format(inner=textwrap.indent(inner, "    ")) + (TWICE if "twice" in body else "")
+    text = OPTIONS.format(extra="pass", body=textwrap.indent(body, "    ")).replace("def run(", f"{source}def run(")
+    project = Project.of({"train.py": text.encode()})
+    module = project.module("train.py")
+    assert module is not None
+    (call,) = module.calls_named("work")
+    assert is_behind_a_failure(project, module, call) is dead
+    decorated = Project.of({"train.py": text.replace("def prepare", "@safely\ndef prepare").encode()})
+    module = decorated.module("train.py")
+    assert module is not None
+    (call,) = module.calls_named("work")
+    assert not is_behind_a_failure(decorated, module, call)
+
+
+@pytest.mark.parametrize(
+    ("body", "dead"),
+    [
+        ("if dist.get_rank() == 0:\n    print(args.global_step)\nwork()", True),
+        ("if dist.get_rank() == 0:\n    args.save()\nelse:\n    print(args.global_step)\nwork()", True),
+        ("if dist.get_rank() == 0 and args.files:\n    print(args.global_step)\nwork()", False),
+        ("if dist.get_rank() == 0:\n    if args.files:\n        print(args.global_step)\nwork()", False),
+        ("if dist.get_rank() == 0:\n    work()\n    print(args.global_step)", False),
+    ],
+)
+def test_a_run_ends_with_the_first_rank_that_raises(body: str, dead: bool) -> None:
+    assert is_dead("import torch.distributed as dist\n" + body) is dead
+
+
+HOOK = """\
+import lightning as L
+
+class Net(L.LightningModule):
+    def on_train_epoch_start(self):
+        {read}
+        print(self.trainer.current_epoch)
+        work()
+"""
+
+
+@pytest.mark.parametrize(
+    ("read", "dead"), [("trainer.current_epoch", True), ("self.trainer.max_epochs", False), ("fabric.x", False)]
+)
+def test_a_name_that_has_lost_its_self(read: str, dead: bool) -> None:
+    project = Project.of({"train.py": HOOK.format(read=read).encode()})
+    module = project.module("train.py")
+    assert module is not None
+    (call,) = module.calls_named("work")
+    assert is_behind_a_failure(project, module, call) is dead

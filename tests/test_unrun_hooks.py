@@ -173,3 +173,35 @@ FIT = "import lightning.pytorch as pl\nfrom nets import Coder\n\npl.Trainer(devi
 )
 def test_a_module_that_is_only_loaded(files: dict[str, str], found: int) -> None:
     assert len(lines({"ask.py": ASKED, **files})) == found
+
+
+TESTING = NET + '        print("a batch of the tests")\n'
+COMMENTED = TRAIN.replace("    trainer.fit(Coder())\n", "    trainer.fit(Coder())\n    # trainer.test(Coder())\n")
+
+
+def levels(files: dict[str, str]) -> list[tuple[int, str]]:
+    project = project_of(TESTING, files, path="nets.py")
+    module = project.module("nets.py")
+    assert module is not None
+    found = find_in(module, project, [UnsyncedMetric(), UnguardedPrint()])
+    return [(f.span.line, f.applicability.value) for f in found]
+
+
+def test_a_hook_of_tests_that_nobody_asks_for() -> None:
+    for files in ({"train.py": TRAIN}, {"train.py": COMMENTED}):
+        assert levels(files) == [(6, "safe"), (9, "unsafe")]
+    packaged = {"train.py": TRAIN, "setup.py": "import setuptools\n", "tools.py": "from nets import Coder\n"}
+    assert levels(packaged) == [(6, "safe"), (9, "unsafe"), (10, "unsafe")]
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"test.py": TEST.replace("DEVICES", "4")},
+        {"README.md": "Then call `trainer.test(Coder())`.\n"},
+        {"tools.py": "def run(runner):\n    runner.test(1)  # a Trainer\n"},
+        {"cli.py": "from lightning.pytorch.cli import LightningCLI\n\nLightningCLI(run='Trainer')\n"},
+    ],
+)
+def test_a_hook_of_tests_that_somebody_asks_for(more: dict[str, str]) -> None:
+    assert levels({"train.py": TRAIN, **more}) == [(6, "safe"), (9, "safe"), (10, "safe")]

@@ -14,6 +14,8 @@ from codemods.analysis.ranks.guarded_meetings import meeting_under
 from codemods.analysis.ranks.program_starts import Start
 from codemods.analysis.ranks.shown_runs import (
     is_never_reached,
+    is_of_unshared_mode,
+    is_one_a_machine,
     never_runs,
     only_in_the_kernel,
     runs_no_ranks,
@@ -131,7 +133,7 @@ def _is_for_one_process(codemod: DdpCodemod, finding: Finding, module: SourceMod
     """True in a program, or a mode of one, that the repository's texts start as one process, while they launch others.
 
     Also in a hook that no Trainer of several ranks calls, in a notebook outside of what it hands to a launcher, and where no run
-    comes at all; for noise, where none gets through.
+    comes at all; for noise, where none gets through, and where each process has a console of its own.
     """
     if codemod.topic() not in _OF_RUNS and codemod.topic() != "launch":
         return False
@@ -151,7 +153,12 @@ def _is_for_one_process(codemod: DdpCodemod, finding: Finding, module: SourceMod
     if started_alone(project, place, finding.span) or is_in_unrun_hook(project, place, finding.span.line):
         return True
     start = start_at(project, place, finding.span)
-    return start is Start.ONE or (codemod.ONLY_SEEN_RUNS and start is not Start.SEVERAL)
+    if start is Start.ONE or (codemod.ONLY_SEEN_RUNS and start is not Start.SEVERAL):
+        return True
+    if finding.severity != "noise" or codemod.topic() != "ranks":
+        return False
+    one_a_machine = start is Start.SEVERAL and is_one_a_machine(project, place, finding.span)
+    return one_a_machine or is_of_unshared_mode(project, place, finding.span)
 
 
 def _as_seen(codemod: DdpCodemod, finding: Finding, module: SourceModule, project: Project) -> Finding:

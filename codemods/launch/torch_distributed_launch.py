@@ -62,7 +62,8 @@ class TorchDistributedLaunch(DdpCodemod):
     - Says nothing where the program sets `MASTER_PORT` itself, whatever the launcher has set: the ranks look for the store of
       torchrun there, and none finds the others (run with torch 2.13, by the old launcher as well).
     - Says nothing where one of them names or allows a torch below 1.10 and the start ends in no error: only the warning would go.
-    - Says nothing of a command that its line ends, for want of a backslash above its options (DDP710 does).
+    - Says nothing of a command for one process (`--nproc_per_node=1`) that ends in no error, and of one that its line ends, for
+      want of a backslash above its options (DDP710 does).
     - Says nothing of a script that the repository does not have or that stands behind a variable, and in its own tests.
     - Says nothing of a script that cannot be made ready (another parser, a default that is worked out, no `LOCAL_RANK`), and of
       options that torchrun does not know or that a variable may hold, where the start ends in no error.
@@ -102,7 +103,7 @@ class TorchDistributedLaunch(DdpCodemod):
         edits = command.edits()
         older = torch.allows_below(_SINCE)
         if command.use_env:
-            if older or command.strange or not edits:
+            if command.starts_one or older or command.strange or not edits:
                 return None
             at = Evidence("static", "`--use_env`: the script is handed nothing", command.file.path, command.span.line)
             return self._fixed(command, edits, "", [Readiness(Applicability.SAFE, "", (at,))])
@@ -112,6 +113,8 @@ class TorchDistributedLaunch(DdpCodemod):
         if not scripts or (not_ready and all(is_only_named_so(command, path) for path in scripts)):
             return None
         refused = next((r.refused for r in ready if r.refused), "")
+        if command.starts_one and not refused:
+            return None  # one process warns once, and no rank of it is told its place by this
         why = command.strange or not_ready
         if why or not edits:
             return self._told(command, refused, why) if refused else None

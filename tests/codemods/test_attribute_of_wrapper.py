@@ -637,3 +637,12 @@ def test_the_configuration_that_the_command_of_the_script_names() -> None:
     for config, script in (("ddp.yaml", "train.py"), ("zero.yaml", "other.py"), ("gone.yaml", "train.py")):
         texts = {"README.md": command.format(config, script)}
         assert findings_of(AttributeOfWrapper, source, files=files | texts, path="train.py")
+def test_one_process_that_ends_above() -> None:
+    """Accelerate starts no group for one process: a collective of torch itself raises before anything is asked of the model."""
+    asks = "print(model.module.width)"
+    met = "import torch.distributed as dist\n" + prepared("for batch in rows:", "    dist.barrier()", asks)
+    check_nothing(AttributeOfWrapper, met, files=NETS)
+    for above in ("if dist.is_initialized():\n        dist.barrier()", "accelerator.wait_for_everyone()"):
+        source = "import torch.distributed as dist\n" + prepared(above, asks)
+        assert findings_of(AttributeOfWrapper, source, NETS)
+    assert findings_of(AttributeOfWrapper, "import torch.distributed as dist\n" + prepared(asks, "dist.barrier()"), NETS)

@@ -1086,3 +1086,68 @@ def test_an_object_that_every_rank_is_given(source: str) -> None:
 
 def test_a_folder_named_after_a_clock_of_another_name() -> None:
     check_told(MakedirsRace, script("from time import time", "os.makedirs(f'/tmp/{time()}')"), reason="broadcast")
+
+
+BASE = """\
+import os
+
+import torch.distributed as dist
+from settings import config
+
+
+class Log:
+    def __init__(self, folder=None, rank=0):
+        self.rank = rank
+        if folder is not None:
+            if not os.path.exists(folder):
+                os.makedirs(folder, exist_ok=True)
+            self.file = open(os.path.join(folder, f"log_{{rank}}.txt"), "a")
+
+
+class Base:
+    def __init__(self, args):
+        dist.init_process_group("nccl")
+        self.out = args.out
+        {made}
+
+    def keep(self, rows):
+        if not os.path.exists({path}):
+            os.makedirs({path})
+        return rows
+
+
+def main(args):
+    Base(args).keep([dist.get_rank()])
+
+
+if __name__ == "__main__":
+    main(read())
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "path"),
+    [
+        ('self.log = Log(config.get("task"), rank=dist.get_rank())', 'config.get("task")'),
+        ("self.log = Log(self.out, rank=dist.get_rank())", "self.out"),
+        ("os.makedirs(self.out, exist_ok=True)", "self.out"),
+    ],
+)
+def test_the_constructor_has_made_the_folder(made: str, path: str) -> None:
+    check_nothing(MakedirsRace, BASE.format(made=made, path=path), path="train.py")
+
+
+@pytest.mark.parametrize(
+    ("made", "path"),
+    [
+        ('self.log = Log(config.get("task"), rank=dist.get_rank())', 'config.get("other")'),
+        ("self.log = Log(rank=dist.get_rank())", "self.out"),
+        ("if args.big:\n            os.makedirs(self.out, exist_ok=True)", "self.out"),
+        ("if args.small:\n            return\n        os.makedirs(self.out, exist_ok=True)", "self.out"),
+        ("os.makedirs(self.out, exist_ok=True)\n        self.out = args.more", "self.out"),
+        ("os.makedirs(self.out, exist_ok=True)\n\n    def turn(self, out):\n        self.out = out", "self.out"),
+    ],
+)
+def test_the_constructor_may_have_made_another_folder(made: str, path: str) -> None:
+    found = findings_of(MakedirsRace, BASE.format(made=made, path=path), path="train.py")
+    assert any(f.symbol.endswith("keep") for f in found)

@@ -346,3 +346,22 @@ def test_a_command_means_the_script_of_the_folder_it_runs_in() -> None:
     assert [f.applicability.value for f in found] == ["safe"]
     assert not findings_of(RULE, f"{LAUNCH} train.py\n", files, path="more/a/scripts/run.sh")
     assert not findings_of(RULE, f"cd more/b\n{LAUNCH} train.py\n", files, path="run.sh")
+
+
+@pytest.mark.parametrize(
+    "options", ["--nproc_per_node=1", "--nproc-per-node 1 --master_port 2000", "--use_env --nproc_per_node=1"]
+)
+def test_a_command_for_one_process_is_left_alone(options: str) -> None:
+    command = "python -m torch.distributed.launch {} train.py\n"
+    files = {"train.py": "import os\nrank = int(os.environ['LOCAL_RANK'])\n"}
+    check_nothing(RULE, command.format(options), path="run.sh", files=files)
+    for more in (f"{options} --nnodes=2", options.replace("1", "16", 1)):
+        assert findings_of(RULE, command.format(more), files, path="run.sh")
+
+
+def test_a_command_that_its_line_cuts_off() -> None:
+    command = "python -m torch.distributed.launch --nproc_per_node=2 train.py{}\n    --name a \\\n    --lr 1\n"
+    files = {"train.py": "import os\nrank = int(os.environ['LOCAL_RANK'])\n"}
+    check_nothing(RULE, command.format(""), path="run.sh", files=files)
+    assert findings_of(RULE, command.format(" \\"), files, path="run.sh")
+    assert findings_of(RULE, command.format("\necho done"), files, path="run.sh")

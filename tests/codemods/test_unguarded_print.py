@@ -1052,6 +1052,7 @@ def test_a_module_in_a_list_has_no_trainer() -> None:
 def test_above_the_trainer_the_group_has_no_rank_yet() -> None:
     source = """\
         import lightning.pytorch as pl
+        import os
         import torch.distributed as dist
 
         def get_rank():

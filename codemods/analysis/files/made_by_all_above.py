@@ -2,7 +2,8 @@
 
 Each rank has made them, or met them: `SummaryWriter(path)`, `os.makedirs(path)` and `if not exists(path): makedirs(path)`, by
 themselves or in both branches of an `if`; or one rank has, with a barrier behind it. In the function itself, above all of its
-calls, in the process that starts the ranks, in a function that is handed the path, or in the one that gives it back.
+calls, in the process that starts the ranks, in a function that is handed the path, in the one that gives it back, or in the
+constructor of the object whose method it is.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from itertools import count
 
 from codemods.analysis.bindings import bindings_in
 from codemods.analysis.call_graph import called_function
+from codemods.analysis.class_index import class_facts
 from codemods.analysis.conditions import conjuncts
 from codemods.analysis.files.missing_folders import asks_for
 from codemods.analysis.model.signatures import bind, takes
@@ -76,6 +78,8 @@ def is_made_by_all_above(project: Project, module: SourceModule, node: ast.AST, 
     if _is_made_within(project, module, node, path):
         return True
     function = module.function_of(node)
+    if function is not None and _is_made_by_constructor(project, module, function, path):
+        return True
     bound = bindings_in(module, function, path.id) if isinstance(path, ast.Name) else []
     if not depth or len(bound) != 1 or bound[0].part:
         return False
@@ -89,6 +93,32 @@ def is_made_by_all_above(project: Project, module: SourceModule, node: ast.AST, 
     return bool(given) and all(
         n.value is not None and is_made_by_all_above(project, called.module, n, n.value, depth=depth - 1) for n in given
     )
+
+
+def _is_made_by_constructor(project: Project, module: SourceModule, method: FunctionNode, path: ast.expr) -> bool:
+    """True where the constructor of the method's class, in the same file, has made the folder of a setting or an attribute."""
+    owner = module.parent(method)
+    if not isinstance(owner, ast.ClassDef) or method.name == "__init__":
+        return False
+    given = class_facts(project, module, owner).method("__init__")
+    if given is None or given[0].module is not module:
+        return False
+    init, wanted = given[1], _text(module, path)
+    for name in {n.id for n in (path, *walk(path)) if isinstance(n, ast.Name)} - {"self"}:
+        if bindings_in(module, method, name) or bindings_in(module, init, name):
+            return False
+    if any(text in wanted for text in _set_later(module, owner, init)):
+        return False
+    state = _State({}, set())
+    _go_through(project, module, init.body, state, wanted)
+    return state.is_made(wanted) and not any(isinstance(n, ast.Return) for n in walk_scope(init))
+
+
+def _set_later(module: SourceModule, owner: ast.ClassDef, init: FunctionNode) -> Iterator[str]:
+    """The attributes that a method of the class sets, but for its constructor."""
+    for node in walk(owner):
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and module.function_of(node) is not init:
+            yield _text(module, node)
 
 
 def _is_made_by_callers(project: Project, module: SourceModule, function: FunctionNode, name: str, depth: int) -> bool:
@@ -143,7 +173,8 @@ def _branch(
     if all(end.is_made(wanted) for end in ends):
         state.make(wanted)
     elif ends[0].is_made(wanted) and not statement.orelse:
-        rest = [test for test in conjuncts(statement.test) if not _is_missing(module, test, wanted)]
+        tests = conjuncts(statement.test)
+        rest = [test for test in tests if not (_is_missing(module, test, wanted) or _is_given(module, test, wanted))]
         if not rest:
             state.make(wanted)
         elif all(ranks_of_test(module, test, project=project) in _ONE for test in rest):
@@ -154,6 +185,11 @@ def _is_missing(module: SourceModule, test: ast.expr, wanted: str) -> bool:
     """`not os.path.exists(path)`."""
     asked = test.operand if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not) else None
     return isinstance(asked, ast.Call) and (path := asks_for(asked)) is not None and _text(module, path) == wanted
+
+
+def _is_given(module: SourceModule, test: ast.expr, wanted: str) -> bool:
+    """`path is not None`, of a path that is used later on."""
+    return isinstance(test, ast.Compare) and ast.unparse(test).endswith(" is not None") and _text(module, test.left) == wanted
 
 
 def _pass(project: Project, module: SourceModule, statement: ast.stmt, state: _State, *, calls: bool) -> None:
@@ -178,7 +214,7 @@ def _made_in(project: Project, module: SourceModule, call: ast.Call) -> Iterator
     if not any(word.decode() in called.module.text_of(called.node) for word in _MAKES):
         return
     for name, given in (bind(called.node, call, bound=method) or {}).items():
-        if _is_path(given):
+        if _is_path(given) or _is_setting(module, given):
             inside = _State({}, set())
             _go_through(project, called.module, called.node.body, inside, name, calls=False)
             if inside.is_made(name) and not any(isinstance(n, ast.Return) for n in walk_scope(called.node)):
@@ -197,6 +233,14 @@ def _is_path(node: ast.expr) -> bool:
     if isinstance(node, (ast.Attribute, ast.Subscript)):
         return _is_path(node.value)
     return isinstance(node, (ast.Name, ast.Constant))
+
+
+def _is_setting(module: SourceModule, node: ast.expr) -> bool:
+    """`config.get("out")` of something that the file imports: it says the same each time."""
+    if not isinstance(node, ast.Call) or len(node.args) != 1 or node.keywords or not isinstance(node.args[0], ast.Constant):
+        return False
+    asked = dotted(node.func)
+    return asked.endswith(".get") and asked.partition(".")[0] in module.imports
 
 
 def _bound(module: SourceModule, statement: ast.stmt) -> Iterator[str]:

@@ -127,9 +127,32 @@ def _start(script: str, rest: str, *, several: bool, launched: bool = True) -> S
 
 
 def other_starts(project: Project, script: str) -> bool:
-    """True where another file, a program or a setting, names the script behind a launcher."""
-    launched = re.compile(rb"(?:%b)[^\n]{0,200}?(?:\n[^\n]{0,200}?){0,4}\b%b" % (_LAUNCHING, re.escape(os.fsencode(script))))
-    return any(launched.search(project.read(p) or b"") for p in project.files_containing(os.fsencode(script), kinds=_OTHERS))
+    """True where another file, a program or a setting, names the script behind a launcher, but for one of one process."""
+    return any(not pinned for _, pinned in _elsewhere(project, script))
+
+
+def is_told_alone(project: Project, path: str) -> bool:
+    """True for a script that a comment or a text in Python starts by a launcher, each time as one process.
+
+    A comment of another file counts where it can mean no other script.
+    """
+    once = is_named_once(project, path)
+    named = [pinned for name in script_names(path) for place, pinned in _elsewhere(project, name) if once or place == path]
+    return bool(named) and all(named)
+
+
+def _elsewhere(project: Project, script: str) -> tuple[tuple[str, bool], ...]:
+    """(file, whether it leaves one process) of each command of a launcher for the script in Python, settings and notebooks."""
+    word = re.escape(os.fsencode(script))
+    launched = re.compile(rb"(?:%b)[^\n]{0,200}?(?:\n[^\n]{0,200}?){0,4}\b%b[^\n]*" % (_LAUNCHING, word))
+
+    def build() -> Iterator[tuple[str, bool]]:
+        for path in project.files_containing(os.fsencode(script), kinds=_OTHERS):
+            for found in launched.finditer(project.read(path) or b""):
+                line = _JOINED.sub(" ", found[0].decode("utf-8", "replace"))
+                yield path, starts_one(project, line, alone=False)
+
+    return project.keep(("starts elsewhere", script), lambda: tuple(build()))
 
 
 def script_names(path: str) -> tuple[str, ...]:

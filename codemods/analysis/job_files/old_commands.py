@@ -22,6 +22,8 @@ _MODULE = "torch.distributed.run"
 _USE_ENV = ("--use_env", "--use-env")
 _BY_PATH = lazy(r"@?-?python3?$")  # what the search path finds, as it finds torchrun
 _VARIABLE = lazy(r"[\"']?\$\{?(\w+|[@*])(?:\[@\])?\}?[\"']?$")
+_ONE = lazy(r"(?<!\S)--nproc[_-]per[_-]node[= ]1(?!\S)")
+_NODES = lazy(r"(?<!\S)--nnodes[= ](?!1(?!\S))")
 _TAKEN_ELSEWHERE = lazy(r"use[_-]env")
 
 
@@ -69,6 +71,12 @@ class OldCommand:
             return _MODULE
         between = self.source.text[python.end : launcher.start] if isinstance(self.source, Passage) else ""
         return "torchrun" if "\n" not in between and "\r" not in between else _MODULE
+
+    @property
+    def starts_one(self) -> bool:
+        """True where the command itself asks for one process, on one machine."""
+        given = " ".join(w.text for w in self.words[self.module + 1 :])
+        return _ONE.search(given) is not None and _NODES.search(given) is None
 
     def edits(self) -> list[Edit]:
         """The command under the new launcher, without `--use_env`."""

@@ -6,11 +6,13 @@ import ast
 import os
 import re
 
+from codemods.analysis.ranks.notebook_users import may_run_several
 from codemods.analysis.ranks.registered import names_by_unused_keys
 from codemods.analysis.ranks.unused import ELSEWHERE
 from codemods.analysis.ranks.uses import MANY_FILES
 from codemods.files.import_statements import stem_of
 from codemods.files.source import FunctionNode, SourceModule
+from codemods.files.text_file import NOTEBOOK
 from codemods.store.corpus import uses
 from codemods.store.project import Project
 
@@ -71,13 +73,21 @@ def _is_for_readers(module: SourceModule, text: ast.Constant) -> bool:
 def _is_set(project: Project, module: SourceModule, name: bytes, *, word: bool) -> bool:
     """True where a setting, a notebook or a shell script speaks of it. word: the name alone is enough, as a class's is.
 
-    `nets.old.Net` in a setting is no `Net` of another file.
+    `nets.old.Net` in a setting is no `Net` of another file. Nothing of a notebook is to be had from outside.
     """
+    if module.path.endswith(NOTEBOOK):
+        return False
+    paths = [p for p in project.files_containing(name, kinds=ELSEWHERE) if _may_have_it_run(project, p, name.decode())]
     if word:
-        return any(_speaks_of(project.read_text(p) or b"", module, name) for p in project.files_containing(name, kinds=ELSEWHERE))
+        return any(_speaks_of(project.read_text(p) or b"", module, name) for p in paths)
     word_of = re.escape(name)
     spoken = re.compile(rb"\w[.:]%b\b|\b%b\(|\bimport\b[^\n]*\b%b\b" % (word_of, word_of, word_of))
-    return any(spoken.search(project.read_text(path) or b"") for path in project.files_containing(name, kinds=ELSEWHERE))
+    return any(spoken.search(project.read_text(path) or b"") for path in paths)
+
+
+def _may_have_it_run(project: Project, path: str, name: str) -> bool:
+    """False for a notebook of one process: what it names is run by that alone."""
+    return not path.endswith(NOTEBOOK) or may_run_several(project, path, name)
 
 
 def _speaks_of(data: bytes, module: SourceModule, name: bytes) -> bool:

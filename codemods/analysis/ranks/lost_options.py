@@ -23,7 +23,7 @@ from codemods.store.project import Project
 
 _DEPTH = 4  # functions that hand the options on
 _MOST_FILES = 150
-_NAMES = frozenset({"args", "opt", "opts", "options", "hparams", "config", "cfg", "params", "arguments", "parsed_args"})
+OPTION_NAMES = frozenset({"args", "opt", "opts", "options", "hparams", "config", "cfg", "params", "arguments", "parsed_args"})
 # What gives the options more attributes than the source names, or reads the command line in another way.
 _OPEN = lazy(
     rb"parse_known_args|parse_intermixed|set_defaults|HfArgumentParser|parse_args_into|Namespace\(|namespace=|__dict__|fromfile_prefix"
@@ -51,7 +51,7 @@ class _Parsed:
 
 def is_lost_option(project: Project, module: SourceModule, node: ast.Attribute) -> bool:
     """True for `args.name` where no parser that gives `args` has such an option, and no file of the program sets it."""
-    if not isinstance(node.value, ast.Name) or node.value.id not in _NAMES or not isinstance(node.ctx, ast.Load):
+    if not isinstance(node.value, ast.Name) or node.value.id not in OPTION_NAMES or not isinstance(node.ctx, ast.Load):
         return False
     if node.attr.startswith("_") or _BY_LIBRARIES.search(node.attr):
         return False

@@ -16,8 +16,10 @@ from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
 
 _DEVICES = lazy(rb"(?m)^[ ]*(?P<key>devices|gpus|num_nodes)[ ]*:[ ]*(?P<value>\[[ ]*\d+[ ]*\]|[^\s#]+)")
+_SPAWNED = lazy(rb"(?m)^[ ]*strategy[ ]*:[ ]*[\"']?ddp_spawn\b")
+_ON_CPU = lazy(rb"(?m)^[ ]*accelerator[ ]*:[ ]*[\"']?cpu\b")
 _ONE = lazy(rb"[\"']?1[\"']?|\[[ ]*\d+[ ]*\]")
-_MADE_BY_SETTINGS = lazy(rb"_target_[ ]*:[ ]*[\"']?(?:pytorch_lightning|lightning(?:\.pytorch)?)\.Trainer\b")
+_MADE_BY_SETTINGS = lazy(rb"_target_[ ]*:[ ]*[\"']?(?:pytorch_lightning|lightning(?:\.pytorch)?)(?:\.trainer){0,2}\.Trainer\b")
 # Commands that start, or have Lightning start, several processes.
 _SPREADS = lazy(
     rb"--(?:trainer\.)?(?:devices|gpus)[ =]+(?!1\b|[\"']?\[[\w ${}]+\])|trainer\.(?:devices|gpus)=(?!1\b|[\"']?\[[\w ${}]+\])|"
@@ -117,9 +119,15 @@ def _settings_have_one(project: Project) -> bool:
     """True where the YAML of the project gives its Trainers one device, and nowhere more."""
     read = ((p, project.read(p) or b"") for p in project.files if p.endswith((".yaml", ".yml")))
     texts = [t for path, t in read if b"trainer" in t or _is_of_trainers(path) or _MADE_BY_SETTINGS.search(t)]
+    texts = [t for t in texts if not _is_simulation(t)]
     found = ((text, m) for text in texts for m in _DEVICES.finditer(text))
     values = [m["value"] for text, m in found if m["key"] != b"num_nodes" or _is_of_a_trainer(text, m)]
     return bool(values) and all(_ONE.fullmatch(v) for v in values)
+
+
+def _is_simulation(text: bytes) -> bool:
+    """True for settings that start ranks on the CPU to try them out: `strategy: ddp_spawn` beside `accelerator: cpu`."""
+    return _SPAWNED.search(text) is not None and _ON_CPU.search(text) is not None
 
 
 def _is_of_trainers(path: str) -> bool:

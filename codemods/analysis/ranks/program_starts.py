@@ -17,10 +17,11 @@ from codemods.analysis.call_graph import find_function
 from codemods.analysis.class_index import class_facts, find_class, local_class
 from codemods.analysis.conditions import is_main_block
 from codemods.analysis.functions import functions_by_name
-from codemods.analysis.job_files.documented_starts import other_starts, script_names, starts
+from codemods.analysis.job_files.documented_starts import is_told_alone, other_starts, script_names, starts
 from codemods.analysis.loading.same_program import whole_program
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.ranks.one_device import has_one_device, says_more_devices, settings_leave_one
+from codemods.analysis.ranks.set_devices import is_left_to_one_gpu, is_set_to_one
 from codemods.files.source import FunctionNode, SourceModule, walk
 from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
@@ -51,6 +52,15 @@ _OTHERS = frozenset(
 # They join the processes that a launcher starts, and are as much at home in one.
 _LAUNCHED = frozenset({"Accelerator", "PartialState"})
 _ONE_DEVICE = lazy(rb"(?m)^os\.environ\[[\"']CUDA_VISIBLE_DEVICES[\"']\][ ]*=[ ]*[\"']\d[\"']")
+_WRAP = lazy(rb"\b(?:DistributedDataParallel|FullyShardedDataParallel|fully_shard)\(")
+# What may start a process group, by its own name or by that of a library. A sampler and the wrapper itself start none.
+_GROUP = lazy(
+    rb"(?i:init|setup|set_up|start|launch|spawn|prepare|enter|create)\w*(?i:dist|ddp|rank|proc|parallel|worker|env)|"
+    rb"(?i:dist|ddp|rank|proc|parallel)\w*(?i:init|setup|set_up|start|launch|spawn)|"
+    rb"[aA]ccelerat(?:e|or)\b|deepspeed|horovod|hvd\.|idist|ignite|[lL]ightning|Fabric|\bray\b|mmcv|mmengine|detectron2|fairseq|"
+    rb"catalyst|composer|colossalai|megatron|fvcore|fastreid|timm\.utils|spawn\(|launch\w*\(|Popen|apex\.parallel|torch_xla|"
+    rb"smdistributed|bagua|byteps|mpi4py|submitit|transformers|device_mesh|rendezvous|import_module"
+)
 _IN_A_GROUP = frozenset({"get_rank", "barrier", "all_reduce", "broadcast", "all_gather", "gather", "reduce", "scatter"})
 # Whether there is a group at all.
 _ASKS = lazy(r"is_initialized|is_available|is_dist|world_size|(?<!torch\.)distributed\b(?!\.)|num_gpus|n_gpu")
@@ -93,9 +103,20 @@ def _start_of(project: Project, program: SourceModule) -> Start:
         return Start.ONE
     if "" in launched and best is not Start.ONE:  # a command whose script is a variable
         return Start.SEVERAL
+    if best is Start.JOINS and _has_no_group(project, program):
+        return Start.OPEN
     if best is Start.JOINS:  # where the texts start it by Python alone, nobody is there to be joined
-        return Start.OPEN if own else Start.SEVERAL
+        return Start.OPEN if own or is_told_alone(project, program.path) else Start.SEVERAL
     return best
+
+
+def _has_no_group(project: Project, program: SourceModule) -> bool:
+    """True for a program that wraps its model in DDP, which raises without a process group, and in which nothing starts one."""
+    paths = whole_program(project, program.path)
+    if not paths.isdisjoint(project.files_containing(b"process_group")):
+        return False
+    texts = [project.read(path) or b"" for path in paths]
+    return any(_WRAP.search(text) for text in texts) and not any(_GROUP.search(text) for text in texts)
 
 
 def _is_on_one_device(program: SourceModule) -> bool:
@@ -222,7 +243,9 @@ def _wraps(bare: str) -> bool:
 def _start_of_trainer(project: Project, module: SourceModule, call: ast.Call) -> Start:
     kind = family(qualified(module, call.func))
     if kind == "lightning":
-        return Start.ONE if _is_on_one(project, module, call) else Start.SEVERAL
+        if _is_on_one(project, module, call):
+            return Start.ONE
+        return Start.OPEN if is_set_to_one(project, module, call) or is_left_to_one_gpu(project, call) else Start.SEVERAL
     if find_function(project, module, dotted(call.func)) is not None:
         return Start.ONE  # of the project: its class is looked into
     return Start.OPEN

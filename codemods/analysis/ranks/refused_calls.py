@@ -8,7 +8,7 @@ from codemods.analysis.bindings import bindings_of
 from codemods.analysis.class_index import class_facts, find_class
 from codemods.analysis.functions import find_function
 from codemods.analysis.model.signatures import takes
-from codemods.files.source import FunctionNode, SourceModule
+from codemods.files.source import FunctionNode, SourceModule, once_a_module, walk_scope
 from codemods.store.project import Project
 
 # What may give a class another constructor than the one that is written in it.
@@ -23,6 +23,20 @@ def is_refused(project: Project, module: SourceModule, call: ast.Call) -> bool:
         return False
     found = _meant(project, module, call.func)
     return found is not None and not takes(found[0], call, bound=found[1])
+
+
+def plain_function(project: Project, module: SourceModule, call: ast.Call) -> tuple[SourceModule, FunctionNode] | None:
+    """The function of the project that a call by name surely runs, from its first line on: no decorator, no generator."""
+    if not isinstance(call.func, ast.Name) or _is_rebound(module, call.func):
+        return None
+    found = find_function(project, module, call.func, call.func)
+    if found is None or isinstance(found[1], ast.AsyncFunctionDef) or found[1].decorator_list:
+        return None
+    site, function = found
+    if site.class_of(function) is not None or not _is_only(site, function):
+        return None
+    waits = any(isinstance(n, (ast.Yield, ast.YieldFrom)) for n in walk_scope(function))
+    return None if waits else (site, function)
 
 
 def _is_rebound(module: SourceModule, name: ast.Name) -> bool:
@@ -54,8 +68,16 @@ def _meant(project: Project, module: SourceModule, name: ast.Name) -> tuple[Func
 
 def _is_only(module: SourceModule, node: FunctionNode | ast.ClassDef) -> bool:
     """True where the file gives that name nothing else, in no branch and by no assignment."""
-    same: list[FunctionNode | ast.ClassDef] = [*module.nodes(ast.FunctionDef), *module.nodes(ast.AsyncFunctionDef)]
-    same += module.nodes(ast.ClassDef)
-    others = [n for n in same if n.name == node.name and n is not node and module.class_of(n) is module.class_of(node)]
-    stores = (n for n in module.nodes(ast.Name) if n.id == node.name and isinstance(n.ctx, ast.Store))
-    return not others and not any(True for _ in stores) and node.name not in module.imports
+    defined, stored = _bound_names(module)
+    others = [n for n in defined.get(node.name, ()) if n is not node and module.class_of(n) is module.class_of(node)]
+    return not others and node.name not in stored and node.name not in module.imports
+
+
+@once_a_module
+def _bound_names(module: SourceModule) -> tuple[dict[str, list[FunctionNode | ast.ClassDef]], frozenset[str]]:
+    """The functions and classes of a file by name, and the names that it stores to."""
+    nodes: list[FunctionNode | ast.ClassDef] = [*module.nodes(ast.FunctionDef), *module.nodes(ast.AsyncFunctionDef)]
+    defined: dict[str, list[FunctionNode | ast.ClassDef]] = {}
+    for node in (*nodes, *module.nodes(ast.ClassDef)):
+        defined.setdefault(node.name, []).append(node)
+    return defined, frozenset(n.id for n in module.nodes(ast.Name) if isinstance(n.ctx, ast.Store))

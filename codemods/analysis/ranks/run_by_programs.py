@@ -25,11 +25,13 @@ from codemods.analysis.ranks.first_device import is_tied_to_first_device
 from codemods.analysis.ranks.handed_zero import is_handed_zero
 from codemods.analysis.ranks.hidden_packages import is_hidden
 from codemods.analysis.ranks.looked_up import is_looked_up
+from codemods.analysis.ranks.lost_settings import has_lost_settings
 from codemods.analysis.ranks.one_device import has_trainers_of_one_device, trains_on_one_device
 from codemods.analysis.ranks.pool_workers import is_of_a_pool
 from codemods.analysis.ranks.registered import is_by_unused_key
 from codemods.analysis.ranks.several_processes import is_of_one_process
 from codemods.analysis.ranks.spawned_by_fit import starts_ranks_in_fit
+from codemods.analysis.ranks.superseded import is_superseded
 from codemods.analysis.ranks.sure_failures import is_behind_a_failure
 from codemods.analysis.ranks.unused import is_of_a_library, is_packaged, is_run_by_name
 from codemods.analysis.ranks.uses import MANY_FILES, means, only_names, uses_of
@@ -106,7 +108,12 @@ def _shares_nothing(module: SourceModule) -> bool:
 def has_programs(project: Project) -> bool:
     """False for a folder of classes and functions alone: somebody else's program runs those."""
     named = project.files_containing(b"__main__")
-    return bool(project.keep("programs", lambda: tuple(p for p in named if not is_own_test(project, p))))
+    return bool(project.keep("programs", lambda: tuple(p for p in named if not is_no_program(project, p))))
+
+
+def is_no_program(project: Project, path: str) -> bool:
+    """True for tests, and for what lies in a folder of old files that nothing else names: nobody starts it."""
+    return is_own_test(project, path) or is_superseded(project, path)
 
 
 class Search:
@@ -129,7 +136,7 @@ class Search:
             return False
         if cannot_be_imported(self._project, module) or is_tied_to_first_device(self._project, module):
             return False
-        if is_hidden(self._project, module):
+        if is_hidden(self._project, module) or is_superseded(self._project, module.path):
             return False
         if is_in_mode_of_one(self._project, module, node):
             return False
@@ -139,6 +146,8 @@ class Search:
         if trains_on_one_device(self._project, module, function) or has_trainers_of_one_device(self._project, module):
             return False
         if function is not None and is_handed_zero(self._project, module, function):
+            return False
+        if function is not None and has_lost_settings(self._project, module, function):
             return False
         return self._is_run(module, function, shown) if function is not None else self._ends_at(module, shown)
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 
-from codemods.analysis.distribution import is_own_test
 from codemods.analysis.importing import users_by_step
+from codemods.analysis.job_files.documented_starts import is_pinned_to_one, starts
 from codemods.analysis.ranks.program_starts import Start, start_of
-from codemods.analysis.ranks.run_by_programs import Search, has_programs
+from codemods.analysis.ranks.run_by_programs import Search, has_programs, is_no_program
 from codemods.files.source import SourceModule
 from codemods.store.project import Project
 
@@ -27,18 +27,34 @@ def started(project: Project, module: SourceModule, node: ast.AST) -> Start | No
     return Start.SEVERAL if found else search.best
 
 
-class _Starts(Search):
-    """Goes on until a program of several processes is found, and keeps the best of the others."""
+def runs_one_a_machine(project: Project, module: SourceModule, node: ast.AST) -> bool:
+    """True where each program of several processes that comes to `node` is started on one GPU of each machine alone.
 
-    def __init__(self, project: Project) -> None:
+    `CUDA_VISIBLE_DEVICES=0 python train.py --nodes 4`, and `spawn` in it: each rank has a console and a disk of its own.
+    """
+    if not any(s.pinned for s in starts(project)) or not has_programs(project):
+        return False
+    return not _Starts(project, pinned=False).comes_to(module, node, shown=False)
+
+
+class _Starts(Search):
+    """Goes on until a program of several processes is found, and keeps the best of the others.
+
+    pinned: with the programs that the texts leave one GPU.
+    """
+
+    def __init__(self, project: Project, *, pinned: bool = True) -> None:
         super().__init__(project, presumed=False)
         self.best: Start | None = None
+        self._pinned = pinned
 
     def _ends_at(self, module: SourceModule, shown: bool) -> bool:
-        return self._is_best(_start_above(self._project, module))
+        return self._is_best(_start_above(self._project, module, pinned=self._pinned))
 
     def _is_found_by_name(self, module: SourceModule, *, of_the_file: bool = False) -> bool:
-        return self._is_best(start_of(self._project, module) if of_the_file else _best_of_all(self._project))
+        if of_the_file:
+            return self._is_best(_start(self._project, module, pinned=self._pinned))
+        return self._is_best(_best_of_all(self._project, pinned=self._pinned))
 
     def _is_best(self, start: Start | None) -> bool:
         if start is not None:
@@ -46,38 +62,42 @@ class _Starts(Search):
         return start is Start.SEVERAL
 
 
-def _start_above(project: Project, module: SourceModule) -> Start | None:
+def _start(project: Project, program: SourceModule, *, pinned: bool) -> Start:
+    return Start.ONE if not pinned and is_pinned_to_one(project, program.path) else start_of(project, program)
+
+
+def _start_above(project: Project, module: SourceModule, *, pinned: bool) -> Start | None:
     """The start of a file that is run, or the surest of the programs that import it, over as many files as it takes."""
     if module.holds(b"__main__"):
-        return start_of(project, module)
+        return _start(project, module, pinned=pinned)
     best: Start | None = None
     seen = 0
-    for found in users_by_step(project, module.path, lambda path: is_own_test(project, path)):
+    for found in users_by_step(project, module.path, lambda path: is_no_program(project, path)):
         seen += len(found)
         if seen > _MOST_FILES:
             return Start.SEVERAL
         for path in found:
             other = project.module(path) if b"__main__" in (project.read(path) or b"") else None
             if other is not None:
-                best = max(best or Start.ONE, start_of(project, other))
+                best = max(best or Start.ONE, _start(project, other, pinned=pinned))
                 if best is Start.SEVERAL:
                     return best
-    return best if best is not None or seen > 1 else start_of(project, module)
+    return best if best is not None or seen > 1 else _start(project, module, pinned=pinned)
 
 
-def _best_of_all(project: Project) -> Start:
+def _best_of_all(project: Project, *, pinned: bool) -> Start:
     """The surest start among the programs of the project: which of them names a thing by a text is not seen."""
 
     def build() -> Start:
         best = Start.ONE
-        paths = [p for p in project.files_containing(b"__main__") if not is_own_test(project, p)]
+        paths = [p for p in project.files_containing(b"__main__") if not is_no_program(project, p)]
         if len(paths) > _MOST_PROGRAMS:
             return Start.SEVERAL
         for path in sorted(paths):
             module = project.module(path)
-            best = max(best, start_of(project, module)) if module is not None else best
+            best = max(best, _start(project, module, pinned=pinned)) if module is not None else best
             if best is Start.SEVERAL:
                 break
         return best
 
-    return project.keep("best start", build)
+    return project.keep(("best start", pinned), build)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 
+from codemods.analysis.bindings import bindings_of
 from codemods.analysis.conditions import conjuncts
 from codemods.analysis.names import dotted, last
 from codemods.analysis.positions import position
@@ -27,6 +28,8 @@ _JOINS = (
     b"Trainer(",
     b"hvd",
 )
+_SYSTEMS = ("platform.system", "sys.platform", "os.name")
+_WINDOWS = ("Windows", "win32", "nt")
 _EARLY = lazy(r"initialized|available")
 _SIZES = ("world_size", "num_processes", "get_world_size", "num_gpus", "n_gpu")
 
@@ -43,6 +46,8 @@ def several_processes(module: SourceModule, test: ast.expr) -> bool | None:
             return decisive
         return answers.pop() if len(answers) == 1 else None
     if isinstance(test, ast.Compare):
+        if (windows := _asks_for_windows(module, test)) is not None:
+            return not windows
         by_mode = several_by_mode(test)
         return by_mode if by_mode is not None or len(test.ops) != 1 else _compared(module, test)
     if isinstance(test, ast.Subscript):  # `opt["dist"]`
@@ -136,6 +141,22 @@ def _is_left_for_one(module: SourceModule, test: ast.expr, known: set[str]) -> b
     several = [several_processes(module, part) is True for part in rest]
     counted = [isinstance(part, ast.Compare) and "gpu" in ast.unparse(part).lower() for part in rest]
     return any(several) and all(s or c for s, c in zip(several, counted, strict=True))
+
+
+def _asks_for_windows(module: SourceModule, test: ast.Compare) -> bool | None:
+    """Whether a test that asks for the operating system means Windows, which has no NCCL; None where it asks something else."""
+    value = test.comparators[0]
+    if len(test.ops) != 1 or not isinstance(value, ast.Constant) or value.value not in _WINDOWS:
+        return None
+    asked = test.left
+    if isinstance(asked, ast.Name):
+        bound = bindings_of(module, asked)
+        if len(bound) != 1 or bound[0].value is None or bound[0].part:
+            return None
+        asked = bound[0].value
+    if dotted(asked.func if isinstance(asked, ast.Call) else asked) not in _SYSTEMS:
+        return None
+    return isinstance(test.ops[0], ast.Eq) if isinstance(test.ops[0], (ast.Eq, ast.NotEq)) else None
 
 
 def _compared(module: SourceModule, test: ast.Compare) -> bool | None:

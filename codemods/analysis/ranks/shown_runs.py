@@ -6,14 +6,17 @@ import ast
 
 from codemods.analysis.ranks.cannot_run import cannot_be_imported, is_behind_an_end
 from codemods.analysis.ranks.excluded_modes import is_in_mode_of_one
+from codemods.analysis.ranks.inference_modes import is_in_unshared_mode
 from codemods.analysis.ranks.notebook_cells import is_of_the_kernel, starts_no_ranks
 from codemods.analysis.ranks.program_starts import Start
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody, is_shown_to_run
-from codemods.analysis.ranks.seen_starts import started
+from codemods.analysis.ranks.seen_starts import runs_one_a_machine, started
 from codemods.analysis.ranks.several_processes import is_asserted_alone
 from codemods.analysis.ranks.started_alone import is_started_alone
 from codemods.analysis.ranks.superseded import is_superseded
 from codemods.analysis.ranks.sure_failures import is_behind_a_failure, is_in_a_failing_block
+from codemods.analysis.ranks.unrun_hooks import is_in_untested_hook
+from codemods.analysis.ranks.unused import is_of_a_library
 from codemods.api.findings import Span
 from codemods.files.source import SourceModule, once_a_module
 from codemods.files.text_file import NOTEBOOK, TextFile
@@ -33,7 +36,8 @@ def unseen_run(project: Project, module: SourceModule, span: Span) -> str | None
     if project.keep(key, lambda: is_shown_to_run(project, module, statement)):
         if start_at(project, module, span) is Start.OPEN:
             return "right if its program is launched as several processes: no command of the repository does so"
-        return None
+        untested = is_in_untested_hook(project, module, span.line)
+        return "right if somebody asks a Trainer to test: nothing of the repository does so" if untested else None
     if function is None:
         return "right if this file is run as several processes: no program of the project is seen to do so"
     return f"right if ranks come here: no program of several processes is seen to call {function.name}"
@@ -50,6 +54,24 @@ def start_at(project: Project, module: SourceModule, span: Span) -> Start | None
     function = module.function_of(statement)
     key = ("start at", module.path, 0 if function is None else function.lineno)
     return project.keep(key, lambda: started(project, module, statement))
+
+
+def is_one_a_machine(project: Project, module: SourceModule, span: Span) -> bool:
+    """True for a place that only programs come to whose processes have a machine, its console and its disk for themselves."""
+    if isinstance(module, TextFile) or project.observed or project.launched:
+        return False
+    statement = _statements(module).get(span.line, module.tree)
+    function = module.function_of(statement)
+    key = ("one a machine", module.path, 0 if function is None else function.lineno)
+    return project.keep(key, lambda: runs_one_a_machine(project, module, statement))
+
+
+def is_of_unshared_mode(project: Project, module: SourceModule, span: Span) -> bool:
+    """True in a mode of the program that trains nothing and shares nothing out: nobody starts several processes for it."""
+    if isinstance(module, TextFile) or project.observed or project.launched:
+        return False
+    statement = _statements(module).get(span.line)
+    return statement is not None and is_in_unshared_mode(project, module, statement)
 
 
 def started_alone(project: Project, module: SourceModule, span: Span) -> bool:
@@ -72,9 +94,14 @@ def never_runs(project: Project, module: SourceModule, span: Span) -> bool:
 
 
 def runs_to_no_end(project: Project, module: SourceModule, span: Span) -> bool:
-    """True for a place in a block that no run gets through: whoever runs it has another error to see than its noise."""
+    """True for a place in a block that no run gets through: whoever runs it has another error to see than its noise.
+
+    Also in a hook of tests that nothing asks for, but for one of a package.
+    """
     if isinstance(module, TextFile):
         return False
+    if is_in_untested_hook(project, module, span.line) and not is_of_a_library(project, module.path):
+        return True
     return is_in_a_failing_block(project, module, _statements(module).get(span.line, module.tree))
 
 

@@ -12,10 +12,11 @@ import sys
 from collections.abc import Iterator
 
 from codemods.analysis.positions import position
-from codemods.analysis.ranks.lost_options import is_lost_option
-from codemods.analysis.ranks.refused_calls import is_refused
+from codemods.analysis.ranks.lost_options import OPTION_NAMES, is_lost_option
+from codemods.analysis.ranks.rank_branches import known_split
+from codemods.analysis.ranks.refused_calls import is_refused, plain_function
 from codemods.analysis.unbound_names import unbound
-from codemods.files.source import SourceModule, child_nodes
+from codemods.files.source import SourceModule, child_nodes, once_a_module, walk, walk_scope
 from codemods.files.text_file import NOTEBOOK
 from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
@@ -25,7 +26,10 @@ _IMPORTED = frozenset(sys.stdlib_module_names) | {
     "np", "pd", "plt", "nn", "torch", "torchvision", "numpy", "pandas", "tqdm", "cv2", "wandb", "yaml", "einops", "transformers",
     "timedelta", "defaultdict", "OrderedDict", "namedtuple", "deepcopy", "partial", "Path", "Counter", "deque", "dataclass",
 }  # fmt: skip
+_DEPTH = 2  # functions that a statement calls, and these
 _TRAINS = lazy(r"\.backward\(|\.step\(|\.fit\(|\btrain\w*\(", re.IGNORECASE)
+_OPTIONS = tuple(f"{name}.".encode() for name in sorted(OPTION_NAMES))
+_LEAVES = (ast.Return, ast.Raise, ast.Break, ast.Continue)
 
 
 def is_behind_a_failure(project: Project, module: SourceModule, node: ast.AST) -> bool:
@@ -89,16 +93,62 @@ def _first_failure(project: Project, module: SourceModule, block: list[ast.stmt]
     """The first statement of a block that fails in every run; their number where none does."""
 
     def build() -> int:
-        failing = (i for i, s in enumerate(block) if any(_fails(project, module, part) for part in _evaluated(s)))
-        return next(failing, len(block))
+        return next((i for i, s in enumerate(block) if _statement_fails(project, module, s)), len(block))
 
     return project.memo(("first failure", module.path, block[0].lineno, block[0].col_offset), build)
 
 
+def _statement_fails(project: Project, module: SourceModule, statement: ast.stmt, depth: int = _DEPTH) -> bool:
+    """True where every run raises there: by what the statement reads, in a function that it calls, or on one of the ranks."""
+    if any(_fails(project, module, part) or _calls_a_failure(project, module, part, depth) for part in _evaluated(statement)):
+        return True
+    if not isinstance(statement, ast.If):
+        return False
+    split = known_split(module, statement.test, project)
+    if split is None or not split.alone:
+        return False
+    # some rank of each run takes either way, and the others end with it
+    return any(_block_fails(project, module, arm, depth) for arm in (statement.body, statement.orelse))
+
+
+def _block_fails(project: Project, module: SourceModule, block: list[ast.stmt], depth: int) -> bool:
+    """True for a block that raises before anything in it may leave it."""
+    for statement in block:
+        if _statement_fails(project, module, statement, depth):
+            return True
+        if any(isinstance(n, _LEAVES) for n in (statement, *walk_scope(statement))):
+            return False
+    return False
+
+
+def _calls_a_failure(project: Project, module: SourceModule, node: ast.expr, depth: int) -> bool:
+    if depth <= 0 or not isinstance(node, ast.Call) or (found := plain_function(project, module, node)) is None:
+        return False
+    home, function = found
+    if not _may_fail(home):
+        return False
+    key = ("function that fails", home.path, function.lineno, depth)
+    return project.keep(key, lambda: _block_fails(project, home, function.body, depth - 1))
+
+
+@once_a_module
+def _may_fail(module: SourceModule) -> bool:
+    """False for a file that binds all that it reads, and asks no options."""
+    return bool(unbound(module)) or any(module.holds(word) for word in _OPTIONS)
+
+
 def _fails(project: Project, module: SourceModule, node: ast.expr) -> bool:
     if isinstance(node, ast.Name):
-        return node.id in unbound(module) and (node.id in _IMPORTED or bool(project.files_defining(node.id)))
+        known = node.id in unbound(module)
+        return known and (node.id in _IMPORTED or bool(project.files_defining(node.id)) or _is_without_self(module, node))
     return isinstance(node, ast.Attribute) and is_lost_option(project, module, node)
+
+
+def _is_without_self(module: SourceModule, name: ast.Name) -> bool:
+    """True for a name that no scope binds in a method which has it from `self` elsewhere: `self.trainer`, and `trainer`."""
+    function = module.function_of(name)
+    reads = (n for n in walk(function) if isinstance(n, ast.Attribute)) if function is not None else ()
+    return any(n.attr == name.id and isinstance(n.value, ast.Name) and n.value.id == "self" for n in reads)
 
 
 def _evaluated(statement: ast.stmt) -> Iterator[ast.expr]:

@@ -5,6 +5,7 @@ that nobody asks for, one that Lightning calls no more.
 from __future__ import annotations
 
 import ast
+import re
 
 from codemods.analysis.class_index import ClassSite, Role, class_facts, subclasses
 from codemods.analysis.distribution import is_test_file
@@ -20,6 +21,9 @@ from codemods.files.source import FunctionNode, SourceModule
 from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
 
+# Another name may stand for a Trainer in `runner.test(loader)`; of predictions, models and estimators of all kinds have a method.
+_TESTS = lazy(rb"\.test\(|getattr\(\s*(?:self\.)?trainer|LightningCLI|\btrainer_fn\b")
+_COMMENT = lazy(rb"(?m)^[ \t]*#.*$")
 _PREDICTS = lazy(rb"(?i)trainer\w*(?:\(\))?\.predict\(|getattr\(\s*(?:self\.)?trainer|LightningCLI|\btrainer_fn\b")
 _SPEAKING = (".ipynb", ".md", ".rst", ".sh")
 _CLASSES = (Role.LIGHTNING_MODULE, Role.LIGHTNING_DATA_MODULE, Role.LIGHTNING_CALLBACK)
@@ -37,8 +41,9 @@ def is_in_unrun_hook(project: Project, module: SourceModule, line: int) -> bool:
     if function.name not in LIGHTNING_HOOKS - _NETWORK:
         return False
     facts = class_facts(project, module, owner)
-    if _is_of_prediction(function.name) and any(facts.is_a(role) for role in _CLASSES) and _nobody_predicts(project):
-        return not is_of_a_library(project, module.path)
+    if _is_of_prediction(function.name) and any(facts.is_a(role) for role in _CLASSES):
+        if _nobody_asks(project, _PREDICTS, "nobody predicts"):
+            return not is_of_a_library(project, module.path)
     if not facts.is_a(Role.LIGHTNING_MODULE):
         return False
     if _is_of_tests(function.name) and _tests_on_one_device(project):
@@ -49,6 +54,21 @@ def is_in_unrun_hook(project: Project, module: SourceModule, line: int) -> bool:
         return True
     kin = (facts.lineage[0], *(s for s in subclasses(project, facts.lineage[0]) if _takes_over(project, s, function)))
     return all(is_only_a_part(project, s) for s in kin)
+
+
+def is_in_untested_hook(project: Project, module: SourceModule, line: int) -> bool:
+    """True for a line of a hook of tests where programs of the project call `fit` and nothing asks a Trainer to test.
+
+    Whoever installs a package may ask for it.
+    """
+    function = _method_at(module, line)
+    owner = module.parent(function) if function is not None else None
+    if function is None or not isinstance(owner, ast.ClassDef) or not _is_of_tests(function.name):
+        return False
+    if function.name not in LIGHTNING_HOOKS or not _nobody_asks(project, _TESTS, "nobody tests"):
+        return False
+    facts = class_facts(project, module, owner)
+    return any(facts.is_a(role) for role in _CLASSES)
 
 
 def _method_at(module: SourceModule, line: int) -> FunctionNode | None:
@@ -72,16 +92,19 @@ def _is_of_prediction(name: str) -> bool:
     return name.startswith(("predict_", "on_predict_"))
 
 
-def _nobody_predicts(project: Project) -> bool:
-    """True where programs of the project call `fit`, and neither they nor its notebooks and texts ask a Trainer to predict."""
+def _nobody_asks(project: Project, asking: re.Pattern[bytes], key: str) -> bool:
+    """True where programs of the project call `fit`, and neither they nor its notebooks and texts ask a Trainer for the other.
+
+    A call that is commented out asks for nothing.
+    """
 
     def ask() -> bool:
-        if not has_programs(project) or nobody_fits(project):
+        if not has_programs(project) or nobody_fits(project) or not project.files_containing(b".fit("):
             return False
         paths = (p for kinds in ((".py",), _SPEAKING) for p in project.files_containing(b"rainer", kinds=kinds))
-        return not any(_PREDICTS.search(project.read_text(p) or b"") for p in paths)
+        return not any(asking.search(_COMMENT.sub(b"", project.read_text(p) or b"")) for p in paths)
 
-    return project.keep("nobody predicts", ask)
+    return project.keep(key, ask)
 
 
 def _tests_on_one_device(project: Project) -> bool:

@@ -1,0 +1,93 @@
+"""Trainers of Lightning whose number of devices is left to settings, or to the machine: do the repository's own leave it at one?
+
+Whoever runs the program may set more, so it is open rather than one process.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from codemods.analysis.bindings import bindings_of
+from codemods.analysis.distribution import is_test_file
+from codemods.analysis.names import dotted, last
+from codemods.files.source import SourceModule
+from codemods.runtime.lazy_pattern import lazy
+from codemods.store.project import Project
+
+_DEPTH = 3  # names that hand the number on
+_SETTINGS = (".yaml", ".yml", ".json", ".toml")
+_TEXTS = (".sh", ".md", ".rst", ".txt", ".slurm", ".sbatch", "Makefile")
+_ONE = lazy(rb"[\"']?1[\"']?|\[[ ]*\d+[ ]*\]")
+# What speaks of several devices in a command or a text, whatever the setting is called there.
+_SEVERAL = lazy(
+    rb"=[\"']?\[[ ]*\d+[ ]*,[ ]*\d|CUDA_VISIBLE_DEVICES=[\"']?\d+,\d|torchrun|--nproc|distributed\.launch|accelerate launch|"
+    rb"\b(?:devices|gpus|num_gpus|n_gpus|num_devices|ngpus)(?:[= ]|[ ]?:[ ]?)[\"']?(?:[2-9]|-1|auto|\$)|"
+    rb"--gres=gpu:(?:\w+:)?[2-9]|"
+    rb"(?i:multi(?:ple)?[- ]?gpu|\bddp\b|several gpu|\b(?:[2-9]|two|four|eight)[ ](?:x[ ])?(?:\w+[ ]){0,3}gpus\b|\bgpus\b)"
+)
+_ONE_GPU = lazy(rb"(?i)\b(?:a[ ]single|single|one|1|1x)[- ](?:x[ ])?(?:[\w-]+[ ]){0,3}gpu\b(?!s)")
+
+
+def is_set_to_one(project: Project, module: SourceModule, call: ast.Call) -> bool:
+    """True for a Trainer whose devices come from a setting of which each file of settings makes one device of one node."""
+    given = {k.arg: k.value for k in call.keywords}
+    devices, nodes = given.get("devices", given.get("gpus")), given.get("num_nodes")
+    if devices is None or None in given or not (nodes is None or (isinstance(nodes, ast.Constant) and nodes.value == 1)):
+        return False
+    return _is_one(project, module, devices, _DEPTH) and not _speaks_of_several(project)
+
+
+def is_left_to_one_gpu(project: Project, call: ast.Call) -> bool:
+    """True for a Trainer that takes the devices it finds, in a repository whose texts name one GPU and nowhere more."""
+    given = {k.arg for k in call.keywords}
+    if call.args or given & {"devices", "gpus", "num_nodes", "strategy", "num_processes", None}:
+        return False
+    return not _speaks_of_several(project) and project.keep("texts of one GPU", lambda: _holds(project, _ONE_GPU))
+
+
+def _speaks_of_several(project: Project) -> bool:
+    return project.keep("texts of several devices", lambda: _holds(project, _SEVERAL))
+
+
+def _holds(project: Project, words: re.Pattern[bytes]) -> bool:
+    return any(words.search(project.read(p) or b"") for p in project.files if p.endswith(_TEXTS) and not is_test_file(p))
+
+
+def _is_one(project: Project, module: SourceModule, node: ast.expr, depth: int) -> bool:
+    if isinstance(node, ast.Constant):
+        return node.value in (1, "1") and node.value is not True
+    if isinstance(node, (ast.List, ast.Tuple)):
+        return len(node.elts) == 1
+    if setting := _setting(node):
+        return project.keep(("set to one", setting), lambda: _all_set_one(project, setting))
+    if not isinstance(node, ast.Name) or depth <= 0:
+        return False
+    bound = bindings_of(module, node)
+    return bool(bound) and all(b.value is not None and not b.part and _is_one(project, module, b.value, depth - 1) for b in bound)
+
+
+def _setting(node: ast.expr) -> str:
+    """The name of a setting that is read: `cfg.num_devices`, `cfg["num_devices"]`, `getattr(cfg, "num_devices", 1)`."""
+    if isinstance(node, ast.Attribute):
+        return node.attr if dotted(node) and not dotted(node).startswith(("self.", "torch.")) else ""
+    if isinstance(node, ast.Subscript):
+        name: ast.expr | None = node.slice
+    elif isinstance(node, ast.Call) and len(node.args) > 1 and dotted(node.func) == "getattr":
+        name = node.args[1]
+    elif isinstance(node, ast.Call) and node.args and isinstance(node.func, ast.Attribute) and last(dotted(node.func)) == "get":
+        name = node.args[0]
+    else:
+        return ""
+    return name.value if isinstance(name, ast.Constant) and isinstance(name.value, str) else ""
+
+
+def _all_set_one(project: Project, setting: str) -> bool:
+    word = re.escape(setting.encode())
+    written = re.compile(rb"(?m)^[ \t]*[\"']?" + word + rb"[\"']?[ ]*[:=][ ]*(\[[^\]\n]*\]|[^\s,#]+)")
+    option = re.compile(rb"[\"']--" + word.replace(b"_", b"[-_]") + rb"[\"']")
+    if any(option.search(project.read(p) or b"") for p in project.files_containing(setting.encode())):
+        return False  # the command line may say another number
+    holding = project.files_containing(setting.encode(), kinds=_SETTINGS)
+    values = [value for path in holding for value in written.findall(project.read(path) or b"")]
+    return bool(values) and all(_ONE.fullmatch(v) for v in values)

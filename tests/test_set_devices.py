@@ -1,0 +1,100 @@
+"""A Trainer whose devices the repository's own settings or texts leave at one shows no run of several processes."""
+
+from __future__ import annotations
+
+import pytest
+
+from codemods.analysis.ranks.one_device import has_trainers_of_one_device
+from codemods.analysis.ranks.program_starts import Start, start_of
+from codemods.store.project import Project
+
+SOURCE = """\
+import lightning.pytorch as pl
+import yaml
+
+
+def main(cfg):
+    count = {value}
+    trainer = pl.Trainer({given})
+    trainer.fit(build(cfg))
+
+
+if __name__ == "__main__":
+    main(read())
+"""
+ONE = {"config/large.yaml": "lr: 0.1\nnum_devices: 1\n"}
+
+
+def start(files: dict[str, str], *, value: str = "cfg.num_devices", given: str = "devices=count") -> Start:
+    texts = {"train.py": SOURCE.format(value=value, given=given), **files}
+    project = Project.of({path: text.encode() for path, text in texts.items()})
+    module = project.module("train.py")
+    assert module is not None
+    return start_of(project, module)
+
+
+@pytest.mark.parametrize(
+    "value", ["cfg.num_devices", 'getattr(cfg, "num_devices", 1)', 'cfg["num_devices"]', 'cfg.get("num_devices", 4)']
+)
+def test_a_setting_that_is_one_everywhere(value: str) -> None:
+    assert start(ONE, value=value) is Start.OPEN
+    assert start({**ONE, "config/small.json": '{\n  "num_devices": [0]\n}\n'}, value=value) is Start.OPEN
+    assert start({**ONE, "config/small.yaml": "num_devices: 4\n"}, value=value) is Start.SEVERAL
+    assert start({}, value=value) is Start.SEVERAL
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"README.md": "python train.py num_devices=4\n"},
+        {"README.md": "python train.py general.gps=[0,1,2,3]\n"},
+        {"README.md": "We trained with multiple GPUs.\n"},
+        {"run.sh": "#SBATCH --gres=gpu:4\npython train.py\n"},
+        {"options.py": 'parser.add_argument("--num-devices", type=int, default=1)  # num_devices\n'},
+    ],
+)
+def test_a_setting_that_somebody_may_raise(more: dict[str, str]) -> None:
+    assert start({**ONE, **more}) is Start.SEVERAL
+
+
+def test_a_setting_beside_several_nodes() -> None:
+    assert start(ONE, given="devices=count, num_nodes=2") is Start.SEVERAL
+    assert start(ONE, given="devices=count, num_nodes=1") is Start.OPEN
+    assert start(ONE, given="**options") is Start.SEVERAL
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("All runs fit on a single NVIDIA A100 GPU.\n", Start.OPEN),
+        ("You need one GPU of 24 GB.\n", Start.OPEN),
+        ("", Start.SEVERAL),  # it takes what it finds
+        ("It runs on a single GPU or on several GPUs.\n", Start.SEVERAL),
+        ("A single GPU is enough; with DDP it is faster.\n", Start.SEVERAL),
+    ],
+)
+def test_texts_that_name_one_gpu(text: str, expected: Start) -> None:
+    assert start({"README.md": text}, given="max_epochs=3") is expected
+    assert start({"README.md": text}, given="max_epochs=3, strategy='ddp'") is Start.SEVERAL
+    assert start({"README.md": text}, given="devices=4") is Start.SEVERAL
+
+
+@pytest.mark.parametrize(
+    ("settings", "one"),
+    [
+        ("accelerator: cpu\ndevices: 2\nstrategy: ddp_spawn\n", True),
+        ("accelerator: gpu\ndevices: 2\nstrategy: ddp_spawn\n", False),
+        ("accelerator: cpu\ndevices: 2\nstrategy: ddp\n", False),
+    ],
+)
+def test_ranks_on_the_cpu_to_try_them_out(settings: str, one: bool) -> None:
+    files = {
+        "train.py": "import lightning.pytorch as pl\n\n\ndef run(cfg):\n    instantiate(cfg.trainer).fit(net)\n",
+        "conf/trainer/default.yaml": "_target_: lightning.pytorch.trainer.Trainer\naccelerator: cpu\ndevices: 1\n",
+        "conf/trainer/ddp.yaml": "accelerator: gpu\nstrategy: ddp\ndevices: 1\n",
+        "conf/trainer/tried.yaml": settings,
+    }
+    project = Project.of({path: text.encode() for path, text in files.items()})
+    module = project.module("train.py")
+    assert module is not None
+    assert has_trainers_of_one_device(project, module) is one
