@@ -38,6 +38,8 @@ class Places:
     def __init__(self, module: SourceModule, line: int) -> None:
         self.module, self.line = module, line
         self._here = {} if isinstance(module, TextFile) else _nodes_of(module, line)
+        self._records: dict[int, tuple[object, Place]] = {}  # with the record itself, so that no other gets its id
+        self._kinds: dict[type, bool] = {}
 
     def of_all(self, values: Iterable[object]) -> Place:
         """The place that speaks most of the line, with the path of the module that is handed on beside it."""
@@ -60,9 +62,19 @@ class Places:
             return self._of_many(value, depth) if value and depth < _DEEPEST else _NOWHERE
         if isinstance(value, Span):
             return self._of_span(value)
-        if not value.__class__.__module__.startswith("codemods.") or isinstance(value, (SourceModule, Project)):
+        if not self._may_have_place(value.__class__):
             return _NOWHERE
-        return self._of_record(value, depth)
+        if depth or not hasattr(value, "__record_fields__"):
+            return self._of_record(value, depth)
+        if (known := self._records.get(id(value))) is None:
+            known = self._records[id(value)] = value, self._of_record(value, depth)
+        return known[1]
+
+    def _may_have_place(self, kind: type) -> bool:
+        if (known := self._kinds.get(kind)) is None:
+            known = kind.__module__.startswith("codemods.") and not issubclass(kind, (SourceModule, Project))
+            self._kinds[kind] = known
+        return known
 
     def _of_many(self, values: Sequence[object], depth: int) -> Place:
         """A block of statements is what the line stands in; fewer things are themselves."""

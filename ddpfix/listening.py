@@ -16,6 +16,7 @@ from pathlib import Path
 from types import CodeType, FrameType
 
 import codemods
+from codemods.analysis.variance.settling import Settling
 from codemods.api.codemod import DdpCodemod
 from codemods.engine.find import find_in
 from codemods.files.source import SourceModule, once_a_module
@@ -38,7 +39,7 @@ def _memo_of(module: SourceModule) -> int:
     return len(module.lines)
 
 
-_REMEMBERING = {Project.memo.__code__, Project.keep.__code__, once_a_module(_memo_of).__code__}
+_REMEMBERING = {Project.memo.__code__, Project.keep.__code__, Settling.answer.__code__, once_a_module(_memo_of).__code__}
 
 
 @record
@@ -65,12 +66,13 @@ class Call:
 
     last: the last question that was answered below it. best: kind -> the last question asked of the line, of what stands round
     it, of the line on behalf of another place (OTHER), and of no place at all (NONE). now: the kind of place it looks at.
+    since: how many questions of the line, and of versions, had been heard when it began.
     """
 
-    __slots__ = ("best", "kind", "last", "line", "now", "path")
+    __slots__ = ("best", "kind", "last", "line", "now", "path", "since")
 
-    def __init__(self, kind: str = NONE, path: str = "", line: int = 0) -> None:
-        self.kind, self.path, self.line = kind, path, line
+    def __init__(self, kind: str = NONE, path: str = "", line: int = 0, since: tuple[int, int] = (0, 0)) -> None:
+        self.kind, self.path, self.line, self.since = kind, path, line, since
         self.last: Asked | None = None
         self.best: dict[str, Asked] = {}
         self.now = NONE
@@ -105,42 +107,53 @@ class Call:
             self.best[kind] = asked
 
 
-class Listener:
-    """Watches the calls of one thread. rules: what decided in each method of the codemod that looked at the line in vain."""
+class Heard:
+    """What was heard while each remembered answer was worked out: the call, the questions of the line, those of versions."""
 
-    def __init__(self, places: Places) -> None:
+    def __init__(self) -> None:
+        self.calls: dict[Hashable, tuple[Call, list[Asked], list[str]]] = {}
+
+
+class Listener:
+    """Watches the calls of one thread. rules: what decided in each method of the codemod that looked at the line in vain.
+
+    before: what listeners of the same project have heard: it remembers their answers, too.
+    """
+
+    def __init__(self, places: Places, before: Heard | None = None) -> None:
         self.root = Call()
         self.versions: list[str] = []
         self.rules: dict[CodeType, Asked | None] = {}
         self._open = [self.root]
         self._places = places
-        self._known: dict[Hashable, Call] = {}
+        self._known = before or Heard()
         self._own: dict[CodeType, bool] = {}
         self._texts: dict[CodeType, str] = {}
         self.trail: list[Asked] = []  # all that was asked of the line for its own sake
         self._asked_of_line: set[CodeType] = set()
         self._within = 0  # running calls that are about the line, or about another place
 
-    def __call__(self, frame: FrameType, event: str, value: object) -> None:
-        if event != "call" and event != "return":
-            return
+    def __call__(self, frame: FrameType, event: str, value: object) -> Listener | None:
+        """As `sys.settrace` wants it: of frames that are not watched only the call comes here, of C functions nothing."""
         code = frame.f_code
-        own = self._own.get(code)
-        if own is None:
-            own = self._own[code] = code.co_filename.startswith(_HOME) and not code.co_name.startswith("<")
-        if not own:
-            return
         if event == "call":
+            own = self._own.get(code)
+            if own is None:
+                own = self._own[code] = code.co_filename.startswith(_HOME) and not code.co_name.startswith("<")
+            if not own:
+                return None
+            frame.f_trace_lines = False
             self._open.append(self._called(frame, code))
-        elif len(self._open) > 1:
+        elif event == "return" and len(self._open) > 1:
             self._returned(frame, code, self._open.pop(), value)
+        return self
 
     def _called(self, frame: FrameType, code: CodeType) -> Call:
         if code in _REMEMBERING or code.co_name == "__init__":
-            return Call()
+            return Call(since=(len(self.trail), len(self.versions)))
         given = frame.f_locals
         names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-        place = self._places.of_all([v for n in names if not isinstance(v := given.get(n), DdpCodemod)])
+        place = self._places.of_all([v for n in names if n in given and not isinstance(v := given[n], DdpCodemod)])
         self._within += place.kind in (LINE, OTHER)
         return Call(place.kind, place.path or self._open[-1].path, place.line)
 
@@ -162,8 +175,14 @@ class Listener:
         given = frame.f_locals
         key = (id(given["self"]), given["key"]) if "key" in given else (id(given["build"]), id(given["module"]))
         if call.last is not None or call.best:
-            self._known[key] = call
-        return self._known.get(key, call)
+            trail, versions = call.since
+            self._known.calls[key] = call, self.trail[trail:], self.versions[versions:]
+            return call
+        before, asked, versions_then = self._known.calls.get(key, (call, (), ()))
+        self.trail += asked
+        self.versions += versions_then
+        self._asked_of_line.update(a.of for a in asked)
+        return before
 
     def _said(self, frame: FrameType, code: CodeType, call: Call, value: object) -> Asked | None:
         if code.co_name in asked_versions.METHODS:
@@ -203,15 +222,15 @@ class Listener:
 
 
 @contextmanager
-def listening(places: Places) -> Iterator[Listener]:
+def listening(places: Places, before: Heard | None = None) -> Iterator[Listener]:
     """Writes down what functions of `codemods` are asked about the line, in this thread."""
-    listener = Listener(places)
-    before = sys.getprofile()
-    sys.setprofile(listener)
+    listener = Listener(places, before)
+    before = sys.gettrace()
+    sys.settrace(listener)
     try:
         yield listener
     finally:
-        sys.setprofile(before)
+        sys.settrace(before)
 
 
 def _question(code: CodeType) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import cache
 
 _ASKS = re.compile(r"(True|False) (where|if|for|unless|under|in|on|behind|outside of|while|when)\b\s*", re.IGNORECASE)
 _OTHERWISE = re.compile(r",? (?:[Nn]one|\"\"|\(\)|none|True|False|\[\]) (?:where|for|if|of|unless)\b.*$")
@@ -61,6 +62,7 @@ def _asked(word: str, rest: str) -> str:
     return f"asked whether this stands {word} {rest}"
 
 
+@cache
 def _first_sentence(docstring: str) -> str:
     """Up to the full stop, on one line; what explains it behind a colon or a semicolon is left."""
     paragraph = " ".join(docstring.strip().partition("\n\n")[0].split())

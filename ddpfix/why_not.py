@@ -22,7 +22,7 @@ from ddpfix import engine, plugins
 from ddpfix.asked_places import LINE, NONE, ROUND, Places
 from ddpfix.discovery import Tree
 from ddpfix.gate import Gate
-from ddpfix.listening import Asked, Listener, listening
+from ddpfix.listening import Asked, Heard, Listener, listening
 from ddpfix.settings import Settings
 
 MOST = 4  # questions that are shown of a codemod: the one that decided, and what it rests on
@@ -82,7 +82,8 @@ def why_not(tree: Tree, settings: Settings, path: str, line: int) -> WhyNot:
         return WhyNot(path, line, "", (), passed, closed, unread=project.why_unreadable(path))
     text = module.lines[line - 1].strip() if line <= len(module.lines) else ""
     few = len(chosen) <= FEW
-    looked = tuple(_watched(c, module, project, line, few=few) for c, enters, _ in entered if enters)
+    fresh, before = _anew(project, path), Heard()
+    looked = tuple(_watched(c, fresh, before, path, line, few=few) for c, enters, _ in entered if enters)
     return WhyNot(path, line, text, looked, passed, closed, copy=tree.copy_round(path))
 
 
@@ -105,15 +106,14 @@ def _anew(project: Project, path: str) -> Project:
     ).seen_from(path)
 
 
-def _watched(codemod: DdpCodemod, module: SourceModule, project: Project, line: int, *, few: bool) -> Looked:
-    """A run of one codemod over the file, with answers that earlier ones left behind taken away."""
-    fresh = _anew(project, module.path)
-    again = fresh.module(module.path)
-    assert again is not None
+def _watched(codemod: DdpCodemod, project: Project, before: Heard, path: str, line: int, *, few: bool) -> Looked:
+    """A run of one codemod over the file. What was heard of an answer that an earlier one left behind counts as heard again."""
+    module = project.module(path)
+    assert module is not None
 
     def found_heard() -> tuple[list[Finding], Listener]:
-        with listening(Places(again, line)) as heard:  # in the thread that does the work
-            return find_in(again, fresh, [codemod]), heard
+        with listening(Places(module, line), before) as heard:  # in the thread that does the work
+            return find_in(module, project, [codemod]), heard
 
     found, heard = with_deep_stack(found_heard)
     here = tuple(f for f in found if f.span.line <= line <= f.span.end_line)
