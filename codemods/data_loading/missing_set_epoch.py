@@ -11,7 +11,7 @@ from codemods.analysis.loading.epoch_on_some_ranks import EpochOnSome, epochs_on
 from codemods.analysis.loading.epoch_repairs import told_each_epoch, told_each_restart
 from codemods.analysis.loading.epoch_stays import EpochStays, epochs_that_stay
 from codemods.analysis.loading.epochs import Counter, are_told_instead, counter_of, may_be_told, parts_round, written_at
-from codemods.analysis.loading.passes import Epochs, epochs_of, training_passes, uses_framework
+from codemods.analysis.loading.passes import Epochs, epochs_of, leaves_samplers_alone, training_passes
 from codemods.analysis.loading.restarts import Restart, is_made_again, restarts
 from codemods.analysis.loading.samplers import short
 from codemods.analysis.loading.told_late import ToldLate, told_late
@@ -102,7 +102,8 @@ class MissingSetEpoch(DdpCodemod):
     - Says nothing where any code that may be about this sampler calls `set_epoch`, in whatever file; all such calls may be in
       the same file, each of another sampler that is made beside it.
     - Says nothing with `shuffle=False`, and of loops without a backward pass.
-    - Says nothing under Lightning, Accelerate, Fabric and DeepSpeed: they call it, or they make their own samplers.
+    - Says nothing under Lightning, Accelerate, Fabric and DeepSpeed: they call it, or they make their own samplers. A generator
+      without end under DeepSpeed is reported where `deepspeed.initialize` is handed no `training_data`.
     - Says nothing where the loader may be another one than torch's, or one that something prepared.
     - Says nothing of a `set_epoch` of what is tested (`hasattr`, `isinstance`), or is another sampler with one process alone.
     - Says nothing of a loop that one rank alone comes to, and of a repository's own tests.
@@ -309,7 +310,7 @@ def _is_told(project: Project, module: SourceModule, missing: Untold, paths: fro
 def _is_trained_in(project: Project, paths: frozenset[str]) -> bool:
     """True where a file that makes the loader, or hands it over, trains with it."""
     modules = (project.module(p) for p in sorted(paths) if p.endswith(PYTHON_KINDS))
-    return any(m is not None and m.holds(b"backward(") and not uses_framework(m) for m in modules)
+    return any(m is not None and m.holds(b"backward(") and leaves_samplers_alone(m) for m in modules)
 
 
 def _stands_in(function: FunctionNode, name: str) -> bool:

@@ -887,3 +887,45 @@ def test_the_words_of_a_loader_with_batches_of_its_own_behind_a_bar() -> None:
     bar = "    from tqdm import tqdm\n    loader = tqdm(loader)\n    for epoch"
     source = OF_SPLIT.format("", "True", "train").replace("    for epoch", bar)
     check_told(MissingSetEpoch, source, reason="call `loader.batch_sampler.sampler.set_epoch(epoch)`")
+
+
+_ENGINE = """import deepspeed
+from torch.utils.data import DataLoader, DistributedSampler
+
+
+def endless(loader):
+    while True:
+        for x in loader:
+            yield x
+
+
+def main(args, model, data):
+    engine, _, _, _ = deepspeed.initialize(args, model, model_parameters=model.parameters())
+    loader = DataLoader(data, batch_size=8, sampler=DistributedSampler(data))
+    batches = endless(loader)
+    for step in range(9):
+        loss = engine(next(batches))
+        engine.backward(loss)
+        engine.step()
+"""
+
+
+def test_an_endless_pass_under_deepspeed() -> None:
+    after = _ENGINE.replace("    while True:\n", "    epoch = 0\n    while True:\n        loader.sampler.set_epoch(epoch)\n")
+    after = after.replace("            yield x\n", "            yield x\n        epoch += 1\n")
+    check_transformed(MissingSetEpoch, _ENGINE, after)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("model_parameters=", "training_data=data, model_parameters="),  # the engine may be given the data as well
+        ("import deepspeed\n", "import deepspeed\nfrom accelerate import Accelerator\n"),  # it shares loaders out
+        ("DistributedSampler(data)", "DistributedSampler(data, shuffle=False)"),  # one order is what is asked for
+        ("    for step in range(9):", "    loader.sampler.set_epoch(args.round)\n    for step in range(9):"),  # told elsewhere
+        ("        engine.backward(loss)\n        engine.step()\n", "        print(loss)\n"),  # nothing is trained
+    ],
+)
+def test_an_endless_pass_under_deepspeed_that_needs_nothing(old: str, new: str) -> None:
+    assert old in _ENGINE
+    check_nothing(MissingSetEpoch, _ENGINE.replace(old, new))

@@ -83,6 +83,15 @@ def uses_framework(module: SourceModule) -> bool:
     return any(name.partition(".")[0] in _FRAMEWORKS for name in module.imported_modules)
 
 
+def leaves_samplers_alone(module: SourceModule) -> bool:
+    """True where no framework tells a sampler that the file makes itself its epoch.
+
+    DeepSpeed makes a loader of its own only of what `initialize` is handed as `training_data`.
+    """
+    roots = {name.partition(".")[0] for name in module.imported_modules} & _FRAMEWORKS
+    return not roots or (roots == {"deepspeed"} and not module.holds(b"training_data"))
+
+
 def _all(project: Project, path: str) -> Iterator[Pass]:
     seen: set[tuple[int, int]] = set()
     module = project.module(path)
