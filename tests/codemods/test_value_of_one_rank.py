@@ -386,3 +386,34 @@ def test_the_only_call_hands_rank_zero(call: str) -> None:
 
 def test_the_function_is_spawned() -> None:
     assert findings_of(ValueOfOneRank, ONLY.format(call="torch.multiprocessing.spawn(run, nprocs=2, args=(2, options))"))
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        ("total, count = 0, 0",),
+        ("total = 0", "total += 1"),
+        ("total, count = 0, 0", "for x in args.rows:", "    total += x", "    count += 1", "total /= count"),
+        ("[total, count] = score(args)",),
+        ("total: float = 0.0", "total -= 1"),
+    ],
+)
+def test_names_of_a_tuple_and_those_that_are_summed_up(made: tuple[str, ...]) -> None:
+    lines = ("if rank == 0:", *(f"    {m}" for m in made), "dist.barrier()", "print(total)")
+    found = [f for f in findings_of(ValueOfOneRank, script(*lines)) if "total" in f.message]
+    assert len(found) == 1 and "UnboundLocalError" in found[0].message
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("total = 0", "if rank == 0:", "    total, count = 1, 1", "print(total)"),  # all have the first
+        ("if rank == 0:", "    total, count = 1, 1", "else:", "    total = 0", "print(total)"),  # so have the others
+        ("if rank == 0:", "    total = 0", "    total += 1", "if rank == 0:", "    print(total)"),  # used on rank 0
+        ("if rank == 0:", "    total, count = 1, 1", "for total in args.rows:", "    print(total)"),  # the loop gives it
+        ("if rank == 0:", "    total, count = 1, 1", "(total, mean) = score(args)", "print(total)"),  # given by another tuple
+        ("if rank == 0:", "    args.total, count = 1, 1", "print(args.total)"),  # may be a default
+    ],
+)
+def test_names_of_a_tuple_that_the_others_have(lines: tuple[str, ...]) -> None:
+    check_nothing(ValueOfOneRank, script(*lines))

@@ -62,7 +62,8 @@ def made_on_zero(project: Project, module: SourceModule) -> Iterator[Made]:
 def _targets(assign: ast.stmt) -> list[ast.expr]:
     if isinstance(assign, ast.AnnAssign):
         return [assign.target] if assign.value is not None else []
-    return assign.targets if isinstance(assign, ast.Assign) else []
+    given = assign.targets if isinstance(assign, ast.Assign) else []
+    return [part for t in given for part in (t.elts if isinstance(t, (ast.Tuple, ast.List)) else [t])]
 
 
 def _has_no_other(project: Project, module: SourceModule, function: FunctionNode | None, name: str) -> bool:
@@ -103,6 +104,8 @@ def _test_over(project: Project, module: SourceModule, assign: ast.stmt, known: 
 
 
 def _on_zero(project: Project, module: SourceModule, bound: list[Binding]) -> bool:
-    if not bound or any(b.parameter or b.value is None for b in bound):
+    """True where rank 0 alone comes to each binding, and one of them is more than a change of what is there (`total += x`)."""
+    bound_anew = [b for b in bound if not isinstance(b.node, ast.AugAssign)]
+    if not bound_anew or any(b.parameter or b.value is None for b in bound_anew):
         return False
     return all(ranks_at(module, b.node, project=project) in _OF_ZERO for b in bound)
