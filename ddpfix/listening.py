@@ -225,12 +225,12 @@ class Listener:
 def listening(places: Places, before: Heard | None = None) -> Iterator[Listener]:
     """Writes down what functions of `codemods` are asked about the line, in this thread."""
     listener = Listener(places, before)
-    before = sys.gettrace()
+    traced = sys.gettrace()
     sys.settrace(listener)
     try:
         yield listener
     finally:
-        sys.settrace(before)
+        sys.settrace(traced)
 
 
 def _question(code: CodeType) -> str:
