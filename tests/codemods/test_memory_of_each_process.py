@@ -46,7 +46,8 @@ FILLS = [
     ("note(curve, rank)", "[]"),
 ]
 READS = ["print(curve[0])", "plt.plot(curve)", "json.dump({'c': curve}, open('a.json', 'w'))", "return curve",
-         "for row in curve:\n        print(row)", "best = max(curve)", "fig, ax = plt.subplots()\n    ax.plot(curve)\n    print(len(curve))"]  # fmt: skip
+         "for row in curve:\n        print(row)", "best = max(curve)",
+         "fig, ax = plt.subplots()\n    ax.plot(curve)\n    print(len(curve))"]  # fmt: skip
 
 
 def filled(fill: str, made: str, read: str, start: str = "mp.spawn(worker, args=(size, curve), nprocs=size)") -> str:
