@@ -83,5 +83,5 @@ def test_where_the_rows_are_gathered() -> None:
 
 
 def test_an_evaluation() -> None:
-    text = HEAD + BY_HAND.format(before="pass", by=" / (len(x) * world_size)", after="pass").replace("loss.backward()", "print(loss)")
-    check_nothing(ScaledLoss, text)
+    text = HEAD + BY_HAND.format(before="pass", by=" / (len(x) * world_size)", after="pass")
+    check_nothing(ScaledLoss, text.replace("loss.backward()", "print(loss)"))

@@ -149,8 +149,8 @@ class ScaledLoss(DdpCodemod):
         yield self.finding(
             module,
             found.node,
-            f"the loss that goes backward is divided by the rows of all ranks (`{text}`), and the gradients are averaged over the "
-            "ranks again: they are as many times too small as there are processes",
+            f"the loss that goes backward is divided by the rows of all ranks (`{text}`), and the gradients are averaged over "
+            "the ranks again: they are as many times too small as there are processes",
             evidence=[Evidence("static", "its gradients are averaged over the ranks", module.path, call.lineno)],
             reason="divide what goes backward by the rank's own rows, and show the loss of all ranks by a number of its own",
         )
