@@ -131,8 +131,8 @@ class AveragedMetric(DdpCodemod):
         return self.finding(
             module,
             found.call,
-            f"`sync_dist=True` takes the mean of the ranks' exponents of `{found.of}`, which is more than the exponent of the mean "
-            "of all, and changes with the number of processes",
+            f"`sync_dist=True` takes the mean of the ranks' exponents of `{found.of}`, which is more than the exponent of the "
+            "mean of all, and changes with the number of processes",
             reason=f"take the exponent of the mean of all ranks: `torch.exp(self.all_gather({found.of}).mean())`",
         )
 
