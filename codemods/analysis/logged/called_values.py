@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from codemods.analysis.call_graph import find_function
 from codemods.analysis.class_index import ClassFacts, ClassSite, Role, class_facts, external_role, find_class
@@ -29,8 +30,11 @@ from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.variance.analysis import variance
 from codemods.analysis.variance.number_roles import state_of
 from codemods.files.source import FunctionNode, walk_scope
+from codemods.runtime.lazy_pattern import lazy
 
 CALLS = 12  # project functions deep
+# A package's function that may put the lists of all ranks together itself.
+_JOINS = lazy(r"gather|reduce|collect|dist|sync|all_|mpi|comm|merge|horovod|hvd", re.I)
 _BUILTINS = frozenset({"sum", "max", "min", "abs", "sorted", "list", "tuple", "dict", "reversed", "zip", "enumerate"})
 
 
@@ -162,9 +166,23 @@ def _project_call(scope: Scope, node: ast.Call, name: str, end: str, path: Path,
         return inner
     if is_model(scope, node):
         return Value(Kind.EQUAL, f"{short(scope, node)} is a module")
+    if (worked := _by_a_package(scope, node, name, depth)) is not None:
+        return worked
     if isinstance(func, ast.Attribute):  # a method of something: x.mean(), outputs.loss.detach()
         return _method_call(scope, node, func, path, depth)
     return unknown(f"what {end or short(scope, func)}(…) returns is not known")
+
+
+def _by_a_package(scope: Scope, node: ast.Call, name: str, depth: int) -> Value | None:
+    """A number that a function of a package works out of what this rank has gathered in its steps; None for any other."""
+    root = dotted(node.func).partition(".")[0]
+    if not root or root not in scope.module.imports or _JOINS.search(name) or scope.project.resolve(name, scope.module.path):
+        return None
+    if name.startswith("."):
+        return None  # a file of the project that is not there
+    given = [a.value if isinstance(a, ast.Starred) else a for a in [*node.args, *(k.value for k in node.keywords)]]
+    worked = [v for a in given if (v := classify(scope, a, (), depth + 1)).kind is Kind.LIST]
+    return join(worked) if worked else None
 
 
 def _of_held(scope: Scope, node: ast.Call, part: tuple[ClassFacts, ast.Attribute], path: Path, depth: int) -> Value:

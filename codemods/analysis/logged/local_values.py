@@ -83,10 +83,14 @@ def _loop(out: dict[str, list[Bound]], target: ast.expr, iterated: ast.expr) -> 
 
 
 def _call(out: dict[str, list[Bound]], call: ast.Call) -> None:
-    """`x.append(v)`, `x.update(v)`; and `all_reduce(x)`, which changes x where it stands."""
+    """`x.append(v)`, `x[i].append(v)`, `x.update(v)`; and `all_reduce(x)`, which changes x where it stands."""
     func = call.func
-    if isinstance(func, ast.Attribute) and func.attr in _FILLERS and isinstance(func.value, ast.Name) and call.args:
-        out.setdefault(func.value.id, []).append(Bound(call.args[-1], into=Ellipsis))
+    if isinstance(func, ast.Attribute) and func.attr in _FILLERS and call.args:
+        filled = func.value
+        while isinstance(filled, ast.Subscript):
+            filled = filled.value
+        if isinstance(filled, ast.Name):
+            out.setdefault(filled.id, []).append(Bound(call.args[-1], into=Ellipsis))
     name = dotted(func)
     # dist.all_gather fills its first argument; the method of a module or an accelerator gives a new value
     gathers = last(name).startswith("all_gather") and len(call.args) > 1 and name.partition(".")[0] in ("dist", "torch")
