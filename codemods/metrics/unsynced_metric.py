@@ -138,7 +138,10 @@ class UnsyncedMetric(DdpCodemod):
         "others waiting there."
     )
     printed = (*WAITING, "No backend type associated with device type cpu")
-    TRIGGERS = ((b".log(", b".log_dict(", b"ModelCheckpoint(", *_UNDER_A_NAME), (b"_step", b"_epoch", b"ightning", b"module", b"model", b"self"))
+    TRIGGERS = (
+        (b".log(", b".log_dict(", b"ModelCheckpoint(", *_UNDER_A_NAME),
+        (b"_step", b"_epoch", b"ightning", b"module", b"model", b"self"),
+    )
     READS_TESTS = False
 
     def is_worth_parsing(self, path: str, project: Project) -> bool:
@@ -178,8 +181,8 @@ class UnsyncedMetric(DdpCodemod):
             yield self.finding(
                 module,
                 named.made,
-                f"each rank puts its own number of {named.key!r} into the name, and rank 0 alone writes the file: the others are asked "
-                f"for another one by `ckpt_path=\"best\"` in line {named.asked.lineno}, and end with FileNotFoundError",
+                f"each rank puts its own number of {named.key!r} into the name, and rank 0 alone writes the file: the others are "
+                f"asked for another one by `ckpt_path=\"best\"` in line {named.asked.lineno}, and end with FileNotFoundError",
                 evidence=[Evidence("static", "it is logged unreduced here", named.log.module.path, named.log.call.lineno)],
                 reason="reduce what is logged (`sync_dist=True`, or gathered first), or name the file by the epoch alone",
                 severity="crash",
