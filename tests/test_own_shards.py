@@ -56,6 +56,7 @@ def test_states_that_are_whole_or_of_each_rank(save: str) -> None:
 
 def test_other_states_and_other_arms() -> None:
     check_nothing(WrappedStateDict, program(HELPER, kind="SHARDED_STATE_DICT"))
-    text = program("pass").replace("    with FSDP", "    if sharded:\n     with FSDP").replace("        weights", "         weights")
+    text = program("pass").replace("    with FSDP", "    if sharded:\n     with FSDP")
+    text = text.replace("        weights", "         weights")
     other = "    else:\n        save_on_master({'optimizer': optimizer.state_dict()}, path)\n"
     check_nothing(WrappedStateDict, text.replace("    pass\n", other))

@@ -30,8 +30,8 @@ class WrappedStateDict(DdpCodemod):
     Finds `torch.save` of a wrapper's `state_dict()`, in a function that is handed the dict as well, where the project loads such
     a file into a bare model and nothing takes `module.` off the keys, and `torch.save` of the wrapper itself. The module inside
     is saved instead. Reports `deepcopy` of a wrapper, as for a moving average of the weights. Finds the other way round, too: a
-    load into the wrapper of what the project saves of the model inside only. Reports an optimizer's own `state_dict()` that rank 0
-    saves beside the full state of an FSDP model.
+    load into the wrapper of what the project saves of the model inside only. Reports an optimizer's own `state_dict()` that
+    rank 0 saves beside the full state of an FSDP model.
 
     ## Why it matters
     The keys of the wrapper begin with `module.`. A bare model of the same class refuses them all, on the day the run is resumed
@@ -82,8 +82,8 @@ class WrappedStateDict(DdpCodemod):
     - A repository's own tests.
 
     ## References
-    `DistributedDataParallel.__setstate__` asks for the default process group (torch 2.13). A run on two processes: the moments of an
-    optimizer over an FSDP model are those of the rank's half of the parameters.
+    `DistributedDataParallel.__setstate__` asks for the default process group (torch 2.13). A run on two processes: the moments
+    of an optimizer over an FSDP model are those of the rank's half of the parameters.
     """
 
     code = "DDP502"
