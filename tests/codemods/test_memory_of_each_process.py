@@ -200,6 +200,7 @@ def test_names_of_the_main_block(bound: str, read: str) -> None:
         ("id = 3", "print(id(rank))", ""),
         ("cfg = 1", "from shapes import cfg\n    print(cfg)", ""),
         ("cfg = 1", "print(rank)", ""),
+        ("from shapes import Shape", "shape: Shape = shape_of(rank)\n    print(shape)", ""),
     ],
 )
 def test_names_that_the_workers_have(bound: str, read: str, more: str) -> None:
@@ -245,6 +246,7 @@ def test_a_model_on_the_cpu(move: str, read: str) -> None:
         ("model.to(rank)", "model.load_state_dict(torch.load('m.pt'))\n    print(model(torch.ones(4)))", ""),
         ("model.to(rank)", "restore(model)\n    torch.save(model.state_dict(), 'm.pt')", ""),
         ("model.to(rank)", "print('done')", ""),
+        ("model.to(rank)", "model = torch.load('m.pt')\n    print(model(torch.ones(4)))", ""),
     ],
 )
 def test_models_that_are_shared_or_loaded(move: str, read: str, made: str) -> None:

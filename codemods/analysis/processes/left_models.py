@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.names import dotted, last
 from codemods.analysis.processes.starts import Start, run_after
-from codemods.files.source import SourceModule, walk, walk_scope
+from codemods.files.source import SourceModule, stands_above, walk, walk_scope
 from codemods.runtime.record import record
 
 _WRAPS = frozenset({"DistributedDataParallel", "DDP"})
@@ -31,7 +31,8 @@ def left_models(module: SourceModule, start: Start) -> Iterator[LeftModel]:
         if not isinstance(value, ast.Name) or (moved := _moved_and_trained(start, parameter)) is None:
             continue
         bound = bindings_of(module, value)
-        if not bound or not all(isinstance(b.value, ast.Call) and not b.part for b in bound):
+        made = all(isinstance(b.value, ast.Call) and not b.part and stands_above(b.node, start.call) for b in bound)
+        if not bound or not made:
             continue
         on = _stays_on_cpu(module, start, value)
         read = _read_behind(module, start, value) if on is not None else None

@@ -45,11 +45,23 @@ def names_of_main_block(project: Project, module: SourceModule, start: Start) ->
 
 
 def _is_read_of_file(module: SourceModule, name: ast.Name) -> bool:
-    if not isinstance(name.ctx, ast.Load) or is_parameter(module, name.id, name):
+    if not isinstance(name.ctx, ast.Load) or is_parameter(module, name.id, name) or _is_annotation(module, name):
         return False
     if any(module.function_of(b.node) is not None for b in bindings_of(module, name)) or _is_local(module, name):
         return False
     return handler_over(module, name, _CATCHING) is None
+
+
+def _is_annotation(module: SourceModule, name: ast.Name) -> bool:
+    """True for what a local annotation names, which is not looked up, and for those of parameters and results."""
+    below: ast.AST = name
+    for up in module.ancestors(name):
+        if isinstance(up, ast.arg) or (isinstance(up, ast.AnnAssign) and below is up.annotation):
+            return True
+        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            return below is up.returns
+        below = up
+    return False
 
 
 def _is_local(module: SourceModule, name: ast.Name) -> bool:
