@@ -9,7 +9,7 @@ from codemods.analysis.call_graph import find_function
 from codemods.analysis.class_index import ClassFacts, ClassSite, Role, class_facts, external_role, find_class
 from codemods.analysis.class_values import class_values
 from codemods.analysis.logged.host_metrics import host_metric
-from codemods.analysis.logged.local_values import Path
+from codemods.analysis.logged.local_values import Path, in_slots, local_values
 from codemods.analysis.logged.logged_values import Scope, attribute_by_pattern, classify, part_of_module, short, unknown
 from codemods.analysis.logged.value_kinds import (
     EQUAL_CALLS,
@@ -181,8 +181,17 @@ def _by_a_package(scope: Scope, node: ast.Call, name: str, depth: int) -> Value 
     if name.startswith("."):
         return None  # a file of the project that is not there
     given = [a.value if isinstance(a, ast.Starred) else a for a in [*node.args, *(k.value for k in node.keywords)]]
+    given += [v for a in given if isinstance(a, ast.Name) for v in _put_into_slots(scope, a.id)]
     worked = [v for a in given if (v := classify(scope, a, (), depth + 1)).kind is Kind.LIST]
     return join(worked) if worked else None
+
+
+def _put_into_slots(scope: Scope, name: str) -> list[ast.expr]:
+    """`row` of `classes[i].append(row)`."""
+    if scope.function is None:
+        return []
+    bounds = local_values(scope.project, scope.module, scope.function).get(in_slots(name), [])
+    return [b.value for b in bounds if b.value is not None]
 
 
 def _of_held(scope: Scope, node: ast.Call, part: tuple[ClassFacts, ast.Attribute], path: Path, depth: int) -> Value:
