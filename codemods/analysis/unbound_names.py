@@ -25,7 +25,7 @@ _BINDING_NOTHING = frozenset({ast.Attribute, ast.Constant, ast.Call, ast.keyword
 @once_a_module
 def unbound(module: SourceModule) -> frozenset[str]:
     """The names that a file reads and binds nowhere, in no scope of it."""
-    if _may_be_given_otherwise(module):
+    if given_otherwise(module):
         return frozenset()
     read: set[str] = set()
     bound: set[str] = set()
@@ -33,7 +33,7 @@ def unbound(module: SourceModule) -> frozenset[str]:
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
             read.add(node.id)
         else:
-            bound.update(_bound_by(node))
+            bound.update(names_bound_by(node))
     return frozenset() if "*" in bound else frozenset(read - bound - _KNOWN)
 
 
@@ -43,14 +43,15 @@ def is_unbound(module: SourceModule, name: ast.Name) -> bool:
     A name of another function's own is none here. What a class binds counts for its methods, though they do not see it.
     """
     outside = _names_outside(module)
-    if name.id in outside or name.id in _KNOWN or "*" in outside or _may_be_given_otherwise(module):
+    if name.id in outside or name.id in _KNOWN or "*" in outside or given_otherwise(module):
         return False
     outermost = _outermost(module, name)
     return outermost is None or name.id not in _names_within(module)[outermost]
 
 
 @once_a_module
-def _may_be_given_otherwise(module: SourceModule) -> bool:
+def given_otherwise(module: SourceModule) -> bool:
+    """True for a file that may get names in a way that is not read here: `globals()`, `exec`."""
     return _GIVEN_OTHERWISE.search(module.data) is not None
 
 
@@ -64,11 +65,16 @@ def _outermost(module: SourceModule, node: ast.AST) -> ast.AST | None:
 
 @once_a_module
 def _names_outside(module: SourceModule) -> frozenset[str]:
+    return names_outside(module, tuple(module.tree.body))
+
+
+def names_outside(module: SourceModule, statements: tuple[ast.stmt, ...]) -> frozenset[str]:
+    """The names that these statements bind outside of functions, and those that functions of the file say are global."""
     bound: set[str] = set()
-    left: list[ast.AST] = [module.tree]
+    left: list[ast.AST] = [*statements]
     while left:
         node = left.pop()
-        bound.update(_bound_by(node))
+        bound.update(names_bound_by(node))
         if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             left.extend(child_nodes(node))
     bound.update(n for node in module.nodes(ast.Global) for n in node.names)
@@ -78,10 +84,12 @@ def _names_outside(module: SourceModule) -> frozenset[str]:
 @once_a_module
 def _names_within(module: SourceModule) -> dict[ast.AST, frozenset[str]]:
     outer = [f for f in module.functions if _outermost(module, f) is None]
-    return {f: frozenset(n for node in walk(f) if type(node) not in _BINDING_NOTHING for n in _bound_by(node)) for f in outer}
+    binding = {f: (node for node in walk(f) if type(node) not in _BINDING_NOTHING) for f in outer}
+    return {f: frozenset(name for node in nodes for name in names_bound_by(node)) for f, nodes in binding.items()}
 
 
-def _bound_by(node: ast.AST) -> Iterator[str]:
+def names_bound_by(node: ast.AST) -> Iterator[str]:
+    """The names that a node binds itself, without what stands in it."""
     if isinstance(node, ast.Name):
         if not isinstance(node.ctx, ast.Load):
             yield node.id

@@ -11,6 +11,7 @@ from codemods.analysis.wrapped.bare_states import BareState, bare_states
 from codemods.analysis.wrapped.holders import Wrapped
 from codemods.analysis.wrapped.near_wraps import near_wraps
 from codemods.analysis.wrapped.other_readers import other_reader
+from codemods.analysis.wrapped.own_shards import OwnShard, own_shards
 from codemods.analysis.wrapped.passing_on import passes_on
 from codemods.analysis.wrapped.saved_states import Loaded, Saved, copied_wrappers, load_of, saved_wrappers
 from codemods.analysis.wrapped.way_inside import way_inside
@@ -29,7 +30,8 @@ class WrappedStateDict(DdpCodemod):
     Finds `torch.save` of a wrapper's `state_dict()`, in a function that is handed the dict as well, where the project loads such
     a file into a bare model and nothing takes `module.` off the keys, and `torch.save` of the wrapper itself. The module inside
     is saved instead. Reports `deepcopy` of a wrapper, as for a moving average of the weights. Finds the other way round, too: a
-    load into the wrapper of what the project saves of the model inside only.
+    load into the wrapper of what the project saves of the model inside only. Reports an optimizer's own `state_dict()` that
+    rank 0 saves beside the full state of an FSDP model.
 
     ## Why it matters
     The keys of the wrapper begin with `module.`. A bare model of the same class refuses them all, on the day the run is resumed
@@ -74,11 +76,14 @@ class WrappedStateDict(DdpCodemod):
     - Reports where no name of the Accelerator is in reach, and where another place reads the same key: a load into the wrapper,
       or into `DataParallel`, would no longer find its keys.
     - Says nothing of a load into the wrapper where a part of the project saves the keys of one, or what it saves is not seen.
+    - Says nothing of an optimizer's state in a project that gathers such states (`FSDP.optim_state_dict`), that knows `NO_SHARD`,
+      and where each rank saves its own.
     - Reports a copy: what updates it may go by the names of the wrapper's parameters.
     - A repository's own tests.
 
     ## References
-    `DistributedDataParallel.__setstate__` asks for the default process group (torch 2.13).
+    `DistributedDataParallel.__setstate__` asks for the default process group (torch 2.13). A run on two processes: the moments
+    of an optimizer over an FSDP model are those of the rank's half of the parameters.
     """
 
     code = "DDP502"
@@ -92,10 +97,14 @@ class WrappedStateDict(DdpCodemod):
     READS_TESTS = False
 
     def is_worth_parsing(self, path: str, project: Project) -> bool:
-        return path in near_wraps(project)
+        return path in near_wraps(project) or b"FULL_STATE_DICT" in (project.read(path) or b"")
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
-        if is_test_module(module) or not self.is_worth_parsing(module.path, project):
+        if is_test_module(module):
+            return
+        for shard in own_shards(project, module):
+            yield self._tell_shard(module, shard)
+        if module.path not in near_wraps(project):
             return
         for saved in saved_wrappers(project, module):
             load = load_of(project, module, saved) if saved.state else None
@@ -109,6 +118,20 @@ class WrappedStateDict(DdpCodemod):
         for call, node, wrapped in copied_wrappers(project, module):
             if not passes_on(project, wrapped):
                 yield self._tell_copy(module, project, call, node, wrapped)
+
+    def _tell_shard(self, module: SourceModule, found: OwnShard) -> Finding:
+        return self.finding(
+            module,
+            found.state,
+            f"under FSDP `{module.text_of(found.state)}` holds the shards of this rank alone, and rank 0 saves its own: what the "
+            "optimizer knows on the other ranks is not in the file",
+            evidence=[
+                Evidence("static", "the whole state of the model is asked for", module.path, found.full.lineno),
+                Evidence("static", "rank 0 saves it", module.path, found.saved.lineno),
+            ],
+            reason="ask on every rank for `FSDP.optim_state_dict(model, optimizer)`, and load what "
+            "`FSDP.optim_state_dict_to_load` makes of it",
+        )
 
     def _tell_bare(self, module: SourceModule, project: Project, found: BareState) -> Finding:
         receiver = module.text_of(found.node)

@@ -10,6 +10,7 @@ from codemods.analysis.distribution import is_test_module, may_show_ranks
 from codemods.analysis.guards.set_by_one_rank import is_set_by_test
 from codemods.analysis.loading.early_ends import early_ends
 from codemods.analysis.loading.evened_rounds import counts_its_steps, is_joined
+from codemods.analysis.loading.offset_rows import offset_rows
 from codemods.analysis.names import dotted, last
 from codemods.analysis.variance.loaders import training_loaders, uneven_batches
 from codemods.analysis.variance.mismatches import Form, Mismatch, mismatches_in
@@ -39,6 +40,12 @@ _ADVICE_OF_SETTING = "leave it out, or train under `accelerator.join_uneven_inpu
 _ADVICE_OF_END = (
     "raise an error that ends the run (`RuntimeError`), which the launcher sees, or give another sample in the place of this one"
 )
+_OFFSET = (
+    "`{}` takes all ranks to have as many rows: where the last batches differ in size, the labels of every rank but 0 point at "
+    "other rows of what is gathered"
+)
+_ADVICE_OF_OFFSET = "begin at the sum of the sizes of the ranks before it, which the gather has asked for, or drop the last batch"
+_SHOWN = 60
 _LOADER = (
     "the training loader goes through each rank's own share, whose length may differ: the ranks with more batches wait in "
     "the next backward for those that are done"
@@ -59,7 +66,8 @@ class UnevenSteps(DdpCodemod):
     that webdataset's `split_by_node` gives each rank), also behind a prefetcher of the project, or over the keys that its own
     batches have put into a dictionary, where each round comes to a collective: the backward of a wrapped model, an all_reduce,
     a barrier. Finds a data set whose `__getitem__` raises `StopIteration` when a sample fails: the loader hands it on, and the
-    loop ends as if the data were done.
+    loop ends as if the data were done. In such a loop, finds labels that begin at `len(rows) * rank` of rows that are gathered
+    in any size.
 
     ## Why it matters
     41 rows on two ranks are 21 and 20. The rank with fewer batches leaves the loop; the other waits for it in the next gradient
@@ -142,6 +150,12 @@ class UnevenSteps(DdpCodemod):
                 of_rank = _counts(found) and found.value.cause is not Cause.DATA
                 advice = _ADVICE_OF_START if of_rank else _ADVICE_OF_SHARDS if is_of_shards(found.value) else _ADVICE
                 yield self.finding(module, found.node, message(found, head(module, found.node)), evidence=shown, reason=advice)
+                for rows in offset_rows(project, module, found.node):
+                    text = " ".join(module.text_of(rows).split())
+                    yield self.finding(
+                        module, rows, _OFFSET.format(text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."), evidence=shown,
+                        reason=_ADVICE_OF_OFFSET, severity="data",
+                    )  # fmt: skip
         for node, value in training_loaders(project, module):
             shown = [Evidence("static", link.text, link.path, link.line) for link in value.chain]
             advice = _ADVICE_OF_SHARDS if is_of_shards(value) else _ADVICE

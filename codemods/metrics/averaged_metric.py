@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from codemods.analysis.averages.averaged_exponents import Exponent, averaged_exponents
 from codemods.analysis.averages.averaged_extremes import Extreme, averaged_extremes
 from codemods.analysis.averages.averaged_metrics import Averaged, averaged_metrics
 from codemods.analysis.distribution import is_test_module, may_show_ranks
@@ -35,7 +36,8 @@ class AveragedMetric(DdpCodemod):
     objects count by what they return for a batch: those of an attribute, of a dict that is gone through, and of the function
     itself, and a metric class of the project by the scores of classes (an IoU, a Dice, a recall) that it works out of the
     diagonal of the matrix it has counted. Finds the largest or smallest number of a rank that is logged with `sync_dist=True`
-    under a key that says so, and writes `reduce_fx`.
+    under a key that says so, and writes `reduce_fx`. Finds an exponent (a perplexity) that the end of an evaluation takes of its
+    own mean and logs with `sync_dist=True`.
 
     ## Why it matters
     The mean of such numbers is not the number of the set. A batch without a positive counts as an F1 of zero, COCOeval takes the
@@ -94,6 +96,7 @@ class AveragedMetric(DdpCodemod):
     - Says nothing of the accuracy of such a matrix, and where its counts were reduced before.
     - Says nothing of a maximum or minimum over the ranks, and where `reduce_fx` is given.
     - Says nothing where a step or a caller has gathered what the metric is worked out of.
+    - Says nothing of an exponent that a step logs: it is the batch's own on one process, too.
     - Says nothing of a maximum along a dimension, or under a key that does not call it one.
     - Says nothing under Lightning where every Trainer has one device, or is kept from sharing the data out.
     - A repository's own tests.
@@ -121,6 +124,17 @@ class AveragedMetric(DdpCodemod):
             yield self._tell(module, found)
         for extreme in averaged_extremes(project, module):
             yield self._extreme(module, extreme)
+        for exponent in averaged_exponents(project, module):
+            yield self._exponent(module, exponent)
+
+    def _exponent(self, module: SourceModule, found: Exponent) -> Finding:
+        return self.finding(
+            module,
+            found.call,
+            f"`sync_dist=True` takes the mean of the ranks' exponents of `{found.of}`, which is more than the exponent of the "
+            "mean of all, and changes with the number of processes",
+            reason=f"take the exponent of the mean of all ranks: `torch.exp(self.all_gather({found.of}).mean())`",
+        )
 
     def _extreme(self, module: SourceModule, found: Extreme) -> Finding:
         which = "largest" if found.word == "max" else "smallest"

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from codemods.analysis.accelerators import is_accelerator
 from codemods.analysis.distribution import is_test_module
 from codemods.analysis.frameworks import accelerate_pin
+from codemods.analysis.loading.cut_gathers import cut_gathers
 from codemods.analysis.loading.padded_counts import evaluates, padded_counts, trains
 from codemods.analysis.names import dotted
 from codemods.api.codemod import DdpCodemod
@@ -29,6 +30,14 @@ _REASON = (
     "padding (`Subset(data, range(rank, len(data), world_size))`) where its rounds come to no collective, and sum counts behind "
     "the loop"
 )
+_CUT = (
+    "the ranks' shares stand one behind the other, and what DistributedSampler repeats stands at the end of each of the last "
+    "shares: on three ranks and more this cut takes samples away that come once, and leaves repeated ones"
+)
+_INTERLEAVE = (
+    "put the rows back in the order in which they were dealt out, and cut then: `torch.stack(shares, dim=1).flatten(0, 1)[:n]` "
+    "for tensors of one size, `[row for turn in zip(*shares) for row in turn][:n]` for lists"
+)
 _GATHER = (
     "`gather` keeps the samples that Accelerate repeats to even out the last batches: they count twice in what is made of {}"
 )
@@ -45,7 +54,8 @@ class GatheredDuplicates(DdpCodemod):
     Finds an evaluation that goes through a `DistributedSampler` and sums or gathers counts and predictions over the ranks, or
     averages the scores of its batches over them, also by `compute()` of a torchmetrics object, and in a function that trains and
     evaluates by its mode. Finds `accelerator.gather` of predictions and labels in an evaluation loop, of a function or of a
-    script, and writes `gather_for_metrics`.
+    script, and writes `gather_for_metrics`. Finds `torch.cat(gathered)[:len(dataset)]`, which puts the shares of such a sampler
+    one behind the other and cuts what is too much off the last.
 
     ## Why it matters
     Of 1001 images on eight ranks each rank gets 126, seven images come twice, and the confusion matrix has 1008 of them. The
@@ -85,7 +95,8 @@ class GatheredDuplicates(DdpCodemod):
     - Says nothing where the sampler or the loader has `drop_last=True`, and of losses, times and means over the ranks.
     - Says nothing where the function asks whether the data divide by the ranks, or what it calls collects the results and cuts
       them.
-    - Says nothing where samples are distinguished by name or number, or what is gathered is cut to the length of the data.
+    - Says nothing where samples are distinguished by name or number, or what is gathered is cut to the length of the data in
+      the order in which it was dealt out.
     - Says nothing of a script that gathers predictions without labels: it may keep them by their order.
     - Says nothing of a loop that trains, and of `gather` whose result is reduced to a number at once.
     - Says nothing where the function writes out the number of its samples, and eight processes share it out evenly.
@@ -105,7 +116,7 @@ class GatheredDuplicates(DdpCodemod):
     subject = "Count each sample of an evaluation once"
     must_show = "With a number of samples that two does not divide, the evaluation counts as many on two processes as on one."
     printed = ()
-    TRIGGERS = ((b"DistributedSampler(", b".gather("),)
+    TRIGGERS = ((b"DistributedSampler(", b".gather(", b"all_gather"),)
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
@@ -118,11 +129,22 @@ class GatheredDuplicates(DdpCodemod):
                     Evidence("static", "the results of the ranks come together here", found.joined_in.path, found.joined.lineno),
                 ]
                 yield self.finding(module, found.sampler, _SAMPLER, evidence=shown, reason=_REASON)
+        yield from self._cut(module, project)
         told: set[int] = set()
         for call in module.calls_named("gather"):
             if (loop := _of_batches(project, module, call)) is not None and id(loop) not in told:
                 told.add(id(loop))
                 yield self._gather(project, module, call, loop)
+
+    def _cut(self, module: SourceModule, project: Project) -> Iterator[Finding]:
+        if not module.holds(b"all_gather") or not project.files_containing(b"DistributedSampler("):
+            return
+        for found in cut_gathers(project, module):
+            shown = [
+                Evidence("static", "the share is gone through here", module.path, found.loop.lineno),
+                Evidence("static", "this deals the samples out in turn", found.where.path, found.sampler.lineno),
+            ]
+            yield self.finding(module, found.cut, _CUT, evidence=shown, reason=_INTERLEAVE)
 
     def _gather(self, project: Project, module: SourceModule, call: ast.Call, loop: ast.For) -> Finding:
         """What the loop gathers goes together: predictions that are cut, and labels that are not, no longer fit."""

@@ -31,6 +31,7 @@ _SUMMED_BY_HAND = lazy(
     rb"reduce\w*\([^)\n]*\.grad|gradient_average\s*=\s*False|register_comm_hook|"
     rb"set_gradient_divide_factor|gradient_predivide"
 )
+_GATHERS = (b"all_gather", b"GatherLayer", b"gather_with_grad", b"neighbour_exchange", b"distributed.nn")
 _ASSUMED = "assumes that the learning rate was not chosen for the smaller gradient"
 
 
@@ -38,10 +39,10 @@ class ScaledLoss(DdpCodemod):
     """A loss that is divided by the processes, or by a number of all ranks, before gradients that are averaged anyway.
 
     ## What it does
-    Finds `loss / world_size` on the way to a backward pass, and takes it out. Finds a loss that goes backward behind a function
-    which sums a copy of it over the ranks and divides that (`reduce_mean(loss, nprocs)`), and lets the rank's own loss go
-    backward. Finds a count that is summed over the ranks in
-    place, and divides the loss: by a name that holds the same tensor, which it copies, or without a division by the processes.
+    Finds `loss / world_size` on the way to a backward pass, and takes it out, and reports `loss / (len(batch) * world_size)`.
+    Finds a loss that goes backward behind a function which sums a copy of it over the ranks and divides that (`reduce_mean(loss,
+    nprocs)`), and lets the rank's own loss go backward. Finds a count that is summed over the ranks in place, and divides the
+    loss: by a name that holds the same tensor, which it copies, or without a division by the processes.
 
     ## Why it matters
     DDP averages the gradients of the ranks: it adds them up and divides by their number. A loss that is divided too gives
@@ -84,6 +85,7 @@ class ScaledLoss(DdpCodemod):
     - Says nothing where the project sums gradients by hand, or hooks their communication.
     - Says nothing of a loss that is divided for the log only, and of a product with the number of processes.
     - Says nothing of a count that is divided by the processes, or clamped behind such a division, anywhere in the function.
+    - Says nothing of `loss / (len(batch) * world_size)` in a project that gathers rows from all ranks.
     - Says nothing in evaluations, under `no_grad`, and where no DDP, Accelerator or Fabric is named in the file.
     - Reports a loss that is reduced in place first: the log wants the mean, and the backward the rank's own.
     - Reports a summed count: whether the count or the loss gets the factor is a choice.
@@ -118,6 +120,9 @@ class ScaledLoss(DdpCodemod):
                     if place in seen or (by is None and found.module is not module):
                         continue
                     seen.add(place)
+                    if found.counted is not None:
+                        yield from self._counted(module, project, found, one.call)
+                        continue
                     yield self._divided(module, found, one.call) if by is None else self._averaged(module, found, by, one)
         if module.holds(b"all_reduce("):
             yield from (self._aliased(module, found) for found in aliased_divisors(module, passes))
@@ -134,6 +139,20 @@ class ScaledLoss(DdpCodemod):
             edits=edits,
             evidence=[Evidence("static", "its gradients are averaged over the ranks", module.path, call.lineno)],
             reason=_ASSUMED if edits else "give the backward the rank's own loss, and reduce `loss.detach().clone()` for the log",
+        )
+
+    def _counted(self, module: SourceModule, project: Project, found: Divided, call: ast.Call) -> Iterator[Finding]:
+        """Nothing where rows are gathered: the gradient of a loss over the rows of all ranks may be the sum of theirs."""
+        if found.counted is None or found.averaged_by is not None or any(project.files_containing(w) for w in _GATHERS):
+            return
+        text = found.module.text_of(found.counted)
+        yield self.finding(
+            module,
+            found.node,
+            f"the loss that goes backward is divided by the rows of all ranks (`{text}`), and the gradients are averaged over "
+            "the ranks again: they are as many times too small as there are processes",
+            evidence=[Evidence("static", "its gradients are averaged over the ranks", module.path, call.lineno)],
+            reason="divide what goes backward by the rank's own rows, and show the loss of all ranks by a number of its own",
         )
 
     def _averaged(self, module: SourceModule, found: Divided, by: ast.Call, one: Backward) -> Finding:

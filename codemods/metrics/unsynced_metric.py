@@ -18,13 +18,14 @@ from codemods.analysis.logged.log_calls import (
     values,
 )
 from codemods.analysis.logged.monitors import watcher_of
+from codemods.analysis.logged.named_checkpoints import named_checkpoints
 from codemods.analysis.logged.pending_metrics import Place
 from codemods.analysis.logged.possible_keys import possible_keys
 from codemods.analysis.logged.sync_judgement import NEEDS_NOTHING, judge_promised, watched_key
 from codemods.analysis.logged.sync_twins import judge
 from codemods.analysis.ranks.rank_guards import ranks_at
 from codemods.api.codemod import DdpCodemod
-from codemods.api.findings import Applicability, DropKeyword, Edit, Finding, SetKeyword
+from codemods.api.findings import Applicability, DropKeyword, Edit, Evidence, Finding, SetKeyword
 from codemods.data.printed_errors import WAITING
 from codemods.files.source import SourceModule
 from codemods.runtime.lazy_pattern import lazy
@@ -41,7 +42,8 @@ class UnsyncedMetric(DdpCodemod):
     Finds `self.log` and `self.log_dict` calls of a LightningModule (and `pl_module.log` in a Callback) whose value is a plain
     number or tensor of this rank and which Lightning reduces at the end of an epoch, and adds `sync_dist=True`. The calls of
     other objects that hold the module (`self.model.log` of a task that the module makes with `self`) count, and so does the value
-    of a training step that a ModelCheckpoint, EarlyStopping or ReduceLROnPlateau of the same script monitors.
+    of a training step that a ModelCheckpoint, EarlyStopping or ReduceLROnPlateau of the same script monitors. Reports a
+    ModelCheckpoint whose file name holds such a number, where `ckpt_path="best"` asks every rank for its own best file.
 
     ## Why it matters
     Since Lightning 1.7 an epoch value is not reduced over the ranks unless `sync_dist=True` is given: the logger shows rank
@@ -136,14 +138,17 @@ class UnsyncedMetric(DdpCodemod):
         "others waiting there."
     )
     printed = (*WAITING, "No backend type associated with device type cpu")
-    TRIGGERS = ((b".log(", b".log_dict(", *_UNDER_A_NAME), (b"_step", b"_epoch", b"ightning", b"module", b"model", b"self"))
+    TRIGGERS = (
+        (b".log(", b".log_dict(", b"ModelCheckpoint(", *_UNDER_A_NAME),
+        (b"_step", b"_epoch", b"ightning", b"module", b"model", b"self"),
+    )
     READS_TESTS = False
 
     def is_worth_parsing(self, path: str, project: Project) -> bool:
         """Half of all files take a logarithm: what is no module of Lightning's must look as if it spoke to one."""
         data = project.read(path) or b""
         said = (b"self.log(", b"self.log_dict(", b"pl_module.log(", b"pl_module.log_dict(", *_UNDER_A_NAME)
-        if any(word in data for word in said):
+        if any(word in data for word in said) or (b"ModelCheckpoint(" in data and b"best" in data):
             return True
         return bool(project.files_containing(b"LightningModule")) and _SPEAKS.search(data) is not None
 
@@ -170,6 +175,17 @@ class UnsyncedMetric(DdpCodemod):
                 edits=edits,
                 evidence=() if told else verdict.evidence,
                 reason=verdict.reason,
+            )
+
+        for named in named_checkpoints(project, module):
+            yield self.finding(
+                module,
+                named.made,
+                f"each rank puts its own number of {named.key!r} into the name, and rank 0 alone writes the file: the others are "
+                f"asked for another one by `ckpt_path=\"best\"` in line {named.asked.lineno}, and end with FileNotFoundError",
+                evidence=[Evidence("static", "it is logged unreduced here", named.log.module.path, named.log.call.lineno)],
+                reason="reduce what is logged (`sync_dist=True`, or gathered first), or name the file by the epoch alone",
+                severity="crash",
             )
 
     def _promised(self, log: LogCall) -> Iterator[Finding]:

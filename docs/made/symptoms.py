@@ -49,7 +49,7 @@ SYMPTOMS = (
         "It crashes at the start",
         "The launcher ends before the first step, an argument is unknown, or a folder is there already (`FileExistsError`).",
         "The same command on one process shows whether the launch is to blame.",
-        "204 701 714 419 702 710 712 711 713 708 715 716 603 602 801 802 803 806 805 703 706 306",
+        "204 701 714 717 419 702 710 712 711 713 708 715 716 603 602 801 802 803 806 805 703 706 306",
     ),
     Symptom(
         "Out of memory on rank 0 or on GPU 0",
@@ -61,7 +61,7 @@ SYMPTOMS = (
         "The metric is wrong",
         "The number depends on the count of GPUs, differs between ranks, or the best checkpoint is not the best.",
         "Each rank sees its own share of the data: a number of all must be made of sums and counts of all ranks.",
-        "101 106 116 115 105 104 605 107 109 112 117 118 119 210 211 601 604 103 404 415",
+        "101 106 116 115 105 104 605 107 109 112 117 118 119 210 211 601 604 103 404 415 717",
     ),
     Symptom(
         "It learns worse than on one GPU",

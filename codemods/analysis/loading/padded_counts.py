@@ -92,7 +92,7 @@ def _in_file(project: Project, module: SourceModule) -> Iterator[PaddedCount]:
         if not loops or not (evaluates(module, scope) or any(map(trains, loops))):
             continue
         for loop in loops:
-            samplers = list(_samplers(project, module, loop, ordered=trains(loop)))
+            samplers = list(padded_samplers_of(project, module, loop, ordered=trains(loop)))
             joined = _joined(project, module, scope, 0, after=loop.lineno) if samplers else None
             if joined is None or _APART.search(_text(module, scope)) or _cuts_what_is_over(module, scope):
                 continue
@@ -165,9 +165,10 @@ def _switches_gradients_off(module: SourceModule, scope: FunctionNode | ast.Modu
     return False
 
 
-def _samplers(
+def padded_samplers_of(
     project: Project, module: SourceModule, loop: ast.For, *, ordered: bool
 ) -> Iterator[tuple[SourceModule, ast.Call]]:
+    """The samplers whose shares a loop goes through, and which repeat samples. ordered: only those that keep the order."""
     for origin in _sources(project, module, unpacked(loop.iter), 0):
         loader = loader_of(origin)
         for sampler in samplers_of(project, loader) if loader is not None else ():

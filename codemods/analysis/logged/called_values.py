@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from codemods.analysis.call_graph import find_function
 from codemods.analysis.class_index import ClassFacts, ClassSite, Role, class_facts, external_role, find_class
 from codemods.analysis.class_values import class_values
 from codemods.analysis.logged.host_metrics import host_metric
-from codemods.analysis.logged.local_values import Path
+from codemods.analysis.logged.local_values import Path, in_slots, local_values
 from codemods.analysis.logged.logged_values import Scope, attribute_by_pattern, classify, part_of_module, short, unknown
 from codemods.analysis.logged.value_kinds import (
     EQUAL_CALLS,
@@ -29,8 +30,11 @@ from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.variance.analysis import variance
 from codemods.analysis.variance.number_roles import state_of
 from codemods.files.source import FunctionNode, walk_scope
+from codemods.runtime.lazy_pattern import lazy
 
 CALLS = 12  # project functions deep
+# A package's function that may put the lists of all ranks together itself.
+_JOINS = lazy(r"gather|reduce|collect|dist|sync|all_|mpi|comm|merge|horovod|hvd", re.I)
 _BUILTINS = frozenset({"sum", "max", "min", "abs", "sorted", "list", "tuple", "dict", "reversed", "zip", "enumerate"})
 
 
@@ -162,9 +166,32 @@ def _project_call(scope: Scope, node: ast.Call, name: str, end: str, path: Path,
         return inner
     if is_model(scope, node):
         return Value(Kind.EQUAL, f"{short(scope, node)} is a module")
+    if (worked := _by_a_package(scope, node, name, depth)) is not None:
+        return worked
     if isinstance(func, ast.Attribute):  # a method of something: x.mean(), outputs.loss.detach()
         return _method_call(scope, node, func, path, depth)
     return unknown(f"what {end or short(scope, func)}(…) returns is not known")
+
+
+def _by_a_package(scope: Scope, node: ast.Call, name: str, depth: int) -> Value | None:
+    """A number that a function of a package works out of what this rank has gathered in its steps; None for any other."""
+    root = dotted(node.func).partition(".")[0]
+    if not root or root not in scope.module.imports or _JOINS.search(name) or scope.project.resolve(name, scope.module.path):
+        return None
+    if name.startswith("."):
+        return None  # a file of the project that is not there
+    given = [a.value if isinstance(a, ast.Starred) else a for a in [*node.args, *(k.value for k in node.keywords)]]
+    given += [v for a in given if isinstance(a, ast.Name) for v in _put_into_slots(scope, a.id)]
+    worked = [v for a in given if (v := classify(scope, a, (), depth + 1)).kind is Kind.LIST]
+    return join(worked) if worked else None
+
+
+def _put_into_slots(scope: Scope, name: str) -> list[ast.expr]:
+    """`row` of `classes[i].append(row)`."""
+    if scope.function is None:
+        return []
+    bounds = local_values(scope.project, scope.module, scope.function).get(in_slots(name), [])
+    return [b.value for b in bounds if b.value is not None]
 
 
 def _of_held(scope: Scope, node: ast.Call, part: tuple[ClassFacts, ast.Attribute], path: Path, depth: int) -> Value:

@@ -25,6 +25,11 @@ class Bound:
     loop: bool = False
 
 
+def in_slots(name: str) -> str:
+    """Under which name the values stand that go into the entries of a list or a dict."""
+    return f"{name}[]"
+
+
 def local_values(project: Project, module: SourceModule, function: FunctionNode) -> dict[str, list[Bound]]:
     key = ("local values", module.path, function.lineno, function.col_offset)
     return project.memo(key, lambda: _read(function))
@@ -83,10 +88,13 @@ def _loop(out: dict[str, list[Bound]], target: ast.expr, iterated: ast.expr) -> 
 
 
 def _call(out: dict[str, list[Bound]], call: ast.Call) -> None:
-    """`x.append(v)`, `x.update(v)`; and `all_reduce(x)`, which changes x where it stands."""
+    """`x.append(v)`, `x.update(v)`; `x[i].append(v)`, under the name `x[]`; and `all_reduce(x)`, which changes x."""
     func = call.func
-    if isinstance(func, ast.Attribute) and func.attr in _FILLERS and isinstance(func.value, ast.Name) and call.args:
-        out.setdefault(func.value.id, []).append(Bound(call.args[-1], into=Ellipsis))
+    if isinstance(func, ast.Attribute) and func.attr in _FILLERS and call.args:
+        holder = func.value.value if isinstance(func.value, ast.Subscript) else func.value
+        if isinstance(holder, ast.Name):
+            name = holder.id if holder is func.value else in_slots(holder.id)
+            out.setdefault(name, []).append(Bound(call.args[-1], into=Ellipsis))
     name = dotted(func)
     # dist.all_gather fills its first argument; the method of a module or an accelerator gives a new value
     gathers = last(name).startswith("all_gather") and len(call.args) > 1 and name.partition(".")[0] in ("dist", "torch")

@@ -6,10 +6,11 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.bindings import bindings_in
-from codemods.analysis.call_graph import called_function
+from codemods.analysis.call_graph import FunctionSite, called_function
 from codemods.analysis.handed import held_as
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.wrapped.bound_places import end_of
+from codemods.analysis.wrapped.wrapper_tests import arms_exclude
 from codemods.files.source import SourceModule
 from codemods.store.project import Project
 
@@ -36,10 +37,12 @@ def _handing_on(module: SourceModule, held: ast.Dict) -> Iterator[tuple[ast.Call
     up = module.parent(held)
     if isinstance(up, ast.Assign) and len(up.targets) == 1 and isinstance(up.targets[0], ast.Name):
         name, scope = up.targets[0].id, module.function_of(held)
-        for read in module.reads_of(name) if len(bindings_in(module, scope, name)) == 1 else ():
+        others = [b.node for b in bindings_in(module, scope, name) if b.value is not held]
+        alone = all(arms_exclude(module, other, up) for other in others)
+        for read in module.reads_of(name) if alone else ():
             call = module.parent(read)
             own = isinstance(read, ast.Name) and module.function_of(read) is scope and read.lineno > held.lineno
-            if own and isinstance(call, ast.Call):
+            if own and isinstance(call, ast.Call) and not arms_exclude(module, up, read):
                 yield call, read
         return
     call = module.parent(up) if isinstance(up, ast.keyword) else up
@@ -53,8 +56,23 @@ def _is_saved_as_handed(project: Project, module: SourceModule, call: ast.Call, 
     if site is None or not site.module.holds(b"torch.save("):
         return False
     name = held_as(site, call, given)
-    saves = (c for c in site.module.calls_named("save") if name and c.args and dotted(c.args[0]) == name)
-    return any(site.module.function_of(c) is site.node and qualified(site.module, c.func) == "torch.save" for c in saves)
+    if not name and call.args[:1] == [given] and _hands_all_on(site):
+        return True
+    return bool(name) and any(c.args and dotted(c.args[0]) == name for c in _saves_of_torch(site))
+
+
+def _hands_all_on(site: FunctionSite) -> bool:
+    """True for `def save_on_master(*args, **kwargs)` that hands them to `torch.save` as they are."""
+    arguments = site.node.args
+    if arguments.vararg is None or arguments.args or arguments.posonlyargs:
+        return False
+    given = (c.args[0] for c in _saves_of_torch(site) if c.args)
+    return any(isinstance(g, ast.Starred) and dotted(g.value) == arguments.vararg.arg for g in given)
+
+
+def _saves_of_torch(site: FunctionSite) -> Iterator[ast.Call]:
+    calls = (c for c in site.module.calls_named("save") if site.module.function_of(c) is site.node)
+    return (c for c in calls if qualified(site.module, c.func) == "torch.save")
 
 
 def of_state(node: ast.expr | None) -> ast.expr | None:

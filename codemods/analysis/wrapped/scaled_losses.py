@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from codemods.analysis.bindings import Binding, bindings_in, bindings_of
+from codemods.analysis.bindings import Binding, bindings_in, bindings_of, only_value
 from codemods.analysis.call_graph import called_function
 from codemods.analysis.model.signatures import returned
 from codemods.analysis.names import dotted, last, qualified
@@ -33,12 +33,14 @@ class Divided:
     """A loss that is divided by the number of processes. reduced: it was summed over the ranks in place above.
 
     averaged_by: the call, beside the backward pass, of the function that does both to a copy of what it is handed.
+    counted: what the rank counts, times the number of processes: `len(batch) * world_size`.
     """
 
     module: SourceModule
     node: ast.BinOp | ast.AugAssign
     reduced: bool
     averaged_by: ast.Call | None = None
+    counted: ast.expr | None = None
 
 
 @record
@@ -73,15 +75,13 @@ def _follow(project: Project, module: SourceModule, node: ast.AST, seen: set[int
     if isinstance(node, ast.Name):
         for bound in _above(module, node):
             if isinstance(bound.node, ast.AugAssign):
-                if isinstance(bound.node.op, ast.Div) and _is_shared(module, bound.node.target, bound.node.value, bound.node):
-                    yield Divided(module, bound.node, _is_reduced(module, bound.node.target, bound.node))
+                if isinstance(bound.node.op, ast.Div):
+                    yield from _division(module, bound.node, bound.node.target, bound.node.value)
             elif bound.value is not None and not bound.part:
                 yield from _follow(project, module, bound.value, seen, depth)
     elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
-        if _is_shared(module, node.left, node.right, node):
-            yield Divided(module, node, _is_reduced(module, node.left, node))
-        else:
-            yield from _follow(project, module, node.left, seen, depth)
+        found = list(_division(module, node, node.left, node.right))
+        yield from found or _follow(project, module, node.left, seen, depth)
     elif isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub, ast.Mult)):
         if isinstance(node.op, ast.Mult) and any(is_world(module, side) for side in (node.left, node.right)):
             return
@@ -89,6 +89,15 @@ def _follow(project: Project, module: SourceModule, node: ast.AST, seen: set[int
         yield from _follow(project, module, node.right, seen, depth)
     elif isinstance(node, ast.Call):
         yield from _through_call(project, module, node, seen, depth)
+
+
+def _division(
+    module: SourceModule, node: ast.BinOp | ast.AugAssign, target: ast.expr, divisor: ast.expr
+) -> Iterator[Divided]:
+    if _is_shared(module, target, divisor, node):
+        yield Divided(module, node, _is_reduced(module, target, node))
+    elif (counted := _counts_all_ranks(module, divisor)) is not None and not is_quiet(module, node):
+        yield Divided(module, node, reduced=False, counted=counted)
 
 
 def _through_call(project: Project, module: SourceModule, call: ast.Call, seen: set[int], depth: int) -> Iterator[Divided]:
@@ -114,6 +123,32 @@ def _is_shared(module: SourceModule, target: ast.expr, divisor: ast.expr, at: as
     if is_world(module, divisor):
         return True
     return bool(_PROCESSES.search(last(dotted(divisor)).lower())) and _is_reduced(module, target, at)
+
+
+def _counts_all_ranks(module: SourceModule, divisor: ast.expr) -> ast.expr | None:
+    """`len(batch) * world_size`, be it under a name that has no other value."""
+    if isinstance(divisor, ast.Name):
+        value = only_value(bindings_of(module, divisor))
+        return value if value is not None and _is_count_of_all(module, value) else None
+    return divisor if _is_count_of_all(module, divisor) else None
+
+
+def _is_count_of_all(module: SourceModule, node: ast.expr) -> bool:
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult):
+        return False
+    return any(is_world(module, one) and _is_own_count(other) for one, other in _both(node))
+
+
+def _both(node: ast.BinOp) -> tuple[tuple[ast.expr, ast.expr], tuple[ast.expr, ast.expr]]:
+    return (node.left, node.right), (node.right, node.left)
+
+
+def _is_own_count(node: ast.expr) -> bool:
+    """True for `len(x)`, `x.size(0)`, `x.shape[0]`: how many rows this rank has."""
+    if isinstance(node, ast.Call):
+        sized = isinstance(node.func, ast.Attribute) and node.func.attr in ("size", "numel")
+        return dotted(node.func) == "len" or sized
+    return isinstance(node, ast.Subscript) and isinstance(node.value, ast.Attribute) and node.value.attr == "shape"
 
 
 def _is_copied(found: Divided, function: FunctionNode) -> bool:
