@@ -49,7 +49,7 @@ ROOT = Path(__file__).parents[1]
 # codemods, and what stands behind the commands. The command line itself is loaded by each process: how it ends hangs on that.
 IMPORTED = (
     "libcst.native", "typer.rich_utils", "pydantic", "rich.markdown", "rich.table", "yaml", "git", "jinja2",
-    "pygments.lexers.python", "ahocorasick_rs",
+    "pygments.lexers.python", "ahocorasick_rs", "typer._adapters", "pydantic.fields", "pydantic.types",
 )  # fmt: skip
 LOADED_BY_EACH = ("ddpfix/cli/", "ddpfix/prove/tracer/", "ddpfix/diagnosis/injected/")
 
@@ -118,11 +118,18 @@ def _forks(start: tuple[tuple[str, str], ...]) -> Warm | None:
     _first().append(start)
     files = [p.relative_to(ROOT).as_posix() for room in ("codemods", "ddpfix") for p in sorted((ROOT / room).rglob("*.py"))]
     ours = [name for name in files if not name.startswith(LOADED_BY_EACH) and not name.endswith("__main__.py")]
-    others = [name for name in IMPORTED if importlib.util.find_spec(name.partition(".")[0])]
+    others = [name for name in IMPORTED if _is_there(name)]
     modules = [*others, *(name.removesuffix(".py").replace("/", ".").removesuffix(".__init__") for name in ours)]
     warm = Warm.begun(modules, {**os.environ, **dict(start)}, "")
     atexit.register(warm.close)
     return warm
+
+
+def _is_there(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ImportError:  # nor is its package
+        return False
 
 
 @cache
