@@ -41,7 +41,7 @@ class Model(pl.LightningModule):
 def growth(measure: Callable[[int], float], low: int, high: int, bound: float) -> float:
     """What `measure` takes for `high`, in what it takes for `low`: where others work here, the best of some runs side by side.
 
-    The two lie far apart: that shows a square at a small number. A small run is soon slow by what else runs here: the best of three.
+    The two lie far apart, which shows a square at small numbers. What else runs here soon slows a small run: the best of three.
     """
     measure(20)  # what is loaded at first
     found: list[float] = []
