@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Collection, Iterable, Sequence
 from functools import cache, cached_property, lru_cache
+from itertools import accumulate
 
 from ahocorasick_rs import BytesAhoCorasick, MatchKind
 
@@ -47,17 +49,24 @@ class Gate:
         return self._asked.code(own_names(data, ranks), path)
 
 
-class _Asked:
+class Asked:
     """What some codemods ask of bytes; with hundreds of words it takes as long to make as a small file does to be judged."""
 
     def __init__(self, codemods: tuple[DdpCodemod, ...]) -> None:
         self._codemods = codemods
         self._words = tuple(dict.fromkeys(group for c in codemods for group in c.TRIGGERS))
-        self._groups = [_AnyOf(group) for group in self._words]
-        self._anchors = _AnyOf(dict.fromkeys(word for c in codemods for word in c.TRIGGERS[0]))
-        self._text = [(c, _AnyOf(c.TEXT)) for c in codemods if c.TEXT]
-        self._needs = [(c, tuple(self._words.index(g) for g in c.TRIGGERS)) for c in codemods]
+        self._groups = [AnyOf(group) for group in self._words]
+        numbers = {group: n for n, group in enumerate(self._words)}
+        self.anchors = AnyOf(dict.fromkeys(word for c in codemods for word in c.TRIGGERS[0]))
+        self._text = [(c, AnyOf(c.TEXT)) for c in codemods if c.TEXT]
+        self._needs = [(c, tuple(numbers[g] for g in c.TRIGGERS)) for c in codemods]
         self._needed = dict(self._needs)
+        self._first_in: dict[bytes, list[int]] = {}
+        self._group_with: dict[bytes, list[int]] = {}
+        for asked, groups in ((self._first_in, [c.TRIGGERS[0] for c in codemods]), (self._group_with, self._words)):
+            for n, group in enumerate(groups):
+                for word in group:
+                    asked.setdefault(word, []).append(n)
         self._of_anchor: dict[int, tuple[frozenset[int], frozenset[int]]] = {}
         self._opened: dict[frozenset[int], _Opened] = {}  # many files hold the same of the words
 
@@ -67,24 +76,25 @@ class _Asked:
         answers: list[bool | None] = [None] * len(self._groups)
         for anchor in seen:
             if anchor not in self._of_anchor:
-                self._of_anchor[anchor] = self._meaning(self._anchors.words[anchor])
+                self._of_anchor[anchor] = self.meaning(self.anchors.words[anchor])
             opened, said = self._of_anchor[anchor]
             maybe |= opened
             for i in said:
                 answers[i] = True
         return [needs for n, needs in enumerate(self._needs) if n in maybe], answers
 
-    def _meaning(self, anchor: bytes) -> tuple[frozenset[int], frozenset[int]]:
+    def meaning(self, anchor: bytes) -> tuple[frozenset[int], frozenset[int]]:
         """(numbers of the codemods for which seeing `anchor` may matter, of the groups that it says yes for).
 
         A pass reports no match inside another: a word that begins within `anchor` may stand there unreported, too. And a word
         that was seen answers every group that asks for it, or for a part of it.
         """
         ends = tuple(anchor[n:] for n in range(len(anchor)))
-        hidden = [w for w in self._anchors.words if w.startswith(ends)]
-        words = (anchor, *hidden)
-        opened = (n for n, c in enumerate(self._codemods) if any(w in word for word in c.TRIGGERS[0] for w in words))
-        return frozenset(opened), frozenset(i for i, group in enumerate(self._words) if any(w in anchor for w in group))
+        words = (anchor, *(w for w in self.anchors.words if w.startswith(ends)))
+        holders = {holder for word in words for holder in (word, *self.anchors.holders.get(word, ()))}
+        parts = {anchor[n:end] for n in range(len(anchor)) for end in range(n + 1, len(anchor) + 1)}
+        opened = (n for word in holders for n in self._first_in[word])
+        return frozenset(opened), frozenset(n for part in parts for n in self._group_with.get(part, ()))
 
     def text(self, data: bytes, path: str) -> tuple[DdpCodemod, ...]:
         """Those for a file that is no Python."""
@@ -96,7 +106,7 @@ class _Asked:
 
     def code(self, data: bytes, path: str) -> tuple[DdpCodemod, ...]:
         """Those for Python, whose own names are spelled as the words are."""
-        seen = frozenset(self._anchors.seen_in(data))
+        seen = frozenset(self.anchors.seen_in(data))
         if not seen:
             return ()
         groups = self._groups
@@ -130,15 +140,35 @@ class _Asked:
         return tuple(c for c in opened if all(map(groups, self._needed[c])) and (not c.SITES or any(map(has, c.SITES))))
 
 
-_asked = lru_cache(maxsize=16)(_Asked)  # each round of fixes has a gate of its own, by the project's names for the rank
+_asked = lru_cache(maxsize=16)(Asked)  # each round of fixes has a gate of its own, by the project's names for the rank
 
 
-class _AnyOf:
+class AnyOf:
     """Words of which one must occur, looked for in one pass; a word that holds another of them is not needed."""
 
     def __init__(self, words: Iterable[bytes]) -> None:
-        given = tuple(dict.fromkeys(words))
-        self.words = [w for w in given if sum(map(w.__contains__, given)) == 1]  # itself
+        self._given = dict.fromkeys(words)
+
+    @cached_property
+    def holders(self) -> dict[bytes, list[bytes]]:
+        """By word: the others that hold it. Each is looked for in one text of all; word by word, hundreds take some 20 ms."""
+        given, text = tuple(self._given), b"\0".join(self._given)
+        starts = list(accumulate((len(word) + 1 for word in given), initial=0))
+        found: dict[bytes, list[bytes]] = {}
+        for word in given:
+            at = text.find(word)
+            while at >= 0:
+                holder = given[bisect_right(starts, at) - 1]
+                if holder != word and word in holder:
+                    found.setdefault(word, []).append(holder)
+                at = text.find(word, at + 1)
+        return found
+
+    @cached_property
+    def words(self) -> list[bytes]:
+        """Those that hold no other."""
+        holders = set().union(*self.holders.values())
+        return [word for word in self._given if word not in holders]
 
     @cached_property
     def _scans(self) -> list[BytesAhoCorasick]:

@@ -5,7 +5,6 @@ import os
 import shutil
 import signal
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -36,11 +35,12 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(50_000, 20, 50)
 
 
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No test reads or writes the tester's own cache."""
-    folder: Path = tmp_path_factory.getbasetemp() / "ddpfix-cache"
-    monkeypatch.setenv("DDPFIX_CACHE_DIR", str(folder))
+@pytest.fixture(autouse=True, scope="session")
+def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """No test reads or writes the tester's own cache. For all tests at once: there are twenty thousand."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DDPFIX_CACHE_DIR", str(tmp_path_factory.getbasetemp() / "ddpfix-cache"))
+        yield
 
 
 @pytest.fixture(scope="session")

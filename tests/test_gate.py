@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -15,7 +16,7 @@ from codemods.files.source import SourceModule
 from codemods.store.project import Project
 from ddpfix.catalog import all_codemods
 from ddpfix.engine import disk_reader
-from ddpfix.gate import Gate
+from ddpfix.gate import AnyOf, Asked, Gate
 from ddpfix.judging import gated
 from ddpfix.testing import MAIN
 
@@ -113,6 +114,26 @@ def test_words_that_overlap_are_each_seen() -> None:
     gate = Gate([made(number, word) for number, word in words.items()])
     assert [c.code for c in gate.open_for(b"use_rank_zero_grad()\n")] == ["DDP991", "DDP992", "DDP993", "DDP994"]
     assert [c.code for c in gate.open_for(b"rank_zero\n")] == ["DDP992", "DDP994"]
+
+
+def test_only_words_that_hold_no_other_are_looked_for() -> None:
+    dice = random.Random(7)
+    groups = [group for codemod in CODEMODS for group in codemod.TRIGGERS]
+    for _ in range(500):
+        groups.append(tuple(bytes(dice.choices(b"ab\0", k=dice.randrange(1, 6))) for _ in range(dice.randrange(1, 12))))
+    for group in groups:
+        given = tuple(dict.fromkeys(group))
+        assert AnyOf(group).words == [word for word in given if not any(w in word for w in given if w != word)]
+
+
+def test_what_an_anchor_means_is_what_each_word_says_of_it() -> None:
+    asked = Asked(CODEMODS)
+    for anchor in asked.anchors.words:
+        opened, said = asked.meaning(anchor)
+        words = [w for w in asked.anchors.words if any(w.startswith(anchor[n:]) for n in range(len(anchor)))]
+        firsts = [n for n, c in enumerate(CODEMODS) if any(w in word for word in c.TRIGGERS[0] for w in words)]
+        groups = dict.fromkeys(group for codemod in CODEMODS for group in codemod.TRIGGERS)
+        assert sorted(opened) == firsts and sorted(said) == [n for n, g in enumerate(groups) if any(w in anchor for w in g)]
 
 
 def test_a_yaml_file_is_opened_by_the_words_for_text_alone() -> None:

@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from codemods.files.source import SourceModule
-from codemods.store.project import Project, Resolved
+from codemods.store.import_targets import Resolved
+from codemods.store.project import Project
 
 
 def project(*paths: str, **sources: str) -> Project:

@@ -37,8 +37,8 @@ def built_in() -> list[type[DdpCodemod]]:
         for name in (file.removesuffix(".py") for file in files if file.endswith(".py") and file != "__init__.py"):
             module = import_module(f"codemods.{topic}.{name}")
             classes += [
-                value for value in vars(module).values()
-                if isinstance(value, type) and issubclass(value, DdpCodemod) and value.__module__ == module.__name__
+                value for value in vars(module).values()  # an ABC asks all of its classes about one that is none of them: 28 ms
+                if isinstance(value, type) and value.__module__ == module.__name__ and issubclass(value, DdpCodemod)
             ]  # fmt: skip
     return classes
 

@@ -4,38 +4,39 @@ from __future__ import annotations
 
 import ast
 import io
-import re
-import warnings
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, wraps
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from codemods.api.findings import Span
+from codemods.files.nodes import (
+    FunctionNode,
+    called_name,
+    child_nodes,
+    ends_above,
+    line_of,
+    parents_and_kinds,
+    stands_above,
+    walk,
+    walk_block,
+    walk_scope,
+)
+from codemods.files.reading import BOM, Unreadable, decode, parse_text
 from codemods.files.spelling import own_names, unify
 from codemods.runtime.lazy_pattern import lazy
 from codemods.runtime.record import record
 
-BOM = b"\xef\xbb\xbf"
-# PEP 263: a cookie stands in the first or second line.
-_COOKIE = lazy(rb"^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)", re.ASCII)
+# What most of the catalogue asks of a file, under one name.
+__all__ = [
+    "BOM", "FunctionNode", "Import", "SourceModule", "Suppression", "Unreadable", "called_name", "child_nodes", "decode",
+    "ends_above", "line_of", "once_a_module", "parse_text", "stands_above", "suppression_in", "walk", "walk_block", "walk_scope",
+]  # fmt: skip
+
 _SUPPRESSION = lazy(r"#\s*ddpfix:\s*(ignore(?:-file)?)\s*(?:\[([^\]]*)\])?\s*(.*)")
 
-FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 N = TypeVar("N", bound=ast.AST)
 T = TypeVar("T")
 M = TypeVar("M", bound="SourceModule")
-
-
-class Unreadable(Exception):
-    """A file that cannot be analysed. `reason` is one line for the user."""
-
-    def __init__(self, path: str, reason: str) -> None:
-        super().__init__(f"{path}: {reason}")
-        self.path, self.reason = path, reason
-
-    def __reduce__(self) -> tuple[type[Unreadable], tuple[str, str]]:
-        return Unreadable, (self.path, self.reason)
 
 
 @record
@@ -62,217 +63,6 @@ class Import:
         if not self.name:
             return self.module
         return self.module + self.name if self.module.endswith(".") else f"{self.module}.{self.name}"
-
-
-_LEAVES = frozenset({"ctx", "id", "attr", "arg", "n", "s", "kind", "type_comment", "level", "lineno", "op", "ops", "is_async"})
-_CHILDLESS = (ast.Name, ast.Constant, ast.alias, ast.Pass, ast.Break, ast.Continue, ast.Global, ast.Nonlocal, ast.MatchSingleton)
-_NAMED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.ExceptHandler, ast.MatchAs, ast.MatchStar)  # `name` is a text
-
-
-def _node_fields(cls: type[ast.AST]) -> tuple[str, ...]:
-    """The fields that can hold nodes: those that hold texts and numbers are half of all, and asked for in vain."""
-    if issubclass(cls, _CHILDLESS):
-        return ()
-    texts = _LEAVES | {"name"} if issubclass(cls, _NAMED) else _LEAVES
-    texts = texts | {"module"} if issubclass(cls, ast.ImportFrom) else texts
-    return tuple(f for f in cls._fields if f not in texts)
-
-
-_FIELDS: dict[type[ast.AST], tuple[str, ...]] = {}
-
-
-# What nine of ten nodes are, each in one expression: reading their fields by name takes three times as long.
-_SHORT: dict[type[ast.AST], Callable[[Any], list[ast.AST]]] = {
-    ast.Attribute: lambda n: [n.value],
-    ast.Call: lambda n: [n.func, *n.args, *n.keywords],
-    ast.Expr: lambda n: [n.value],
-    ast.keyword: lambda n: [n.value],
-    ast.Starred: lambda n: [n.value],
-    ast.Assign: lambda n: [*n.targets, n.value],
-    ast.Subscript: lambda n: [n.value, n.slice],
-    ast.BinOp: lambda n: [n.left, n.right],
-    ast.UnaryOp: lambda n: [n.operand],
-    ast.BoolOp: lambda n: n.values[:],
-    ast.Compare: lambda n: [n.left, *n.comparators],
-    ast.Tuple: lambda n: n.elts[:],
-    ast.List: lambda n: n.elts[:],
-    ast.JoinedStr: lambda n: n.values[:],
-    ast.arg: lambda n: [n.annotation] if n.annotation is not None else [],
-    ast.Return: lambda n: [n.value] if n.value is not None else [],
-    ast.If: lambda n: [n.test, *n.body, *n.orelse],
-    ast.For: lambda n: [n.target, n.iter, *n.body, *n.orelse],
-    ast.With: lambda n: [*n.items, *n.body],
-    ast.IfExp: lambda n: [n.test, n.body, n.orelse],
-    ast.ListComp: lambda n: [n.elt, *n.generators],
-    ast.comprehension: lambda n: [n.target, n.iter, *n.ifs],
-    ast.FormattedValue: lambda n: [n.value, n.format_spec] if n.format_spec is not None else [n.value],
-    ast.arguments: lambda n: [
-        *n.posonlyargs, *n.args, *([n.vararg] if n.vararg else ()), *n.kwonlyargs, *filter(None, n.kw_defaults),
-        *([n.kwarg] if n.kwarg else ()), *n.defaults,
-    ],
-    **dict.fromkeys(_CHILDLESS, lambda n: []),
-}
-
-
-def child_nodes(node: ast.AST) -> list[ast.AST]:
-    """The direct children in source order of their fields, without operators and contexts."""
-    short = _SHORT.get(node.__class__)
-    return short(node) if short is not None else _children(node)
-
-
-def _children(node: ast.AST) -> list[ast.AST]:
-    cls = node.__class__
-    fields = _FIELDS.get(cls)
-    if fields is None:
-        fields = _FIELDS[cls] = _node_fields(cls)
-    out: list[ast.AST] = []
-    for name in fields:
-        value = getattr(node, name, None)
-        if value.__class__ is list:
-            if value:
-                out += value if isinstance(value[0], ast.stmt) else [v for v in value if isinstance(v, ast.AST)]
-        elif value is not None and isinstance(value, ast.AST):
-            out.append(value)
-    return out
-
-
-_SCOPES = frozenset({ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef})
-
-
-def line_of(node: ast.AST) -> int:
-    """The line in which a statement, an expression or anything else that has a place begins."""
-    line: int = getattr(node, "lineno", 0)
-    return line
-
-
-def called_name(call: ast.Call) -> str:
-    """The last name of what is called: `append` for `rows[0].append(x)`; "" where that is no name."""
-    func = call.func
-    return func.attr if isinstance(func, ast.Attribute) else func.id if isinstance(func, ast.Name) else ""
-
-
-def stands_above(one: ast.AST, other: ast.AST) -> bool:
-    """True where `one` begins in an earlier line than `other`, or ends before it in the same line (`a(); b()`)."""
-    first, then = line_of(one), line_of(other)
-    if first != then:
-        return first < then
-    return ends_above(one, other)
-
-
-def ends_above(one: ast.AST, other: ast.AST) -> bool:
-    """True where `one` ends before `other` begins."""
-    ends = getattr(one, "end_lineno", 0), getattr(one, "end_col_offset", 0)
-    return ends <= (line_of(other), getattr(other, "col_offset", 0))
-
-
-def walk(node: ast.AST) -> Iterator[ast.AST]:
-    """Every node below and including `node`, parents first, in source order; iterative, so depth does not matter."""
-    stack = [node]
-    while stack:
-        top = stack.pop()
-        yield top
-        short = _SHORT.get(top.__class__)
-        children = short(top) if short is not None else _children(top)
-        if children:
-            children.reverse()
-            stack += children
-
-
-def walk_scope(node: ast.AST) -> Iterator[ast.AST]:
-    """Like `walk`, but does not enter functions, lambdas and classes below `node`."""
-    stack = child_nodes(node)[::-1]
-    while stack:
-        top = stack.pop()
-        yield top
-        if (cls := top.__class__) not in _SCOPES:
-            short = _SHORT.get(cls)
-            children = short(top) if short is not None else _children(top)
-            if children:
-                children.reverse()
-                stack += children
-
-
-def walk_block(statements: Iterable[ast.stmt]) -> Iterator[ast.AST]:
-    """The statements and what stands in them, without what the functions and classes among them hold."""
-    for statement in statements:
-        yield statement
-        if statement.__class__ not in _SCOPES:
-            yield from walk_scope(statement)
-
-
-def _normal(encoding: str) -> str:
-    """The name as Python's own tokenizer takes it: `utf-8-unix` and `Latin_1` are what Emacs and others write."""
-    plain = encoding[:12].lower().replace("_", "-")
-    if plain == "utf-8" or plain.startswith("utf-8-"):
-        return "utf-8"
-    if plain.startswith(("latin-1", "iso-8859-1", "iso-latin-1")) and plain.rpartition("1")[2][:1] in ("", "-"):
-        return "iso-8859-1"
-    return encoding
-
-
-def _declared(data: bytes) -> str:
-    """The encoding that a coding line names, "" without one."""
-    for line in re.split(rb"\r\n|\r|\n", data[:1024], maxsplit=2)[:2]:
-        if cookie := _COOKIE.match(line):
-            return _normal(cookie.group(1).decode("ascii"))
-        if line.strip(b" \t\f") and not line.lstrip(b" \t\f").startswith(b"#"):
-            break
-    return ""
-
-
-def decode(path: str, data: bytes) -> tuple[str, str, bytes]:
-    """(text, encoding, byte order mark) of a source file, line endings kept. Raises Unreadable."""
-    mark = BOM if data.startswith(BOM) else b""
-    declared = _declared(data[len(mark) :]) if b"coding" in data[:1024] else ""
-    if mark and declared not in ("", "utf-8"):
-        raise Unreadable(path, f"its byte order mark says utf-8, its coding line {declared}")
-    encoding = declared or "utf-8"
-    try:
-        text = data[len(mark) :].decode(encoding)
-        if text.encode(encoding) != data[len(mark) :]:
-            raise Unreadable(path, f"its bytes are not what {encoding} would write, so they could not be kept")
-    except LookupError:
-        raise Unreadable(path, f"unknown encoding {encoding!r} in its coding line") from None
-    except UnicodeError as error:
-        raise Unreadable(path, f"not {encoding}: {error.__class__.__name__}") from None
-    return text, encoding, mark
-
-
-_NEWER = (
-    (lazy(r"^[ \t]*type[ \t]+\w+[ \t]*(\[[^\]]*\])?[ \t]*=", re.M), "3.12 (type statement)"),
-    (lazy(r"^[ \t]*(async[ \t]+def|def|class)[ \t]+\w+[ \t]*\[", re.M), "3.12 (type parameters)"),
-    (lazy(r"\bt[\"']"), "3.14 (template strings)"),
-    (lazy(r"^[ \t]*except[ \t]+\w+[ \t]*,[ \t]*\w+[ \t]*:", re.M), "3.14 (except without parentheses), or Python 2"),
-)
-
-
-def _syntax_reason(text: str, error: SyntaxError) -> str:
-    import sys
-
-    running = f"{sys.version_info.major}.{sys.version_info.minor}"
-    where = f"line {error.lineno}: {error.msg}"
-    if re.search(r"^[ \t]*print[ \t]+[\"'\w]", text, re.M) or (error.msg or "").startswith("Missing parentheses in call"):
-        return f"{where}; it looks like Python 2"
-    for pattern, version in _NEWER:
-        if pattern.search(text) and not running >= version[:4]:
-            return f"{where}; it may need Python {version}, this is Python {running}"
-    if (error.msg or "").startswith("f-string"):
-        return f"{where}; it may need Python 3.12 (nested quotes in f-strings), this is Python {running}"
-    return f"{where} (read with Python {running})"
-
-
-def parse_text(path: str, text: str) -> ast.Module:
-    """The syntax tree of `text`. Raises Unreadable where the running Python cannot read it."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return ast.parse(text)
-    except SyntaxError as error:
-        raise Unreadable(path, _syntax_reason(text, error)) from None
-    except ValueError as error:
-        raise Unreadable(path, str(error)) from None
-    except (RecursionError, MemoryError):
-        raise Unreadable(path, "an expression is nested too deeply for Python's own parser") from None
 
 
 def suppression_in(comment: str, line: int, column: int) -> Suppression | None:
@@ -322,25 +112,8 @@ class SourceModule:
 
     def _index(self) -> None:
         self._methods: dict[ast.ClassDef, dict[str, FunctionNode]] = {}
-        self._parents: dict[ast.AST, ast.AST] = {}
-        self._buckets: defaultdict[type[ast.AST], list[ast.AST]] = defaultdict(list)
+        self._parents, self._buckets = parents_and_kinds(self.tree)
         self._functions: dict[ast.AST, FunctionNode | None] = {}
-        parents, buckets = self._parents, self._buckets
-        stack: list[ast.AST] = [self.tree]
-        pop, short_of, childless = stack.pop, _SHORT.get, frozenset(_CHILDLESS)
-        while stack:
-            node = pop()
-            cls = node.__class__
-            buckets[cls].append(node)
-            if cls in childless:
-                continue
-            short = short_of(cls)
-            children = short(node) if short is not None else _children(node)
-            if children:
-                for child in children:
-                    parents[child] = node
-                children.reverse()
-                stack += children
 
     def holds(self, word: bytes) -> bool:
         """True if the bytes hold `word`; asked of every node of a file, so it is remembered."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 
 from codemods.analysis.class_index import Role, class_facts
@@ -32,8 +31,7 @@ from codemods.analysis.files.file_runs import (
 )
 from codemods.analysis.files.files_of_all import FileOfAll, files_of_all
 from codemods.analysis.files.files_of_each_rank import are_of_each_rank
-from codemods.analysis.files.items_of_a_loop import goes_over_a_listing, is_fetched, is_of_a_share
-from codemods.analysis.files.named_by_items import OWN_ITEMS
+from codemods.analysis.files.items_of_a_loop import advice_for_items, is_of_a_share
 from codemods.analysis.files.own_contents import holds_own
 from codemods.analysis.files.own_results import filled_by_batches
 from codemods.analysis.files.paths_given_out import given_out
@@ -44,10 +42,10 @@ from codemods.analysis.files.save_repairs import holds_save
 from codemods.analysis.files.scratch_files import OF_ONE_PROCESS, is_scratch
 from codemods.analysis.files.source_copies import copies_source
 from codemods.analysis.files.told_files import advice_for, gathered_first, is_above_the_start, message_of
+from codemods.analysis.files.writing_functions import WRITES, writes_below
 from codemods.analysis.files.written_saves import is_of_saves
 from codemods.analysis.guards.before_group import group_comes_later, is_of_group
 from codemods.analysis.hooks import WRITER_HOOKS
-from codemods.analysis.names import dotted, last
 from codemods.analysis.output.effects import Effect, Kind, effects_of_function, names_rank, phrases
 from codemods.analysis.output.guard_edits import guard_edit
 from codemods.analysis.output.guard_spelling import Spelling, asks_the_group, guard_for, has_guard, written_out
@@ -66,8 +64,7 @@ from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Edit, Evidence, Finding
 from codemods.data.printed_errors import HALF_WRITTEN, WAITING
 from codemods.data.process_words import OFFERS_A_GUARD, SHOWS_PROCESSES
-from codemods.files.sites import Site
-from codemods.files.source import FunctionNode, SourceModule, line_of, once_a_module, walk
+from codemods.files.source import FunctionNode, SourceModule, line_of, walk
 from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
 
@@ -84,13 +81,6 @@ _KNOWS_RANKS = (
     SHOWS_PROCESSES,
     (*OFFERS_A_GUARD, b"torch.distributed"),
 )  # fmt: skip
-
-# The rest of a call that ends in its line and names no mode that writes: a mode that is no literal is known to nobody.
-_NO_MODE = rb"(?![rbt]*[wax+][rbt+]*[\"'])"
-_OPENED_TO_READ = (
-    rb"(?:[^\n()\"']|\"" + _NO_MODE + rb"[^\"\n]*\"|'" + _NO_MODE + rb"[^'\n]*'|\((?:[^\n()]|\([^\n()]*\))*\))*\)"
-)
-
 
 class UnguardedFileIo(DdpCodemod):
     """A file that every rank writes, renames or deletes.
@@ -190,20 +180,7 @@ class UnguardedFileIo(DdpCodemod):
          b"remove", b"rmtree", b"rename", b"unlink", b"shutil", b"copy",
          b"FileHandler", b"filemode", b"rm -", b'"rm"', b"'rm'"),
     )
-    # a call of such a name, not its definition; saving checkpoints and hyperparameters is every rank's business in Lightning;
-    # tensors are copied in place, and lists have a `remove`
-    SITES = (Site(
-        rb"(?<!def )\b(?!(?:on_)?save_checkpoint\b|save_hyperparameters\b|Popen\b|dumps\b|safe_open\b|is_open|remove_duplicate"
-        rb"|remove(?:pre|suf)fix\(|\w*copy_\(|deepcopy\(|copy\(\)|(?<=\.)remove\()\w*"
-        rb"(?:(?:save|dump|writ|to_(?:csv|json|excel|parquet|pickle|feather|hdf|html)|tofile|remove|rmtree|make_archive|rename"
-        rb"|unlink|copy|move)\w*\(|open\w*\("
-        rb"(?!" + _OPENED_TO_READ + rb"))|\bshutil\.(?!which\b)|\bos\.remove\("
-        rb"|\bFileHandler\([^\n]*(?:[\"']w[\"']|mode=\w|,[ ]*\w+\))|\bfilemode\s*=\s*(?:[\"']w|[a-z])"
-        rb"|\(f?[\"']rm -|[\"']rm[\"'],",
-        b"open", b"save", b"dump", b"writ", b"to_csv", b"to_json", b"to_excel", b"to_parquet", b"to_pickle", b"to_feather",
-        b"to_hdf", b"to_html", b"tofile", b"remove", b"rmtree", b"make_archive", b"rename", b"unlink", b"copy",
-        b"move", b"shutil", b"FileHandler", b"filemode", b"rm -", b'"rm"', b"'rm'",
-    ),)  # fmt: skip
+    SITES = (WRITES,)
     READS_TESTS = False
 
     def is_worth_parsing(self, path: str, project: Project) -> bool:
@@ -269,7 +246,7 @@ class UnguardedFileIo(DdpCodemod):
         for function in module.functions:
             if function.name in WRITER_HOOKS or decorated_ranks(module, function, project=project).some:
                 continue  # DDP211 tells of what a writer overwrites
-            if function.name != "__init__" and not _writes_below(project, module, function):
+            if function.name != "__init__" and not writes_below(project, module, function):
                 continue  # asked first: whose class it is may stand in other files
             owner = module.parent(function)
             in_class = isinstance(owner, ast.ClassDef) and any(class_facts(project, module, owner).is_a(r) for r in _CLASSES)
@@ -278,7 +255,7 @@ class UnguardedFileIo(DdpCodemod):
             hidden = function.name.startswith("__") and (in_class or function.name != "__init__")
             if hidden or not (in_class or ranks_in_file(project, module)):
                 continue
-            if function.name == "__init__" and not _writes_below(project, module, function):
+            if function.name == "__init__" and not writes_below(project, module, function):
                 continue
             if not has_guard(project, module, function) and (in_class or not asks_the_group(module)):
                 continue
@@ -362,12 +339,7 @@ class UnguardedFileIo(DdpCodemod):
         if level is not Applicability.SAFE and not assumes.startswith(NOT_READ) and is_of_a_share(module, function, run):
             if only_takes_away(files):
                 return  # what is gone cannot be gathered
-            reason = OWN_ITEMS
-            if goes_over_a_listing(module, run):
-                reason = "all ranks go through the same files: let rank 0 do it, and a barrier behind the loop"
-            if is_fetched(module, run):
-                reason = "let rank 0 fetch it, and put a barrier behind the loop, before another rank reads it"
-            yield self.finding(module, run.first, message, evidence=evidence, reason=reason)
+            yield self.finding(module, run.first, message, evidence=evidence, reason=advice_for_items(module, run))
             return
         handed = Judgement(level=level, reason=assumes, writes=writes_of(module, run))
         handed = handed.behind(project, module, below_tests(module, run), spelled.test)
@@ -377,9 +349,7 @@ class UnguardedFileIo(DdpCodemod):
         level, assumes = handed.level, handed.reason
         guard = guard_edit(project, module, run.first, run.last, spelled.test, alone=not handed.edits)
         edits: list[Edit] = [guard, *spelled.edits, *handed.edits]
-        yield self.finding(
-            module, run.first, message, level=level, edits=edits, evidence=evidence, reason=assumes
-        )
+        yield self.finding(module, run.first, message, level=level, edits=edits, evidence=evidence, reason=assumes)
 
     def _why_not(
         self, module: SourceModule, project: Project, function: FunctionNode | ast.Module, run: Run, paths: list[ast.expr]
@@ -422,34 +392,6 @@ class UnguardedFileIo(DdpCodemod):
         if (line := used_behind(project, module, function)) is not None:
             reason += f", and a barrier behind it: every rank uses what is written in line {line}"
         yield self.finding(module, function, message, reason=reason)
-
-
-def _writes_below(project: Project, module: SourceModule, function: FunctionNode) -> bool:
-    """False for a function that can put no file out: it calls nothing of such a name, here or in what it calls for nothing."""
-    return id(function) in _writing(module) or id(function) in _calling(project, module)
-
-
-def _calling(project: Project, module: SourceModule) -> frozenset[int]:
-    """The functions that call, for nothing, one of this file that writes or one that another file of the project may hold."""
-    return project.memo(("calling for nothing", module.path), lambda: frozenset(_find_calling(project, module)))
-
-
-def _find_calling(project: Project, module: SourceModule) -> Iterator[int]:
-    names = {f.name for f in module.functions if id(f) in _writing(module)}
-    near = {root for root, found in module.imports.items() if any(project.resolve(i.dotted, module.path) for i in found)}
-    for node in module.nodes(ast.Expr):
-        if isinstance(node.value, ast.Call):
-            called = dotted(node.value.func)
-            if last(called) in names or not called or called.partition(".")[0] in near:
-                yield from (id(up) for up in module.ancestors(node) if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)))
-
-
-@once_a_module
-def _writing(module: SourceModule) -> frozenset[int]:
-    """The functions that hold a call by whose name files are written, by id."""
-    lines = list(UnguardedFileIo.SITES[0].lines(module.data))
-    found = (f for f in module.functions if bisect_left(lines, f.lineno) < bisect_right(lines, f.end_lineno or f.lineno))
-    return frozenset(id(f) for f in found)
 
 
 def _may_move(module: SourceModule, statement: ast.stmt) -> bool:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 
 from codemods.analysis.callers import entries
@@ -12,26 +10,26 @@ from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.distribution import is_test_module, ranks_in_file, runs_trials
 from codemods.analysis.files.never_true import is_never_asked_for
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS, ONE_PROCESS_HOOKS
-from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.names import dotted
 from codemods.analysis.output.bad_numbers import by_own_data, of_bad_numbers, reports_bad_numbers
 from codemods.analysis.output.beside_files import stands_beside_files
 from codemods.analysis.output.debug_flags import is_under_a_debug_switch
 from codemods.analysis.output.debug_lines import of_debugging, shows_nothing
-from codemods.analysis.output.effects import Kind, effects_of, effects_of_function, names_rank, phrases
+from codemods.analysis.output.effects import Kind, effects_of, effects_of_function, phrases
 from codemods.analysis.output.guard_edits import kept_to_zero
 from codemods.analysis.output.guard_spelling import guard_for, has_guard
 from codemods.analysis.output.half_lines import tears_a_line
 from codemods.analysis.output.left_lines import most_lines_stay
 from codemods.analysis.output.levels_by_rank import has_handlers_on_zero_alone, has_levels_by_rank
 from codemods.analysis.output.muted_print import is_muted
-from codemods.analysis.output.natures import values_of
 from codemods.analysis.output.observers import is_left_to_rank_zero
 from codemods.analysis.output.one_message import belongs_to_each_rank, lines_beside
 from codemods.analysis.output.output_runs import Run, is_guarded_at_its_calls, makes_folder, output_runs
 from codemods.analysis.output.own_lines import Own, own_line
+from codemods.analysis.output.printing_functions import prints_below
 from codemods.analysis.output.rank_share import over_a_share
+from codemods.analysis.output.said_for_all import is_for_everybody
 from codemods.analysis.output.script_guards import BY_LAUNCHER
-from codemods.analysis.output.why_it_ends import says_why_it_ends
 from codemods.analysis.positions import above, behind
 from codemods.analysis.ranks.cannot_run import cannot_be_imported
 from codemods.analysis.ranks.launched_files import is_launched
@@ -46,24 +44,11 @@ from codemods.api.findings import AddDecorator, Applicability, Evidence, Finding
 from codemods.data.printed_errors import WAITING
 from codemods.data.process_words import OFFERS_A_GUARD, SHOWS_PROCESSES
 from codemods.files.sites import Site
-from codemods.files.source import FunctionNode, SourceModule, once_a_module, walk
+from codemods.files.source import FunctionNode, SourceModule, walk
 from codemods.rewriting.imports import plan_rank_zero_only
-from codemods.runtime.lazy_pattern import lazy
 from codemods.runtime.record import replace
 from codemods.store.project import Project
 
-_TROUBLE = lazy(
-    r"\b(error|fail|failed|failure|exception|traceback|warn|warning|invalid|missing|not found|cannot|can't|could not|nan|inf|"
-    r"mismatch|unexpected|abort\w*|stopping training|non-?finite|not finite|diverg\w+|oom|"
-    r"out of memory|corrupt|skipping|skipped|worker)\b|"
-    r"\b(this|each|per)[ -](process|node|gpu|device)\b|⚠|❌|debug|"
-    r"\bno\s+(?:\w+\s+){1,3}found\b|\b(?:does|do|did)(?: not|n't) exist\b",
-    re.IGNORECASE,
-)  # fmt: skip
-# A setting, the same everywhere, that is named after the device.
-_SETTING = lazy(r"batch[ _]size[ _-]per[ _-]\w+|per[ _-]\w+[ _-](?:train |eval )?batch", re.IGNORECASE)
-_DEVICE = frozenset({"device", "root_device", "gpu", "gpu_id", "device_id", "hostname", "node"})
-_OF_THE_PROCESS = ("torch.cuda.", "psutil.", "os.getpid", "socket.", "platform.node")
 _NEAR = 2  # statements between the lines of a start and of its end
 _CLASSES = (Role.LIGHTNING_CALLBACK, Role.LIGHTNING_MODULE, Role.LIGHTNING_DATA_MODULE, Role.HF_CALLBACK, Role.HF_TRAINER)
 _HOOKS = LIGHTNING_HOOKS | HF_CALLBACK_HOOKS
@@ -209,7 +194,7 @@ class UnguardedPrint(DdpCodemod):
             return
         if function.name in ONE_PROCESS_HOOKS or _is_loaded_alone(project, module, function):
             return
-        if not _prints_below(module, function) or _asks_a_person(module, function):
+        if not prints_below(module, function) or _asks_a_person(module, function):
             return  # asked first: whose class it is may stand in other files
         owner = module.parent(function)
         in_class = isinstance(owner, ast.ClassDef) and any(class_facts(project, module, owner).is_a(r) for r in _CLASSES)
@@ -221,7 +206,7 @@ class UnguardedPrint(DdpCodemod):
         if not has_guard(project, module, function, lines=True):
             return
         found = list(self._runs(module, project, function))
-        if found and is_guarded_at_its_calls(project, module, function, looked_at=lambda f: _prints_below(module, f)):
+        if found and is_guarded_at_its_calls(project, module, function, looked_at=lambda f: prints_below(module, f)):
             return
         if found and (is_never_run(project, module, function) or is_run_by_nobody(project, module, function.body[0])):
             return
@@ -287,7 +272,7 @@ class UnguardedPrint(DdpCodemod):
             return None
         if has_guard(project, module, function, lines=True) or not _is_called_for_nothing(project, module, function):
             return None  # who calls it may stand in many files
-        if is_guarded_at_its_calls(project, module, function, looked_at=lambda f: _prints_below(module, f)):
+        if is_guarded_at_its_calls(project, module, function, looked_at=lambda f: prints_below(module, f)):
             return None
         if ranks_reaching(project, module, function.body[0]).some or is_run_by_nobody(project, module, function.body[0]):
             return None
@@ -333,32 +318,6 @@ def _asks_a_person(module: SourceModule, function: FunctionNode) -> bool:
     return any(isinstance(c.func, ast.Name) and c.lineno in inside for c in module.calls_named("input"))
 
 
-def _prints_below(module: SourceModule, function: FunctionNode) -> bool:
-    """True for a function that prints or logs, or calls one of this file that does."""
-    return id(function) in _printing(module) or id(function) in _calling_printers(module)
-
-
-@once_a_module
-def _calling_printers(module: SourceModule) -> frozenset[int]:
-    """The functions within whose lines one of this file is called that prints or logs, by id."""
-    called = {f.name for f in module.functions if id(f) in _printing(module)}
-    lines = sorted(c.lineno for c in module.calls_named(*called))
-    found = (f for f in module.functions if bisect_left(lines, f.lineno) < bisect_right(lines, f.end_lineno or f.lineno))
-    return frozenset(id(f) for f in found)
-
-
-@once_a_module
-def _printing(module: SourceModule) -> frozenset[int]:
-    """The functions that print or log themselves, by id."""
-    found: set[int] = set()
-    for call in module.calls_named("print", "info"):
-        function = module.function_of(call) if dotted(call.func) else None
-        while function is not None and id(function) not in found:
-            found.add(id(function))
-            function = module.function_of(function)
-    return frozenset(found)
-
-
 def _stands_beside_one_for_each(
     project: Project, module: SourceModule, function: FunctionNode | ast.Module, run: Run
 ) -> bool:
@@ -401,45 +360,12 @@ def run_place(module: SourceModule, function: FunctionNode | ast.Module) -> str:
     return "the script" if isinstance(function, ast.Module) else module.symbol(function)
 
 
-def is_for_everybody(module: SourceModule, statement: ast.stmt) -> bool:
-    """True for output that is the same from every rank: it names no rank, host or device, and speaks of no trouble."""
-    if names_rank(module.text_of(statement)) or says_why_it_ends(module, statement):
-        return False
-    for node in walk(statement):
-        if isinstance(node, (ast.Name, ast.Attribute)) and last(dotted(node)) in _DEVICE:
-            return False
-        if isinstance(node, ast.Call) and qualified(module, node.func).startswith(_OF_THE_PROCESS):
-            return False
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and _TROUBLE.search(_SETTING.sub("", node.value)):
-            return False
-        if isinstance(node, ast.Name) and any(_is_of_the_process(module, v) for v in values_of(module, node)):
-            return False
-        if isinstance(node, ast.Name) and any(_is_a_share(v) for v in values_of(module, node)):
-            return False
-    return True
-
-
-def _is_a_share(value: ast.expr) -> bool:
-    """True for what a Trainer predicts: each rank has the answers for its own samples."""
-    return isinstance(value, ast.Call) and last(dotted(value.func)) == "predict" and "trainer" in dotted(value.func).lower()
-
-
 def _may_go_under(module: SourceModule, statement: ast.stmt) -> bool:
     """True for what is said once for all ranks, and makes no folder, which stays on every rank.
 
     The prints beside a folder take a guard of their own.
     """
     return is_for_everybody(module, statement) and not makes_folder(module, statement)
-
-
-def _is_of_the_process(module: SourceModule, value: ast.expr) -> bool:
-    """True for a value that is measured on this process: its memory, its device."""
-    for node in walk(value):
-        if isinstance(node, ast.Call) and qualified(module, node.func).startswith(_OF_THE_PROCESS):
-            return True
-        if isinstance(node, ast.Attribute) and node.attr in ("memory_info", "virtual_memory", "memory_full_info"):
-            return True
-    return False
 
 
 def _assumes(project: Project, module: SourceModule, function: FunctionNode | ast.Module, run: Run) -> str | None:

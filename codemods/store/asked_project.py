@@ -10,7 +10,8 @@ from collections.abc import Callable, Collection, Iterator
 from typing import TypeVar
 
 from codemods.files.source import SourceModule
-from codemods.store.project import FEW, Project, Resolved
+from codemods.store.import_targets import Resolved
+from codemods.store.project import FEW, Project
 from codemods.store.questions import Question
 
 T = TypeVar("T")

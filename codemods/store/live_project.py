@@ -22,6 +22,7 @@ from codemods.files.text_file import NOTEBOOK, PYTHON_KINDS
 from codemods.store import project as plain
 from codemods.store.answer_sources import Sources, modules_in
 from codemods.store.asked_project import AskedProject
+from codemods.store.programs import Reader, programs
 from codemods.store.project import Project
 from codemods.store.questions import Question, alone, may_add, rows
 
@@ -43,7 +44,7 @@ class LiveProject(AskedProject):
     def __init__(
         self,
         files: Iterable[str],
-        read: plain.Reader,
+        read: Reader,
         *,
         modules: Mapping[str, SourceModule] | None = None,
         observed: Iterable[Observed] = (),
@@ -69,7 +70,7 @@ class LiveProject(AskedProject):
         """From now on the file, one of the project, has these bytes. Answers that are kept may be stale until `refresh`."""
         before = self._seen(path)
         self._texts[path] = data
-        self._original = plain._programs(self._raw)
+        self._original = programs(self._raw)
         if path.endswith(NOTEBOOK):
             self._corpora = {kinds: corpus for kinds, corpus in self._corpora.items() if NOTEBOOK not in kinds}
         else:

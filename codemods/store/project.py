@@ -12,13 +12,13 @@ from posixpath import basename, dirname, join, normpath
 from typing import TypeVar
 
 from codemods.api.evidence import Observed
-from codemods.files.import_statements import imported_names
 from codemods.files.source import SourceModule, Unreadable
-from codemods.files.text_file import NOTEBOOK, PYTHON_KINDS, READ_KINDS, TextFile
+from codemods.files.text_file import NOTEBOOK, PYTHON_KINDS
 from codemods.runtime.lazy_pattern import lazy
-from codemods.runtime.record import record
 from codemods.store.corpus import Corpus, alias_at, calls, is_imported, uses
 from codemods.store.file_facts import file_fact
+from codemods.store.import_targets import Resolved, absolute_imports, below
+from codemods.store.programs import Reader, kind_of, program, programs
 from codemods.store.tables import Rest
 
 T = TypeVar("T")
@@ -27,19 +27,10 @@ _CLASS_HEADER = lazy(rb"class [ \t]*(\w+)[ \t]*(?:\[[^\]\0]*\])?[ \t]*\(([^:\0]{
 _LONGEST_HEADER = 700  # bytes
 _DEFINITION = lazy(rb"def [ \t]*(\w+)")
 _DOTTED = lazy(rb"[A-Za-z_][\w.]*")
-Reader = Callable[[str], bytes | None]
 # Source of which the trees are held at the same time: a tree with its index is 37 times its text (CPython 3.11, measured).
 MOST_HELD = 8_000_000  # bytes
 LONGEST_TEXT = 2 * 1024 * 1024  # bytes of a notebook; of a longer one only the code is looked at: the rest is pictures
 FEW = 20  # files that are read one by one; a search through all of them costs as much as reading so many
-
-
-@record
-class Resolved:
-    """A project file that an import leads to, and the names still to be looked up in it."""
-
-    path: str
-    rest: tuple[str, ...]
 
 
 class Project:
@@ -71,7 +62,7 @@ class Project:
         self._corpora = {} if corpora is None else corpora  # shared by a project and its overlays
         self._changed = dict(changed or {})
         self._raw = read
-        self._read = self._original = _programs(read)
+        self._read = self._original = programs(read)
         self._modules: dict[str, SourceModule | Unreadable | None] = dict(modules or {})
         self._memo: dict[Hashable, object] = {}
         self._kept: dict[Hashable, object] = {}
@@ -88,7 +79,7 @@ class Project:
     def with_overlay(self, new: Mapping[str, bytes]) -> Project:
         """The same project with other bytes in some files; what is parsed of the others is kept, every memo is dropped."""
         kept = {p: m for p, m in self._modules.items() if p not in new and isinstance(m, SourceModule)}
-        changed = {**self._changed, **{path: _program(path, data) for path, data in new.items()}}
+        changed = {**self._changed, **{path: program(path, data) for path, data in new.items()}}
         before = self._original
         project = self._overlay(
             self._files | set(new), self._raw, modules=kept, corpora=self._corpora, changed=changed, observed=self.observed,
@@ -190,7 +181,7 @@ class Project:
         if path not in self._modules:
             data = self.read(path) if path in self._files else None
             try:
-                self._modules[path] = _kind_of(path)(path, data) if data is not None else None
+                self._modules[path] = kind_of(path)(path, data) if data is not None else None
                 self._held += len(data or b"")
             except Unreadable as error:
                 self._modules[path] = error
@@ -353,18 +344,18 @@ class Project:
         level = len(dotted) - len(dotted.lstrip("."))
         parts = tuple(p for p in dotted.lstrip(".").split(".") if p)
         if not level and parts and parts[0] not in self._importable:
-            return self._below("", parts[1:], allow_base=True) if parts[0] in self._root_names else None
+            return below(self._files, "", parts[1:], allow_base=True) if parts[0] in self._root_names else None
         folder = dirname(importer)
         if level:
             base = normpath(join(folder, *[".."] * (level - 1))) if level > 1 else folder
-            return self._below("" if base == "." else base, parts, allow_base=True) if not base.startswith("..") else None
+            return below(self._files, "" if base == "." else base, parts, allow_base=True) if not base.startswith("..") else None
         roots = [folder]
         while folder:
             folder = dirname(folder)
             roots.append(folder)
         best: Resolved | None = None
         for root in [*roots, "src"]:
-            found = self._below(root, parts, allow_base=False)
+            found = below(self._files, root, parts, allow_base=False)
             # a file that bears its package's name (`planner/model/planner.py`) must not hide the package
             if found is not None and (best is None or len(found.rest) < len(best.rest)):
                 best = found
@@ -394,58 +385,7 @@ class Project:
             found[name] = found.get(name, True) and inner in beside
         return frozenset(name for name, own in found.items() if own) - self._importable
 
-    def _below(self, base: str, parts: tuple[str, ...], *, allow_base: bool) -> Resolved | None:
-        for used in range(len(parts), -1 if allow_base else 0, -1):
-            stem = "/".join((base, *parts[:used]) if base else parts[:used])
-            for path in (join(stem, "__init__.py") if stem else "__init__.py", f"{stem}.py"):  # as Python, the package first
-                if path in self._files:
-                    return Resolved(path, parts[used:])
-        return None
-
-
-@file_fact
-def absolute_imports(path: str, data: bytes) -> frozenset[tuple[str, str]]:
-    """The first two parts of each name that is imported as a whole path: (torch, nn)."""
-    del path
-    found = (name.split(".") for name in imported_names(data) if not name.startswith("."))
-    return frozenset((parts[0], parts[1] if len(parts) > 1 else "") for parts in found)
-
-
 @file_fact
 def holds_use(path: str, data: bytes, name: str) -> bool:
     del path
     return uses(data, name.encode())
-
-
-def _kind_of(path: str) -> type[SourceModule]:
-    if path.endswith(NOTEBOOK):
-        from codemods.files.notebook import NotebookModule
-
-        return NotebookModule
-    return TextFile if path.endswith(READ_KINDS) else SourceModule
-
-
-def _program(path: str, data: bytes) -> bytes:
-    """What an overlay holds of a file: of a notebook the program in it, if that is not what it was given."""
-    if not path.endswith(NOTEBOOK):
-        return data
-    from codemods.files.notebook import is_program, python_of
-
-    return data if is_program(data) else python_of(path, data)
-
-
-def _programs(read: Reader) -> Reader:
-    """`read`, with the program in the place of a notebook; each is read once."""
-    known: dict[str, bytes | None] = {}
-
-    def reading(path: str) -> bytes | None:
-        if not path.endswith(NOTEBOOK):
-            return read(path)
-        if path not in known:
-            from codemods.files.notebook import python_of
-
-            data = read(path)
-            known[path] = None if data is None else python_of(path, data)
-        return known[path]
-
-    return reading

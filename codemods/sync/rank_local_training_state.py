@@ -13,8 +13,8 @@ from codemods.analysis.short_texts import short
 from codemods.analysis.wrapped.behind_training import is_behind_training
 from codemods.analysis.wrapped.left_modes import LeftMode, left_modes
 from codemods.analysis.wrapped.own_files import restored_from_own_files
-from codemods.analysis.wrapped.own_paths import OwnPath, restored_from_own_paths
 from codemods.analysis.wrapped.restore_repairs import Repair, on_every_rank
+from codemods.analysis.wrapped.restored_paths import OwnPath, restored_from_own_paths
 from codemods.analysis.wrapped.training_state import Change, What, changes
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Evidence, Finding

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from ddpfix.discovery import discover
+from ddpfix.repository_state import head_of
 from ddpfix.review.items import Review, ReviewItem, review
 from ddpfix.settings import Settings
 from tests.gitrepos import make
@@ -37,8 +39,19 @@ def classifier(folder: Path, *, name: str = "repo") -> Path:
 
 
 def reviewed(repo: Path) -> Review:
+    """What a reviewer sees of a repository; looked at once for the same files, which most tests begin with."""
     (tree,) = discover([repo])
-    return review(tree, Settings())
+    files = tuple((path.relative_to(repo).as_posix(), path.read_bytes()) for path in sorted(repo.rglob("*")) if _is_file(path))
+    if files not in _SEEN:
+        _SEEN[files] = review(tree, Settings())
+    return replace(_SEEN[files], root=tree.root, base=head_of(repo))
+
+
+_SEEN: dict[tuple[tuple[str, bytes], ...], Review] = {}
+
+
+def _is_file(path: Path) -> bool:
+    return path.is_file() and ".git" not in path.parts
 
 
 def at(found: Review, path: str, line: int, code: str) -> ReviewItem:

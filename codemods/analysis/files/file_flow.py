@@ -18,7 +18,8 @@ from codemods.files.source import FunctionNode, SourceModule, child_nodes, walk,
 from codemods.runtime.lazy_pattern import lazy
 from codemods.runtime.record import record, replace
 from codemods.store.file_facts import file_fact
-from codemods.store.project import Project, Resolved
+from codemods.store.import_targets import Resolved
+from codemods.store.project import Project
 from codemods.store.tables import Table
 
 DEPTH = 5

@@ -6,6 +6,7 @@ import ast
 import re
 
 from codemods.analysis.bound_values import assigned
+from codemods.analysis.files.named_by_items import OWN_ITEMS
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.output.output_runs import Run
 from codemods.analysis.output.rank_data import sees_batches
@@ -25,7 +26,16 @@ def is_of_a_share(module: SourceModule, function: FunctionNode | ast.Module, run
     return any(not (isinstance(up, ast.For) and _is_counted(module, up)) for up in loops)
 
 
-def goes_over_a_listing(module: SourceModule, run: Run) -> bool:
+def advice_for_items(module: SourceModule, run: Run) -> str:
+    """What is to be done about a run of a loop whose items may be each rank's own."""
+    if _is_fetched(module, run):
+        return "let rank 0 fetch it, and put a barrier behind the loop, before another rank reads it"
+    if _goes_over_a_listing(module, run):
+        return "all ranks go through the same files: let rank 0 do it, and a barrier behind the loop"
+    return OWN_ITEMS
+
+
+def _goes_over_a_listing(module: SourceModule, run: Run) -> bool:
     """True in a loop over what lies in a folder, or over what stands in the source: the same for all ranks."""
     for up in module.ancestors(run.first):
         if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
@@ -38,7 +48,7 @@ def goes_over_a_listing(module: SourceModule, run: Run) -> bool:
     return False
 
 
-def is_fetched(module: SourceModule, run: Run) -> bool:
+def _is_fetched(module: SourceModule, run: Run) -> bool:
     """True for what the run writes of an answer from the net: `file.write(response.content)` of `requests.get(url)`."""
     names = (n for s in run.statements for n in walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
     values = (v for n in names for v in assigned(module, n, n.id))
