@@ -48,7 +48,7 @@ def test_through_a_method_of_a_base_in_another_file() -> None:
     source = (
         "from base import BaseDataset\nimport pytorch_lightning\n\nclass One(BaseDataset):\n    def __init__(self, folder):\n"
         "        self.folder = folder\n        if folder:\n            self.fill()\n\n    def __getitem__(self, i):\n"
-        "        return open(i).read()\n\n    def save(self):\n        pass\n"
+        "        return open(i).read()\n\n    def save(self):\n        pass\n\n\ntrainer = pytorch_lightning.Trainer(devices=2)\n"
     )
     found = check_told(RULE, source, reason="prepare_data", files={"base.py": base})
     assert found.span.line == 8
