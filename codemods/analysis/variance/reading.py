@@ -17,7 +17,7 @@ from codemods.analysis.variance.exits import cases_of
 from codemods.analysis.variance.given_up import given_up
 from codemods.analysis.variance.meetings import make_same
 from codemods.analysis.variance.numbered_shares import left_by_others, numbered_share
-from codemods.analysis.variance.paths import as_many_rounds, goes_through_entries, parameters, path_of, unpacked
+from codemods.analysis.variance.paths import as_many_rounds, behind_bar, goes_through_entries, parameters, path_of, unpacked
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.values import SAME, Cause, Kind, Proof, Thing, Value, differing, join, plain
 from codemods.data.rank_variance import LOADS, PROCESS_EXITS
@@ -44,8 +44,8 @@ def interpret(state: State, body: list[ast.stmt]) -> None:
 
 
 def _returns_one_thing(state: State) -> bool:
-    """True where every `return` reads the same, and none is left out: which one is taken is no matter."""
-    found = [n.value for n in _returns(state.module).get(state.function, ())]
+    """True where every `return` reads the same, and none is left out: which one is taken is no matter, nor a bar round it."""
+    found = [n.value and behind_bar(n.value) for n in _returns(state.module).get(state.function, ())]
     if len(found) < 2 or found[0] is None or any(f is None or f.__class__ is not found[0].__class__ for f in found):
         return False
     if state.function is not None and _falls_through(state.function.body):
