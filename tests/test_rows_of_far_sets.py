@@ -82,7 +82,7 @@ def test_a_set_that_is_handed_on() -> None:
 
 
 def test_a_set_of_another_file() -> None:
-    filled = "def found(folder):\n    names = set()\n    for f in os.listdir(folder):\n        names.add(os.path.splitext(f)[0])\n"
+    filled = "def found(folder):\n    names = set()\n    for f in os.listdir(folder):\n        names.add(f[:-4].strip())\n"
     files = {"names.py": f"import os\n\n\n{filled}    return names\n"}
     source = program("", "list(found(folder))").replace("import os\n", "import os\nfrom names import found\n", 1)
     after = source.replace("list(found(folder))", "sorted(found(folder))")
