@@ -63,6 +63,17 @@ def test_the_state_of_a_helper_as_it_is_handed_over() -> None:
     check_transformed(RULE, found, after, unsafe=True)
 
 
+def test_one_of_several_that_a_helper_wraps() -> None:
+    helper = (
+        "def in_parallel(*nets):\n    nets = [n.cuda() for n in nets]\n    if dist.is_initialized():\n"
+        "        nets = [DDP(n) for n in nets]\n    return nets\n\n\n"
+    )
+    source = program("state = without(path)", wrap="model, other = in_parallel(net, alone)")
+    source = source.replace("def resume", f"{helper}def resume")
+    after = source.replace("model.load_state_dict", 'getattr(model, "module", model).load_state_dict')
+    check_transformed(RULE, source, after, unsafe=True)
+
+
 def test_a_state_that_another_file_takes_it_off() -> None:
     helper = HEAD[HEAD.index("def without") :].rstrip() + "\n"
     source = program("state = without(path)").replace(HEAD[HEAD.index("def without") :], "from tools import without\n\n\n")

@@ -45,7 +45,7 @@ def stripped_states(project: Project, module: SourceModule) -> Iterator[Stripped
         if found is None or any(_ADDS.search(m.data) for m in (module, found[0])):
             continue
         wrapped = wrapper_in(project, module, node)
-        if wrapped is not None and not wrapped.many:
+        if wrapped is not None:
             given = call.args[1] if len(call.args) > 1 else next((k.value for k in call.keywords if k.arg == "strict"), None)
             strict = not (isinstance(given, ast.Constant) and given.value is False)
             yield StrippedState(call, node, wrapped, *found, strict=strict)
