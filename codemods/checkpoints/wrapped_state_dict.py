@@ -14,10 +14,11 @@ from codemods.analysis.wrapped.other_readers import other_reader
 from codemods.analysis.wrapped.own_shards import OwnShard, own_shards
 from codemods.analysis.wrapped.passing_on import passes_on
 from codemods.analysis.wrapped.saved_states import Loaded, Saved, copied_wrappers, load_of, saved_wrappers
+from codemods.analysis.wrapped.stripped_states import StrippedState, stripped_states
 from codemods.analysis.wrapped.way_inside import way_inside
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression
-from codemods.files.source import SourceModule
+from codemods.files.source import SourceModule, line_of
 from codemods.store.project import Project
 
 _UNSAFE, _DISPLAY = Applicability.UNSAFE, Applicability.DISPLAY
@@ -30,8 +31,8 @@ class WrappedStateDict(DdpCodemod):
     Finds `torch.save` of a wrapper's `state_dict()`, in a function that is handed the dict as well, where the project loads such
     a file into a bare model and nothing takes `module.` off the keys, and `torch.save` of the wrapper itself. The module inside
     is saved instead. Reports `deepcopy` of a wrapper, as for a moving average of the weights. Finds the other way round, too: a
-    load into the wrapper of what the project saves of the model inside only. Reports an optimizer's own `state_dict()` that
-    rank 0 saves beside the full state of an FSDP model.
+    load into the wrapper of what the project saves of the model inside only, or of a state whose keys lose `module.` first.
+    Reports an optimizer's own `state_dict()` that rank 0 saves beside the full state of an FSDP model.
 
     ## Why it matters
     The keys of the wrapper begin with `module.`. A bare model of the same class refuses them all, on the day the run is resumed
@@ -75,6 +76,7 @@ class WrappedStateDict(DdpCodemod):
     - Says nothing where all configurations of Accelerate are for DeepSpeed or FSDP.
     - Reports where no name of the Accelerator is in reach, and where another place reads the same key: a load into the wrapper,
       or into `DataParallel`, would no longer find its keys.
+    - Says nothing of a load where `module.` is taken off under a test, or put on again somewhere in the file.
     - Says nothing of a load into the wrapper where a part of the project saves the keys of one, or what it saves is not seen.
     - Says nothing of an optimizer's state in a project that gathers such states (`FSDP.optim_state_dict`), that knows `NO_SHARD`,
       and where each rank saves its own.
@@ -118,6 +120,9 @@ class WrappedStateDict(DdpCodemod):
         for call, node, wrapped in copied_wrappers(project, module):
             if not passes_on(project, wrapped):
                 yield self._tell_copy(module, project, call, node, wrapped)
+        for lost in stripped_states(project, module) if module.holds(b".load_state_dict(") else ():
+            if not is_run_by_nobody(project, module, lost.call):
+                yield self._tell_stripped(module, project, lost)
 
     def _tell_shard(self, module: SourceModule, found: OwnShard) -> Finding:
         return self.finding(
@@ -131,6 +136,27 @@ class WrappedStateDict(DdpCodemod):
             ],
             reason="ask on every rank for `FSDP.optim_state_dict(model, optimizer)`, and load what "
             "`FSDP.optim_state_dict_to_load` makes of it",
+        )
+
+    def _tell_stripped(self, module: SourceModule, project: Project, found: StrippedState) -> Finding:
+        receiver = module.text_of(found.node)
+        inside, doubt = way_inside(project, module, found.node, found.wrapped, receiver)
+        edits: list[Edit] = [ReplaceExpression(module.path, module.span(found.node), inside)] if inside and not doubt else []
+        where = f"line {line_of(found.stripped)}" if found.stripped_in is module else _place(found)
+        come = "raises an error for every key" if found.strict else "takes none of them with strict=False, and says nothing"
+        some = "" if found.wrapped.always and not found.wrapped.prepared else " where several processes run"
+        return self.finding(
+            module,
+            found.call,
+            f"`{receiver}` is the DDP wrapper{some}, whose keys begin with `module.`; {where} takes it off, and the load {come}",
+            level=_UNSAFE if edits else _DISPLAY,
+            edits=edits,
+            evidence=[
+                Evidence("static", "the model is wrapped", found.wrapped.module.path, found.wrapped.wrap.lineno),
+                Evidence("static", "the keys lose `module.`", found.stripped_in.path, line_of(found.stripped)),
+            ],
+            reason="assumes that the keys of the file are those of the model" if edits
+            else f"write `{inside or 'the module inside'}`; {doubt}",
         )
 
     def _tell_bare(self, module: SourceModule, project: Project, found: BareState) -> Finding:
@@ -185,6 +211,10 @@ class WrappedStateDict(DdpCodemod):
             module, saved.node, _message(receiver, saved, load), level=_UNSAFE if edits else _DISPLAY, edits=edits,
             evidence=evidence, reason=reason,
         )  # fmt: skip
+
+
+def _place(found: StrippedState) -> str:
+    return f"{found.stripped_in.path}:{line_of(found.stripped)}"
 
 
 def _message(receiver: str, saved: Saved, load: Loaded | None) -> str:

@@ -89,7 +89,10 @@ DESCRIPTIONS = frozenset(
      "__name__", "__class__", "name", "names"}
 )  # fmt: skip
 # What keeps only some of the elements, by their values.
-SELECTS = frozenset({"nonzero", "masked_select", "unique", "argwhere", "unique_consecutive", "nms", "batched_nms", "flatnonzero"})
+SELECTS = frozenset(
+    {"nonzero", "masked_select", "unique", "argwhere", "unique_consecutive", "nms", "batched_nms", "flatnonzero",
+     "intersect1d", "union1d", "setdiff1d", "setxor1d"}
+)  # fmt: skip
 # What reads a file.
 LOADS = frozenset(
     {"load", "open", "loads", "read", "read_text", "from_pretrained", "load_file", "safe_load", "read_csv",
@@ -164,7 +167,9 @@ SHOWN_BY_MAIN = frozenset(
     {"accelerator.print", "accelerator.log", "fabric.print", "self.accelerator.print", "self.accelerator.log",
      "self.fabric.print", "fabric.log", "fabric.log_dict", "self.fabric.log", "self.fabric.log_dict"}
 )  # fmt: skip
-SAYS_SHOWN = lazy(r"(^|_)(log|logs|summarize|record|report|history|append_loss|plot|scalars?|metrics?|summary|stats)(_|$)", re.I)
+SAYS_SHOWN = lazy(
+    r"(^|_)(log|logs|summarize|record|report|history|append_loss|plot|scalars?|metrics?|summary|stats|print\d?)(_|$)", re.I
+)
 METRIC_NAME = lazy(
     r"(^|_)(loss(es)?|acc(uracy)?\d?|err(or)?|mae|mse|rmse|psnr|ssim|miou|m?iou|dice|f1|auc|auroc|ap\d*|map|recall|precision|ppl|perplexity"
     r"|bleu|rouge|wer|cer|score|metrics?|elbo|kl|nll|bpd|reward|r2|corr|top\d|fid|cider|epe|hits?|stats|logs|log_dict|scalar_dict|scalars|meters?|val_stats)(_|$|\d)",

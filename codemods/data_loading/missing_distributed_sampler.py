@@ -39,7 +39,8 @@ class MissingDistributedSampler(DdpCodemod):
     reports the rest: streams (`IterableDataset`), samplers that draw at random, loaders made where no group is seen to be there.
     Reports streams that Lightning or Fabric trains on, and that nothing shares out: an own IterableDataset, one of `datasets`
     (`load_dataset(streaming=True)`, `to_iterable_dataset()`), and one that shares by rank only where there are workers. Reports a
-    loader without a sampler that `get_train_dataloader` of a Hugging Face Trainer gives back, and nothing prepares.
+    loader that `get_train_dataloader` of a Hugging Face Trainer gives back, and nothing prepares: without a sampler, or with the
+    Trainer's own (`self._get_train_sampler()`), which draws from all of the data from transformers 4.31 on.
 
     ## Why it matters
     Every rank goes through the whole data set. With the same seed all ranks compute the same gradients and more GPUs add nothing;
@@ -145,14 +146,22 @@ class MissingDistributedSampler(DdpCodemod):
                 yield self._tell_trainer(module, handed)
 
     def _tell_trainer(self, module: SourceModule, handed: Handed) -> Finding:
+        own = handed.loader.sampler is not None
+        why = (
+            "from transformers 4.31 on its own sampler draws from all of it"
+            if own
+            else "this loader has no sampler for the ranks"
+        )
+        before = "" if own else (
+            "; before transformers 4.31, where the Trainer had samplers of its own, give it `sampler=self._get_train_sampler()`"
+        )  # fmt: skip
         return self.finding(
             module,
             handed.loader.call,
-            "each rank goes through all of the data: the Trainer takes what `get_train_dataloader` gives back as it is, and this "
-            "loader has no sampler for the ranks",
+            "each rank goes through all of the data: the Trainer takes what `get_train_dataloader` gives back as it is, and "
+            f"{why}",
             evidence=[Evidence("static", "the Trainer gets it here", handed.module.path, line_of(handed.node))],
-            reason="give back `self.accelerator.prepare(DataLoader(...))`; before transformers 4.31, where the Trainer had "
-            "samplers of its own, give it `sampler=self._get_train_sampler()`",
+            reason=f"give back `self.accelerator.prepare(DataLoader(...))`{before}",
         )
 
     def _tell_handed(self, module: SourceModule, handed: Handed, read: tuple[Stream, ...]) -> Finding | None:

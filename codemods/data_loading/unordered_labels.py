@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from codemods.analysis.class_index import class_facts
 from codemods.analysis.distribution import is_test_module, may_show_ranks, ranks_in_file, ranks_in_importers
 from codemods.analysis.loading.dealt_out import dealt_out
+from codemods.analysis.loading.far_sets import far_sets
 from codemods.analysis.loading.numbered_sets import numbered_sets, of_numbers
 from codemods.analysis.loading.one_machine import is_on_one_machine
 from codemods.analysis.loading.rows_of_sets import RowsOfSet, rows_of_sets
@@ -31,9 +32,10 @@ class UnorderedLabels(DdpCodemod):
 
     ## What it does
     Finds numbers that are given to the elements of a set (`enumerate(set(names))`, `dict(zip(set(names), range(n)))`,
-    `tokenizer.add_tokens(list(set(names)))`), files of an unsorted folder of which each
+    `list(set(names)).index(name)`, `tokenizer.add_tokens(list(set(names)))`), files of an unsorted folder of which each
     rank takes its part (`glob(...)[rank::world_size]`), and such files behind the index of a `DistributedSampler`, or texts
-    of a set (`list(images.keys() & captions.keys())`), behind that of Lightning's too. It sorts them. Finds a data set behind
+    of a set (`list(images.keys() & captions.keys())`), behind that of Lightning's too, also where another function, class or
+    file makes the set and the list. It sorts them. Finds a data set behind
     a `DistributedSampler`, or one that the Trainer of transformers gets, whose list is shuffled or drawn (`random.sample`) when
     it is made, or just before, where no seed is set or each rank has one of its own, and gives the call a generator with a fixed
     seed. Reports an IterableDataset that shuffles in `__iter__` before a worker takes its part.
@@ -103,7 +105,9 @@ class UnorderedLabels(DdpCodemod):
             return True
         if b"__getitem__" in data and (b"set(" in data or b".keys()" in data):
             return True
-        if any(word in data for word in (b"enumerate", b"zip(", b"add_tokens", b"add_special_tokens", b"= len(")):
+        if any(word in data for word in (b"enumerate", b"zip(", b"add_tokens", b"add_special_tokens", b"= len(", b".index(")):
+            return True
+        if b"list(" in data and any(word in data for word in _SETS):
             return True
         return (listed and (b"__getitem__" in data or _STEP.search(data) is not None))
 
@@ -130,6 +134,10 @@ class UnorderedLabels(DdpCodemod):
             )  # fmt: skip
         for rows in rows_of_sets(project, module) if several is not None and module.holds(b"__getitem__") else ():
             if id(rows.inside) not in done:
+                done |= {id(rows.inside), id(rows.value)}
+                yield self._tell_rows(module, rows)
+        for rows in far_sets(project, module):
+            if not {id(rows.inside), id(rows.value)} & done and not ranks_reaching(project, module, rows.value).some:
                 yield self._tell_rows(module, rows)
         for one in shuffled_alone(project, module) if any(word in module.data for word in _SHUFFLES) else ():
             if not ranks_reaching(project, module, one.call).some:
@@ -153,16 +161,19 @@ class UnorderedLabels(DdpCodemod):
         value, edits = rows.value, list[ReplaceExpression]()
         if isinstance(value, ast.Call) and dotted(value.func) == "list" and len(value.args) == 1:
             edits = [ReplaceExpression(module.path, module.span(value), f"sorted({module.text_of(value.args[0])})")]
+        elif value is rows.inside:  # the set itself is gone through where the list is made
+            edits = [ReplaceExpression(module.path, module.span(value), f"sorted({module.text_of(value)})")]
+        name = rows.name if rows.site.module is module else f"{rows.site.node.name}{rows.name.removeprefix('self')}"
         return self.finding(
             module,
             value,
-            f"`{rows.name}` has the order of a set of texts, another one in each process: the indices that are dealt out mean "
+            f"`{name}` has the order of a set of texts, another one in each process: the indices that are dealt out mean "
             "other samples on each rank, so an epoch has some samples twice and others never",
             level=Applicability.UNSAFE if edits else Applicability.DISPLAY,
             edits=edits,
             evidence=[
                 Evidence("static", f"the set: `{short(module, rows.inside)}`", module.path, line_of(rows.inside)),
-                Evidence("static", "the index of the sampler is an index of it", module.path, rows.item.lineno),
+                Evidence("static", "the index of the sampler is an index of it", rows.site.module.path, rows.item.lineno),
                 Evidence("static", "its indices are dealt out", rows.loader.module.path, rows.loader.call.lineno),
             ],
             reason="assumes that the elements can be compared" if edits else "sort it where it is made a list",
@@ -187,6 +198,7 @@ class UnorderedLabels(DdpCodemod):
         )
 
 
+_SETS = (b"set(", b".keys()", b"reduce(", b"list({", b"set.", b" & ")
 _STEP = lazy(rb":\s*[^\W\d][\w.()]*\s*\]")  # `[rank::world]`
 _SHUFFLES = (b"shuffle(", b"permutation(", b"randperm(", b"random.sample(", b"random.choice")
 _Found = tuple[Unordered, ast.AST, str]

@@ -10,9 +10,9 @@ from codemods.analysis.ranks.overwritten_variables import Overwritten, overwritt
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Edit, Evidence, Finding, InsertAfter, RemoveStatement, Severity
 from codemods.data.printed_errors import WAITING
-from codemods.files.notebook import NotebookModule
 from codemods.files.sites import Site
 from codemods.files.source import SourceModule
+from codemods.files.text_file import NOTEBOOK
 from codemods.store.project import Project
 
 
@@ -104,7 +104,7 @@ class LauncherVariableOverwritten(DdpCodemod):
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
-        if is_test_module(module) or isinstance(module, NotebookModule):
+        if is_test_module(module) or module.path.endswith(NOTEBOOK):
             return
         for found in overwritten(project, module):
             yield self._told(module, found)

@@ -22,7 +22,7 @@ from codemods.analysis.variance.mismatches import Mismatch, mismatches_in
 from codemods.analysis.variance.values import Cause, Link
 from codemods.analysis.variance.wording import chain, head, message
 from codemods.api.codemod import DdpCodemod
-from codemods.api.findings import Applicability, Edit, Evidence, Finding, InsertAfter
+from codemods.api.findings import Applicability, Edit, Evidence, Finding, InsertAfter, Severity
 from codemods.data.printed_errors import WAITING
 from codemods.data.rank_variance import COLLECTIVE_WORDS, SERVERS
 from codemods.files.source import SourceModule
@@ -37,6 +37,7 @@ _LOSS_WITHOUT_EFFECT = (
     "`0.0 * sum(p.sum() for p in self.parameters())`"
 )
 _UNSAFE, _DISPLAY = Applicability.UNSAFE, Applicability.DISPLAY
+_RATES: dict[Parting, Severity] = {Parting.PLATEAU: "data", Parting.RATE: "data"}  # nobody waits: the weights part
 
 
 class OneRankDecision(DdpCodemod):
@@ -50,7 +51,8 @@ class OneRankDecision(DdpCodemod):
     loop that is left by rank 0, or by the answer of an object that rank 0 alone gives anything, and a collective in a `finally`,
     which an exception on one rank leads to. Reports a rank that leaves out a batch, an output of its model or a score that is
     missing, and one that ends by `exit()` in an exception handler, also in the `forward` of a model, and a way that is drawn
-    from random numbers whose seed takes the rank. Finds `sys.exit(1)` and `raise` for a loss that is not a number, where the
+    from random numbers whose seed takes the rank. Reports a learning rate that each rank changes by its own loss. Finds
+    `sys.exit(1)` and `raise` for a loss that is not a number, where the
     repository starts the program so that the other ranks run on: by srun without `--kill-on-bad-exit`, by submitit, by
     `torch.distributed.launch` of a torch below 1.8, by processes that are joined in turn.
 
@@ -106,6 +108,7 @@ class OneRankDecision(DdpCodemod):
     - Says nothing in a repository's own tests.
     - Says nothing where the decision is made of what every rank has: the epoch, the step, reduced metrics, configuration.
     - Says nothing where a collective in the function, or above the test in the loop, may have made the value everybody's.
+    - Says nothing of the learning rate of an optimizer of single tensors (`Adam([delta])`): it may be the rank's own.
     - Says nothing of a loop in which no rank waits for another.
     - Says nothing of an output that is asked for None where the `forward` of the model is seen and never returns None.
     - Says nothing of an exit with a status other than 0, or of a `raise`, where only torchrun, `mp.spawn` or another launcher
@@ -191,7 +194,7 @@ class OneRankDecision(DdpCodemod):
                 told |= also
                 yield self.finding(
                     module, at, told_as, evidence=chain(parted), level=_UNSAFE if edits else _DISPLAY, edits=edits,
-                    reason=ASSUMED if edits else _advice(module, parted),
+                    reason=ASSUMED if edits else _advice(module, parted), severity=_RATES.get(parted.form, ""),
                 )  # fmt: skip
 
     def _failing(self, project: Project, module: SourceModule, parted: Mismatch) -> Iterator[Finding]:

@@ -351,7 +351,9 @@ def test_a_plain_loader_of_an_override(given: str) -> None:
 @pytest.mark.parametrize(
     "source",
     [
-        OVERRIDE.format(given="self.train_dataset, sampler=self._get_train_sampler()"),
+        OVERRIDE.format(given="self.train_dataset, sampler=self._get_train_sampler()")
+        + "\n    def _get_train_sampler(self):\n        return shares(self.train_dataset)\n",
+        OVERRIDE.format(given="self.train_dataset, sampler=self._own_sampler()"),
         OVERRIDE.format(given="self.train_dataset, batch_sampler=self.batches"),
         OVERRIDE.format(given="self.train_dataset, **self.options"),
         OVERRIDE.format(given="self.rows[self.args.process_index :: self.args.world_size]"),
@@ -364,3 +366,56 @@ def test_a_plain_loader_of_an_override(given: str) -> None:
 )
 def test_overrides_that_are_fine_or_not_known(source: str) -> None:
     check_nothing(MissingDistributedSampler, source)
+
+
+def test_the_sampler_of_the_trainer() -> None:
+    source = OVERRIDE.format(given="self.train_dataset, sampler=self._get_train_sampler()")
+    named = source.replace("        return", "        sampler = self._get_train_sampler()\n        return")
+    named = named.replace("sampler=self._get_train_sampler()", "sampler=sampler")
+    for text in (source, named):
+        found = check_told(MissingDistributedSampler, text, reason="self.accelerator.prepare")
+        assert "from transformers 4.31 on" in found.message
+        files = {"requirements.txt": "transformers==4.30.2\n"}
+        check_nothing(MissingDistributedSampler, text, files=files)
+        check_told(MissingDistributedSampler, text, files={"requirements.txt": "transformers>=4.40\n"}, reason="prepare")
+
+
+SCRIPT = """\
+import os
+
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader
+from torchvision.datasets import ImageFolder
+
+
+def main(gpu, args):
+    args.rank = args.rank * args.per_node + gpu
+    dist.init_process_group("nccl", rank=args.rank)
+    model = DistributedDataParallel(make(args))
+    {made}
+    for i, x in enumerate(loader):
+        model(x).mean().backward()
+        if i % args.print_freq == 0:
+            print(i)
+"""
+
+
+def test_options_of_which_another_is_the_rank() -> None:
+    made = "data = ImageFolder(os.path.join(args.data, 'train'))\n    loader = DataLoader(data, args.size, shuffle=True)"
+    source = SCRIPT.format(made=made)
+    after = source.replace("shuffle=True)", "sampler=DistributedSampler(data))")
+    after = after.replace("import DataLoader\n", "import DataLoader, DistributedSampler\n")
+    check_transformed(MissingDistributedSampler, source, after, unsafe=True)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        "args.data = os.path.join(args.data, str(args.rank))\n    loader = DataLoader(ImageFolder(args.data))",
+        "loader = DataLoader(ImageFolder(args.data + str(args.rank)))",
+        "loader = DataLoader(Rows(args))",
+    ],
+)
+def test_options_that_hold_a_share(made: str) -> None:
+    check_nothing(MissingDistributedSampler, SCRIPT.format(made=made))

@@ -27,6 +27,11 @@ def dealt_out(project: Project, module: SourceModule) -> Iterator[tuple[ClassSit
             yield deal.site, deal.loader
 
 
+def all_deals(project: Project) -> tuple[Deal, ...]:
+    """Of every loader with a DistributedSampler, and of those that Lightning gives one."""
+    return (*_of_all_loaders(project), *_of_lightning(project))
+
+
 @record
 class Deal:
     """made: the call that makes the data set, an object of the class `site`; `loader` deals its indices out.

@@ -6,8 +6,9 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.accelerators import is_fabric
-from codemods.analysis.class_index import Role, class_facts
+from codemods.analysis.class_index import ClassFacts, Role, class_facts
 from codemods.analysis.distribution import is_test_file
+from codemods.analysis.frameworks import transformers_pin
 from codemods.analysis.loading.origins import origins
 from codemods.analysis.loading.samplers import Loader, loader_of
 from codemods.analysis.logged.epoch_numbers import is_kept_to_one_device
@@ -20,6 +21,7 @@ from codemods.runtime.record import record
 from codemods.store.project import Project
 
 _EVALUATES = lazy(r"(?i)(^|_)(val|valid|validation|eval|evaluation|test|dev|pred|predict)(_|$|s$)")
+_WITHOUT_SHARES = (4, 31)  # of transformers: the Trainer draws at random, and Accelerate shares out what is prepared
 _LIGHTNING = (Role.LIGHTNING_MODULE, Role.LIGHTNING_DATA_MODULE)
 
 
@@ -85,7 +87,8 @@ def _of_lightning(project: Project) -> Iterator[Handed]:
 
 
 def trainer_loaders(project: Project) -> tuple[Handed, ...]:
-    """Loaders without a sampler that `get_train_dataloader` of a Hugging Face Trainer gives back, and nobody prepares."""
+    """Loaders that `get_train_dataloader` of a Hugging Face Trainer gives back, and nobody prepares: without a sampler, or with
+    the Trainer's own, which shares nothing out from transformers 4.31 on."""
     return project.memo("loaders of trainers", lambda: tuple(_of_trainers(project)))
 
 
@@ -95,13 +98,26 @@ def _of_trainers(project: Project) -> Iterator[Handed]:
             owner = module.parent(function)
             if function.name != "get_train_dataloader" or not isinstance(owner, ast.ClassDef):
                 continue
-            if not class_facts(project, module, owner).is_a(Role.HF_TRAINER) or ".prepare" in module.text_of(owner):
+            facts = class_facts(project, module, owner)
+            if not facts.is_a(Role.HF_TRAINER) or ".prepare" in module.text_of(owner):
                 continue
             for value in returned(function, module):
                 for one in _loaders(project, module, value, function, "the Trainer"):
                     loader = one.loader
-                    if not loader.hides and loader.sampler is None and loader.batch_sampler is None:
+                    if loader.hides or loader.batch_sampler is not None:
+                        continue
+                    if loader.sampler is None or _is_own_sampler(project, loader, facts):
                         yield one
+
+
+def _is_own_sampler(project: Project, loader: Loader, facts: ClassFacts) -> bool:
+    """True for `sampler=self._get_train_sampler()`, which the class leaves as it is in transformers."""
+    pin = transformers_pin(project, near=loader.module.path)
+    if (pin is not None and pin.surely_below(_WITHOUT_SHARES)) or facts.method("_get_train_sampler") is not None:
+        return False
+    found = origins(project, loader.module, loader.sampler) if loader.sampler is not None else ()
+    calls = [o.node.func for o in found if o.known and not o.path and isinstance(o.node, ast.Call)]
+    return bool(calls) and len(calls) == len(found) and all(dotted(f) == "self._get_train_sampler" for f in calls)
 
 
 _TAKEN = ("train_dataloaders", "train_dataloader")

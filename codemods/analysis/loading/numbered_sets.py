@@ -14,7 +14,7 @@ _TOKENS = frozenset({"add_tokens", "add_special_tokens"})
 
 def numbered_sets(module: SourceModule) -> Iterator[tuple[Unordered, ast.AST]]:
     """Each set, and what gives its elements their numbers."""
-    for source, where in (*_comprehended(module), *_looped(module), *_zipped(module), *_added(module)):
+    for source, where in (*_comprehended(module), *_looped(module), *_zipped(module), *_added(module), *_indexed(module)):
         found = unordered(module, source)
         if found is not None and not found.files and not of_numbers(found):
             yield found, where
@@ -61,6 +61,13 @@ def _added(module: SourceModule) -> Iterator[tuple[ast.expr, ast.AST]]:
             continue
         given = call.args[0]
         yield from ((v, call) for v in (given.values if isinstance(given, ast.Dict) else [given]))
+
+
+def _indexed(module: SourceModule) -> Iterator[tuple[ast.expr, ast.AST]]:
+    """`classes.index(row["label"])`: the place in the list is the number of the class."""
+    for call in module.calls_named("index"):
+        if isinstance(call.func, ast.Attribute) and len(call.args) == 1 and dotted(call.func.value):
+            yield call.func.value, call
 
 
 def _enumerated(node: ast.expr) -> ast.expr | None:

@@ -79,6 +79,48 @@ def made_facts(project: Project, origin: Origin) -> ClassFacts | None:
     return class_facts(project, site.module, site.node) if site is not None else None
 
 
+def given_to_field(project: Project, module: SourceModule, node: ast.Attribute) -> list[tuple[SourceModule, ast.expr]]:
+    """What the classes that the object may be of put into the field, one step; what is taken apart there is left out."""
+    found: list[tuple[SourceModule, ast.expr]] = []
+    for site, call in _Search(project).objects(module, node.value, 0):
+        facts = class_facts(project, site.module, site.node)
+        init = facts.method("__init__") if call is not None else None
+        literals = told(init[1], call, {}, bound=True) if init is not None and call is not None else {}
+        for given in class_values(project, facts).given.get(node.attr, ()):
+            there = given.site.module
+            inside = init is not None and there.function_of(given.value) is init[1]
+            if given.part is None and not (inside and literals and is_ruled_out(there, given.value, literals)):
+                found.append((there, given.value))
+    return found
+
+
+def handed_over(
+    project: Project, module: SourceModule, function: FunctionNode, name: str
+) -> Iterator[tuple[SourceModule, ast.expr | None]]:
+    """What each caller hands to a parameter, the default included; None stands for what is not seen."""
+    owner, default = module.parent(function), defaults(function).get(name)
+    if isinstance(owner, ast.ClassDef) and function.name == "__init__":
+        uses = constructions(project, module, owner)
+    else:
+        uses = uses_of(project, module, function)
+    if uses is None or uses.more:
+        yield module, None
+        return
+    uses, found = uses.outside_tests(), False
+    for site in uses.calls:
+        given = bind(function, site.call, bound=is_bound(module, function))
+        value = given.get(name, default) if given is not None else None
+        found = True
+        yield (module if value is default else site.module), value
+    for handed in uses.handed_on:
+        value = _spawned(handed.module, handed.node, function, name)
+        found = found or value is not None
+        if value is not None:
+            yield handed.module, value
+    if not found:
+        yield module, default
+
+
 class _Search:
     """One question; a place that is being asked about already adds nothing."""
 
@@ -156,41 +198,17 @@ class _Search:
         self, module: SourceModule, function: FunctionNode, node: ast.Name, path: tuple[Key, ...], depth: int
     ) -> Iterator[Origin]:
         """What the callers hand to a parameter."""
-        name, owner = node.id, module.parent(function)
-        default = defaults(function).get(name)
-        if isinstance(owner, ast.ClassDef) and function.name == "__init__":
-            uses = constructions(self.project, module, owner)
-        else:
-            uses = uses_of(self.project, module, function)
-        if uses is None or uses.more:
-            yield Origin(module, node, path, known=False)
-            return
-        uses, found = uses.outside_tests(), False
-        for site in uses.calls:
-            given = bind(function, site.call, bound=is_bound(module, function))
-            value = given.get(name, default) if given is not None else None
-            found = True
+        for there, value in handed_over(self.project, module, function, node.id):
             if value is None:
                 yield Origin(module, node, path, known=False)
             else:
-                there = module if value is default else site.module
                 yield from self.of(there, value, path, depth)
-        for handed in uses.handed_on:
-            value = _spawned(handed.module, handed.node, function, name)
-            found = found or value is not None
-            if value is not None:
-                yield from self.of(handed.module, value, path, depth)
-        if not found:
-            if default is not None:
-                yield from self.of(module, default, path, depth)
-            else:
-                yield Origin(module, node, path, known=False)
 
     # Attributes and items
 
     def _attribute(self, module: SourceModule, node: ast.Attribute, path: tuple[Key, ...], depth: int) -> Iterator[Origin]:
         found = False
-        for site, call in self._objects(module, node.value, depth):
+        for site, call in self.objects(module, node.value, depth):
             for origin in self._field(site, node.attr, path, depth, call):
                 found = True
                 yield origin
@@ -198,9 +216,9 @@ class _Search:
             yield Origin(module, node, path, known=False)
 
     def _classes(self, module: SourceModule, holder: ast.expr, depth: int) -> list[ClassSite]:
-        return [site for site, _ in self._objects(module, holder, depth)]
+        return [site for site, _ in self.objects(module, holder, depth)]
 
-    def _objects(self, module: SourceModule, holder: ast.expr, depth: int) -> list[tuple[ClassSite, ast.Call | None]]:
+    def objects(self, module: SourceModule, holder: ast.expr, depth: int) -> list[tuple[ClassSite, ast.Call | None]]:
         """The project classes that an object may be of, with the calls that make it; none where one of them is not known."""
         if isinstance(holder, ast.Name) and holder.id == "self":
             owner = module.class_of(holder)

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.bindings import attribute_bindings, bindings_of
-from codemods.analysis.class_index import class_facts
+from codemods.analysis.class_index import ClassSite, class_facts
 from codemods.analysis.loading.dealt_out import deals
 from codemods.analysis.loading.samplers import Loader
 from codemods.analysis.loading.shuffled_alone import taken_by_index
@@ -25,12 +25,16 @@ _DEPTH = 3
 
 @record
 class RowsOfSet:
-    """value: what is made the rows; item: the place where one is taken by its index; inside: the set. loader: deals them out."""
+    """value: what is made the rows; item: the place in the data set `site` where one is taken by its index; inside: the set.
+
+    loader: deals them out.
+    """
 
     value: ast.expr
     name: str
     inside: ast.expr
     item: ast.Subscript
+    site: ClassSite
     loader: Loader
 
 
@@ -46,12 +50,12 @@ def rows_of_sets(project: Project, module: SourceModule) -> Iterator[RowsOfSet]:
             if found is None or found.files or len(bound) != 1 or bound[0].value is None or id(bound[0].value) in seen:
                 continue
             value = bound[0].value
-            if _has_texts(module, found.node, 0) or (method is not None and _is_taken_for_text(method[1], name)):
+            if has_texts(module, found.node, 0) or (method is not None and _is_taken_for_text(method[1], name)):
                 seen.add(id(value))
-                yield RowsOfSet(value, name, found.node, item, deal.loader)
+                yield RowsOfSet(value, name, found.node, item, deal.site, deal.loader)
 
 
-def _has_texts(module: SourceModule, node: ast.expr, depth: int) -> bool:
+def has_texts(module: SourceModule, node: ast.expr, depth: int) -> bool:
     """True where the elements are shown to be texts: those of numbers have one order in all processes."""
     if depth > _DEPTH:
         return False
@@ -60,24 +64,30 @@ def _has_texts(module: SourceModule, node: ast.expr, depth: int) -> bool:
     if isinstance(node, ast.Attribute) and node.attr in _TEXTS:
         return True
     if isinstance(node, ast.BinOp):
-        return _has_texts(module, node.left, depth) or _has_texts(module, node.right, depth)
+        return has_texts(module, node.left, depth) or has_texts(module, node.right, depth)
     if isinstance(node, ast.Subscript):
-        return _has_texts(module, node.value, depth + 1) if isinstance(node.value, ast.Call) else False
+        return has_texts(module, node.value, depth + 1) if isinstance(node.value, ast.Call) else False
     if isinstance(node, ast.DictComp):
-        return _has_texts(module, node.key, depth + 1)
+        return has_texts(module, node.key, depth + 1)
     if isinstance(node, (ast.SetComp, ast.ListComp, ast.GeneratorExp)):
-        return _has_texts(module, node.elt, depth + 1)
+        return has_texts(module, node.elt, depth + 1)
     if isinstance(node, ast.Name):
         bound = bindings_of(module, node)
-        return any(b.value is not None and not b.part and _has_texts(module, b.value, depth + 1) for b in bound)
+        return any(b.value is not None and not b.part and has_texts(module, b.value, depth + 1) for b in bound)
     if isinstance(node, ast.Call):
         name = last(qualified(module, node.func)) or (node.func.attr if isinstance(node.func, ast.Attribute) else "")
         if name in ("set", "frozenset", "list", "tuple") and node.args:
-            return _has_texts(module, node.args[0], depth + 1)
+            return has_texts(module, node.args[0], depth + 1)
         if name in ("keys", "union", "intersection", "difference") and isinstance(node.func, ast.Attribute):
-            return _has_texts(module, node.func.value, depth + 1)
+            return has_texts(module, node.func.value, depth + 1)
         return name in _MAKES_TEXT
     return False
+
+
+def takes_for_text(project: Project, site: ClassSite, name: str) -> bool:
+    """True where `__getitem__` of the class makes a path or a text of an element of `name`."""
+    method = class_facts(project, site.module, site.node).method("__getitem__")
+    return method is not None and _is_taken_for_text(method[1], name)
 
 
 def _is_taken_for_text(method: FunctionNode, name: str) -> bool:

@@ -23,6 +23,7 @@ _WORDS = lazy(
     r"rank|world_?size|Distributed\w*Sampler|shard|num_replicas|process_index|num_processes|process_count|node_?id|LOCAL_|split_by_node",
     re.I,
 )
+_OPTIONS = lazy(r"^(args?|opts?|options|cfg|config|conf|hparams|params|flags)$", re.I)
 _PACKAGES = frozenset({"torch", "torchvision", "torchaudio"})
 _DEPTH = 5
 
@@ -157,12 +158,18 @@ def _behind(project: Project, module: SourceModule, name: ast.Name) -> list[tupl
 
 
 def _done_to(module: SourceModule, name: ast.Name) -> list[ast.expr]:
-    """Calls of methods of a name, and values that its attributes are given, in the same function."""
-    function = module.function_of(name)
+    """Calls of methods of a name, and values that its attributes are given, in the same function.
+
+    Of options (`args.data`) what the one that is read is given: that `args.rank` is set says nothing of the others.
+    """
+    function, holder = module.function_of(name), module.parent(name)
+    option = holder.attr if isinstance(holder, ast.Attribute) and _OPTIONS.search(name.id) is not None else ""
     out: list[ast.expr] = []
     for read in module.reads_of(name.id):
         up = module.parent(read)
         if isinstance(up, ast.Attribute) and module.function_of(read) is function and up.value is read:
+            if option and up.attr != option:
+                continue
             out += _given_to(module, up)
     return out
 

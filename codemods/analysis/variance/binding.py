@@ -146,5 +146,5 @@ def _element(state: State, source: ast.expr, value: Value) -> Value:
     if not seen and LOADER_NAMES.search(name) and state.is_parallel and value.cause is Cause.UNKNOWN:
         link = state.link(source, f"`{name}` gives each rank its own batches (by its name)", by_name=True)
         return replace(differing(Cause.DATA, Proof.LIKELY, link), params=value.params)
-    mean = value.mean and value.cause.differs and value.kind is not Kind.LOADER
+    mean = value.mean and (value.cause.differs or bool(value.params)) and value.kind is not Kind.LOADER
     return replace(plain(value), sized=False, keyed=False, mean=mean)

@@ -72,7 +72,7 @@ def _parts_alone(nodes: Iterable[ast.AST]) -> bool:
             name = dotted(node.func)
             if name in PROCESS_EXITS or (isinstance(node.func, ast.Attribute) and node.func.attr == "step") or name == "step":
                 return True
-        elif isinstance(node, ast.Attribute) and node.attr in STOP_FLAGS:
+        elif isinstance(node, ast.Attribute) and (node.attr in STOP_FLAGS or node.attr == "param_groups"):
             return True
     return False
 

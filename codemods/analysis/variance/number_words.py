@@ -13,6 +13,7 @@ from codemods.files.source import SourceModule, called_name, walk
 
 _MEANS = frozenset({"mean", "average", "fmean", "nanmean"})
 _FIELDS = frozenset({"avg", "global_avg", "average", "val", "mean", "value"})  # of meters
+_TITLES = frozenset({"name", "metric", "metric_name", "title"})
 _ASKED = re.compile(r"^(get_|mean_|compute_)?(acc(uracy)?|precision|recall|f1(_score)?|m?iou|dice|auc|auroc|error)$", re.I)
 _MESSAGE = re.compile(r"(^|_)(msg|message|str|string|text|line|log)(_|$)", re.I)
 _TEXTS = 8  # pieces of a text that are looked at
@@ -64,7 +65,12 @@ def names_metric(key: ast.expr) -> bool:
 
 
 def numbers_gone_through(module: SourceModule, node: ast.expr) -> ast.expr | None:
-    """`results` for the `value` of `for name, value in results.items():`, where its name says that it holds losses or metrics."""
+    """`results` for the `value` of `for name, value in results.items():`, where its name says that it holds losses or metrics.
+
+    So it is for `row["value"]` of `for row in results:` where `row["name"]` is shown beside it.
+    """
+    if isinstance(node, ast.Subscript):
+        return _rows_gone_through(module, node)
     if not isinstance(node, ast.Name):
         return None
     for up in module.ancestors(node):
@@ -76,6 +82,21 @@ def numbers_gone_through(module: SourceModule, node: ast.expr) -> ast.expr | Non
         if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
             return None
     return None
+
+
+def _rows_gone_through(module: SourceModule, node: ast.Subscript) -> ast.expr | None:
+    if not isinstance(node.value, ast.Name) or not _is_entry(node, _FIELDS):
+        return None
+    loop = next((up for up in module.ancestors(node) if isinstance(up, ast.For)), None)
+    call = next((up for up in module.ancestors(node) if isinstance(up, ast.Call)), None)
+    if loop is None or call is None or dotted(loop.target) != node.value.id or not isinstance(loop.iter, ast.Name):
+        return None
+    named = (n for n in walk(call) if isinstance(n, ast.Subscript) and dotted(n.value) == node.value.id)
+    return loop.iter if any(_is_entry(n, _TITLES) for n in named) else None
+
+
+def _is_entry(node: ast.Subscript, keys: frozenset[str]) -> bool:
+    return isinstance(node.slice, ast.Constant) and node.slice.value in keys
 
 
 def _holds_numbers(source: ast.expr) -> ast.expr | None:

@@ -12,7 +12,7 @@ from codemods.analysis.class_index import class_facts
 from codemods.analysis.names import dotted, last
 from codemods.analysis.variance.analysis import Analysis, variance
 from codemods.analysis.variance.comparisons import decides, rivals
-from codemods.analysis.variance.not_shared import OWN_BUFFERS
+from codemods.analysis.variance.guessed_shares import is_guess
 from codemods.analysis.variance.number_roles import HANDED, Role, Source, source_of, state_of
 from codemods.analysis.variance.number_words import (
     holds_pictures,
@@ -26,19 +26,15 @@ from codemods.analysis.variance.number_words import (
 )
 from codemods.analysis.variance.outlets import is_on_zero, may_be_of_zero, says_shown, shows
 from codemods.analysis.variance.passed_over import PassedOver, passed_over
-from codemods.analysis.variance.paths import path_of
 from codemods.analysis.variance.shown_results import holds_results, puts_itself
 from codemods.analysis.variance.state import State
-from codemods.analysis.variance.values import SAME, Cause, Link, Value
+from codemods.analysis.variance.values import SAME, Cause, Value
 from codemods.data.rank_variance import BARS, DRAWS, SHOWN_BY_MAIN, SHOWN_NUMBERS
 from codemods.files.source import FunctionNode, SourceModule, walk
 from codemods.runtime.record import record, replace
 from codemods.store.project import Project
 
-_OF_THE_RANK = "is this rank's own"
-_OF_LOADER = "gives each rank its own batches"
 _SHARE = re.compile(r"own (batches|share)|rank's own|share|prepare|loader|sampler|batch|dataset", re.I)
-_WHOLE = ("shuffles on its own", "draws at random", OWN_BUFFERS)  # each rank goes through the whole set
 _TRACKERS = frozenset({"wandb.log", "mlflow.log_metric", "mlflow.log_metrics", "accelerator.log"})
 # They take numbers alone: all of the dict that they are handed is drawn as a curve.
 _OF_NUMBERS = frozenset(
@@ -246,7 +242,7 @@ def _number(
         return None  # what a single batch gives
     if role is Role.RESULT and not behind and (source.loop is not None or not value.mean):
         return None  # how far the evaluation has come
-    if value.decided or _is_guess(analysis, value, source) or _may_gather(analysis, value):
+    if value.decided or is_guess(analysis, value, source) or _may_gather(analysis, value):
         return None  # decided: the same on all ranks, but for how often they come there
     if decides and source.trains and value.origin is not None and not _SHARE.search(value.origin.text):
         return None  # the loop round it trains, but what it evaluates on is not seen
@@ -260,39 +256,6 @@ def _number(
     near = isinstance(module.parent(part), ast.Dict) and abs(shown.lineno - part.lineno) <= _NEAR
     entry = part if near else shown
     return Number(at or entry, shown, text, value, role, source, behind, everyone)
-
-
-def _is_guess(analysis: Analysis, value: Value, source: Source) -> bool:
-    """True where only a name says that a loader shares out, or each rank goes through the whole set in an order of its own."""
-    origin = value.origin
-    if origin is None:
-        return True
-    if source.trains:  # the batches of a training are the rank's own
-        return origin.by_name and _OF_LOADER not in origin.text
-    if source.loop is None:
-        return not origin.text.endswith(_OF_THE_RANK) or origin.by_name
-    over = source.over
-    if over is None or not over.differs or over.cause is not Cause.DATA or over.origin is None:
-        return True
-    if over.origin.by_name or any(over.origin.text.endswith(words) for words in _WHOLE):
-        return True
-    return _is_one_of_modes(analysis, over.origin)
-
-
-def _is_one_of_modes(analysis: Analysis, origin: Link) -> bool:
-    """`if mode == "train": self.data = DataLoader(...) elif ...`: a text that is not followed decides which loader it is."""
-    module = analysis.project.module(origin.path)
-    for made in module.nodes(ast.Assign) if module is not None else ():
-        if module is None or not made.lineno <= origin.line <= (made.end_lineno or made.lineno):
-            continue
-        path = path_of(made.targets[0])
-        others = [a for a in module.nodes(ast.Assign) if a is not made and path and path_of(a.targets[0]) == path]
-        for up in (u for u in module.ancestors(made) if isinstance(u, ast.If)):
-            texts = any(isinstance(n, ast.Constant) and isinstance(n.value, str) for n in walk(up.test))
-            arms = [{id(n) for s in arm for n in (s, *walk(s))} for arm in (up.body, up.orelse)]
-            if texts and any((id(made) in arms[0]) != (id(a) in arms[0]) and id(a) in arms[0] | arms[1] for a in others):
-                return True
-    return False
 
 
 def _is_told_above(state: State, number: Number) -> bool:

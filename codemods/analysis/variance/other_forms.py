@@ -13,6 +13,7 @@ from codemods.analysis.ranks.reach import ranks_entering, ranks_reaching
 from codemods.analysis.variance.analysis import Analysis
 from codemods.analysis.variance.exits import calls_in, leaving_of
 from codemods.analysis.variance.given_back import makes_the_loss
+from codemods.analysis.variance.own_rates import own_rates
 from codemods.analysis.variance.partings import Form, Mismatch
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.values import SAME, Cause, Proof, differing
@@ -25,6 +26,7 @@ def other_forms(analysis: Analysis, state: State) -> Iterator[Mismatch]:
     yield from _no_losses(analysis, state)
     yield from _ends_well(analysis, state)
     yield from _told(analysis, state)
+    yield from own_rates(analysis, state)
 
 
 def _stops(analysis: Analysis, state: State) -> Iterator[Mismatch]:

@@ -59,7 +59,7 @@ def _may_hold_number(module: SourceModule, node: ast.Call) -> bool:
     inner = [n for g in given for n in walk(g) if isinstance(n, (ast.Name, ast.Attribute, ast.Subscript))]
     if any(map(is_number, inner)):
         return True
-    return any(isinstance(n, ast.Name) and (texts_of(module, n) or numbers_gone_through(module, n)) for n in inner)
+    return any(numbers_gone_through(module, n) or (isinstance(n, ast.Name) and texts_of(module, n)) for n in inner)
 
 
 def is_on_zero(project: Project, module: SourceModule, node: ast.AST) -> bool:

@@ -20,6 +20,7 @@ class Form(Enum):
     ROUNDS = "rounds"  # how often a loop with a collective runs
     NO_LOSS = "no loss"  # a training_step that gives none
     PLATEAU = "plateau"  # a scheduler is told a rank's own number
+    RATE = "rate"  # a learning rate is set by a rank's own number
     STOPS = "stops"  # the framework is told to stop, by what is one rank's own
     RAISES = "raises"  # an exception leads past a collective, and is swallowed
     WAITS = "waits"  # a handler waits for ranks that had no exception

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from codemods.analysis.names import dotted, last
-from codemods.data.rank_variance import PASSED_ON
+from codemods.data.rank_variance import PASSED_ON, PROGRESS
 from codemods.files.source import FunctionNode, walk
 
 
@@ -46,6 +46,13 @@ def unpacked(node: ast.expr) -> ast.expr:
             node = given
         else:
             return node
+
+
+def behind_bar(node: ast.expr) -> ast.expr:
+    """What a progress bar is drawn for: `loader` of `tqdm(loader)`."""
+    if not isinstance(node, ast.Call) or last(dotted(node.func)) not in PROGRESS:
+        return node
+    return _given(node) or node
 
 
 def _given(node: ast.Call) -> ast.expr | None:

@@ -17,7 +17,8 @@ from codemods.analysis.variance.exits import cases_of
 from codemods.analysis.variance.given_up import given_up
 from codemods.analysis.variance.meetings import make_same
 from codemods.analysis.variance.numbered_shares import left_by_others, numbered_share
-from codemods.analysis.variance.paths import as_many_rounds, goes_through_entries, parameters, path_of, unpacked
+from codemods.analysis.variance.own_bars import is_handed
+from codemods.analysis.variance.paths import as_many_rounds, behind_bar, goes_through_entries, parameters, path_of, unpacked
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.values import SAME, Cause, Kind, Proof, Thing, Value, differing, join, plain
 from codemods.data.rank_variance import LOADS, PROCESS_EXITS
@@ -44,8 +45,8 @@ def interpret(state: State, body: list[ast.stmt]) -> None:
 
 
 def _returns_one_thing(state: State) -> bool:
-    """True where every `return` reads the same, and none is left out: which one is taken is no matter."""
-    found = [n.value for n in _returns(state.module).get(state.function, ())]
+    """True where every `return` reads the same, and none is left out: which one is taken is no matter, nor a bar round it."""
+    found = [n.value and behind_bar(n.value) for n in _returns(state.module).get(state.function, ())]
     if len(found) < 2 or found[0] is None or any(f is None or f.__class__ is not found[0].__class__ for f in found):
         return False
     if state.function is not None and _falls_through(state.function.body):
@@ -297,7 +298,7 @@ def _for(state: State, node: ast.For | ast.AsyncFor) -> None:
         rounds = bind_elements(state, node.target, node.iter)
         if isinstance(node.target, ast.Name) and not rounds.sized and _picks(node, path_of(unpacked(node.iter))):
             state.env[node.target.id] = SAME  # a key: which keys there are is no matter of what they lead to
-        handed = bool(rounds.params) and dotted(unpacked(node.iter)) != ""  # what the function is handed may be a loader
+        handed = bool(rounds.params) and is_handed(node.iter, state.targets)  # what the function is handed may be a loader
         over_data = rounds.kind is Kind.LOADER or (rounds.cause.differs and not rounds.sized) or handed
         if rounds.sized and not rounds.keyed and goes_through_entries(node.iter):
             rounds = replace(rounds, sized=False)  # under the same keys: how long what they hold is, is no matter

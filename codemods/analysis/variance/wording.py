@@ -92,6 +92,11 @@ def _of_framework(found: Mismatch, who: str, text: str) -> str:
             f"`{text}` is given each rank's own number: the ranks lower the learning rate at different times, and their "
             "weights part"
         )
+    if found.form is Form.RATE:
+        return (
+            f"{who} over `{text}`: the ranks change the learning rate at different times, and step the same gradients by it, so "
+            "their weights part"
+        )
     return ""
 
 

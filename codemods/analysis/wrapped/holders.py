@@ -136,7 +136,7 @@ class _Search:
         if part is not None:
             tuples = [v for v in given if isinstance(v, ast.Tuple) and _has_part(v, part)]
             if len(tuples) < len(given):
-                return None
+                return self._of_list(site, given, depth) if not tuples else None
             given = [v.elts[part] for v in tuples]
         values = [v for v in given if not (isinstance(v, ast.Constant) and v.value is None)]
         made = [self.of(site.module, v, depth + 1) for v in values]
@@ -144,6 +144,12 @@ class _Search:
         if not sure or (len(sure) < len(made) and not self._only_wraps(site, given)):
             return None
         return replace(sure[0], always=sure[0].always and len(sure) == len(made))
+
+    def _of_list(self, site: FunctionSite, values: list[ast.expr], depth: int) -> Wrapped | None:
+        """An element of the list that a function gives, where each element is a wrapper: `return [DDP(m) for m in models]`."""
+        made = [self.of(site.module, v, depth + 1) for v in values]
+        found = [_element(m) for m in made if m is not None and m.whole]
+        return found[0] if found and len(found) == len(made) else None
 
     def _only_wraps(self, site: FunctionSite, values: list[ast.expr]) -> bool:
         """True for a function that hands on its argument bare where it does not wrap it: `if n == 1: return model`."""
@@ -199,7 +205,8 @@ class _Search:
         """False where a test asks for the wrapper before the name is bound, and where its other arm binds something not known."""
         if one.parameter or one.value is None:
             return True
-        if not is_wrap(module, without_moves(one.value)) and not is_prepare(module, one.value) and is_tested(module, one.node):
+        made = one.value.elt if isinstance(one.value, ast.ListComp) else one.value
+        if not is_wrap(module, without_moves(made)) and not is_prepare(module, one.value) and is_tested(module, one.node):
             return False
         others = (b for b in above if b is not one and not b.parameter and arms_exclude(module, b.node, one.node))
         return all(

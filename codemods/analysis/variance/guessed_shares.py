@@ -1,0 +1,59 @@
+"""Numbers that are the rank's own by a guess alone: a name says that a loader shares out, or a text chooses the loader."""
+
+from __future__ import annotations
+
+import ast
+
+from codemods.analysis.variance.analysis import Analysis
+from codemods.analysis.variance.not_shared import OWN_BUFFERS
+from codemods.analysis.variance.number_roles import Source
+from codemods.analysis.variance.paths import path_of
+from codemods.analysis.variance.values import Cause, Kind, Link, Proof, Value
+from codemods.files.source import SourceModule, walk
+
+_OF_THE_RANK = "is this rank's own"
+_OF_LOADER = "gives each rank its own batches"
+_WHOLE = ("shuffles on its own", "draws at random", OWN_BUFFERS)  # each rank goes through the whole set
+
+
+def is_guess(analysis: Analysis, value: Value, source: Source) -> bool:
+    """True where only a name says that a loader shares out, or each rank goes through the whole set in an order of its own."""
+    origin = value.origin
+    if origin is None:
+        return True
+    if source.trains:  # the batches of a training are the rank's own
+        return origin.by_name and _OF_LOADER not in origin.text
+    if source.loop is None:
+        return not origin.text.endswith(_OF_THE_RANK) or origin.by_name
+    over = source.over
+    if over is None or not over.differs or over.cause is not Cause.DATA or over.origin is None:
+        return True
+    if over.origin.by_name or any(over.origin.text.endswith(words) for words in _WHOLE):
+        return True
+    return _is_one_of_modes(analysis, over.origin)
+
+
+def _is_one_of_modes(analysis: Analysis, origin: Link) -> bool:
+    """`if mode == "train": self.data = DataLoader(...) elif ...`: a text that is not followed decides which loader it is.
+
+    Where the other loaders are shared out, too, it does not matter which one it is.
+    """
+    module = analysis.project.module(origin.path)
+    for made in module.nodes(ast.Assign) if module is not None else ():
+        if module is None or not made.lineno <= origin.line <= (made.end_lineno or made.lineno):
+            continue
+        path = path_of(made.targets[0])
+        others = [a for a in module.nodes(ast.Assign) if a is not made and path and path_of(a.targets[0]) == path]
+        others = [a for a in others if not _is_shared_out(analysis, module, a.value)]
+        for up in (u for u in module.ancestors(made) if isinstance(u, ast.If)):
+            texts = any(isinstance(n, ast.Constant) and isinstance(n.value, str) for n in walk(up.test))
+            arms = [{id(n) for s in arm for n in (s, *walk(s))} for arm in (up.body, up.orelse)]
+            if texts and any((id(made) in arms[0]) != (id(a) in arms[0]) and id(a) in arms[0] | arms[1] for a in others):
+                return True
+    return False
+
+
+def _is_shared_out(analysis: Analysis, module: SourceModule, loader: ast.expr) -> bool:
+    value = analysis.value(module, loader)
+    told = value.origin is not None and not value.origin.by_name
+    return value.kind is Kind.LOADER and value.cause is Cause.DATA and value.proof is Proof.PROVEN and told
