@@ -182,6 +182,13 @@ JOB = "#!/bin/bash\n#SBATCH --nodes=1\n#SBATCH --ntasks-per-node={}\nsrun python
         (JOB.format(1).replace("nodes=1", "nodes=2"), Start.SEVERAL),
         (JOB.format(1).replace("python", "torchrun --nproc_per_node=4"), Start.SEVERAL),
         ("#SBATCH --ntasks=1\nsrun python train.py", Start.OPEN),
+        ("count=1\naccelerate launch --num_processes $count train.py", Start.OPEN),
+        ("export N='1'  # GPUs\ntorchrun --nproc_per_node=${N} train.py", Start.OPEN),
+        ("count=1\ncount=4\naccelerate launch --num_processes $count train.py", Start.SEVERAL),
+        ("count=1\naccelerate launch --num_processes $counts train.py", Start.SEVERAL),
+        ("count=${1:-1}\naccelerate launch --num_processes $count train.py", Start.SEVERAL),
+        ("count=1\nread count\naccelerate launch --num_processes $count train.py", Start.SEVERAL),
+        ("for N in 1 2; do\n  torchrun --nproc_per_node=$N train.py\ndone", Start.SEVERAL),
     ],
 )
 def test_a_launcher_that_starts_one_process(text: str, expected: Start) -> None:
@@ -431,3 +438,21 @@ def test_a_wrapper_for_which_nobody_starts_a_group(top: str, start_of_group: str
     source = WRAPS.format(top=top, start=start_of_group)
     assert start(source, {"misc.py": GROUP}) is expected
     assert start(source, {"misc.py": GROUP, "run.sh": "torchrun train.py\n"}) is Start.SEVERAL
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("N=1\naccelerate launch --num_processes $N train.py\naccelerate launch --num_processes 8 other.py\n", None),
+        ("accelerate launch --num_processes 1 train.py\naccelerate launch --num_processes 8 train.py\n", Applicability.SAFE),
+        ("accelerate launch --num_processes 8 other.py\n", Applicability.SAFE),  # nothing is said of this one
+        ("accelerate launch --num_processes 1 train.py\n", None),  # a print is told of runs that are seen alone
+    ],
+)
+@pytest.mark.parametrize("block", ["", "if __name__ == '__main__':\n    "])
+def test_a_script_that_each_command_leaves_one_process_beside_others(text: str, found: Applicability | None, block: str) -> None:
+    made = "from accelerate import Accelerator\n\naccelerator = Accelerator()\nloader = accelerator.prepare(load())\n"
+    source = f"{made}{block}print('ready')\n"
+    files = {"run.sh": text, "other.py": source}
+    fixes = [f.fix.applicability for f in findings_of(UnguardedPrint, source, files=files, path="train.py") if f.fix]
+    assert fixes == ([] if found is None else [found])

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from posixpath import basename, dirname, join
 
 from codemods.analysis.job_files.named_files import named_file
-from codemods.analysis.job_files.one_process import is_job_of_one, starts_one
+from codemods.analysis.job_files.one_process import is_job_of_one, starts_one, with_own_ones
 from codemods.analysis.job_files.script_texts import script_text
 from codemods.files.text_file import SHELL_KINDS
 from codemods.runtime.lazy_pattern import lazy
@@ -64,7 +64,7 @@ def _starts(project: Project) -> Iterator[Start]:
         data = project.read(path) or b""
         if len(data) > _LONGEST:
             continue  # a list of something, or a log
-        text = script_text(project, path)
+        text = with_own_ones(script_text(project, path))
         alone = is_job_of_one(text)
         shared = _OF_THE_JOB.search(text) is not None and not alone
         lines = _JOINED.sub(" ", text).split("\n")
