@@ -456,3 +456,51 @@ def test_a_script_that_each_command_leaves_one_process_beside_others(text: str, 
     files = {"run.sh": text, "other.py": source}
     fixes = [f.fix.applicability for f in findings_of(UnguardedPrint, source, files=files, path="train.py") if f.fix]
     assert fixes == ([] if found is None else [found])
+
+
+OPTION = "parser.add_argument('--distributed', action='store_true')\nargs = parser.parse_args()\n"
+BY_OPTION = (
+    "import argparse\nimport torch.distributed as dist\n\ndef main():\n    parser = argparse.ArgumentParser()\n"
+    f"    {OPTION.splitlines()[0]}\n    {OPTION.splitlines()[1]}\n"
+    f"    if args.distributed:\n        dist.init_process_group('nccl')\n    work(args)\n{MAIN}"
+)
+BESIDE = {"run.sh": "torchrun --nproc_per_node=4 train_all.py\n"}
+
+
+@pytest.mark.parametrize(
+    ("source", "files", "expected"),
+    [
+        (BY_OPTION, BESIDE, Start.OPEN),
+        (BY_OPTION, {**BESIDE, "conf/one.txt": "distributed = False\n", "two.yaml": "distributed: false\n"}, Start.OPEN),
+        (BY_OPTION, {}, Start.SEVERAL),  # a repository that starts nothing
+        (BY_OPTION, {**BESIDE, "two.yaml": "distributed: true\n"}, Start.SEVERAL),
+        (BY_OPTION, {**BESIDE, "README.md": "Add `--distributed` for more GPUs.\n"}, Start.SEVERAL),
+        (BY_OPTION, {"run.sh": "torchrun --nproc_per_node=4 train_all.py\ntorchrun train.py --distributed\n"}, Start.SEVERAL),
+        (BY_OPTION.replace("store_true", "store_false"), BESIDE, Start.SEVERAL),
+        (BY_OPTION.replace("action='store_true'", "type=int, default=1"), BESIDE, Start.SEVERAL),
+        (BY_OPTION.replace("action='store_true'", "default=False"), BESIDE, Start.OPEN),
+        (BY_OPTION.replace("    if args.d", "    args.distributed = 'RANK' in os.environ\n    if args.d"), BESIDE, Start.SEVERAL),
+        (BY_OPTION.replace("    work(args)", "    setup(args)") + "\ndef setup(args):\n    dist.init_process_group()\n", BESIDE,
+         Start.SEVERAL),
+        (BY_OPTION.replace("    work(args)", "    run(['train.py', '--distributed'])"), BESIDE, Start.SEVERAL),
+        (BY_OPTION.replace("if args.distributed", "if not args.distributed"), BESIDE, Start.SEVERAL),
+    ],
+)  # fmt: skip
+def test_a_group_under_an_option_that_nothing_gives(source: str, files: dict[str, str], expected: Start) -> None:
+    assert start(source, files) is expected
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [("lr: 1\n", Start.OPEN), ("spawned: true\n", Start.SEVERAL)],
+)
+def test_a_spawn_under_an_option_that_its_own_settings_leave_out(settings: str, expected: Start) -> None:
+    source = (
+        "import torch.distributed as dist\nimport torch.multiprocessing as mp\n"
+        "parser.add_argument('--world-size', default=-1, type=int)\nparser.add_argument('--spawned', action='store_true')\n\n"
+        "def main(args):\n    args.distributed = args.world_size > 1 or args.spawned\n"
+        "    if args.spawned:\n        mp.spawn(worker, nprocs=2)\n    else:\n        worker(0, args)\n\n"
+        f"def worker(rank, args):\n    if args.distributed:\n        dist.init_process_group('nccl')\n{MAIN}"
+    )
+    texts = {"run.sh": "python train.py -c one.yaml\ntorchrun big.py -c all.yaml\n", "all.yaml": "spawned: true\n"}
+    assert start(source, {**texts, "one.yaml": settings}) is expected
