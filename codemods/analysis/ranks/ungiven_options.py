@@ -1,7 +1,8 @@
 """Options under which alone a program starts or joins ranks, and which nothing in its repository gives.
 
 `if args.distributed: init_process_group()`, where `--distributed` is off by default, no command and no text has it, and no
-file of settings turns it on. Whether the program is run on several processes is open then, though the repository launches others so.
+file of settings turns it on. Whether the program is run on several processes is open then, though the repository launches
+others so.
 """
 
 from __future__ import annotations
