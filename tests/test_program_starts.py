@@ -504,3 +504,22 @@ def test_a_spawn_under_an_option_that_its_own_settings_leave_out(settings: str, 
     )
     texts = {"run.sh": "python train.py -c one.yaml\ntorchrun big.py -c all.yaml\n", "all.yaml": "spawned: true\n"}
     assert start(source, {**texts, "one.yaml": settings}) is expected
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("    if torch.cuda.current_device() == 0:\n        text = decode()\n    write(text)\n", Start.OPEN),
+        ("    if int(torch.cuda.current_device()) == 0:\n        text = decode()\n    write(text)\n", Start.OPEN),
+        ("    text = ''\n    if torch.cuda.current_device() == 0:\n        text = decode()\n    write(text)\n", Start.SEVERAL),
+        ("    if torch.cuda.current_device() == 0:\n        text = decode()\n        write(text)\n", Start.SEVERAL),
+        ("    if torch.cuda.current_device() == 0:\n        text = decode()\n    else:\n        return\n    write(text)\n",
+         Start.SEVERAL),
+        ("    if torch.cuda.current_device() == 0:\n        text = decode()\n    if device == 0:\n        write(text)\n",
+         Start.SEVERAL),
+        ("    if dist.get_rank() == 0:\n        text = decode()\n    write(text)\n", Start.SEVERAL),
+    ],
+)  # fmt: skip
+def test_a_name_that_the_first_device_alone_binds(body: str, expected: Start) -> None:
+    top = "import torch\nimport torch.distributed as dist\n\ndef main():\n    dist.barrier()\n"
+    assert start(f"{top}{body}{MAIN}") is expected

@@ -20,6 +20,7 @@ from codemods.analysis.functions import functions_by_name
 from codemods.analysis.job_files.documented_starts import is_told_alone, other_starts, script_names, starts
 from codemods.analysis.loading.same_program import whole_program
 from codemods.analysis.names import dotted, family, last, qualified
+from codemods.analysis.ranks.bound_on_first_device import needs_the_first_device
 from codemods.analysis.ranks.one_device import has_one_device, says_more_devices, settings_leave_one
 from codemods.analysis.ranks.set_devices import is_left_to_one_gpu, is_set_to_one
 from codemods.analysis.ranks.ungiven_options import UngivenOptions
@@ -98,6 +99,8 @@ def _start_of(project: Project, program: SourceModule) -> Start:
         without, _ = _start_of_all(project, program, UngivenOptions(project, program))
         if without < (Start.SEVERAL if own else Start.JOINS):
             return Start.OPEN  # it may start ranks, under an option that nothing here gives
+    if best is Start.JOINS and needs_the_first_device(program):
+        return Start.OPEN
     if best is Start.SEVERAL:
         return best
     if alone and best is Start.OPEN:
