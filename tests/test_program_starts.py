@@ -523,3 +523,14 @@ def test_a_spawn_under_an_option_that_its_own_settings_leave_out(settings: str, 
 def test_a_name_that_the_first_device_alone_binds(body: str, expected: Start) -> None:
     top = "import torch\nimport torch.distributed as dist\n\ndef main():\n    dist.barrier()\n"
     assert start(f"{top}{body}{MAIN}") is expected
+
+
+def test_workers_of_one_name_in_two_programs() -> None:
+    """Each program spawns its own: the one that nobody launches says nothing of prints."""
+    top = "import torch.distributed as dist\nimport torch.multiprocessing as mp\nfrom parts import *\n"
+    worker = "\ndef worker(rank):\n    {group}\n    print('begin')\n"
+    spawned = f"{top}{worker.format(group='dist.init_process_group()')}\ndef main():\n    mp.spawn(worker, nprocs=2)\n{MAIN}"
+    alone = f"{top}{worker.format(group='print(dist.is_initialized())')}\ndef main():\n    worker(0)\n{MAIN}"
+    files = {"big.py": spawned, "parts.py": "def helper():\n    pass\n", "run.sh": "python train.py\n"}
+    assert not findings_of(UnguardedPrint, alone, files=files, path="train.py")
+    assert findings_of(UnguardedPrint, spawned, files={**files, "train.py": alone}, path="big.py")
