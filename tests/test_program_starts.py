@@ -182,6 +182,13 @@ JOB = "#!/bin/bash\n#SBATCH --nodes=1\n#SBATCH --ntasks-per-node={}\nsrun python
         (JOB.format(1).replace("nodes=1", "nodes=2"), Start.SEVERAL),
         (JOB.format(1).replace("python", "torchrun --nproc_per_node=4"), Start.SEVERAL),
         ("#SBATCH --ntasks=1\nsrun python train.py", Start.OPEN),
+        ("count=1\naccelerate launch --num_processes $count train.py", Start.OPEN),
+        ("export N='1'  # GPUs\ntorchrun --nproc_per_node=${N} train.py", Start.OPEN),
+        ("count=1\ncount=4\naccelerate launch --num_processes $count train.py", Start.SEVERAL),
+        ("count=1\naccelerate launch --num_processes $counts train.py", Start.SEVERAL),
+        ("count=${1:-1}\naccelerate launch --num_processes $count train.py", Start.SEVERAL),
+        ("count=1\nread count\naccelerate launch --num_processes $count train.py", Start.SEVERAL),
+        ("for N in 1 2; do\n  torchrun --nproc_per_node=$N train.py\ndone", Start.SEVERAL),
     ],
 )
 def test_a_launcher_that_starts_one_process(text: str, expected: Start) -> None:
@@ -431,3 +438,99 @@ def test_a_wrapper_for_which_nobody_starts_a_group(top: str, start_of_group: str
     source = WRAPS.format(top=top, start=start_of_group)
     assert start(source, {"misc.py": GROUP}) is expected
     assert start(source, {"misc.py": GROUP, "run.sh": "torchrun train.py\n"}) is Start.SEVERAL
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("N=1\naccelerate launch --num_processes $N train.py\naccelerate launch --num_processes 8 other.py\n", None),
+        ("accelerate launch --num_processes 1 train.py\naccelerate launch --num_processes 8 train.py\n", Applicability.SAFE),
+        ("accelerate launch --num_processes 8 other.py\n", Applicability.SAFE),  # nothing is said of this one
+        ("accelerate launch --num_processes 1 train.py\n", None),  # a print is told of runs that are seen alone
+    ],
+)
+@pytest.mark.parametrize("block", ["", "if __name__ == '__main__':\n    "])
+def test_a_script_that_each_command_leaves_one_process_beside_others(text: str, found: Applicability | None, block: str) -> None:
+    made = "from accelerate import Accelerator\n\naccelerator = Accelerator()\nloader = accelerator.prepare(load())\n"
+    source = f"{made}{block}print('ready')\n"
+    files = {"run.sh": text, "other.py": source}
+    fixes = [f.fix.applicability for f in findings_of(UnguardedPrint, source, files=files, path="train.py") if f.fix]
+    assert fixes == ([] if found is None else [found])
+
+
+OPTION = "parser.add_argument('--distributed', action='store_true')\nargs = parser.parse_args()\n"
+BY_OPTION = (
+    "import argparse\nimport torch.distributed as dist\n\ndef main():\n    parser = argparse.ArgumentParser()\n"
+    f"    {OPTION.splitlines()[0]}\n    {OPTION.splitlines()[1]}\n"
+    f"    if args.distributed:\n        dist.init_process_group('nccl')\n    work(args)\n{MAIN}"
+)
+BESIDE = {"run.sh": "torchrun --nproc_per_node=4 train_all.py\n"}
+
+
+@pytest.mark.parametrize(
+    ("source", "files", "expected"),
+    [
+        (BY_OPTION, BESIDE, Start.OPEN),
+        (BY_OPTION, {**BESIDE, "conf/one.txt": "distributed = False\n", "two.yaml": "distributed: false\n"}, Start.OPEN),
+        (BY_OPTION, {}, Start.SEVERAL),  # a repository that starts nothing
+        (BY_OPTION, {**BESIDE, "two.yaml": "distributed: true\n"}, Start.SEVERAL),
+        (BY_OPTION, {**BESIDE, "README.md": "Add `--distributed` for more GPUs.\n"}, Start.SEVERAL),
+        (BY_OPTION, {"run.sh": "torchrun --nproc_per_node=4 train_all.py\ntorchrun train.py --distributed\n"}, Start.SEVERAL),
+        (BY_OPTION.replace("store_true", "store_false"), BESIDE, Start.SEVERAL),
+        (BY_OPTION.replace("action='store_true'", "type=int, default=1"), BESIDE, Start.SEVERAL),
+        (BY_OPTION.replace("action='store_true'", "default=False"), BESIDE, Start.OPEN),
+        (BY_OPTION.replace("    if args.d", "    args.distributed = 'RANK' in os.environ\n    if args.d"), BESIDE, Start.SEVERAL),
+        (BY_OPTION.replace("    work(args)", "    setup(args)") + "\ndef setup(args):\n    dist.init_process_group()\n", BESIDE,
+         Start.SEVERAL),
+        (BY_OPTION.replace("    work(args)", "    run(['train.py', '--distributed'])"), BESIDE, Start.SEVERAL),
+        (BY_OPTION.replace("if args.distributed", "if not args.distributed"), BESIDE, Start.SEVERAL),
+    ],
+)  # fmt: skip
+def test_a_group_under_an_option_that_nothing_gives(source: str, files: dict[str, str], expected: Start) -> None:
+    assert start(source, files) is expected
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [("lr: 1\n", Start.OPEN), ("spawned: true\n", Start.SEVERAL)],
+)
+def test_a_spawn_under_an_option_that_its_own_settings_leave_out(settings: str, expected: Start) -> None:
+    source = (
+        "import torch.distributed as dist\nimport torch.multiprocessing as mp\n"
+        "parser.add_argument('--world-size', default=-1, type=int)\nparser.add_argument('--spawned', action='store_true')\n\n"
+        "def main(args):\n    args.distributed = args.world_size > 1 or args.spawned\n"
+        "    if args.spawned:\n        mp.spawn(worker, nprocs=2)\n    else:\n        worker(0, args)\n\n"
+        f"def worker(rank, args):\n    if args.distributed:\n        dist.init_process_group('nccl')\n{MAIN}"
+    )
+    texts = {"run.sh": "python train.py -c one.yaml\ntorchrun big.py -c all.yaml\n", "all.yaml": "spawned: true\n"}
+    assert start(source, {**texts, "one.yaml": settings}) is expected
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("    if torch.cuda.current_device() == 0:\n        text = decode()\n    write(text)\n", Start.OPEN),
+        ("    if int(torch.cuda.current_device()) == 0:\n        text = decode()\n    write(text)\n", Start.OPEN),
+        ("    text = ''\n    if torch.cuda.current_device() == 0:\n        text = decode()\n    write(text)\n", Start.SEVERAL),
+        ("    if torch.cuda.current_device() == 0:\n        text = decode()\n        write(text)\n", Start.SEVERAL),
+        ("    if torch.cuda.current_device() == 0:\n        text = decode()\n    else:\n        return\n    write(text)\n",
+         Start.SEVERAL),
+        ("    if torch.cuda.current_device() == 0:\n        text = decode()\n    if device == 0:\n        write(text)\n",
+         Start.SEVERAL),
+        ("    if dist.get_rank() == 0:\n        text = decode()\n    write(text)\n", Start.SEVERAL),
+    ],
+)  # fmt: skip
+def test_a_name_that_the_first_device_alone_binds(body: str, expected: Start) -> None:
+    top = "import torch\nimport torch.distributed as dist\n\ndef main():\n    dist.barrier()\n"
+    assert start(f"{top}{body}{MAIN}") is expected
+
+
+def test_workers_of_one_name_in_two_programs() -> None:
+    """Each program spawns its own: the one that nobody launches says nothing of prints."""
+    top = "import torch.distributed as dist\nimport torch.multiprocessing as mp\nfrom parts import *\n"
+    worker = "\ndef worker(rank):\n    {group}\n    print('begin')\n"
+    spawned = f"{top}{worker.format(group='dist.init_process_group()')}\ndef main():\n    mp.spawn(worker, nprocs=2)\n{MAIN}"
+    alone = f"{top}{worker.format(group='print(dist.is_initialized())')}\ndef main():\n    worker(0)\n{MAIN}"
+    files = {"big.py": spawned, "parts.py": "def helper():\n    pass\n", "run.sh": "python train.py\n"}
+    assert not findings_of(UnguardedPrint, alone, files=files, path="train.py")
+    assert findings_of(UnguardedPrint, spawned, files={**files, "train.py": alone}, path="big.py")

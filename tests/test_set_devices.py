@@ -98,3 +98,26 @@ def test_ranks_on_the_cpu_to_try_them_out(settings: str, one: bool) -> None:
     module = project.module("train.py")
     assert module is not None
     assert has_trainers_of_one_device(project, module) is one
+
+
+@pytest.mark.parametrize(
+    ("top", "value", "text", "expected"),
+    [
+        ("import settings as hp", "hp.num_devices", "num_devices = 1\n", Start.OPEN),
+        ("from settings import num_devices", "num_devices", "num_devices: int = 1\n", Start.OPEN),
+        ("from settings import Config", "Config.num_devices", "class Config:\n    num_devices = [0]\n", Start.OPEN),
+        ("from settings import Config\nc = Config()", "c.num_devices", "class Config:\n    num_devices = 1\n", Start.OPEN),
+        ("from settings import Config\nc = Config(4)", "c.num_devices", "class Config:\n    num_devices = 1\n", Start.SEVERAL),
+        ("import settings as hp", "hp.num_devices", "num_devices = 2\n", Start.SEVERAL),
+        ("import settings as hp", "hp.num_devices", "num_devices = count()\n", Start.SEVERAL),
+        ("import settings as hp", "hp.num_devices", "num_devices = 1\nnum_devices = 4\n", Start.SEVERAL),
+        ("import settings as hp\nhp.num_devices = 4", "hp.num_devices", "num_devices = 1\n", Start.SEVERAL),
+        ("import other as hp", "hp.num_devices", "num_devices = 1\n", Start.SEVERAL),
+    ],
+)
+def test_a_setting_in_python(top: str, value: str, text: str, expected: Start) -> None:
+    source = SOURCE.format(value=value, given="devices=count").replace("import yaml", top)
+    project = Project.of({"train.py": source.encode(), "settings.py": text.encode()})
+    module = project.module("train.py")
+    assert module is not None
+    assert start_of(project, module) is expected

@@ -36,9 +36,16 @@ def test_a_copy_that_nobody_names(name: str) -> None:
     assert found(f"tools/{name}.py", {"tools/train.py": SOURCE, "README.md": "start tools/train.py\n"}) == [0, 0]
 
 
-@pytest.mark.parametrize("folder", ["legacy", "src/deprecated", "tools/old"])
+@pytest.mark.parametrize(
+    "folder", ["legacy", "src/deprecated", "tools/old", "oldPy", "old_scripts", "OLD", "old-code", "scripts_old", "legacy_models"]
+)
 def test_what_was_put_aside(folder: str) -> None:
     assert found(f"{folder}/run.py", {"main.py": SOURCE, f"{folder}/README.md": "run.py is not used any more\n"}) == [0, 0]
+
+
+def test_a_command_for_a_script_that_has_moved_away() -> None:
+    """The job file starts `run.py` of its folder or the root, which is gone."""
+    assert found("old_py/run.py", {"scripts/start.sh": "torchrun --nproc_per_node 4 run.py\n"}) == [0, 0]
 
 
 @pytest.mark.parametrize(
@@ -47,6 +54,13 @@ def test_what_was_put_aside(folder: str) -> None:
         ("legacy/run.py", {"start.sh": "torchrun legacy/run.py\n"}),
         ("legacy/run.py", {"main.py": "from legacy.run import main\n"}),
         ("legacy/run.py", {"README.md": "```\ntorchrun --nproc_per_node 4 legacy/run.py\n```\n"}),
+        ("old_py/run.py", {"start.sh": "cd old_py\ntorchrun run.py\n"}),
+        ("old_py/run.py", {"old_py/start.sh": "torchrun run.py\n"}),
+        ("old_py/run.py", {"README.md": "```\ntorchrun --nproc_per_node 4 run.py\n```\n"}),  # it may mean this one
+        ("scaffold/run.py", {}),
+        ("old_faithful/run.py", {}),
+        ("golden/run.py", {}),
+        ("model_archives/run.py", {}),
         ("train_bak.py", {"run.py": SOURCE}),
         ("train_bak.py", {"tools/train.py": SOURCE}),
         ("train_bak.py", {"train.py": SOURCE, "run.sh": "torchrun train_bak.py\n"}),

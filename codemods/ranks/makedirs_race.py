@@ -16,6 +16,7 @@ from codemods.analysis.files.folder_calls import creates_folder, folder_of, give
 from codemods.analysis.files.folders_made_before import is_made_above
 from codemods.analysis.files.made_by_all_above import is_made_by_all_above
 from codemods.analysis.files.missing_folders import goes_on, handler_of, is_tested, why_an_error, without_test
+from codemods.analysis.files.sample_folders import is_folder_of_the_sample
 from codemods.analysis.files.state_folders import state_folders
 from codemods.analysis.model.signatures import bind, defaults
 from codemods.analysis.names import dotted, last
@@ -105,7 +106,8 @@ class MakedirsRace(DdpCodemod):
     - In a helper's file without a word of processes: under a test of a `rank`, or where no file of
       several processes calls the function.
     - Where no program of the project comes with several processes, and where the Trainer has one device.
-    - Where no way is shown on which every rank comes; a folder named after a sample of the rank's own batch.
+    - Where no way is shown on which every rank comes; a folder named after a sample of the rank's own batch, and the
+      folder round a file that both bear its name (`f"{token}/{token}.png"`).
     - Where the folder is there before the ranks ask: made above the start of the processes, by the program's entry, or above
       Lightning's `fit`, which starts the others (not under torchrun or Slurm, nor on several nodes); by a `SummaryWriter(p)` or
       `makedirs(p, exist_ok=True)` above, so that the test for it is never true.
@@ -376,10 +378,13 @@ def _is_in_hook(project: Project, module: SourceModule, call: ast.Call) -> bool:
 def _is_of_own_data(project: Project, module: SourceModule, call: ast.Call) -> bool:
     """True for a folder that is named after what this rank alone has: a sample of its batch, its rank.
 
-    The folder round such a file (`os.path.dirname(out)`) is not: samples of several ranks lie in it.
+    The folder round such a file (`os.path.dirname(out)`) is not, unless it bears the name of the same sample: samples of several
+    ranks lie in it.
     """
     cause = variance(project).argument(module, call, 0).cause if call.args else Cause.SAME
-    return cause is Cause.RANK or (cause is Cause.DATA and not _ROUND_FILES.search(origin_text(module, call.args[0])))
+    if cause is Cause.DATA and _ROUND_FILES.search(origin_text(module, call.args[0])):
+        return is_folder_of_the_sample(module, call.args[0])
+    return cause in (Cause.RANK, Cause.DATA)
 
 
 def _fetches(project: Project, module: SourceModule, call: ast.Call) -> bool:

@@ -81,6 +81,7 @@ class ProgressBarOnEveryRank(DdpCodemod):
     - Where `disable` is given: that is a decision. Where keywords come from `**options`, which may hold it.
     - Where the bar's counters are read (`bar.n`, `bar.format_dict`, `bar.desc` …): a disabled bar has none.
     - Where the bar is handed on, returned or kept in a container: what is read of it is not seen.
+    - Bars over a loop that begins with `break` or `return`: they never get on.
     - Bars with a `position`, and bars that name the rank, the host or the process: one for each rank on purpose.
     - Bars that write to a `file`, and bars within files that are named after the rank: each works through its own.
     - Where only some ranks come, or one after the other, by tests, decorators or callers.
@@ -116,7 +117,7 @@ class ProgressBarOnEveryRank(DdpCodemod):
         if is_test_module(module) or module.holds(b"split_between_processes"):
             return
         for call in module.calls_named("tqdm", "trange"):
-            if not _draws(module, call) or _is_read(module, call):
+            if not _draws(module, call) or _is_read(module, call) or _is_left_at_once(module, call):
                 continue
             found = self._judge(module, project, call)
             if found is not None and self._is_reached(module, project, call):  # the dearest question, asked of few
@@ -179,6 +180,12 @@ def _draws(module: SourceModule, call: ast.Call) -> bool:
     texts = [v.value for v in call.keywords if v.arg in ("desc", "postfix")]
     made = [v for t in texts if isinstance(t, ast.Name) for v in values_of(module, t)]
     return not any(names_rank(module.text_of(n)) for n in (call, *made))
+
+
+def _is_left_at_once(module: SourceModule, call: ast.Call) -> bool:
+    """True for the bar of a loop that somebody switched off: `for batch in tqdm(loader): break`."""
+    up = next((up for up in module.ancestors(call) if isinstance(up, (ast.stmt, ast.comprehension))), None)
+    return isinstance(up, (ast.For, ast.AsyncFor)) and isinstance(up.body[0], (ast.Break, ast.Return, ast.Raise))
 
 
 def _is_read(module: SourceModule, call: ast.Call) -> bool:

@@ -816,6 +816,22 @@ def test_a_folder_for_each_item_of_a_share(folder: str) -> None:
     check_nothing(MakedirsRace, OF_ITEMS.format(folder=folder))
 
 
+@pytest.mark.parametrize(
+    ("path", "own"),
+    [
+        ("os.path.join(out, names[0], names[0] + '.pt')", True),
+        ("f'{out}/{names[0]}/{names[0]}.pt'", True),
+        ("os.path.join(out, '{}/{}.pt'.format(names[0], names[0]))", True),
+        ("os.path.join(out, names[1], names[0])", False),
+        ("os.path.join(out, kinds[0], names[0])", False),
+        ("f'{out}/{names[0]}.pt'", False),
+    ],
+)
+def test_the_folder_round_a_file_that_both_bear_the_name_of_a_sample(path: str, own: bool) -> None:
+    source = OF_ITEMS.format(folder="folder = os.path.dirname(path)").replace("os.path.join(out, names[0])", path)
+    assert bool(findings_of(MakedirsRace, source)) is not own
+
+
 MPI = {
     "dist_util.py": "import os\nimport torch.distributed as dist\nfrom mpi4py import MPI\n\n\ndef setup_dist():\n"
     "    os.environ['RANK'] = str(MPI.COMM_WORLD.rank)\n    dist.init_process_group('nccl')\n"

@@ -32,6 +32,7 @@ def test_example_of_the_page() -> None:
             "for x in (bar := tqdm(loader, disable=rank != 0)): bar.set_postfix(x=x)",
         ),
         ("for i in trange(9): pass", "for i in trange(9, disable=rank != 0): pass"),
+        ("for i in trange(9): use(i); break", "for i in trange(9, disable=rank != 0): use(i); break"),
         ("with tqdm(total=9) as bar: bar.update(1)", "with tqdm(total=9, disable=rank != 0) as bar: bar.update(1)"),
         ("x = [f(x) for x in tqdm(loader)]", "x = [f(x) for x in tqdm(loader, disable=rank != 0)]"),
     ],
@@ -82,6 +83,8 @@ def test_in_a_hook() -> None:
         ("return tqdm(loader)",),
         ("bars = {'a': tqdm(loader)}",),
         ("if rank == 0:", "    for x in tqdm(loader): pass"),
+        ("for i, x in tqdm(enumerate(loader)):", "    break", "    work(x)"),
+        ("for x in tqdm(loader):", "    return x"),
         ("with main_process_first():", "    for x in tqdm(loader): pass"),
     ],
 )

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from posixpath import basename, dirname, join
 
 from codemods.analysis.job_files.named_files import named_file
-from codemods.analysis.job_files.one_process import is_job_of_one, starts_one
+from codemods.analysis.job_files.one_process import is_job_of_one, starts_one, with_own_ones
 from codemods.analysis.job_files.script_texts import script_text
 from codemods.files.text_file import SHELL_KINDS
 from codemods.runtime.lazy_pattern import lazy
@@ -40,7 +40,7 @@ class Start:
 
     flags: as Python has them; more: the command may hold others. launched: by a launcher, be it as one process. path: the file of
     the project that is surely meant, "" where the name alone is known. pinned: the command leaves it one process, or one GPU.
-    written: the script with the folders that the command names, "" of a module.
+    written: the script with the folders that the command names, "" of a module. job: the text that the command stands in.
     """
 
     script: str
@@ -51,6 +51,7 @@ class Start:
     path: str = ""
     pinned: bool = False
     written: str = ""
+    job: str = ""
 
 
 def starts(project: Project) -> tuple[Start, ...]:
@@ -64,7 +65,7 @@ def _starts(project: Project) -> Iterator[Start]:
         data = project.read(path) or b""
         if len(data) > _LONGEST:
             continue  # a list of something, or a log
-        text = script_text(project, path)
+        text = with_own_ones(script_text(project, path))
         alone = is_job_of_one(text)
         shared = _OF_THE_JOB.search(text) is not None and not alone
         lines = _JOINED.sub(" ", text).split("\n")
@@ -73,7 +74,7 @@ def _starts(project: Project) -> Iterator[Start]:
                 pinned = (start.launched or not start.several) and starts_one(project, line, alone=alone)
                 several = start.several and not pinned
                 place = _file(project, path, start, lines[:i]) if path.endswith(SHELL_KINDS) else ""
-                yield replace(start, several=several, path=place, pinned=pinned)
+                yield replace(start, several=several, path=place, pinned=pinned, job=path)
 
 
 def _file(project: Project, job: str, start: Start, above: list[str]) -> str:

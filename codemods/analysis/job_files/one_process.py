@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from posixpath import basename
 
 from codemods.runtime.lazy_pattern import lazy
@@ -22,6 +23,21 @@ _ONE_SET = lazy(rb"(?m)^[ ]*num_processes:[ ]*1[ ]*$")
 _SRUN = lazy(r"(?<![\w-])srun(?![\w-])")
 _BELOW_SRUN = lazy(r"torchrun|torch\.distributed|accelerate|deepspeed")  # a launcher that each task of the job runs
 _MORE = lazy(r"(?:nproc[_-]per[_-]node|num[_-]processes)[ =](?!1(?!\d))")
+_COUNT_BY_NAME = lazy(r"(--(?:nproc[_-]per[_-]node|num[_-]processes|num[_-]gpus)[ =])[\"']?\$(?:\{(\w+)\}|(\w+))[\"']?(?![\w$])")
+
+
+def with_own_ones(text: str) -> str:
+    """A job file with 1 in the place of a variable for the number of processes that it sets to 1, and nowhere to more."""
+    if "$" not in text:
+        return text
+    return _COUNT_BY_NAME.sub(lambda m: f"{m[1]}1" if _is_one_throughout(text, m[2] or m[3]) else m[0], text)
+
+
+def _is_one_throughout(text: str, name: str) -> bool:
+    """True for `GPUS=1` alone: `GPUS=${1:-1}`, a loop over numbers and `read GPUS` leave it to the user."""
+    bound = rf"(?:(?<![\w$-]){name}\+?=|\b(?:for|read|select|mapfile|getopts)\b[^\n;]*\s{name}\b)"
+    set_to_one = rf"^[ \t]*(?:export[ \t]+)?{name}=(?:1|\"1\"|'1')[ \t]*(?:;|#|$)"
+    return 0 < len(re.findall(bound, text)) == len(re.findall(set_to_one, text, re.MULTILINE))
 
 
 def is_job_of_one(text: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 
+from codemods.analysis.job_files.one_process import with_own_ones
 from codemods.api.findings import Evidence
 from codemods.files.text_file import SHELL_KINDS
 from codemods.runtime.lazy_pattern import lazy
@@ -33,7 +34,7 @@ def _find(project: Project, path: str) -> Evidence | None:
     name = path.rpartition("/")[2]
     wanted = re.compile(rf"(?<![\w-])(?:[\w.$\{{\}}-]+/)*{re.escape(name)}(?![\w-])")
     for place in project.files_containing(os.fsencode(name), kinds=_KINDS):
-        text = (project.read(place) or b"").decode("utf-8", "replace")
+        text = with_own_ones((project.read(place) or b"").decode("utf-8", "replace"))
         at = 1
         for line in _LINES.sub(" \0", text).split("\n"):
             if _starts_several(project, line, wanted):

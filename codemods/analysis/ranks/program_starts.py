@@ -20,8 +20,10 @@ from codemods.analysis.functions import functions_by_name
 from codemods.analysis.job_files.documented_starts import is_told_alone, other_starts, script_names, starts
 from codemods.analysis.loading.same_program import whole_program
 from codemods.analysis.names import dotted, family, last, qualified
+from codemods.analysis.ranks.bound_on_first_device import needs_the_first_device
 from codemods.analysis.ranks.one_device import has_one_device, says_more_devices, settings_leave_one
 from codemods.analysis.ranks.set_devices import is_left_to_one_gpu, is_set_to_one
+from codemods.analysis.ranks.ungiven_options import UngivenOptions
 from codemods.files.source import FunctionNode, SourceModule, walk
 from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
@@ -92,13 +94,15 @@ def _start_of(project: Project, program: SourceModule) -> Start:
         return Start.SEVERAL
     if any(_is_on_one_device(m) for m in _imported(project, program)):
         return Start.ONE
-    best = Start.ONE
-    alone = False
-    for number, (module, scope) in enumerate(_reached(project, program), 1):
-        best = max(best, _start_in(project, module, scope), Start.ONE if number < _MOST else Start.OPEN)
-        if best is Start.SEVERAL:
-            return best
-        alone = alone or _spreads_a_model(module, scope) or _is_told_of_one(project, module, scope)
+    best, alone = _start_of_all(project, program, None)
+    if best in (Start.JOINS, Start.SEVERAL) and any(launched):
+        without, _ = _start_of_all(project, program, UngivenOptions(project, program))
+        if without < (Start.SEVERAL if own else Start.JOINS):
+            return Start.OPEN  # it may start ranks, under an option that nothing here gives
+    if best is Start.JOINS and needs_the_first_device(program):
+        return Start.OPEN
+    if best is Start.SEVERAL:
+        return best
     if alone and best is Start.OPEN:
         return Start.ONE
     if "" in launched and best is not Start.ONE:  # a command whose script is a variable
@@ -108,6 +112,20 @@ def _start_of(project: Project, program: SourceModule) -> Start:
     if best is Start.JOINS:  # where the texts start it by Python alone, nobody is there to be joined
         return Start.OPEN if own or is_told_alone(project, program.path) else Start.SEVERAL
     return best
+
+
+def _start_of_all(project: Project, program: SourceModule, ungiven: UngivenOptions | None) -> tuple[Start, bool]:
+    """What all that the program comes to starts, and whether something there is for one process alone.
+
+    ungiven: what stands under these options is left out.
+    """
+    best, alone = Start.ONE, False
+    for number, (module, scope) in enumerate(_reached(project, program, ungiven), 1):
+        best = max(best, _start_in(project, module, scope, ungiven), Start.ONE if number < _MOST else Start.OPEN)
+        if best is Start.SEVERAL:
+            break
+        alone = alone or _spreads_a_model(module, scope) or _is_told_of_one(project, module, scope)
+    return best, alone
 
 
 def _has_no_group(project: Project, program: SourceModule) -> bool:
@@ -135,11 +153,11 @@ def _imported(project: Project, program: SourceModule) -> Iterator[SourceModule]
                 yield module
 
 
-def _start_in(project: Project, module: SourceModule, scope: ast.AST) -> Start:
+def _start_in(project: Project, module: SourceModule, scope: ast.AST, ungiven: UngivenOptions | None) -> Start:
     """What the code of one file's top level, function or class starts."""
     best = _start_of_heir(project, module, scope) if isinstance(scope, ast.ClassDef) else Start.ONE
     needs_group = not any(_ASKS.search(module.text_of(part)) for part in _parts(scope))
-    for node in _inside(scope):
+    for node in _inside(scope, ungiven):
         if isinstance(node, ast.Call):
             best = max(best, _start_by(project, module, node))
             if needs_group and _is_in_a_group(module, node):
@@ -279,7 +297,9 @@ def _is_read(module: SourceModule, node: ast.Constant) -> bool:
 # What a program comes to
 
 
-def _reached(project: Project, program: SourceModule) -> Iterator[tuple[SourceModule, ast.AST]]:
+def _reached(
+    project: Project, program: SourceModule, ungiven: UngivenOptions | None
+) -> Iterator[tuple[SourceModule, ast.AST]]:
     """The program's top level, and each function and class that it names, or that what it names does: handed on is called.
 
     With the top levels of the files that these stand in, which run on import.
@@ -290,7 +310,7 @@ def _reached(project: Project, program: SourceModule) -> Iterator[tuple[SourceMo
     while queue and len(seen) < _MOST:
         module, scope = queue.pop(0)
         yield module, scope
-        for other, node in _named(project, module, scope):
+        for other, node in _named(project, module, scope, ungiven):
             for line, part in ((node.lineno, node), (0, _on_import(other))):
                 if (other.path, line) not in seen:
                     seen.add((other.path, line))
@@ -308,9 +328,11 @@ def _is_entry(function: FunctionNode) -> bool:
     return function.name == "main" or bool(function.decorator_list)
 
 
-def _named(project: Project, module: SourceModule, scope: ast.AST) -> Iterator[tuple[SourceModule, FunctionNode | ast.ClassDef]]:
+def _named(
+    project: Project, module: SourceModule, scope: ast.AST, ungiven: UngivenOptions | None
+) -> Iterator[tuple[SourceModule, FunctionNode | ast.ClassDef]]:
     names = {
-        dotted(node) for node in _inside(scope)
+        dotted(node) for node in _inside(scope, ungiven)
         if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load)
     }  # fmt: skip
     for name in sorted(names):
@@ -330,9 +352,21 @@ def _is_top(module: SourceModule, name: str) -> bool:
     return name in functions_by_name(module) or local_class(module, name) is not None
 
 
-def _inside(scope: ast.AST) -> Iterator[ast.AST]:
+def _inside(scope: ast.AST, ungiven: UngivenOptions | None = None) -> Iterator[ast.AST]:
     for part in _parts(scope):
-        yield from walk(part)
+        yield from walk(part) if ungiven is None else _without(part, ungiven)
+
+
+def _without(part: ast.AST, ungiven: UngivenOptions) -> Iterator[ast.AST]:
+    """All nodes but for those that stand under an option which nothing gives."""
+    queue = [part]
+    while queue:
+        node = queue.pop()
+        yield node
+        if isinstance(node, ast.If) and ungiven.keep_out(node.test):
+            queue += [node.test, *node.orelse]
+        else:
+            queue += ast.iter_child_nodes(node)
 
 
 def _parts(scope: ast.AST) -> list[ast.AST]:

@@ -21,7 +21,7 @@ def started(project: Project, module: SourceModule, node: ast.AST) -> Start | No
     A folder of classes and functions alone counts as run on several: its programs stand elsewhere.
     """
     if not has_programs(project):
-        return Start.SEVERAL
+        return start_of(project, module) if _is_script_of_one(project, module) else Start.SEVERAL
     search = _Starts(project)
     found = search.comes_to(module, node, shown=False)
     return Start.SEVERAL if found else search.best
@@ -35,6 +35,14 @@ def runs_one_a_machine(project: Project, module: SourceModule, node: ast.AST) ->
     if not any(s.pinned for s in starts(project)) or not has_programs(project):
         return False
     return not _Starts(project, pinned=False).comes_to(module, node, shown=False)
+
+
+def _is_script_of_one(project: Project, module: SourceModule) -> bool:
+    """True for a script that commands leave one process, and which no other file imports."""
+    if not is_pinned_to_one(project, module.path):
+        return False
+    stem = module.path.removesuffix(".py").rpartition("/")[2]
+    return not any(p != module.path for p in project.files_importing(stem))
 
 
 class _Starts(Search):

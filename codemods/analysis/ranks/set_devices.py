@@ -11,6 +11,7 @@ import re
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.names import dotted, last
+from codemods.analysis.ranks.python_settings import setting_in_python
 from codemods.files.source import SourceModule
 from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
@@ -59,6 +60,8 @@ def _is_one(project: Project, module: SourceModule, node: ast.expr, depth: int) 
         return node.value in (1, "1") and node.value is not True
     if isinstance(node, (ast.List, ast.Tuple)):
         return len(node.elts) == 1
+    if depth > 0 and (given := setting_in_python(project, module, node)) is not None:
+        return isinstance(given, (ast.Constant, ast.List, ast.Tuple)) and _is_one(project, module, given, 0)
     if setting := _setting(node):
         return project.keep(("set to one", setting), lambda: _all_set_one(project, setting))
     if not isinstance(node, ast.Name) or depth <= 0:

@@ -7,6 +7,7 @@ import ast
 from codemods.analysis.ranks.cannot_run import cannot_be_imported, is_behind_an_end
 from codemods.analysis.ranks.excluded_modes import is_in_mode_of_one
 from codemods.analysis.ranks.inference_modes import is_in_unshared_mode
+from codemods.analysis.ranks.never_set import needs_what_nobody_sets
 from codemods.analysis.ranks.notebook_cells import is_of_the_kernel, starts_no_ranks
 from codemods.analysis.ranks.program_starts import Start
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody, is_shown_to_run
@@ -36,6 +37,8 @@ def unseen_run(project: Project, module: SourceModule, span: Span) -> str | None
     if project.keep(key, lambda: is_shown_to_run(project, module, statement)):
         if start_at(project, module, span) is Start.OPEN:
             return "right if its program is launched as several processes: no command of the repository does so"
+        if function is not None and (field := needs_what_nobody_sets(project, module, function)):
+            return f"right if {function.name} ever gets through: it calls self.{field}, which nothing sets"
         untested = is_in_untested_hook(project, module, span.line)
         return "right if somebody asks a Trainer to test: nothing of the repository does so" if untested else None
     if function is None:

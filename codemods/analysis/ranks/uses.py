@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
-from codemods.analysis.call_graph import called_function
+from codemods.analysis.call_graph import called_function, find_function
 from codemods.analysis.class_index import ClassSite, find_class, has_many_heirs, subclasses
 from codemods.analysis.distribution import is_test_file, is_test_module
 from codemods.analysis.importing import importers
@@ -127,7 +127,8 @@ def _read_in(project: Project, module: SourceModule, function: FunctionNode, use
             if _of_a_package(project, other, node) or (nested and isinstance(node, ast.Attribute)):
                 continue
             if call is None:
-                handed_on.append(HandedOn(other, node))
+                if isinstance(owner, ast.ClassDef) or not _is_another(project, other, node, function):
+                    handed_on.append(HandedOn(other, node))
             elif isinstance(owner, ast.ClassDef):
                 if isinstance(node, ast.Name) or has_its_own(project, module, other, owner, function.name):
                     continue
@@ -244,6 +245,14 @@ def _leads_elsewhere(project: Project, module: SourceModule, call: ast.Call, fun
     """True for a call of another function of that name: a method, one of another file."""
     found = called_function(project, module, call)
     return found.node is not function if found is not None else dotted(call.func).startswith(("self.", "cls."))
+
+
+def _is_another(project: Project, module: SourceModule, node: ast.Name | ast.Attribute, function: FunctionNode) -> bool:
+    """True for another function of that name, of the file itself or of one that it imports: `spawn(worker)` in each program."""
+    if isinstance(node, ast.Attribute) and dotted(node).partition(".")[0] not in module.imports:
+        return False
+    found = find_function(project, module, dotted(node)) if dotted(node) else None
+    return found is not None and found.node is not function
 
 
 def only_names(module: SourceModule, node: ast.expr, *, made_by_methods: bool = False) -> bool:
