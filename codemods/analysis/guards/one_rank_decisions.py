@@ -8,9 +8,10 @@ from enum import Enum
 
 from codemods.analysis.bindings import bindings_in
 from codemods.analysis.call_graph import called_function
-from codemods.analysis.class_index import Role, class_facts
+from codemods.analysis.class_index import ClassSite, Role, class_facts
 from codemods.analysis.files.file_flow import ranks_in_function
 from codemods.analysis.literals import is_true
+from codemods.analysis.model.wrapped_model import model_of
 from codemods.analysis.names import dotted, end_of, last, qualified
 from codemods.analysis.ranks.collectives import collective_at
 from codemods.analysis.ranks.local_calls import stays_here
@@ -226,11 +227,29 @@ def _is_local_number(
             continue
         if collective_at(module, call, project) or reached_by(project, module, call):
             return False
-        if any(w in end_of(call.func) for w in ("reduce", "gather", "broadcast", "sync")):
+        if any(w in end_of(call.func) for w in _SHARES) or _is_gathered_inside(project, module, call):
             return False
     return True
 
 
+def _is_gathered_inside(project: Project, module: SourceModule, call: ast.Call) -> bool:
+    """True for a call of a model whose `forward` gathers over the ranks: the loss of all features is the same on each."""
+    if not isinstance(call.func, (ast.Name, ast.Attribute)) or not project.files_containing(b"gather"):
+        return False
+    return any(_gathers(site) for site in model_of(project, module, call.func).classes)
+
+
+def _gathers(site: ClassSite) -> bool:
+    """True where `forward`, or a method of its own that it calls, puts together what the ranks have."""
+    methods = site.methods()
+    forward = methods.get("forward")
+    calls = [n for n in walk(forward) if isinstance(n, ast.Call)] if forward is not None else []
+    own = [methods[last(dotted(c.func))] for c in calls if dotted(c.func).startswith("self.") and last(dotted(c.func)) in methods]
+    calls += [n for m in own for n in walk(m) if isinstance(n, ast.Call)]
+    return any(end_of(c.func) != "gather" and "gather" in end_of(c.func).lower() for c in calls)
+
+
+_SHARES = ("reduce", "gather", "broadcast", "sync")
 _READS = frozenset({"get", "items", "keys", "values", "copy", "state_dict", "index", "count"})
 
 
