@@ -232,6 +232,14 @@ def _is_local_number(
     return True
 
 
+def tests_gathered_loss(project: Project, module: SourceModule, node: ast.AST) -> bool:
+    """True for `if not isfinite(loss)` in a loop where the model gathers over the ranks before it makes the loss."""
+    if not isinstance(node, ast.If) or not asks_number(node.test) or (loop := _loop(module, node)) is None:
+        return False
+    calls = (c for c in walk(loop) if isinstance(c, ast.Call) and c.lineno <= node.lineno)
+    return any(_is_gathered_inside(project, module, c) for c in calls)
+
+
 def _is_gathered_inside(project: Project, module: SourceModule, call: ast.Call) -> bool:
     """True for a call of a model whose `forward` gathers over the ranks: the loss of all features is the same on each."""
     if not isinstance(call.func, (ast.Name, ast.Attribute)) or not project.files_containing(b"gather"):
