@@ -394,3 +394,35 @@ def test_a_helper_that_reads_the_launcher_above_the_start() -> None:
     before = "    with open(args.out, 'w') as f:\n        json.dump(vars(args), f)\n"
     after = "    if tools.is_main_process():\n        with open(args.out, 'w') as f:\n            json.dump(vars(args), f)\n"
     check_transformed(UnguardedFileIo, source, source.replace(before, after), files={"tools.py": "import os\n" + tools})
+
+
+COPIES = (
+    HEAD + "def last_state(out):\n    return {read}\n\n\ndef main(args):\n    dist.init_process_group('gloo')\n"
+    "    path = os.path.join(args.out, 'config.txt')\n    if not os.path.isfile(path):\n        shutil.copy(args.config, path)\n"
+    "    return last_state(args.out)\n\n\nif __name__ == '__main__':\n    main(parse())\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("read", "told"),
+    [
+        ("[f for f in sorted(os.listdir(out)) if f.endswith('.pth')]", False),
+        ("[f for f in os.listdir(out) if f.endswith(('.pth', '.pt'))]", False),
+        ("[f for f in os.listdir(out) if f.endswith('.txt')]", True),
+        ("[f for f in os.listdir(out) if not f.endswith('.pth')]", True),
+        ("os.listdir(out)", True),
+    ],
+)
+def test_a_listing_that_takes_other_files(read: str, told: bool) -> None:
+    found = findings_of(CacheFilledByEveryRank, COPIES.format(read=read))
+    assert bool(found) is told
+
+
+def test_a_file_beside_a_tracker_of_rank_0_alone() -> None:
+    source = (
+        "import os\nfrom accelerate import Accelerator\n\n\ndef shortcut(accelerator):\n    run = {run}\n"
+        "    with open(os.path.join(run.dir, 'a.url'), 'w') as f:\n        f.write('here')\n\n\ndef main():\n"
+        "    accelerator = Accelerator()\n    shortcut(accelerator)\n\n\nif __name__ == '__main__':\n    main()\n"
+    )
+    check_nothing(UnguardedFileIo, source.format(run="accelerator.get_tracker('wandb', unwrap=True)"))
+    assert findings_of(UnguardedFileIo, source.format(run="folders()"))
