@@ -368,8 +368,10 @@ GROUP_TOOLS = (
     "def is_main_process():\n    return get_rank() == 0\n\n\ndef set_up(args):\n    dist.init_process_group('gloo')\n"
 )
 ASKING = (
-    "import json\nimport os\nimport torch.distributed as dist\nimport tools\n\nif tools.is_main_process():\n    print('starts')\n\n\n"
-    "def train(args):\n    {start}\n    build(args, rank=dist.get_rank()).backward()\n\n\nif __name__ == '__main__':\n    args = parse()\n    {above}\n"
+    "import json\nimport os\nimport torch.distributed as dist\nimport tools\n\n"
+    "if tools.is_main_process():\n    print('starts')\n\n\n"
+    "def train(args):\n    {start}\n    build(args, rank=dist.get_rank()).backward()\n\n\n"
+    "if __name__ == '__main__':\n    args = parse()\n    {above}\n"
     "    with open(args.out, 'w') as f:\n        json.dump(vars(args), f)\n    train(args)\n"
 )
 

@@ -35,7 +35,7 @@ FSDP = 'torchrun --nproc_per_node=4 train.py \\\n    --bf16 True \\\n    --fsdp 
 )
 def test_a_command_that_shards_the_model(files: dict[str, str]) -> None:
     found = check_told(UnguardedSave, TRAIN, files=files, path="train.py", reason="call `trainer.save_model()` on every rank")
-    assert found.reason is not None and found.reason.startswith("run.sh:1 shards the model")
+    assert found.reason.startswith("run.sh:1 shards the model")
 
 
 @pytest.mark.parametrize(

@@ -1046,7 +1046,8 @@ def test_the_number_of_the_pass_is_no_score(given: str) -> None:
 CONTRAST = (
     "import torch\nimport torch.distributed as dist\nfrom torch.nn.parallel import DistributedDataParallel as DDP\n\n\n"
     "class Net(torch.nn.Module):\n    def forward(self, a, b):\n        a, b = self.embed(a), self.embed(b)\n{made}"
-    "        return (a @ b.T).logsumexp(1).mean()\n\n\ndef build(args):\n    net = Net()\n    net.to(args.device)\n    return net\n\n\n"
+    "        return (a @ b.T).logsumexp(1).mean()\n\n\ndef build(args):\n    net = Net()\n"
+    "    net.to(args.device)\n    return net\n\n\n"
     "def run(model, loader, optimizer, rank):\n    for a, b in loader:\n        loss = model(a, b)\n"
     "        if not torch.isfinite(loss):\n            continue\n        loss.backward()\n        optimizer.step()\n\n\n"
     "def main(args):\n    dist.init_process_group('nccl')\n    model = build(args)\n    model = DDP(model)\n"

@@ -132,7 +132,9 @@ def _way(project: Project, module: SourceModule, found: FileCall) -> Way | None:
         return None  # the other ranks end above it: DDP204 tells of that
     if not _is_for_good(module, found) or (not removes and is_asked_for(module, call, found.path)):
         return None
-    if is_beside_tracker(module, [found.path]) or _CLOCK.search(made_of(module, found)) or is_of_one_item(project, module, found.path):
+    if is_beside_tracker(module, [found.path]) or _CLOCK.search(made_of(module, found)):
+        return None
+    if is_of_one_item(project, module, found.path):
         return None
     way = way_of_every_rank(project, module, call)
     if way is None or _is_left_to_some(project, module, call, way) or under_such_a_name(project, module, statement):

@@ -26,7 +26,9 @@ def _endings(test: ast.expr, target: ast.expr) -> tuple[str, ...]:
     """The endings that a test lets pass, where it asks the name itself for one of them."""
     parts = test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]
     for part in parts:
-        if not isinstance(part, ast.Call) or not isinstance(part.func, ast.Attribute) or part.func.attr != "endswith" or not part.args:
+        if not isinstance(part, ast.Call) or not isinstance(part.func, ast.Attribute) or not part.args:
+            continue
+        if part.func.attr != "endswith":
             continue
         names = {n.id for n in (part.func.value, *walk(part.func.value)) if isinstance(n, ast.Name)}
         asked = part.args[0].elts if isinstance(part.args[0], ast.Tuple) else [part.args[0]]

@@ -12,8 +12,8 @@ from codemods.analysis.files.file_paths import forms
 from codemods.analysis.files.named_by_items import OWN_ITEMS, is_named_by_an_item
 from codemods.analysis.files.paths_given_out import given_out, returned_to
 from codemods.analysis.files.read_back import read_back
-from codemods.analysis.files.written_saves import Save
 from codemods.analysis.files.sharding_jobs import sharded_by
+from codemods.analysis.files.written_saves import Save
 from codemods.analysis.guards.barrier_spelling import Barrier, barrier_for
 from codemods.analysis.guards.before_group import group_comes_later
 from codemods.analysis.guards.file_handover import first_use, not_made_above

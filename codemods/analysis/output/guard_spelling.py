@@ -62,9 +62,10 @@ def guard_for(
     spelled = _guard_for(project, module, statement, lines=lines)
     if spelled is not None and has_no_group_yet(project, module, statement, spelled.test):
         return None  # the test would let every process in
-    if spelled is not None and (spelled.asks_group or is_of_group(spelled.test)) and group_comes_later(project, module, statement):
-        return by_environment(project, module)  # what asks the group is no guard above its start
-    return spelled
+    asks = spelled is not None and (spelled.asks_group or is_of_group(spelled.test))
+    if not asks or not group_comes_later(project, module, statement):
+        return spelled
+    return by_environment(project, module)  # what asks the group is no guard above its start
 
 
 def _guard_for(project: Project, module: SourceModule, statement: ast.stmt, *, lines: bool) -> Spelling | None:
