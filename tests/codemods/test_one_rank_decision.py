@@ -1059,6 +1059,6 @@ def test_a_loss_of_what_forward_gathers_is_the_same_on_all() -> None:
     check_nothing(RULE, CONTRAST.format(made="        a, b = all_gathered(a), all_gathered(b)\n"))
 
 
-@pytest.mark.parametrize("made", ["", "        a = a.gather(1, self.order)\n"])
+@pytest.mark.parametrize("made", ["", "        a = a.gather(1, self.order)\n", "        self.fill(all_gathered(a))\n"])
 def test_a_loss_of_the_own_batch(made: str) -> None:
     assert findings_of(RULE, CONTRAST.format(made=made))

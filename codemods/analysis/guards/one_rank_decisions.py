@@ -248,13 +248,15 @@ def _is_gathered_inside(project: Project, module: SourceModule, call: ast.Call) 
 
 
 def _gathers(site: ClassSite) -> bool:
-    """True where `forward`, or a method of its own that it calls, puts together what the ranks have."""
-    methods = site.methods()
-    forward = methods.get("forward")
-    calls = [n for n in walk(forward) if isinstance(n, ast.Call)] if forward is not None else []
-    own = [methods[last(dotted(c.func))] for c in calls if dotted(c.func).startswith("self.") and last(dotted(c.func)) in methods]
-    calls += [n for m in own for n in walk(m) if isinstance(n, ast.Call)]
-    return any(end_of(c.func) != "gather" and "gather" in end_of(c.func).lower() for c in calls)
+    """True where `forward` goes on with what all ranks have: `features = all_gather(features)`; it may fill a queue besides."""
+    forward = site.methods().get("forward")
+    return forward is not None and any(isinstance(n, ast.Assign) and _is_gathered_anew(n) for n in walk(forward))
+
+
+def _is_gathered_anew(node: ast.Assign) -> bool:
+    given = {t.id for target in node.targets for t in walk(target) if isinstance(t, ast.Name)}
+    calls = [n for n in walk(node.value) if isinstance(n, ast.Call) and "gather" in end_of(n.func).lower()]
+    return any(isinstance(a, ast.Name) and a.id in given for c in calls if end_of(c.func) != "gather" for a in c.args)
 
 
 _SHARES = ("reduce", "gather", "broadcast", "sync")
