@@ -360,3 +360,71 @@ def test_a_figure_that_goes_into_memory_is_no_file() -> None:
     )
     check_nothing(UnguardedFileIo, figure.format("io.BytesIO()"))
     assert findings_of(UnguardedFileIo, figure.format("'numbers.png'"))
+
+
+GROUP_TOOLS = (
+    "import torch.distributed as dist\n\n\ndef has_group():\n    return dist.is_available() and dist.is_initialized()\n\n\n"
+    "def get_rank():\n    if not has_group():\n        return 0\n    return dist.get_rank()\n\n\n"
+    "def is_main_process():\n    return get_rank() == 0\n\n\ndef set_up(args):\n    dist.init_process_group('gloo')\n"
+)
+ASKING = (
+    "import json\nimport os\nimport torch.distributed as dist\nimport tools\n\n"
+    "if tools.is_main_process():\n    print('starts')\n\n\n"
+    "def train(args):\n    {start}\n    build(args, rank=dist.get_rank()).backward()\n\n\n"
+    "if __name__ == '__main__':\n    args = parse()\n    {above}\n"
+    "    with open(args.out, 'w') as f:\n        json.dump(vars(args), f)\n    train(args)\n"
+)
+
+
+def test_a_helper_that_asks_the_group_is_no_guard_above_its_start() -> None:
+    source = ASKING.format(start="tools.set_up(args)", above="pass")
+    found = check_told(UnguardedFileIo, source, files={"tools.py": GROUP_TOOLS}, reason="no group exists yet", path="train.py")
+    assert "every rank comes here" in found.message
+
+
+def test_a_helper_that_asks_the_group_below_its_start() -> None:
+    source = ASKING.format(start="pass", above="tools.set_up(args)")
+    files = {"tools.py": GROUP_TOOLS}
+    before = "    with open(args.out, 'w') as f:\n        json.dump(vars(args), f)\n"
+    after = "    if tools.is_main_process():\n        with open(args.out, 'w') as f:\n            json.dump(vars(args), f)\n"
+    check_transformed(UnguardedFileIo, source, source.replace(before, after), files=files)
+
+
+def test_a_helper_that_reads_the_launcher_above_the_start() -> None:
+    tools = GROUP_TOOLS.replace("return get_rank() == 0", "return int(os.environ.get('RANK', 0)) == 0")
+    source = ASKING.format(start="tools.set_up(args)", above="pass")
+    before = "    with open(args.out, 'w') as f:\n        json.dump(vars(args), f)\n"
+    after = "    if tools.is_main_process():\n        with open(args.out, 'w') as f:\n            json.dump(vars(args), f)\n"
+    check_transformed(UnguardedFileIo, source, source.replace(before, after), files={"tools.py": "import os\n" + tools})
+
+
+COPIES = (
+    HEAD + "def last_state(out):\n    return {read}\n\n\ndef main(args):\n    dist.init_process_group('gloo')\n"
+    "    path = os.path.join(args.out, 'config.txt')\n    if not os.path.isfile(path):\n        shutil.copy(args.config, path)\n"
+    "    return last_state(args.out)\n\n\nif __name__ == '__main__':\n    main(parse())\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("read", "told"),
+    [
+        ("[f for f in sorted(os.listdir(out)) if f.endswith('.pth')]", False),
+        ("[f for f in os.listdir(out) if f.endswith(('.pth', '.pt'))]", False),
+        ("[f for f in os.listdir(out) if f.endswith('.txt')]", True),
+        ("[f for f in os.listdir(out) if not f.endswith('.pth')]", True),
+        ("os.listdir(out)", True),
+    ],
+)
+def test_a_listing_that_takes_other_files(read: str, told: bool) -> None:
+    found = findings_of(CacheFilledByEveryRank, COPIES.format(read=read))
+    assert bool(found) is told
+
+
+def test_a_file_beside_a_tracker_of_rank_0_alone() -> None:
+    source = (
+        "import os\nfrom accelerate import Accelerator\n\n\ndef shortcut(accelerator):\n    run = {run}\n"
+        "    with open(os.path.join(run.dir, 'a.url'), 'w') as f:\n        f.write('here')\n\n\ndef main():\n"
+        "    accelerator = Accelerator()\n    shortcut(accelerator)\n\n\nif __name__ == '__main__':\n    main()\n"
+    )
+    check_nothing(UnguardedFileIo, source.format(run="accelerator.get_tracker('wandb', unwrap=True)"))
+    assert findings_of(UnguardedFileIo, source.format(run="folders()"))

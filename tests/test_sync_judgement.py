@@ -557,3 +557,24 @@ def test_a_score_of_what_was_gathered_above() -> None:
         """)
     check_nothing(UnsyncedMetric, source)
     assert findings_of(UnsyncedMetric, source.replace("gather(self.scores)", "self.scores"))
+
+
+@pytest.mark.parametrize(
+    ("value", "plain"),
+    [
+        ("sum(o['n'] for o in outputs) / len(outputs)", True),
+        ("sum(o['n'] for o in outputs) / (len(outputs) + 1e-8)", True),
+        ("2 * outputs[0] * outputs[1] / (outputs[0] + outputs[1])", False),
+        ("outputs[0] / (outputs[0] + outputs[1] + 1e-8)", False),
+    ],
+)
+def test_a_ratio_of_sums_is_no_mean(value: str, plain: bool) -> None:
+    source = module(f"""
+        def test_epoch_end(self, outputs):
+            score = {value}
+            self.log("test/score", score)
+        """)
+    if plain:
+        offered(source, "only if every rank has as many")
+    else:
+        check_told(UnsyncedMetric, source, reason="gather it over the ranks")

@@ -21,6 +21,7 @@ from codemods.analysis.output.tracker_starts import asks_for_run, runs_of
 from codemods.analysis.ranks.rank_guards import decorated_ranks
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
+from codemods.analysis.ranks.started_groups import starts_no_group
 from codemods.analysis.trainer.wandb_callbacks import reports_of_heirs
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Edit, Evidence, Finding, SetKeyword, WrapInGuard
@@ -218,6 +219,8 @@ class TrackerOnEveryRank(DdpCodemod):
         for start in runs_of(project):
             if start.module is not module or not start.everywhere or is_run_by_nobody(project, module, start.call):
                 continue
+            if _is_of_one_process(project, module):
+                continue
             call = start.call
             message = "every rank starts a run of its own here: one training stands there once for each process"
             mode = next((k.value for k in call.keywords if k.arg == "mode"), None)
@@ -253,6 +256,11 @@ class TrackerOnEveryRank(DdpCodemod):
                     "for rank 0"
                 )
                 yield self.finding(module, call, message, reason=reason)
+
+
+def _is_of_one_process(project: Project, module: SourceModule) -> bool:
+    """True for a script without any start of a group, and without torch.distributed, whatever it reads of a launcher."""
+    return module.holds(b"__main__") and not module.holds(b"torch.distributed") and starts_no_group(project, module.path)
 
 
 def _report_alone(project: Project, module: SourceModule, run: Run) -> tuple[ast.stmt, ast.stmt] | None:

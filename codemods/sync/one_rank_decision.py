@@ -9,7 +9,7 @@ from codemods.analysis.distribution import is_test_module, may_show_ranks
 from codemods.analysis.frameworks import lightning_pin
 from codemods.analysis.guards import failing_exits
 from codemods.analysis.guards.agreed_skips import ASSUMED, agreed_skips
-from codemods.analysis.guards.one_rank_decisions import Decision, Form, decisions
+from codemods.analysis.guards.one_rank_decisions import Decision, Form, decisions, tests_gathered_loss
 from codemods.analysis.guards.reduced_tests import reduced_test
 from codemods.analysis.guards.set_by_one_rank import is_decision, is_on_one_side, is_there_on_all, set_by_one_rank
 from codemods.analysis.guards.swallowed_errors import swallowed
@@ -182,6 +182,8 @@ class OneRankDecision(DdpCodemod):
                 continue  # one place decides over all of them
             if is_decision(parted) and not lines & told and not is_guess(module, parted):
                 if is_there_on_all(project, module, parted) or is_on_one_side(module, parted):
+                    continue
+                if tests_gathered_loss(project, module, parted.node):
                     continue
                 origins |= {origin} if origin is not None else set()
                 told |= lines

@@ -75,3 +75,9 @@ def test_the_tests_of_a_repository_are_left_alone() -> None:
     source = step("if loss > 3:\n    self.log('a', loss, sync_dist=True)")
     assert findings_of(RULE, source)
     check_nothing(RULE, source, path="tests/test_model.py")
+
+
+def test_a_key_of_what_the_entries_are_called() -> None:
+    check_nothing(RULE, step("name = '_'.join(x.keys())\nself.log(f'{name}_loss', loss, sync_dist=True)"))
+    told = step("name = '_'.join(x[k] for k in x.keys())\nself.log(f'{name}_loss', loss, sync_dist=True)")
+    check_told(RULE, told, reason="under a fixed key")

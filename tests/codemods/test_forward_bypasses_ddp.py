@@ -399,3 +399,16 @@ def test_an_own_class_of_another_file_given_to_a_trainer() -> None:
 )
 def test_calls_that_run_the_wrapper_of_an_own_class(line: str, own: str) -> None:
     check_nothing(ForwardBypassesDdp, loop(line, wrap="model = Forwarding(net)", head=HEAD + own))
+
+
+WRAPPED_IN_ONE_ARM = (
+    f"{HEAD}class Trainer:\n    def __init__(self, net, optimizer, local_rank):\n        self.net = net\n"
+    "        self.optimizer = optimizer\n        if local_rank != -1:\n            self.model = DDP(self.net)\n        else:\n"
+    "            self.model = self.net\n\n    def step(self, batch):\n        loss = self.{ran}(batch)\n        loss.backward()\n"
+    "        self.optimizer.step()\n"
+)
+
+
+def test_an_attribute_that_is_the_wrapper_in_one_arm() -> None:
+    check_nothing(ForwardBypassesDdp, WRAPPED_IN_ONE_ARM.replace("{ran}", "model"))
+    assert findings_of(ForwardBypassesDdp, WRAPPED_IN_ONE_ARM.replace("{ran}", "net"))

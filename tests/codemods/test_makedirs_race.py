@@ -394,6 +394,8 @@ def test_two_in_one_hook_keep_their_comments() -> None:
         ("out = os.path.join('runs', datetime.now().strftime('%H%M'))", "os.makedirs(out, exist_ok=True)"),
         ("out = f'runs/{time.strftime(\"%H%M\")}'", "os.makedirs(out)"),
         ("os.makedirs(f'runs/{int(time.time())}', exist_ok=True)",),
+        ("out = time.strftime('%Y-%m-%d') + time.strftime('_%H%M')", "os.makedirs(out, exist_ok=True)"),
+        ("out = f'runs/{datetime.now()}'", "os.makedirs(out, exist_ok=True)"),
     ],
 )
 def test_a_folder_named_after_the_time_is_told(lines: tuple[str, ...]) -> None:
@@ -417,11 +419,14 @@ def test_a_folder_named_after_the_time_in_a_branch_of_one_process() -> None:
         ("out = [time.strftime('%H%M')]", "dist.broadcast_object_list(out)", "os.makedirs(out[0], exist_ok=True)"),
         ("if dist.get_rank() == 0:", "    os.makedirs(time.strftime('%H%M'), exist_ok=True)"),
         ("out = f'{time.time()}-{rank}'", "os.makedirs(out, exist_ok=True)"),
+        ("out = os.path.join('runs', time.strftime('%Y-%m-%d'))", "os.makedirs(out, exist_ok=True)"),
+        ("out = datetime.now().strftime('%m%d')", "os.makedirs(out, exist_ok=True)"),
+        ("out = time.strftime('%Y%m%d', time.localtime())", "os.makedirs(out, exist_ok=True)"),
         ("start = time.time()", "os.makedirs(args.out, exist_ok=True)"),
     ],
 )
 def test_folders_that_the_ranks_agree_on(lines: tuple[str, ...]) -> None:
-    check_nothing(MakedirsRace, script(*lines))
+    check_nothing(MakedirsRace, script("import time", "from datetime import datetime", *lines))
 
 
 def test_a_folder_that_one_process_alone_makes() -> None:

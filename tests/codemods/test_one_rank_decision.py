@@ -1034,3 +1034,31 @@ def test_what_one_role_sets_still_decides_below() -> None:
     below = "    if len(held) == 2:\n        dist.barrier()\n"
     [found] = findings_of(RULE, textwrap.dedent(ROLES) + textwrap.dedent(below))
     assert "only some ranks set this" in found.message
+
+
+@pytest.mark.parametrize("given", ["epoch", "epoch + 1", "total / (epoch + 1)"])
+def test_the_number_of_the_pass_is_no_score(given: str) -> None:
+    source = PLATEAU.replace("        if rank == 0:\n            scheduler.step(total)", f"        scheduler.step({given})")
+    source = source.replace("range(9)", "range(first(loader), 9)")
+    assert bool(findings_of(RULE, source)) is ("total" in given)
+
+
+CONTRAST = (
+    "import torch\nimport torch.distributed as dist\nfrom torch.nn.parallel import DistributedDataParallel as DDP\n\n\n"
+    "class Net(torch.nn.Module):\n    def forward(self, a, b):\n        a, b = self.embed(a), self.embed(b)\n{made}"
+    "        return (a @ b.T).logsumexp(1).mean()\n\n\ndef build(args):\n    net = Net()\n"
+    "    net.to(args.device)\n    return net\n\n\n"
+    "def run(model, loader, optimizer, rank):\n    for a, b in loader:\n        loss = model(a, b)\n"
+    "        if not torch.isfinite(loss):\n            continue\n        loss.backward()\n        optimizer.step()\n\n\n"
+    "def main(args):\n    dist.init_process_group('nccl')\n    model = build(args)\n    model = DDP(model)\n"
+    "    run(model, args.loader, args.optimizer, dist.get_rank())\n"
+)
+
+
+def test_a_loss_of_what_forward_gathers_is_the_same_on_all() -> None:
+    check_nothing(RULE, CONTRAST.format(made="        a, b = all_gathered(a), all_gathered(b)\n"))
+
+
+@pytest.mark.parametrize("made", ["", "        a = a.gather(1, self.order)\n", "        self.fill(all_gathered(a))\n"])
+def test_a_loss_of_the_own_batch(made: str) -> None:
+    assert findings_of(RULE, CONTRAST.format(made=made))

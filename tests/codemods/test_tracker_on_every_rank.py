@@ -353,3 +353,15 @@ def test_nothing_is_said_where_the_spawned_processes_may_have_a_run(work: tuple[
 def test_nothing_is_said_of_a_run_at_the_top_of_a_file_that_each_process_imports() -> None:
     source = spawning(SPAWN).replace("import wandb\n", "import wandb\n\nwandb.init(project='a')\n", 1)
     assert not [f for f in findings_of(TrackerOnEveryRank, source) if "processes of its own" in f.message]
+
+
+READS_LAUNCHER = (
+    "import os\nimport wandb\n\n\ndef main(args):\n    {start}\n    args.distributed = int(os.environ['WORLD_SIZE']) > 1\n"
+    "    args.rank = int(os.environ['RANK'])\n    wandb.init(project='a')\n    for batch in args.loader:\n"
+    "        args.model(batch).backward()\n\n\nif __name__ == '__main__':\n    main(parse())\n"
+)
+
+
+def test_a_script_that_reads_a_launcher_and_starts_no_group() -> None:
+    check_nothing(TrackerOnEveryRank, READS_LAUNCHER.format(start="pass"))
+    assert findings_of(TrackerOnEveryRank, READS_LAUNCHER.format(start="init_distributed_mode(args)"))

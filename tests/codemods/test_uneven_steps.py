@@ -558,3 +558,20 @@ def test_lists_of_equal_length(test: str, above: str) -> None:
     check_nothing(RULE, skipped(test, above=above))
     cut = "kept = [x for i, x in enumerate(rows) if i % world_size == rank][: len(rows) // world_size]\n"
     check_nothing(RULE, skipped("", loop=cut))
+
+
+HELD = (
+    HEAD + "def reduced(terms):\n    for key, value in terms.items():\n        dist.all_reduce(value)\n    return terms\n\n\n"
+    "class Trainer:\n    def __init__(self, net, loader):\n        self.model = DDP(net)\n        self.loader = loader\n"
+    "        self.terms, self.scores = {'rec': None, 'lap': None}, {'rec': None, 'mse': None}\n\n"
+    "    def train(self, loss_of):\n        for batch in self.loader:\n"
+    "            self.terms['rec'] = loss_of(self.model(batch))\n"
+    "            self.terms = reduced(self.terms)\n            for key in self.terms.keys():\n"
+    "                TEST\n                    self.scores[key] = 0\n            self.scores['mse'] += loss_of(batch)\n"
+    "            self.scores = reduced(self.scores)\n"
+)
+
+
+@pytest.mark.parametrize("test", ["if key in self.scores:", "if key in self.scores and self.terms[key] is not None:"])
+def test_keys_that_the_source_spells_out(test: str) -> None:
+    check_nothing(RULE, HELD.replace("TEST", test))

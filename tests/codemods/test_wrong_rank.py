@@ -948,3 +948,13 @@ def test_a_program_in_a_folder_called_test_is_no_unit_test() -> None:
     for path in ("test/test_infer.py", "tests/infer.py", "testing/infer.py"):
         check_nothing(WrongRank, EVALUATION, path=path)
     check_nothing(WrongRank, EVALUATION + "\n\ndef test_it():\n    assert main\n", path="test/infer.py")
+
+
+def test_a_name_that_another_program_gives_the_global_rank() -> None:
+    other = "import torch.distributed as dist\n\n\ndef run(args):\n    args.local_rank = dist.get_rank()\n"
+    source = (
+        "import torch\nimport torch.distributed as dist\n{}\n\ndef main(args):\n    torch.cuda.set_device(args.local_rank)\n"
+        "    dist.init_process_group('nccl')\n    return args\n"
+    )
+    check_nothing(WrongRank, source.format(""), path="check.py", files={"train.py": other})
+    assert findings_of(WrongRank, source.format("import train\n"), {"train.py": other}, path="check.py")

@@ -10,6 +10,7 @@ from codemods.analysis.call_graph import FunctionSite, called_function, find_fun
 from codemods.analysis.class_index import ClassSite, class_facts, find_class
 from codemods.analysis.files.file_calls import Act, copied_from, file_call, names_the_rank
 from codemods.analysis.files.file_paths import forms, forms_of_either, outside
+from codemods.analysis.files.filtered_listings import taken_endings
 from codemods.analysis.importing import imports_of
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.collectives import collective_at
@@ -96,7 +97,10 @@ def _of_call(project: Project, module: SourceModule, call: ast.Call, depth: int)
             if not own or touched.act is Act.WRITES:
                 ranks = Ranks.UNKNOWN if own else ranks_in_function(project, module, call)
                 said = forms_of_either if touched.act is Act.READS else forms
-                yield Step(touched.act, said(module, touched.path), module, call, ranks)
+                named = said(module, touched.path)
+                if touched.act is Act.LISTS and (ends := taken_endings(module, call)):
+                    named = frozenset(f"{folder}/*{end}" for folder in named for end in ends)
+                yield Step(touched.act, named, module, call, ranks)
         return
     if (collective := collective_at(module, call, project)) is not None:
         if not collective.grouped:

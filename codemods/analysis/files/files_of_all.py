@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from codemods.analysis.bound_values import assigned
 from codemods.analysis.call_graph import called_function
 from codemods.analysis.files.before_fit import comes_first
+from codemods.analysis.files.behind_first_mkdir import is_behind_first_mkdir
+from codemods.analysis.files.beside_tracker import is_beside_tracker
 from codemods.analysis.files.changed_files import MOVES, changed, is_log, modes_of_log
 from codemods.analysis.files.dead_ways import is_dead
 from codemods.analysis.files.every_rank import Way, way_of_every_rank
@@ -126,9 +128,13 @@ def _way(project: Project, module: SourceModule, found: FileCall) -> Way | None:
         return None
     if removes and puts_up_with_it(module, call) and not is_made_anew(project, module, found):
         return None
+    if is_behind_first_mkdir(module, call, [found.path]):
+        return None  # the other ranks end above it: DDP204 tells of that
     if not _is_for_good(module, found) or (not removes and is_asked_for(module, call, found.path)):
         return None
-    if _CLOCK.search(made_of(module, found)) or is_of_one_item(project, module, found.path):
+    if is_beside_tracker(module, [found.path]) or _CLOCK.search(made_of(module, found)):
+        return None
+    if is_of_one_item(project, module, found.path):
         return None
     way = way_of_every_rank(project, module, call)
     if way is None or _is_left_to_some(project, module, call, way) or under_such_a_name(project, module, statement):

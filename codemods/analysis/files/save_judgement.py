@@ -12,6 +12,7 @@ from codemods.analysis.files.file_paths import forms
 from codemods.analysis.files.named_by_items import OWN_ITEMS, is_named_by_an_item
 from codemods.analysis.files.paths_given_out import given_out, returned_to
 from codemods.analysis.files.read_back import read_back
+from codemods.analysis.files.sharding_jobs import sharded_by
 from codemods.analysis.files.written_saves import Save
 from codemods.analysis.guards.barrier_spelling import Barrier, barrier_for
 from codemods.analysis.guards.before_group import group_comes_later
@@ -134,6 +135,8 @@ def judged(
             return Judgement(
                 told="the model may be sharded, and asking for its state is a collective then: ask on every rank, write on rank 0"
             )
+        if _may_be_sharded(module, saves, block) and (job := sharded_by(project, module.path)):
+            return Judgement(told=_told_of_shards(module, saves, job))
     if runs := _forward_in(project, module, block):
         return Judgement(told=runs)
     if filled := next(filter(None, (read_back(project, module, s.stored) for s in saves)), ""):
@@ -185,6 +188,15 @@ def _may_be_sharded(module: SourceModule, saves: Sequence[Save], block: Sequence
         return False
     asked = any(".state_dict(" in module.text_of(s) for s in block)
     return asked or any(s.pretrained and not _NO_MODEL.search(module.text_of(s.stored)) for s in saves)
+
+
+def _told_of_shards(module: SourceModule, saves: Sequence[Save], job: str) -> str:
+    """What to do where a command of the repository shards the model."""
+    stored = next((module.text_of(s.stored) for s in saves if s.pretrained), "")
+    holder, _, end = stored.rpartition(".")
+    trainer = end == "model" and module.holds(b"Trainer")
+    way = f"call `{holder}.save_model()` on every rank" if trainer and holder else "ask on every rank, write on rank 0"
+    return f"{job} shards the model, and asking for its state is a collective then, which rank 0 alone would wait in: {way}"
 
 
 def _values(project: Project, module: SourceModule, save: Save) -> list[Value]:

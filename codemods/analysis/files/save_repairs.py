@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from codemods.analysis.class_index import Role, class_facts
+from codemods.analysis.files.behind_first_mkdir import is_behind_first_mkdir
 from codemods.analysis.files.dead_ways import is_dead
 from codemods.analysis.files.every_rank import Way, is_for_some, way_of_every_rank
 from codemods.analysis.files.file_paths import arguments_of
@@ -85,6 +86,8 @@ def _way(project: Project, module: SourceModule, save: Save) -> Way | None:
         return None
     if is_named_by_an_item(module, save.path) and deals_out_items(project):
         return None  # no other rank has the item
+    if is_behind_first_mkdir(module, statement, [save.path]):
+        return None  # the other ranks end above it: DDP204 tells of that
     if any(isinstance(up, ast.ExceptHandler) for up in module.ancestors(statement)):
         return None  # what goes wrong on a rank is that rank's to save
     entered = [i for w in module.ancestors(statement) if isinstance(w, ast.With) for i in w.items]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from codemods.analysis.call_graph import called_function
+from codemods.analysis.call_graph import FunctionSite, called_function
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.files.own_paths import callers_of, leads_to
 from codemods.analysis.guards.barrier_spelling import STARTS
@@ -22,6 +22,8 @@ from codemods.files.source import FunctionNode, SourceModule, line_of, walk_scop
 from codemods.store.project import Project
 
 _CLIMBS = 4
+_STEPS_DOWN = 3
+_STARTED_BY = ("init_process_group", "Accelerator")
 _RUNS = ("fit", "validate", "test", "predict")
 
 
@@ -92,12 +94,21 @@ def _find_starting(project: Project, module: SourceModule, function: FunctionNod
         elif lightning and end in _RUNS and isinstance(call.func, ast.Attribute):
             if trainer_of(module, call.func.value, project) == "lightning":
                 yield call, f"{module.text_of(call.func)}()"
-        elif end and (site := called_function(project, module, call)) is not None and _starts_here(site.module, site.node):
+        elif end and (site := called_function(project, module, call)) is not None and _starts_inside(project, site, _STEPS_DOWN):
             yield call, f"{end}()"
 
 
-def _starts_here(module: SourceModule, function: FunctionNode) -> bool:
-    """True for a function that starts the group itself, whatever tests stand round it."""
-    if not any(module.holds(name.encode()) for name in ("init_process_group", "Accelerator(")):
+def _starts_inside(project: Project, site: FunctionSite, steps: int) -> bool:
+    """True for a function that starts the group, itself or by those that it calls, whatever tests stand round it."""
+    key = ("starts inside", site.module.path, site.node.lineno, steps)
+    return project.keep(key, lambda: _finds_start(project, site, steps))
+
+
+def _finds_start(project: Project, site: FunctionSite, steps: int) -> bool:
+    module, function = site.module, site.node
+    if any(module.function_of(c) is function for c in module.calls_named(*_STARTED_BY)):
+        return True
+    if not steps or not project.files_containing(b"init_process_group"):
         return False
-    return any(module.function_of(c) is function for c in module.calls_named("init_process_group", "Accelerator"))
+    called = (called_function(project, module, n) for n in walk_scope(function) if isinstance(n, ast.Call))
+    return any(s is not None and s.node is not function and _starts_inside(project, s, steps - 1) for s in called)

@@ -8,9 +8,10 @@ from enum import Enum
 
 from codemods.analysis.bindings import bindings_in
 from codemods.analysis.call_graph import called_function
-from codemods.analysis.class_index import Role, class_facts
+from codemods.analysis.class_index import ClassSite, Role, class_facts
 from codemods.analysis.files.file_flow import ranks_in_function
 from codemods.analysis.literals import is_true
+from codemods.analysis.model.wrapped_model import model_of
 from codemods.analysis.names import dotted, end_of, last, qualified
 from codemods.analysis.ranks.collectives import collective_at
 from codemods.analysis.ranks.local_calls import stays_here
@@ -226,11 +227,39 @@ def _is_local_number(
             continue
         if collective_at(module, call, project) or reached_by(project, module, call):
             return False
-        if any(w in end_of(call.func) for w in ("reduce", "gather", "broadcast", "sync")):
+        if any(w in end_of(call.func) for w in _SHARES) or _is_gathered_inside(project, module, call):
             return False
     return True
 
 
+def tests_gathered_loss(project: Project, module: SourceModule, node: ast.AST) -> bool:
+    """True for `if not isfinite(loss)` in a loop where the model gathers over the ranks before it makes the loss."""
+    if not isinstance(node, ast.If) or not asks_number(node.test) or (loop := _loop(module, node)) is None:
+        return False
+    calls = (c for c in walk(loop) if isinstance(c, ast.Call) and c.lineno <= node.lineno)
+    return any(_is_gathered_inside(project, module, c) for c in calls)
+
+
+def _is_gathered_inside(project: Project, module: SourceModule, call: ast.Call) -> bool:
+    """True for a call of a model whose `forward` gathers over the ranks: the loss of all features is the same on each."""
+    if not isinstance(call.func, (ast.Name, ast.Attribute)) or not project.files_containing(b"gather"):
+        return False
+    return any(_gathers(site) for site in model_of(project, module, call.func).classes)
+
+
+def _gathers(site: ClassSite) -> bool:
+    """True where `forward` goes on with what all ranks have: `features = all_gather(features)`; it may fill a queue besides."""
+    forward = site.methods().get("forward")
+    return forward is not None and any(isinstance(n, ast.Assign) and _is_gathered_anew(n) for n in walk(forward))
+
+
+def _is_gathered_anew(node: ast.Assign) -> bool:
+    given = {t.id for target in node.targets for t in walk(target) if isinstance(t, ast.Name)}
+    calls = [n for n in walk(node.value) if isinstance(n, ast.Call) and "gather" in end_of(n.func).lower()]
+    return any(isinstance(a, ast.Name) and a.id in given for c in calls if end_of(c.func) != "gather" for a in c.args)
+
+
+_SHARES = ("reduce", "gather", "broadcast", "sync")
 _READS = frozenset({"get", "items", "keys", "values", "copy", "state_dict", "index", "count"})
 
 

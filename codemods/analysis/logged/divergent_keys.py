@@ -72,7 +72,18 @@ def _gives_values(value: ast.expr, named: set[str]) -> bool:
     end = last(dotted(value.func)) if isinstance(value, ast.Call) else value.attr if isinstance(value, ast.Attribute) else ""
     if isinstance(value, ast.Subscript) and isinstance(value.value, ast.Attribute):
         end = value.value.attr
+    if _is_of_keys(value, named):
+        return False
     return end not in _SAME | _MAPPING | {"len"}
+
+
+def _is_of_keys(value: ast.expr, named: set[str]) -> bool:
+    """True for `"_".join(batch.keys())`: nothing of the batch goes into it but what its entries are called."""
+    keys = [n.func.value for n in walk(value) if isinstance(n, ast.Call) and not n.args and called_name(n) == "keys"
+            and isinstance(n.func, ast.Attribute)]  # fmt: skip
+    inside = {id(n) for k in keys for n in walk(k)}
+    used = [n for n in walk(value) if isinstance(n, ast.Name) and n.id in named]
+    return bool(used) and all(id(n) in inside for n in used)
 
 
 def _uses(node: ast.AST, names: set[str] | frozenset[str]) -> bool:

@@ -39,5 +39,13 @@ _CURVES = frozenset({"exp", "sqrt", "log", "log2", "log10", "pow", "square", "st
 def _is_bent(node: ast.AST) -> bool:
     """True for what makes the mean of the ranks' values another number than the value of all the data."""
     if isinstance(node, ast.BinOp):
-        return isinstance(node.op, ast.Pow)
+        return isinstance(node.op, ast.Pow) or (isinstance(node.op, ast.Div) and len(_summed(node.right)) > 1)
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _CURVES
+
+
+def _summed(node: ast.expr) -> list[ast.expr]:
+    """`tp` and `fp` of `tp + fp + 1e-8`: a score divides by numbers of its own, and a mean by how many there are."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)):
+        return [*_summed(node.left), *_summed(node.right)]
+    counts = isinstance(node, ast.Call) and dotted(node.func) == "len"
+    return [] if isinstance(node, ast.Constant) or counts else [node]

@@ -8,6 +8,7 @@ from codemods.analysis.accelerators import is_accelerator, is_fabric
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.class_index import ClassFacts, Role, class_facts
 from codemods.analysis.functions import find_function
+from codemods.analysis.guards.before_group import group_comes_later, is_of_group
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS, OBSERVERS
 from codemods.analysis.model.signatures import has_parameter
 from codemods.analysis.names import dotted, is_parameter, last, qualified
@@ -15,10 +16,11 @@ from codemods.analysis.output.attached_trainer import may_be_attached
 from codemods.analysis.output.early_ranks import has_no_group_yet
 from codemods.analysis.output.groupless_branch import is_without_group
 from codemods.analysis.output.minus_one import writes_minus_one
-from codemods.analysis.output.own_helpers import own_helper
+from codemods.analysis.output.own_helpers import asks_own_helper, own_helper
 from codemods.analysis.output.run_before import binds, bound_above, run_before
 from codemods.analysis.output.script_guards import (
     Spelling,
+    by_environment,
     claims_one_process,
     is_text,
     print_of_accelerator,
@@ -60,7 +62,10 @@ def guard_for(
     spelled = _guard_for(project, module, statement, lines=lines)
     if spelled is not None and has_no_group_yet(project, module, statement, spelled.test):
         return None  # the test would let every process in
-    return spelled
+    asks = spelled is not None and (spelled.asks_group or is_of_group(spelled.test))
+    if not asks or not group_comes_later(project, module, statement):
+        return spelled
+    return by_environment(project, module)  # what asks the group is no guard above its start
 
 
 def _guard_for(project: Project, module: SourceModule, statement: ast.stmt, *, lines: bool) -> Spelling | None:
@@ -209,7 +214,7 @@ def _used_already(
         above = node.lineno < statement.lineno and function is not None
         if known or (above and all(_is_known(project, module, function, n.id, statement) for n in names)):
             printer = _printer_beside(project, module, test) or print_of_accelerator(project, module, statement, function)
-            return Spelling(module.text_of(test), printer=printer)
+            return Spelling(module.text_of(test), printer=printer, asks_group=asks_own_helper(project, module, test))
     return None
 
 

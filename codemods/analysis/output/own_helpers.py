@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from codemods.analysis.call_graph import find_function
+from codemods.analysis.call_graph import FunctionSite, find_function
 from codemods.analysis.conditions import conjuncts
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_of_test
@@ -15,6 +15,7 @@ from codemods.store.project import Project
 _RANKS = ("get_rank", "get_global_rank", "get_dist_rank")
 _FLAGS = ("is_main_process", "is_master", "is_main", "is_rank_zero", "is_rank0", "is_primary", "is_global_master",
           "is_main_worker")  # fmt: skip
+_STEPS = 2
 _STARTS = ("init_process_group", "init_distributed_mode", "init_distributed", "setup_distributed", "ddp_setup", "init_dist")
 
 
@@ -51,6 +52,27 @@ def is_own_rank(project: Project, module: SourceModule, value: ast.expr) -> bool
     return any(
         isinstance(n, ast.Call) and qualified(site.module, n.func) == "torch.distributed.get_rank" for n in walk(site.node)
     )
+
+
+def asks_own_helper(project: Project, module: SourceModule, test: ast.expr) -> bool:
+    """True for a test by a function of the project that asks the group: it says nothing where there is none yet."""
+    for call in (n for n in walk(test) if isinstance(n, ast.Call) and not n.args and not n.keywords):
+        if last(dotted(call.func)) in (*_FLAGS, *_RANKS):
+            site = find_function(project, module, dotted(call.func))
+            if site is not None and _comes_to_group(project, site, _STEPS):
+                return True
+    return False
+
+
+def _comes_to_group(project: Project, site: FunctionSite, steps: int) -> bool:
+    """True for a function that asks torch.distributed for the rank, itself or by those that it calls, and no launcher."""
+    called = [n for n in walk(site.node) if isinstance(n, ast.Call)]
+    if any("environ" in dotted(c.func) or last(dotted(c.func)) == "getenv" for c in called):
+        return False
+    if any(qualified(site.module, c.func) == "torch.distributed.get_rank" for c in called):
+        return True
+    sites = (find_function(project, site.module, dotted(c.func)) for c in called if steps and dotted(c.func))
+    return any(s is not None and s.node is not site.node and _comes_to_group(project, s, steps - 1) for s in sites)
 
 
 def _works_alone(project: Project, module: SourceModule, function: FunctionNode) -> bool:

@@ -373,6 +373,11 @@ def _of_lightning(module: SourceModule) -> Spelling | None:
     return Spelling(f"{planned.name}.rank == 0", planned.edits) if planned else None
 
 
+def by_environment(project: Project, module: SourceModule) -> Spelling | None:
+    """The test by `RANK`, which holds above the start of the group, too; None where nobody may have set it."""
+    return None if in_file_of_workers(project, module) else _of_environment(module)
+
+
 @once_a_module
 def _of_environment(module: SourceModule) -> Spelling | None:
     """By `RANK`, which torchrun, accelerate and deepspeed set for each process, in a file that reads what they set.

@@ -274,6 +274,9 @@ def _of_attribute(project: Project, value: Value, node: ast.Attribute, depth: in
         yield from _bound(project, value, own, depth)
         return
     fields = field_bindings(project, value.module, node)
+    if any(not same_program(project, value.module.path, m.path) for m, _ in fields):
+        yield _moved(value, value.module, node.value)  # another program's own: what it is here is unknown
+        return
     if not fields and _SIZE.search(node.attr):
         given = options_elsewhere(project, node)
         fields = [(m, b) for m, b in given if same_program(project, value.module.path, m.path)]

@@ -7,6 +7,7 @@ hydra's `instantiate(cfg, device=device)`, through a configuration): the names a
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from codemods.analysis.bound_values import assigned
@@ -15,27 +16,48 @@ from codemods.files.source import SourceModule, walk
 from codemods.runtime.lazy_pattern import lazy
 
 DEVICE_NAMES = frozenset({"device", "device_id", "device_index", "gpu", "gpu_id", "gpu_index", "gpu_idx", "local_rank"})
-_TEST = lazy(rb"\b(?:device|gpu)(?:_id|_index|_idx)?[ \t]*(?:[!=]=|(?:not[ \t]+)?in\b)")
+_TEST = lazy(rb"\b(?:device|gpu)(?:_id|_index|_idx)?[ \t]*(?:[!=]=|(?:not[ \t]+)?in\b)|\bcurrent_device\(")
+# How many GPUs or processes there are: the last one is somebody, too.
+_COUNT = lazy(r"gpus|devices|n_?procs?(?:_|\b)|num_proc|world_?size|device_count", re.IGNORECASE)
 _PLAIN = frozenset({"cpu", "cuda", "mps", "auto"})  # a device that is the same text on every rank
 _DEPTH = 2
 
 
 def asks_for_a_device(module: SourceModule, test: ast.expr) -> bool:
-    """True for `device == 0`, `args.gpu != 0` and `gpu in (-1, 0)` within a test; `gpu >= 0` asks whether there is any."""
+    """True for `device == 0`, `args.gpu != ngpus - 1`, `torch.cuda.current_device() == 0` and `gpu in (-1, 0)` within a test.
+
+    `gpu >= 0` asks whether there is any.
+    """
     if not _TEST.search(module.data):
         return False
     return any(isinstance(n, ast.Compare) and _is_of_one(n) for n in walk(test))
 
 
 def _is_of_one(node: ast.Compare) -> bool:
-    if len(node.ops) != 1 or last(dotted(node.left)) not in DEVICE_NAMES:
+    if len(node.ops) != 1 or not _is_number_of_device(node.left):
         return False
     other = node.comparators[0]
     if isinstance(node.ops[0], (ast.Eq, ast.NotEq)):
-        return _is_zero(other)
+        return _is_zero(other) or _is_last(other)
     if isinstance(node.ops[0], (ast.In, ast.NotIn)) and isinstance(other, (ast.List, ast.Tuple, ast.Set)):
         return any(_is_zero(e) for e in other.elts)
     return False
+
+
+def _is_number_of_device(node: ast.expr) -> bool:
+    if isinstance(node, ast.Call) and dotted(node.func) == "int" and len(node.args) == 1:
+        node = node.args[0]
+    if isinstance(node, ast.Call):
+        return last(dotted(node.func)) == "current_device" and not node.args
+    return last(dotted(node)) in DEVICE_NAMES
+
+
+def _is_last(node: ast.expr) -> bool:
+    """True for `ngpus_per_node - 1`."""
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Sub) or not isinstance(node.right, ast.Constant):
+        return False
+    counted = node.left.func if isinstance(node.left, ast.Call) else node.left
+    return node.right.value == 1 and _COUNT.search(last(dotted(counted))) is not None
 
 
 def _is_zero(node: ast.expr) -> bool:

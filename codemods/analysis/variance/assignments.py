@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from codemods.analysis.bindings import attribute_bindings, bindings_of
+from codemods.analysis.conditions import conjuncts
 from codemods.analysis.literals import is_none
 from codemods.analysis.names import dotted, last
 from codemods.analysis.variance.binding import bind
@@ -24,7 +25,7 @@ def assign(state: State, node: ast.Assign) -> None:
         off = isinstance(node.value, ast.Constant) and not node.value.value
         if isinstance(target, ast.Attribute) and target.attr in STOP_FLAGS and not off:
             state.stops.append((node, value))
-        bind(state, target, value)
+        bind(state, target, value, grows=not _has_the_key(state, node, target))
         keep_fields(state, target, node.value)
         if isinstance(target, ast.Name):
             state.begun[target.id] = tuple(state.control)
@@ -32,6 +33,28 @@ def assign(state: State, node: ast.Assign) -> None:
             make_same(state, target.value)
         if isinstance(target, ast.Attribute) and not value.cause.differs and not state.made_same.isdisjoint(_names(node.value)):
             settle_object(state, path_of(target))  # `meter.matrix = total.cpu()` of a `total` that was reduced
+
+
+def _has_the_key(state: State, node: ast.Assign, target: ast.expr) -> bool:
+    """True for `d[k] = v` under `if k in d:`, which puts no key in."""
+    if not isinstance(target, ast.Subscript) or isinstance(target.slice, ast.Constant):
+        return False
+    for up in state.module.ancestors(node):
+        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            return False
+        if isinstance(up, ast.If) and any(s.lineno <= node.lineno <= (s.end_lineno or s.lineno) for s in up.body):
+            if any(_asks_for(part, target) for part in conjuncts(up.test)):
+                return True
+    return False
+
+
+def _asks_for(test: ast.expr, target: ast.Subscript) -> bool:
+    if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.ops[0], ast.In):
+        return False
+    held = test.comparators[0]
+    if isinstance(held, ast.Call) and isinstance(held.func, ast.Attribute) and held.func.attr == "keys":
+        held = held.func.value
+    return ast.unparse(test.left) == ast.unparse(target.slice) and ast.unparse(held) == ast.unparse(target.value)
 
 
 def _names(node: ast.expr) -> set[str]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
+from codemods.analysis.bindings import bindings_of
 from codemods.analysis.class_index import ClassSite, Role, class_facts
 from codemods.analysis.literals import is_none
-from codemods.analysis.names import dotted
+from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.rank_sets import Ranks
 from codemods.analysis.ranks.reach import ranks_entering, ranks_reaching
 from codemods.analysis.variance.analysis import Analysis
@@ -18,7 +20,10 @@ from codemods.analysis.variance.partings import Form, Mismatch
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.values import SAME, Cause, Proof, differing
 from codemods.data.rank_variance import PROCESS_EXITS
-from codemods.files.source import walk_block
+from codemods.files.source import SourceModule, walk, walk_block
+from codemods.runtime.lazy_pattern import lazy
+
+_EPOCH = lazy(r"(?:i_?|cur(?:rent)?_|global_|this_)?epochs?(?:_?(?:i|idx|index|num|number|no|id))?", re.IGNORECASE)
 
 
 def other_forms(analysis: Analysis, state: State) -> Iterator[Mismatch]:
@@ -104,5 +109,23 @@ def _told(analysis: Analysis, state: State) -> Iterator[Mismatch]:
         name = dotted(told.call.func).lower()
         if not value.differs or value.cause is Cause.RANK or not ("sched" in name or "plateau" in name):
             continue
+        if _counts_epochs(state.module, told.call):
+            continue
         if not ranks_reaching(analysis.project, state.module, told.call).some:
             yield Mismatch(Form.PLATEAU, state.module.statement_of(told.call), value, None)
+
+
+def _counts_epochs(module: SourceModule, call: ast.Call) -> bool:
+    """True for `scheduler.step(epoch)`: the number of the pass, which all ranks count alike, and no score."""
+    given = call.args[0] if call.args else next((k.value for k in call.keywords), None)
+    read = [n for n in walk(given) if isinstance(n, (ast.Name, ast.Attribute))] if given is not None else []
+    names = [n for n in read if not isinstance(module.parent(n), ast.Attribute)]
+    return bool(names) and all(_EPOCH.fullmatch(last(dotted(n))) or _is_counted(module, n) for n in names)
+
+
+def _is_counted(module: SourceModule, node: ast.expr) -> bool:
+    """True for the number of a loop over `range(…)`."""
+    bound = bindings_of(module, node) if isinstance(node, ast.Name) else []
+    loops = [b.node for b in bound if isinstance(b.node, ast.For)]
+    ranges = [f for f in loops if isinstance(f.iter, ast.Call) and dotted(f.iter.func) in ("range", "trange")]
+    return bool(bound) and len(ranges) == len(bound)

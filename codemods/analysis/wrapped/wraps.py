@@ -226,6 +226,8 @@ class _Search:
                 continue
             target = _target(module, call)
             here = module.function_of(node) is module.function_of(call)
+            if here and are_other_arms(module, call, node):
+                continue
             if target and target != name and not (here and call.lineno >= node.lineno) and not _is_above(module, node, call):
                 return Held(Side.INSIDE, module, call, target if target.startswith("self.") else "")
         for one in reversed(bound):
