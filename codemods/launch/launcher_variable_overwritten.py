@@ -1,4 +1,4 @@
-"""DDP715: a program puts a constant over what the launcher has told each of its processes."""
+"""DDP715: a program puts a constant over what the launcher has given each of its processes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from codemods.store.project import Project
 
 
 class LauncherVariableOverwritten(DdpCodemod):
-    """A program that torchrun starts sets the rank, the number of processes or the port itself, whatever it was told.
+    """A program that torchrun starts sets the rank, the number of processes or the port itself, whatever the launcher says.
 
     ## What it does
     Finds `os.environ["MASTER_PORT"] = "12355"`, and constants for `RANK`, `WORLD_SIZE` and `LOCAL_RANK`, in a script that a
@@ -27,7 +27,7 @@ class LauncherVariableOverwritten(DdpCodemod):
 
     ## Why it matters
     Lines that were written for one process stay in the script when it gets a launcher. The launcher has a store open for the
-    ranks, and tells them its port: with another one each rank waits for a store that nobody opens, until the time-out. With
+    ranks, and gives them its port: with another one each rank waits for a store that nobody opens, until the time-out. With
     `RANK` 0 and `WORLD_SIZE` 1 each process trains alone as a group of its own; nothing is printed, and four GPUs do the work of
     one. With `RANK` 0 alone all wait for a rank 1. With `LOCAL_RANK` 0 all share the first GPU.
 
@@ -79,7 +79,7 @@ class LauncherVariableOverwritten(DdpCodemod):
     - Says nothing of a program that spawns processes, or starts another program in the same function.
     - Says nothing of a value that is worked out (`os.environ["SLURM_PROCID"]`, a free port), and of `MASTER_ADDR`.
     - Says nothing of a port that the command names as well, of 29500, and where a variable of the shell gives the port.
-    - Says nothing of the rank where the command starts one process, and where `init_process_group` is told the rank.
+    - Says nothing of the rank where the command starts one process, and where `init_process_group` is given the rank.
     - Says nothing where the ranks meet by another address (`tcp://`, a store), and where a torch is named whose launcher opens
       no store: below 1.9, and below 2.5 with `--standalone` or `--rdzv-backend`.
     - Says nothing of `LOCAL_RANK` where the program sets `CUDA_VISIBLE_DEVICES`, and of `os.putenv`, which Python does not read.
@@ -135,7 +135,7 @@ def _message(found: Overwritten) -> tuple[str, Severity]:
     """What every process of the command comes to."""
     launcher, values = found.command.launcher, found.values
     names = " and ".join(f"`{name}`" for name in values)
-    by = f"{names} {'is' if len(values) == 1 else 'are'} set over what {launcher} has told each process"
+    by = f"{names} {'is' if len(values) == 1 else 'are'} set over what {launcher} has given each process"
     if "MASTER_PORT" in values:
         return (
             f"{by}: its store is at another port, and every rank waits in init_process_group for one that nobody opens, until "

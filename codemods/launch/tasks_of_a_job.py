@@ -70,7 +70,7 @@ class TasksOfAJob(DdpCodemod):
     - Says nothing where srun is given a number of its own (`srun --ntasks-per-node=1`), and of a launcher without srun: the job
       runs it once.
     - Says nothing of a number that is not written out, and where tasks have GPUs of their own (`--gpus-per-task`).
-    - Says nothing where a launcher is told which task it is (`SLURM_PROCID`, `SLURM_LOCALID`), or starts another number of
+    - Says nothing where a launcher is given the number of its task (`SLURM_PROCID`, `SLURM_LOCALID`), or starts another number of
       processes than there are tasks.
     - Says nothing of a Trainer of one device, of a number that is no literal, with `plugins`, under a test, or beside another.
     - Says nothing where Lightning may be below 2.1, which does not look, and of jobs named `bash` and `interactive`, where it
@@ -129,10 +129,10 @@ class TasksOfAJob(DdpCodemod):
             command.file,
             command.span(command.words[0].start, command.words[-1].end),
             f"srun starts {tasks.count} task{'s' if tasks.count > 1 else ''} on each node, and the Trainer of {module.path} is "
-            f"told of {devices} devices: fit() ends each with ValueError",
+            f"given {devices} devices: fit() ends each with ValueError",
             evidence=[
                 Evidence("static", f"`--ntasks-per-node` is {tasks.count}", command.file.path, tasks.line),
-                Evidence("static", f"the Trainer is told of {devices} devices", module.path, call.lineno),
+                Evidence("static", f"the Trainer is given {devices} devices", module.path, call.lineno),
             ],
             reason="give both the same number: the GPUs of a node",
         )

@@ -1,4 +1,4 @@
-"""DDP715: constants over what torchrun has told each process."""
+"""DDP715: constants over what torchrun has given each process."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ RUN = "srun python train.py"
 def test_the_trainer_is_told_of_another_number(given: str) -> None:
     source = job("--nodes=2", "--ntasks-per-node=2", command=RUN)
     found = check_told(RULE, source, reason="give both the same number", files=trainer(given), path="run.sbatch")
-    assert "srun starts 2 tasks on each node, and the Trainer of train.py is told of 4 devices" in found.message
+    assert "srun starts 2 tasks on each node, and the Trainer of train.py is given 4 devices" in found.message
     assert [(e.path, e.line) for e in found.evidence] == [("run.sbatch", 3), ("train.py", 3)]
 
 
