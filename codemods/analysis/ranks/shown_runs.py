@@ -37,7 +37,9 @@ def unseen_run(project: Project, module: SourceModule, span: Span) -> str | None
     if project.keep(key, lambda: is_shown_to_run(project, module, statement)):
         if start_at(project, module, span) is Start.OPEN:
             return "right if its program is launched as several processes: no command of the repository does so"
-        if function is not None and (field := needs_what_nobody_sets(project, module, function)):
+        lost = ("left over", *key[1:])
+        field = project.keep(lost, lambda: needs_what_nobody_sets(project, module, function)) if function is not None else ""
+        if function is not None and field:
             return f"right if {function.name} ever gets through: it calls self.{field}, which nothing sets"
         untested = is_in_untested_hook(project, module, span.line)
         return "right if somebody asks a Trainer to test: nothing of the repository does so" if untested else None
