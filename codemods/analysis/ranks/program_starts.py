@@ -23,6 +23,7 @@ from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.ranks.bound_on_first_device import needs_the_first_device
 from codemods.analysis.ranks.one_device import has_one_device, says_more_devices, settings_leave_one
 from codemods.analysis.ranks.set_devices import is_left_to_one_gpu, is_set_to_one
+from codemods.analysis.ranks.started_groups import may_start_a_group
 from codemods.analysis.ranks.ungiven_options import UngivenOptions
 from codemods.files.source import FunctionNode, SourceModule, walk
 from codemods.runtime.lazy_pattern import lazy
@@ -55,14 +56,6 @@ _OTHERS = frozenset(
 _LAUNCHED = frozenset({"Accelerator", "PartialState"})
 _ONE_DEVICE = lazy(rb"(?m)^os\.environ\[[\"']CUDA_VISIBLE_DEVICES[\"']\][ ]*=[ ]*[\"']\d[\"']")
 _WRAP = lazy(rb"\b(?:DistributedDataParallel|FullyShardedDataParallel|fully_shard)\(")
-# What may start a process group, by its own name or by that of a library. A sampler and the wrapper itself start none.
-_GROUP = lazy(
-    rb"(?i:init|setup|set_up|start|launch|spawn|prepare|enter|create)\w*(?i:dist|ddp|rank|proc|parallel|worker|env)|"
-    rb"(?i:dist|ddp|rank|proc|parallel)\w*(?i:init|setup|set_up|start|launch|spawn)|"
-    rb"[aA]ccelerat(?:e|or)\b|deepspeed|horovod|hvd\.|idist|ignite|[lL]ightning|Fabric|\bray\b|mmcv|mmengine|detectron2|fairseq|"
-    rb"catalyst|composer|colossalai|megatron|fvcore|fastreid|timm\.utils|spawn\(|launch\w*\(|Popen|apex\.parallel|torch_xla|"
-    rb"smdistributed|bagua|byteps|mpi4py|submitit|transformers|device_mesh|rendezvous|import_module"
-)
 _IN_A_GROUP = frozenset({"get_rank", "barrier", "all_reduce", "broadcast", "all_gather", "gather", "reduce", "scatter"})
 # Whether there is a group at all.
 _ASKS = lazy(r"is_initialized|is_available|is_dist|world_size|(?<!torch\.)distributed\b(?!\.)|num_gpus|n_gpu")
@@ -131,10 +124,7 @@ def _start_of_all(project: Project, program: SourceModule, ungiven: UngivenOptio
 def _has_no_group(project: Project, program: SourceModule) -> bool:
     """True for a program that wraps its model in DDP, which raises without a process group, and in which nothing starts one."""
     paths = whole_program(project, program.path)
-    if not paths.isdisjoint(project.files_containing(b"process_group")):
-        return False
-    texts = [project.read(path) or b"" for path in paths]
-    return any(_WRAP.search(text) for text in texts) and not any(_GROUP.search(text) for text in texts)
+    return any(_WRAP.search(project.read(path) or b"") for path in paths) and not may_start_a_group(project, program.path)
 
 
 def _is_on_one_device(program: SourceModule) -> bool:

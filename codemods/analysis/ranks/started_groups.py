@@ -9,14 +9,20 @@ from codemods.runtime.lazy_pattern import lazy
 from codemods.store.file_facts import file_fact
 from codemods.store.project import Project
 
-# What makes a process one of several, or may: a group, a framework's object, a helper of another package by its name.
+# What makes a process one of several, or may, by its own name or by that of a library. A sampler and the wrapper start nothing.
 _STARTS = lazy(
-    rb"init_process_group|Accelerator|PartialState|\w*Trainer\b|\bFabric\b|[dD]eep[sS]peed|horovod|\bhvd\b|mpi4py|"
-    rb"\b\w*(?:init|setup|set_up|launch|start)\w*(?:dist|ddp|process|parallel)\w*|\b(?:dist|ddp)\w*(?:init|setup|launch)\w*|"
-    rb"\bspawn\(|start_processes|elastic_launch|colossalai|megatron|torch_xla|mmengine|mmcv|detectron2|"
-    rb"\bignite\b|\bray\b|\bcomposer\b|"
-    rb"LightningCLI|parallel_state|MASTER_ADDR|import_module|__import__|hydra"
+    rb"(?i:init|setup|set_up|start|launch|spawn|prepare|enter|create)\w*(?i:dist|ddp|rank|proc|parallel|worker|env)|"
+    rb"(?i:dist|ddp|rank|proc|parallel)\w*(?i:init|setup|set_up|start|launch|spawn)|"
+    rb"[aA]ccelerat(?:e|or)\b|PartialState|Trainer\b|[dD]eep[sS]peed|horovod|\bhvd\b|idist|ignite|[lL]ightning|\bFabric\b|\bray\b|"
+    rb"mmcv|mmengine|detectron2|fairseq|catalyst|\bcomposer\b|colossalai|megatron|fvcore|fastreid|timm\.utils|spawn\(|launch\w*\(|"
+    rb"_launch\b|Popen|apex\.parallel|torch_xla|smdistributed|bagua|byteps|mpi4py|submitit|transformers|device_mesh|rendezvous|"
+    rb"parallel_state|MASTER_ADDR|import_module|__import__|hydra"
 )
+
+
+def may_start_a_group(project: Project, path: str) -> bool:
+    """False for a program in which nothing, in all that it imports, starts a process group or joins one."""
+    return any(project.fact(_may_start, p) for p in whole_program(project, path))
 
 
 def starts_no_group(project: Project, path: str) -> bool:
@@ -28,7 +34,7 @@ def _find(project: Project, path: str) -> bool:
     importers = (p for p in project.files_importing(stem_of(path)) if p != path and not is_test_file(p))
     if any(path in whole_program(project, p) for p in importers):
         return False
-    return not any(project.fact(_may_start, p) for p in whole_program(project, path))
+    return not may_start_a_group(project, path)
 
 
 @file_fact
