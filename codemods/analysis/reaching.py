@@ -1,13 +1,13 @@
-"""Which of the bindings of a name may hold at a place: a later one of the same block takes an earlier one away."""
+"""Which of the bindings of a name may hold at a place, and which one surely does: a later one takes an earlier one away."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
 
-from codemods.analysis.bindings import Binding
+from codemods.analysis.bindings import Binding, bindings_in
 from codemods.analysis.positions import behind
-from codemods.files.source import SourceModule, walk
+from codemods.files.source import FunctionNode, SourceModule, walk
 
 Place = tuple[int, int]  # line and column
 _NOWHERE = (0, 0)
@@ -28,6 +28,37 @@ def reaching(module: SourceModule, name: ast.Name, bound: list[Binding]) -> list
     sure = [b for b in above_it if id(b.node) in blocks and not _is_made_of(b, name.id)]
     first = max((_place(b.node) for b in sure), default=_NOWHERE)
     return [b for b in bound if _holds(module, b, first, line, loops) and not _is_overwritten(module, b, bound, name)]
+
+
+def sure_binding(module: SourceModule, function: FunctionNode | None, name: ast.Name) -> Binding | None:
+    """The binding whose value the name has here, be it made of an earlier one; None where a branch or a loop may give another."""
+    here = module.statement_of(name)
+    above = [b for b in bindings_in(module, function, name.id) if _place(b.node) < _place(here)]
+    if not above:
+        return None
+    found = max(above, key=lambda b: _place(b.node))
+    return found if not found.parameter and _is_passed(module, found.node, here) else None
+
+
+def sure_value(module: SourceModule, function: FunctionNode | None, name: ast.Name) -> ast.expr | None:
+    """The expression that the name holds as a whole; None where it is a part of one, or a way may give it another."""
+    found = sure_binding(module, function, name)
+    return found.value if found is not None and not found.part else None
+
+
+def _is_passed(module: SourceModule, node: ast.AST, here: ast.stmt) -> bool:
+    """True where `here` stands in the block of the binding, below it; a `with` round the binding is part of the block."""
+    bound = module.statement_of(node)
+    if isinstance(bound, (*_LOOPS, ast.If, ast.Try)):
+        return False  # the variable of a loop
+    way = [here, *(up for up in module.ancestors(here))]
+    while isinstance(block := module.parent(bound), (ast.With, ast.AsyncWith)) and block not in way:
+        bound = block
+    at = next((n for n in way if module.parent(n) is block), None)
+    if block is None or at is None:
+        return False
+    bodies = [getattr(block, field, None) for field in ("body", "orelse", "finalbody")]
+    return any(isinstance(b, list) and bound in b and at in b for b in bodies)
 
 
 def _is_overwritten(module: SourceModule, binding: Binding, bound: Sequence[Binding], name: ast.Name) -> bool:

@@ -139,45 +139,35 @@ class WrappedStateDict(DdpCodemod):
         )
 
     def _tell_stripped(self, module: SourceModule, project: Project, found: StrippedState) -> Finding:
-        receiver = module.text_of(found.node)
-        inside, doubt = way_inside(project, module, found.node, found.wrapped, receiver)
-        edits: list[Edit] = [ReplaceExpression(module.path, module.span(found.node), inside)] if inside and not doubt else []
         where = f"line {line_of(found.stripped)}" if found.stripped_in is module else _place(found)
-        come = "raises an error for every key" if found.strict else "takes none of them with strict=False, and says nothing"
-        some = "" if found.wrapped.always and not found.wrapped.prepared else " where several processes run"
-        return self.finding(
-            module,
-            found.call,
-            f"`{receiver}` is the DDP wrapper{some}, whose keys begin with `module.`; {where} takes it off, and the load {come}",
-            level=_UNSAFE if edits else _DISPLAY,
-            edits=edits,
-            evidence=[
-                Evidence("static", "the model is wrapped", found.wrapped.module.path, found.wrapped.wrap.lineno),
-                Evidence("static", "the keys lose `module.`", found.stripped_in.path, line_of(found.stripped)),
-            ],
-            reason="assumes that the keys of the file are those of the model" if edits
-            else f"write `{inside or 'the module inside'}`; {doubt}",
-        )
+        shown = Evidence("static", "the keys lose `module.`", found.stripped_in.path, line_of(found.stripped))
+        why = f"; {where} takes it off, and the load"
+        return self._tell_load(module, project, found, why, shown, "assumes that the keys of the file are those of the model")
 
     def _tell_bare(self, module: SourceModule, project: Project, found: BareState) -> Finding:
+        place = found.saved_in.path, found.saved.lineno
+        shown = Evidence("static", "what is saved has the keys of the bare model", *place)
+        why = f", and {place[0]}:{place[1]} saves the model inside: the load"
+        return self._tell_load(module, project, found, why, shown, "assumes that the file comes from this training")
+
+    def _tell_load(
+        self, module: SourceModule, project: Project, found: StrippedState | BareState, why: str, shown: Evidence, assumes: str
+    ) -> Finding:
+        """A load into the wrapper of keys without its prefix."""
         receiver = module.text_of(found.node)
         inside, doubt = way_inside(project, module, found.node, found.wrapped, receiver)
         edits: list[Edit] = [ReplaceExpression(module.path, module.span(found.node), inside)] if inside and not doubt else []
         come = "raises an error for every key" if found.strict else "takes none of them with strict=False, and says nothing"
-        where = f"{found.saved_in.path}:{found.saved.lineno} saves the model inside: the load {come}"
-        reason = "assumes that the file comes from this training"
         some = "" if found.wrapped.always and not found.wrapped.prepared else " where several processes run"
+        wrapped = Evidence("static", "the model is wrapped", found.wrapped.module.path, found.wrapped.wrap.lineno)
         return self.finding(
             module,
             found.call,
-            f"`{receiver}` is the DDP wrapper{some}, whose keys begin with `module.`, and {where}",
+            f"`{receiver}` is the DDP wrapper{some}, whose keys begin with `module.`{why} {come}",
             level=_UNSAFE if edits else _DISPLAY,
             edits=edits,
-            evidence=[
-                Evidence("static", "the model is wrapped", found.wrapped.module.path, found.wrapped.wrap.lineno),
-                Evidence("static", "what is saved has the keys of the bare model", found.saved_in.path, found.saved.lineno),
-            ],
-            reason=reason if edits else f"write `{inside or 'the module inside'}`; {doubt}",
+            evidence=[wrapped, shown],
+            reason=assumes if edits else f"write `{inside or 'the module inside'}`; {doubt}",
         )
 
     def _tell_copy(

@@ -11,6 +11,7 @@ from codemods.analysis.loading.dealt_out import all_deals
 from codemods.analysis.loading.origins import given_to_field, handed_over
 from codemods.analysis.loading.rows_of_sets import RowsOfSet, has_texts, takes_for_text
 from codemods.analysis.loading.shuffled_alone import taken_by_index
+from codemods.analysis.loading.unordered import is_sorted_in_place
 from codemods.analysis.model.signatures import bind, is_bound, returned
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.reaching import reaching
@@ -115,7 +116,7 @@ def _joined(project: Project, places: list[_Place] | None, depth: int) -> list[_
 def _held(project: Project, place: _Place) -> list[_Place] | None:
     """What a name or a field is given; None where it is sorted, or where that is not seen."""
     node, module = place.node, place.module
-    if _is_sorted(module, node):
+    if is_sorted_in_place(module, dotted(node), node):
         return None
     if isinstance(node, ast.Attribute):
         return [_Place(m, v, {}) for m, v in given_to_field(project, module, node)]
@@ -137,17 +138,6 @@ def _held(project: Project, place: _Place) -> list[_Place] | None:
         else:
             held.append(replace(place, node=binding.value))
     return held
-
-
-def _is_sorted(module: SourceModule, node: ast.expr) -> bool:
-    """True where `name.sort(...)` stands in the function, or in the class for a field."""
-    name = dotted(node)
-    home = module.class_of(node) if name.startswith("self.") else module.function_of(node)
-    for call in module.calls_named("sort"):
-        if isinstance(call.func, ast.Attribute) and dotted(call.func.value) == name:
-            if home is (module.class_of(call) if name.startswith("self.") else module.function_of(call)):
-                return True
-    return False
 
 
 def _given_back(project: Project, place: _Place, call: ast.Call) -> list[_Place] | None:

@@ -75,7 +75,7 @@ def _named(module: SourceModule, node: ast.Name | ast.Attribute, depth: int) -> 
     bound = name_or_field_bindings(module, node)
     if isinstance(node, ast.Name) and _is_set_of_a_dict(module, node, bound):
         return Unordered(node, files=False)
-    if _is_sorted(module, dotted(node), node):
+    if is_sorted_in_place(module, dotted(node), node):
         return None
     found = [
         unordered(module, b.value, depth + 1)
@@ -111,7 +111,7 @@ def _is_of_itself(value: ast.expr, node: ast.expr) -> bool:
     return isinstance(value, ast.Subscript) and dotted(value.value) == dotted(node)
 
 
-def _is_sorted(module: SourceModule, name: str, at: ast.AST) -> bool:
+def is_sorted_in_place(module: SourceModule, name: str, at: ast.AST) -> bool:
     """True where `name.sort(...)` stands anywhere in the function or class."""
     home = module.class_of(at) if name.startswith("self.") else module.function_of(at)
     for call in module.calls_named("sort"):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
+from typing import TypeVar
 
 from codemods.analysis.ranks.cannot_run import cannot_be_imported, is_behind_an_end
 from codemods.analysis.ranks.excluded_modes import is_in_mode_of_one
@@ -23,6 +25,8 @@ from codemods.files.source import SourceModule, once_a_module
 from codemods.files.text_file import NOTEBOOK, TextFile
 from codemods.store.project import Project
 
+T = TypeVar("T")
+
 
 def unseen_run(project: Project, module: SourceModule, span: Span) -> str | None:
     """Under which assumption ranks come to a place of `module`, where no program is seen to; None where one is.
@@ -31,14 +35,11 @@ def unseen_run(project: Project, module: SourceModule, span: Span) -> str | None
     """
     if isinstance(module, TextFile):
         return None
-    statement = _statements(module).get(span.line, module.tree)
-    function = module.function_of(statement)
-    key = ("unseen run", module.path, 0 if function is None else function.lineno)
-    if project.keep(key, lambda: is_shown_to_run(project, module, statement)):
+    function = module.function_of(_statements(module).get(span.line, module.tree))
+    if _once_a_function("unseen run", is_shown_to_run, project, module, span):
         if start_at(project, module, span) is Start.OPEN:
             return "right if its program is launched as several processes: no command of the repository does so"
-        lost = ("left over", *key[1:])
-        field = project.keep(lost, lambda: needs_what_nobody_sets(project, module, function)) if function is not None else ""
+        field = _once_a_function("left over", _field_that_nobody_sets, project, module, span)
         if function is not None and field:
             return f"right if {function.name} ever gets through: it calls self.{field}, which nothing sets"
         untested = is_in_untested_hook(project, module, span.line)
@@ -55,20 +56,14 @@ def start_at(project: Project, module: SourceModule, span: Span) -> Start | None
     """
     if isinstance(module, TextFile) or project.observed or project.launched:
         return Start.SEVERAL
-    statement = _statements(module).get(span.line, module.tree)
-    function = module.function_of(statement)
-    key = ("start at", module.path, 0 if function is None else function.lineno)
-    return project.keep(key, lambda: started(project, module, statement))
+    return _once_a_function("start at", started, project, module, span)
 
 
 def is_one_a_machine(project: Project, module: SourceModule, span: Span) -> bool:
     """True for a place that only programs come to whose processes have a machine, its console and its disk for themselves."""
     if isinstance(module, TextFile) or project.observed or project.launched:
         return False
-    statement = _statements(module).get(span.line, module.tree)
-    function = module.function_of(statement)
-    key = ("one a machine", module.path, 0 if function is None else function.lineno)
-    return project.keep(key, lambda: runs_one_a_machine(project, module, statement))
+    return _once_a_function("one a machine", runs_one_a_machine, project, module, span)
 
 
 def is_of_unshared_mode(project: Project, module: SourceModule, span: Span) -> bool:
@@ -139,6 +134,21 @@ def only_in_the_kernel(module: SourceModule, span: Span) -> bool:
 def runs_no_ranks(module: SourceModule) -> bool:
     """True for a notebook that starts no ranks at all."""
     return module.path.endswith(NOTEBOOK) and starts_no_ranks(module)
+
+
+def _field_that_nobody_sets(project: Project, module: SourceModule, node: ast.AST) -> str:
+    function = module.function_of(node)
+    return needs_what_nobody_sets(project, module, function) if function is not None else ""
+
+
+def _once_a_function(
+    question: str, ask: Callable[[Project, SourceModule, ast.AST], T], project: Project, module: SourceModule, span: Span
+) -> T:
+    """The answer for the place, which is the same for all of a function: a file may have thousands of findings in one."""
+    statement = _statements(module).get(span.line, module.tree)
+    function = module.function_of(statement)
+    key = (question, module.path, 0 if function is None else function.lineno)
+    return project.keep(key, lambda: ask(project, module, statement))
 
 
 @once_a_module

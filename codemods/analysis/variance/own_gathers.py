@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from codemods.analysis.loading.gathers import as_it_is, evens_out, gathered_by
 from codemods.analysis.names import dotted
 from codemods.analysis.ranks.collectives import collective_at
+from codemods.analysis.reaching import sure_value
 from codemods.analysis.variance.analysis import variance
 from codemods.analysis.variance.own_shapes import OwnShape, Place, own_shape
-from codemods.analysis.variance.reaching_values import given
 from codemods.files.source import FunctionNode, SourceModule, walk
 from codemods.runtime.lazy_pattern import lazy
 from codemods.runtime.record import record
@@ -86,7 +86,7 @@ def _is_reduced(project: Project, module: SourceModule, call: ast.Call, part: as
 def _is_as_own(module: SourceModule, call: ast.Call) -> bool:
     """True where the list that is filled has room for as much from each rank: `[torch.empty_like(x) for _ in range(n)]`."""
     room = call.args[0] if call.args else next((k.value for k in call.keywords if k.arg == "tensor_list"), None)
-    value = given(module, module.function_of(call), room) if isinstance(room, ast.Name) else room
+    value = sure_value(module, module.function_of(call), room) if isinstance(room, ast.Name) else room
     if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mult):
         return True
     if not isinstance(value, ast.ListComp) or len(value.generators) != 1:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from codemods.analysis.names import dotted, last
-from codemods.analysis.variance.reaching_values import given
+from codemods.analysis.reaching import sure_value
 from codemods.files.source import FunctionNode, SourceModule, walk
 
 _DEPTH = 3
@@ -34,7 +34,7 @@ def _compares(module: SourceModule, function: FunctionNode | None, node: ast.exp
     if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.BitAnd, ast.BitOr)):
         return any(_compares(module, function, part, depth) for part in (node.left, node.right))
     if isinstance(node, ast.Name) and depth < _DEPTH:
-        value = given(module, function, node)
+        value = sure_value(module, function, node)
         return value is not None and _compares(module, function, value, depth + 1)
     if not isinstance(node, ast.Call):
         return False
@@ -59,7 +59,7 @@ def _is_counted(module: SourceModule, function: FunctionNode | None, node: ast.e
             if end in _COUNTED or (equal and end in _EXTREMES):
                 return True
         elif isinstance(part, ast.Name) and depth < _DEPTH:
-            value = given(module, function, part)
+            value = sure_value(module, function, part)
             if value is not None and _is_counted(module, function, value, depth + 1):
                 return True
     return False

@@ -9,9 +9,9 @@ from enum import Enum
 from codemods.analysis.bindings import bindings_in
 from codemods.analysis.call_graph import run_function
 from codemods.analysis.names import dotted, family, last, qualified
+from codemods.analysis.reaching import sure_binding
 from codemods.analysis.variance.analysis import Analysis
 from codemods.analysis.variance.own_masks import is_mask
-from codemods.analysis.variance.reaching_values import reaching
 from codemods.analysis.variance.values import Cause, Value
 from codemods.data.rank_variance import SELECTS
 from codemods.files.source import FunctionNode, SourceModule, walk, walk_scope
@@ -76,7 +76,7 @@ def own_shape(place: Place, node: ast.expr, depth: int = 0) -> OwnShape | None:
 
 
 def _of_name(place: Place, node: ast.Name, depth: int) -> OwnShape | None:
-    found = reaching(place.module, place.function, node)
+    found = sure_binding(place.module, place.function, node)
     if found is None or found.value is None:
         return None
     if not found.part:
@@ -125,7 +125,7 @@ def _mask_value(place: Place, mask: ast.expr) -> Value:
     value = place.value(mask)
     if value.differs or not isinstance(mask, ast.Name):
         return value
-    found = reaching(place.module, place.function, mask)
+    found = sure_binding(place.module, place.function, mask)
     return place.value(found.value) if found is not None and found.value is not None else value
 
 
@@ -136,7 +136,7 @@ def _is_tensor(place: Place, node: ast.expr, depth: int) -> bool:
         return False
     if not isinstance(node, ast.Name) or depth > _DEPTH:
         return True
-    found = reaching(place.module, place.function, node)
+    found = sure_binding(place.module, place.function, node)
     return found is None or found.value is None or _is_tensor(place, found.value, depth + 1)
 
 
