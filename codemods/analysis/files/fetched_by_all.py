@@ -75,7 +75,7 @@ def fetched_by_all(project: Project, module: SourceModule) -> Iterator[Fetch]:
 
 
 def _where_all_come(project: Project, module: SourceModule, call: ast.Call) -> tuple[CallSite, Way] | None:
-    """(the call that has it fetched, a way on which every rank comes to it), where nobody is let in first."""
+    """(the call that has it fetched, a way by which every rank reaches it), where nobody is let in first."""
     download = next((k.value for k in call.keywords if k.arg == "download"), None)
     asking = switched_on(project, module, download, call) if download is not None else (CallSite(module, call),)
     for site in asking:

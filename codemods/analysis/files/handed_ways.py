@@ -18,7 +18,7 @@ ForSome = Callable[[Project, SourceModule, ast.AST], bool]
 def places_of_all(
     project: Project, handed: tuple[HandedOn, ...], is_for_some: ForSome
 ) -> Iterator[tuple[SourceModule, ast.AST]]:
-    """The places by which every rank comes to it, if it comes to them: nothing between them and the function keeps a rank out.
+    """The places by which every rank reaches it, if it reaches them: nothing between them and the function keeps a rank out.
 
     That is the outermost place that hands it on, and the call itself where it is made in processes that are started there.
     """

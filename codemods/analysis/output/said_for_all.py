@@ -1,4 +1,4 @@
-"""Is what a statement puts out the same from every rank? Not where it names the rank or its device, or speaks of trouble."""
+"""Is what a statement puts out the same from every rank? Not where it names the rank or its device, or speaks of an error."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from codemods.analysis.output.why_it_ends import says_why_it_ends
 from codemods.files.source import SourceModule, walk
 from codemods.runtime.lazy_pattern import lazy
 
-_TROUBLE = lazy(
+_ERRORS = lazy(
     r"\b(error|fail|failed|failure|exception|traceback|warn|warning|invalid|missing|not found|cannot|can't|could not|nan|inf|"
     r"mismatch|unexpected|abort\w*|stopping training|non-?finite|not finite|diverg\w+|oom|"
     r"out of memory|corrupt|skipping|skipped|worker)\b|"
@@ -27,7 +27,7 @@ _OF_THE_PROCESS = ("torch.cuda.", "psutil.", "os.getpid", "socket.", "platform.n
 
 
 def is_for_everybody(module: SourceModule, statement: ast.stmt) -> bool:
-    """True for output that is the same from every rank: it names no rank, host or device, and speaks of no trouble."""
+    """True for output that is the same from every rank: it names no rank, host or device, and speaks of no error."""
     if names_rank(module.text_of(statement)) or says_why_it_ends(module, statement):
         return False
     for node in walk(statement):
@@ -35,7 +35,7 @@ def is_for_everybody(module: SourceModule, statement: ast.stmt) -> bool:
             return False
         if isinstance(node, ast.Call) and qualified(module, node.func).startswith(_OF_THE_PROCESS):
             return False
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and _TROUBLE.search(_SETTING.sub("", node.value)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and _ERRORS.search(_SETTING.sub("", node.value)):
             return False
         if isinstance(node, ast.Name) and any(_is_of_the_process(module, v) for v in values_of(module, node)):
             return False
