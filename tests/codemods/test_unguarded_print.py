@@ -1361,3 +1361,25 @@ class Net(pl.LightningModule):
         self.last = self.make(mean)
 """
     check_nothing(UnguardedPrint, source)
+
+
+STORED = (
+    "import os\nimport torch.distributed as dist\n\n\ndef main(config):\n    params = {{'size': int(os.environ['WORLD_SIZE'])}}\n"
+    "    dist.init_process_group('nccl')\n    {above}print('starting', params['size'])\n    {below}\n    if params['first']:\n"
+    "        print('rank 0 alone')\n    train(params)\n\n\nmain(None)\n"
+)
+STORE = "params['first'] = dist.get_rank() == 0"
+
+
+def test_a_key_that_the_dict_does_not_have_yet_is_no_test() -> None:
+    """The dict is there, and the key is stored below: the test would end every rank with KeyError."""
+    found = findings_of(UnguardedPrint, STORED.format(above="", below=STORE))
+    assert all("params['first']" not in str(edit) for f in found for edit in f.edits)
+    some = f"if config:\n        {STORE}\n    "
+    found = findings_of(UnguardedPrint, STORED.format(above=some, below="pass"))
+    assert all("params['first']" not in str(edit) for f in found for edit in f.edits)
+
+
+def test_a_key_that_is_stored_above_is_one() -> None:
+    (found,) = findings_of(UnguardedPrint, STORED.format(above=f"{STORE}\n    ", below="pass"))
+    assert any("params['first']" in str(edit) for edit in found.edits)

@@ -29,6 +29,7 @@ from codemods.analysis.output.script_guards import (
     sure_arguments,
 )
 from codemods.analysis.output.set_attributes import is_set_by_methods, is_sure_to_be_set
+from codemods.analysis.output.stored_keys import has_its_keys, is_stored_before
 from codemods.analysis.output.trainer_guards import test_of_trainer
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_of_test, speaks_of_ranks
 from codemods.analysis.ranks.rank_tests import asks_the_rank
@@ -210,6 +211,8 @@ def _used_already(
             continue
         if id(node) not in before and not _has_its_fields(project, module, test, statement):
             continue
+        if id(node) not in before and not has_its_keys(module, test, statement):
+            continue
         known = id(node) in before or all(_is_bound_before(module, n, statement) for n in names)
         above = node.lineno < statement.lineno and function is not None
         if known or (above and all(_is_known(project, module, function, n.id, statement) for n in names)):
@@ -253,8 +256,11 @@ def _silences_one_process(module: SourceModule, test: ast.expr) -> bool:
 
 def _is_bound_before(module: SourceModule, name: ast.Name, statement: ast.stmt) -> bool:
     """True for a flag that every path has bound above the place, in both branches of an `if` say, and nothing below it."""
-    if isinstance(module.parent(name), ast.Attribute):
+    held = module.parent(name)
+    if isinstance(held, ast.Attribute):
         return False
+    if isinstance(held, ast.Subscript) and held.value is name:
+        return is_stored_before(module, held, statement)  # `params["main"]`: the dict alone does not have it yet
     bound = [b for b in bindings_of(module, name) if not b.parameter]
     if not bound or any(module.statement_of(b.node).lineno >= statement.lineno for b in bound):
         return False
