@@ -30,8 +30,8 @@ Place = str | os.PathLike[str]
 class Asking(TypedDict, total=False):
     """What may be asked of a check: the options of `ddpfix check` under their own names.
 
-    select, ignore, extend_select: codes, prefixes, names, topics. unsafe_fixes: fixes that rest on an assumption, too. exclude:
-    globs of paths; force_exclude: also for a file that is named. config: the settings file to read; isolated: read none.
+    select, ignore, extend_select: codes, prefixes, names, topics. unsafe_fixes: fixes that rest on an assumption, too. launched: all
+    programs count as started on several processes. exclude: globs of paths; force_exclude: also for a file that is named. config: the settings file to read; isolated: read none.
     logs, evidence: what runs of this code printed, and what `ddpfix probe` wrote. allow_plugins, allow_format_command: programs
     that the repository names may run.
     """
@@ -40,6 +40,7 @@ class Asking(TypedDict, total=False):
     ignore: Sequence[str]
     extend_select: Sequence[str]
     unsafe_fixes: bool
+    launched: bool
     exclude: Sequence[str]
     force_exclude: bool
     config: Place | None
@@ -194,6 +195,7 @@ def projects(
     ignore: Sequence[str] = (),
     extend_select: Sequence[str] = (),
     unsafe_fixes: bool = False,
+    launched: bool = False,
     exclude: Sequence[str] = (),
     force_exclude: bool = False,
     config: Place | None = None,
@@ -224,6 +226,7 @@ def projects(
             ignore=(*stored.ignore, *ignore),
             extend_select=(*stored.extend_select, *extend_select),
             unsafe_fixes=unsafe_fixes or stored.unsafe_fixes,
+            launched=launched or stored.launched,
             exclude=(*stored.exclude, *exclude),
             allow_plugins=allow_plugins or trusted[0],
             allow_format_command=allow_format_command or trusted[1],

@@ -88,11 +88,11 @@ def load(tree: Tree, name: str, state: State) -> Report | None:
         digest, written, rows = Restricted(io.BytesIO(read(f"{name}.report"))).load()
         if digest != state.digest or state.newest > written - answers.RACY:
             return None
-        found, scanned, parsed, failed, elapsed = rows
-        kinds = {*(type(f) for f in found), *(type(f) for f in failed), type(scanned), type(parsed), type(elapsed)}
+        found, scanned, parsed, failed, elapsed, left_out = rows
+        kinds = {*(type(f) for f in found), *(type(f) for f in failed), type(scanned), type(parsed), type(elapsed), type(left_out)}
         if not kinds <= {findings.Finding, Failure, int, float}:
             return None
-        report = Report(tree.root, found, scanned, parsed, failed, elapsed)
+        report = Report(tree.root, found, scanned, parsed, failed, elapsed, left_out)
     except Exception:  # whatever is wrong with a cache file, the answer is to work it out again
         return None
     return report
@@ -110,7 +110,7 @@ def store(name: str, state: State, report: Report) -> None:
     written = time.time_ns()
     if state.newest > written - answers.RACY:
         return
-    rows = (report.findings, report.scanned, report.parsed, report.failed, report.elapsed)
+    rows = (report.findings, report.scanned, report.parsed, report.failed, report.elapsed, report.left_out)
     write(f"{name}.report", pickle.dumps((state.digest, written, rows), protocol=5))
 
 

@@ -154,7 +154,8 @@ def _check(
     failed = (*tree.skipped, *not_read(tree.root, unread), *(f for part in judged.values() for f in part.broken))
     scanned = _scanned(tree, unread)
     parsed = sum(part.parsed for part in judged.values())
-    return Report(tree.root, findings, scanned, parsed, failed, time.perf_counter() - started)
+    left_out = sum(part.left_out for part in judged.values())
+    return Report(tree.root, findings, scanned, parsed, failed, time.perf_counter() - started, left_out)
 
 
 def _scanned(tree: Tree, unread: Iterable[str]) -> int:
@@ -230,8 +231,8 @@ def fix(
         broken += [f for path in sorted(project.failed) for f in failures(project, path)]
     failed = (*tree.skipped, *(not_read(tree.root, unread) if read is None else ()), *broken)
     left = tuple(told_once(f for f in result.left if not ignored_here(f, settings)))
-    scanned = _scanned(tree, unread)
-    report = Report(tree.root, (*result.fixed, *left), scanned, parsed, failed, time.perf_counter() - started)
+    scanned, left_out = _scanned(tree, unread), sum(project.left_out.values())
+    report = Report(tree.root, (*result.fixed, *left), scanned, parsed, failed, time.perf_counter() - started, left_out)
     at_first = tuple(told_once(f for f in result.first if not ignored_here(f, settings)))
     return Fixed(report, before, after, result.fixed, left, result.withdrawn, at_first, result.origins)
 

@@ -79,7 +79,7 @@ def judge_file(project: Project, path: str, asking: Sequence[DdpCodemod], settin
     if crowded := why_crowded(module):
         return Judged(broken=(Failure(path, crowded, left_alone=True),), parsed=int(is_python(path)))
     findings = tuple(f for f in find_in(module, here, asking) if not ignored_here(f, settings))
-    return Judged(findings, tuple(failures(project, path)), int(is_python(path)))
+    return Judged(findings, tuple(failures(project, path)), int(is_python(path)), here.left_out.get(path, 0))
 
 
 def why_crowded(module: SourceModule) -> str:

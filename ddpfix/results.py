@@ -20,16 +20,23 @@ class Failure:
 
 @record
 class Judged:
-    """What came of a file. broken: why it cannot be parsed, or what failed on it. parsed: how many Python files were."""
+    """What came of a file. broken: why it cannot be parsed, or what failed on it. parsed: how many Python files were.
+
+    left_out: how many findings are of programs that nothing starts on several processes.
+    """
 
     findings: tuple[Finding, ...] = ()
     broken: tuple[Failure, ...] = ()
     parsed: int = 0
+    left_out: int = 0
 
 
 @record
 class Report:
-    """Findings of one project. Paths are relative to `root`; `scanned` counts Python files, `parsed` those of them read whole."""
+    """Findings of one project. Paths are relative to `root`; `scanned` counts Python files, `parsed` those of them read whole.
+
+    left_out: how many more there are in programs that nothing starts on several processes.
+    """
 
     root: Path
     findings: tuple[Finding, ...]
@@ -37,6 +44,7 @@ class Report:
     parsed: int
     failed: tuple[Failure, ...]
     elapsed: float = 0.0
+    left_out: int = 0
 
     @property
     def unread(self) -> tuple[Failure, ...]:

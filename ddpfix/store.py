@@ -132,7 +132,7 @@ def load(name: str) -> Kept | None:
 
 def _is_whole(judged: Judged) -> bool:
     kinds = {*map(type, judged.findings)} <= {Finding} and {*map(type, judged.broken)} <= {Failure}
-    return kinds and type(judged.parsed) is int
+    return kinds and type(judged.parsed) is type(judged.left_out) is int
 
 
 def save(name: str, kept: Kept) -> None:

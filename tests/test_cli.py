@@ -87,7 +87,7 @@ def test_json_is_the_documented_contract(tmp_path: Path) -> None:
     repo = make(tmp_path, {"src/model.py": MODULE, "broken.py": b"import lightning\nself.log(\n"})
     done = ddpfix(repo, "check", "--output-format", "json", "--with-edits", "src", "broken.py")
     report = json.loads(done.stdout)
-    assert list(report) == ["version", "root", "findings", "files", "elapsed"]
+    assert list(report) == ["version", "root", "findings", "files", "left_out", "elapsed"]
     assert report["version"] == 1
     first = report["findings"][0]
     assert list(first) == [

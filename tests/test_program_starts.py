@@ -445,7 +445,7 @@ def test_a_wrapper_for_which_nobody_starts_a_group(top: str, start_of_group: str
     [
         ("N=1\naccelerate launch --num_processes $N train.py\naccelerate launch --num_processes 8 other.py\n", None),
         ("accelerate launch --num_processes 1 train.py\naccelerate launch --num_processes 8 train.py\n", Applicability.SAFE),
-        ("accelerate launch --num_processes 8 other.py\n", Applicability.SAFE),  # nothing is said of this one
+        ("accelerate launch --num_processes 8 other.py\n", None),  # nothing is said of this one
         ("accelerate launch --num_processes 1 train.py\n", None),  # a print is told of runs that are seen alone
     ],
 )
@@ -456,6 +456,68 @@ def test_a_script_that_each_command_leaves_one_process_beside_others(text: str, 
     files = {"run.sh": text, "other.py": source}
     fixes = [f.fix.applicability for f in findings_of(UnguardedPrint, source, files=files, path="train.py") if f.fix]
     assert fixes == ([] if found is None else [found])
+
+
+BESIDE = (
+    "accelerate launch other.py",
+    "torchrun --nproc_per_node=8 other.py",
+    "python train.py\ntorchrun other.py",
+)
+
+
+@pytest.mark.parametrize("text", BESIDE)
+def test_a_program_that_joins_and_that_no_command_names_beside_one_that_is_launched(text: str) -> None:
+    joins = f"from misc import init_distributed_mode\n\ndef main():\n    init_distributed_mode(1)\n{MAIN}"
+    assert start(joins, {"misc.py": GROUP, "other.py": joins, "run.sh": f"{text}\n"}) is Start.OPEN
+    if "python" not in text:  # what is launched does not stand here: the texts are of another time
+        assert start(joins, {"misc.py": GROUP, "run.sh": f"{text}\n"}) is Start.SEVERAL
+    spawns = f"import torch.multiprocessing as mp\n\ndef main():\n    mp.spawn(work, nprocs=2)\n{MAIN}"
+    assert start(spawns, {"other.py": joins, "run.sh": f"{text}\n"}) is Start.SEVERAL
+
+
+def test_a_start_that_never_runs() -> None:
+    joins = "from misc import init_distributed_mode\n\ndef main():\n    if {}:\n        init_distributed_mode(1)\n"
+    assert start(joins.format("False") + MAIN, {"misc.py": GROUP}) is Start.ONE
+    assert start(joins.format("True") + MAIN, {"misc.py": GROUP}) is Start.SEVERAL
+
+
+def test_a_job_file_that_sets_the_script_from_the_root_of_a_machine() -> None:
+    joins = f"from misc import init_distributed_mode\n\ndef main():\n    init_distributed_mode(1)\n{MAIN}"
+    run = "COUNT={}\nSCRIPT=/home/me/work/{}\n\ntorchrun --nproc-per-node=$COUNT \\\n    $SCRIPT\n"
+    for count, name, expected in (
+        ("$1", "train.py", Start.SEVERAL),
+        ("1", "train.py", Start.OPEN),
+        ("$1", "other.py", Start.OPEN),
+        ("$1", "old/train.py", Start.SEVERAL),  # the file may have moved
+    ):
+        files = {"misc.py": GROUP, "other.py": joins, "jobs/run.sh": run.format(count, name)}
+        assert start(joins, files) is expected, (count, name)
+    two = {"misc.py": GROUP, "old/train.py": joins, "jobs/run.sh": run.format("$1", "old/train.py")}
+    assert start(joins, two) is Start.OPEN
+
+
+SHOWN = f"import torch\nfrom misc import init_distributed_mode\n\ndef main():\n    init_distributed_mode(1)\n{'{}'}{MAIN}"
+SAVES = "    torch.save(torch.nn.Linear(1, 1).state_dict(), 'last.pt')\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "found", "left_out"),
+    [
+        ("torchrun --nproc_per_node=8 train.py\n", 1, 0),
+        ("torchrun --nproc_per_node=8 other.py\n", 0, 1),
+        ("python train.py\n", 0, 1),
+        ("", 1, 0),  # nothing says how anything is started
+    ],
+)
+def test_what_is_left_out_is_counted(tmp_path: Path, text: str, found: int, left_out: int) -> None:
+    source = SHOWN.format(SAVES)
+    for name, held in {"train.py": source, "misc.py": GROUP, "other.py": "print(1)\n", "run.sh": text}.items():
+        (tmp_path / name).write_text(held)
+    report = ddpfix.check([tmp_path], select=["DDP501"])
+    assert (len(report[0].findings), report[0].left_out) == (found, left_out)
+    (tmp_path / "ddpfix.toml").write_text("launched = true\n")
+    report = ddpfix.check([tmp_path], select=["DDP501"])
+    assert (len(report[0].findings), report[0].left_out) == (1, 0)
 
 
 OPTION = "parser.add_argument('--distributed', action='store_true')\nargs = parser.parse_args()\n"

@@ -57,6 +57,27 @@ def test_a_setting_that_somebody_may_raise(more: dict[str, str]) -> None:
     assert start({**ONE, **more}) is Start.SEVERAL
 
 
+@pytest.mark.parametrize(
+    ("default", "more", "expected"),
+    [
+        ("type=int, default=1", {}, Start.OPEN),
+        ("default='1'", {"README.md": "python train.py --lr 0.1\n"}, Start.OPEN),
+        ("type=int, default=1", {"README.md": "python train.py --devices 4\n"}, Start.SEVERAL),
+        ("type=int, default=1", {"README.md": "Multi-GPU training works.\n"}, Start.SEVERAL),
+        ("default='auto'", {}, Start.SEVERAL),
+        ("type=int, default=2", {}, Start.SEVERAL),
+        ("type=int", {}, Start.SEVERAL),
+    ],
+)
+def test_an_option_whose_default_is_one_device(default: str, more: dict[str, str], expected: Start) -> None:
+    option = f"import argparse\nparser = argparse.ArgumentParser()\nparser.add_argument('--devices', {default})\n"
+    texts = {"train.py": option + SOURCE.format(value="cfg.devices", given="devices=count"), **more}
+    project = Project.of({path: text.encode() for path, text in texts.items()})
+    module = project.module("train.py")
+    assert module is not None
+    assert start_of(project, module) is expected
+
+
 def test_a_setting_beside_several_nodes() -> None:
     assert start(ONE, given="devices=count, num_nodes=2") is Start.SEVERAL
     assert start(ONE, given="devices=count, num_nodes=1") is Start.OPEN

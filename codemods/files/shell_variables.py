@@ -1,7 +1,8 @@
 """The variables that a shell script gives a value itself, as far as it is known where a command stands.
 
 A variable is known between an assignment of a literal that every run comes to and the next one. Numbers are left: how many
-processes, which device and port are what people change from run to run. So are folders from the root of somebody's machine.
+processes, which device and port are what people change from run to run. So are folders from the root of somebody's machine,
+but for a script there: its name says which one is meant.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ _CLOSES = frozenset({"fi", "esac", "done", "}"})
 _WITHIN = frozenset({"then", "else", "elif", "do"})
 _GIVES = frozenset({"for", "select", "read", "unset", "mapfile", "readarray"})  # names without an `=`
 _NUMBER = lazy(r"[\d.,:]*$")
-_ELSEWHERE = lazy(r"[/~]")
+_ELSEWHERE = lazy(r"[/~](?!.*\.py$)")
 # `method`, `{method}`, `{method:-unimatch}`: the text behind the dollar
 _ASKED = lazy(r"(?:\{(\w+)(?::?[-=]([\w./@%+=-]*))?\}|(\w+))$")
 

@@ -102,7 +102,6 @@ class ProgressBarOnEveryRank(DdpCodemod):
     subject = "Draw one progress bar"
     must_show = "One bar is drawn, and the loop goes through the same items."
     printed = ()
-    ONLY_SEEN_RUNS = True
     TRIGGERS = (
         (b"rank", b"RANK", b"lightning", b"torch.distributed", b"ccelerat", b"Trainer", b"Callback", b"Lightning", b"DataModule",
          b"WORLD_SIZE", b"TrainingArguments", b"DistributedDataParallel", b"is_main", b"is_master", b"is_primary"),

@@ -168,7 +168,6 @@ class UnguardedPrint(DdpCodemod):
     subject = "Print from one process"
     must_show = "Each line comes once, and the run goes on behind it."
     printed = WAITING
-    ONLY_SEEN_RUNS = True
     TRIGGERS = (
         (b"rank", b"RANK", b"lightning", b"torch.distributed", b"ccelerat", b"Trainer", b"Callback", b"Lightning", b"DataModule",
          b"WORLD_SIZE", b"TrainingArguments", b"DistributedDataParallel", b"is_main", b"is_master", b"is_primary"),

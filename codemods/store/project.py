@@ -68,6 +68,7 @@ class Project:
         self._kept: dict[Hashable, object] = {}
         self._held = sum(len(m.data) for m in self._modules.values() if isinstance(m, SourceModule))
         self.failed: dict[str, list[str]] | None = None  # path -> what went wrong there; None: it is raised
+        self.left_out: dict[str, int] = {}  # path -> findings of programs that nothing starts as several processes
 
     @classmethod
     def of(
@@ -87,6 +88,7 @@ class Project:
         )  # fmt: skip
         project._original = before
         project.failed = self.failed
+        project.left_out = self.left_out
         project._read = lambda path: changed[path] if path in changed else before(path)
         return project
 

@@ -100,7 +100,6 @@ class MissingDestroyProcessGroup(DdpCodemod):
     subject = "Destroy the process group at the end"
     must_show = "Both processes end with status 0, and NCCL prints no warning about resources that may leak."
     printed = ("Process group cannot be None", *WAITING)
-    ONLY_SEEN_RUNS = True
     TRIGGERS = ((b"init_process_group",),)
     SITES = (re.compile(rb"init_process_group[ \t]*\("),)
     READS_TESTS = False

@@ -33,6 +33,7 @@ def check(
     ignore: Sequence[str] | None = None,
     extend_select: Sequence[str] | None = None,
     unsafe_fixes: bool = False,
+    launched: bool = False,
     exclude: Sequence[str] | None = None,
     force_exclude: bool = False,
     output_format: str = "",
@@ -77,6 +78,7 @@ def check(
     def look() -> list[tuple[Tree, Settings]]:
         found = asked(
             *(paths, select, ignore, extend_select, unsafe_fixes, exclude),
+            launched=launched,
             config=config,
             isolated=isolated,
             force_exclude=force_exclude,

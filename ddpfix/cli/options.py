@@ -13,6 +13,9 @@ Select = Annotated[Words, typer.Option("--select", help="Only these codes (or pr
 Ignore = Annotated[Words, typer.Option("--ignore", help="Leave these codes, names or topics out.")]
 Extend = Annotated[Words, typer.Option("--extend-select", help="These codes, names or topics too.")]
 Unsafe = Annotated[bool, typer.Option("--unsafe-fixes/--no-unsafe-fixes", help="Fixes that rest on an assumption, too.")]
+Launched = Annotated[
+    bool, typer.Option("--launched", help="Take all programs as started on several processes, whatever the texts say.")
+]
 Exclude = Annotated[Words, typer.Option("--exclude", help="Paths (globs) to leave alone.")]
 Config = Annotated[Path | None, typer.Option("--config", help="Take the settings from this file.", show_default=False)]
 Isolated = Annotated[bool, typer.Option("--isolated", help="Read no settings file.")]

@@ -10,6 +10,7 @@ from pathlib import Path
 SWITCHES = {
     "--unsafe-fixes": ("unsafe_fixes", True),
     "--no-unsafe-fixes": ("unsafe_fixes", False),
+    "--launched": ("launched", True),
     "--force-exclude": ("force_exclude", True),
     "--with-edits": ("with_edits", True),
     "--exit-zero": ("exit_zero", True),

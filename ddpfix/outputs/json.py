@@ -71,6 +71,7 @@ def render(
             "parsed": sum(r.parsed for r, _ in reports),
             "failed": [{"path": shown(f.path), "error": f.error} for r, shown in reports for f in r.failed],
         },
+        "left_out": sum(r.left_out for r, _ in reports),
         "elapsed": round(sum(r.elapsed for r, _ in reports), 4),
     }
     return dumps(document, indent=1) + "\n"

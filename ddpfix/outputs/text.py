@@ -71,7 +71,16 @@ def totals(reports: list[Report]) -> str:
             f"{plural(sum(levels.values()), 'finding')} in {seen}: {levels['safe']} fixable, "
             f"{levels['unsafe']} with --unsafe-fixes, {levels['display']} reported."
         )
-    return text + (f" {plural(failed, 'file')} could not be read." if failed else "")
+    text += f" {plural(failed, 'file')} could not be read." if failed else ""
+    return text + unstarted(sum(r.left_out for r in reports))
+
+
+def unstarted(left_out: int) -> str:
+    """A line on what is left out, for who means to start the programs on several processes all the same; "" for nothing."""
+    if not left_out:
+        return ""
+    more = "1 more is" if left_out == 1 else f"{left_out} more are"
+    return f"\n{more} in programs that nothing here starts on several processes: --launched takes them in."
 
 
 def plural(count: int, noun: str, several: str = "") -> str:

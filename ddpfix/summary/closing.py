@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Sequence
 
 from codemods.api.findings import Finding
+from ddpfix.outputs.text import unstarted
 from ddpfix.results import Fixed
 from ddpfix.summary.context import Context
 from ddpfix.summary.markdown import plural
@@ -23,6 +24,8 @@ def closing_screen(fixed: Fixed, context: Context) -> str:
     out = [*_where(fixed, context), "", *_fixed(fixed), *_reviewed(context)]
     if left := _left(fixed, context):
         out += ["", *left]
+    if more := unstarted(fixed.report.left_out).strip():
+        out += ["", more]
     out += ["", *_next(fixed, context)]
     return "\n".join(out) + "\n"
 
@@ -32,7 +35,8 @@ def _nothing(fixed: Fixed) -> list[str]:
     seen = plural(report.scanned, "Python file")
     if not report.parsed and not report.failed and not fixed.left:
         return [f"Nothing distributed here: {seen} seen, none with a word of distributed training."]
-    return [f"Nothing to fix in {seen}.", *_left(fixed, None)]
+    more = unstarted(report.left_out).strip()
+    return [f"Nothing to fix in {seen}.", *_left(fixed, None), *([more] if more else [])]
 
 
 def _where(fixed: Fixed, context: Context) -> list[str]:

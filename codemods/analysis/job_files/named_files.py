@@ -1,7 +1,8 @@
 """Which file of the repository a command means: a path counts from the folder that the command runs in.
 
 That is the folder of a `cd` above it; without one that of the job file, or one round it, up to the root: the nearest that has the
-file. Where none has, a name is only evidence as long as one file bears it.
+file. Where none has, a name is only evidence as long as one file bears it. Of a path from the root of somebody's machine as much
+of its end counts as one file of the repository has.
 """
 
 from __future__ import annotations
@@ -24,8 +25,10 @@ def named_file(project: Project, job: str, written: str, above: str = "") -> str
     written: the script as it stands there. above: the text of the job file before the command.
     """
     plain = _VARIABLE_FOLDER.sub("", written.strip("\"'"))
-    if not plain or "$" in plain or plain.startswith("/"):
+    if not plain or "$" in plain:
         return None
+    if plain.startswith(("/", "~")):
+        return _ending(project, plain)
     if plain == written.strip("\"'") and (moves := moved_to(above)) is not None:
         for folder in _folders(dirname(job)):
             path = normpath(join(folder, *moves, plain))
@@ -36,6 +39,17 @@ def named_file(project: Project, job: str, written: str, above: str = "") -> str
         end = end[3:]
     named = [p for p in project.python_files if p == end or p.endswith(f"/{end}")]
     return named[0] if len(named) == 1 else None
+
+
+def _ending(project: Project, plain: str) -> str | None:
+    """The file of the repository with the longest end of a path from a machine's root; None where several have it."""
+    parts = plain.split("/")[1:]
+    for at in range(len(parts)):
+        end = "/".join(parts[at:])
+        named = [p for p in project.python_files if p == end or (at == len(parts) - 1 and p.endswith(f"/{end}"))]
+        if named:
+            return named[0] if len(named) == 1 else None
+    return None
 
 
 def moved_to(above: str) -> list[str] | None:

@@ -25,7 +25,7 @@ from codemods.analysis.ranks.one_device import has_one_device, says_more_devices
 from codemods.analysis.ranks.set_devices import is_left_to_one_gpu, is_set_to_one
 from codemods.analysis.ranks.started_groups import may_start_a_group
 from codemods.analysis.ranks.ungiven_options import UngivenOptions
-from codemods.files.source import FunctionNode, SourceModule, walk
+from codemods.files.source import FunctionNode, SourceModule
 from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
 
@@ -98,13 +98,25 @@ def _start_of(project: Project, program: SourceModule) -> Start:
         return best
     if alone and best is Start.OPEN:
         return Start.ONE
-    if "" in launched and best is not Start.ONE:  # a command whose script is a variable
-        return Start.SEVERAL
     if best is Start.JOINS and _has_no_group(project, program):
         return Start.OPEN
-    if best is Start.JOINS:  # where the texts start it by Python alone, nobody is there to be joined
-        return Start.OPEN if own or is_told_alone(project, program.path) else Start.SEVERAL
-    return best
+    if best is Start.JOINS:
+        return _start_of_joining(project, program, named=bool(own), launched=launched)
+    return Start.SEVERAL if "" in launched and best is Start.OPEN else best
+
+
+def _start_of_joining(project: Project, program: SourceModule, *, named: bool, launched: list[str]) -> Start:
+    """As how many processes a program is run that joins those of a launcher, of which no command for it is known.
+
+    named: the texts start it by Python alone, where nobody is there to be joined. launched: the scripts that they start on
+    several processes, "" for one that a variable names: beside those a script that is not named is an experiment of its day.
+    """
+    if "" in launched:
+        return Start.SEVERAL
+    if named or is_told_alone(project, program.path):
+        return Start.OPEN
+    there = project.keep("names of files", lambda: frozenset(map(basename, project.python_files)))
+    return Start.OPEN if not there.isdisjoint(launched) else Start.SEVERAL
 
 
 def _start_of_all(project: Project, program: SourceModule, ungiven: UngivenOptions | None) -> tuple[Start, bool]:
@@ -344,19 +356,23 @@ def _is_top(module: SourceModule, name: str) -> bool:
 
 def _inside(scope: ast.AST, ungiven: UngivenOptions | None = None) -> Iterator[ast.AST]:
     for part in _parts(scope):
-        yield from walk(part) if ungiven is None else _without(part, ungiven)
+        yield from _without(part, ungiven)
 
 
-def _without(part: ast.AST, ungiven: UngivenOptions) -> Iterator[ast.AST]:
-    """All nodes but for those that stand under an option which nothing gives."""
+def _without(part: ast.AST, ungiven: UngivenOptions | None) -> Iterator[ast.AST]:
+    """All nodes but for those that stand under `if False:`, and under an option which nothing gives."""
     queue = [part]
     while queue:
         node = queue.pop()
         yield node
-        if isinstance(node, ast.If) and ungiven.keep_out(node.test):
+        if isinstance(node, ast.If) and (_is_never(node.test) or (ungiven is not None and ungiven.keep_out(node.test))):
             queue += [node.test, *node.orelse]
         else:
             queue += ast.iter_child_nodes(node)
+
+
+def _is_never(test: ast.expr) -> bool:
+    return isinstance(test, ast.Constant) and not test.value
 
 
 def _parts(scope: ast.AST) -> list[ast.AST]:

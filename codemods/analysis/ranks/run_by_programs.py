@@ -13,6 +13,7 @@ from codemods.analysis.call_graph import called_function
 from codemods.analysis.class_index import ClassFacts, ClassSite, Role, class_facts, has_many_heirs, subclasses
 from codemods.analysis.distribution import is_own_test, is_test_module, ranks_in_file
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS
+from codemods.analysis.job_files.documented_starts import starts
 from codemods.analysis.logged.own_programs import nobody_fits
 from codemods.analysis.names import dotted, last
 from codemods.analysis.other_names import reads_by_other_names
@@ -107,8 +108,15 @@ def _shares_nothing(module: SourceModule) -> bool:
 
 def has_programs(project: Project) -> bool:
     """False for a folder of classes and functions alone: somebody else's program runs those."""
-    named = project.files_containing(b"__main__")
-    return bool(project.keep("programs", lambda: tuple(p for p in named if not is_no_program(project, p))))
+    return project.keep("has programs", lambda: _find_a_program(project))
+
+
+def _find_a_program(project: Project) -> bool:
+    """A file with the block of a program, or one without that a command starts and that speaks of ranks."""
+    if not all(is_no_program(project, p) for p in project.files_containing(b"__main__")):
+        return True
+    started = (s.path for s in starts(project) if s.path)
+    return any(_SPEAKS.search((project.read(p) or b"").decode("utf-8", "replace")) for p in started)
 
 
 def is_no_program(project: Project, path: str) -> bool:

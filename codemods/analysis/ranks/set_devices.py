@@ -63,6 +63,8 @@ def _is_one(project: Project, module: SourceModule, node: ast.expr, depth: int) 
     if depth > 0 and (given := setting_in_python(project, module, node)) is not None:
         return isinstance(given, (ast.Constant, ast.List, ast.Tuple)) and _is_one(project, module, given, 0)
     if setting := _setting(node):
+        if (option := _is_option_of_one(module, setting)) is not None:
+            return option
         return project.keep(("set to one", setting), lambda: _all_set_one(project, setting))
     if not isinstance(node, ast.Name) or depth <= 0:
         return False
@@ -83,6 +85,18 @@ def _setting(node: ast.expr) -> str:
     else:
         return ""
     return name.value if isinstance(name, ast.Constant) and isinstance(name.value, str) else ""
+
+
+def _is_option_of_one(module: SourceModule, setting: str) -> bool | None:
+    """Whether the file's own option of this name is one device where nobody gives it; None where it has none."""
+    given = [{k.arg: k.value for k in c.keywords} for c in module.calls_named("add_argument") if _names(c, setting)]
+    defaults = [k.get("default") for k in given]
+    return all(isinstance(d, ast.Constant) and d.value in (1, "1") and d.value is not True for d in defaults) if given else None
+
+
+def _names(call: ast.Call, setting: str) -> bool:
+    texts = (a.value for a in call.args if isinstance(a, ast.Constant) and isinstance(a.value, str))
+    return any(t.startswith("--") and t[2:].replace("-", "_") == setting for t in texts)
 
 
 def _all_set_one(project: Project, setting: str) -> bool:

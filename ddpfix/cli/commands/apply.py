@@ -22,6 +22,7 @@ from ddpfix.cli.options import (
     Formats,
     Ignore,
     Isolated,
+    Launched,
     Logs,
     Paths,
     Plugins,
@@ -46,6 +47,7 @@ def diff(
     ignore: Ignore = None,
     extend_select: Extend = None,
     unsafe_fixes: Unsafe = False,
+    launched: Launched = False,
     exclude: Exclude = None,
     force_exclude: Force = False,
     config: Config = None,
@@ -63,6 +65,7 @@ def diff(
     """Show what apply would do, as a patch that `git apply` accepts. Exit 1 if there is one."""
     projects = asked(
         *(paths, select, ignore, extend_select, unsafe_fixes, exclude),
+        launched=launched,
         config=config,
         isolated=isolated,
         force_exclude=force_exclude,
@@ -113,6 +116,7 @@ def apply(
     ignore: Ignore = None,
     extend_select: Extend = None,
     unsafe_fixes: Unsafe = False,
+    launched: Launched = False,
     exclude: Exclude = None,
     force_exclude: Force = False,
     config: Config = None,
@@ -142,6 +146,7 @@ def apply(
     """Fix, and commit the fixes on a branch of their own: a commit for each codemod, then the summary."""
     projects = asked(
         *(paths, select, ignore, extend_select, unsafe_fixes, exclude),
+        launched=launched,
         config=config,
         isolated=isolated,
         force_exclude=force_exclude,
