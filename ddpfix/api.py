@@ -30,10 +30,10 @@ Place = str | os.PathLike[str]
 class Asking(TypedDict, total=False):
     """What may be asked of a check: the options of `ddpfix check` under their own names.
 
-    select, ignore, extend_select: codes, prefixes, names, topics. unsafe_fixes: fixes that rest on an assumption, too. launched: all
-    programs count as started on several processes. exclude: globs of paths; force_exclude: also for a file that is named. config: the settings file to read; isolated: read none.
-    logs, evidence: what runs of this code printed, and what `ddpfix probe` wrote. allow_plugins, allow_format_command: programs
-    that the repository names may run.
+    select, ignore, extend_select: codes, prefixes, names, topics. unsafe_fixes: fixes that rest on an assumption, too. launched:
+    all programs count as started on several processes. exclude: globs of paths; force_exclude: also for a file that is named.
+    config: the settings file to read; isolated: read none. logs, evidence: what runs of this code printed, and what `ddpfix
+    probe` wrote. allow_plugins, allow_format_command: programs that the repository names may run.
     """
 
     select: Sequence[str]

@@ -89,7 +89,7 @@ def load(tree: Tree, name: str, state: State) -> Report | None:
         if digest != state.digest or state.newest > written - answers.RACY:
             return None
         found, scanned, parsed, failed, elapsed, left_out = rows
-        kinds = {*(type(f) for f in found), *(type(f) for f in failed), type(scanned), type(parsed), type(elapsed), type(left_out)}
+        kinds = {*map(type, found), *map(type, failed), *map(type, (scanned, parsed, elapsed, left_out))}
         if not kinds <= {findings.Finding, Failure, int, float}:
             return None
         report = Report(tree.root, found, scanned, parsed, failed, elapsed, left_out)

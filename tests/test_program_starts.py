@@ -458,14 +458,14 @@ def test_a_script_that_each_command_leaves_one_process_beside_others(text: str, 
     assert fixes == ([] if found is None else [found])
 
 
-BESIDE = (
+OTHERS_LAUNCHED = (
     "accelerate launch other.py",
     "torchrun --nproc_per_node=8 other.py",
     "python train.py\ntorchrun other.py",
 )
 
 
-@pytest.mark.parametrize("text", BESIDE)
+@pytest.mark.parametrize("text", OTHERS_LAUNCHED)
 def test_a_program_that_joins_and_that_no_command_names_beside_one_that_is_launched(text: str) -> None:
     joins = f"from misc import init_distributed_mode\n\ndef main():\n    init_distributed_mode(1)\n{MAIN}"
     assert start(joins, {"misc.py": GROUP, "other.py": joins, "run.sh": f"{text}\n"}) is Start.OPEN

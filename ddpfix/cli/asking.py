@@ -36,7 +36,8 @@ def asked(
 ) -> list[tuple[Tree, Settings]]:
     """The projects the paths lie in, each with its settings; the command line wins.
 
-    launched: all programs count as started on several processes. config: the file to take the settings from instead of the project's; isolated: none. force_exclude: a file that is named
+    launched: all programs count as started on several processes.
+    config: the file to take the settings from instead of the project's; isolated: none. force_exclude: a file that is named
     is left out, too, where it is excluded. stdin_as: the one file asked about, whose text comes from elsewhere.
     plugins, format_command: those that a settings file names may run, also where the user has recorded no trust in them.
     """
