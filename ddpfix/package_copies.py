@@ -20,7 +20,7 @@ _METADATA = ("setup.py", "pyproject.toml", "setup.cfg")
 _LICENCES = ("license", "licence", "copying")
 _FOR_OTHERS = frozenset(
     {"third_party", "third-party", "thirdparty", "3rdparty", "vendor", "vendored", "_vendor", "external", "externals", "extern",
-     "submodules"}
+     "submodules", "dependencies"}
 )  # fmt: skip
 # Beside a package: programs that show or try it. They are no programs of this project.
 _SHOWN = frozenset(

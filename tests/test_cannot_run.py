@@ -24,6 +24,8 @@ def project_of(files: dict[str, str]) -> Project:
         ("raise ValueError\nwork()", True),
         ("if a:\n    return 1\nelse:\n    raise ValueError\nwork()", True),
         ("if False:\n    work()", True),
+        ("assert False, a\nwork()", True),
+        ("assert a\nwork()", False),
         ("if a:\n    return 1\nwork()", False),
         ("for i in a:\n    if i:\n        break\nwork()", False),
         ("try:\n    return 1\nexcept ValueError:\n    pass\nwork()", False),

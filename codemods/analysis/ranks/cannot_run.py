@@ -20,7 +20,10 @@ _BUILT = lazy(r"^_|_pb2(?:_grpc)?$|^version$|^build$|^generated|_ext(?:ension)?s
 
 
 def is_behind_an_end(module: SourceModule, node: ast.AST) -> bool:
-    """True where a `return`, `raise`, `break` or exit above, in a block round the place, ends every run; and in `if False:`."""
+    """True where a `return`, `raise`, `assert False`, `break` or exit above, in a block round the place, ends every run.
+
+    Also in `if False:`.
+    """
     below: ast.AST = node
     for up in module.ancestors(node):
         if (place := position(module, below)) is not None:
@@ -39,10 +42,15 @@ def _ends(module: SourceModule) -> Mapping[int, int]:
     """Block, by id -> the first of its statements whose end no run passes."""
     found: dict[int, int] = {}
     for block in (module.tree.body, *(b for _, b in module.blocks())):
-        first = next((i for i, s in enumerate(block) if leaves([s])), None)
+        first = next((i for i, s in enumerate(block) if leaves([s]) or _fails(s)), None)
         if first is not None:
             found[id(block)] = first
     return found
+
+
+def _fails(statement: ast.stmt) -> bool:
+    """`assert False`: where somebody stopped the program to look at it."""
+    return isinstance(statement, ast.Assert) and _is_never(statement.test)
 
 
 def _is_never(test: ast.expr) -> bool:
