@@ -1089,3 +1089,11 @@ def test_a_backward_that_is_left_out_for_what_the_batch_holds(test: str) -> None
 def test_batches_that_are_left_out_on_all_ranks_or_wait_for_nobody(old: str, new: str) -> None:
     assert old in TRAINED
     check_nothing(RULE, TRAINED.replace(old, new))
+
+
+def test_a_builtin_is_no_object_that_rank_0_tells_anything() -> None:
+    body = (
+        "if rank == 0:\n    shown = int(args.shown)\n    print(shown)\nloss.backward()\n"
+        "if args.limit and int(args.limit) < 3:\n    break"
+    )
+    check_nothing(RULE, loop(body))
