@@ -62,7 +62,8 @@ class UnevenSteps(DdpCodemod):
     ## What it does
     Finds loops over a share of the data whose length depends on the rank (`rows[rank::world_size]`, the elements with
     `i % world_size == rank` in a list or a stream, files of each rank, a sampler or a data set of the project that splits
-    without padding, a generator that passes over what is not the rank's, `shard` and `split_dataset_by_node` of datasets, shards
+    without padding, windows of a length that is rounded up (`range(first, min(first + n, total))`), a generator that passes
+    over what is not the rank's, `shard` and `split_dataset_by_node` of datasets, shards
     that webdataset's `split_by_node` gives each rank), also behind a prefetcher of the project, or over the keys that its own
     batches have put into a dictionary, where each round comes to a collective: the backward of a wrapped model, an all_reduce,
     a barrier. Finds a data set whose `__getitem__` raises `StopIteration` when a sample fails: the loader hands it on, and the

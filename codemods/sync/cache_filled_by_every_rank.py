@@ -29,20 +29,18 @@ class CacheFilledByEveryRank(DdpCodemod):
     ## What it does
     Finds data sets whose constructor writes files, itself or through its methods, that `__getitem__`, `__iter__` or `__len__`
     read or list, with no test of the rank and no collective, in a project that runs on several processes. Finds functions and
-    constructors, too, where every rank comes, that ask whether a file or folder is there, write or unpack it in place where it is
-    not, and read it; so where rank 0 alone writes it in place while the others still ask, or look for it in a loop until it is
-    there. The test may stand in a function of the project that answers for the path, and the reader may be the caller, or a
-    loader that is given the path; what writes may be a tokenizer that saves itself, or an LMDB database that is opened to be
-    filled. A file that one call writes gets another name until it is whole; the rest is reported. A wait
-    of the function counts where it stands between the making and the reading, or above the test behind something that some ranks
-    do alone: a training waits at many other places.
-    Reports what every rank fetches into one folder on the first run: `torch.hub.load`, the weights of OpenAI's `clip.load`, data
-    sets of torchvision and torchaudio with `download=True`, also where a caller gives it, be the class in a variable or chosen by
-    its name, and data sets of
-    torch_geometric with a `process` or `download` of their own. A class that a Lightning data
-    module names is made on every rank; so is one that goes
-    out of a factory or a registry which a script of several processes imports, or that a setting names for such a
-    script.
+    constructors, too, where every rank comes, that ask whether a file or folder is there, write or unpack it in place where it
+    is not, and read it; so where rank 0 alone writes it in place while the others still ask, or look for it in a loop until it
+    is there. The test may stand in a function of the project that answers for the path, and the reader may be the caller, or a
+    loader that is given the path, or a method of the object, or of an heir, that is called next; what writes may be a tokenizer
+    that saves itself, or an LMDB database that is opened to be filled. A file that one call writes gets another name until it
+    is whole; the rest is reported. A wait of the function counts where it stands between the making and the reading, or above
+    the test behind something that some ranks do alone: a training waits at many other places. Reports what every rank fetches
+    into one folder on the first run: `torch.hub.load`, the weights of OpenAI's `clip.load`, data sets of torchvision and
+    torchaudio with `download=True`, also where a caller gives it, be the class in a variable or chosen by its name, and data
+    sets of torch_geometric with a `process` or `download` of their own. A class that a Lightning data module names is made on
+    every rank; so is one that goes out of a factory or a registry which a script of several processes imports, or that a
+    setting names for such a script, also by the name of an heir.
 
     ## Why it matters
     Each rank does the whole work, and all of them write the same files: one reads what another has half written, and `__len__`
@@ -107,8 +105,9 @@ class CacheFilledByEveryRank(DdpCodemod):
     - Says nothing of functions that no program comes to, and of what the program ends behind; nothing of a copy of an installed
       package that only `import clip` beside it names: that means the installed one.
     - Says nothing of a file that the repository itself holds: no rank finds it missing.
-    - Says nothing of a file that `os.replace`, `rename` or `torch.hub.download_url_to_file` puts in its place, of one that is
-      only waited for and read by nobody, and of one that is waited for and read after a `time.sleep(5)` or behind a collective.
+    - Says nothing of a file that `os.replace`, `rename` or `torch.hub.download_url_to_file` puts in its place, of one that
+      gdown loads, of one that is only waited for and read by nobody, and of one that is waited for and read after a
+      `time.sleep(5)` or behind a collective.
     - Says nothing where some caller lets rank 0 in first, or alone: the others find the files.
     - Says nothing where the constructor or function waits for the other ranks, takes a lock, or writes under a test of the rank.
     - Says nothing of files whose names hold the rank, and of files that no method of the class reads.

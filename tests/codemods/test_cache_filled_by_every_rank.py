@@ -554,3 +554,89 @@ def test_one_of_the_files_is_not_there() -> None:
     source = KEPT.replace('"vgg.pth"}', '"vgg.pth", "alex": "alex.pth"}')
     assert findings_of(RULE, source, {"net/cache/vgg.pth": ""}, path="net/train.py")
     check_nothing(RULE, source, files={"net/cache/vgg.pth": "", "net/cache/alex.pth": ""}, path="net/train.py")
+
+
+PART = """
+import os
+import urllib.request
+
+import torch
+
+
+class Part(torch.nn.Module):
+    def __init__(self, weights, address):
+        super().__init__()
+        self.weights, self.address = weights, address
+        self.download()
+
+    def download(self):
+        if not os.path.isfile(self.weights):
+            urllib.request.urlretrieve(self.address, self.weights)
+
+    def fill(self):
+        raise NotImplementedError
+"""
+WIDE = """
+import torch
+from part import Part
+
+
+class Wide(Part):
+    def __init__(self, weights, address):
+        super().__init__(weights=weights, address=address)
+        self.layer = torch.nn.Linear(4, 4)
+
+    def fill(self):
+        self.load_state_dict(torch.load(self.weights))
+"""
+BUILT = """
+import torch
+import torch.distributed as dist
+from hydra.utils import instantiate
+from part import Part
+
+
+def main(cfg):
+    dist.init_process_group("gloo")
+    part: Part = instantiate(cfg.part)
+    part.fill()
+    torch.nn.parallel.DistributedDataParallel(part)
+
+
+if __name__ == "__main__":
+    main(settings())
+"""
+PARTS = {"wide.py": WIDE, "train.py": BUILT, "conf/part.yaml": "_target_: wide.Wide\nweights: wide.pt\n"}
+
+
+def test_a_field_that_the_method_of_an_heir_reads() -> None:
+    found = check_told(RULE, PART, files=PARTS, path="part.py", reason="let rank 0 make it")
+    assert "wide.py:12" in found.message
+    made = BUILT.replace("instantiate(cfg.part)", "Wide(cfg.weights, cfg.address)")
+    made = made.replace("from part import Part", "from part import Part\nfrom wide import Wide")
+    direct = {**PARTS, "train.py": made, "conf/part.yaml": "weights: wide.pt\n"}
+    check_told(RULE, PART, files=direct, path="part.py", reason="let rank 0 make it")
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "new"),
+    [
+        ("train.py", "    part.fill()\n", ""),  # nobody reads it
+        ("train.py", "    part.fill()\n", "    dist.barrier()\n    part.fill()\n"),
+        ("train.py", "    part.fill()\n", "    if dist.get_rank() == 0:\n        part.fill()\n"),
+        ("train.py", BUILT, BUILT.replace("torch.nn.parallel.DistributedDataParallel", "run").replace("dist.", "log.").replace(
+            "import torch.distributed as dist\n", "")),  # one process
+        ("wide.py", "torch.load(self.weights)", "torch.load(self.own)"),
+        ("wide.py", "        self.load_state", "        torch.distributed.barrier()\n        self.load_state"),
+        ("conf/part.yaml", "wide.Wide", "other.Wide"),  # nobody makes one
+        ("part.py", "        self.download()\n", "        self.download()\n        torch.distributed.barrier()\n"),
+        ("part.py", "        self.download()\n", ""),
+        ("part.py", "urllib.request.urlretrieve(self.address, self.weights)", "gdown.download(self.address, self.weights)"),
+    ],
+)  # fmt: skip
+def test_a_field_that_is_seen_to_or_not_read(path: str, old: str, new: str) -> None:
+    files = {**PARTS, "part.py": PART}
+    assert old in files[path]
+    files[path] = files[path].replace(old, new).replace("import urllib.request", "import urllib.request\n\nimport gdown")
+    source = files.pop("part.py")
+    check_nothing(RULE, source, files=files, path="part.py")

@@ -1062,3 +1062,38 @@ def test_a_loss_of_what_forward_gathers_is_the_same_on_all() -> None:
 @pytest.mark.parametrize("made", ["", "        a = a.gather(1, self.order)\n", "        self.fill(all_gathered(a))\n"])
 def test_a_loss_of_the_own_batch(made: str) -> None:
     assert findings_of(RULE, CONTRAST.format(made=made))
+
+
+TRAINED = (
+    f"{DIST}from torch.nn.parallel import DistributedDataParallel as DDP\n\n\ndef train(net, train_loader, optimizer, loss_of):\n"
+    "    model = DDP(net)\n    for step, (rows, labels) in enumerate(train_loader):\n        out = model(rows)\n"
+    "        known = labels >= 0\n        if not known.any():\n            continue\n"
+    "        loss_of(out[known], labels[known]).backward()\n        optimizer.step()\n"
+)
+
+
+@pytest.mark.parametrize("test", ["not known.any()", "known.sum() == 0", "labels.max() < 1"])
+def test_a_backward_that_is_left_out_for_what_the_batch_holds(test: str) -> None:
+    found = check_told(RULE, TRAINED.replace("not known.any()", test), reason="reduce the deciding number")
+    assert "does not call loss_of(out[known], labels[known]).backward()" in found.message
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("not known.any()", "len(labels) < 2"), ("not known.any()", "rows.shape[0] < 2"),  # the sampler pads: as many on all
+     ("not known.any()", "rows.size(0) == 1"), ("not known.any()", "step < 3"),
+     ("model = DDP(net)", "model = net"),  # no wrapper: the backward waits for nobody
+     ("        known = labels >= 0\n", "        known = labels >= 0\n        dist.all_reduce(known)\n"),
+     (".backward()", "")],
+)  # fmt: skip
+def test_batches_that_are_left_out_on_all_ranks_or_wait_for_nobody(old: str, new: str) -> None:
+    assert old in TRAINED
+    check_nothing(RULE, TRAINED.replace(old, new))
+
+
+def test_a_builtin_is_no_object_that_rank_0_tells_anything() -> None:
+    body = (
+        "if rank == 0:\n    shown = int(args.shown)\n    print(shown)\nloss.backward()\n"
+        "if args.limit and int(args.limit) < 3:\n    break"
+    )
+    check_nothing(RULE, loop(body))

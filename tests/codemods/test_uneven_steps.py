@@ -575,3 +575,35 @@ HELD = (
 @pytest.mark.parametrize("test", ["if key in self.scores:", "if key in self.scores and self.terms[key] is not None:"])
 def test_keys_that_the_source_spells_out(test: str) -> None:
     check_nothing(RULE, HELD.replace("TEST", test))
+
+
+ROUNDED_UP = ["math.ceil(n / world_size)", "int(np.ceil(n / float(world_size)))", "(n + world_size - 1) // world_size",
+              "-(-n // world_size)"]  # fmt: skip
+
+
+def window(per: str, end: str, *, first: str = "rank * per", walked: str = "range(first, last)") -> str:
+    own = (
+        "def __init__(self, rows, rank, world_size):\n    self.rows, self.rank, self.world_size = rows, rank, world_size\n\n"
+        "def __iter__(self):\n    rank, world_size, n = self.rank, self.world_size, len(self.rows)\n"
+        f"    per = {per}\n    first = {first}\n    last = {end}\n    for i in {walked}:\n        yield self.rows[i]\n"
+    )
+    return share_class(own, base="IterableDataset")
+
+
+@pytest.mark.parametrize("per", ROUNDED_UP)
+def test_a_window_that_is_rounded_up_and_ends_at_the_whole(per: str) -> None:
+    check_told(RULE, window(per, "min(first + per, n)"), reason=WHY)
+
+
+@pytest.mark.parametrize(
+    ("per", "end"),
+    [("n // world_size", "min(first + per, n)"),  # rounded down: no window comes to the end
+     ("math.ceil(n / world_size)", "first + per"),  # as many on all ranks, or an error
+     ("int(n / world_size)", "min(first + per, n)")],
+)  # fmt: skip
+def test_windows_of_one_length(per: str, end: str) -> None:
+    check_nothing(RULE, window(per, end))
+
+
+def test_a_window_that_all_ranks_have() -> None:
+    check_nothing(RULE, window("math.ceil(n / 4)", "min(first + per, n)", first="0"))

@@ -21,6 +21,7 @@ from codemods.analysis.files.in_repository import lies_in_repository
 from codemods.analysis.files.later_reads import handed_on, of_callers, of_what_is_returned
 from codemods.analysis.files.let_in_first import may_be_let_in_first
 from codemods.analysis.files.own_paths import callers_of, is_own_path
+from codemods.analysis.files.read_by_methods import of_other_methods
 from codemods.analysis.files.waits_for_files import waits_for_it
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.positions import behind
@@ -93,6 +94,7 @@ def _filled(
         return None
     steps = list(steps_in(project, module, list(missing)))
     made = [_named_as(s, wanted) for s in steps if s.act in (Act.WRITES, Act.FILLS) and _is_asked_for(s, wanted)]
+    made = [s for s in made if not _appears_whole(s)]
     by_zero = all(s.ranks is Ranks.ZERO for s in made)
     if not made or not (by_zero or all(s.ranks is Ranks.ALL for s in made)) or any(moves(s) for s in made):
         return None
@@ -209,7 +211,14 @@ def _read_later(
         found = next(of_what_is_returned(project, module, function), found)
     if found is None:
         found = next((step for said, step in of_callers(project, module, function, made[0]) if _reads(said, step)), None)
-    return found
+    return found or next((step for step in of_other_methods(project, module, function, wanted) if _reads(made, step)), None)
+
+
+def _appears_whole(step: Step) -> bool:
+    """gdown loads into a name of its own beside the file, and renames that at the end; to resume, it takes that of another."""
+    if not isinstance(step.call, ast.Call) or qualified(step.module, step.call.func) != "gdown.download":
+        return False
+    return not any(k.arg in ("resume", None) for k in step.call.keywords)
 
 
 def moves(step: Step) -> bool:

@@ -11,14 +11,14 @@ import os
 from collections.abc import Iterator
 from itertools import islice
 
-from codemods.analysis.class_index import Role, class_facts
+from codemods.analysis.class_index import ClassSite, Role, class_facts, subclasses
 from codemods.analysis.distribution import is_test_file, ranks_in_file
 from codemods.analysis.importing import imports_of, users_by_step
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.uses import constructions
 from codemods.api.findings import Evidence
 from codemods.files.import_statements import stem_of
-from codemods.files.source import FunctionNode, SourceModule, line_of
+from codemods.files.source import FunctionNode, SourceModule, line_of, walk_scope
 from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
 
@@ -27,6 +27,7 @@ _MAKES = lazy(rb"\binstantiate(?:_from_config)?\(|\bLightningCLI\(")
 BROUGHT_IN = "brings it in and runs on several processes"
 _REGISTERS = (".register_module", ".register", ".register_class")
 _BUILDS = ("build(", "get(")
+_HEIRS = 12
 _HOPS = 6
 _FILES = 60
 # What a project that lets one process in first says about it, anywhere on the way.
@@ -45,7 +46,9 @@ def made_elsewhere(
     if function.name != "__init__" or not isinstance(owner, ast.ClassDef):
         return None
     made = constructions(project, module, owner)
-    if made is None or made.outside_tests().calls:
+    if made is None:  # a base of many: who makes the heirs may be a setting all the same
+        return by_a_setting_of_an_heir(project, module, owner)
+    if made.outside_tests().calls:
         return None
     for place in made.outside_tests().handed_on:
         holder = place.module.class_of(place.node)
@@ -64,8 +67,9 @@ def made_elsewhere(
     if made.handed_on:
         return None
     return (
-        _by_another_name(project, module, owner) or by_a_setting(project, module, owner) or _by_a_registry(project, module, owner)
-    )
+        _by_another_name(project, module, owner) or by_a_setting(project, module, owner)
+        or by_a_setting_of_an_heir(project, module, owner) or _by_a_registry(project, module, owner)
+    )  # fmt: skip
 
 
 def _by_a_registry(
@@ -116,6 +120,26 @@ def by_a_setting(
         text = f"{settings[0]} names {named} for {path}, which runs on several processes"
         return (module, owner), Evidence("static", text, shown.path, shown.line)
     return None
+
+
+def by_a_setting_of_an_heir(
+    project: Project, module: SourceModule, owner: ast.ClassDef
+) -> tuple[tuple[SourceModule, ast.AST], Evidence] | None:
+    """The same of a class below it whose constructor comes to that of the base."""
+    if not project.files_containing(b"_target_", kinds=_SETTINGS):
+        return None
+    for heir in subclasses(project, ClassSite(module, owner))[:_HEIRS]:
+        own = heir.methods().get("__init__")
+        if own is None or any(_is_of_base(n) for n in walk_scope(own) if isinstance(n, ast.Call)):
+            if (found := by_a_setting(project, heir.module, heir.node)) is not None:
+                return found
+    return None
+
+
+def _is_of_base(call: ast.Call) -> bool:
+    """`super().__init__(...)`."""
+    holder = call.func.value if isinstance(call.func, ast.Attribute) and call.func.attr == "__init__" else None
+    return isinstance(holder, ast.Call) and dotted(holder.func) == "super"
 
 
 def script_above(project: Project, module: SourceModule) -> Evidence | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 from collections.abc import Iterator
 from enum import Enum
 
@@ -266,7 +267,7 @@ _READS = frozenset({"get", "items", "keys", "values", "copy", "state_dict", "ind
 def _asked_on_one_rank(project: Project, module: SourceModule, loop: ast.AST, test: ast.If) -> str:
     """The object that is asked whether to stop, where rank 0 alone tells it anything in this loop."""
     roots = {n.id for n in walk(test.test) if isinstance(n, ast.Name)}
-    for root in sorted(r for r in roots if r not in module.imports):
+    for root in sorted(r for r in roots if r not in module.imports and not hasattr(builtins, r)):
         told = [
             n for n in walk(loop)
             if isinstance(n, ast.Call) and dotted(n.func).partition(".")[0] == root and n.lineno < test.lineno and n.args

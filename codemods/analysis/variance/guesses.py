@@ -7,14 +7,17 @@ import re
 
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.variance.mismatches import Mismatch
-from codemods.files.source import SourceModule
+from codemods.analysis.wrapped.holders import wrapper_in
+from codemods.files.source import SourceModule, walk
 from codemods.runtime.lazy_pattern import lazy
+from codemods.store.project import Project
 
 
-def is_guess(module: SourceModule, found: Mismatch) -> bool:
+def is_guess(project: Project, module: SourceModule, found: Mismatch) -> bool:
     """True where only the name of a parameter says that the value is the rank's own, and the test does not speak of a loss.
 
-    A batch of a loop that may be missing is the rank's own, whatever the loader is: nothing else can decide that.
+    A batch of a loop that may be missing is the rank's own, whatever the loader is: nothing else can decide that. So is one
+    that a wrapper is trained with: on the same batches the ranks would all come to the same gradients.
     """
     origin = found.value.origin
     if _is_under_another_key(module, found):
@@ -27,7 +30,19 @@ def is_guess(module: SourceModule, found: Mismatch) -> bool:
         return False
     if re.search(r"loss|isnan|isfinite|isinf", module.text_of(found.node).partition("\n")[0], re.I):
         return False
-    return not _is_summed_behind(module, found)
+    return not (_is_summed_behind(module, found) or _trains_a_wrapper(project, module, found))
+
+
+def _trains_a_wrapper(project: Project, module: SourceModule, found: Mismatch) -> bool:
+    """True where the loop over the batches runs a DDP wrapper, and the backward pass of it is what some ranks leave out."""
+    origin, meeting = found.value.origin, found.meeting
+    if origin is None or meeting is None or meeting.name != "backward" or len(meeting.steps) != 1:
+        return False
+    for loop in (up for up in module.ancestors(found.node) if isinstance(up, ast.For) and up.lineno == origin.line):
+        if origin.path == module.path and loop.lineno < meeting.steps[0].line <= (loop.end_lineno or 0):
+            calls = (n for n in walk(loop) if isinstance(n, ast.Call) and isinstance(n.func, (ast.Name, ast.Attribute)))
+            return any(wrapper_in(project, module, c.func) is not None for c in calls)
+    return False
 
 
 def _is_summed_behind(module: SourceModule, found: Mismatch) -> bool:

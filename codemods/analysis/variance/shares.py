@@ -128,7 +128,7 @@ def counted(state: State, node: ast.Call, end: str, args: list[Value]) -> Value:
     if not (found.cause.differs or found.params):
         return SAME
     if len(bounds) == 2 and all(b.cause.differs or b.params for b in bounds):  # `range(first, first + n)`
-        even = not any(isinstance(n, ast.Call) and last(dotted(n.func)) == "min" for n in walk(node.args[-1]))
+        even = not _ends_at_the_whole(state, node.args[-1])
     else:
         even = any(divides(state, a) for a in node.args[-2:-1] if len(bounds) == 3)
     own = len(bounds) == 3 and (bounds[0].cause is Cause.RANK or bounds[0].params)
@@ -136,6 +136,34 @@ def counted(state: State, node: ast.Call, end: str, args: list[Value]) -> Value:
     if own and bounds[0].cause is Cause.RANK:
         return Value(Cause.DATA, bounds[0].proof, (link,), params=found.params, sized=not even)
     return replace(along(found, link) if own else found, sized=not even)
+
+
+def _ends_at_the_whole(state: State, end: ast.expr) -> bool:
+    """True for `min(first + n, total)`, also by a name: the last ranks get what is left of a whole that was rounded up."""
+    if any(isinstance(n, ast.Call) and last(dotted(n.func)) == "min" for n in (end, *walk(end))):
+        return True
+    bound = [b.value for b in bindings_of(state.module, end)] if isinstance(end, ast.Name) else []
+    cut = [v for v in bound if isinstance(v, ast.Call) and dotted(v.func) == "min"]
+    others = [v for v in bound if v is None or (v not in cut and any(isinstance(n, ast.BinOp) for n in (v, *walk(v))))]
+    return not others and any(_rounds_up(state, v) for v in cut)
+
+
+def _rounds_up(state: State, node: ast.expr, depth: int = 2) -> bool:
+    """True for `math.ceil(n / ranks)`, `(n + ranks - 1) // ranks`, `-(-n // ranks)`, in a value or what its names are given."""
+    for part in (node, *walk(node)):
+        if isinstance(part, ast.Call) and last(dotted(part.func)) == "ceil":
+            return True
+        if isinstance(part, ast.BinOp) and isinstance(part.op, ast.FloorDiv):
+            left = part.left
+            if isinstance(left, ast.UnaryOp) and isinstance(left.op, ast.USub):
+                return True
+            if isinstance(left, ast.BinOp) and isinstance(left.op, ast.Sub) and ast.unparse(left.right) == "1":
+                return True
+        if depth and isinstance(part, ast.Name):
+            given = [b.value for b in bindings_of(state.module, part) if b.value is not None and not b.parameter]
+            if any(_rounds_up(state, v, depth - 1) for v in given):
+                return True
+    return False
 
 
 def pieces(state: State, node: ast.Call, holder: Value, args: list[Value]) -> Value:
