@@ -88,6 +88,8 @@ def _behind(module: SourceModule, name: str, project: Project | None) -> Iterato
         yield from _inherited(module, rest, project)
         return
     for found in module.imports.get(root, ()):
+        if found.dotted == "wandb" and rest == "run":
+            yield module, "rank"  # rank 0 alone may have one
         yield from _imported(f"{found.dotted}.{rest}" if rest else found.dotted, module, project)
 
 

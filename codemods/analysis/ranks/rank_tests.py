@@ -17,6 +17,7 @@ from codemods.analysis.ranks.rank_members import called_sites, field_bindings, p
 from codemods.analysis.ranks.rank_sets import Ranks, Split, both, negated
 from codemods.analysis.ranks.rank_sources import DEPTH, imported_value, low_rank_place, rank_source, shows_processes
 from codemods.analysis.ranks.training_options import is_training_arguments
+from codemods.analysis.ranks.wandb_runs import split_of_run
 from codemods.analysis.ranks.zero_only_values import split_of_partial, split_of_value
 from codemods.data.rank_names import ARGUMENT_FLAGS, GLOBAL_NAMES, LOCAL_FLAGS, LOCAL_NAMES, WEAK_FLAGS, ZERO_FLAGS
 from codemods.files.source import FunctionNode, SourceModule, walk_scope
@@ -54,7 +55,11 @@ def _kept(module: SourceModule, value: ast.AST, project: Project | None, depth: 
     """What it says that a value is there which the other ranks do not have; asked of plain tests only (`_PLAIN`)."""
     if depth >= _PLAIN:
         return None
-    return split_of_partial(module, value, project, lambda where, test: split_of(where, test, project, _PLAIN))
+
+    def plainly(where: SourceModule, test: ast.expr) -> Split | None:
+        return split_of(where, test, project, _PLAIN)
+
+    return split_of_run(module, value, project, plainly) or split_of_partial(module, value, project, plainly)
 
 
 def asks_the_rank(module: SourceModule, test: ast.AST, project: Project | None) -> bool:
