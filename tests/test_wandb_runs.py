@@ -31,7 +31,7 @@ def coming(main: str, **others: str) -> Ranks:
 
 
 @pytest.mark.parametrize(
-    "test", ["wandb.run", "wandb.run is not None", "wandb.run and loss", "wandb.run is not None and loss > 1", "wandb.run != None"]
+    "test", ["wandb.run", "wandb.run is not None", "wandb.run and loss", "wandb.run is not None and loss > 1", "wandb.run != None"],
 )
 def test_rank_zero_alone_has_a_run(test: str) -> None:
     assert coming(HEAD + STARTED + STEP.replace("wandb.run", test)) is Ranks.ZERO
@@ -55,10 +55,10 @@ def test_a_module_under_another_name() -> None:
     "started",
     [
         "def begin():\n    wandb.init()\ndef main():\n    if dist.get_rank() == 0:\n        begin()\n",
-        "class Board:\n    def __init__(self):\n        wandb.init()\ndef main():\n    if dist.get_rank() == 0:\n        Board()\n",
+        "class Board:\n    def __init__(self):\n        wandb.init()\n\ndef main(rank):\n    if rank == 0:\n        Board()\n",
         "from lightning.pytorch.utilities import rank_zero_only\n@rank_zero_only\ndef begin():\n    wandb.init()\n",
         "def main(args):\n    if dist.get_rank() != 0:\n        return\n    wandb.init()\n",
-        "def main(args):\n    if not args.distributed:\n        wandb.init()\n    elif dist.get_rank() == 0:\n        wandb.init()\n",
+        "def main(args, rank):\n    if not args.distributed:\n        wandb.init()\n    elif rank == 0:\n        wandb.init()\n",
     ],
 )
 def test_starts_that_only_rank_zero_comes_to(started: str) -> None:
@@ -97,7 +97,8 @@ def test_what_a_script_runs_itself_its_importers_do_not() -> None:
 
 
 def test_logs_and_prints_under_it_are_those_of_rank_zero() -> None:
-    step = "    total = len(args.rows)\n    print(total)\n    if wandb.run:\n        wandb.log({'total': total})\n        print('logged')\n"
+    step = "    total = len(args.rows)\n    print(total)\n"
+    step += "    if wandb.run:\n        wandb.log({'total': total})\n        print('logged')\n"
     check_nothing(TrackerOnEveryRank, HEAD + STARTED + step)
     assert len(findings_of(UnguardedPrint, HEAD + STARTED + step)) == 1
 
@@ -105,4 +106,5 @@ def test_logs_and_prints_under_it_are_those_of_rank_zero() -> None:
 def test_a_log_that_asks_for_a_run_ends_nobody() -> None:
     """Whoever starts it: here a logger of Lightning, beside a start that each rank comes to."""
     head = HEAD + "from lightning.pytorch.loggers import WandbLogger\n\ndef watch():\n    return WandbLogger()\n\n"
-    check_nothing(TrackerOnEveryRank, head + "def main(args):\n    rank = dist.get_rank()\n    print(args)\n    if wandb.run:\n        wandb.log({'a': 1})\n")
+    asked = "    print(args)\n    if wandb.run:\n        wandb.log({'a': 1})\n"
+    check_nothing(TrackerOnEveryRank, head + "def main(args):\n    rank = dist.get_rank()\n" + asked)

@@ -80,7 +80,9 @@ def _starts(project: Project) -> list[CallSite]:
 
 def _find_starts(project: Project) -> Iterator[CallSite]:
     for path in project.files_containing(b"wandb"):
-        if is_own_test(project, path) or not calls(project.read(path) or b"", b"init") or (module := project.module(path)) is None:
+        if is_own_test(project, path) or not calls(project.read(path) or b"", b"init"):
+            continue
+        if (module := project.module(path)) is None:
             continue
         for call in module.calls_named("init"):
             if qualified(module, call.func) == "wandb.init" or "wandb" in dotted(call.func):
