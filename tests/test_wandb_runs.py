@@ -31,7 +31,7 @@ def coming(main: str, **others: str) -> Ranks:
 
 
 @pytest.mark.parametrize(
-    "test", ["wandb.run", "wandb.run is not None", "wandb.run and loss", "wandb.run is not None and loss > 1", "wandb.run != None"],
+    "test", ["wandb.run", "wandb.run is not None", "wandb.run and loss", "wandb.run is not None and loss", "wandb.run != None"],
 )
 def test_rank_zero_alone_has_a_run(test: str) -> None:
     assert coming(HEAD + STARTED + STEP.replace("wandb.run", test)) is Ranks.ZERO

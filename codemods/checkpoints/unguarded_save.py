@@ -82,8 +82,8 @@ class UnguardedSave(DdpCodemod):
     - Places that only some ranks come to, by tests, decorators, exits, callers, or a value that only rank 0 has: silent.
     - Hooks of `register_save_state_pre_hook` where the main process alone calls `save_state`: silent.
     - Saves above the start of the process group, or above `fit`, whose test would ask it: reported.
-    - `save_pretrained` of a model that a library shares out over the ranks (oslo, ColossalAI, NeMo, …), and of one of which nothing
-      is known beside such a library: silent. Each rank writes its part, and they wait for one another.
+    - `save_pretrained` of a model that a library shares out over the ranks (oslo, ColossalAI, NeMo, …), and of one that nothing
+      shows beside such a library: silent. Each rank writes its part, and they wait for one another.
     - Functions of which no caller shows several processes, and what stands beside the start of the processes: silent.
     - `accelerator.save`, `fabric.save`, `trainer.save_checkpoint`, `save_pretrained(…, is_main_process=…)`: one process writes.
     - `_save` of a transformers Trainer, which its own `save_model` guards, and what only that calls, in other files too.

@@ -16,7 +16,7 @@ _WRAPS = ("prepare", "prepare_model", "initialize", "fully_shard", "FullySharded
 
 
 def without_kinds_left_out(module: SourceModule, data: bytes, at: ast.stmt) -> bytes:
-    """`data` without the words of FSDP, where `at` stands in the branch for runs of another type: each run has one in Accelerate."""
+    """`data` without the words of FSDP, where `at` stands in the branch for runs of another type: a run has one."""
     return _FSDP.sub(b"", data) if _is_of_another_type(module, at) else data
 
 
