@@ -35,3 +35,41 @@ def test_an_object_holds_no_plain_function(program: str, calls: int) -> None:
     found = calls_of(project, module, function)
     assert found is not None
     assert len(found) == calls
+
+
+LOOP = "class Loop{base}:\n    def train(self):\n        print('a')\n\n    def close(self):\n        print('b')\n"
+
+
+@pytest.mark.parametrize(
+    ("program", "calls"),
+    [
+        pytest.param("def run(task):\n    task.model.train()\n", 0, id="of a model"),
+        pytest.param("def run(net):\n    net.train()\n", 0, id="of what is called a net"),
+        pytest.param("def run(loop):\n    loop.train()\n", 1, id="of what may be a loop"),
+        pytest.param("def run(model):\n    model.close()\n", 1, id="a name that no module has"),
+        pytest.param("from steps import Loop\n\nmodel = Loop()\nmodel.train()\n", 1, id="of a loop that is called a model"),
+        pytest.param(
+            "from steps import Loop\n\n\nclass Task:\n    def __init__(self):\n        self.net = Loop()\n\n"
+            "    def go(self):\n        self.net.train()\n", 1, id="of a loop in a field that is called a net",
+        ),
+    ],
+)  # fmt: skip
+def test_a_method_that_every_module_has_is_the_models(program: str, calls: int) -> None:
+    assert _methods_called(LOOP.format(base=""), program) == calls
+    assert _methods_called(LOOP.format(base="(object)"), program) == calls
+
+
+@pytest.mark.parametrize("base", ["(nn.Module)", "(Base)"])
+def test_a_model_of_the_projects_own_may_be_meant(base: str) -> None:
+    source = "from torch import nn\nfrom other import Base\n" + LOOP.format(base=base)
+    assert _methods_called(source, "def run(model):\n    model.train()\n") == 1
+    assert _methods_called(LOOP.format(base="").replace("Loop", "Model"), "def run(model):\n    model.train()\n") == 1
+
+
+def _methods_called(source: str, program: str) -> int:
+    """How many calls in the program may be one of a method of the class, which is defined in the other file."""
+    project = Project.of({"steps.py": source.encode(), "main.py": program.encode()})
+    module = project.module("steps.py")
+    assert module is not None
+    found = [calls_of(project, module, function) for function in module.nodes(ast.FunctionDef)]
+    return sum(len(calls or ()) for calls in found)

@@ -113,3 +113,41 @@ def test_a_level_that_goes_by_the_rank_is_enough() -> None:
     after = by_rank(CALLBACK.format(built=BUILT))
     check_nothing(UnguardedPrint, after)
     check_nothing(UnguardedHook, after)
+
+
+QUIET = """\
+import logging
+from lightning.pytorch.utilities import rank_zero_only
+
+
+def create(folder):
+    logger = make(folder)
+    if logger is None:
+        logger = logging.getLogger()
+        logger.setLevel(logging.CRITICAL)
+    return logger
+
+
+@rank_zero_only
+def make(folder):
+    logger = logging.getLogger()
+    logger.setLevel(logging.INFO)
+    return logger
+"""
+HOOKS = {
+    "lightning.pytorch.Callback": "    def on_train_start(self, trainer, pl_module):\n",
+    "transformers.TrainerCallback": "    def on_train_begin(self, args, state, control, **kwargs):\n",
+}
+
+
+@pytest.mark.parametrize("base", sorted(HOOKS))
+def test_the_program_sets_its_loggers_up_by_the_rank(base: str) -> None:
+    """The other ranks get None of what rank 0 alone makes, and a level that lets no line through."""
+    source = (
+        f"import logging\nimport {base.rpartition('.')[0]}\n\nlogger = logging.getLogger()\n\n\nclass Told({base}):\n"
+        f"{HOOKS[base]}        logger.info('starts')\n"
+    )
+    assert findings_of(UnguardedHook, source)
+    check_nothing(UnguardedHook, source, files={"logs.py": QUIET})
+    printed = source.replace("logger.info('starts')", "print('starts')")
+    assert findings_of(UnguardedHook, printed, files={"logs.py": QUIET}), "a print goes by no level"

@@ -28,9 +28,8 @@ class UnguardedSave(DdpCodemod):
     comes to, through helpers, methods and other files, with a path that is the same on all of them. Puts the writing under a
     test for rank 0: where it is written, or at the call of the helper where only the caller knows the rank. Where every rank
     reads the file behind it, writes into the folder that `save_pretrained` makes, or goes on with its path in a way that nothing
-    shows, a barrier comes with the test. A model of
-    Accelerate gets `is_main_process=`, its own word for it. It reports a test whose `or` lets every rank past the rank that it
-    asks for: `if first or better and rank == 0`.
+    shows, a barrier comes with the test. A model of peft that Accelerate has unwrapped gets `is_main_process=`, its own word for
+    it. It reports a test whose `or` lets every rank past the rank that it asks for: `if first or better and rank == 0`.
 
     ## Why it matters
     The ranks open the same file at once and write into each other's bytes. The file looks whole, and loading it fails with
@@ -67,8 +66,8 @@ class UnguardedSave(DdpCodemod):
 
     ## Safety
     Safe where what is stored and its path are shown to be the same on every rank, the test for rank 0 is one that the place
-    offers for sure, and nobody reads the file behind it. Else unsafe: the finding names what is assumed. One process writes as
-    before.
+    offers for sure, nobody reads the file behind it, and a `save_pretrained` is that of transformers, diffusers or peft. Else
+    unsafe: the finding names what is assumed. One process writes as before.
 
     ## Refuses
     - Saves behind the end of the process group, reported: there `is_initialized()` is False and the test true on every rank.
@@ -83,6 +82,8 @@ class UnguardedSave(DdpCodemod):
     - Places that only some ranks come to, by tests, decorators, exits, callers, or a value that only rank 0 has: silent.
     - Hooks of `register_save_state_pre_hook` where the main process alone calls `save_state`: silent.
     - Saves above the start of the process group, or above `fit`, whose test would ask it: reported.
+    - `save_pretrained` of a model that a library shares out over the ranks (oslo, ColossalAI, NeMo, …), and of one that nothing
+      shows beside such a library: silent. Each rank writes its part, and they wait for one another.
     - Functions of which no caller shows several processes, and what stands beside the start of the processes: silent.
     - `accelerator.save`, `fabric.save`, `trainer.save_checkpoint`, `save_pretrained(…, is_main_process=…)`: one process writes.
     - `_save` of a transformers Trainer, which its own `save_model` guards, and what only that calls, in other files too.
@@ -96,8 +97,9 @@ class UnguardedSave(DdpCodemod):
       of a run without a process group: silent.
 
     ## References
-    Two gloo processes that wrote to one path at once left corrupt files in 4 of 10 loads (torch 2.13). `save_pretrained` of
-    transformers 5 and diffusers: `is_main_process` is True unless it is given.
+    Two gloo processes that wrote to one path at once left corrupt files in 4 of 10 loads (torch 2.13). `is_main_process=` of
+    `save_pretrained`: peft writes on that process alone; diffusers 0.42.1 and transformers 4 leave the configuration to it, and
+    write the weights on each.
     """
 
     code = "DDP501"

@@ -12,6 +12,7 @@ from codemods.analysis.files.before_fit import comes_first, is_made_above_fit
 from codemods.analysis.files.counted_names import counted_in
 from codemods.analysis.files.dead_ways import is_dead
 from codemods.analysis.files.every_rank import Way, is_for_some, is_of_the_starter, way_of_every_rank
+from codemods.analysis.files.file_or_folder import may_be_a_file
 from codemods.analysis.files.folder_calls import creates_folder, folder_of, gives_exist_ok
 from codemods.analysis.files.folders_made_before import is_made_above
 from codemods.analysis.files.made_by_all_above import is_made_by_all_above
@@ -89,8 +90,9 @@ class MakedirsRace(DdpCodemod):
     ## Safety
     Safe: an existing folder is what every rank but the first finds. Nothing else changes, and one process that tests for
     the folder first never sees the difference; only where a file stands in the folder's place, the error comes here
-    and not where the folder is written to. `os.mkdir`, which has no such argument and does not create parents, becomes
-    `os.makedirs` only as an unsafe fix. A call without such a test in a helper that other files call is unsafe too.
+    and not where the folder is written to. The test stays where the program uses the same path as that of a file, too.
+    `os.mkdir`, which has no such argument and does not create parents, becomes `os.makedirs` only as an unsafe fix. A call
+    without such a test in a helper that other files call is unsafe too.
 
     ## Refuses
     - A folder named after the time, reported, also where Accelerate's `save_state` makes it: each process reads its own clock,
@@ -253,7 +255,7 @@ class MakedirsRace(DdpCodemod):
             return None
         if spelling == "os.mkdir":
             return self._mkdir(module, call, path, message, shown)
-        edits = [SetKeyword(module.path, module.span(call), "exist_ok", "True"), *without_test(module, call, path)]
+        edits = [SetKeyword(module.path, module.span(call), "exist_ok", "True"), *_without_test(module, call, path)]
         if borrowed and not tested:
             assumes = "assumes that no caller relies on the error for a folder that is already there"
             unsafe = Applicability.UNSAFE
@@ -267,11 +269,16 @@ class MakedirsRace(DdpCodemod):
         edits: list[Edit] = [
             ReplaceExpression(module.path, module.span(call.func), f"{module.text_of(call.func.value)}.makedirs"),
             SetKeyword(module.path, module.span(call), "exist_ok", "True"),
-            *without_test(module, call, path),
+            *_without_test(module, call, path),
         ]
         assumes = "os.mkdir has no exist_ok; os.makedirs also creates missing parents, which is assumed to be welcome"
         unsafe = Applicability.UNSAFE
         return self.finding(module, call, message, level=unsafe, edits=edits, evidence=[shown], reason=assumes)
+
+
+def _without_test(module: SourceModule, call: ast.Call, path: ast.expr) -> tuple[Edit, ...]:
+    """Nothing for a path that may be that of a file: the test has left that alone, and `exist_ok` does not."""
+    return () if may_be_a_file(module, path) else without_test(module, call, path)
 
 
 def _is_made_by_one(project: Project, module: SourceModule, call: ast.Call) -> bool:

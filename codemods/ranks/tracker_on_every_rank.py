@@ -177,7 +177,7 @@ class TrackerOnEveryRank(DdpCodemod):
         for run in output_runs(project, module, home, lambda s: not names_rank(module.text_of(s))):
             lines = range(run.first.lineno, (run.last.end_lineno or run.last.lineno) + 1)
             held |= set(lines)
-            if run.makes(Kind.FILE) or not (sent := [e for e in run.effects.output if _is_report(e)]):
+            if run.makes(Kind.FILE) or not (sent := [e for e in run.effects.output if _is_sent_without_run(project, e)]):
                 continue
             first, last = _report_alone(project, module, run) or (run.first, run.last)
             if run.first.lineno > done and (found := self._guard(module, project, run, sent, (first, last))) is not None:
@@ -313,6 +313,15 @@ def _reports(module: SourceModule) -> list[ast.Call]:
     """The calls that report to a tracker's own module."""
     ends = {name.rpartition(".")[2] for name in TRACKER_FUNCTIONS} - _HARMLESS
     return [c for c in module.calls_named(*ends) if qualified(module, c.func) in TRACKER_FUNCTIONS]
+
+
+def _is_sent_without_run(project: Project, effect: Effect) -> bool:
+    """False for a report under `if wandb.run:`: it comes to no error, whoever has a run."""
+    if not _is_report(effect):
+        return False
+    module = project.module(effect.path)
+    calls = [c for c in _reports(module) if c.lineno == effect.line] if module is not None else []
+    return module is None or not calls or not all(asks_for_run(module, module.statement_of(c)) for c in calls)
 
 
 def _is_report(effect: Effect) -> bool:

@@ -11,6 +11,7 @@ from codemods.analysis.files.never_true import is_never_put_out
 from codemods.analysis.output.effects import Effects, Kind, effects_of, phrases
 from codemods.analysis.output.guard_edits import guard_edit
 from codemods.analysis.output.left_lines import most_logs_stay
+from codemods.analysis.output.levels_by_rank import has_handlers_on_zero_alone, has_levels_by_rank
 from codemods.analysis.output.logger_levels import Level, has_level_by_rank, level_by_rank
 from codemods.analysis.output.observers import GATHER_FIRST, Observer, observers, transformers_body
 from codemods.analysis.output.output_runs import Run
@@ -87,6 +88,7 @@ class UnguardedHook(DdpCodemod):
     - Hooks that only create folders: other ranks may write into them (DDP204).
     - Hooks that are decorated, guarded, or leave by a rank test already.
     - Files in which no import shows the flavour of Lightning to import from, reported.
+    - Hooks that only log, in a program that sets the level or the handlers of its loggers by the rank: silent.
     - Hooks of a class that no program of the project makes; a repository's own tests.
 
     ## References
@@ -118,7 +120,7 @@ class UnguardedHook(DdpCodemod):
                 if all(is_never_put_out(project, e.path, e.line) for e in observer.effects.output):
                     continue
                 run = _run_of(observer)
-                if has_level_by_rank(project, module, run):
+                if has_level_by_rank(project, module, run) or _is_dropped_elsewhere(project, observer.effects):
                     continue
                 if not is_run_by_nobody(project, module, run.first):
                     level = level_by_rank(project, module, run)
@@ -150,6 +152,8 @@ class UnguardedHook(DdpCodemod):
             if is_run_by_nobody(project, module, body[0]):
                 continue
             effects = effects_of(project, module, body)
+            if _is_dropped_elsewhere(project, effects):
+                continue
             message = _message(function, effects, hook=True)
             evidence = [Evidence("static", e.phrase, e.path, e.line) for e in effects.output[:3]]
             if any(e.kind is Kind.FILE for e in effects.output) and (own := rank_local(project, module, function, body)):
@@ -160,6 +164,12 @@ class UnguardedHook(DdpCodemod):
             guard = guard_edit(project, module, body[0], body[-1], test)
             safe = Applicability.SAFE
             yield self.finding(module, function, message, level=safe, edits=[guard], evidence=evidence)
+
+
+def _is_dropped_elsewhere(project: Project, effects: Effects) -> bool:
+    """True for lines of a logger alone where the program sets its loggers up by the rank: the others say nothing of them."""
+    logs = all(e.kind is Kind.LOG for e in effects.output)
+    return logs and (has_levels_by_rank(project) or has_handlers_on_zero_alone(project))
 
 
 def _run_of(made: Observer) -> Run:

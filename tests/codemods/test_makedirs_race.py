@@ -1172,3 +1172,40 @@ def test_the_constructor_has_made_the_folder(made: str, path: str) -> None:
 def test_the_constructor_may_have_made_another_folder(made: str, path: str) -> None:
     found = findings_of(MakedirsRace, BASE.format(made=made, path=path), path="train.py")
     assert any(f.symbol.endswith("keep") for f in found)
+
+
+@pytest.mark.parametrize(
+    "used",
+    [
+        "if args.start.endswith('.pt'):\n            return torch.load(args.start)",
+        "if args.start.endswith(('.h5', '.pt')):\n            return 1",
+        "if os.path.isfile(args.start):\n            return 1",
+        "return torch.load(args.start)",
+        "return open(args.start)",
+    ],
+)
+def test_the_test_stays_where_the_path_may_be_that_of_a_file(used: str) -> None:
+    """The test has left a checkpoint alone that training goes on from; without it `makedirs` would end the run."""
+    before = script("if not os.path.exists(args.start):", "    os.makedirs(args.start)", used)
+    after = before.replace("os.makedirs(args.start)", "os.makedirs(args.start, exist_ok=True)")
+    check_transformed(MakedirsRace, before, after)
+
+
+@pytest.mark.parametrize(
+    "used",
+    [
+        "return torch.load(os.path.join(args.out, 'a.pt'))",
+        "if args.out.endswith('/'):\n            return 1",
+        "if args.name.endswith('.pt'):\n            return 1",
+        "return os.listdir(args.out)",
+    ],
+)
+def test_other_uses_are_those_of_a_folder(used: str) -> None:
+    before = script("if not os.path.exists(args.out):", "    os.makedirs(args.out)", used)
+    check_transformed(MakedirsRace, before, at_once(before))
+
+
+def test_a_name_that_becomes_the_file_below() -> None:
+    lines = ("if not os.path.exists(out):", "    os.makedirs(out)", "out = os.path.join(out, 'a.pt')", "return torch.load(out)")
+    before = script("out = args.out", *lines)
+    check_transformed(MakedirsRace, before, at_once(before))

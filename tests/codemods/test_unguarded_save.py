@@ -128,9 +128,10 @@ def test_the_barrier_behind_the_call_of_a_helper() -> None:
     assert [type(e).__name__ for e in found.edits] == ["WrapInGuard", "InsertAfter"]
 
 
-def test_the_word_of_accelerate_for_a_model() -> None:
-    head = "from accelerate import Accelerator\n\n"
-    lines = ("accelerator = Accelerator()", "model = accelerator.prepare(model)", "bare = accelerator.unwrap_model(model)")
+def test_the_word_of_peft_for_a_model() -> None:
+    head = "from accelerate import Accelerator\nfrom peft import get_peft_model\n\n"
+    made = ("accelerator = Accelerator()", "model = get_peft_model(model, args.lora)")
+    lines = (*made, "model = accelerator.prepare(model)", "bare = accelerator.unwrap_model(model)")
     before = main(*lines, "bare.save_pretrained(args.out)", head=head)
     after = main(*lines, "bare.save_pretrained(args.out, is_main_process=accelerator.is_main_process)", head=head)
     check_transformed(UnguardedSave, before, after)

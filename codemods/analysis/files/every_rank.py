@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from codemods.analysis.call_graph import FunctionSite, called_function
 from codemods.analysis.class_index import class_facts
@@ -27,6 +27,7 @@ from codemods.analysis.output.run_before import run_before
 from codemods.analysis.output.script_guards import claims_one_process
 from codemods.analysis.positions import above
 from codemods.analysis.ranks.cannot_run import is_behind_an_end
+from codemods.analysis.ranks.closed_branches import wanted_above, wanted_at
 from codemods.analysis.ranks.device_tests import asks_for_a_device
 from codemods.analysis.ranks.failing_ranks import ranks_unless_one_fails
 from codemods.analysis.ranks.first_device import is_tied_to_first_device
@@ -50,6 +51,7 @@ from codemods.runtime.record import record
 from codemods.store.project import Project
 
 _DEPTH = 8  # a model's parts within parts, each with a constructor of its own
+_NOTHING: Mapping[str, bool] = {}
 _STARTED = frozenset({"spawn", "start_processes", "notebook_launcher", "debug_launcher", "elastic_launch", "Process"})
 # Flags that nothing resolves, by the words for the one process that writes.
 _FLAGS = lazy(
@@ -70,11 +72,13 @@ class Way:
 
 
 def way_of_every_rank(
-    project: Project, module: SourceModule, node: ast.AST, seen: frozenset[int] = frozenset(), *, loose: bool = False
-) -> Way | None:
+    project: Project, module: SourceModule, node: ast.AST, seen: frozenset[int] = frozenset(), *, loose: bool = False,
+    wanted: Mapping[str, bool] = _NOTHING,
+) -> Way | None:  # fmt: skip
     """A way on which every rank comes to `node`; None where there is none without a test of the rank, or none that is shown.
 
-    loose: classes that are only handed on count as made where they are handed to (`loose_ends`).
+    loose: classes that are only handed on count as made where they are handed to (`loose_ends`). wanted: what the parameters
+    of the function have to be, by what stands at the end of the way.
     """
     if is_test_module(module) or is_for_some(project, module, node):
         return None
@@ -105,10 +109,12 @@ def way_of_every_rank(
         return Way(((module, node),), handed_to)
     if function is None or id(function) in seen or len(seen) >= _DEPTH:
         return None
+    asked = {**wanted_at(module, function, node), **wanted}
     for site in callers_of(project, module, function):
-        if ranks_of_receiver(project, site.module, site.call).some:
+        passed = wanted_above(module, function, site, asked)
+        if passed is None or ranks_of_receiver(project, site.module, site.call).some:
             continue
-        above = way_of_every_rank(project, site.module, site.call, seen | {id(function)}, loose=loose)
+        above = way_of_every_rank(project, site.module, site.call, seen | {id(function)}, loose=loose, wanted=passed)
         if above is not None:
             return Way(((module, node), *above.frames), above.shown)
     handed_on = uses_of(project, module, function).outside_tests().handed_on

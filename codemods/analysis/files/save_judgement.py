@@ -9,9 +9,11 @@ from collections.abc import Sequence
 from codemods.analysis.files.every_rank import Way
 from codemods.analysis.files.file_calls import Act
 from codemods.analysis.files.file_paths import forms
+from codemods.analysis.files.left_unsharded import is_an_average, without_kinds_left_out
 from codemods.analysis.files.named_by_items import OWN_ITEMS, is_named_by_an_item
 from codemods.analysis.files.paths_given_out import given_out, returned_to
 from codemods.analysis.files.read_back import read_back
+from codemods.analysis.files.saved_models import is_stored_whole
 from codemods.analysis.files.sharding_jobs import sharded_by
 from codemods.analysis.files.written_saves import Save
 from codemods.analysis.guards.barrier_spelling import Barrier, barrier_for
@@ -168,8 +170,18 @@ def _level(
     if not unknown and not waits_in_callee and _may_be_sharded(module, saves, block):
         return _UNSAFE, "assumes that no configuration shards the model (FSDP, DeepSpeed): its state is a collective then"
     if not unknown:
-        return _SAFE, ""
+        return _of_an_unknown_kind(project, module, saves)
     return _UNSAFE, f"assumes that {', '.join(unknown[:3])} is the same on every rank"
+
+
+def _of_an_unknown_kind(project: Project, module: SourceModule, saves: Sequence[Save]) -> tuple[Applicability, str]:
+    """A method of that name that nobody knows may write one part on each rank, and wait for all of them."""
+    models = (s for s in saves if s.pretrained and not _NO_MODEL.search(module.text_of(s.stored)))
+    for save in models:
+        if not is_stored_whole(project, module, save.stored):
+            written = module.text_of(save.call.func)
+            return _UNSAFE, f"assumes that `{written}` stores all of it, and does not wait for the other ranks"
+    return _SAFE, ""
 
 
 def _unknown(module: SourceModule, block: Sequence[ast.stmt]) -> list[str]:
@@ -244,7 +256,10 @@ def _collective_in(project: Project, module: SourceModule, block: Sequence[ast.s
 
 def _is_sharded(saves: Sequence[Save], block: Sequence[ast.stmt], module: SourceModule, way: Way) -> bool:
     """True where the files on the way speak of a sharded model, and the statement itself asks for its state."""
-    if not any(_SHARDED.search(home.data) for home, _ in way.frames):
+    at = block[0]
+    if not any(_SHARDED.search(without_kinds_left_out(module, home.data, at)) for home, _ in way.frames):
+        return False
+    if all(is_an_average(module, s.stored) for s in saves):
         return False
     text = " ".join(module.text_of(s) for s in block)
     asked = "state_dict(" in text or any(s.pretrained and not _NO_MODEL.search(module.text_of(s.stored)) for s in saves)

@@ -14,6 +14,7 @@ from codemods.analysis.files.filled_on_demand import is_asked_for
 from codemods.analysis.files.named_by_items import deals_out_items, is_named_by_an_item
 from codemods.analysis.files.own_paths import callers_of, is_path_of_one
 from codemods.analysis.files.save_judgement import Judgement, judged
+from codemods.analysis.files.saved_models import libraries_of, may_be_shared_out
 from codemods.analysis.files.written_saves import Save, is_of_saves, saves_in
 from codemods.analysis.guards.before_group import group_comes_later, is_of_group
 from codemods.analysis.guards.lost_groups import group_is_over
@@ -96,6 +97,8 @@ def _way(project: Project, module: SourceModule, save: Save) -> Way | None:
     way = way_of_every_rank(project, module, save.call)
     if way is None or _is_own_on_way(project, module, save, way):
         return None
+    if save.pretrained and may_be_shared_out(project, module, save.stored, way):
+        return None  # each rank may have a part of it to write
     if is_path_of_one(project, module, save.path) or is_asked_for(module, save.call, save.path):
         return None
     return None if is_dead(project, way) else way
@@ -278,12 +281,13 @@ def _steps(place: _Place, save: Save) -> tuple[Step, ...]:
     return tuple(found)
 
 
-# The word of transformers and diffusers
+# The word of peft
 
 
 def _keyword(project: Project, module: SourceModule, save: Save, way: Way) -> Repair | None:
-    """`is_main_process=` for a model that an accelerator has unwrapped: the state is asked for on every rank, and one writes."""
-    if not save.pretrained:
+    """`is_main_process=` for a model of peft that an accelerator has unwrapped: in transformers 4 and diffusers, all ranks with
+    that word write the weights, and the configuration alone is left to one."""
+    if not save.pretrained or libraries_of(project, module, save.stored) != {"peft"}:
         return None
     made = [save.stored, *(values_of(module, save.stored) if isinstance(save.stored, ast.Name) else ())]
     calls = [v.func for v in made if isinstance(v, ast.Call)]

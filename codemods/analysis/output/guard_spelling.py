@@ -36,6 +36,7 @@ from codemods.analysis.ranks.rank_tests import asks_the_rank
 from codemods.analysis.ranks.several_processes import is_of_one_process
 from codemods.files.source import FunctionNode, SourceModule, walk
 from codemods.rewriting.imports import in_scope, plan_rank_zero_only, runs_at_import
+from codemods.runtime.record import record, replace
 from codemods.store.project import Project
 
 __all__ = ["Spelling", "asks_the_group", "guard_for", "has_guard", "written_out"]
@@ -50,6 +51,15 @@ _FRAMEWORK = (
 )  # fmt: skip
 
 
+@record
+class _Test:
+    """A test of the rank in the test of `node`: all of it, or its first part."""
+
+    ranks: Ranks
+    node: ast.If
+    test: ast.expr
+
+
 def guard_for(
     project: Project, module: SourceModule, statement: ast.stmt, *, lines: bool = False
 ) -> Spelling | None:
@@ -61,6 +71,8 @@ def guard_for(
     if is_of_one_process(module, statement) or any(claims_one_process(module, s) for s in run_before(module, statement)):
         return None
     spelled = _guard_for(project, module, statement, lines=lines)
+    if spelled is not None and not lines and spelled.test.endswith(".should_log"):  # one rank of each node may log
+        spelled = replace(spelled, test=f"{spelled.test.removesuffix('should_log')}should_save")
     if spelled is not None and has_no_group_yet(project, module, statement, spelled.test):
         return None  # the test would let every process in
     asks = spelled is not None and (spelled.asks_group or is_of_group(spelled.test))
@@ -202,10 +214,10 @@ def _used_already(
     if not speaks_of_ranks(module, function, project):
         return None
     wanted = (Ranks.ZERO, Ranks.LOCAL_ZERO) if lines else (Ranks.ZERO,)
-    found = [t for t in _tests_of_zero(project, module).get(function, ()) if t[0] in wanted]
+    found = [t for t in _tests_of_zero(project, module).get(function, ()) if t.ranks in wanted]
     before = {id(s) for s in run_before(module, statement)} if found else set()
-    for _, node in sorted(found, key=lambda t: wanted.index(t[0])):
-        test = node.test
+    for known_test in sorted(found, key=lambda t: (wanted.index(t.ranks), t.test is not t.node.test)):
+        node, test = known_test.node, known_test.test
         names = [n for n in ast.walk(test) if isinstance(n, ast.Name)]
         if not names or not _is_sure(module, test) or _silences_one_process(module, test):
             continue
@@ -267,18 +279,20 @@ def _is_bound_before(module: SourceModule, name: ast.Name, statement: ast.stmt) 
     return any(binds(s, name.id) for s in run_before(module, statement))
 
 
-def _tests_of_zero(project: Project, module: SourceModule) -> dict[FunctionNode | None, list[tuple[Ranks, ast.If]]]:
+def _tests_of_zero(project: Project, module: SourceModule) -> dict[FunctionNode | None, list[_Test]]:
     """The plain tests for rank 0, global or local, of a file by the function they stand in."""
     return project.memo(("tests of zero", module.path), lambda: _find_tests(project, module))
 
 
-def _find_tests(project: Project, module: SourceModule) -> dict[FunctionNode | None, list[tuple[Ranks, ast.If]]]:
-    found: dict[FunctionNode | None, list[tuple[Ranks, ast.If]]] = {}
+def _find_tests(project: Project, module: SourceModule) -> dict[FunctionNode | None, list[_Test]]:
+    """The first part of `rank == 0 and args.track` counts as well: it is asked wherever the whole test is."""
+    found: dict[FunctionNode | None, list[_Test]] = {}
     for node in module.nodes(ast.If):
-        if not isinstance(node.test, (ast.BoolOp, ast.UnaryOp)):
-            ranks = ranks_of_test(module, node.test, project=project)
-            if ranks in (Ranks.ZERO, Ranks.LOCAL_ZERO) and asks_the_rank(module, node.test, project):
-                found.setdefault(module.function_of(node), []).append((ranks, node))
+        test = node.test.values[0] if isinstance(node.test, ast.BoolOp) and isinstance(node.test.op, ast.And) else node.test
+        if not isinstance(test, (ast.BoolOp, ast.UnaryOp)):
+            ranks = ranks_of_test(module, test, project=project)
+            if ranks in (Ranks.ZERO, Ranks.LOCAL_ZERO) and asks_the_rank(module, test, project):
+                found.setdefault(module.function_of(node), []).append(_Test(ranks, node, test))
     return found
 
 

@@ -10,6 +10,8 @@ import ast
 import re
 
 from codemods.analysis.bindings import bindings_in
+from codemods.analysis.class_index import class_facts
+from codemods.analysis.class_values import class_values
 from codemods.analysis.frameworks import lightning_pin
 from codemods.analysis.functions import find_function
 from codemods.analysis.guards.before_group import group_comes_later
@@ -27,7 +29,9 @@ from codemods.analysis.output.worker_ranks import rank_of_worker
 from codemods.analysis.own_trainers import made_own_trainer
 from codemods.analysis.paths import origin_text
 from codemods.analysis.ranks.given_numbers import is_given_a_number, is_left_at_its_default
+from codemods.analysis.ranks.rank_attributes import is_given_by_others
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_of_test
+from codemods.analysis.ranks.rank_sources import rank_source
 from codemods.analysis.ranks.rank_tests import asks_the_rank
 from codemods.analysis.trainer.parsed_arguments import are_parsed_training_arguments
 from codemods.api.findings import Applicability, Edit
@@ -83,6 +87,8 @@ def script_guard(
     if function is not None and (found := _of_argument(project, module, function)):
         return found
     if function is not None and (found := _of_attribute(project, module, function, statement)):
+        return found
+    if function is not None and (found := _of_own_rank(project, module, function, statement)):
         return found
     if found := _of_branches(module, function, statement):
         return found
@@ -300,6 +306,26 @@ def _of_attribute(project: Project, module: SourceModule, function: FunctionNode
     if not is_sure_to_be_set(project, module, statement, "accelerator"):
         return None
     return Spelling(f"self.{_FLAG}", printer="self.accelerator.print")
+
+
+def _of_own_rank(project: Project, module: SourceModule, function: FunctionNode, statement: ast.stmt) -> Spelling | None:
+    """`self.rank == 0`, where constructors of the class and its bases give it the global rank, and nobody anything else."""
+    owner = module.parent(function)
+    if not isinstance(owner, ast.ClassDef) or function.name == "__init__" or not _is_of_an_object(function):
+        return None
+    given = class_values(project, class_facts(project, module, owner)).given
+    for name in sorted(_RANK_NAMES & given.keys()):
+        values = [(g.site.module, g.value) for g in given[name]]
+        made = all(g.part is None and g.function is not None and g.function.name == "__init__" for g in given[name])
+        known = made and all(_is_global_rank(m, v) and rank_source(m, v, project) is Ranks.ZERO for m, v in values)
+        known = known and not any("-1" in m.text_of(v) or writes_minus_one(m) for m, v in values)
+        if known and not is_given_by_others(project, name) and is_sure_to_be_set(project, module, statement, name):
+            return Spelling(f"self.{name} == 0")
+    return None
+
+
+def _is_of_an_object(function: FunctionNode) -> bool:
+    return bool(function.args.args) and function.args.args[0].arg == "self"
 
 
 @once_a_module

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
 
 from codemods.analysis.bindings import bindings_in
 from codemods.analysis.class_index import ClassSite, subclasses
@@ -47,6 +48,27 @@ def is_only_asked_for_by_none(project: Project, module: SourceModule, function: 
     return all(is_asked_for_by_none(project, s.module, s.call) for s in used.calls)
 
 
+def wanted_above(
+    module: SourceModule, function: FunctionNode, site: CallSite, wanted: Mapping[str, bool]
+) -> dict[str, bool] | None:
+    """What the caller's own parameters have to be for a call to make those of the function true or false, as a place in it wants.
+
+    None where the call's literals, or the defaults, lead past the place: `Net(cfg)` of `def __init__(self, cfg, fresh=False)`.
+    """
+    if _is_past(module, function, site, wanted):
+        return None
+    given = bind(function, site.call, bound=isinstance(module.parent(function), ast.ClassDef)) or {}
+    home = site.module.function_of(site.call)
+    own = {p.arg for p in parameters(home, bound=False)} if home is not None else set()
+    handed = {v.id: wanted[name] for name, v in given.items() if name in wanted and isinstance(v, ast.Name) and v.id in own}
+    return {name: answer for name, answer in handed.items() if all(b.parameter for b in bindings_in(site.module, home, name))}
+
+
+def wanted_at(module: SourceModule, function: FunctionNode, node: ast.AST) -> dict[str, bool]:
+    """Parameter -> what it has to be for a place of its function to be reached, by the tests that ask for it alone."""
+    return _asked(module, function, node)
+
+
 def asks_a_parameter(module: SourceModule, function: FunctionNode, node: ast.AST) -> bool:
     """True where a test round the node is a parameter of its function alone."""
     return bool(_asked(module, function, node))
@@ -72,7 +94,7 @@ def _asked(module: SourceModule, function: FunctionNode, node: ast.AST) -> dict[
     return {name: wanted for name, wanted in out.items() if name not in rebound}
 
 
-def _is_past(module: SourceModule, function: FunctionNode, site: CallSite, asked: dict[str, bool]) -> bool:
+def _is_past(module: SourceModule, function: FunctionNode, site: CallSite, asked: Mapping[str, bool]) -> bool:
     given = bind(function, site.call, bound=isinstance(module.parent(function), ast.ClassDef))
     if given is None:
         return False

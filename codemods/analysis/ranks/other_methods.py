@@ -4,17 +4,29 @@ from __future__ import annotations
 
 import ast
 
-from codemods.analysis.bindings import bindings_of
+from codemods.analysis.bindings import bindings_of, name_or_field_bindings
 from codemods.analysis.class_index import class_facts, find_class
 from codemods.analysis.model.signatures import takes
-from codemods.analysis.names import dotted, last
+from codemods.analysis.names import dotted, family, last
 from codemods.files.import_statements import stem_of
 from codemods.files.source import FunctionNode, SourceModule
+from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
 
 # What leaves a method's arguments as they are.
 _KEEPS = frozenset(
     {"no_grad", "inference_mode", "enable_grad", "rank_zero_only", "staticmethod", "classmethod", "abstractmethod"}
+)
+
+# What every nn.Module has, and what people call one.
+_OF_MODULES = frozenset(
+    {"train", "eval", "forward", "to", "cuda", "cpu", "half", "float", "double", "apply", "parameters", "named_parameters",
+     "modules", "children", "state_dict", "load_state_dict", "zero_grad", "requires_grad_", "compile", "buffers"}
+)  # fmt: skip
+_PLAIN = frozenset({"object", "abc", "typing"})
+_MODELS = lazy(
+    r"model|net(?:work)?$|net_?[a-z0-9]$|module$|backbone|encoder|decoder|generator|discriminator|unet|vae|critic|policy|student|"
+    r"teacher|former$|bert|classifier"
 )
 
 
@@ -43,6 +55,24 @@ def is_of_another_object(project: Project, home: SourceModule, owner: ast.ClassD
         if made is None or id(made.node) in above:
             return False
         if any(site.node is owner for site in class_facts(project, made.module, made.node).lineage):
+            return False
+    return True
+
+
+def is_of_a_module(project: Project, home: SourceModule, owner: ast.ClassDef, module: SourceModule, call: ast.Call) -> bool:
+    """True for `self.model.train()` and a loop's own `train`: that is nn.Module's, unless a value is seen to be of the class."""
+    func = call.func
+    if not isinstance(func, ast.Attribute) or func.attr not in _OF_MODULES or _MODELS.search(owner.name.lower()):
+        return False
+    facts = class_facts(project, home, owner)
+    if not _MODELS.search(last(dotted(func.value)).lower()) or facts.unresolved:
+        return False
+    if {family(base) for base in facts.external} - _PLAIN:
+        return False
+    near = {id(site.node) for site in facts.lineage}
+    for value in (b.value for b in name_or_field_bindings(module, func.value)):
+        made = find_class(project, module, dotted(value.func)) if isinstance(value, ast.Call) and dotted(value.func) else None
+        if made is not None and any(id(s.node) in near for s in class_facts(project, made.module, made.node).lineage):
             return False
     return True
 

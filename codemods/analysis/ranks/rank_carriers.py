@@ -88,6 +88,8 @@ def _behind(module: SourceModule, name: str, project: Project | None) -> Iterato
         yield from _inherited(module, rest, project)
         return
     for found in module.imports.get(root, ()):
+        if found.dotted == "wandb" and rest == "run":
+            yield module, "rank"  # rank 0 alone may have one
         yield from _imported(f"{found.dotted}.{rest}" if rest else found.dotted, module, project)
 
 
@@ -182,7 +184,7 @@ def _bindings(module: SourceModule) -> Iterator[tuple[str, ast.expr]]:
 def _given_under_tests(module: SourceModule) -> Iterator[tuple[str, ast.expr]]:
     """(name, test) for what is None or a flag, and is given a value under a test: that is there where the test holds."""
     empty = {name for a in module.nodes(ast.Assign) if _holds_none(a.value) for t in a.targets for name in _targets(t)}
-    empty |= {t.id for a in module.nodes(ast.Assign) if _is_flag(a.value) for t in a.targets if isinstance(t, ast.Name)}
+    empty |= {name for a in module.nodes(ast.Assign) if _is_flag(a.value) for t in a.targets for name in _targets(t)}
     empty |= {name for a in module.nodes(ast.AnnAssign) if a.value and _holds_none(a.value) for name in _targets(a.target)}
     for assign in module.nodes(ast.Assign) if empty else ():
         names = [name for target in assign.targets for name in _targets(target) if name in empty]
@@ -194,7 +196,7 @@ def _holds_none(value: ast.expr) -> bool:
 
 
 def _is_flag(value: ast.expr) -> bool:
-    return isinstance(value, ast.Constant) and isinstance(value.value, bool)
+    return isinstance(value, ast.Constant) and (isinstance(value.value, bool) or value.value == "")
 
 
 def _tests_round(module: SourceModule, node: ast.AST) -> Iterator[ast.expr]:

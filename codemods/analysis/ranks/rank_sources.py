@@ -13,6 +13,7 @@ from codemods.analysis.ranks.given_numbers import is_an_option_with_a_number, is
 from codemods.analysis.ranks.handed_arguments import arguments
 from codemods.analysis.ranks.rank_members import called_sites, field_bindings, properties
 from codemods.analysis.ranks.rank_sets import Ranks
+from codemods.analysis.ranks.returned_items import returned_items
 from codemods.analysis.ranks.spawned import spawned_parameter
 from codemods.data.rank_names import GLOBAL_NAMES, GROUP_NAMES, HOLDERS, LOCAL_NAMES, PROCESS_WORDS, WEAK_NAMES
 from codemods.files.source import SourceModule, walk_scope
@@ -47,7 +48,7 @@ def rank_source(module: SourceModule, node: ast.AST, project: Project | None = N
     if isinstance(node, ast.Name):
         return _name(module, node, project, depth)
     if isinstance(node, ast.Subscript):
-        return _item(module, node)
+        return _item(module, node, project, depth)
     if isinstance(node, ast.NamedExpr):
         return rank_source(module, node.value, project, depth + 1)
     if isinstance(node, ast.BoolOp):  # `os.environ.get("RANK") or 0`, `dist.is_initialized() and dist.get_rank()`
@@ -144,7 +145,7 @@ def _environment(module: SourceModule, function: ast.expr, key: ast.expr) -> Ran
     return Ranks.ZERO if key.value == "rank" and holder in HOLDERS and shows_processes(module) else None
 
 
-def _item(module: SourceModule, node: ast.Subscript) -> Ranks | None:
+def _item(module: SourceModule, node: ast.Subscript, project: Project | None, depth: int) -> Ranks | None:
     """`os.environ["RANK"]`, `opt["rank"]`."""
     if not isinstance(node.slice, ast.Constant):
         return None
@@ -152,6 +153,9 @@ def _item(module: SourceModule, node: ast.Subscript) -> Ranks | None:
     if holder == "environ" and node.slice.value == "RANK":
         return Ranks.ZERO
     if holder not in HOLDERS and holder != "environ":
+        if node.slice.value in WEAK_NAMES:
+            found = {rank_source(m, v, project, depth + 1) for m, v in returned_items(project, module, node)}
+            return found.pop() if len(found) == 1 else None
         return _strong(node.slice.value) if isinstance(node.slice.value, str) else None  # `params["world_rank"]`
     return _environment(module, node, node.slice)
 

@@ -7,6 +7,7 @@ import ast
 from codemods.analysis.bindings import Binding, attribute_bindings, bindings_of
 from codemods.analysis.call_graph import FunctionSite, called_function, may_speak_of_ranks
 from codemods.analysis.names import dotted, end_of
+from codemods.analysis.ranks.emptied_elsewhere import split_of_emptied
 from codemods.analysis.ranks.flag_branches import tests_of_flag
 from codemods.analysis.ranks.keyword_fields import keyword_values
 from codemods.analysis.ranks.parts import part_of, place_of
@@ -17,6 +18,7 @@ from codemods.analysis.ranks.rank_members import called_sites, field_bindings, p
 from codemods.analysis.ranks.rank_sets import Ranks, Split, both, negated
 from codemods.analysis.ranks.rank_sources import DEPTH, imported_value, low_rank_place, rank_source, shows_processes
 from codemods.analysis.ranks.training_options import is_training_arguments
+from codemods.analysis.ranks.wandb_runs import split_of_run
 from codemods.analysis.ranks.zero_only_values import split_of_partial, split_of_value
 from codemods.data.rank_names import ARGUMENT_FLAGS, GLOBAL_NAMES, LOCAL_FLAGS, LOCAL_NAMES, WEAK_FLAGS, ZERO_FLAGS
 from codemods.files.source import FunctionNode, SourceModule, walk_scope
@@ -50,11 +52,24 @@ def split_of(module: SourceModule, test: ast.AST, project: Project | None = None
     return found or _kept(module, test, project, depth)
 
 
-def _kept(module: SourceModule, value: ast.AST, project: Project | None, depth: int) -> Split | None:
-    """What it says that a value is there which the other ranks do not have; asked of plain tests only (`_PLAIN`)."""
+def _kept(
+    module: SourceModule, value: ast.AST, project: Project | None, depth: int, *, not_none: bool = False
+) -> Split | None:
+    """What it says that a value is there which the other ranks do not have; asked of plain tests only (`_PLAIN`).
+
+    not_none: the test is `is not None`.
+    """
     if depth >= _PLAIN:
         return None
-    return split_of_partial(module, value, project, lambda where, test: split_of(where, test, project, _PLAIN))
+
+    def plainly(where: SourceModule, test: ast.expr) -> Split | None:
+        return split_of(where, test, project, _PLAIN)
+
+    def here(test: ast.expr) -> Split | None:
+        return plainly(module, test)
+
+    found = split_of_run(module, value, project, plainly) or split_of_partial(module, value, project, plainly)
+    return found or split_of_emptied(module, value, project, here, none_alone=not_none)
 
 
 def asks_the_rank(module: SourceModule, test: ast.AST, project: Project | None) -> bool:
@@ -92,7 +107,7 @@ def _compared(module: SourceModule, test: ast.Compare, project: Project | None, 
             turned = bool(ast.literal_eval(right)) is isinstance(test.ops[0], (ast.NotEq, ast.IsNot))
             return flag.turned if turned else flag
     if isinstance(right, ast.Constant) and right.value is None and isinstance(test.ops[0], _NONE_OPS):
-        found = split_of_value(module, test.left, project) or _kept(module, test.left, project, depth)
+        found = split_of_value(module, test.left, project) or _kept(module, test.left, project, depth, not_none=True)
         if found is not None:
             return found if isinstance(test.ops[0], (ast.IsNot, ast.NotEq)) else found.turned
     return comparison(module, test.left, test.ops[0], right, project, depth + 1)

@@ -11,7 +11,13 @@ from codemods.analysis.distribution import is_test_file, is_test_module
 from codemods.analysis.importing import importers
 from codemods.analysis.names import dotted, last
 from codemods.analysis.other_names import reads_by_other_names
-from codemods.analysis.ranks.other_methods import cannot_take, has_its_own, is_of_another_object, of_another_class
+from codemods.analysis.ranks.other_methods import (
+    cannot_take,
+    has_its_own,
+    is_of_a_module,
+    is_of_another_object,
+    of_another_class,
+)  # fmt: skip
 from codemods.analysis.ranks.value_calls import plain_calls
 from codemods.files.source import FunctionNode, SourceModule
 from codemods.runtime.record import record, replace
@@ -133,6 +139,8 @@ def _read_in(project: Project, module: SourceModule, function: FunctionNode, use
                 if isinstance(node, ast.Name) or has_its_own(project, module, other, owner, function.name):
                     continue
                 if cannot_take(function, call) or is_of_another_object(project, module, owner, other, call):
+                    continue
+                if is_of_a_module(project, module, owner, other, call):
                     continue
                 if not of_another_class(project, module, other, call, owner):
                     calls.append(CallSite(other, call))
