@@ -340,7 +340,8 @@ def test_a_program_that_reads_back_what_it_saves_bare() -> None:
 )
 def test_files_of_other_names(save: str, load: str, fires: bool) -> None:
     source = (
-        f"{HEAD}def train(net, folder, epoch, name, args):\n    if args.resume:\n        net.load_state_dict(torch.load({load}))\n"
+        f"{HEAD}def train(net, folder, epoch, name, args):\n    if args.resume:\n"
+        f"        net.load_state_dict(torch.load({load}))\n"
         f"    model = DDP(net)\n    torch.save(model.state_dict(), {save})\n"
     )
     assert bool(findings_of(WrappedStateDict, source)) is fires

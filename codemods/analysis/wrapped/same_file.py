@@ -1,4 +1,4 @@
-"""Whether a load may read what a save of the project writes: a program that reads back its own files does not, and other names."""
+"""Whether a load may read what a save writes: not one of another name, nor one of a program that reads back its own files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def reads_back_bare_files(project: Project, module: SourceModule, key: str) -> b
                 continue
             if wrapper_in(project, module, holder) is not None or is_tested(module, call):
                 return False
-            found = found or bool(dotted(holder)) and not _is_other_state(holder)
+            found = found or (dotted(holder) != "" and not _is_other_state(holder))
     return found
 
 
