@@ -405,7 +405,8 @@ def _decided_by_error(state: State, node: ast.Try | ast.TryStar, handler: ast.Ex
     if all(_imports(s) for s in node.body):
         return  # all ranks have the same packages
     reads = any(isinstance(n, ast.Call) and last(dotted(n.func)) in LOADS for s in node.body for n in walk(s))
-    link = state.link(handler, "a rank that cannot read the file comes here, and goes on with other values")
+    what = "that cannot read the file" if reads else "on which this fails"
+    link = state.link(handler, f"a rank {what} comes here, and goes on with other values")
     tried = {path for s in node.body for n in walk(s) for path in _targets(n)}
     for given in (s for s in handler.body if isinstance(s, ast.Assign)):
         missing = is_none(given.value)
