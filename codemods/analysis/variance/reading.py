@@ -11,6 +11,7 @@ from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.leaving import is_end
 from codemods.analysis.ranks.several_processes import several_processes
 from codemods.analysis.variance.assignments import annotated_assign, assign, augmented, returned
+from codemods.analysis.variance.averaged_modes import averaged_arm
 from codemods.analysis.variance.binding import bind, bind_counter, bind_elements
 from codemods.analysis.variance.deciding import test_value
 from codemods.analysis.variance.exits import cases_of
@@ -165,6 +166,8 @@ def _begins_anew(state: State, node: ast.Expr) -> bool:
 
 def _if(state: State, node: ast.If) -> bool:
     several = several_processes(state.module, node.test)
+    if several is None and (averaged := averaged_arm(node.test)) is not None:
+        several = not averaged
     test = test_value(state, node.test)
     if several is not None:
         taken, other = (node.body, node.orelse) if several else (node.orelse, node.body)
