@@ -36,7 +36,7 @@ def _samplers(project: Project, module: SourceModule, call: ast.Call) -> frozens
     if receiver is None:
         return None
     made = list(origins(project, module, receiver))
-    if not all_known(made) and isinstance(receiver, ast.Attribute) and receiver.attr == "sampler":
+    if not all_known(tuple(made)) and isinstance(receiver, ast.Attribute) and receiver.attr == "sampler":
         made = []
         for origin in origins(project, module, receiver.value):
             loader = made_loader(project, origin)
