@@ -1172,3 +1172,37 @@ def test_the_constructor_has_made_the_folder(made: str, path: str) -> None:
 def test_the_constructor_may_have_made_another_folder(made: str, path: str) -> None:
     found = findings_of(MakedirsRace, BASE.format(made=made, path=path), path="train.py")
     assert any(f.symbol.endswith("keep") for f in found)
+
+
+TRAINED = """import os
+from transformers import Seq2SeqTrainer
+
+
+def main(model, data, args):
+    trainer = Seq2SeqTrainer(model=model, args=args)
+    RUN
+    if not os.path.exists(args.output_dir):
+        os.makedirs(args.output_dir)
+    print(trainer)
+"""
+
+
+@pytest.mark.parametrize("run", ["found = trainer.predict(data)", "trainer.train()\n    print(1)"])
+def test_the_folder_of_a_trainer_that_has_run(run: str) -> None:
+    check_nothing(MakedirsRace, TRAINED.replace("RUN", run))
+    heir = TRAINED.replace("\n\n\ndef main", "\n\n\nclass Own(Seq2SeqTrainer):\n    pass\n\n\ndef main").replace("= Seq2", "= Own#")
+    check_nothing(MakedirsRace, heir.replace("Own#SeqTrainer", "Own").replace("RUN", run))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("RUN", "print(trainer)"),  # rank 0 may be slower than the rest
+        ("RUN", "if args.do_train:\n        trainer.train()"),
+        ("RUN\n    if not", "trainer.train()\n    args = others()\n    if not"),
+        ("args=args", "args=others()"),
+        ("args.output_dir", "args.other_dir"),
+    ],
+)
+def test_folders_that_a_trainer_does_not_make(old: str, new: str) -> None:
+    assert findings_of(MakedirsRace, TRAINED.replace(old, new).replace("RUN", "trainer.train()"))
