@@ -469,7 +469,7 @@ def test_what_no_step_uses_is_named_before_what_some_steps_leave_out() -> None:
 
 def test_a_module_of_data_that_nobody_trains() -> None:
     off = "trainer:\n  strategy: ddp\nmodel:\n  _target_: lit.Lit\ndata:\n  _target_: data.Data\n"
-    data = "import lightning.pytorch as pl\n\n\nclass Data(pl.LightningModule):\n    def train_dataloader(self):\n        return []\n"
+    data = "import lightning.pytorch as pl\n\n\nclass Data(pl.LightningModule):\n    def prepare_data(self):\n        pass\n"
     made = {"train.py": HYDRA, "lit.py": DROPS, "data.py": data, **PIN}
     (found,) = findings_of(Missing, off, made, path="config.yaml")
     assert found.applicability is Applicability.UNSAFE and "Data" not in found.reason

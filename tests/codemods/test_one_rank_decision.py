@@ -1084,7 +1084,7 @@ def train(model, loader, args, rank):
 
 
 def test_a_counter_that_rank_0_alone_advances_is_counted_on_all() -> None:
-    found = check_told(RULE, COUNTS, reason="count on all ranks: move `step +=` (line 14) and this break with its test out of the")
+    found = check_told(RULE, COUNTS, reason="count on all ranks: move `step +=` (line 14) and this break with its test out of")
     assert "the `while` in line 8 goes by it, and never ends on the other ranks" in found.reason
     assert found.message.startswith("rank 0 alone decides whether to take this break")
     check_told(RULE, COUNTS.replace("while step < args.steps:", "while True:"), reason="with its test out of the rank branch")
@@ -1094,7 +1094,7 @@ def test_a_counter_that_rank_0_alone_advances_is_counted_on_all() -> None:
     ("old", "new"),
     [
         ("                step += 1\n", "                step += args.every(batch)\n"),  # no count
-        ("            dist.barrier()\n", "            dist.barrier()\n            step = args.now()\n"),  # given on all ranks besides
+        ("            dist.barrier()\n", "            dist.barrier()\n            step = args.now()\n"),  # given on all ranks
         ("            dist.barrier()\n", "            dist.barrier()\n            step += 1\n"),  # all ranks count
         ("if step > args.steps:", "if args.enough():"),
     ],

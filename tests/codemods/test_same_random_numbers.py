@@ -558,20 +558,21 @@ def test_a_script_that_some_command_starts_on_several(commands: str) -> None:
 
 PARSER = "import argparse\n\n\ndef options():\n    parser = argparse.ArgumentParser()\n    {}\n    return parser.parse_args()\n"
 NO_DEFAULT = "parser.add_argument('--seed', type=int, default=None)"
-FIELDS = "from typing import Optional\nfrom transformers import HfArgumentParser\n\n\nclass Options:\n    seed: Optional[int] = {}\n"
+FIELDS = "from typing import Optional\nfrom transformers import HfArgumentParser\n\n\nclass Mine:\n    seed: Optional[int] = {}\n"
+
+
+SEED, OTHERS = "    torch.manual_seed(args.seed)", {"show.sh": "python show.py --seed 1\n"}
 
 
 @pytest.mark.parametrize(
     ("test", "seed", "parser", "files"),
     [
-        ("if args.seed is not None:", "    torch.manual_seed(args.seed)", PARSER.format(NO_DEFAULT), {}),
-        ("if args.seed is not None:", "    torch.manual_seed(args.seed)", FIELDS.format("None"), {}),
-        ("if args.seed is not None:", "    torch.manual_seed(args.seed)", FIELDS.format("field(default=None)"), {}),
+        ("if args.seed is not None:", SEED, PARSER.format(NO_DEFAULT), {}),
+        ("if args.seed is not None:", SEED, FIELDS.format("None"), {}),
+        ("if args.seed is not None:", SEED, FIELDS.format("field(default=None)"), {}),
         ("if args.fixed:", "    torch.manual_seed(3)", PARSER.format("parser.add_argument('--fixed', action='store_true')"), {}),
-        # another script's
-        ("if args.seed:", "    torch.manual_seed(args.seed)", PARSER.format(NO_DEFAULT), {"show.sh": "python show.py --seed 1\n"}),
-        # another option's
-        ("if args.seed:", "    torch.manual_seed(args.seed)", PARSER.format(NO_DEFAULT), {"a.sh": "python module.py --seed-of-it 1\n"}),
+        ("if args.seed:", SEED, PARSER.format(NO_DEFAULT), OTHERS),  # a command of another script
+        ("if args.seed:", SEED, PARSER.format(NO_DEFAULT), {"a.sh": "python module.py --seed-of-it 1\n"}),  # another option
     ],
 )
 def test_a_seed_whose_option_stands_in_another_file(test: str, seed: str, parser: str, files: dict[str, str]) -> None:

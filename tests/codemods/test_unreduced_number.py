@@ -794,7 +794,7 @@ def test_a_loader_that_is_asked_for_a_share(line: str, given: str) -> None:
 
 def by_mode(test: str, arm: str, other: str) -> str:
     return (
-        "from accelerate import Accelerator\nfrom accelerate.utils import DistributedType\n\n\ndef main(model, loader, loss_of):\n"
+        "from accelerate import Accelerator, DistributedType\n\n\ndef main(model, loader, loss_of):\n"
         "    accelerator = Accelerator()\n    model, loader = accelerator.prepare(model, loader)\n    losses = []\n"
         f"    for batch in loader:\n        loss = loss_of(model(batch)).detach()\n        if {test}:\n            {arm}\n"
         f"        else:\n            {other}\n    loss = sum(losses) / len(losses)\n    accelerator.print(f'loss {{loss}}')\n"

@@ -21,7 +21,7 @@ from codemods.store.project import Project
 _EPOCHS = lazy(r"epoch|round|stage", re.IGNORECASE)
 _LISTINGS = frozenset({"listdir", "scandir", "iterdir", "glob", "iglob", "rglob", "walk"})
 _SAME_ITEMS = (
-    "every rank goes through the same items: let rank 0 alone write, with a barrier behind the loop if another rank reads the files"
+    "every rank goes through the same items: let rank 0 alone write, with a barrier behind the loop if another rank reads it"
 )
 _SOME_ITEMS = (
     "where each rank has a share of the items, put the rank into the name, or gather them and let rank 0 write; where every rank "

@@ -61,7 +61,8 @@ def _of_nodes(project: Project, module: SourceModule, function: FunctionNode) ->
     """The tests for the first rank of a node: `training_args.local_rank in [-1, 0]`."""
     for node in walk(function):
         if isinstance(node, (ast.If, ast.IfExp)) and not isinstance(node.test, ast.BoolOp):
-            if asks_the_rank(module, node.test, project) and ranks_of_test(module, node.test, project=project) is Ranks.LOCAL_ZERO:
+            asked = asks_the_rank(module, node.test, project)
+            if asked and ranks_of_test(module, node.test, project=project) is Ranks.LOCAL_ZERO:
                 yield " ".join(module.text_of(node.test).split()), node.test.lineno
 
 

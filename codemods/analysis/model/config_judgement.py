@@ -136,7 +136,8 @@ def _for_dead(project: Project, setting: ConfigSetting, trained: Trained, pin: P
 
 
 def _told_of_dead(
-    project: Project, setting: ConfigSetting, trained: Trained, usage: Usage, never: tuple[str, ...], pin: Pin | None, *, old: bool
+    project: Project, setting: ConfigSetting, trained: Trained, usage: Usage, never: tuple[str, ...], pin: Pin | None,
+    *, old: bool,
 ) -> Judged:  # fmt: skip
     message = (
         f"{setting.text} leaves the flag off, and {never_of(usage, never)}: DDP stops in the second step "

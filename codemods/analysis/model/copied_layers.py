@@ -1,8 +1,6 @@
-"""Layers that are handed to torch's `TransformerDecoder(layer, n)`, which works with copies: a layer that is kept is left over."""
+"""Layers handed to torch's `TransformerDecoder(layer, n)`, which works with copies: a layer that is kept is left over."""
 
 from __future__ import annotations
-
-import ast
 
 from codemods.analysis.names import dotted, last, qualified
 from codemods.files.source import SourceModule

@@ -10,7 +10,7 @@ _AVERAGING = "MEGATRON_LM"
 
 
 def averaged_arm(test: ast.expr) -> bool | None:
-    """True where the body of an `if` is for that engine, False where the other arm is; None where the test asks something else."""
+    """True where the body of an `if` is for that engine, False where the other arm is; None for a test of something else."""
     if not isinstance(test, ast.Compare) or len(test.ops) != 1:
         return None
     sides = (test.left, test.comparators[0])
