@@ -450,3 +450,29 @@ def test_off_for_every_configuration_and_a_module_that_a_setting_uses() -> None:
 def test_an_expression_over_a_model_that_needs_the_flag_is_told() -> None:
     source, given = raw("model = DDP(Lit(), find_unused_parameters=args.search)", drops=True)
     check_told(Missing, source, files=given, reason="has to come to True")
+
+
+def test_what_no_step_uses_is_named_before_what_some_steps_leave_out() -> None:
+    off = "trainer:\n  strategy: ddp\n"
+    layer = "self.text = nn.Linear(8, 2)\n        self.layer = nn.TransformerDecoderLayer(2, 1)\n"
+    kept = DROPS.replace("self.text = nn.Linear(8, 2)\n", f"{layer}        self.decoder = nn.TransformerDecoder(self.layer, 2)\n")
+    kept = kept.replace("out = self.body(x)\n", "out = self.decoder(self.body(x), x)\n")
+    index = kept.replace("torch.rand(1) < 0.9", "batch_idx > 3")
+    for source in (kept, index):
+        (found,) = findings_of(Missing, off, files(source), path="config.yaml")
+        assert "layer of Lit never reaches the loss; nn.TransformerDecoder works with copies of layer" in found.message
+        assert found.applicability is Applicability.UNSAFE and "freezing it" in found.reason
+    given = kept.replace("TransformerDecoder(self.layer, 2)", "TransformerDecoder(nn.TransformerDecoderLayer(2, 1), 2)")
+    (found,) = findings_of(Missing, off, files(given), path="config.yaml")
+    assert "layer of Lit never reaches the loss:" in found.message  # left over, but nobody copies it
+
+
+def test_a_module_of_data_that_nobody_trains() -> None:
+    off = "trainer:\n  strategy: ddp\nmodel:\n  _target_: lit.Lit\ndata:\n  _target_: data.Data\n"
+    data = "import lightning.pytorch as pl\n\n\nclass Data(pl.LightningModule):\n    def prepare_data(self):\n        pass\n"
+    made = {"train.py": HYDRA, "lit.py": DROPS, "data.py": data, **PIN}
+    (found,) = findings_of(Missing, off, made, path="config.yaml")
+    assert found.applicability is Applicability.UNSAFE and "Data" not in found.reason
+    trains = data + "\n    def training_step(self, batch, i):\n        return self.net(batch).mean()\n"
+    (found,) = findings_of(Missing, off, {**made, "data.py": trains}, path="config.yaml")
+    assert "Data" in found.reason

@@ -110,6 +110,7 @@ def test_rank_of_a_ranking_is_no_process() -> None:
 
 def test_should_save_is_a_flag_of_transformers_arguments_only() -> None:
     assert under("args.should_save", head="from transformers import Trainer") is Ranks.ZERO
+    assert under("args.should_log", head="from transformers import Trainer") is Ranks.LOCAL_ZERO  # log_on_each_node=True
     assert under("control.should_save", head="from transformers import Trainer") is Ranks.ALL
 
 

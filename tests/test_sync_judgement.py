@@ -315,6 +315,25 @@ def test_the_same_key_in_the_base_that_super_runs() -> None:
     check_transformed(UnsyncedMetric, alone, alone.replace(".mean())", ".mean(), sync_dist=True)"), files={"base.py": base})
 
 
+def arms(test: str, other: str = "else:", last: str = '    self.log("val/loss", 0.0)') -> str:
+    return step(test, '    self.log("val/loss", loss)', other, last)
+
+
+@pytest.mark.parametrize(
+    ("test", "other"),
+    [("if self.args.wide and not self.args.deep:", "else:"), ("if self.hparams.loss == 'l1':", "elif self.hparams.deep:")],
+)
+def test_the_same_key_in_arms_of_a_test_of_the_settings(test: str, other: str) -> None:
+    for found in findings_of(UnsyncedMetric, arms(test, other)):
+        assert "logs the same key" not in found.reason, found.reason
+
+
+@pytest.mark.parametrize("test", ["if batch_idx % 2:", "if self.current_epoch > 3:"])
+def test_the_same_key_in_arms_that_one_run_may_take_both(test: str) -> None:
+    reasons = [f.reason for f in findings_of(UnsyncedMetric, arms(test))]
+    assert any("logs the same key" in r for r in reasons), reasons
+
+
 # Training values
 
 

@@ -133,3 +133,69 @@ def test_rows_of_the_batches_may_be_a_share(over: str) -> None:
 def test_rows_that_are_no_share(over: str, then: str) -> None:
     found = findings_of(RULE, OWN_SHARE.format(over=over, how="append", then=then), files=STARTED)
     assert all("gather the parts" not in f.reason for f in found)
+
+
+LOCAL = """import logging
+
+from transformers import HfArgumentParser, Trainer, TrainingArguments
+
+
+def main(model, data):
+    (options,) = HfArgumentParser((TrainingArguments,)).parse_args_into_dataclasses()
+    {}
+    Trainer(model=model, args=options, train_dataset=data).train()
+
+
+if __name__ == "__main__":
+    main(make(), rows())
+"""
+
+
+def test_the_first_rank_of_a_node_that_the_statement_itself_tests() -> None:
+    line = "logging.basicConfig(level=10 if options.local_rank in [-1, 0] else 30, filename='train.log', filemode='w')"
+    found = check_told(RULE, LOCAL.format(line), reason="knows the first rank of each node by `options.local_rank in [-1, 0]`")
+    assert "name the file on that rank alone, the others log without it" in found.reason
+
+
+def test_a_log_without_a_test() -> None:
+    line = "logging.basicConfig(filename='train.log', filemode='w')"
+    check_told(RULE, LOCAL.format(line), reason="no test for rank 0 is seen here")
+
+
+# What is written for each item of a loop
+
+ITEMS = """import torch
+from accelerate import Accelerator
+from torch.utils.data import DataLoader
+
+
+def show(model, accelerator: Accelerator, loader):
+    for n, batch in enumerate(loader):
+        rows = model(batch)
+        with open(f"out/{n}.txt", "w") as f:
+            f.write(str(rows))
+
+
+def main(model, rows):
+    accelerator = Accelerator()
+    loader = LOADER
+    train, model = accelerator.prepare(DataLoader(rows), model)
+    show(model, accelerator, loader)
+
+
+if __name__ == "__main__":
+    main(make(), rows())
+"""
+
+
+@pytest.mark.parametrize(
+    ("loader", "reason"),
+    [
+        ("DataLoader(rows)", "every rank goes through the same items: let rank 0 alone write"),
+        ("DataLoader(rows, sampler=sampler_of(rows))", "where each rank has a share of the items"),
+        ("DataLoader(rows, **options())", "where each rank has a share of the items"),
+        ("loader_of(rows)", "where each rank has a share of the items"),
+    ],
+)
+def test_whose_the_items_of_a_loop_are(loader: str, reason: str) -> None:
+    check_told(RULE, ITEMS.replace("LOADER", loader), reason=reason)

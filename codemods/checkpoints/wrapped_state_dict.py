@@ -10,7 +10,7 @@ from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
 from codemods.analysis.wrapped.bare_states import BareState, bare_states
 from codemods.analysis.wrapped.holders import Wrapped
 from codemods.analysis.wrapped.near_wraps import near_wraps
-from codemods.analysis.wrapped.other_readers import other_reader
+from codemods.analysis.wrapped.other_readers import OtherReader, other_readers
 from codemods.analysis.wrapped.own_shards import OwnShard, own_shards
 from codemods.analysis.wrapped.passing_on import passes_on
 from codemods.analysis.wrapped.saved_states import Loaded, Saved, copied_wrappers, load_of, saved_wrappers
@@ -72,6 +72,8 @@ class WrappedStateDict(DdpCodemod):
     - Says nothing where no load into a bare model (`DataParallel` is none) is seen of the same class, or of the variable that
       is wrapped later, under the same key.
     - Says nothing where the file that loads takes `module.` off, or puts it on, and where a test distinguishes wrapper and model.
+    - Says nothing of a load in a file that saves bare models under that key itself, of a file of another name, and where
+      nobody runs the load.
     - Says nothing of a load from a file with given weights (`pretrained`, `backbone`, ...): another program wrote it.
     - Says nothing where all configurations of Accelerate are for DeepSpeed or FSDP.
     - Reports where no name of the Accelerator is in reach, and where another place reads the same key: a load into the wrapper,
@@ -190,10 +192,8 @@ class WrappedStateDict(DdpCodemod):
         evidence = [Evidence("static", "the model is wrapped", saved.wrapped.module.path, saved.wrapped.wrap.lineno)]
         if load is not None:
             evidence.append(Evidence("static", "a bare model loads it", load.module.path, load.call.lineno))
-        if edits and saved.state and (reader := other_reader(project, saved)) is not None:
-            place = f"{reader.module.path}:{reader.line} (`{reader.text}`)"
-            doubt = f"{place} reads the keys too, and may expect `module.`: change both at once"
-            edits = []
+        if edits and saved.state and (readers := other_readers(project, saved)):
+            doubt, edits = _of_readers(readers), []
         reason = "assumes that nothing outside the project expects the wrapper in this file" if edits else (
             f"write `{inside or 'the module inside'}`; {doubt}"
         )  # fmt: skip
@@ -201,6 +201,14 @@ class WrappedStateDict(DdpCodemod):
             module, saved.node, _message(receiver, saved, load), level=_UNSAFE if edits else _DISPLAY, edits=edits,
             evidence=evidence, reason=reason,
         )  # fmt: skip
+
+
+def _of_readers(readers: tuple[OtherReader, ...]) -> str:
+    first = f"{readers[0].module.path}:{readers[0].line} (`{readers[0].text}`)"
+    if len(readers) == 1:
+        return f"{first} reads the keys too, and may expect `module.`: change both at once"
+    *places, last_one = [first, *(f"{r.module.path}:{r.line}" for r in readers[1:])]
+    return f"{', '.join(places)} and {last_one} read the keys too, and may expect `module.`: change all of them at once"
 
 
 def _place(found: StrippedState) -> str:

@@ -25,6 +25,12 @@ SAYS_REDUCED = lazy(
     r"|across_\w+|average_tensor\w*|dist_\w*(mean|sum|avg)|pmean|global_(mean|sum|avg))$|_(reduce|sync|across_processes)(_|$)",
     re.I,
 )
+# Questions that the ranks answer together, by the method and what it is asked of: Determined's (the chief asks, and tells the
+# others, unless it is set up otherwise), Accelerate's, Megatron's, and the one of JAX.
+AGREED = lazy(
+    r"(^|\.)(preempt(_context)?\.should_preempt|check_trigger|signals_received|reached_preemption_sync_point)$"
+)
+OWN_PREEMPTION = b"WorkersAskMaster"
 HOST_PACKAGES = frozenset(
     {"functools", "itertools", "einops", "numpy", "pandas", "jax", "tensorflow", "operator", "re", "scipy", "sklearn",
      "string", "threading", "queue", "asyncio", "multiprocessing", "cv2", "tf", "jnp"}

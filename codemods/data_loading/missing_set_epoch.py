@@ -12,8 +12,10 @@ from codemods.analysis.loading.epoch_repairs import told_each_epoch, told_each_r
 from codemods.analysis.loading.epoch_stays import EpochStays, epochs_that_stay
 from codemods.analysis.loading.epochs import Counter, are_told_instead, counter_of, may_be_told, parts_round, written_at
 from codemods.analysis.loading.passes import Epochs, epochs_of, leaves_samplers_alone, training_passes
+from codemods.analysis.loading.reordered import is_reordered
 from codemods.analysis.loading.restarts import Restart, is_made_again, restarts
 from codemods.analysis.loading.samplers import short
+from codemods.analysis.loading.told_above import told_above, whole_statement
 from codemods.analysis.loading.told_late import ToldLate, told_late
 from codemods.analysis.loading.untold import Untold, untold_in
 from codemods.analysis.loading.without_epoch import WithoutEpoch, without_epoch
@@ -55,7 +57,8 @@ class MissingSetEpoch(DdpCodemod):
     steps begins the loader anew (`except StopIteration: batches = iter(loader)`), the number of the step is reported. It
     reports `itertools.cycle(loader)`, too, which keeps the batches of the first pass. A `set_epoch` inside of the loop over the
     batches, whose order is drawn by then, goes in front of it. It reports a `set_epoch` under a test of the rank, one with a
-    number that no epoch changes (`set_epoch(0)`, `set_epoch(self.start_epoch)`), and one of what has none: a sampler of another
+    number that no epoch changes (`set_epoch(0)`, `set_epoch(self.start_epoch)`; behind a right one it is taken away), and one of
+    what has none: a sampler of another
     class, the one that a loader makes itself, the indices of a sampler.
 
     ## Why it matters
@@ -101,6 +104,7 @@ class MissingSetEpoch(DdpCodemod):
     ## Refuses
     - Says nothing where any code that may be about this sampler calls `set_epoch`, in whatever file; all such calls may be in
       the same file, each of another sampler that is made beside it.
+    - Says nothing where each round has the data itself change its order (`loader.dataset.shuffle(epoch)`).
     - Says nothing with `shuffle=False`, and of loops without a backward pass.
     - Says nothing under Lightning, Accelerate, Fabric and DeepSpeed: they call it, or they make their own samplers. A generator
       without end under DeepSpeed is reported where `deepspeed.initialize` is handed no `training_data`.
@@ -150,7 +154,7 @@ class MissingSetEpoch(DdpCodemod):
                 if epochs.module is not module or key in done or ranks_reaching(project, module, epochs.loop).some:
                     continue
                 paths = {module.path, found.module.path, *(s.module.path for s in epochs.way)}
-                if _is_told(project, module, missing, frozenset({*paths, *missing.paths})):
+                if _is_told(project, module, missing, frozenset({*paths, *missing.paths})) or is_reordered(missing, epochs):
                     continue
                 done.add(key)
                 if (told := self._tell(module, missing, epochs, name)) is not None:
@@ -170,7 +174,7 @@ class MissingSetEpoch(DdpCodemod):
         yield from (self._of_some(module, part) for part in epochs_on_some(project, module))
         for stays in epochs_that_stay(project, module):
             if not ranks_reaching(project, module, stays.call).some:
-                yield self._of_staying(module, stays)
+                yield self._of_staying(module, project, stays)
 
     def _of_late(self, module: SourceModule, found: ToldLate) -> Finding:
         """A sampler that is told within the pass."""
@@ -219,13 +223,29 @@ class MissingSetEpoch(DdpCodemod):
         reason = "call it on every rank; where one process has no sampler, test the sampler: `if sampler is not None`"
         return self.finding(module, found.call, message, evidence=evidence, reason=reason)
 
-    def _of_staying(self, module: SourceModule, found: EpochStays) -> Finding:
+    def _of_undone(self, module: SourceModule, found: EpochStays, above: ast.Call, evidence: list[Evidence]) -> Finding:
+        """A sampler that is told the right number, and then one that stays."""
+        message = (
+            f"line {above.lineno} tells the sampler the number of the epoch, and this line sets it back to "
+            f"`{module.text_of(found.number)}`, which is the same in every epoch: each one has the same batches in the same order"
+        )
+        statement = whole_statement(module, found.call)
+        if statement is None or not module.is_whole(statement):
+            return self.finding(module, found.call, message, evidence=evidence, reason="take this call away")
+        edits: list[Edit] = [RemoveStatement(module.path, module.span(statement))]
+        reason = f"assumes that `{found.counted}` is the same on every rank, and that nobody wants one order for all epochs"
+        level = Applicability.UNSAFE
+        return self.finding(module, found.call, message, level=level, edits=edits, evidence=evidence, reason=reason)
+
+    def _of_staying(self, module: SourceModule, project: Project, found: EpochStays) -> Finding:
         """A sampler that is told the same number each time."""
         message = (
             f"`{module.text_of(found.number)}` is the same in every epoch: the sampler makes its order from it, so each epoch "
             "has the same batches in the same order"
         )
         evidence = [Evidence("static", "the loop over the epochs", found.epochs.module.path, found.epochs.loop.lineno)]
+        if (above := told_above(project, module, found)) is not None:
+            return self._of_undone(module, found, above, evidence)
         if not found.counted:
             return self.finding(module, found.call, message, evidence=evidence, reason="hand over the number of the epoch")
         edits: list[Edit] = [ReplaceExpression(module.path, module.span(found.number), found.counted)]

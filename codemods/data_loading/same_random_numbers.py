@@ -17,8 +17,9 @@ from codemods.analysis.loading.passes import evaluates, training_passes
 from codemods.analysis.loading.programs import wrap_in, wraps
 from codemods.analysis.loading.same_program import callers, comes_to_training, reached
 from codemods.analysis.loading.samplers import loader_of, short
+from codemods.analysis.loading.seed_options import option_of
 from codemods.analysis.loading.seeds import Seed, depends_on_rank, handed_seeds, is_in_helper, is_unused, seeded_by_rank, seeds_in
-from codemods.analysis.loading.worker_seeds import is_never_set, leaves_workers, option_of
+from codemods.analysis.loading.worker_seeds import is_never_set, leaves_workers
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.api.codemod import DdpCodemod

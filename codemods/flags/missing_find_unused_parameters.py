@@ -253,6 +253,10 @@ class MissingFindUnusedParameters(DdpCodemod):
         for usage in ordered:
             if usage.verdict is Verdict.SOMETIMES:
                 decision = next((d for d in usage.skipped if d.cause in LEVELS), None)
+                sure = usage.dead and not trained.unknown and static_graph_of(setting) is None and probe is None
+                if decision is not None and sure and decision.cause is not Cause.RANDOM:
+                    yield dead(project, wrapper, setting, usage, trained, probe)
+                    return
                 if decision is not None:
                     yield skipping(project, wrapper, setting, usage, decision, trained, probe, alone=alone)
                     return

@@ -16,6 +16,7 @@ from codemods.analysis.files.file_or_folder import may_be_a_file
 from codemods.analysis.files.folder_calls import creates_folder, folder_of, gives_exist_ok
 from codemods.analysis.files.folders_made_before import is_made_above
 from codemods.analysis.files.made_by_all_above import is_made_by_all_above
+from codemods.analysis.files.made_by_trainer import is_made_by_trainer
 from codemods.analysis.files.missing_folders import goes_on, handler_of, is_tested, why_an_error, without_test
 from codemods.analysis.files.named_by_day import without_days
 from codemods.analysis.files.sample_folders import is_folder_of_the_sample
@@ -113,7 +114,7 @@ class MakedirsRace(DdpCodemod):
       folder round a file that both bear its name (`f"{token}/{token}.png"`).
     - Where the folder is there before the ranks ask: made above the start of the processes, by the program's entry, or above
       Lightning's `fit`, which starts the others (not under torchrun or Slurm, nor on several nodes); by a `SummaryWriter(p)` or
-      `makedirs(p, exist_ok=True)` above, so that the test for it is never true.
+      `makedirs(p, exist_ok=True)` above, so that the test for it is never true; by a Trainer of transformers that has run.
     - Where every rank goes on to fetch a file into the folder: DDP307 reports that race.
     - Where the path is the rank's own (rank, process id, temporary folder).
     - Where nothing in the file, or in a file that imports it, shows several processes; in a repository's own tests.
@@ -244,7 +245,7 @@ class MakedirsRace(DdpCodemod):
         reason = _LEADS_ELSEWHERE if handler is not None else why_an_error(module, call, path)
         if reason:
             return self.finding(module, call, message, evidence=[shown], reason=reason) if evidence else None
-        if tested and is_made_by_all_above(project, module, call, path):
+        if tested and (is_made_by_all_above(project, module, call, path) or is_made_by_trainer(project, module, call, path)):
             return None  # the test is never true
         way = way_of_every_rank(project, module, call)
         if way is None and not _is_in_hook(project, module, call):

@@ -343,7 +343,7 @@ class UnguardedFileIo(DdpCodemod):
         if level is not Applicability.SAFE and not assumes.startswith(NOT_READ) and is_of_a_share(module, function, run):
             if only_takes_away(files):
                 return  # what is gone cannot be gathered
-            yield self.finding(module, run.first, message, evidence=evidence, reason=advice_for_items(module, run))
+            yield self.finding(module, run.first, message, evidence=evidence, reason=advice_for_items(project, module, run))
             return
         handed = Judgement(level=level, reason=assumes, writes=writes_of(module, run))
         handed = handed.behind(project, module, below_tests(module, run), spelled.test)

@@ -9,6 +9,7 @@ from codemods.analysis.distribution import is_test_module, may_show_ranks
 from codemods.analysis.frameworks import lightning_pin
 from codemods.analysis.guards import failing_exits
 from codemods.analysis.guards.agreed_skips import ASSUMED, agreed_skips
+from codemods.analysis.guards.counted_by_one import counted_by_one
 from codemods.analysis.guards.one_rank_decisions import Decision, Form, decisions, tests_gathered_loss
 from codemods.analysis.guards.reduced_tests import reduced_test
 from codemods.analysis.guards.set_by_one_rank import is_decision, is_on_one_side, is_there_on_all, set_by_one_rank
@@ -114,6 +115,7 @@ class OneRankDecision(DdpCodemod):
     - Says nothing of an exit with a status other than 0, or of a `raise`, where only torchrun, `mp.spawn` or another launcher
       that stops the others is seen to start the program.
     - Says nothing of exceptions that a server (Flask, FastAPI, Streamlit, Gradio) catches: one process runs it.
+    - Says nothing of what the ranks answer together: `core_context.preempt.should_preempt()`, `accelerator.check_trigger()`.
     - Says nothing of a draw where one of the seeds of its library does not take the rank, or none is seen.
     - Says nothing of a number of a dict to which a time of the process was added: which of them decides is not shown.
     - Reports a decorated hook, and one with an early exit by rank: the reduction has to stand where every rank comes.
@@ -121,7 +123,7 @@ class OneRankDecision(DdpCodemod):
     - Reports `control.should_training_stop`: what the callback is given is the same on every rank, so the rank test can go.
     - Reports a `training_step` that returns None (Lightning 2.3 refuses it with several processes, older ones hang) where a rank
       may leave it in another way, in a loop or a handler, and in a project with sharded parameters or steps made by hand.
-    - Reports a loop that rank 0 leaves: its decision has to be broadcast.
+    - Reports a loop that rank 0 leaves: its decision has to be broadcast; a counter that rank 0 alone advances, counted on all.
     - Reports a collective in a `finally`: its place is behind the `try`.
     - Reports a test whose value is no tensor of a known name, a `return`, and a test with an `else`.
 
@@ -251,11 +253,12 @@ def _message(module: SourceModule, found: Decision) -> str:
             f"{found.own} stands in a `finally`: a rank that raised runs it while the others are still in the body, and both "
             "wait: the error is not seen before the time-out"
         )
-    who = "rank 0 alone comes here" if found.guard is not None else f"each rank decides by {found.own}"
+    comes = "rank 0 alone comes here" if found.guard is not None else f"each rank decides by {found.own}"
+    who = "rank 0 alone decides" if found.guard is not None else comes
     if found.form is Form.SHOULD_STOP:
-        return f"{who}, and the Trainer does not pass should_stop on: a rank that stops leaves the others in the next backward"
+        return f"{comes}, and the Trainer does not pass should_stop on: a rank that stops leaves the others in the next backward"
     if found.form is Form.CONTROL:
-        return f"{who}, and what it asks of the Trainer stays on that rank: the others go on and wait for it"
+        return f"{comes}, and what it asks of the Trainer stays on that rank: the others go on and wait for it"
     if found.form is Form.NO_LOSS:
         return f"{who} whether there is a loss: a rank without one skips the backward pass that the others wait in"
     word = type(found.node).__name__.lower()
@@ -272,6 +275,9 @@ def _repair(project: Project, module: SourceModule, found: Decision) -> tuple[li
     if found.form is Form.NO_LOSS:
         edits, _ = agreed_skips(project, module, found.node)
         return edits, ASSUMED if edits else _LOSS_WITHOUT_EFFECT
+    asked = next((up.test for up in module.ancestors(found.node) if isinstance(up, ast.If)), None)
+    if found.guard is not None and asked is not None and (counted := counted_by_one(project, module, asked)) is not None:
+        return [], counted.count_on_all(f"this {type(found.node).__name__.lower()}")
     if found.guard is not None or found.own.startswith("`"):
         return [], "broadcast the decision of rank 0 first (`broadcast_object_list`, or a tensor), and let every rank act on it"
     return reduced_test(module, found.node, found.anchor, found.test)

@@ -1209,3 +1209,37 @@ def test_a_name_that_becomes_the_file_below() -> None:
     lines = ("if not os.path.exists(out):", "    os.makedirs(out)", "out = os.path.join(out, 'a.pt')", "return torch.load(out)")
     before = script("out = args.out", *lines)
     check_transformed(MakedirsRace, before, at_once(before))
+
+
+TRAINED = """import os
+from transformers import Seq2SeqTrainer
+
+
+def main(model, data, args):
+    trainer = Seq2SeqTrainer(model=model, args=args)
+    RUN
+    if not os.path.exists(args.output_dir):
+        os.makedirs(args.output_dir)
+    print(trainer)
+"""
+
+
+@pytest.mark.parametrize("run", ["found = trainer.predict(data)", "trainer.train()\n    print(1)"])
+def test_the_folder_of_a_trainer_that_has_run(run: str) -> None:
+    check_nothing(MakedirsRace, TRAINED.replace("RUN", run))
+    heir = TRAINED.replace("= Seq2SeqTrainer(", "= Own(").replace("\n\n\n", "\n\n\nclass Own(Seq2SeqTrainer):\n    pass\n\n\n", 1)
+    check_nothing(MakedirsRace, heir.replace("RUN", run))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("RUN", "print(trainer)"),  # rank 0 may be slower than the rest
+        ("RUN", "if args.do_train:\n        trainer.train()"),
+        ("RUN\n    if not", "trainer.train()\n    args = others()\n    if not"),
+        ("args=args", "args=others()"),
+        ("args.output_dir", "args.other_dir"),
+    ],
+)
+def test_folders_that_a_trainer_does_not_make(old: str, new: str) -> None:
+    assert findings_of(MakedirsRace, TRAINED.replace(old, new).replace("RUN", "trainer.train()"))

@@ -543,3 +543,15 @@ def test_lightning_before_it_first_switched_the_flag_off() -> None:
     start = trainer("    trainer = pl.Trainer(gpus=2)\n")
     found = check_told(Rule, start, reason="DDPPlugin(find_unused_parameters=True)", files=later)
     assert "DDPStrategy" not in (found.reason or "")
+
+
+def test_what_no_step_uses_is_named_before_what_an_index_leaves_out() -> None:
+    spare = "self.text = nn.Linear(4, 8)\n        self.spare = nn.Linear(2, 2)"
+    net = NET.format(test="tokens.any()").replace("self.text = nn.Linear(4, 8)", spare)
+    (found,) = check_transformed(
+        Rule, WRAP.format(""), WRAP.format(", find_unused_parameters=True"), files={"net.py": net}, unsafe=True
+    )
+    assert "spare of Net never reaches the loss: with the flag off" in found.message and "freezing it" in found.reason
+    drawn = RANDOM.replace("self.text = nn.Linear(4, 8)", spare)  # sure as well, and the flag is what mends it
+    (found,) = findings_of(Rule, WRAP.format(""), {"net.py": drawn})
+    assert "text of Net takes no part" in found.message and found.applicability is Applicability.SAFE

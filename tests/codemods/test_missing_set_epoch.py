@@ -929,3 +929,88 @@ def test_an_endless_pass_under_deepspeed() -> None:
 def test_an_endless_pass_under_deepspeed_that_needs_nothing(old: str, new: str) -> None:
     assert old in _ENGINE
     check_nothing(MissingSetEpoch, _ENGINE.replace(old, new))
+
+
+# Data that change their order themselves
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["loader.dataset.shuffle(epoch)", "data.reshuffle()", "random.shuffle(data.rows)", "loader.dataset.resample(seed=epoch)"],
+)
+def test_data_that_are_put_in_another_order_each_round(line: str) -> None:
+    check_nothing(MissingSetEpoch, script(*loop("for epoch in range(3):", line)))
+
+
+@pytest.mark.parametrize(
+    "line", ["args.names.shuffle(epoch)", "loader.dataset.log(epoch)", "random.shuffle(args.colours)", "print('shuffle', epoch)"]
+)
+def test_orders_of_something_else(line: str) -> None:
+    after = script(*loop("for epoch in range(3):", "sampler.set_epoch(epoch)", line))
+    check_transformed(MissingSetEpoch, script(*loop("for epoch in range(3):", line)), after)
+
+
+def test_data_that_the_pass_puts_in_another_order() -> None:
+    source = f"""{HEAD}class Engine:
+    def __init__(self, model, data):
+        self.model = model
+        self.loader = DataLoader(data, sampler=DistributedSampler(data))
+
+    def train_epoch(self, epoch):
+        {{}}
+        for x in self.loader:
+            self.model(x).mean().backward()
+
+
+def main(model, data):
+    engine = Engine(model, data)
+    for epoch in range(3):
+        engine.train_epoch(epoch)
+"""
+    check_nothing(MissingSetEpoch, source.format("self.loader.dataset.shuffle(epoch)"))
+    assert findings_of(MissingSetEpoch, source.format("self.loader.dataset.check(epoch)"))
+
+
+# A right number, and behind it one that stays
+
+
+def twice(first: str, second: str, *, sampler: str = "sampler") -> str:
+    return f"""{HEAD}class Engine:
+    def __init__(self, model, loader, sampler, start):
+        self.model, self.loader, self.sampler = model, loader, sampler
+        self.start = start
+
+    def train_epoch(self, e):
+        {first}
+        {second}
+        for x in self.loader:
+            self.model(x).mean().backward()
+
+    def train(self, epochs):
+        for e in range(self.start, epochs):
+            self.train_epoch(e)
+
+
+def main(model, data, other):
+    sampler = DistributedSampler(data)
+    more = DistributedSampler(other)
+    Engine(model, DataLoader(data, sampler=sampler), {sampler}, 0).train(9)
+"""
+
+
+@pytest.mark.parametrize("held", ["self.sampler", "self.loader.sampler"])
+def test_a_number_that_stays_behind_a_right_one_is_taken_away(held: str) -> None:
+    before = twice("self.sampler.set_epoch(e)", f"if self.start is not None:\n            {held}.set_epoch(self.start)")
+    stale = ("self.start is not", "set_epoch(self.start)")
+    after = "\n".join(line for line in before.split("\n") if not any(word in line for word in stale))
+    (found,) = check_transformed(MissingSetEpoch, before, after, unsafe=True)
+    assert "sets it back to `self.start`" in found.message
+
+
+def test_a_number_that_stays_for_another_sampler_is_mended() -> None:
+    before = twice("self.sampler.set_epoch(e)", "self.loader.sampler.set_epoch(self.start)", sampler="more")
+    check_transformed(MissingSetEpoch, before, before.replace("set_epoch(self.start)", "set_epoch(e)"), unsafe=True)
+
+
+def test_a_number_that_stays_in_front_of_a_right_one_is_no_matter() -> None:
+    check_nothing(MissingSetEpoch, twice("self.sampler.set_epoch(self.start)", "self.sampler.set_epoch(e)"))

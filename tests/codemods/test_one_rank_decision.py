@@ -1097,3 +1097,86 @@ def test_a_builtin_is_no_object_that_rank_0_tells_anything() -> None:
         "if args.limit and int(args.limit) < 3:\n    break"
     )
     check_nothing(RULE, loop(body))
+
+
+# A counter of rank 0
+
+
+COUNTS = f"""{DIST}
+
+def train(model, loader, args, rank):
+    step = 0
+    while step < args.steps:
+        for batch in loader:
+            model(batch).mean().backward()
+            dist.barrier()
+            if rank == 0:
+                print(step)
+                step += 1
+                if step > args.steps:
+                    break
+"""
+
+
+def test_a_counter_that_rank_0_alone_advances_is_counted_on_all() -> None:
+    found = check_told(RULE, COUNTS, reason="count on all ranks: move `step +=` (line 14) and this break with its test out of")
+    assert "the `while` in line 8 goes by it, and never ends on the other ranks" in found.reason
+    assert found.message.startswith("rank 0 alone decides whether to take this break")
+    check_told(RULE, COUNTS.replace("while step < args.steps:", "while True:"), reason="with its test out of the rank branch")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("                step += 1\n", "                step += args.every(batch)\n"),  # no count
+        ("            dist.barrier()\n", "            dist.barrier()\n            step = args.now()\n"),  # given on all ranks
+        ("            dist.barrier()\n", "            dist.barrier()\n            step += 1\n"),  # all ranks count
+        ("if step > args.steps:", "if args.enough():"),
+    ],
+)
+def test_what_rank_0_decides_otherwise_is_broadcast(old: str, new: str) -> None:
+    check_told(RULE, COUNTS.replace(old, new), reason="broadcast the decision of rank 0 first")
+
+
+# What the ranks answer together
+
+
+ASKED = f"""{DIST}
+import os
+
+
+class Engine:
+    def __init__(self, model, context):
+        self.model, self.context = model, context
+
+    def train(self, loader):
+        for batch in loader:
+            self.model(batch).mean().backward()
+            dist.barrier()
+            if QUESTION:
+                return
+
+
+def main(model, loader, preempter):
+    try:
+        context = preempter.connect(model)
+    except Exception:
+        context = None
+    Engine(model, context).train(loader)
+"""
+
+
+def test_an_answer_of_what_one_rank_may_not_have() -> None:
+    found = check_told(RULE, ASKED.replace("QUESTION", "self.context.enough.asked()"), reason="reduce the deciding number")
+    assert any("a rank on which this fails comes here" in e.text for e in found.evidence)
+
+
+@pytest.mark.parametrize("question", ["self.context.preempt.should_preempt()", "self.context.check_trigger()",
+                                      "any(self.context.signals_received())"])  # fmt: skip
+def test_questions_that_the_ranks_answer_together(question: str) -> None:
+    check_nothing(RULE, ASKED.replace("QUESTION", question))
+
+
+def test_ranks_that_ask_the_master_each_by_itself() -> None:
+    source = ASKED.replace("QUESTION", "self.context.preempt.should_preempt()")
+    assert findings_of(RULE, source.replace("import os", "import os\nMODE = 'PreemptMode.WorkersAskMaster'"))

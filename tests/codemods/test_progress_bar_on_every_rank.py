@@ -200,3 +200,77 @@ def test_the_rank_that_the_file_has_bound_above_the_function(bound: str, test: s
 def test_a_rank_that_is_not_sure_to_be_there(source: str) -> None:
     written = [e.value for f in findings_of(ProgressBarOnEveryRank, source) for e in f.edits if isinstance(e, SetKeyword)]
     assert not any(name in text for text in written for name in ("rank !=", "number"))
+
+
+# What the function or the class asks elsewhere, in place of a variable of the launcher
+
+OBJECT = """import os
+
+import torch
+from torch.nn.parallel import DistributedDataParallel
+from tqdm import tqdm
+
+
+class Meter:
+    def __init__(self, model, rank):
+        self.model = DistributedDataParallel(model)
+        {}
+        self.quiet = False
+
+    def measure(self, loader):
+        for batch in tqdm(loader{}):
+            self.model(batch).backward()
+
+    def tell(self):
+        {}
+            print("done")
+"""
+OWN_RANK, ASKED = 'self.rank = int(os.environ["RANK"])', "if not self.quiet and self.rank == 0:"
+
+
+def test_the_field_that_another_method_asks() -> None:
+    before, after = (OBJECT.format(OWN_RANK, given, ASKED) for given in ("", ", disable=self.rank != 0"))
+    check_transformed(ProgressBarOnEveryRank, before, after)
+
+
+@pytest.mark.parametrize(
+    ("made", "asked"),
+    [
+        (OWN_RANK, "if not self.quiet or self.rank == 0:"),  # no part of its own
+        (OWN_RANK, "if not self.quiet:"),
+        ('self.number = int(os.environ["RANK"])', ASKED),  # nobody sets the field
+        (OWN_RANK, "if self.rank != 0:"),
+    ],
+)
+def test_fields_that_say_nothing_at_the_bar(made: str, asked: str) -> None:
+    before, after = (OBJECT.format(made, given, asked) for given in ("", ', disable=int(os.environ.get("RANK", 0)) != 0'))
+    check_transformed(ProgressBarOnEveryRank, before, after, unsafe=True)
+
+
+FUNCTION = """import os
+
+import torch
+from torch.nn.parallel import DistributedDataParallel
+from tqdm import tqdm
+
+
+def train(model, loader, rank):
+    model = DistributedDataParallel(model.to(int(os.environ["LOCAL_RANK"])))
+    for batch in tqdm(loader{}):
+        model(batch).backward()
+        {}
+        if rank == 0:
+            print("step")
+"""
+
+
+def test_a_parameter_that_the_function_asks_further_down() -> None:
+    before, after = (FUNCTION.format(given, "pass") for given in ("", ", disable=rank != 0"))
+    check_transformed(ProgressBarOnEveryRank, before, after)
+
+
+def test_a_parameter_that_gets_another_value() -> None:
+    before, after = (
+        FUNCTION.format(given, "rank = int(batch[0])") for given in ("", ', disable=int(os.environ.get("RANK", 0)) != 0')
+    )
+    check_transformed(ProgressBarOnEveryRank, before, after, unsafe=True)

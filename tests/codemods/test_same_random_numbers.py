@@ -554,3 +554,45 @@ def test_a_script_that_every_command_starts_as_one_process(commands: str) -> Non
 )
 def test_a_script_that_some_command_starts_on_several(commands: str) -> None:
     assert len(findings_of(SameRandomNumbers, ALONE, files={"README.md": commands}, path="train.py")) == 1
+
+
+PARSER = "import argparse\n\n\ndef options():\n    parser = argparse.ArgumentParser()\n    {}\n    return parser.parse_args()\n"
+NO_DEFAULT = "parser.add_argument('--seed', type=int, default=None)"
+FIELDS = "from typing import Optional\nfrom transformers import HfArgumentParser\n\n\nclass Mine:\n    seed: Optional[int] = {}\n"
+
+
+SEED, OTHERS = "    torch.manual_seed(args.seed)", {"show.sh": "python show.py --seed 1\n"}
+
+
+@pytest.mark.parametrize(
+    ("test", "seed", "parser", "files"),
+    [
+        ("if args.seed is not None:", SEED, PARSER.format(NO_DEFAULT), {}),
+        ("if args.seed is not None:", SEED, FIELDS.format("None"), {}),
+        ("if args.seed is not None:", SEED, FIELDS.format("field(default=None)"), {}),
+        ("if args.fixed:", "    torch.manual_seed(3)", PARSER.format("parser.add_argument('--fixed', action='store_true')"), {}),
+        ("if args.seed:", SEED, PARSER.format(NO_DEFAULT), OTHERS),  # a command of another script
+        ("if args.seed:", SEED, PARSER.format(NO_DEFAULT), {"a.sh": "python module.py --seed-of-it 1\n"}),  # another option
+    ],
+)
+def test_a_seed_whose_option_stands_in_another_file(test: str, seed: str, parser: str, files: dict[str, str]) -> None:
+    source = f"from settings import *\n{program(test, seed=seed)}\n\nif __name__ == '__main__':\n    main(options())\n"
+    found = check_told(SameRandomNumbers, source, reason="seed again behind the wrap", files={"settings.py": parser, **files})
+    assert found.message.startswith("with `--") and "without it each rank draws its own" in found.message
+
+
+@pytest.mark.parametrize(
+    ("parser", "files"),
+    [
+        (PARSER.format("parser.add_argument('--seed', type=int, default=7)"), {}),
+        (PARSER.format(f"{NO_DEFAULT}\n    parser.add_argument('--seed', default=3)"), {}),  # two parsers
+        (PARSER.format("parser.add_argument('--seed', type=int, required=True)"), {}),
+        (FIELDS.format("7"), {}),
+        (PARSER.format(NO_DEFAULT), {"run.sh": "torchrun --nproc_per_node=2 module.py --seed 1\n"}),
+    ],
+)
+def test_a_seed_that_another_file_gives(parser: str, files: dict[str, str]) -> None:
+    source = "from settings import *\n" + program("if args.seed is not None:", seed="    torch.manual_seed(args.seed)")
+    source += "\n\nif __name__ == '__main__':\n    main(options())\n"
+    found = check_told(SameRandomNumbers, source, reason="seed again behind the wrap", files={"settings.py": parser, **files})
+    assert found.message.startswith("the seed is the same")

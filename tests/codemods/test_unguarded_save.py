@@ -935,3 +935,119 @@ def test_behind_a_trainer_that_the_project_derives(lines: tuple[str, ...]) -> No
 def test_what_only_looks_like_such_a_trainer(files: dict[str, str]) -> None:
     others = {name: text for name, text in files.items() if name != "train.py"}
     check_nothing(UnguardedSave, files["train.py"], path="train.py", files=others)
+
+
+# Files that are there before the other processes start
+
+ROWS = """import os
+
+import torch
+
+
+class Rows:
+    def __init__(self, path, raw):
+        if TEST:
+            self.rows = torch.load(path)
+        else:
+            self.rows = self.make(raw, path)
+
+    def make(self, raw, path):
+        rows = [r * 2 for r in raw]
+        torch.save(rows, path)
+        return rows
+"""
+FIT = """import lightning as L
+from rows import Rows
+
+
+def main(args, model):
+    data = Rows(args.path, [1, 2])
+    trainer = L.Trainer(devices=2, strategy="ddp")
+    trainer.fit(model, data)
+
+
+if __name__ == "__main__":
+    main(options(), build())
+"""
+
+
+def fit_of(test: str, script: str = FIT) -> dict[str, str]:
+    return {"train.py": script, "rows.py": ROWS.replace("TEST", test)}
+
+
+def test_a_file_that_the_script_makes_above_fit_where_it_is_missing() -> None:
+    files = fit_of("os.path.exists(path)")
+    check_nothing(UnguardedSave, files.pop("rows.py"), files=files, path="rows.py")
+
+
+@pytest.mark.parametrize(
+    ("test", "script"),
+    [
+        ("raw is None", FIT),  # each process makes it anew
+        ("os.path.exists(raw[0])", FIT),  # another file
+        ("os.path.exists(path)", FIT.replace("import lightning", "import torch.distributed as dist\nimport lightning").replace(
+            "    data =", "    dist.init_process_group()\n    data =")),  # a launcher started all of them
+    ],
+)  # fmt: skip
+def test_files_that_several_processes_make(test: str, script: str) -> None:
+    files = fit_of(test, script)
+    assert findings_of(UnguardedSave, files.pop("rows.py"), files=files, path="rows.py")
+
+
+# A data module whose setup ends on the ranks that have prepared nothing
+
+PREPARED = """import torch
+import lightning as L
+
+
+class Data(L.LightningDataModule):
+    def __init__(self, root):
+        super().__init__()
+        self.root, self.folder = root, None
+
+    def prepare_data(self):
+        self.folder = self.root / "rows"
+
+    def setup(self, stage):
+        ASKED
+        self.rows = self.load("train")
+
+    def load(self, part):
+        rows = torch.load(self.root / part)
+        torch.save(rows, "rows.pt")
+        return rows
+
+
+def main(model, root):
+    L.Trainer(devices=2, strategy="ddp").fit(model, Data(root))
+
+
+if __name__ == "__main__":
+    main(build(), find())
+"""
+RAISES = "if self.folder is None:\n            raise RuntimeError('not prepared')"
+
+
+@pytest.mark.parametrize("asked", [RAISES, RAISES.replace("self.folder is None", "not self.folder")])
+def test_a_setup_that_ends_where_nothing_was_prepared(asked: str) -> None:
+    check_nothing(UnguardedSave, PREPARED.replace("ASKED", asked))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("ASKED", "print(self.folder)"),
+        ("ASKED", RAISES.replace("self.folder is", "self.root is")),  # every rank has it
+        ("ASKED", f"self.folder = self.root\n        {RAISES}"),
+        ("ASKED", RAISES.replace("raise RuntimeError('not prepared')", "print('not prepared')")),
+    ],
+)
+def test_a_setup_that_every_rank_gets_through(old: str, new: str) -> None:
+    assert findings_of(UnguardedSave, PREPARED.replace(old, new).replace("ASKED", RAISES))
+
+
+def test_a_module_that_every_rank_prepares() -> None:
+    source = PREPARED.replace("ASKED", RAISES)
+    check_nothing(UnguardedSave, source)
+    prepared = "data = Data(root)\n    data.prepare_data()\n    L.Trainer"
+    assert findings_of(UnguardedSave, source.replace("    L.Trainer", f"    {prepared}").replace("Data(root))", "data)"))

@@ -787,3 +787,37 @@ def test_a_loader_that_is_asked_for_whole(line: str, given: str) -> None:
 )
 def test_a_loader_that_is_asked_for_a_share(line: str, given: str) -> None:
     check_told(RULE, HEAD + MADE.format(line=line, given=given), reason=WHY)
+
+
+# The arm for an engine that averages by itself
+
+
+def by_mode(test: str, arm: str, other: str) -> str:
+    return (
+        "from accelerate import Accelerator, DistributedType\n\n\ndef main(model, loader, loss_of):\n"
+        "    accelerator = Accelerator()\n    model, loader = accelerator.prepare(model, loader)\n    losses = []\n"
+        f"    for batch in loader:\n        loss = loss_of(model(batch)).detach()\n        if {test}:\n            {arm}\n"
+        f"        else:\n            {other}\n    loss = sum(losses) / len(losses)\n    accelerator.print(f'loss {{loss}}')\n"
+    )
+
+
+OWN, OF_ALL = "losses.append(loss)", "losses.append(accelerator.gather_for_metrics(loss))"
+MEGATRON = "accelerator.distributed_type == DistributedType.MEGATRON_LM"
+
+
+@pytest.mark.parametrize(
+    ("test", "arm", "other"),
+    [(MEGATRON, OWN, OF_ALL), (MEGATRON.replace("==", "!="), OF_ALL, OWN),
+     ("accelerator.distributed_type == 'MEGATRON_LM'", OWN, OF_ALL)],
+)  # fmt: skip
+def test_a_loss_that_the_engine_averages_itself(test: str, arm: str, other: str) -> None:
+    check_nothing(RULE, by_mode(test, arm, other))
+
+
+@pytest.mark.parametrize(
+    ("test", "arm", "other"),
+    [(MEGATRON, OWN, OWN), (MEGATRON.replace("==", "!="), OWN, OF_ALL), (MEGATRON.replace("MEGATRON_LM", "FSDP"), OWN, OF_ALL),
+     ("accelerator.state.mode == DistributedType.MEGATRON_LM", OWN, OF_ALL)],
+)  # fmt: skip
+def test_a_loss_that_no_engine_averages(test: str, arm: str, other: str) -> None:
+    check_told(RULE, by_mode(test, arm, other), reason=WHY)

@@ -304,3 +304,44 @@ def test_told_where_the_same_program_loads_it_into_the_wrapper() -> None:
     alone = findings_of(WrappedStateDict, source.format(""), files)
     both = findings_of(WrappedStateDict, source.format(again), files)
     assert [f.applicability.value for f in alone] == ["unsafe"] and [f.applicability.value for f in both] == ["display"]
+
+
+def test_every_reader_is_named() -> None:
+    again = "    model.load_state_dict(torch.load(path)['model'])\n"
+    source = known("torch.save({'model': model.state_dict()}, path)") + again + "    print(1)\n" + again
+    check_told(
+        WrappedStateDict, source, files=NETS | PREDICT,
+        reason="module.py:11 read the keys too, and may expect `module.`: change all of them at once",
+    )  # fmt: skip
+
+
+def test_a_program_that_reads_back_what_it_saves_bare() -> None:
+    alone = {"alone.py": PREDICT["predict.py"] + "\n\ndef train(path):\n    net = predict(path)\n    {}\n"}
+    source = known("torch.save({'model': model.state_dict()}, path)")
+    for own, fires in (
+        ("torch.save({'model': net.state_dict(), 'epoch': 1}, path)", False),
+        ("torch.save({'other': net.state_dict()}, path)", True),  # another key
+        ("torch.save({'model': optimizer.state_dict()}, path)", True),  # no model
+    ):
+        files = {"alone.py": alone["alone.py"].replace("{}", own, 1)}
+        assert bool(findings_of(WrappedStateDict, source, files=NETS | files)) is fires, own
+
+
+@pytest.mark.parametrize(
+    ("save", "load", "fires"),
+    [
+        ("'debug/model.pt'", "f'{folder}/model_{epoch}.pt'", False),
+        ("os.path.join(folder, 'debug.pt')", "os.path.join(folder, 'best.pt')", False),
+        ("f'{folder}/{epoch}.pth'", "f'{folder}/{epoch}.pt'", False),
+        ("f'{folder}/model_{epoch}.pt'", "f'{folder}/model_{epoch}.pt'", True),
+        ("os.path.join(folder, 'best.pt')", "args.resume", True),  # may be any file
+        ("f'{folder}/{name}'", "'out/best.pt'", True),
+    ],
+)
+def test_files_of_other_names(save: str, load: str, fires: bool) -> None:
+    source = (
+        f"{HEAD}def train(net, folder, epoch, name, args):\n    if args.resume:\n"
+        f"        net.load_state_dict(torch.load({load}))\n"
+        f"    model = DDP(net)\n    torch.save(model.state_dict(), {save})\n"
+    )
+    assert bool(findings_of(WrappedStateDict, source)) is fires

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from codemods.analysis.class_index import Role, class_facts
+from codemods.analysis.files.asked_on_way import is_there_for_the_others
 from codemods.analysis.files.behind_first_mkdir import is_behind_first_mkdir
 from codemods.analysis.files.dead_ways import is_dead
 from codemods.analysis.files.every_rank import Way, is_for_some, way_of_every_rank
@@ -38,6 +39,7 @@ from codemods.runtime.record import record
 from codemods.store.project import Project
 
 _Block = tuple[ast.stmt, ...]
+_NO_TEST = "no test for rank 0 is sure to work here: let the callers of this function write on rank 0 alone"
 
 
 @record
@@ -101,7 +103,7 @@ def _way(project: Project, module: SourceModule, save: Save) -> Way | None:
         return None  # each rank may have a part of it to write
     if is_path_of_one(project, module, save.path) or is_asked_for(module, save.call, save.path):
         return None
-    return None if is_dead(project, way) else way
+    return None if is_dead(project, way) or is_there_for_the_others(project, way, save.path) else way
 
 
 def _is_own_on_way(project: Project, module: SourceModule, save: Save, way: Way) -> bool:
@@ -195,8 +197,7 @@ def _repaired(project: Project, place: _Place, saves: Sequence[Save]) -> Iterato
     if spelled is not None and _can_be_wrapped(module, place.block):
         yield _guarded(project, place, saves, judgement, spelled)
         return
-    reason = "no test for rank 0 is sure to work here: let the callers of this function write on rank 0 alone"
-    yield _made(place, saves, Judgement(told=reason))
+    yield _made(place, saves, Judgement(told=_NO_TEST))
 
 
 def _at_calls(project: Project, place: _Place) -> Iterator[tuple[_Place, Spelling | None]]:

@@ -22,23 +22,28 @@ _OF_LIGHTNING = frozenset({"Fabric"})
 class AtHand:
     """text: the test. line: where it is made, or what it asks is bound. here: in the function of the place, else in its class.
 
-    below: what it asks is bound further down than the place.
+    below: what it asks is bound further down than the place. of_node: it holds for the first rank of each node.
     """
 
     text: str
     line: int
     here: bool
     below: bool = False
+    of_node: bool = False
 
 
 def test_at_hand(project: Project, module: SourceModule, at: ast.stmt) -> AtHand | None:
-    """The nearest test of the same function, else one of its class that asks `self`."""
+    """The nearest test of the same function, of the whole run before one of a node; else one of its class that asks `self`."""
     function = module.function_of(at)
     if function is not None:
         found = list(_in(project, module, function))
         if found:
             text, line = min(found, key=lambda f: abs(f[1] - at.lineno))
             return AtHand(text, line, True, _is_bound_below(module, function, text, at))
+        of_nodes = list(_of_nodes(project, module, function))
+        if of_nodes:
+            text, line = min(of_nodes, key=lambda f: abs(f[1] - at.lineno))
+            return AtHand(text, line, True, _is_bound_below(module, function, text, at), of_node=True)
     owner = module.class_of(at)
     if owner is None:
         return None
@@ -50,6 +55,15 @@ def _is_bound_below(module: SourceModule, function: FunctionNode, test: str, at:
     names = {n.id for n in ast.walk(ast.parse(test, mode="eval")) if isinstance(n, ast.Name)}
     bound = [bindings_in(module, function, name) for name in names]
     return any(found and all(not b.parameter and line_of(b.node) > at.lineno for b in found) for found in bound)
+
+
+def _of_nodes(project: Project, module: SourceModule, function: FunctionNode) -> Iterator[tuple[str, int]]:
+    """The tests for the first rank of a node: `training_args.local_rank in [-1, 0]`."""
+    for node in walk(function):
+        if isinstance(node, (ast.If, ast.IfExp)) and not isinstance(node.test, ast.BoolOp):
+            asked = asks_the_rank(module, node.test, project)
+            if asked and ranks_of_test(module, node.test, project=project) is Ranks.LOCAL_ZERO:
+                yield " ".join(module.text_of(node.test).split()), node.test.lineno
 
 
 def _in(project: Project, module: SourceModule, scope: ast.AST) -> Iterator[tuple[str, int]]:

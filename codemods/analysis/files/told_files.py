@@ -68,9 +68,17 @@ def advice_for(project: Project, found: FileOfAll) -> str:
         return 'no group exists yet: do it behind its start, on rank 0, or test `int(os.environ.get("RANK", 0)) == 0`'
     if (known := test_at_hand(project, found.module, found.at)) is not None:
         where = "this function" if known.here else "the class"
+        who = "the first rank of each node" if known.of_node else "rank 0"
         move = "move it below that, under this test" if known.below else "put it under this test"
-        return f"{where} knows rank 0 by `{shortened(known.text)}` (line {known.line}): {move}, {read}"
-    return f"no test for rank 0 is at hand here: let the caller that knows the rank do it on rank 0 alone, {read}"
+        if _sets_up_a_log(found):
+            move, read = "name the file on that rank alone", "the others log without it"
+        return f"{where} knows {who} by `{shortened(known.text)}` (line {known.line}): {move}, {read}"
+    return f"no test for rank 0 is seen here: let the caller that knows the rank do it on rank 0 alone, {read}"
+
+
+def _sets_up_a_log(found: FileOfAll) -> bool:
+    """True for `logging.basicConfig(filename=…)`: it does more than to write, and no rank reads the file."""
+    return qualified(found.home, found.file.call.func) == "logging.basicConfig" and found.home is found.module
 
 
 def is_above_the_start(module: SourceModule, node: ast.AST) -> bool:

@@ -20,29 +20,11 @@ def leaves_workers(seed: Seed) -> bool:
     return not (isinstance(given, ast.Constant) and not given.value)
 
 
-_COMMANDS = (".sh", ".bash", ".md", ".slurm", ".sbatch", ".yaml", ".yml", ".json", ".txt", ".ipynb")
-
-
 def is_never_set(project: Project, seed: Seed) -> bool:
     """True under `if cfg.get("seed"):` where the configuration files have lines for it, and each is a comment or empty."""
     tests = (up.test for up in seed.module.ancestors(seed.call) if isinstance(up, ast.If))
     keys = (_key(node) for test in tests for node in walk(test))
     return any(key and project.keep(("never set", key), partial(_is_commented_out, project, key)) for key in keys)
-
-
-def option_of(project: Project, seed: Seed) -> str:
-    """`--seed` for a seed under `if args.seed is not None:` whose option has no default, and that no command gives."""
-    module = seed.module
-    tests = (up.test for up in module.ancestors(seed.call) if isinstance(up, ast.If))
-    names = {n.attr for test in tests for n in walk(test) if isinstance(n, ast.Attribute)}
-    for call in module.calls_named("add_argument") if names else ():
-        written = [a.value for a in call.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
-        option = next((w for w in written if w.startswith("--") and w[2:].replace("-", "_") in names), "")
-        given = next((k.value for k in call.keywords if k.arg == "default"), None)
-        empty = given is None or (isinstance(given, ast.Constant) and given.value is None)
-        if option and empty and not any(k.arg in ("required", "action") for k in call.keywords):
-            return "" if project.files_containing(option.encode(), kinds=_COMMANDS) else option
-    return ""
 
 
 def _key(node: ast.AST) -> str:

@@ -9,6 +9,7 @@ import bisect
 import heapq
 from collections.abc import Sequence
 
+from codemods.analysis.logged.exclusive_arms import never_in_one_run
 from codemods.analysis.logged.log_calls import LogCall
 from codemods.analysis.logged.log_twins import Same, twins
 from codemods.analysis.logged.sync_judgement import judge_alone
@@ -30,7 +31,7 @@ def judge(log: LogCall) -> Verdict | None:
         for _, twin, reason in heapq.merge(*(_doubts(one)[level] for one in same), key=_place):
             if verdict.level is level and len(verdict.reasons) > 1:
                 break
-            if twin.call is not log.call:
+            if twin.call is not log.call and not never_in_one_run(log, twin):
                 verdict.lower(level, reason)
         if verdict.level is level:
             break

@@ -8,7 +8,16 @@ from codemods.analysis.model.config_flags import ConfigSetting
 from codemods.analysis.model.configured_model import configured
 from codemods.analysis.model.flag_comment import comment_lines
 from codemods.analysis.model.flag_setting import Framework, State
-from codemods.analysis.model.model_usage import Usage, Verdict, deciding, left_out_where, modules_of, names_of, needs_flag
+from codemods.analysis.model.model_usage import (
+    Usage,
+    Verdict,
+    deciding,
+    left_out_where,
+    modules_of,
+    names_of,
+    needs_flag,
+    never_of,
+)
 from codemods.analysis.model.trained_model import Trained
 from codemods.api.findings import AddComment, Applicability, Edit, Evidence, ReplaceExpression
 from codemods.data.find_unused_parameters import (
@@ -93,6 +102,8 @@ def missing(project: Project, setting: ConfigSetting) -> Judged | None:
     if found is None:
         return _for_dead(project, setting, trained, pin, old=old)
     usage, decision = found
+    if usage.dead:
+        return _told_of_dead(project, setting, trained, usage, usage.dead, pin, old=old)
     names = modules_of(decision)
     message = (
         f"{setting.text} leaves the flag off, and {names} of {usage.name} takes no part "
@@ -121,9 +132,16 @@ def _for_dead(project: Project, setting: ConfigSetting, trained: Trained, pin: P
     usage = _dead(trained)
     if usage is None or setting.static:
         return None
+    return _told_of_dead(project, setting, trained, usage, usage.never, pin, old=old)
+
+
+def _told_of_dead(
+    project: Project, setting: ConfigSetting, trained: Trained, usage: Usage, never: tuple[str, ...], pin: Pin | None,
+    *, old: bool,
+) -> Judged:  # fmt: skip
     message = (
-        f"{setting.text} leaves the flag off, and {names_of(usage.never)} of {usage.name} never reaches the loss: DDP stops in "
-        f"the second step (“{_error(setting, old=old)}”)"
+        f"{setting.text} leaves the flag off, and {never_of(usage, never)}: DDP stops in the second step "
+        f"(“{_error(setting, old=old)}”)"
     )
     better = "freezing it with requires_grad_(False) before the model is wrapped, or deleting it, does without the flag"
     evidence = (*trained.evidence, *usage.evidence[:8])

@@ -127,9 +127,15 @@ def _named_in_files(project: Project) -> Iterator[Trained]:
         name = match.group(1).decode("ascii", "replace")
         site = class_at(project, name) if name not in seen else None
         seen.add(name)
-        if site is not None and class_facts(project, site.module, site.node).is_a(Role.LIGHTNING_MODULE):
+        if site is not None and _may_be_trained(project, site):
             line = (project.read(path) or b"").count(b"\n", 0, match.start(1)) + 1
             yield _of_class(project, site, Evidence("static", f"a configuration names {name}", path, line))
+
+
+def _may_be_trained(project: Project, site: ClassSite) -> bool:
+    """True for a LightningModule, but for one that has no training_step: data may be derived from it by mistake."""
+    facts = class_facts(project, site.module, site.node)
+    return facts.is_a(Role.LIGHTNING_MODULE) and (bool(facts.opaque) or facts.method("training_step") is not None)
 
 
 def _of_class(project: Project, site: ClassSite, evidence: Evidence) -> Trained:

@@ -12,7 +12,7 @@ from codemods.analysis.model.flag_edits import chosen_by, switched
 from codemods.analysis.model.flag_setting import Framework, Setting, State, Wrapper, static_graph_of
 from codemods.analysis.model.flow_values import Cause, Decision
 from codemods.analysis.model.implicit_strategy import only_on_several
-from codemods.analysis.model.model_usage import Usage, Verdict, left_out_where, modules_of, names_of, needs_flag
+from codemods.analysis.model.model_usage import Usage, Verdict, left_out_where, modules_of, needs_flag, never_of
 from codemods.analysis.model.observed_errors import Failure
 from codemods.analysis.model.observed_usage import Probed, named
 from codemods.analysis.model.tied_alike import is_on_where_made
@@ -168,7 +168,7 @@ def dead(project: Project, wrapper: Wrapper, setting: Setting, usage: Usage, tra
     better = "freezing it with requires_grad_(False) before the model is wrapped, or deleting it, does without the flag"
     return Answer(
         setting,
-        f"{names_of(usage.never)} of {usage.name} never reaches the loss: with the flag off DDP stops in the second step",
+        f"{never_of(usage, usage.dead or usage.never)}: with the flag off DDP stops in the second step",
         level=Applicability.DISPLAY if edit is None else Applicability.UNSAFE,
         edits=[edit] if edit is not None else [],
         evidence=[*(probe.evidence if probe is not None else ()), *usage.evidence, *_version(project, wrapper)],

@@ -8,6 +8,7 @@ from enum import Enum
 from itertools import takewhile
 
 from codemods.analysis.class_index import ClassSite, class_facts
+from codemods.analysis.model.copied_layers import copied_by
 from codemods.analysis.model.flow_frame import TooDeep
 from codemods.analysis.model.flow_values import NONE, NOTHING, Cause, Decision, Names, Ref, Value
 from codemods.analysis.model.member_kinds import Kind, Member
@@ -53,6 +54,7 @@ class Usage:
     checkpointing that may be the reentrant kind. wrapped: the class of object that forward returns, where it is none of
     Python's own. many: forward returns several outputs, and which of them enter the loss is not in it. taken: those of the
     assumptions that say what the modules are. dead: those of `never` that are made always and that nothing unknown can use.
+    copied: which of those torch works with copies of, and what copies them.
     """
 
     verdict: Verdict
@@ -69,6 +71,7 @@ class Usage:
     taken: tuple[str, ...] = ()
     many: bool = False
     dead: tuple[str, ...] = ()
+    copied: tuple[tuple[str, str], ...] = ()
 
     @property
     def name(self) -> str:
@@ -172,10 +175,11 @@ class Judge:
         if not self.parameters:
             verdict, reasons = Verdict.UNKNOWN, [f"no parameter of {self.site.name} is seen"]
         reentrant = sorted(place for place, may_be in self.flow.checkpoints.items() if may_be)
+        dead = () if elsewhere or self._has_own_backward() else self._dead(never)
         return Usage(
             verdict, self.site, self.entry, tuple(skipped), never, tuple(reasons), tuple(self.flow.assumptions),
             tuple(self._evidence(loss, verdict, never)), tuple(reentrant), returned.wrapped, opaque, tuple(self.flow.taken),
-            bool(doubt), () if elsewhere or self._has_own_backward() else self._dead(never),
+            bool(doubt), dead, tuple(self._copied(dead)),
         )  # fmt: skip
 
     def _has_own_backward(self) -> bool:
@@ -194,6 +198,13 @@ class Judge:
             if not self.parameters[p].member.condition and (top := tops.get(_top(p))) is not None and not top.condition
         )  # fmt: skip
         return sure if not self.flow.problems and _in_each_arm(tuple(self.parameters), sure) else ()
+
+    def _copied(self, dead: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+        for path in dead:
+            member = self.parameters[path].member
+            module = self.project.module(member.path)
+            if module is not None and (name := copied_by(module, member.line, path.rpartition(".")[2])):
+                yield path, name
 
     def _read_elsewhere(self, never: Iterable[str]) -> list[str]:
         """Parameters that forward does not use may be used by other code: `model.module.head(features)`."""
@@ -332,6 +343,12 @@ def names_of(parameters: Iterable[str]) -> str:
     """The first of some parameters, for a message."""
     names = list(dict.fromkeys(_VARIANT.sub("", name) for name in parameters))
     return ", ".join(names[:4]) + (" …" if len(names) > 4 else "")
+
+
+def never_of(usage: Usage, parameters: tuple[str, ...]) -> str:
+    """What some parameters of a model do not do, for a message, with the cause where torch has copied one of them."""
+    copies = "".join(f"; {by} works with copies of {path}" for path, by in usage.copied if path in parameters)
+    return f"{names_of(parameters)} of {usage.name} never reaches the loss{copies}"
 
 
 def modules_of(decision: Decision) -> str:

@@ -5,31 +5,30 @@ from __future__ import annotations
 import ast
 
 from codemods.analysis.accelerators import is_accelerator, is_fabric
-from codemods.analysis.bindings import bindings_of
 from codemods.analysis.class_index import ClassFacts, Role, class_facts
 from codemods.analysis.functions import find_function
 from codemods.analysis.guards.before_group import group_comes_later, is_of_group
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS, OBSERVERS
 from codemods.analysis.model.signatures import has_parameter
-from codemods.analysis.names import dotted, is_parameter, last, qualified
+from codemods.analysis.names import dotted, is_parameter, last
 from codemods.analysis.output.attached_trainer import may_be_attached
 from codemods.analysis.output.early_ranks import has_no_group_yet
 from codemods.analysis.output.groupless_branch import is_without_group
-from codemods.analysis.output.minus_one import writes_minus_one
 from codemods.analysis.output.own_helpers import asks_own_helper, own_helper
-from codemods.analysis.output.run_before import binds, bound_above, run_before
+from codemods.analysis.output.run_before import bound_above, run_before
 from codemods.analysis.output.script_guards import (
+    BY_LAUNCHER,
     Spelling,
     by_environment,
     claims_one_process,
-    is_text,
     print_of_accelerator,
     printer_of_trainer,
     script_guard,
     sure_arguments,
 )
 from codemods.analysis.output.set_attributes import is_set_by_methods, is_sure_to_be_set
-from codemods.analysis.output.stored_keys import has_its_keys, is_stored_before
+from codemods.analysis.output.stored_keys import has_its_keys
+from codemods.analysis.output.sure_tests import is_bound_before, is_sure, known_anyway, silences_one_process
 from codemods.analysis.output.trainer_guards import test_of_trainer
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_of_test, speaks_of_ranks
 from codemods.analysis.ranks.rank_tests import asks_the_rank
@@ -78,7 +77,8 @@ def guard_for(
     asks = spelled is not None and (spelled.asks_group or is_of_group(spelled.test))
     if not asks or not group_comes_later(project, module, statement):
         return spelled
-    return by_environment(project, module)  # what asks the group is no guard above its start
+    # what asks the group is no guard above its start
+    return _known_or(project, module, statement, by_environment(project, module), lines=lines)
 
 
 def _guard_for(project: Project, module: SourceModule, statement: ast.stmt, *, lines: bool) -> Spelling | None:
@@ -100,7 +100,16 @@ def _guard_for(project: Project, module: SourceModule, statement: ast.stmt, *, l
             return script_guard(project, module, statement, function, lines=lines)
     if reused := _used_already(project, module, function, statement, lines=lines):
         return reused
-    return script_guard(project, module, statement, function, lines=lines)
+    return _known_or(project, module, statement, script_guard(project, module, statement, function, lines=lines), lines=lines)
+
+
+def _known_or(
+    project: Project, module: SourceModule, statement: ast.stmt, found: Spelling | None, *, lines: bool
+) -> Spelling | None:
+    """What the function or the class asks already, in place of a variable of the launcher."""
+    if found is None or found.assumes != BY_LAUNCHER:
+        return found
+    return known_anyway(project, module, statement, lines=lines) or found
 
 
 def written_out(project: Project, module: SourceModule, statement: ast.stmt, *, imported: bool = True) -> Spelling | None:
@@ -219,13 +228,13 @@ def _used_already(
     for known_test in sorted(found, key=lambda t: (wanted.index(t.ranks), t.test is not t.node.test)):
         node, test = known_test.node, known_test.test
         names = [n for n in ast.walk(test) if isinstance(n, ast.Name)]
-        if not names or not _is_sure(module, test) or _silences_one_process(module, test):
+        if not names or not is_sure(module, test) or silences_one_process(module, test):
             continue
         if id(node) not in before and not _has_its_fields(project, module, test, statement):
             continue
         if id(node) not in before and not has_its_keys(module, test, statement):
             continue
-        known = id(node) in before or all(_is_bound_before(module, n, statement) for n in names)
+        known = id(node) in before or all(is_bound_before(module, n, statement) for n in names)
         above = node.lineno < statement.lineno and function is not None
         if known or (above and all(_is_known(project, module, function, n.id, statement) for n in names)):
             printer = _printer_beside(project, module, test) or print_of_accelerator(project, module, statement, function)
@@ -255,30 +264,6 @@ def _has_its_fields(project: Project, module: SourceModule, test: ast.expr, stat
     )
 
 
-def _silences_one_process(module: SourceModule, test: ast.expr) -> bool:
-    """True for `rank == 0` where the file, or transformers below 5, writes -1 for a run without a process group.
-
-    What stands under such a test already is not printed by one process; what every process prints must stay.
-    """
-    text = module.text_of(test)
-    if "-1" in text or not isinstance(test, ast.Compare) or not isinstance(test.ops[0], ast.Eq):
-        return False
-    return writes_minus_one(module) or ("local_rank" in text and module.holds(b"transformers"))
-
-
-def _is_bound_before(module: SourceModule, name: ast.Name, statement: ast.stmt) -> bool:
-    """True for a flag that every path has bound above the place, in both branches of an `if` say, and nothing below it."""
-    held = module.parent(name)
-    if isinstance(held, ast.Attribute):
-        return False
-    if isinstance(held, ast.Subscript) and held.value is name:
-        return is_stored_before(module, held, statement)  # `params["main"]`: the dict alone does not have it yet
-    bound = [b for b in bindings_of(module, name) if not b.parameter]
-    if not bound or any(module.statement_of(b.node).lineno >= statement.lineno for b in bound):
-        return False
-    return any(binds(s, name.id) for s in run_before(module, statement))
-
-
 def _tests_of_zero(project: Project, module: SourceModule) -> dict[FunctionNode | None, list[_Test]]:
     """The plain tests for rank 0, global or local, of a file by the function they stand in."""
     return project.memo(("tests of zero", module.path), lambda: _find_tests(project, module))
@@ -304,21 +289,4 @@ def _is_known(
     if name in module.imports or any(bound == name for bound, _ in bound_above(module, function, statement)):
         return True
     return find_function(project, module, ast.Name(name, ast.Load()), statement) is not None
-
-
-def _is_sure(module: SourceModule, test: ast.expr) -> bool:
-    """False for a test that needs a process group: what calls `dist.get_rank()` may stand behind `is_initialized()`.
-
-    And for one that never holds: a number beside the text of an environment variable.
-    """
-    for node in ast.walk(test):
-        if isinstance(node, ast.Compare) and any(is_text(module, side) for side in (node.left, *node.comparators)):
-            if any(isinstance(side, ast.Constant) and isinstance(side.value, int) for side in node.comparators):
-                return False
-        if isinstance(node, ast.Call) and node.args:
-            return False
-        if isinstance(node, ast.Call) and qualified(module, node.func).startswith("torch."):
-            return False
-    return True
-
 

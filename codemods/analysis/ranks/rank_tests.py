@@ -214,7 +214,7 @@ def _flag(module: SourceModule, node: ast.AST, project: Project | None, depth: i
         return None
     if isinstance(node, ast.Attribute) and node.attr in ARGUMENT_FLAGS and project is not None:
         if is_training_arguments(project, module, node.value):
-            return Split(Ranks.ZERO, Ranks.OTHERS)
+            return _of_arguments(node.attr)
     return _flag_by_name(module, node)
 
 
@@ -251,8 +251,13 @@ def _flag_by_name(module: SourceModule, node: ast.Name | ast.Attribute) -> Split
     if name in ARGUMENT_FLAGS and isinstance(node, ast.Attribute):
         holder = end_of(node.value)
         if holder in ("args", "training_args", "train_args") and module.holds(b"transformers"):
-            return Split(Ranks.ZERO, Ranks.OTHERS)
+            return _of_arguments(name)
     return None
+
+
+def _of_arguments(flag: str) -> Split:
+    """`should_log` is true once on each node, unless `log_on_each_node=False` is given; `should_save` once."""
+    return Split(Ranks.LOCAL_ZERO, Ranks.LOCAL_OTHERS) if flag == "should_log" else Split(Ranks.ZERO, Ranks.OTHERS)
 
 
 def _bound_split(module: SourceModule, bound: list[Binding], project: Project | None, depth: int) -> Split | None:

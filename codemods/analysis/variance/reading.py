@@ -11,6 +11,7 @@ from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.leaving import is_end
 from codemods.analysis.ranks.several_processes import several_processes
 from codemods.analysis.variance.assignments import annotated_assign, assign, augmented, returned
+from codemods.analysis.variance.averaged_modes import averaged_arm
 from codemods.analysis.variance.binding import bind, bind_counter, bind_elements
 from codemods.analysis.variance.deciding import test_value
 from codemods.analysis.variance.exits import cases_of
@@ -165,6 +166,8 @@ def _begins_anew(state: State, node: ast.Expr) -> bool:
 
 def _if(state: State, node: ast.If) -> bool:
     several = several_processes(state.module, node.test)
+    if several is None and (averaged := averaged_arm(node.test)) is not None:
+        several = not averaged
     test = test_value(state, node.test)
     if several is not None:
         taken, other = (node.body, node.orelse) if several else (node.orelse, node.body)
@@ -405,7 +408,8 @@ def _decided_by_error(state: State, node: ast.Try | ast.TryStar, handler: ast.Ex
     if all(_imports(s) for s in node.body):
         return  # all ranks have the same packages
     reads = any(isinstance(n, ast.Call) and last(dotted(n.func)) in LOADS for s in node.body for n in walk(s))
-    link = state.link(handler, "a rank that cannot read the file comes here, and goes on with other values")
+    what = "that cannot read the file" if reads else "on which this fails"
+    link = state.link(handler, f"a rank {what} comes here, and goes on with other values")
     tried = {path for s in node.body for n in walk(s) for path in _targets(n)}
     for given in (s for s in handler.body if isinstance(s, ast.Assign)):
         missing = is_none(given.value)

@@ -12,12 +12,14 @@ from codemods.analysis.variance.paths import path_of
 from codemods.analysis.variance.state import State, Told
 from codemods.analysis.variance.values import SAME, UNKNOWN, Cause, Kind, Proof, Value, at_most, join, made_of, plain
 from codemods.data.rank_variance import (
+    AGREED,
     CASTS,
     EMPTIES,
     FILLS,
     HOST_PACKAGES,
     LOADER_NAMES,
     LOADS,
+    OWN_PREEMPTION,
     PASSED_ON,
     SAME_CALLS,
     SAYS_REDUCED,
@@ -55,6 +57,8 @@ def _of_metric(state: State, call: CallParts, holder: Value) -> Value:
 
 def unknown_call(state: State, call: CallParts) -> Value:
     """What the name says, and else: what the call is handed decides what it gives."""
+    if _is_agreed(state, call):
+        return SAME
     if _says_reduced(call):
         return _reduced(state, call)
     if call.end in SAME_CALLS:
@@ -79,6 +83,13 @@ def unknown_call(state: State, call: CallParts) -> Value:
     if _is_handed_out(state, call):
         return UNKNOWN
     return _made_of_operands(call, operands, known=known)
+
+
+def _is_agreed(state: State, call: CallParts) -> bool:
+    """True for a question that the ranks answer together; with Determined each may ask the master by itself, if it is told so."""
+    if not AGREED.search(dotted(call.node.func)):
+        return False
+    return call.end != "should_preempt" or not state.project.files_containing(OWN_PREEMPTION)
 
 
 def _is_handed_out(state: State, call: CallParts) -> bool:

@@ -28,12 +28,13 @@ class OtherReader:
     text: str
 
 
-def other_reader(project: Project, saved: Saved) -> OtherReader | None:
-    """The first place that expects the keys of the wrapper: a load into one, or code that cuts `module.` off each of them."""
-    for module in _loading(project):
-        for line, node in _expecting(project, module, saved.key):
-            return OtherReader(module, line, " ".join(module.text_of(module.statement_of(node)).split())[:60])
-    return None
+def other_readers(project: Project, saved: Saved) -> tuple[OtherReader, ...]:
+    """Every place that expects the keys of the wrapper: a load into one, or code that cuts `module.` off each of them."""
+    return tuple(
+        OtherReader(module, line, " ".join(module.text_of(module.statement_of(node)).split())[:60])
+        for module in _loading(project)
+        for line, node in _expecting(project, module, saved.key)
+    )
 
 
 def _loading(project: Project) -> Iterator[SourceModule]:

@@ -12,11 +12,13 @@ from codemods.analysis.class_index import ClassFacts
 from codemods.analysis.distribution import is_test_file, is_test_module
 from codemods.analysis.handed import handed
 from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
 from codemods.analysis.ranks.uses import uses_of
 from codemods.analysis.reaching import reaching
 from codemods.analysis.wrapped.bound_places import end_of
 from codemods.analysis.wrapped.holders import MOST_CALLERS, Wrapped, wrapper_in
 from codemods.analysis.wrapped.made_models import classes_of
+from codemods.analysis.wrapped.same_file import have_other_names, reads_back_bare_files
 from codemods.analysis.wrapped.saving_calls import entries, of_state, saving_calls
 from codemods.analysis.wrapped.wrapper_tests import is_tested
 from codemods.analysis.wrapped.wraps import without_moves
@@ -224,7 +226,7 @@ def load_of(project: Project, module: SourceModule, saved: Saved) -> Loaded | No
     """A load that what is saved goes to: of the same key, into the same class, or into the variable that is wrapped later."""
     wanted = {id(f.lineage[0].node) for f in classes_of(project, saved.wrapped.module, saved.wrapped.model)}
     for one in bare_loads(project):
-        if one.key != saved.key:
+        if one.key != saved.key or not _may_read(project, module, saved, one):
             continue
         if wanted & {id(f.lineage[0].node) for f in one.classes}:
             return one
@@ -233,6 +235,15 @@ def load_of(project: Project, module: SourceModule, saved: Saved) -> Loaded | No
         if same and saved.wrapped.model is not None and one.receiver == dotted(saved.wrapped.model) and not one.classes:
             return one
     return None
+
+
+def _may_read(project: Project, module: SourceModule, saved: Saved, load: Loaded) -> bool:
+    """False where the load reads a file of another name, one that its own program saves bare, and where nobody runs it."""
+    if have_other_names(module, saved.call, load.module, load.call.args[0]):
+        return False
+    if load.module is not module and reads_back_bare_files(project, load.module, load.key):
+        return False
+    return not is_run_by_nobody(project, load.module, load.call)
 
 
 def copied_wrappers(project: Project, module: SourceModule) -> Iterator[tuple[ast.Call, ast.expr, Wrapped]]:

@@ -1,0 +1,111 @@
+"""Tests for rank 0 that a function or its class makes, and whether they can be made at another place, too."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from codemods.analysis.bindings import bindings_in, bindings_of
+from codemods.analysis.conditions import conjuncts
+from codemods.analysis.names import qualified
+from codemods.analysis.output.minus_one import writes_minus_one
+from codemods.analysis.output.run_before import binds, run_before
+from codemods.analysis.output.script_guards import Spelling, is_text
+from codemods.analysis.output.set_attributes import is_sure_to_be_set
+from codemods.analysis.output.stored_keys import is_stored_before
+from codemods.analysis.ranks.rank_guards import Ranks, ranks_of_test
+from codemods.analysis.ranks.rank_tests import asks_the_rank
+from codemods.files.source import FunctionNode, SourceModule, walk
+from codemods.store.project import Project
+
+
+def known_anyway(project: Project, module: SourceModule, statement: ast.stmt, *, lines: bool) -> Spelling | None:
+    """A test that the function makes elsewhere, alone or beside `and`, of what is known at the place, too: a parameter that keeps
+    its value, a name that is bound above, a field that the constructor sets; of such a field also one of the class.
+    """
+    function = module.function_of(statement)
+    if function is None:
+        return None
+    wanted = (Ranks.ZERO, Ranks.LOCAL_ZERO) if lines else (Ranks.ZERO,)
+    for ranks in wanted:
+        for test in _tests_near(module, function):
+            if asks_the_rank(module, test, project) and ranks_of_test(module, test, project=project) is ranks:
+                if is_sure(module, test) and not silences_one_process(module, test):
+                    if _is_known_at(project, module, function, test, statement):
+                        return Spelling(module.text_of(test))
+    return None
+
+
+def _tests_near(module: SourceModule, function: FunctionNode) -> Iterator[ast.expr]:
+    """The parts of the tests of a function, then those of its class that ask a field."""
+    own = list(_parts(function))
+    yield from own
+    owner = module.parent(function)
+    if isinstance(owner, ast.ClassDef):
+        seen = {id(part) for part in own}
+        for part in _parts(owner):
+            if id(part) not in seen and all(n.id == "self" for n in walk(part) if isinstance(n, ast.Name)):
+                yield part
+
+
+def _parts(scope: ast.AST) -> Iterator[ast.expr]:
+    tests = (n.test for n in walk(scope) if isinstance(n, ast.If))
+    parts = (part for test in tests for part in conjuncts(test))
+    return (p for p in parts if not isinstance(p, (ast.BoolOp, ast.UnaryOp)))
+
+
+def _is_known_at(
+    project: Project, module: SourceModule, function: FunctionNode, test: ast.expr, statement: ast.stmt
+) -> bool:
+    names = [n for n in (test, *walk(test)) if isinstance(n, ast.Name)]
+    for name in names:
+        held = module.parent(name)
+        if name.id == "self":
+            if not isinstance(held, ast.Attribute) or not is_sure_to_be_set(project, module, statement, held.attr):
+                return False
+            continue
+        bound = bindings_in(module, function, name.id)
+        kept = bool(bound) and all(b.parameter for b in bound) and not isinstance(held, (ast.Attribute, ast.Subscript))
+        if not kept and not is_bound_before(module, name, statement):
+            return False
+    return bool(names)
+
+
+def silences_one_process(module: SourceModule, test: ast.expr) -> bool:
+    """True for `rank == 0` where the file, or transformers below 5, writes -1 for a run without a process group.
+
+    What stands under such a test already is not printed by one process; what every process prints must stay.
+    """
+    text = module.text_of(test)
+    if "-1" in text or not isinstance(test, ast.Compare) or not isinstance(test.ops[0], ast.Eq):
+        return False
+    return writes_minus_one(module) or ("local_rank" in text and module.holds(b"transformers"))
+
+
+def is_bound_before(module: SourceModule, name: ast.Name, statement: ast.stmt) -> bool:
+    """True for a flag that every path has bound above the place, in both branches of an `if` say, and nothing below it."""
+    held = module.parent(name)
+    if isinstance(held, ast.Attribute):
+        return False
+    if isinstance(held, ast.Subscript) and held.value is name:
+        return is_stored_before(module, held, statement)  # `params["main"]`: the dict alone does not have it yet
+    bound = [b for b in bindings_of(module, name) if not b.parameter]
+    if not bound or any(module.statement_of(b.node).lineno >= statement.lineno for b in bound):
+        return False
+    return any(binds(s, name.id) for s in run_before(module, statement))
+
+
+def is_sure(module: SourceModule, test: ast.expr) -> bool:
+    """False for a test that needs a process group: what calls `dist.get_rank()` may stand behind `is_initialized()`.
+
+    And for one that never holds: a number beside the text of an environment variable.
+    """
+    for node in ast.walk(test):
+        if isinstance(node, ast.Compare) and any(is_text(module, side) for side in (node.left, *node.comparators)):
+            if any(isinstance(side, ast.Constant) and isinstance(side.value, int) for side in node.comparators):
+                return False
+        if isinstance(node, ast.Call) and node.args:
+            return False
+        if isinstance(node, ast.Call) and qualified(module, node.func).startswith("torch."):
+            return False
+    return True
