@@ -646,3 +646,10 @@ def test_one_process_that_ends_above() -> None:
         source = "import torch.distributed as dist\n" + prepared(above, asks)
         assert findings_of(AttributeOfWrapper, source, NETS)
     assert findings_of(AttributeOfWrapper, "import torch.distributed as dist\n" + prepared(asks, "dist.barrier()"), NETS)
+
+
+def test_a_training_forward_of_what_one_process_does_not_wrap() -> None:
+    head = "loss = model.module.penalty()\n    accelerator.backward(loss)\n    optimizer.step()\n    "
+    check_told(AttributeOfWrapper, prepared(f"{head}print(model.module.width)"), files=NETS, reason="past the wrapper")
+    called = prepared("loss = model.module(loader)\n    accelerator.backward(loss)\n    optimizer.step()")
+    check_nothing(AttributeOfWrapper, called, files=NETS)  # DDP504 writes a call of the wrapper
