@@ -264,8 +264,8 @@ def _repair(
         )  # fmt: skip
     if first.inverse and (past := next((a for a in asked if passes.goes_past(a.node)), None)) is not None:
         return [], _DISPLAY, (
-            f"the loss is made of line {past.node.lineno}, past the wrapper, and its gradients are not averaged: let `forward` of "
-            f"the model make it, and call `{first.receiver}`, which is right with one process, too"
+            f"the loss is made of line {past.node.lineno}, past the wrapper, and its gradients are not averaged: let `forward` "
+            f"of the model make it, and call `{first.receiver}`, which is right with one process, too"
         )  # fmt: skip
     if not inside or doubt:
         also = "" if all(_is_harmless(module, a) for a in asked) else "; where a loss is made of it, let `forward` make it"

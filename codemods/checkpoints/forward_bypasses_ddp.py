@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.bindings import bindings_in
 from codemods.analysis.distribution import is_test_file, is_test_module
-from codemods.analysis.names import dotted, last
+from codemods.analysis.names import dotted
 from codemods.analysis.short_texts import short
 from codemods.analysis.wrapped.by_hand_averages import averages_by_hand
 from codemods.analysis.wrapped.losses import Backward, Behind, backward_passes, only_looks_at_gradients
@@ -77,8 +77,8 @@ class ForwardBypassesDdp(DdpCodemod):
 
     ## Refuses
     - Says nothing of a forward under `no_grad` or `inference_mode`, and of one whose result is detached: evaluation, targets.
-    - Says nothing where the loss is made of a call of a wrapper too: that one makes DDP ready, and all gradients are averaged. One
-      that `prepare` put round another model does not, where the optimizer that steps next is the first model's.
+    - Says nothing where the loss is made of a call of a wrapper too: that one makes DDP ready, and all gradients are averaged.
+      One that `prepare` put round another model does not, where the optimizer that steps next is the first model's.
     - Says nothing of a method of a plain object that the module keeps (a schedule): no parameter runs in it.
     - Says nothing where a wrapper is handed to a function that is not followed.
     - Says nothing of a backward pass without an optimizer step in the file, of one for the gradient of an input, and of one in a

@@ -420,7 +420,8 @@ _PREPARED = "from accelerate import Accelerator\n\naccelerator = Accelerator()\n
 def _two_phases(test: str, other: str) -> str:
     def phase(condition: str) -> str:
         return (
-            f"    for x, y in loader:\n        if {condition}:\n            out = net.module(x)\n        else:\n            out = net(x)\n"
+            f"    for x, y in loader:\n        if {condition}:\n            out = net.module(x)\n"
+            "        else:\n            out = net(x)\n"
             "        loss = loss_fn(out, y)\n        accelerator.backward(loss)\n        optimizer.step()\n"
         )
 
@@ -436,8 +437,9 @@ def test_two_loops_that_ask_the_same_test() -> None:
 
 
 def test_a_second_forward_under_another_test() -> None:
-    body = ("if args.many:", "    out = model.module(x)", "else:", "    out = model(x)", "if args.twice:", "    out = out + model(y)")
-    check_nothing(ForwardBypassesDdp, loop(*body, "loss = out.sum()"))
+    body = ("if args.many:", "    out = model.module(x)", "else:", "    out = model(x)")
+    more = ("if args.twice:", "    out = out + model(y)")
+    check_nothing(ForwardBypassesDdp, loop(*body, *more, "loss = out.sum()"))
 
 
 def test_tests_that_read_alike_and_may_answer_otherwise() -> None:

@@ -63,7 +63,8 @@ def _run_wrapper(project: Project, each: Behind) -> tuple[Behind, Held, ast.expr
 def _is_apart(run: tuple[Behind, Held, ast.expr], past: Past, one: Backward) -> bool:
     """True where the wrapper that is run is another one, of another model, and the next step is that of the model gone past.
 
-    `vae, critic = accelerator.prepare(vae, critic)`: a loss of `vae.module.encode(x)` and `critic(x)` makes the critic's DDP ready.
+    `vae, critic = accelerator.prepare(vae, critic)`: a loss of `vae.module.encode(x)` and `critic(x)`
+    makes the critic's DDP ready.
     """
     (each, other, node), (gone, inside, _) = run, past
     module = one.module
