@@ -92,7 +92,7 @@ class UnfreezeAfterWrap(DdpCodemod):
             return
         seen: set[int] = set()
         for found in switched_behind(project, module):
-            frozen = frozen_in_front(project, found.inside, found.path) if found.on and id(found.node) not in seen else None
+            frozen = frozen_in_front(project, found) if found.on and id(found.node) not in seen else None
             if frozen is None or _is_wrapped_again(module, found.node):
                 continue
             seen.add(id(found.node))

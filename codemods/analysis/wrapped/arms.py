@@ -53,6 +53,16 @@ def is_bare(module: SourceModule, node: ast.AST, path: str) -> bool:
     return any(arm == "orelse" and _asks_for_module(up.test, path) for up, arm in _arms(module, node))
 
 
+def is_beside_module(module: SourceModule, node: ast.AST, path: str) -> bool:
+    """True where the other arm of a test round the place asks `model.module`: this one is for the bare model."""
+    for up, arm in _arms(module, node):
+        other = {"body": up.orelse, "orelse": up.body}.get(arm, [])
+        parts = other if isinstance(other, list) else [other]
+        if any(dotted(n) == f"{path}.module" for part in parts for n in walk(part)):
+            return True
+    return False
+
+
 def _asks_for_module(test: ast.expr, path: str) -> bool:
     asks = isinstance(test, ast.Call) and dotted(test.func) == "hasattr" and len(test.args) == 2
     if not asks or not isinstance(test, ast.Call) or not isinstance(test.args[1], ast.Constant):
