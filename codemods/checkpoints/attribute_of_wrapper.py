@@ -8,8 +8,9 @@ from collections.abc import Iterable, Iterator
 
 from codemods.analysis.distribution import is_test_module
 from codemods.analysis.names import dotted
+from codemods.analysis.wrapped.asked_in_callee import asked_in_callee
 from codemods.analysis.wrapped.asked_in_trainer import InTrainer, asked_in_trainer, level_in_trainer, speaks_of_steps
-from codemods.analysis.wrapped.asked_of_wrapper import Asked, asked_here, asked_in_callee, names_of_wrapper
+from codemods.analysis.wrapped.asked_of_wrapper import Asked, asked_here, names_of_wrapper
 from codemods.analysis.wrapped.holders import Wrapped
 from codemods.analysis.wrapped.loss_parts import LossParts
 from codemods.analysis.wrapped.losses import is_quiet

@@ -178,7 +178,7 @@ def main(nets, loader, many):
 def test_a_field_that_the_base_takes() -> None:
     source = HEAD + _BASE + _HEIR.format(frozen="body", given="3, nets")
     found = findings_of(UnfreezeAfterWrap, source)
-    assert ["self.nets.module" in source.splitlines()[f.line - 2] for f in found] == [True]
+    assert ["self.nets.module" in source.splitlines()[f.span.line - 2] for f in found] == [True]
 
 
 @pytest.mark.parametrize(("frozen", "given"), [("head", "3, nets"), ("body", "nets, many")])
