@@ -691,7 +691,7 @@ def test_a_wrap_by_a_function_under_a_test() -> None:
     head = "def many(module):\n    return DDP(module)\n\n\ndef main"
     source = wrapped("print(model.width)", prepare="if is_distributed():\n        model = many(model)").replace("def main", head)
     after = source.replace("model.width", 'getattr(model, "module", model).width')
-    check_transformed(AttributeOfWrapper, source, after, files=NETS, unsafe=True)
+    check_transformed(AttributeOfWrapper, source, after, files=NETS)
     check_nothing(AttributeOfWrapper, source.replace("return DDP(module)", "return module.body"), files=NETS)
     asked = source.replace("is_distributed()", "hasattr(model, 'body')").replace("many(model)\n", "many(model.body)\n")
     check_nothing(AttributeOfWrapper, asked.replace("return DDP(module)", "return module"), files=NETS)
