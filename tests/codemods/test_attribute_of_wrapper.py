@@ -695,3 +695,16 @@ def test_a_wrap_by_a_function_under_a_test() -> None:
     check_nothing(AttributeOfWrapper, source.replace("return DDP(module)", "return module.body"), files=NETS)
     asked = source.replace("is_distributed()", "hasattr(model, 'body')").replace("many(model)\n", "many(model.body)\n")
     check_nothing(AttributeOfWrapper, asked.replace("return DDP(module)", "return module"), files=NETS)
+
+
+def test_options_of_ddp_beside_a_configuration_that_no_command_names() -> None:
+    made = "Accelerator(kwargs_handlers=[DistributedDataParallelKwargs(find_unused_parameters=True)])"
+    source = prepared("print(model.width)").replace("Accelerator()", made)
+    files = NETS | {"config/zero.yaml": "distributed_type: DEEPSPEED\nnum_processes: 8\n"}
+    plain = files | {"README.md": "accelerate launch train.py\n"}
+    assert findings_of(AttributeOfWrapper, source, files=plain, path="train.py")
+    check_nothing(AttributeOfWrapper, prepared("print(model.width)"), files=plain, path="train.py")  # nothing speaks for DDP
+    check_nothing(AttributeOfWrapper, source, files=files, path="train.py")  # nobody says how it is started
+    named = files | {"README.md": "accelerate launch --config_file config/zero.yaml train.py\n"}
+    check_nothing(AttributeOfWrapper, source, files=named, path="train.py")
+    check_nothing(AttributeOfWrapper, source, files=files | {"run.sh": "accelerate launch --use_deepspeed train.py\n"}, path="train.py")
