@@ -707,4 +707,5 @@ def test_options_of_ddp_beside_a_configuration_that_no_command_names() -> None:
     check_nothing(AttributeOfWrapper, source, files=files, path="train.py")  # nobody says how it is started
     named = files | {"README.md": "accelerate launch --config_file config/zero.yaml train.py\n"}
     check_nothing(AttributeOfWrapper, source, files=named, path="train.py")
-    check_nothing(AttributeOfWrapper, source, files=files | {"run.sh": "accelerate launch --use_deepspeed train.py\n"}, path="train.py")
+    asked = files | {"run.sh": "accelerate launch --use_deepspeed train.py\n"}
+    check_nothing(AttributeOfWrapper, source, files=asked, path="train.py")
