@@ -653,6 +653,7 @@ def test_a_training_forward_of_what_one_process_does_not_wrap() -> None:
     check_told(AttributeOfWrapper, prepared(f"{head}print(model.module.width)"), files=NETS, reason="past the wrapper")
     called = prepared("loss = model.module(loader)\n    accelerator.backward(loss)\n    optimizer.step()")
     check_nothing(AttributeOfWrapper, called, files=NETS)  # DDP504 writes a call of the wrapper
+    check_nothing(AttributeOfWrapper, called.replace("model.module(", "model.module.forward("), files=NETS)
 
 
 _ASKS = """

@@ -30,7 +30,7 @@ class LossParts:
     def _gone_past(self) -> dict[int, bool]:
         if self._past is None:
             found = [p for one in backward_passes(self.module) for p in past_the_wrapper(self.project, one)]
-            self._past = {id(node): past.call.func is node for past, _, node in found if past.module is self.module}
+            self._past = {id(node): _runs(past.call.func, node) for past, _, node in found if past.module is self.module}
         return self._past
 
     def made_of(self, node: ast.AST) -> bool:
@@ -38,3 +38,8 @@ class LossParts:
             calls = (b.call for one in backward_passes(self.module) for b in behind(self.project, one) if b.module is self.module)
             self._parts = {id(n) for c in calls for n in ast.walk(c.func) if dotted(c.func) or n is not c.func}
         return id(node) in self._parts
+
+
+def _runs(func: ast.expr, node: ast.expr) -> bool:
+    """True for `node(x)` and `node.forward(x)`."""
+    return func is node or (isinstance(func, ast.Attribute) and func.attr == "forward" and func.value is node)
