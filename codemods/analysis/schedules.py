@@ -37,7 +37,7 @@ LENGTHS: dict[str, dict[str, int]] = {
     "StepLR": {"step_size": 1},
 }
 _SOURCES = ("torch.optim.lr_scheduler", "transformers", "diffusers")
-_PROCESSES = re.compile(r"num_processes|world_?size|n_?gpus?\b|num_gpus|num_devices|device_count|n_card", re.I)
+PROCESSES = re.compile(r"num_processes|world_?size|n_?gpus?\b|num_gpus|num_devices|device_count|n_card", re.I)
 _SETTINGS = re.compile(r"args|cfg|config|conf|opt|opts|options|params|hparams|flags|self|hps", re.I)
 _NUMBERS = frozenset({"int", "float", "round", "ceil", "floor", "max", "min"})
 _DEPTH = 6
@@ -205,7 +205,7 @@ class Reading:
 
     def _call(self, module: SourceModule, call: ast.Call, depth: int) -> None:
         name = last(dotted(call.func))
-        if _PROCESSES.search(name):
+        if PROCESSES.search(name):
             self.scaled = True
         elif name == "len" and call.args:
             self.measured.append((module, call))
@@ -224,7 +224,7 @@ class Reading:
 
     def _name(self, module: SourceModule, node: ast.Name | ast.Attribute, depth: int) -> None:
         text = dotted(node)
-        if _PROCESSES.search(last(text)):
+        if PROCESSES.search(last(text)):
             self.scaled = True
             return
         here = _written_above(module, node, text)
@@ -256,7 +256,7 @@ def _is_given_setting(module: SourceModule, node: ast.Name | ast.Attribute, text
 
 def _speaks(node: ast.expr) -> bool:
     """True where the number of processes is a part of it by its name."""
-    return any(_PROCESSES.search(last(dotted(n))) for n in walk(node) if isinstance(n, (ast.Name, ast.Attribute)))
+    return any(PROCESSES.search(last(dotted(n))) for n in walk(node) if isinstance(n, (ast.Name, ast.Attribute)))
 
 
 def _is_setting(text: str) -> bool:

@@ -8,10 +8,12 @@ from collections.abc import Iterable, Iterator
 
 from codemods.analysis.distribution import is_test_module
 from codemods.analysis.names import dotted
+from codemods.analysis.wrapped.asked_in_callee import asked_in_callee
 from codemods.analysis.wrapped.asked_in_trainer import InTrainer, asked_in_trainer, level_in_trainer, speaks_of_steps
-from codemods.analysis.wrapped.asked_of_wrapper import Asked, asked_here, asked_in_callee, names_of_wrapper
+from codemods.analysis.wrapped.asked_of_wrapper import Asked, asked_here, names_of_wrapper
 from codemods.analysis.wrapped.holders import Wrapped
-from codemods.analysis.wrapped.losses import backward_passes, behind, is_quiet
+from codemods.analysis.wrapped.loss_parts import LossParts
+from codemods.analysis.wrapped.losses import is_quiet
 from codemods.analysis.wrapped.made_models import is_named_in
 from codemods.analysis.wrapped.near_wraps import near_wraps
 from codemods.analysis.wrapped.plain_parts import is_of_plain_class
@@ -33,7 +35,8 @@ class AttributeOfWrapper(DdpCodemod):
     ## What it does
     Follows what `DistributedDataParallel(model)` and `accelerator.prepare(model)` give, through names, fields, lists, loops and
     calls, to the places where something is read that the model has and the wrapper has not, and asks the model inside instead.
-    So with `hasattr(model, "x")`, which is False for the wrapper, with a write that the model inside does not see, with
+    So with `hasattr(model, "x")`, which is False for the wrapper, in a function that is handed it as well, with a write
+    that the model inside does not see, with
     `model.module` where one process does not wrap, or where a setting leaves the model bare that is not asked there, and with a
     test of the number of GPUs that stands for one of the wrapper.
 
@@ -91,7 +94,7 @@ class AttributeOfWrapper(DdpCodemod):
     - Says nothing of a setting over the wrap where the function has no code for its other value, or asserts it.
     - Says nothing of `.module` under the expression that the wrap's flag is set from, and, outside of the constructor, of a class
       under a decorator that may change it.
-    - Reports what a loss is made of: it belongs into the forward of the model.
+    - Reports what a loss is made of, `model.module` of a training forward too: it belongs into the forward of the model.
     - An object of a class that is no module (`trainer = Trainer(net)`): the program ends where DDP is to wrap it.
     - Says nothing of `prediction_step` and callbacks, which are handed the bare model, and of what a step does in evaluation
       alone; nothing of a Trainer with a loop, a wrap or a `model` of its own, or where every command asks for DeepSpeed or FSDP.
@@ -128,14 +131,16 @@ class AttributeOfWrapper(DdpCodemod):
 
     def _of_own_wraps(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         grouped: dict[tuple[int, str, str], list[Asked]] = {}
+        passes = LossParts(project, module)
         for one in [*names_of_wrapper(project, module), *asked_here(project, module), *asked_in_callee(project, module)]:
             if _is_second_try(module, one) or _is_kept_on_wrapper(project, one):
                 continue
             if is_of_plain_class(project, one.wrapped.module, one.wrapped.model):
                 continue  # it ends where it is wrapped
+            if one.inverse and passes.runs_past(one.node):
+                continue  # forward-bypasses-ddp writes a call of the wrapper
             key = (id(module.function_of(one.node)), one.receiver, one.key)
             grouped.setdefault(key, []).append(one)
-        passes = _Losses(project, module)
         repairs = [_Repair(asked, *_repair(project, module, asked, passes)) for asked in grouped.values()]
         for repair in _together(module, repairs):
             yield self._tell(module, repair)
@@ -245,7 +250,7 @@ def _wrapped(wrapped: Wrapped) -> Iterable[Evidence]:
 
 
 def _repair(
-    project: Project, module: SourceModule, asked: list[Asked], passes: _Losses
+    project: Project, module: SourceModule, asked: list[Asked], passes: LossParts
 ) -> tuple[list[ReplaceExpression], Applicability, str]:
     first = asked[0]
     if first.instead:
@@ -258,6 +263,11 @@ def _repair(
         return [], _DISPLAY, (
             "a loss is made of it: let `forward` of the model make it, and call the wrapper; the gradients of what goes past the "
             "wrapper are not averaged"
+        )  # fmt: skip
+    if first.inverse and (past := next((a for a in asked if passes.goes_past(a.node)), None)) is not None:
+        return [], _DISPLAY, (
+            f"the loss is made of line {past.node.lineno}, past the wrapper, and its gradients are not averaged: let `forward` "
+            f"of the model make it, and call `{first.receiver}`, which is right with one process, too"
         )  # fmt: skip
     if not inside or doubt:
         also = "" if all(_is_harmless(module, a) for a in asked) else "; where a loss is made of it, let `forward` make it"
@@ -278,17 +288,3 @@ def _is_harmless(module: SourceModule, one: Asked) -> bool:
         return True
     above = module.parent(one.node)  # `model.head.state_dict()`
     return isinstance(above, ast.Attribute) and above.attr in _OF_WEIGHTS
-
-
-class _Losses:
-    """What the losses of the file are made of: worked out where the first finding asks."""
-
-    def __init__(self, project: Project, module: SourceModule) -> None:
-        self.project, self.module = project, module
-        self._parts: set[int] | None = None
-
-    def made_of(self, node: ast.AST) -> bool:
-        if self._parts is None:
-            calls = (b.call for one in backward_passes(self.module) for b in behind(self.project, one) if b.module is self.module)
-            self._parts = {id(n) for c in calls for n in ast.walk(c.func) if dotted(c.func) or n is not c.func}
-        return id(node) in self._parts

@@ -118,7 +118,7 @@ class ChangedAfterWrap(DdpCodemod):
                 continue
             if is_called_in_front(project, module, one.node, one.inside.module, one.inside.wrap):
                 continue
-            if frozen_in_front(project, one.inside, one.path) is None:
+            if frozen_in_front(project, one) is None:
                 seen.add(id(one.node))
                 yield self.finding(
                     module,

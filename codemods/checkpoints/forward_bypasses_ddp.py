@@ -7,16 +7,13 @@ from collections.abc import Iterator
 
 from codemods.analysis.bindings import bindings_in
 from codemods.analysis.distribution import is_test_file, is_test_module
-from codemods.analysis.names import dotted, last
-from codemods.analysis.ranks.rank_guards import Ranks
-from codemods.analysis.ranks.reach import ranks_reaching
+from codemods.analysis.names import dotted
 from codemods.analysis.short_texts import short
-from codemods.analysis.wrapped.arms import are_other_arms
 from codemods.analysis.wrapped.by_hand_averages import averages_by_hand
-from codemods.analysis.wrapped.losses import Backward, Behind, backward_passes, behind, only_looks_at_gradients
-from codemods.analysis.wrapped.plain_parts import is_plain_part
+from codemods.analysis.wrapped.losses import Backward, Behind, backward_passes, only_looks_at_gradients
+from codemods.analysis.wrapped.past_wrapper import past_the_wrapper
 from codemods.analysis.wrapped.unrun_wraps import Unrun, unrun_wraps
-from codemods.analysis.wrapped.wraps import Held, Side, held, inside_of, without_moves
+from codemods.analysis.wrapped.wraps import Held
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression
 from codemods.data.printed_errors import UNUSED
@@ -24,10 +21,6 @@ from codemods.files.source import SourceModule
 from codemods.store.project import Project
 
 _UNSAFE, _DISPLAY = Applicability.UNSAFE, Applicability.DISPLAY
-# A prepared loader is gone through by these; none of them runs a model that it is given.
-_GO_THROUGH = frozenset({"enumerate", "iter", "next", "zip", "len", "tqdm", "range", "cycle", "prepare"})
-
-
 _UNRUN = (
     "wrap what is run: a module that holds the trained layers and whose forward calls {0}; or average the gradients of these "
     "layers by hand before each optimizer step"
@@ -85,6 +78,7 @@ class ForwardBypassesDdp(DdpCodemod):
     ## Refuses
     - Says nothing of a forward under `no_grad` or `inference_mode`, and of one whose result is detached: evaluation, targets.
     - Says nothing where the loss is made of a call of a wrapper too: that one makes DDP ready, and all gradients are averaged.
+      One that `prepare` put round another model does not, where the optimizer that steps next is the first model's.
     - Says nothing of a method of a plain object that the module keeps (a schedule): no parameter runs in it.
     - Says nothing where a wrapper is handed to a function that is not followed.
     - Says nothing of a backward pass without an optimizer step in the file, of one for the gradient of an input, and of one in a
@@ -120,7 +114,7 @@ class ForwardBypassesDdp(DdpCodemod):
         for one in backward_passes(module):
             if not _trains(module, one):
                 continue
-            for past, inside, node in _past_the_wrapper(project, one):
+            for past, inside, node in past_the_wrapper(project, one):
                 key = (past.module.path, past.call.lineno, past.call.col_offset)
                 if key not in done and not averages_by_hand(project):
                     done.add(key)
@@ -230,45 +224,6 @@ def _gone_through(module: SourceModule, node: ast.AST) -> Iterator[ast.expr]:
         if isinstance(up, ast.For):
             yield up.iter
         yield from (part.iter for part in getattr(up, "generators", ()))
-
-
-def _past_the_wrapper(project: Project, one: Backward) -> list[tuple[Behind, Held, ast.expr]]:
-    """The calls of the module inside that a loss is made of; none where a wrapper takes part in it."""
-    calls = behind(project, one)
-    past: list[tuple[Behind, Held, ast.expr]] = []
-    for each in calls:
-        if without_moves(each.call) is not each.call:
-            continue  # `net.cuda()` runs nothing
-        if (found := inside_of(project, each.module, each.call.func)) is not None and not is_plain_part(project, each, found[1]):
-            past.append((each, *found))
-    beside = (each for each in calls if past and not all(_is_other_arm(each, p[0]) for p in past))
-    if any(_runs_a_wrapper(project, each) for each in beside):
-        return []
-    outer = [p for p in past if not any(p is not q and _within(p[0].call, q[0].call) for q in past)] or past
-    return [p for p in outer if ranks_reaching(project, p[0].module, p[0].call) is Ranks.ALL]
-
-
-def _is_other_arm(each: Behind, past: Behind) -> bool:
-    """True where a test lets either of two calls run: `if hasattr(model, "module"): … else: …`."""
-    return each.module is past.module and are_other_arms(each.module, each.call, past.call)
-
-
-def _within(call: ast.Call, other: ast.Call) -> bool:
-    return any(n is call for n in ast.walk(other.func))
-
-
-def _runs_a_wrapper(project: Project, each: Behind) -> bool:
-    func = each.call.func
-    ran = [func.value, func] if isinstance(func, ast.Attribute) and func.attr == "forward" else [func]
-    taken_out = held(project, each.module, each.call) is not None  # `unwrap_model(ddp)` runs nothing
-    taken_out = taken_out or last(dotted(func)) in _GO_THROUGH
-    given = [] if each.entered or taken_out else [*each.call.args, *(k.value for k in each.call.keywords)]
-    for node in [*ran, *(a.value if isinstance(a, ast.Starred) else a for a in given)]:
-        if isinstance(node, (ast.Name, ast.Attribute)):
-            found = held(project, each.module, node)
-            if found is not None and found.side is Side.WRAPPER:
-                return True
-    return False
 
 
 def _repair(past: Behind, inside: Held, node: ast.expr) -> tuple[list[Edit], str]:

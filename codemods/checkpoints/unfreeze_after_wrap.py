@@ -32,7 +32,8 @@ class UnfreezeAfterWrap(DdpCodemod):
 
     ## What it does
     Reports `requires_grad = True`, `requires_grad_(True)` and helpers that do it, where they meet the wrapped module behind the
-    wrap and the same parameters were frozen in front of it. In Lightning, of hooks that run behind the wrap, of
+    wrap and the same parameters were frozen in front of it, be it that a function wraps (`net = wrap(net)`). In
+    Lightning, of hooks that run behind the wrap, of
     `BackboneFinetuning`, and of a `BaseFinetuning` that unfreezes, where a Trainer is given several devices.
 
     ## Why it matters
@@ -72,6 +73,7 @@ class UnfreezeAfterWrap(DdpCodemod):
     - Says nothing where the parameters are not seen to be frozen in front of the wrap: a GAN that switches its critic off and on
       switches what DDP took in.
     - Says nothing of a switch in front of the wrap, or of a second one, and of one whose value is not known.
+    - Says nothing of `net.backbone` in the arm of a test whose other arm asks `net.module`: it is for the bare model.
     - Says nothing of Lightning where no Trainer of the project is given several devices or a DDP strategy.
     - A repository's own tests.
 
@@ -92,7 +94,7 @@ class UnfreezeAfterWrap(DdpCodemod):
             return
         seen: set[int] = set()
         for found in switched_behind(project, module):
-            frozen = frozen_in_front(project, found.inside, found.path) if found.on and id(found.node) not in seen else None
+            frozen = frozen_in_front(project, found) if found.on and id(found.node) not in seen else None
             if frozen is None or _is_wrapped_again(module, found.node):
                 continue
             seen.add(id(found.node))

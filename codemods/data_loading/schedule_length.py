@@ -9,6 +9,7 @@ from codemods.analysis.accelerators import made_by
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.constant_schedules import read_lengths
 from codemods.analysis.distribution import is_test_module
+from codemods.analysis.epochs_before_prepare import EpochsBefore, epochs_before_prepare
 from codemods.analysis.lightning_lengths import Whole, whole_lengths
 from codemods.analysis.logged.epoch_numbers import is_kept_to_one_device
 from codemods.analysis.names import dotted, last
@@ -32,7 +33,8 @@ class ScheduleLength(DdpCodemod):
     Finds schedulers that are given to `accelerator.prepare` and whose lengths (`num_training_steps`, `T_max`, `total_iters`, the
     warm-up) are a number of optimizer steps, or come from the prepared loader, and multiplies them by the processes. Reports a
     length of the unprepared loader that is multiplied although it counts the batches of all ranks, a prepared scheduler that is
-    stepped once an epoch, and, under Lightning, schedules and epochs that are worked out of a loader before `fit` shares it out.
+    stepped once an epoch, and schedules and epochs that are worked out of a loader before it is shared out: by Lightning's `fit`,
+    the epochs also above Accelerate's `prepare`.
 
     ## Why it matters
     Accelerate moves a prepared scheduler on by `num_processes` steps with each step of the optimizer. On eight GPUs a schedule of
@@ -79,6 +81,8 @@ class ScheduleLength(DdpCodemod):
       whose length is divided by their number, which is reported.
     - Takes the processes in the place of the accumulation steps beside `accumulate`: there the scheduler waits, too.
     - Reports a length that is given or else counted from the loader: only the first wants the factor.
+    - Says nothing of epochs above `prepare` that are worked out again, under a test, or with the processes as a factor, and where
+      the loader goes on under another name.
     - Says nothing under Lightning where the project gives loaders their own samplers, or the devices are a factor.
     - Says nothing of lengths that nobody reads: where the configurations and scripts of the project all ask for a constant
       schedule, or for one that warms up for no steps.
@@ -106,6 +110,7 @@ class ScheduleLength(DdpCodemod):
             return
         if module.holds(b"ightning") and not is_kept_to_one_device(project):
             yield from (self._whole(found) for found in whole_lengths(project) if found.module is module)
+        yield from (self._epochs(module, found) for found in epochs_before_prepare(project, module))
         for left_out in unprepared_schedules(project, module):
             yield self._left_out(module, left_out)
         told: set[int] = set()
@@ -135,6 +140,21 @@ class ScheduleLength(DdpCodemod):
             f"this is the length of the whole loader, which Lightning shares out over the ranks in `fit`: {what}",
             evidence=[Evidence("static", "it is used here", found.used_in.path, getattr(found.use, "lineno", 0))],
             reason=reason,
+        )
+
+    def _epochs(self, module: SourceModule, found: EpochsBefore) -> Finding:
+        name, loader = module.text_of(found.epochs.targets[0]), module.text_of(found.length.args[0])
+        return self.finding(
+            module,
+            found.epochs,
+            f"`{name}` is worked out of `len({loader})` before `prepare` shares the loader out: on N processes an epoch has an "
+            f"Nth of these steps, and training ends after about an Nth of `{module.text_of(found.steps)}`",
+            evidence=[
+                Evidence("static", "the length is that of the whole loader here", module.path, found.length.lineno),
+                Evidence("static", "the loader is shared out", module.path, found.prepared.lineno),
+                Evidence("static", "the epochs are gone through", module.path, found.loop.lineno),
+            ],
+            reason="work the steps of an epoch and the epochs out below `prepare`",
         )
 
     def _left_out(self, module: SourceModule, found: Unprepared) -> Finding:

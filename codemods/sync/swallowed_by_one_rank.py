@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_module
+from codemods.analysis.guards.retried_runs import Retried, retried_runs
 from codemods.analysis.guards.swallowed_errors import Swallowed, swallowed
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Edit, Evidence, Finding, InsertAfter, ReplaceExpression, SetKeyword
@@ -23,7 +24,8 @@ class SwallowedByOneRank(DdpCodemod):
     ## What it does
     Finds `except:`, `except Exception:`, loguru's `logger.catch` and `contextlib.suppress(Exception)` round the training of a
     rank where nothing raises the error again, ends the process with a status or takes the group down. Ends the handler with
-    `raise`, or gives `logger.catch` the argument `reraise=True` (unsafe).
+    `raise`, or gives `logger.catch` the argument `reraise=True` (unsafe). Reports a handler that runs the work a second time
+    (`except torch.cuda.OutOfMemoryError: train(…)`) where the work starts the process group itself.
 
     ## Why it matters
     Errors come to ranks one by one: a damaged sample, a full memory, a lost file. The rank that swallows its error goes on to
@@ -72,6 +74,7 @@ class SwallowedByOneRank(DdpCodemod):
       `destroy_process_group()`), returns a value, or keeps something that is read later.
     - Reports a handler whose `try` has something behind it that waits for nobody, such as an upload of the log.
     - Says nothing of handlers for one kind of error (`KeyboardInterrupt`, `OSError`, `RuntimeError`).
+    - Says nothing of a second run that asks for the group (`is_initialized`), or before which the group is taken down.
     - Says nothing inside a loop: there one round is given up, which is another mistake (DDP305).
     - Says nothing of a `try` without training in it: one reduction, an import, a file.
     - Reports a handler that ends with `return`, `pass` or `sys.exit(0)`, and `contextlib.suppress`.
@@ -94,6 +97,7 @@ class SwallowedByOneRank(DdpCodemod):
     )
     SITES = (
         Site(rb"except[ \t]*:|except[ \t(][^\n]*(?:Base)?Exception\b", b"except"),
+        Site(rb"except[ \t(][^\n]*(?:OutOfMemoryError|RuntimeError)", b"except"),
         Site(rb"\.catch\b|suppress\([^\n]*Exception", b".catch", b"suppress("),
     )
     READS_TESTS = False
@@ -112,6 +116,22 @@ class SwallowedByOneRank(DdpCodemod):
                 evidence=[Evidence("static", f"the other ranks wait in {found.meeting.text}", *found.meeting.place)],
                 reason=reason,
             )
+        if module.holds(b"init_process_group") or any(project.files_containing(b"init_process_group")):
+            yield from (self._again(module, found) for found in retried_runs(project, module))
+
+    def _again(self, module: SourceModule, found: Retried) -> Finding:
+        """A second run of the work in the handler."""
+        name = " ".join(module.text_of(found.again.func).split())
+        place = f"line {found.start.lineno}" if found.module is module else f"{found.module.path}:{found.start.lineno}"
+        return self.finding(
+            module,
+            found.again,
+            f"a rank that comes to this handler calls `{name}` again, which starts the process group a second time ({place}): "
+            "torch raises ValueError there, while the other ranks wait for this one",
+            evidence=[Evidence("static", "the group is started here, in both calls", found.module.path, found.start.lineno)],
+            reason="let the error end the run and start it again with other options, or ask all ranks before one of them repeats",
+            severity="crash",
+        )
 
 
 def _message(module: SourceModule, found: Swallowed) -> str:

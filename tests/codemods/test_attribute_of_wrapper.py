@@ -646,3 +646,67 @@ def test_one_process_that_ends_above() -> None:
         source = "import torch.distributed as dist\n" + prepared(above, asks)
         assert findings_of(AttributeOfWrapper, source, NETS)
     assert findings_of(AttributeOfWrapper, "import torch.distributed as dist\n" + prepared(asks, "dist.barrier()"), NETS)
+
+
+def test_a_training_forward_of_what_one_process_does_not_wrap() -> None:
+    head = "loss = model.module.penalty()\n    accelerator.backward(loss)\n    optimizer.step()\n    "
+    check_told(AttributeOfWrapper, prepared(f"{head}print(model.module.width)"), files=NETS, reason="past the wrapper")
+    called = prepared("loss = model.module(loader)\n    accelerator.backward(loss)\n    optimizer.step()")
+    check_nothing(AttributeOfWrapper, called, files=NETS)  # DDP504 writes a call of the wrapper
+    check_nothing(AttributeOfWrapper, called.replace("model.module(", "model.module.forward("), files=NETS)
+
+
+_ASKS = """
+def groups(net, rate):
+    if hasattr(net, "penalty"):
+        return [{"params": net.parameters(), "lr": rate}]
+    return list(net.parameters())
+
+
+"""
+
+
+def _handed(first: str, second: str = "model.module", use: str = "Net(args)") -> str:
+    source = wrapped(f"groups({first}, 1)", f"groups({second}, 2)", prepare="if args.averaged:\n        model = DDP(model)")
+    return source.replace("def main", f"{_ASKS.lstrip()}def main").replace("Net(args)", use)
+
+
+def test_a_question_by_name_in_a_function_that_is_handed_the_wrapper() -> None:
+    found = check_told(AttributeOfWrapper, _handed("model"), files=NETS, reason="hand over")
+    assert "asks `hasattr(net, 'penalty')`" in found.message and "is False" in found.message
+    unknown = _handed("model", use="args.kinds[0](args)")  # the other call says that the author means the model inside
+    check_told(AttributeOfWrapper, unknown, files=NETS, reason="hand over")
+
+
+def test_questions_by_name_that_are_right() -> None:
+    unknown = _handed("model", "args.other", use="args.kinds[0](args)")
+    check_nothing(AttributeOfWrapper, unknown, files=NETS)
+    check_nothing(AttributeOfWrapper, _handed("model").replace('"penalty"', '"module"'), files=NETS)
+    taken_out = _handed("model").replace("    if hasattr", "    net = getattr(net, 'module', net)\n    if hasattr")
+    check_nothing(AttributeOfWrapper, taken_out, files=NETS)
+    answered = _handed("model").replace("return list(net.parameters())", "return list(net.module.parameters())")
+    check_nothing(AttributeOfWrapper, answered.replace("    return list", "    else:\n        return list"), files=NETS)
+
+
+def test_a_wrap_by_a_function_under_a_test() -> None:
+    head = "def many(module):\n    return DDP(module)\n\n\ndef main"
+    source = wrapped("print(model.width)", prepare="if is_distributed():\n        model = many(model)").replace("def main", head)
+    after = source.replace("model.width", 'getattr(model, "module", model).width')
+    check_transformed(AttributeOfWrapper, source, after, files=NETS)
+    check_nothing(AttributeOfWrapper, source.replace("return DDP(module)", "return module.body"), files=NETS)
+    asked = source.replace("is_distributed()", "hasattr(model, 'body')").replace("many(model)\n", "many(model.body)\n")
+    check_nothing(AttributeOfWrapper, asked.replace("return DDP(module)", "return module"), files=NETS)
+
+
+def test_options_of_ddp_beside_a_configuration_that_no_command_names() -> None:
+    made = "Accelerator(kwargs_handlers=[DistributedDataParallelKwargs(find_unused_parameters=True)])"
+    source = prepared("print(model.width)").replace("Accelerator()", made)
+    files = NETS | {"config/zero.yaml": "distributed_type: DEEPSPEED\nnum_processes: 8\n"}
+    plain = files | {"README.md": "accelerate launch train.py\n"}
+    assert findings_of(AttributeOfWrapper, source, files=plain, path="train.py")
+    check_nothing(AttributeOfWrapper, prepared("print(model.width)"), files=plain, path="train.py")  # nothing speaks for DDP
+    check_nothing(AttributeOfWrapper, source, files=files, path="train.py")  # nobody says how it is started
+    named = files | {"README.md": "accelerate launch --config_file config/zero.yaml train.py\n"}
+    check_nothing(AttributeOfWrapper, source, files=named, path="train.py")
+    asked = files | {"run.sh": "accelerate launch --use_deepspeed train.py\n"}
+    check_nothing(AttributeOfWrapper, source, files=asked, path="train.py")

@@ -412,3 +412,77 @@ WRAPPED_IN_ONE_ARM = (
 def test_an_attribute_that_is_the_wrapper_in_one_arm() -> None:
     check_nothing(ForwardBypassesDdp, WRAPPED_IN_ONE_ARM.replace("{ran}", "model"))
     assert findings_of(ForwardBypassesDdp, WRAPPED_IN_ONE_ARM.replace("{ran}", "net"))
+
+
+_PREPARED = "from accelerate import Accelerator\n\naccelerator = Accelerator()\n\n"
+
+
+def _two_phases(test: str, other: str) -> str:
+    def phase(condition: str) -> str:
+        return (
+            f"    for x, y in loader:\n        if {condition}:\n            out = net.module(x)\n"
+            "        else:\n            out = net(x)\n"
+            "        loss = loss_fn(out, y)\n        accelerator.backward(loss)\n        optimizer.step()\n"
+        )
+
+    return (
+        f"{_PREPARED}def train(args, net, loader, optimizer, loss_fn):\n"
+        "    net, optimizer, loader = accelerator.prepare(net, optimizer, loader)\n" + phase(test) + phase(other)
+    )
+
+
+def test_two_loops_that_ask_the_same_test() -> None:
+    source = _two_phases("args.gpus > 1", "args.gpus > 1")
+    check_transformed(ForwardBypassesDdp, source, source.replace("net.module(x)", "net(x)"), unsafe=True)
+
+
+def test_a_second_forward_under_another_test() -> None:
+    body = ("if args.many:", "    out = model.module(x)", "else:", "    out = model(x)")
+    more = ("if args.twice:", "    out = out + model(y)")
+    check_nothing(ForwardBypassesDdp, loop(*body, *more, "loss = out.sum()"))
+
+
+def test_tests_that_read_alike_and_may_answer_otherwise() -> None:
+    body = ("if next(coin):", "    out = model.module(x)", "else:", "    out = model(x)")
+    again = ("if next(coin):", "    more = model.module(y)", "else:", "    more = model(y)")
+    check_nothing(ForwardBypassesDdp, loop(*body, *again, "loss = (out + more).sum()"))
+
+
+_CRITIC = (
+    _PREPARED
+    + """
+def train(vae, critic, loader, make):
+    first = make(vae.parameters())
+    second = make({params})
+    vae, critic, first, second, loader = accelerator.prepare(vae, critic, first, second, loader)
+    for x in loader:
+        out = {call}
+        loss = out.sum() - critic(out).mean()
+        accelerator.backward(loss)
+        {step}.step()
+"""
+)
+
+
+def test_beside_the_wrapper_of_another_model() -> None:
+    source = _CRITIC.format(params="critic.parameters()", call="vae.module.decode(x)", step="first")
+    check_told(ForwardBypassesDdp, source, reason="the wrapper runs `forward` alone")
+
+
+@pytest.mark.parametrize(("params", "step"), [("critic.parameters()", "second"), ("critic.parameters()", "unknown")])
+def test_the_step_of_the_other_model(params: str, step: str) -> None:
+    check_nothing(ForwardBypassesDdp, _CRITIC.format(params=params, call="vae.module.decode(x)", step=step))
+
+
+def test_beside_a_wrapper_that_is_handed_the_model() -> None:
+    source = _CRITIC.format(params="critic.parameters()", call="vae.module.decode(x)", step="first")
+    check_nothing(ForwardBypassesDdp, source.replace("critic(out)", "critic(out) + vae(x)"))
+
+
+def test_what_a_later_loop_gives_the_name_is_not_behind_the_loss() -> None:
+    source = (
+        f"{HEAD}def train(net, loader, optimizer, head):\n    model = DDP(net)\n    for x in loader:\n"
+        "        out = model(x)\n        loss = out.sum()\n        loss.backward()\n        optimizer.step()\n"
+        "        out = model.module(x)\n        head(out.detach())\n"
+    )
+    check_nothing(ForwardBypassesDdp, source)

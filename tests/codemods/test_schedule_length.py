@@ -338,3 +338,49 @@ def test_a_setting_that_a_program_is_called_with() -> None:
 )
 def test_parameters_that_are_no_settings(source: str) -> None:
     check_nothing(ScheduleLength, source)
+
+
+_EPOCHS = """import math
+
+from accelerate import Accelerator
+
+
+def train(args, model, optimizer, loader):
+    accelerator = Accelerator({options})
+    {above}
+    model, optimizer, {into} = accelerator.prepare(model, optimizer, loader)
+    {below}
+    for epoch in range(epochs):
+        for batch in {into}:
+            step(model, batch)
+"""
+_COUNT = "steps = math.ceil(len(loader) / args.accumulate)\n    epochs = math.ceil(args.max_steps / steps)"
+
+
+def _epochs(above: str = _COUNT, below: str = "pass", into: str = "loader", options: str = "") -> str:
+    return _EPOCHS.format(above=above, below=below, into=into, options=options)
+
+
+@pytest.mark.parametrize("above", [_COUNT, "epochs = args.max_steps // len(loader) + 1"])
+def test_epochs_that_are_worked_out_before_the_loader_is_shared_out(above: str) -> None:
+    found = check_told(ScheduleLength, _epochs(above), reason="below `prepare`")
+    assert "about an Nth of `args.max_steps`" in found.message
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        _epochs("pass", _COUNT),  # of a rank's share
+        _epochs(_COUNT, "epochs = math.ceil(args.max_steps / len(loader))"),  # once more
+        _epochs(_COUNT.replace("args.accumulate", "(args.accumulate * accelerator.num_processes)")),
+        _epochs(_COUNT, into="shared"),  # the length may be meant so
+        _epochs("epochs = args.epochs"),
+        _epochs("total = args.epochs * len(loader)\n    epochs = total // len(loader)"),  # the processes cancel out
+        _epochs(_COUNT.replace("    epochs", "    if args.max_steps: epochs")),
+        _epochs(options="split_batches=True"),
+        _epochs(options="**args.options"),
+        _epochs(_COUNT.replace("len(loader)", "len(args.data)")),
+    ],
+)
+def test_epochs_that_are_right(source: str) -> None:
+    check_nothing(ScheduleLength, source)

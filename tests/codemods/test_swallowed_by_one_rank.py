@@ -166,3 +166,53 @@ def test_a_trainer_with_one_device() -> None:
     check_nothing(SwallowedByOneRank, source)
     several = source.replace("=1", "=4")
     check_transformed(SwallowedByOneRank, several, several.rstrip() + "\n                raise\n", unsafe=True)
+
+
+_AGAIN = """\
+import torch
+import torch.distributed as dist
+
+
+def start(rank):
+    {ask}dist.init_process_group("nccl", rank=rank)
+
+
+def train(net, rank):
+    {begin}
+    net.fit()
+
+
+def main(net, rank):
+    try:
+        train(net, rank)
+    except {kind}:
+        {first}
+        {second}(net, rank)
+"""
+
+
+def again(ask: str = "", begin: str = "start(rank)", kind: str = "torch.cuda.OutOfMemoryError", first: str = "net.small()",
+          second: str = "train") -> str:  # fmt: skip
+    return _AGAIN.format(ask=ask, begin=begin, kind=kind, first=first, second=second)
+
+
+@pytest.mark.parametrize("kind", ["torch.cuda.OutOfMemoryError", "RuntimeError as error", "(ValueError, RuntimeError)"])
+def test_a_second_run_starts_the_group_again(kind: str) -> None:
+    found = check_told(SwallowedByOneRank, again(kind=kind), reason="start it again")
+    assert "a second time (line 6)" in found.message
+    check_told(SwallowedByOneRank, again(begin="dist.init_process_group('nccl')", kind=kind), reason="start it again")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        again(ask="if not dist.is_initialized(): "),
+        again(begin="pass"),  # the group is started once, above both
+        again(first="dist.destroy_process_group()"),
+        again(second="net.report"),
+        again(kind="KeyboardInterrupt"),
+        again(begin="torch.multiprocessing.spawn(start, nprocs=2)"),  # the workers start it, anew each time
+    ],
+)
+def test_second_runs_that_are_right(source: str) -> None:
+    check_nothing(SwallowedByOneRank, source)

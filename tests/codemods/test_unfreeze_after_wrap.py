@@ -132,3 +132,55 @@ def test_callbacks_that_release() -> None:
 
 def test_a_repositorys_own_tests() -> None:
     check_nothing(UnfreezeAfterWrap, script("model.module.body.requires_grad_(True)"), path="tests/test_a.py")
+
+
+_WRAPS = "def many(module):\n    return DDP(module)\n\n\n"
+
+
+def test_a_helper_that_wraps() -> None:
+    source = script("model.module.body.requires_grad_(True)", head=HEAD + _WRAPS).replace("DDP(net)", "many(net)")
+    check_told(UnfreezeAfterWrap, source, reason="learning rate")
+    other = source.replace("    net.body", "    other = epochs.net\n    other.body")
+    check_nothing(UnfreezeAfterWrap, other)  # another network is frozen
+    check_nothing(UnfreezeAfterWrap, source.replace("requires_grad_(False)", "requires_grad_(True)"))
+
+
+_BASE = """
+class Base:
+    def __init__(self, loader, nets, many):
+        self.nets = nets
+        self.many = many
+
+"""
+_HEIR = """
+class Run(Base):
+    def __init__(self, loader, kind, nets, many):
+        super().__init__(loader, nets, many)
+
+    def train(self):
+        if self.many:
+            for p in self.nets.module["body"].parameters():
+                p.requires_grad = True
+        else:
+            for p in self.nets["body"].parameters():
+                p.requires_grad = True
+
+
+def main(nets, loader, many):
+    for p in nets["{frozen}"].parameters():
+        p.requires_grad = False
+    if many:
+        nets = DDP(nets)
+    Run(loader, {given}, many=many).train()
+"""
+
+
+def test_a_field_that_the_base_takes() -> None:
+    source = HEAD + _BASE + _HEIR.format(frozen="body", given="3, nets")
+    found = findings_of(UnfreezeAfterWrap, source)
+    assert ["self.nets.module" in source.splitlines()[f.span.line - 2] for f in found] == [True]
+
+
+@pytest.mark.parametrize(("frozen", "given"), [("head", "3, nets"), ("body", "nets, many")])
+def test_a_field_that_the_base_is_given_otherwise(frozen: str, given: str) -> None:
+    check_nothing(UnfreezeAfterWrap, HEAD + _BASE + _HEIR.format(frozen=frozen, given=given))

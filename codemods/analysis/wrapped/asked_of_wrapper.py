@@ -5,12 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from codemods.analysis.call_graph import FunctionSite, called_function
 from codemods.analysis.class_index import ClassFacts
 from codemods.analysis.guards.conditional_starts import needs_a_group
 from codemods.analysis.guards.group_may_be_missing import is_guarded
-from codemods.analysis.handed import held_as
-from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.names import dotted, qualified
 from codemods.analysis.wrapped.decided_alike import is_under_the_flag, may_be_replaced
 from codemods.analysis.wrapped.holders import Wrapped, wrapper_in
 from codemods.analysis.wrapped.left_bare import left_bare_by
@@ -25,10 +23,8 @@ from codemods.files.source import SourceModule, walk_scope
 from codemods.runtime.record import record
 from codemods.store.project import Project
 
-DEPTH = 2
 _CALLED = ("barrier", "all_reduce", "all_gather", "broadcast", "reduce", "get_rank")
 _MEETINGS = frozenset(f"torch.distributed.{name}" for name in _CALLED)
-_WRAPPERS = ("Parallel", "DDP", "FSDP", "Module", "Engine", "Tensor", "dict", "list", "tuple", "str", "Path", "Callable")
 
 
 @record
@@ -58,18 +54,20 @@ class Asked:
 def asked_here(project: Project, module: SourceModule) -> Iterator[Asked]:
     """The reads and writes of this file, and its questions by name."""
     for node in module.nodes(ast.Attribute):
-        if (node.attr in WRAPPER and node.attr != "module") or node.attr.startswith("_") or not _may_hold(module, node.value):
+        if (node.attr in WRAPPER and node.attr != "module") or node.attr.startswith("_"):
+            continue
+        if not may_be_wrapper(module, node.value):
             continue
         if (found := wrapper_in(project, module, node.value)) is None:
             continue
         if node.attr == "module" and (one := _by_devices(module, node, found)) is not None:
             yield one
-        if not _counts(project, module, node, found):
+        if not counts_for_it(project, module, node, found):
             continue
         if node.attr == "module":
             if (one := _module_of_bare(project, module, node, found)) is not None:
                 yield one
-        elif (known := _is_own(project, found, node.attr)) is not None:
+        elif (known := is_own(project, found, node.attr)) is not None:
             if isinstance(node.ctx, ast.Load) or (known and isinstance(node.ctx, ast.Store)):
                 yield _asked(project, module, node, found, known)
     for call in module.calls_named("hasattr"):
@@ -158,15 +156,15 @@ def _by_name(project: Project, module: SourceModule, call: ast.Call) -> Iterator
     if not isinstance(call.func, ast.Name) or len(call.args) != 2 or not isinstance(call.args[1], ast.Constant):
         return
     name, holder = call.args[1].value, call.args[0]
-    if not isinstance(name, str) or name in WRAPPER or not _may_hold(module, holder):
+    if not isinstance(name, str) or name in WRAPPER or not may_be_wrapper(module, holder):
         return
     found = wrapper_in(project, module, holder)
-    if found is None or _has_an_arm_for_it(module, call, holder) or not _counts(project, module, call, found):
+    if found is None or has_an_arm_for_it(module, call, holder) or not counts_for_it(project, module, call, found):
         return
-    if _is_own(project, found, name) or (found.many and found.prepared):
+    if is_own(project, found, name) or (found.many and found.prepared):
         receiver = module.text_of(holder)
         text = f"`hasattr({receiver}, {name!r})` asks the DDP wrapper: with several processes it is False, whatever the model has"
-        known = bool(_is_own(project, found, name))
+        known = bool(is_own(project, found, name))
         yield Asked(call, holder, found, receiver, name, text, f"?{name}", "", known=known, asks_by_name=True)
         plain = is_plain(project, found.module, found.model, name)
         for node in _reads_behind(module, call, receiver, name):
@@ -182,7 +180,7 @@ def _reads_behind(module: SourceModule, call: ast.Call, receiver: str, name: str
                 yield node
 
 
-def _has_an_arm_for_it(module: SourceModule, call: ast.Call, holder: ast.expr) -> bool:
+def has_an_arm_for_it(module: SourceModule, call: ast.Call, holder: ast.expr) -> bool:
     """True where the `else` of the question goes on with `model.module`: the answer False is what the wrapper is told by."""
     for up in module.ancestors(call):
         if isinstance(up, (ast.If, ast.IfExp)):
@@ -194,7 +192,7 @@ def _has_an_arm_for_it(module: SourceModule, call: ast.Call, holder: ast.expr) -
     return False
 
 
-def _counts(project: Project, module: SourceModule, node: ast.AST, found: Wrapped) -> bool:
+def counts_for_it(project: Project, module: SourceModule, node: ast.AST, found: Wrapped) -> bool:
     """False where a test stands over it, where attributes are passed on, and where the project sets the name on a wrapper."""
     same = module is found.module and module.function_of(node) is module.function_of(found.wrap)
     if is_tested(module, node, found.wrap if same else None) or passes_on(project, found):
@@ -207,7 +205,7 @@ def _counts(project: Project, module: SourceModule, node: ast.AST, found: Wrappe
     return not any(dotted(a.value) == holder and module.function_of(a) is not None for a in stores) or not holder
 
 
-def _is_own(project: Project, found: Wrapped, name: str) -> bool | None:
+def is_own(project: Project, found: Wrapped, name: str) -> bool | None:
     """True where the class of the model has it; None where its classes are known and none of them has."""
     classes = _classes(project, found)
     if any(has_attribute(project, facts, name) for facts in classes):
@@ -232,7 +230,7 @@ def _classes(project: Project, found: Wrapped) -> tuple[ClassFacts, ...]:
     return classes_of(project, found.module, found.model)
 
 
-def _may_hold(module: SourceModule, node: ast.expr) -> bool:
+def may_be_wrapper(module: SourceModule, node: ast.expr) -> bool:
     """A name or a field: told from the node alone, before anything is followed."""
     if isinstance(node, ast.Subscript):
         node = node.value
@@ -241,37 +239,10 @@ def _may_hold(module: SourceModule, node: ast.expr) -> bool:
     return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
 
 
-# Functions that are handed the wrapper
-
-
-def asked_in_callee(project: Project, module: SourceModule) -> Iterator[Asked]:
-    """Calls that hand a wrapper to a function which asks it for something of the model."""
-    for call in module.nodes(ast.Call):
-        given = [*call.args, *(k.value for k in call.keywords)]
-        for holder in given:
-            if not isinstance(holder, (ast.Name, ast.Attribute)) or not _may_hold(module, holder):
-                continue
-            if (found := wrapper_in(project, module, holder)) is None or not _counts(project, module, call, found):
-                continue
-            site = called_function(project, module, call)
-            if site is None or site.node.name == "__init__" or site.module.path.startswith("tests"):
-                continue
-            asked = _first_in(project, site, call, holder, found, 0)
-            if asked is not None:
-                where, line, what = asked
-                receiver = module.text_of(holder)
-                text = (
-                    f"`{dotted(call.func)}` is handed the DDP wrapper and {what} ({where}:{line}): with several processes this "
-                    "call raises an error"
-                )
-                proof = Evidence("static", what, where, line)
-                yield Asked(call, holder, found, receiver, "", text, f"({dotted(call.func)}", handed=True, evidence=(proof,))
-
-
 def names_of_wrapper(project: Project, module: SourceModule) -> Iterator[Asked]:
     """Calls of a function that looks the names of a wrapper up among those of a bare network, or the other way round."""
     for one in looked_up(project, module):
-        if not _counts(project, module, one.call, one.wrapped):
+        if not counts_for_it(project, module, one.call, one.wrapped):
             continue
         function, receiver = dotted(one.call.func), module.text_of(one.holder)
         where = f"{one.function.module.path}:{one.line}"
@@ -284,45 +255,3 @@ def names_of_wrapper(project: Project, module: SourceModule) -> Iterator[Asked]:
             one.call, one.holder, one.wrapped, receiver, function, text, f"names({function}", known=True, plain=True,
             evidence=(proof,),
         )  # fmt: skip
-
-
-def _first_in(
-    project: Project, site: FunctionSite, call: ast.Call, holder: ast.expr, found: Wrapped, depth: int
-) -> tuple[str, int, str] | None:
-    """(file, line, what is asked) of the first question in a function to the parameter that the wrapper goes to."""
-    module, function = site.module, site.node
-    name = held_as(site, call, holder)
-    if not name:
-        return None
-    for node in module.nodes(ast.Attribute):
-        if node.attr in WRAPPER or node.attr.startswith("_") or not isinstance(node.ctx, ast.Load):
-            continue
-        if not isinstance(node.value, ast.Name) or node.value.id != name or module.function_of(node) is not function:
-            continue
-        if is_tested(module, node) or wrapper_in(project, module, node.value) is not None:
-            continue
-        if _is_own(project, found, node.attr) is not None:
-            return module.path, node.lineno, f"reads `{name}.{node.attr}`"
-    if (raised := _raises_for_wrapper(module, function, name)) is not None:
-        return module.path, raised, f"asks `isinstance({name}, ...)` for the bare classes alone"
-    return None
-
-
-def _raises_for_wrapper(module: SourceModule, function: ast.AST, name: str) -> int | None:
-    """The line of `if isinstance(model, A): … elif isinstance(model, B): … else: raise`."""
-    for test in module.nodes(ast.If):
-        if module.function_of(test) is not function or not _asks_class(test.test, name):
-            continue
-        rest: list[ast.stmt] = test.orelse
-        while len(rest) == 1 and isinstance(rest[0], ast.If) and _asks_class(rest[0].test, name):
-            rest = rest[0].orelse
-        if rest and isinstance(rest[-1], ast.Raise):
-            return test.lineno
-    return None
-
-
-def _asks_class(test: ast.expr, name: str) -> bool:
-    if not isinstance(test, ast.Call) or dotted(test.func) != "isinstance" or len(test.args) != 2 or dotted(test.args[0]) != name:
-        return False
-    classes = test.args[1].elts if isinstance(test.args[1], ast.Tuple) else [test.args[1]]
-    return all(dotted(c) and not last(dotted(c)).endswith(_WRAPPERS) for c in classes)

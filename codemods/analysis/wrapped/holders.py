@@ -206,13 +206,20 @@ class _Search:
         if one.parameter or one.value is None:
             return True
         made = one.value.elt if isinstance(one.value, ast.ListComp) else one.value
-        if not is_wrap(module, without_moves(made)) and not is_prepare(module, one.value) and is_tested(module, one.node):
+        if not self._wraps(module, made, depth) and not is_prepare(module, one.value) and is_tested(module, one.node):
             return False
         others = (b for b in above if b is not one and not b.parameter and arms_exclude(module, b.node, one.node))
         return all(
             is_alike(module, b.value, name) or self._is_given_back(module, b.value) or self._always_wraps(module, b, depth)
             for b in others
         )
+
+    def _wraps(self, module: SourceModule, made: ast.expr, depth: int) -> bool:
+        """True for a wrap, also one by a function of the project: `if is_distributed(): model = wrap(model)`."""
+        made = without_moves(made)
+        if is_wrap(module, made) or not isinstance(made, ast.Call):
+            return is_wrap(module, made)
+        return last(dotted(made.func)) in giving(self.project) and self._returned(module, made, None, depth) is not None
 
     def _always_wraps(self, module: SourceModule, other: Binding, depth: int) -> bool:
         """True where the other arm makes a wrapper, too: `model = build(args, 0)` beside `model = build(args, 4)`."""

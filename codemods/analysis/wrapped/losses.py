@@ -15,6 +15,7 @@ from codemods.analysis.distribution import is_test_module
 from codemods.analysis.model.signatures import bind, returned
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.uses import uses_of
+from codemods.analysis.reaching import reaching
 from codemods.files.source import FunctionNode, SourceModule, child_nodes, once_a_module, walk_scope
 from codemods.runtime.lazy_pattern import lazy
 from codemods.runtime.record import record
@@ -157,7 +158,7 @@ class _Slice:
 
     def _given(self, module: SourceModule, name: ast.Name) -> Iterator[ast.AST]:
         """What the name may hold: assigned values, what a loop goes over, what is put into it."""
-        for bound in bindings_of(module, name):
+        for bound in reaching(module, name, bindings_of(module, name)):
             if bound.value is not None:
                 yield bound.value
             elif isinstance(bound.node, (ast.For, ast.AsyncFor)):

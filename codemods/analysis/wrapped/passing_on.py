@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from posixpath import basename, dirname, join, normpath
 
 from codemods.analysis.job_files.documented_starts import starts
@@ -17,6 +18,7 @@ _TEXTS = (*SHELL_KINDS, ".md", ".rst", ".txt")
 _JOINED = lazy(rb"\\[ \t]*\r?\n")
 _COMMAND = lazy(rb"accelerate[ \t]+launch[ \t](?P<rest>[^\n]*)")
 _CONFIG = lazy(rb"--config_file[= \t]+[\"']?(?P<path>[\w./-]+)")
+_GIVES = lazy(rb"--config_file|--use_(?:deepspeed|fsdp|megatron_lm)")
 _SCRIPT = lazy(rb"[\w./-]+\.py\b")
 _PASSING = frozenset({b"DEEPSPEED", b"FSDP", b"MEGATRON_LM"})
 _PLUGINS = frozenset({"deepspeed_plugin", "fsdp_plugin", "megatron_lm_plugin"})
@@ -32,19 +34,31 @@ def passes_on(project: Project, found: Wrapped) -> bool:
     for call in found.module.calls_named("Accelerator"):
         if any(k.arg in _PLUGINS and not is_none(k.value) for k in call.keywords):
             return True
+    if found.module.holds(b"DistributedDataParallelKwargs(") and _is_started_without(project, found.module.path):
+        return False  # options of DDP, and no command names the configuration that the repository has
     return _configured(project) or _is_started_so(project, found.module.path)
 
 
 def _is_started_so(project: Project, path: str) -> bool:
     """True where the commands that start the script give a configuration, and each one is for such a wrapper."""
+    given = [_types_of(project, text, command) for text, command in _commands_of(project, path)]
+    return bool(given) and all(types and types <= _PASSING for types in given)
+
+
+def _is_started_without(project: Project, path: str) -> bool:
+    """True where commands that start the script are written down, and none of them gives a configuration."""
+    commands = [command for _, command in _commands_of(project, path)]
+    return bool(commands) and not any(_GIVES.search(command) for command in commands)
+
+
+def _commands_of(project: Project, path: str) -> Iterator[tuple[str, bytes]]:
+    """(file, what follows `accelerate launch`) of each command that starts the script."""
     name = basename(path)
-    given: list[frozenset[bytes]] = []
     for text in sorted(project.files_containing(b"accelerate", kinds=_TEXTS)) if path.endswith(".py") else ():
         for command in _COMMAND.finditer(_JOINED.sub(b" ", project.read(text) or b"")):
             script = _SCRIPT.search(command["rest"])
             if script is not None and basename(script.group().decode("utf-8", "replace")) == name:
-                given.append(_types_of(project, text, command["rest"]))
-    return bool(given) and all(types and types <= _PASSING for types in given)
+                yield text, command["rest"]
 
 
 def _types_of(project: Project, text: str, command: bytes) -> frozenset[bytes]:

@@ -13,8 +13,9 @@ from codemods.analysis.class_index import ClassSite, class_facts
 from codemods.analysis.model.signatures import bind, defaults, parameters
 from codemods.analysis.model.wrapped_model import model_of
 from codemods.analysis.names import dotted, last
-from codemods.analysis.wrapped.wraps import Held, held, inner_of
-from codemods.files.source import FunctionNode, SourceModule, once_a_module, stands_above, walk
+from codemods.analysis.wrapped.arms import is_beside_module
+from codemods.analysis.wrapped.wraps import Held, Side, held, inner_of
+from codemods.files.source import FunctionNode, SourceModule, line_of, once_a_module, stands_above, walk
 from codemods.runtime.record import record
 from codemods.store.project import Project
 
@@ -37,6 +38,7 @@ class Switch:
 class Switched:
     """A switch behind the wrap. node: the statement or the call that leads there; path: below the module inside, or ""."""
 
+    module: SourceModule
     node: ast.AST
     path: str
     on: bool
@@ -93,6 +95,9 @@ def _part(node: ast.expr) -> str:
         named = node.args[1]
         part = named.value if isinstance(named, ast.Constant) and isinstance(named.value, str) else "*"
         return f"{dotted(node.args[0])}.{part}"
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str):
+        holder = _part(node.value)  # `nets["encoder"]` of a ModuleDict
+        return f"{holder}.{node.slice.value}" if holder and "." not in node.slice.value else ""
     return dotted(node)
 
 
@@ -133,7 +138,7 @@ def switched_behind(project: Project, module: SourceModule) -> Iterator[Switched
     for function in functions:
         for found in switches(module, function):
             if found.on is not None and (where := _placed(project, module, found.node, found.target)) is not None:
-                yield Switched(found.node, where[1], found.on, where[0])
+                yield Switched(module, found.node, where[1], found.on, where[0])
     for call in module.nodes(ast.Call):
         yield from _through(project, module, call)
 
@@ -144,7 +149,7 @@ def _through(project: Project, module: SourceModule, call: ast.Call) -> Iterator
     for found in of_call(project, site, call) if site is not None else ():
         if found.on is not None and not found.target.startswith("self"):
             if (where := _placed(project, module, call, found.target)) is not None:
-                yield Switched(call, where[1], found.on, where[0])
+                yield Switched(module, call, where[1], found.on, where[0])
     if isinstance(call.func, ast.Attribute) and "module" in dotted(call.func).split("."):
         where = _placed(project, module, call, dotted(call.func.value))
         cls = class_inside(project, where[0]) if where is not None and not where[1] else None
@@ -152,7 +157,7 @@ def _through(project: Project, module: SourceModule, call: ast.Call) -> Iterator
         if where is not None and method is not None:
             for found in of_call(project, FunctionSite(method[0].module, method[1]), call):
                 if found.on is not None and found.target.startswith("self"):
-                    yield Switched(call, found.target[5:], found.on, where[0])
+                    yield Switched(module, call, found.target[5:], found.on, where[0])
 
 
 def _placed(project: Project, module: SourceModule, at: ast.AST, target: str) -> tuple[Held, str] | None:
@@ -166,7 +171,8 @@ def _placed(project: Project, module: SourceModule, at: ast.AST, target: str) ->
     while isinstance(node, (ast.Name, ast.Attribute)):
         found = held(project, module, node)
         if found is not None:
-            return found, ".".join(reversed(rest))
+            is_bare = found.side is Side.WRAPPER and is_beside_module(module, at, dotted(node))
+            return None if is_bare else (found, ".".join(reversed(rest)))
         if not isinstance(node, ast.Attribute):
             return None
         rest.append(node.attr)
@@ -186,16 +192,17 @@ def class_inside(project: Project, inside: Held) -> ClassSite | None:
     return found.classes[0] if found is not None and len(found.classes) == 1 else None
 
 
-def frozen_in_front(project: Project, inside: Held, path: str) -> tuple[SourceModule, int] | None:
+def frozen_in_front(project: Project, one: Switched) -> tuple[SourceModule, int] | None:
     """Where the parameters below `path` were switched off in front of the wrap; None where that is not shown."""
+    inside, path = one.inside, one.path
     module, wrap = inside.module, inside.wrap
     function, inner = module.function_of(wrap), inner_of(wrap)
     names = {dotted(inner)} if inner is not None and dotted(inner) else set()
-    for found, node in _before(project, module, function, wrap):
-        for name in names:
-            if found.on is False and (found.target == name or found.target.startswith(f"{name}.")):
-                if _overlap(found.target[len(name) + 1 :], path):
-                    return module, getattr(node, "lineno", 0)
+    if (shown := _frozen_above(project, module, wrap, names, path)) is not None:
+        return shown
+    for call, given in _wrapped_by_helper(project, one, function, inner):
+        if (shown := _frozen_above(project, one.module, call, {given}, path)) is not None:
+            return shown
     cls = class_inside(project, inside)
     if cls is None:
         return None
@@ -205,6 +212,36 @@ def frozen_in_front(project: Project, inside: Held, path: str) -> tuple[SourceMo
         and stands_above(c, wrap) and module.function_of(c) is function
     ]  # fmt: skip
     return _frozen_by_class(project, cls, path, ("__init__", *called))
+
+
+def _frozen_above(
+    project: Project, module: SourceModule, wrap: ast.Call, names: set[str], path: str
+) -> tuple[SourceModule, int] | None:
+    for found, node in _before(project, module, module.function_of(wrap), wrap):
+        for name in names:
+            if found.on is False and (found.target == name or found.target.startswith(f"{name}.")):
+                if _overlap(found.target[len(name) + 1 :], path):
+                    return module, getattr(node, "lineno", 0)
+    return None
+
+
+def _wrapped_by_helper(
+    project: Project, one: Switched, helper: FunctionNode | None, inner: ast.expr | None
+) -> Iterator[tuple[ast.Call, str]]:
+    """The calls `net = wrap(net)` of the function that wraps its parameter, above the switch of `net` and in its function."""
+    if helper is None or not isinstance(inner, ast.Name):
+        return
+    for call in one.module.calls_named(helper.name):
+        up = one.module.parent(call)
+        target = dotted(up.targets[0]) if isinstance(up, ast.Assign) else ""
+        if not target or one.module.function_of(call) is not one.module.function_of(one.node) or call.lineno >= line_of(one.node):
+            continue
+        if not any(dotted(n) == target for n in walk(one.module.statement_of(one.node))):
+            continue
+        site = called_function(project, one.module, call)
+        given = dotted((bind(helper, call, bound=False) or {}).get(inner.id)) if site is not None and site.node is helper else ""
+        if given:
+            yield call, given
 
 
 def _before(

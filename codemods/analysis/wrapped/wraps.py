@@ -11,12 +11,11 @@ from enum import Enum
 
 from codemods.analysis.bindings import Binding, attribute_bindings, bindings_in
 from codemods.analysis.call_graph import called_function
-from codemods.analysis.distribution import is_test_module
 from codemods.analysis.model.signatures import bind, is_bound, returned
 from codemods.analysis.names import dotted, last, qualified
-from codemods.analysis.ranks.uses import CallSite, constructions, uses_of
 from codemods.analysis.wrapped.arms import are_other_arms
 from codemods.analysis.wrapped.forwarding import hands_on, own_wrapper
+from codemods.analysis.wrapped.handed_in import callers_of, given_to_base
 from codemods.files.source import FunctionNode, SourceModule, once_a_module, walk
 from codemods.runtime.record import record
 from codemods.store.project import Project
@@ -207,7 +206,7 @@ class _Search:
 
     def _parameter(self, module: SourceModule, function: FunctionNode, name: str, depth: int) -> Held | None:
         """What a caller gives: one that gives a wrapper, or what is inside of one, is enough."""
-        for site in _callers(self.project, module, function)[:MOST_CALLERS]:
+        for site in callers_of(self.project, module, function)[:MOST_CALLERS]:
             given = bind(function, site.call, bound=is_bound(module, function))
             value = given.get(name) if given is not None else None
             if value is not None and (found := self.of(site.module, value, depth + 1)) is not None:
@@ -217,7 +216,9 @@ class _Search:
     def _attribute(self, module: SourceModule, node: ast.Attribute, depth: int) -> Held | None:
         bound = attribute_bindings(module, node)
         if not bound:
-            return None
+            handed = (self.of(where, value, depth + 1) for where, value in given_to_base(self.project, module, node))
+            found = next((f for f in handed if f is not None), None)
+            return Held(found.side, found.module, found.wrap, "", found.prepared) if found is not None else None
         name = dotted(node)
         owner = module.class_of(node)
         for call in wraps_in(module):
@@ -253,18 +254,6 @@ def _target(module: SourceModule, call: ast.Call) -> str:
     if isinstance(up, ast.Assign) and len(up.targets) == 1:
         return dotted(up.targets[0])
     return dotted(up.target) if isinstance(up, ast.AnnAssign) else ""
-
-
-def _callers(project: Project, module: SourceModule, function: FunctionNode) -> list[CallSite]:
-    owner = module.parent(function)
-    uses = (
-        constructions(project, module, owner)
-        if isinstance(owner, ast.ClassDef) and function.name == "__init__"
-        else uses_of(project, module, function)
-    )
-    if uses is None or uses.more:
-        return []
-    return [s for s in uses.calls if not is_test_module(s.module)]
 
 
 def _is_conditional(module: SourceModule, node: ast.AST, scope: FunctionNode | None) -> bool:

@@ -1,0 +1,100 @@
+"""The calls of the module inside a DDP wrapper that a loss is made of, where no call of that wrapper takes part in it."""
+
+from __future__ import annotations
+
+import ast
+
+from codemods.analysis.bindings import bindings_of
+from codemods.analysis.names import dotted, last
+from codemods.analysis.positions import behind as statements_behind
+from codemods.analysis.ranks.rank_guards import Ranks
+from codemods.analysis.ranks.reach import ranks_reaching
+from codemods.analysis.wrapped.arms import are_opposite
+from codemods.analysis.wrapped.losses import Backward, Behind, behind
+from codemods.analysis.wrapped.plain_parts import is_plain_part
+from codemods.analysis.wrapped.wraps import Held, Side, held, inside_of, without_moves
+from codemods.files.source import SourceModule, walk
+from codemods.store.project import Project
+
+Past = tuple[Behind, Held, ast.expr]
+# A prepared loader is gone through by these; none of them runs a model that it is given.
+_GO_THROUGH = frozenset({"enumerate", "iter", "next", "zip", "len", "tqdm", "range", "cycle", "prepare"})
+
+
+def past_the_wrapper(project: Project, one: Backward) -> list[Past]:
+    """The calls of the module inside that a loss is made of; none where its wrapper takes part in it."""
+    calls = behind(project, one)
+    past: list[Past] = []
+    for each in calls:
+        if without_moves(each.call) is not each.call:
+            continue  # `net.cuda()` runs nothing
+        if (found := inside_of(project, each.module, each.call.func)) is not None and not is_plain_part(project, each, found[1]):
+            past.append((each, *found))
+    beside = [r for each in calls if past and (r := _run_wrapper(project, each)) is not None]
+    past = [p for p in past if all(_is_apart(r, p, one) for r in beside if not _is_other_arm(r[0], past))]
+    outer = [p for p in past if not any(p is not q and _within(p[0].call, q[0].call) for q in past)] or past
+    return [p for p in outer if ranks_reaching(project, p[0].module, p[0].call) is Ranks.ALL]
+
+
+def _is_other_arm(each: Behind, past: list[Past]) -> bool:
+    """True where a test lets either run, the wrapper or the module inside: `if hasattr(model, "module"): … else: …`."""
+    return all(each.module is p[0].module and are_opposite(each.module, each.call, p[0].call) for p in past)
+
+
+def _within(call: ast.Call, other: ast.Call) -> bool:
+    return any(n is call for n in ast.walk(other.func))
+
+
+def _run_wrapper(project: Project, each: Behind) -> tuple[Behind, Held, ast.expr] | None:
+    """The wrapper that a call runs, or may run as it is handed it."""
+    func = each.call.func
+    ran = [func.value, func] if isinstance(func, ast.Attribute) and func.attr == "forward" else [func]
+    taken_out = held(project, each.module, each.call) is not None  # `unwrap_model(ddp)` runs nothing
+    taken_out = taken_out or last(dotted(func)) in _GO_THROUGH
+    given = [] if each.entered or taken_out else [*each.call.args, *(k.value for k in each.call.keywords)]
+    for node in [*ran, *(a.value if isinstance(a, ast.Starred) else a for a in given)]:
+        if isinstance(node, (ast.Name, ast.Attribute)):
+            found = held(project, each.module, node)
+            if found is not None and found.side is Side.WRAPPER:
+                return each, found, node
+    return None
+
+
+def _is_apart(run: tuple[Behind, Held, ast.expr], past: Past, one: Backward) -> bool:
+    """True where the wrapper that is run is another one, of another model, and the next step is that of the model gone past.
+
+    `vae, critic = accelerator.prepare(vae, critic)`: a loss of `vae.module.encode(x)` and `critic(x)`
+    makes the critic's DDP ready.
+    """
+    (each, other, node), (gone, inside, _) = run, past
+    module = one.module
+    if not (each.module is gone.module is other.module is inside.module is module and inside.prepared and other.prepared):
+        return False
+    names = _targets(module, inside.wrap)
+    other_name = dotted(node)
+    if other.wrap is not inside.wrap or inside.wrapper == other_name or not {inside.wrapper, other_name} <= names:
+        return False
+    return _steps_next(module, one.call, inside.wrapper)
+
+
+def _targets(module: SourceModule, wrap: ast.Call) -> set[str]:
+    up = module.parent(wrap)
+    if not isinstance(up, ast.Assign) or not isinstance(up.targets[0], (ast.Tuple, ast.List)):
+        return set()
+    return {dotted(t) for t in up.targets[0].elts if dotted(t)}
+
+
+def _steps_next(module: SourceModule, backward: ast.Call, model: str) -> bool:
+    """True where the first optimizer that steps behind the backward pass was made of the parameters of `model`."""
+    for statement in statements_behind(module, module.statement_of(backward)):
+        for call in walk(statement):
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "step":
+                holder = call.func.value
+                return isinstance(holder, ast.Name) and _is_made_of(module, holder, model)
+    return False
+
+
+def _is_made_of(module: SourceModule, optimizer: ast.Name, model: str) -> bool:
+    values = [b.value for b in bindings_of(module, optimizer) if b.value is not None and not b.part]
+    reads = [n for v in values for n in walk(v) if isinstance(n, ast.Attribute) and n.attr in ("parameters", "named_parameters")]
+    return bool(reads) and all(dotted(n.value) == model for n in reads)
