@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_file, may_show_ranks
 from codemods.analysis.logged.own_entries import OwnEntry, own_entries
+from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
 from codemods.analysis.variance.mismatches import mismatches_in
 from codemods.analysis.variance.number_roles import Role
 from codemods.analysis.variance.numbers import Number, numbers_of_one_rank
@@ -117,6 +118,8 @@ class UnreducedNumber(DdpCodemod):
                 continue
             if number.everyone and any(m.node.lineno == line for m in mismatches_in(project, module)):
                 continue  # the ranks part over it before a collective: DDP305 tells of that
+            if is_run_by_nobody(project, module, number.at, by_one=True):
+                continue
             yield self._number(module, number)
         for entry in own_entries(project, module) if module.holds(b"reduce") else ():
             yield self._entry(module, entry)
