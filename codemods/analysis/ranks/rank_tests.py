@@ -173,7 +173,7 @@ def asks_for_group(node: ast.AST) -> bool:
         return all(asks_for_group(v) for v in node.values)
     name = end_of(node.func if isinstance(node, ast.Call) else node).lower()
     words = ("is_initialized", "is_available", "distributed", "ddp", "multi_gpu", "is_dist", "use_dist", "is_parallel")
-    return any(word in name for word in words)
+    return name == "distribution" or any(word in name for word in words)
 
 
 def _conditional(module: SourceModule, test: ast.IfExp, project: Project | None, depth: int) -> Split | None:
