@@ -13,28 +13,22 @@ from codemods.files.source import SourceModule
 from codemods.store.corpus import calls
 from codemods.store.project import Project
 
-_OF_ZERO = (Ranks.ZERO, Ranks.LOCAL_ZERO)
+_OF_ZERO = frozenset({Ranks.ZERO, Ranks.LOCAL_ZERO})
 
 
 def start_on_zero(
     project: Project, module: SourceModule, node: ast.Attribute, ranks_at: Callable[[SourceModule, ast.AST], Ranks]
 ) -> tuple[SourceModule, ast.Call, Ranks] | None:
-    """Where rank 0 starts the run that `wandb.run` is, if nothing starts one on the other ranks.
-
-    Asked are the starts of the file and of what it imports; of a file without any, those of the whole project.
-    """
+    """Where rank 0 starts the run that `wandb.run` is, if neither the file nor what it imports starts one on another rank."""
     if node.attr != "run" or qualified(module, node) != "wandb.run":
         return None
-    found = [(home, call, ranks_at(home, call)) for home, call in _starts(project, module)]
-    if not found or any(ranks not in _OF_ZERO for _, _, ranks in found) or len({ranks for _, _, ranks in found}) > 1:
-        return None
-    return found[0]
-
-
-def _starts(project: Project, module: SourceModule) -> Iterator[tuple[SourceModule, ast.Call]]:
     starts = _all_starts(project)
-    near = imported_files(project, module) if any(home is module for home, _ in starts) else None
-    return ((home, call) for home, call in starts if near is None or home.path in near)
+    if all(home is not module for home, _ in starts):
+        return None  # who started it before this file is imported is not known
+    near = imported_files(project, module)
+    found = [(home, call, ranks_at(home, call)) for home, call in starts if home.path in near]
+    ranks = {where for _, _, where in found}
+    return found[0] if len(ranks) == 1 and ranks <= _OF_ZERO else None
 
 
 def _all_starts(project: Project) -> list[tuple[SourceModule, ast.Call]]:
