@@ -174,7 +174,8 @@ SHOWN_BY_MAIN = frozenset(
      "self.fabric.print", "fabric.log", "fabric.log_dict", "self.fabric.log", "self.fabric.log_dict"}
 )  # fmt: skip
 SAYS_SHOWN = lazy(
-    r"(^|_)(log|logs|summarize|record|report|history|append_loss|plot|scalars?|metrics?|summary|stats|print\d?)(_|$)", re.I
+    r"^logger_(info|print)$"
+    r"|(^|_)(log|logs|summarize|record|report|history|append_loss|plot|scalars?|metrics?|summary|stats|print\d?)(_|$)", re.I
 )
 METRIC_NAME = lazy(
     r"(^|_)(loss(es)?|acc(uracy)?\d?|err(or)?|mae|mse|rmse|psnr|ssim|miou|m?iou|dice|f1|auc|auroc|ap\d*|map|recall|precision|ppl|perplexity"

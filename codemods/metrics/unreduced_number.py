@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_file, may_show_ranks
 from codemods.analysis.logged.own_entries import OwnEntry, own_entries
+from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
 from codemods.analysis.variance.mismatches import mismatches_in
 from codemods.analysis.variance.number_roles import Role
 from codemods.analysis.variance.numbers import Number, numbers_of_one_rank
@@ -23,13 +24,14 @@ class UnreducedNumber(DdpCodemod):
 
     ## What it does
     Follows losses and metrics from the loader, whose sampler gives each rank its own share, through sums, meters, lists, means,
-    comprehensions over the batches, returns and files to where rank 0 prints them, hands them to a tracker, or where they are
-    compared with the best so far. Reports those that nothing reduces on the way, once for each loop over batches, and says what
-    the number is: it decides which checkpoint is kept (by rank 0's share, or by each rank's own), or it is given as the result
-    of an evaluation. Output of rank 0 is what stands under a test of the rank, what goes to an object that rank 0 alone has,
-    and what goes through a logger that the project keeps quiet on the other ranks. Entries of a dict of results that are shown
-    one by one (`for name, value in results.items():`) count. Also reports a result that is made of the
-    rank's own part where the function has just gathered those of all ranks.
+    comprehensions over the batches, constructors, returns and files to where rank 0 prints them, hands them to a tracker, or
+    where they are compared with the best so far. Reports those that nothing reduces on the way, once for each loop over batches,
+    and says what the number is: it decides which checkpoint is kept (by rank 0's share, or by each rank's own), it is given as
+    the result of an evaluation, or it is told as the accuracy of an epoch of the training. Output of rank 0 is what stands under
+    a test of the rank, or of `wandb.run` where rank 0 alone starts a run, what goes to an object that rank 0 alone has, and what
+    goes through a logger that the project keeps quiet on the other ranks. Entries of a dict of results that are shown one by one
+    (`for name, value in results.items():`) count. Also reports a result that is made of the rank's own part where the function
+    has just gathered those of all ranks.
 
     ## Why it matters
     On eight ranks the number is that of an eighth of the data. The printed accuracy is not that of the set it is taken for, and
@@ -87,7 +89,9 @@ class UnreducedNumber(DdpCodemod):
     - Says nothing of output that every rank makes, and of lines that name the rank.
     - Says nothing of a single batch of an evaluation, and nothing of pictures and tables.
     - Says nothing of a loss that rank 0 draws or prints while it trains, of a step or of an epoch, though the program reduces
-      other numbers: that is what most programs want, and nothing rests on it. Nothing of what Lightning logs at each step.
+      other numbers: that is what most programs want, and nothing rests on it. Nothing of an accuracy of the steps so far, and
+      of what Lightning logs at each step.
+    - Says nothing where no program of several processes comes to the place.
     - Says nothing of a part that was gathered where those of the others are put into it afterwards.
     - Says nothing of an entry of a dict of losses beside a reduced copy of it, where it goes backward or was added later.
     - Reports one number a loop: what decides before a result.
@@ -117,6 +121,8 @@ class UnreducedNumber(DdpCodemod):
                 continue
             if number.everyone and any(m.node.lineno == line for m in mismatches_in(project, module)):
                 continue  # the ranks part over it before a collective: DDP305 tells of that
+            if is_run_by_nobody(project, module, number.at, by_one=True):
+                continue
             yield self._number(module, number)
         for entry in own_entries(project, module) if module.holds(b"reduce") else ():
             yield self._entry(module, entry)
@@ -173,6 +179,11 @@ def _message(number: Number) -> str:
         return (
             f"each rank holds `{text}` against the best so far{there}, and it is that of the rank's own share of the data: the "
             "ranks decide differently which result is the best, and none by the whole set"
+        )
+    if number.role is Role.EPOCH:
+        return (
+            f"rank 0 tells `{text}`{there} as that of the epoch, but it counts what rank 0 met in its own share of the training "
+            "data: the others' are not in it"
         )
     if number.role is Role.DECIDES:
         return (

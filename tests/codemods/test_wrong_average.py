@@ -442,5 +442,40 @@ def test_an_evaluation_of_an_own_share_by_the_processes() -> None:
     assert ALONE in found.message
 
 
+OTHER = """
+def train(model, loader, optimizer, loss_of, several, report):
+    if several:
+        size = dist.get_world_size()
+    else:
+        size = {one}
+    for x, y in loader:
+        out = model(x=x, y=y)
+        loss = out["loss"]
+        total = {total}
+        total.backward()
+        optimizer.step()
+        if several:
+            dist.all_reduce(total)
+        loss /= size
+        shown = torch.mean(loss)
+        report.logger_info("train loss {{:.4f}}".format(shown.item()))
+
+
+def main(model, data, optimizer, loss_of, report):
+    train(model, DataLoader(data, 8, sampler=DistributedSampler(data)), optimizer, loss_of, True, report)
+"""
+
+
+def test_the_sum_of_another_tensor_than_the_one_that_is_divided() -> None:
+    found = check_told(RULE, HEAD + OTHER.format(one=1, total="torch.sum(loss)"), reason="")
+    assert ALONE in found.message
+
+
+@pytest.mark.parametrize(("one", "total"), [(1, "loss"), (1, "loss.detach()"), (1, "loss[:]"), (4, "torch.sum(loss)")])
+def test_a_sum_in_the_same_memory_and_another_divisor(one: int, total: str) -> None:
+    """What is summed in place through another name of the tensor is summed; who divides by 4 has something else in mind."""
+    check_nothing(RULE, HEAD + OTHER.format(one=one, total=total))
+
+
 def test_a_number_of_the_whole_set_by_the_processes() -> None:
     check_nothing(RULE, evaluate("loss = total.item() / dist.get_world_size()", loader="DataLoader(data, 8)"))

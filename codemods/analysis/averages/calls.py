@@ -43,8 +43,13 @@ def is_process_count_in(module: SourceModule, node: ast.expr) -> bool:
     bound = bindings_of(module, node) if isinstance(node, ast.Name) else []
     if isinstance(node, ast.Attribute):
         bound = attribute_bindings(module, node)
-    values = [b.value for b in bound if b.value is not None and not b.part]
+    values = [b.value for b in bound if b.value is not None and not b.part and not _is_one(b.value)]
     return bool(values) and all(isinstance(v, ast.Call) and _PROCESSES.search(last(dotted(v.func))) for v in values)
+
+
+def _is_one(node: ast.expr) -> bool:
+    """True for the number of a run with one process."""
+    return isinstance(node, ast.Constant) and node.value == 1
 
 
 def call_number(frame: Frame, node: ast.Call) -> Number:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from codemods.analysis.averages.calls import CASTS, is_process_count_in
 from codemods.analysis.averages.frame import known_value
 from codemods.analysis.averages.wrong import joins_ranks
 from codemods.analysis.bindings import bindings_in
-from codemods.analysis.names import qualified
+from codemods.analysis.names import dotted, qualified
 from codemods.analysis.variance.analysis import Analysis, variance
 from codemods.analysis.variance.number_words import is_key, is_number
 from codemods.analysis.variance.outlets import says_shown
 from codemods.analysis.variance.paths import path_of
+from codemods.analysis.variance.values import Cause
 from codemods.data.rank_variance import BACKWARDS
 from codemods.files.source import FunctionNode, SourceModule, called_name, walk, walk_scope
 from codemods.runtime.record import record
@@ -22,6 +23,10 @@ from codemods.store.project import Project
 _PLACES = (ast.Name, ast.Attribute, ast.Subscript)
 _MOST_NAMES = 12
 _COUNTS = (b"world_size", b"num_processes", b"nprocs", b"num_replicas")
+_PACKAGES = frozenset({"torch", "np", "numpy"})
+_NEW = frozenset({"sum", "mean", "item", "clone", "tolist", "float", "stack", "cat"})  # what has memory of its own
+_SAME_NUMBER = frozenset({"mean", "item", "detach", "cpu", "float"})
+_BATCHES = "gives each rank its own batches"
 _MAY_JOIN = ("sync", "average", "broadcast", "all_", "across", "allmean")
 
 
@@ -76,7 +81,7 @@ def _read_in(module: SourceModule, node: ast.expr) -> Iterator[str]:
     if is_process_count_in(module, node):
         return
     if isinstance(node, ast.Call):
-        if isinstance(node.func, ast.Attribute) and not node.args:
+        if isinstance(node.func, ast.Attribute) and not (node.args or node.keywords):
             yield from _read_in(module, node.func.value)
         elif node.args and qualified(module, node.func) in CASTS:
             yield from _read_in(module, node.args[0])
@@ -89,13 +94,45 @@ def _read_in(module: SourceModule, node: ast.expr) -> Iterator[str]:
 
 
 def _is_joined(project: Project, module: SourceModule, function: FunctionNode, names: frozenset[str]) -> bool:
-    """True where a call that reduces, or may do so by its name, takes one of the names, or gives it."""
+    """True where a call that reduces, or may by its name, takes one of the names or what shares their memory, or gives it."""
+    names = _followed(module, function, names, _may_share_memory)
     for call in (n for n in walk(function) if isinstance(n, ast.Call)):
         if not joins_ranks(project, call) and not any(word in called_name(call).lower() for word in _MAY_JOIN):
             continue
         if any(isinstance(n, ast.Name) and n.id in names for n in walk(module.statement_of(call))):
             return True
     return False
+
+
+def _followed(
+    module: SourceModule, function: FunctionNode, names: frozenset[str], passes: Callable[[ast.expr], bool]
+) -> frozenset[str]:
+    """The names, and those that are given one of them alone, as it is or by a call that passes."""
+    found = set(names)
+    for assign in sorted((n for n in walk_scope(function) if isinstance(n, ast.Assign)), key=lambda n: n.lineno):
+        value = assign.value
+        while isinstance(value, (ast.Call, ast.Attribute, ast.Subscript)) and passes(value):
+            value = _taken(value)
+        if isinstance(value, ast.Name) and value.id in found:
+            found |= {path_of(t) for t in assign.targets} - {""}
+    return frozenset(found)
+
+
+def _may_share_memory(node: ast.expr) -> bool:
+    return not isinstance(node, ast.Call) or called_name(node) not in _NEW
+
+
+def _is_same_number(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and called_name(node) in _SAME_NUMBER
+
+
+def _taken(node: ast.Call | ast.Attribute | ast.Subscript) -> ast.expr:
+    """What a call is made on or handed first, and what an entry or a field is one of."""
+    if not isinstance(node, ast.Call):
+        return node.value
+    if isinstance(node.func, ast.Attribute) and not (node.args and dotted(node.func.value) in _PACKAGES):
+        return node.func.value
+    return node.args[0] if node.args else node.func
 
 
 def _scales_losses_up(project: Project) -> bool:
@@ -118,7 +155,10 @@ def _multiplies(module: SourceModule) -> bool:
 
 
 def _is_own(analysis: Analysis, module: SourceModule, number: ast.expr) -> bool:
-    return known_value(analysis, module, number).is_of_own_data
+    """True for what the batches make that a rank goes through: its share, or all of them."""
+    value = known_value(analysis, module, number)
+    batches = value.origin is not None and _BATCHES in value.origin.text
+    return value.is_of_own_data or (value.differs and value.cause is Cause.DATA and batches)
 
 
 def _targets(module: SourceModule, division: ast.BinOp | ast.AugAssign) -> frozenset[str]:
@@ -135,7 +175,7 @@ def _shown(
     analysis: Analysis, module: SourceModule, function: FunctionNode, division: ast.BinOp | ast.AugAssign
 ) -> ast.Call | None:
     """The call that shows the quotient, or the name that holds it, as a loss or a metric of the rank's own data."""
-    targets = _targets(module, division)
+    targets = _followed(module, function, _targets(module, division), _is_same_number)
     for call in (n for n in walk_scope(function) if isinstance(n, ast.Call) and n.lineno >= division.lineno and says_shown(n)):
         for part in (n for given in (*call.args, *(k.value for k in call.keywords)) for n in walk(given)):
             if part is not division and not (isinstance(part, _PLACES) and path_of(part) in targets):

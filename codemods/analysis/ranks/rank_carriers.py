@@ -179,6 +179,8 @@ def _bindings(module: SourceModule) -> Iterator[tuple[str, ast.expr]]:
                 yield home.name, leaving.value
             yield from ((home.name, test) for test in _tests_round(module, leaving))
     yield from _given_under_tests(module)
+    for start in module.calls_named("init") if module.holds(b"wandb.run") else ():
+        yield from (("run", test) for test in _tests_round(module, start))  # it is None where no run is started
 
 
 def _given_under_tests(module: SourceModule) -> Iterator[tuple[str, ast.expr]]:

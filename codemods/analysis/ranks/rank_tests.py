@@ -21,7 +21,7 @@ from codemods.analysis.ranks.training_options import is_training_arguments
 from codemods.analysis.ranks.wandb_runs import split_of_run
 from codemods.analysis.ranks.zero_only_values import split_of_partial, split_of_value
 from codemods.data.rank_names import ARGUMENT_FLAGS, GLOBAL_NAMES, LOCAL_FLAGS, LOCAL_NAMES, WEAK_FLAGS, ZERO_FLAGS
-from codemods.files.source import FunctionNode, SourceModule, walk_scope
+from codemods.files.source import FunctionNode, SourceModule, walk, walk_scope
 from codemods.store.project import Project
 
 # Calls that give a rank by themselves.
@@ -144,9 +144,20 @@ def _joined(module: SourceModule, test: ast.BoolOp, project: Project | None, dep
     splits = [s if is_and else s.turned for _, s in parts if s is not None]
     if not splits:
         return None
-    others = [value for value, s in parts if s is None and not means_process_group(module, value, project)]
+    asked = [value for value, s in parts if s is not None]
+    others = [value for value, s in parts if s is None and not _asks_for_holder(value, asked)]
+    others = [value for value in others if not means_process_group(module, value, project)]
     found = _all_of(splits, len(splits) + len(others))
     return found if found is None or is_and else found.turned
+
+
+def _asks_for_holder(test: ast.expr, asked: list[ast.expr]) -> bool:
+    """`accelerator is None` beside `accelerator.is_main_process`: a run of several processes has the object on every rank."""
+    inner = test.operand if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not) else test
+    if isinstance(inner, ast.Compare) and isinstance(inner.comparators[0], ast.Constant) and inner.comparators[0].value is None:
+        inner = inner.left if isinstance(inner.ops[0], _NONE_OPS) else inner
+    name = dotted(inner)
+    return bool(name) and any(dotted(n.value) == name for a in asked for n in walk(a) if isinstance(n, ast.Attribute))
 
 
 def means_process_group(module: SourceModule, node: ast.AST, project: Project | None = None) -> bool:
@@ -177,7 +188,7 @@ def asks_for_group(node: ast.AST) -> bool:
         return all(asks_for_group(v) for v in node.values)
     name = end_of(node.func if isinstance(node, ast.Call) else node).lower()
     words = ("is_initialized", "is_available", "distributed", "ddp", "multi_gpu", "is_dist", "use_dist", "is_parallel")
-    return any(word in name for word in words)
+    return name == "distribution" or any(word in name for word in words)
 
 
 def _conditional(module: SourceModule, test: ast.IfExp, project: Project | None, depth: int) -> Split | None:

@@ -34,7 +34,7 @@ from codemods.analysis.ranks.several_processes import is_of_one_process
 from codemods.analysis.ranks.spawned_by_fit import starts_ranks_in_fit
 from codemods.analysis.ranks.superseded import is_superseded
 from codemods.analysis.ranks.sure_failures import is_behind_a_failure
-from codemods.analysis.ranks.unused import is_of_a_library, is_packaged, is_run_by_name
+from codemods.analysis.ranks.unused import is_of_a_library, is_packaged, is_passed_over, is_run_by_name
 from codemods.analysis.ranks.uses import MANY_FILES, means, only_names, uses_of
 from codemods.files.source import FunctionNode, SourceModule, walk
 from codemods.runtime.lazy_pattern import lazy
@@ -208,7 +208,9 @@ class Search:
             return True
         if self._presumed and self._is_public(module, function.name):
             return True
-        return function.name == "main" and not self._is_left_to_one(module, function) and self._ends_at(module, shown)
+        if function.name != "main" or is_passed_over(self._project, module, function):
+            return False
+        return not self._is_left_to_one(module, function) and self._ends_at(module, shown)
 
     def _is_left_to_one(self, module: SourceModule, function: FunctionNode) -> bool:
         """True where the project calls the function, and only in the branch that runs of several processes do not take."""

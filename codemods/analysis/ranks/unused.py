@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import re
 
+from codemods.analysis.conditions import is_main_block
 from codemods.analysis.names import family
 from codemods.analysis.ranks.uses import MANY_FILES, calls_of
-from codemods.files.source import FunctionNode, SourceModule
+from codemods.files.source import FunctionNode, SourceModule, called_name, walk
 from codemods.store.corpus import uses
 from codemods.store.project import Project
 
@@ -29,6 +31,17 @@ def is_never_run(project: Project, module: SourceModule, function: FunctionNode)
     if is_of_a_library(project, module.path) or is_run_by_name(module):
         return False
     return calls_of(project, module, function) == () and not is_named(project, name)
+
+
+def is_passed_over(project: Project, module: SourceModule, function: FunctionNode) -> bool:
+    """True for a `main` that nobody calls, in a script whose block under `__main__` runs another function of the file."""
+    blocks = [s for s in module.tree.body if is_main_block(s)]
+    own = {f.name for f in module.functions if f is not function and module.parent(f) is module.tree}
+    others = any(isinstance(n, ast.Call) and called_name(n) in own for block in blocks for n in walk(block))
+    if not others or module.reads_of(function.name) or is_packaged(project, module.path) or is_run_by_name(module):
+        return False
+    stem = module.path.rpartition("/")[2].removesuffix(".py")
+    return all(p == module.path for p in project.files_importing(stem))
 
 
 def is_run_by_name(module: SourceModule) -> bool:

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from typing import Protocol
 
 from codemods.analysis.call_graph import FunctionSite
-from codemods.analysis.class_index import Role, class_facts
+from codemods.analysis.class_index import ClassSite, Role, class_facts, overriding
 from codemods.analysis.distribution import is_test_module
 from codemods.analysis.hooks import WRITER_HOOKS
+from codemods.analysis.model.setting_calls import calls_by_settings
 from codemods.analysis.ranks.reach import to_a_launcher
 from codemods.analysis.ranks.uses import CallSite, constructions, uses_of
-from codemods.analysis.variance.paths import own_field, parameters
+from codemods.analysis.variance.paths import is_super, own_field, parameters
 from codemods.analysis.variance.settling import Settling
 from codemods.analysis.variance.state import State, Summaries
 from codemods.analysis.variance.substitution import substituted
 from codemods.analysis.variance.values import SAME, UNKNOWN, Cause, Link, Proof, Thing, Value, along, at_most, differing, join
 from codemods.data.rank_variance import DATA_NAMES
-from codemods.files.source import FunctionNode, SourceModule
+from codemods.files.source import FunctionNode, SourceModule, walk_scope
 from codemods.runtime.record import replace
 
 MOST_CALLERS = 10
@@ -81,11 +83,44 @@ class Callers:
                 handed = along(self.resolved(caller, value), link)
                 if not (handed.differs and self._is_beside_the_start(site, place)):
                     found.append(handed)
+        found += self._from_settings(site, name)
+        found += self._from_heirs(site, name)
         best = join(found) if found else UNKNOWN
         if best.cause is Cause.UNKNOWN and name in DATA_NAMES and self.analysis.is_parallel(site.module):
             link = Link(site.module.path, site.node.lineno, f"`{name}` is this rank's own (by its name)", by_name=True)
             best = differing(Cause.DATA, Proof.LIKELY, link)
         return best
+
+    def _from_settings(self, site: FunctionSite, name: str) -> Iterator[Value]:
+        """What `instantiate(config.evaluator, loader=loader)` hands to the class that a setting names."""
+        owner = site.module.parent(site.node)
+        if site.node.name != "__init__" or not isinstance(owner, ast.ClassDef):
+            return
+        for place in calls_by_settings(self.project, ClassSite(site.module, owner))[:MOST_CALLERS]:
+            given = next((k.value for k in place.call.keywords if k.arg == name), None)
+            function = place.module.function_of(place.call)
+            caller = FunctionSite(place.module, function) if function else None
+            state = self.analysis.of(caller) if caller else self.analysis.top_level(place.module)
+            state = state or self.analysis.running(place.module, caller)
+            value = state.values.get(id(given)) if state is not None and given is not None else None
+            if value is not None:
+                link = Link(place.module.path, place.call.lineno, f"{owner.name}() is called with it")
+                yield along(self.resolved(caller, value), link)
+
+    def _from_heirs(self, site: FunctionSite, name: str) -> list[Value]:
+        """What the classes below hand to the constructor of their base; nothing where they hand it different things."""
+        owner = site.module.parent(site.node)
+        if site.node.name != "__init__" or not isinstance(owner, ast.ClassDef):
+            return []
+        found: list[Value] = []
+        for heir in (overriding(self.project, ClassSite(site.module, owner), "__init__") or ())[:MOST_CALLERS]:
+            place = FunctionSite(heir.module, heir.methods()["__init__"])
+            state = self.analysis.of(place) or self.analysis.running(heir.module, place)
+            for call in (n for n in walk_scope(place.node) if isinstance(n, ast.Call) and is_super(n.func)):
+                if (value := _handed_over(state, call, site, name)) is not None:
+                    link = Link(heir.module.path, call.lineno, f"{site.node.name}() is called with it")
+                    found.append(along(self.resolved(place, value), link))
+        return found if len({value.cause for value in found}) == 1 else []
 
     def _is_beside_the_start(self, site: FunctionSite, place: CallSite) -> bool:
         """True for `work(0, folder)` in the function that has `mp.spawn` run `work`: that call is for one process alone.

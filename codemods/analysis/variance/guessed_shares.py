@@ -25,12 +25,17 @@ def is_guess(analysis: Analysis, value: Value, source: Source) -> bool:
         return origin.by_name and _OF_LOADER not in origin.text
     if source.loop is None:
         return not origin.text.endswith(_OF_THE_RANK) or origin.by_name
+    return not goes_through_share(analysis, source)
+
+
+def goes_through_share(analysis: Analysis, source: Source) -> bool:
+    """True where it is seen that the loader of the loop gives each rank its own part of the set."""
     over = source.over
     if over is None or not over.differs or over.cause is not Cause.DATA or over.origin is None:
-        return True
+        return False
     if over.origin.by_name or any(over.origin.text.endswith(words) for words in _WHOLE):
-        return True
-    return _is_one_of_modes(analysis, over.origin)
+        return False
+    return not _is_one_of_modes(analysis, over.origin)
 
 
 def _is_one_of_modes(analysis: Analysis, origin: Link) -> bool:

@@ -19,6 +19,7 @@ from codemods.analysis.importing import imports_of
 from codemods.analysis.names import dotted, is_parameter, qualified
 from codemods.analysis.ranks.collectives import collective_at
 from codemods.analysis.variance.heirs import is_left_open
+from codemods.analysis.variance.paths import is_super
 from codemods.data.rank_variance import BACKWARDS, COLLECTIVE_WORDS, SHOWS, WRAPPERS
 from codemods.files.source import SourceModule, called_name, once_a_module, walk
 from codemods.runtime.lazy_pattern import lazy
@@ -113,7 +114,7 @@ def _of_call(project: Project, module: SourceModule, call: ast.Call) -> tuple[Fu
         return (site,)
     if not _is_method_that_waits(project, end) and end not in _given_fields(module):
         return ()
-    if _is_super(func):
+    if is_super(func):
         return _of_base(project, module, call, end)
     return () if isinstance(func, ast.Attribute) and _is_foreign(project, module, func.value, 0) else None
 
@@ -161,10 +162,6 @@ def _stored(module: SourceModule) -> frozenset[str]:
 def _given_fields(module: SourceModule) -> frozenset[str]:
     """The attributes that the file gives values: what it puts there may be a model."""
     return frozenset(n.attr for n in module.nodes(ast.Attribute) if isinstance(n.ctx, ast.Store))
-
-
-def _is_super(func: ast.expr) -> bool:
-    return isinstance(func, ast.Attribute) and isinstance(func.value, ast.Call) and dotted(func.value.func) == "super"
 
 
 def _of_base(project: Project, module: SourceModule, call: ast.Call, name: str) -> tuple[FunctionSite, ...] | None:

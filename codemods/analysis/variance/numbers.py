@@ -14,6 +14,7 @@ from codemods.analysis.variance.analysis import Analysis, variance
 from codemods.analysis.variance.comparisons import decides, rivals
 from codemods.analysis.variance.guessed_shares import is_guess
 from codemods.analysis.variance.number_roles import HANDED, Role, Source, source_of, state_of
+from codemods.analysis.variance.number_uses import role_of
 from codemods.analysis.variance.number_words import (
     holds_pictures,
     is_number,
@@ -68,10 +69,10 @@ class Number:
 
 
 def numbers_of_one_rank(project: Project, module: SourceModule) -> tuple[Number, ...]:
-    """Of each loop over batches the one number that weighs most, where it is more than a curve.
+    """Of each loop over batches the number that weighs most, where it is more than a curve.
 
-    What rank 0 draws of its own batches while it trains is what most programs want, and nothing rests on it: of twenty-one such
-    numbers, means of an epoch and those beside a reduced one among them, maintainers would have wanted to know of two.
+    The losses that rank 0 draws of its own batches while it trains are what most programs want, and nothing rests on them: of
+    twenty-one, means of an epoch and those beside a reduced one among them, maintainers would have wanted to know of two.
     """
     return project.memo(("numbers of one rank", module.path), lambda: tuple(_heaviest(project, module)))
 
@@ -126,7 +127,7 @@ def _in_function(
 
 def weight(number: Number) -> tuple[int, int, int]:
     """What decides before what is told as a result, and that before a curve; of curves the mean of an epoch first."""
-    roles = (Role.CURVE, Role.RESULT, Role.DECIDES)
+    roles = (Role.CURVE, Role.EPOCH, Role.RESULT, Role.DECIDES)
     name = last(dotted(number.shown.func)) if isinstance(number.shown, ast.Call) else ""
     shown = 0 if name in BARS else 3 if name in DRAWS else 1 if name in SHOWN_NUMBERS else 2
     return roles.index(number.role), int(number.value.mean and number.behind), shown
@@ -237,7 +238,7 @@ def _number(
     module = state.module
     text = " ".join(module.text_of(numbers_gone_through(module, part) or part).split())
     behind = source.is_behind(module, shown, value)
-    role = Role.DECIDES if decides else Role.CURVE if source.trains else Role.RESULT
+    role = role_of(analysis, text, value, source, decides=decides, behind=behind)
     if not value.mean and decides and source.trains:
         return None  # what a single batch gives
     if role is Role.RESULT and not behind and (source.loop is not None or not value.mean):
@@ -247,8 +248,8 @@ def _number(
     if decides and source.trains and value.origin is not None and not _SHARE.search(value.origin.text):
         return None  # the loop round it trains, but what it evaluates on is not seen
     everyone = decides and not is_on_zero(analysis.project, module, shown)
-    alone = role is not Role.CURVE and source.path == module.path and source.loop is not None
-    if alone and source.loop is not None and is_on_zero(analysis.project, module, source.loop):
+    beside = role in (Role.RESULT, Role.DECIDES) and source.path == module.path
+    if beside and source.loop is not None and is_on_zero(analysis.project, module, source.loop):
         return Number(source.loop, shown, text, value, role, source, behind, everyone, alone=True)
     at = where_made(module, value) if value.mean and (behind or role is not Role.CURVE) else None
     if role is Role.CURVE and at is not None and abs(shown.lineno - at.lineno) > _NEAR:

@@ -37,6 +37,11 @@ def own_field(path: str) -> str:
     return name if holder == "self" else ""
 
 
+def is_super(func: ast.expr) -> bool:
+    """True for `super().method`."""
+    return isinstance(func, ast.Attribute) and isinstance(func.value, ast.Call) and dotted(func.value.func) == "super"
+
+
 def unpacked(node: ast.expr) -> ast.expr:
     """What is gone through behind `enumerate`, `tqdm` and the like, and behind a name on the way (`(bar := tqdm(loader))`)."""
     while True:

@@ -18,7 +18,7 @@ from codemods.analysis.variance.keeping import change_arguments, change_object, 
 from codemods.analysis.variance.meetings import make_same, meet_behind
 from codemods.analysis.variance.not_shared import is_asked_for_whole, whole
 from codemods.analysis.variance.objects import loader_of_class, share_gone_through, thing_of_class
-from codemods.analysis.variance.paths import own_field, parameters, path_of
+from codemods.analysis.variance.paths import is_super, own_field, parameters, path_of
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.substitution import Fields, fields_of, substituted
 from codemods.analysis.variance.values import (
@@ -136,7 +136,7 @@ def _written(node: ast.Call, site: FunctionSite) -> dict[str, ast.expr]:
 
 def _receiver_path(state: State, node: ast.Call) -> str:
     """The path of the object that is called or whose method is; "" where there is none."""
-    if _is_super(node.func):
+    if is_super(node.func):
         return "super"
     if isinstance(node.func, ast.Attribute):
         return path_of(node.func.value)
@@ -195,7 +195,7 @@ def target(state: State, node: ast.Call, holder: Value | None) -> FunctionSite |
     site = thing.site if thing is not None else None
     if isinstance(node.func, ast.Attribute) and site is not None:
         return _method(state, site, node.func.attr)
-    if _is_super(node.func):
+    if is_super(node.func):
         return _of_base(state, node)
     if (known := state.env.get(dotted(node.func))) is not None:
         if known.thing is not None and known.thing.function is not None:
@@ -204,11 +204,6 @@ def target(state: State, node: ast.Call, holder: Value | None) -> FunctionSite |
             return _when_called(state, known.thing)
         return _constructor(state, node) if known.thing is None and known.params == {dotted(node.func)} else None
     return run_function(state.project, state.module, node) or _constructor(state, node)
-
-
-def _is_super(func: ast.expr) -> bool:
-    """True for `super().method`."""
-    return isinstance(func, ast.Attribute) and isinstance(func.value, ast.Call) and dotted(func.value.func) == "super"
 
 
 def _constructor(state: State, node: ast.Call) -> FunctionSite | None:
