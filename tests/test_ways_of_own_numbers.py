@@ -65,7 +65,7 @@ def test_a_run_of_every_rank_and_what_is_reduced() -> None:
 
 def test_a_second_start_of_a_run_in_what_the_file_imports() -> None:
     """Every rank has a run by then: it is no test of the rank."""
-    source = TRACKED.format(test="wandb.run", start=START, reduced="pass").replace(
+    source = TRACKED.format(test="wandb.run", start=f"{START}\n    runs.begin()", reduced="pass").replace(
         "import wandb\n", "import wandb\nimport runs\n", 1
     )
     check_nothing(RULE, source, files={"runs.py": "import wandb\n\n\ndef begin():\n    wandb.init(project='p', group='g')\n"})

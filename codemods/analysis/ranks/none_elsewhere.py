@@ -16,7 +16,6 @@ from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.positions import above
 from codemods.analysis.ranks.leaving import leaves
 from codemods.analysis.ranks.rank_sets import Ranks, Split
-from codemods.analysis.ranks.runs_of_zero import start_on_zero
 from codemods.analysis.ranks.set_elsewhere import may_be_set_elsewhere
 from codemods.analysis.ranks.several_processes import is_of_one_process, several_processes
 from codemods.analysis.reaching import reaching
@@ -76,9 +75,6 @@ def _partial(project: Project, module: SourceModule, node: ast.expr, asked: Aske
         found = _of_bindings(project, module, bound, asked, depth, empty=_is_none_in(owner, node.attr))
         own = found and not may_be_set_elsewhere(project, module, owner, node.attr, or_none=True)
         return found if own else None
-    if isinstance(node, ast.Attribute):
-        start = start_on_zero(project, module, node, lambda where, call: asked.ranks_at(project, where, call))
-        return Partial(*start) if start is not None else None
     return None
 
 
