@@ -23,6 +23,14 @@ class Lines(Pairs):
     pass
 
 
+class Both(Pairs, dict):
+    pass
+
+
+class Heaps(list):
+    pass
+
+
 class Made(Pairs):
     def __new__(cls, *args, **kwargs):
         return super().__new__(cls)
@@ -63,9 +71,9 @@ def refused(call: str, top: str = "from data import *") -> bool:
 
 @pytest.mark.parametrize(
     "call",
-    ["Pairs(rows, k=3)", "Pairs()", "Pairs(rows, True, 1)", "build(rows)", "build(rows=rows, flip=1)", "build(rows, 1, flip=1)"],
+    ["Pairs(rows, k=3)", "Lines(rows, k=3)", "Pairs()", "Pairs(rows, True, 1)", "build(rows)", "build(rows=rows, flip=1)", "build(rows, 1, flip=1)"],
 )
-@pytest.mark.parametrize("top", ["from data import *", "from data import Pairs, build"])
+@pytest.mark.parametrize("top", ["from data import *", "from data import Lines, Pairs, build"])
 def test_what_raises_in_every_run(call: str, top: str) -> None:
     assert refused(call, top)
 
@@ -76,7 +84,9 @@ def test_what_raises_in_every_run(call: str, top: str) -> None:
         "Pairs(rows, flip=True)",
         "Pairs(*given)",  # nobody knows what it holds
         "Pairs(rows, **given)",
-        "Lines(rows, k=3)",  # a constructor that it inherits is another question
+        "Both(rows, k=3)",  # of several bases the first may have none of its own
+        "Heaps(rows, k=3)",
+        "Lines(rows)",
         "Made(rows, k=3)",
         "Options(rows, k=3)",
         "build(rows, flip=1)",

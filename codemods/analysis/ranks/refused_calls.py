@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from codemods.analysis.bindings import bindings_of
-from codemods.analysis.class_index import class_facts, find_class
+from codemods.analysis.class_index import ClassFacts, class_facts, find_class
 from codemods.analysis.functions import find_function
 from codemods.analysis.model.signatures import takes
 from codemods.files.source import FunctionNode, SourceModule, once_a_module, walk_scope
@@ -58,12 +58,21 @@ def _meant(project: Project, module: SourceModule, name: ast.Name) -> tuple[Func
         plain = not function.decorator_list and _is_only(site, function)
         return (function, False) if plain and site.class_of(function) is None else None
     facts = class_facts(project, made.module, made.node)
-    own = made.methods()
     plain = not made.node.decorator_list and not any(k.arg for k in made.node.keywords) and _is_only(made.module, made.node)
     if not plain or facts.unresolved or any(_MAKERS & site.methods().keys() for site in facts.lineage):
         return None
-    init = own.get("__init__")
+    init = _constructor(facts)
     return (init, True) if init is not None and not init.decorator_list else None
+
+
+def _constructor(facts: ClassFacts) -> FunctionNode | None:
+    """The `__init__` of the class, or the one that it has from the only base of each class on the way; None for another library's."""
+    for site in facts.lineage:
+        if (init := site.methods().get("__init__")) is not None:
+            return init
+        if len(site.node.bases) != 1 or site.node.decorator_list or site.node.keywords:
+            return None
+    return None
 
 
 def _is_only(module: SourceModule, node: FunctionNode | ast.ClassDef) -> bool:
