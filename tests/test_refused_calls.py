@@ -71,8 +71,11 @@ def refused(call: str, top: str = "from data import *") -> bool:
 
 @pytest.mark.parametrize(
     "call",
-    ["Pairs(rows, k=3)", "Lines(rows, k=3)", "Pairs()", "Pairs(rows, True, 1)", "build(rows)", "build(rows=rows, flip=1)", "build(rows, 1, flip=1)"],
-)
+    [
+        "Pairs(rows, k=3)", "Lines(rows, k=3)", "Pairs()", "Pairs(rows, True, 1)", "build(rows)", "build(rows=rows, flip=1)",
+        "build(rows, 1, flip=1)",
+    ],
+)  # fmt: skip
 @pytest.mark.parametrize("top", ["from data import *", "from data import Lines, Pairs, build"])
 def test_what_raises_in_every_run(call: str, top: str) -> None:
     assert refused(call, top)

@@ -66,7 +66,7 @@ def _meant(project: Project, module: SourceModule, name: ast.Name) -> tuple[Func
 
 
 def _constructor(facts: ClassFacts) -> FunctionNode | None:
-    """The `__init__` of the class, or the one that it has from the only base of each class on the way; None for another library's."""
+    """The `__init__` of the class, or the one that it has from the only base of each on the way; None for a library's."""
     for site in facts.lineage:
         if (init := site.methods().get("__init__")) is not None:
             return init
