@@ -117,12 +117,16 @@ class ReviewItem:
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """A project as it is reviewed: every finding, by file and line, and the commit ("" outside git) they were found on."""
+    """A project as it is reviewed: every finding, by file and line, and the commit ("" outside git) they were found on.
+
+    left_out: as in `results.Report`.
+    """
 
     root: Path
     base: str
     items: tuple[ReviewItem, ...]
     failed: tuple[Failure, ...] = ()
+    left_out: int = 0
 
     @property
     def by_id(self) -> Mapping[str, ReviewItem]:
@@ -137,7 +141,7 @@ def review(
     read = engine.disk_reader(tree.root)
     with engine.collector_off():
         items = items_of(report.findings, Project(tree.files, read))
-    return Review(tree.root, head_of(tree.root), items, report.failed)
+    return Review(tree.root, head_of(tree.root), items, report.failed, report.left_out)
 
 
 def items_of(findings: Sequence[Finding], project: Project) -> tuple[ReviewItem, ...]:

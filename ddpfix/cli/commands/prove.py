@@ -12,7 +12,7 @@ import typer
 from ddpfix.cli.app import app
 from ddpfix.cli.asking import asked
 from ddpfix.cli.ends import CLEAN, ERROR, FINDINGS, CommandError
-from ddpfix.cli.options import Exclude, Extend, Ignore, Plugins, Select, Unsafe, Words
+from ddpfix.cli.options import Exclude, Extend, Ignore, Launched, Plugins, Select, Unsafe, Words
 from ddpfix.cli.showing import note, show
 
 
@@ -30,6 +30,7 @@ def prove(
     ignore: Ignore = None,
     extend_select: Extend = None,
     unsafe_fixes: Unsafe = False,
+    launched: Launched = False,
     exclude: Exclude = None,
     allow_plugins: Plugins = False,
     output_format: Annotated[str, typer.Option("--output-format", help="text, or json for `apply --proof`.")] = "text",
@@ -41,7 +42,9 @@ def prove(
 
     if output_format not in ("text", "json"):
         raise CommandError(f"no output format is called {output_format!r}", todo="Use text or json.")
-    ((tree, settings),) = asked(None, select, ignore, extend_select, unsafe_fixes, exclude, plugins=allow_plugins)
+    ((tree, settings),) = asked(
+        None, select, ignore, extend_select, unsafe_fixes, exclude, launched=launched, plugins=allow_plugins
+    )
     bounds = proofs.Bounds(nproc, steps, timeout, memory)
     chosen = plugins.chosen(settings, tree.root)
     for failure in chosen.failed:

@@ -23,6 +23,7 @@ from ddpfix.cli.options import (
     Formats,
     Ignore,
     Isolated,
+    Launched,
     Logs,
     Paths,
     Plugins,
@@ -50,6 +51,7 @@ def review(
     select: Select = None,
     ignore: Ignore = None,
     extend_select: Extend = None,
+    launched: Launched = False,
     exclude: Exclude = None,
     force_exclude: Force = False,
     config: Config = None,
@@ -70,11 +72,13 @@ def review(
     color: Annotated[str, typer.Option("--color", help="auto, always or never.")] = "auto",
 ) -> None:
     """Go through the findings one by one and accept or reject each. Nothing is changed before `apply`."""
+    from ddpfix.outputs.text import unstarted
     from ddpfix.review import items
 
     def look() -> tuple[Tree, Settings]:
         projects = asked(
             *(paths, select, ignore, extend_select, False, exclude),
+            launched=launched,
             config=config,
             isolated=isolated,
             force_exclude=force_exclude,
@@ -99,6 +103,8 @@ def review(
     clear_progress()
     for failure in found.failed:
         note(f"{failure.path}: not read: {failure.error}")
+    if more := unstarted(found.left_out).strip():
+        note(more)
     saved = _saved(decisions, found)
     if html or serve:
         from ddpfix.cli import review_page
