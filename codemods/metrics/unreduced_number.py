@@ -27,7 +27,7 @@ class UnreducedNumber(DdpCodemod):
     comprehensions over the batches, constructors, returns and files to where rank 0 prints them, hands them to a tracker, or
     where they are compared with the best so far. Reports those that nothing reduces on the way, once for each loop over batches,
     and says what the number is: it decides which checkpoint is kept (by rank 0's share, or by each rank's own), it is given as
-    the result of an evaluation, or it is told as the accuracy of an epoch of the training. Output of rank 0 is what stands under
+    the result of an evaluation, or it is shown as the accuracy of an epoch of the training. Output of rank 0 is what stands under
     a test of the rank, or of `wandb.run` where rank 0 alone starts a run, what goes to an object that rank 0 alone has, and what
     goes through a logger that the project keeps quiet on the other ranks. Entries of a dict of results that are shown one by one
     (`for name, value in results.items():`) count. Also reports a result that is made of the rank's own part where the function
@@ -182,7 +182,7 @@ def _message(number: Number) -> str:
         )
     if number.role is Role.EPOCH:
         return (
-            f"rank 0 tells `{text}`{there} as that of the epoch, but it counts what rank 0 met in its own share of the training "
+            f"rank 0 shows `{text}`{there} as that of the epoch, but it counts what rank 0 met in its own share of the training "
             "data: the others' are not in it"
         )
     if number.role is Role.DECIDES:

@@ -29,7 +29,7 @@ class Role(Enum):
     """From the lightest to the heaviest."""
 
     CURVE = "it is drawn or printed while the training runs"
-    EPOCH = "it is told as the accuracy of an epoch of the training"
+    EPOCH = "it is shown as the accuracy of an epoch of the training"
     RESULT = "it is reported as what an evaluation came to"
     DECIDES = "it decides"
 
