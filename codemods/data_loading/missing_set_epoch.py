@@ -226,7 +226,7 @@ class MissingSetEpoch(DdpCodemod):
     def _of_undone(self, module: SourceModule, found: EpochStays, above: ast.Call, evidence: list[Evidence]) -> Finding:
         """A sampler that is told the right number, and then one that stays."""
         message = (
-            f"line {above.lineno} tells the sampler the number of the epoch, and this line sets it back to "
+            f"line {above.lineno} gives the sampler the number of the epoch, and this line sets it back to "
             f"`{module.text_of(found.number)}`, which is the same in every epoch: each one has the same batches in the same order"
         )
         statement = whole_statement(module, found.call)
