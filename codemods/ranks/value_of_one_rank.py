@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Iterator
 
-from codemods.analysis.bindings import attribute_bindings, bindings_in
+from codemods.analysis.bindings import attribute_bindings, bindings_in, bindings_of
 from codemods.analysis.distribution import is_test_module
 from codemods.analysis.names import dotted, last
 from codemods.analysis.output.guard_edits import guard_edit
@@ -13,12 +13,14 @@ from codemods.analysis.output.kept_for_zero import kept_for_zero
 from codemods.analysis.output.rank_values import is_of_rank_zero, under_such_a_name
 from codemods.analysis.ranks.each_node import guards_of_each_node
 from codemods.analysis.ranks.made_on_zero import Made, made_on_zero
-from codemods.analysis.ranks.partial_uses import PartialUse, given_to_others, partial_uses
+from codemods.analysis.ranks.missed_meetings import keeps_ranks_going
+from codemods.analysis.ranks.partial_uses import PartialUse, given_to_others, is_called_by_all, partial_uses
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_at
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.analysis.ranks.reached_collectives import reached_by
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
 from codemods.analysis.ranks.set_elsewhere import may_be_set_elsewhere
+from codemods.analysis.ranks.used_as_there import is_kept_from
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Edit, Evidence, Finding
 from codemods.data.printed_errors import WAITING
@@ -75,12 +77,15 @@ class ValueOfOneRank(DdpCodemod):
     alone. Where it waits for the other ranks, the value belongs on all of them.
 
     ## Refuses
-    - A name that has a value on the other ranks too; one that a star import or another import may bring.
+    - A name that has a value on the other ranks too; one that another import may bring, or a star import: of a file of the
+      project that has it, of one that is not there, of a package that gives names of anybody.
+    - A name of the file in functions that no call of the file leads every rank to.
     - Of what is None there, uses under a test that may stand for the rank (a flag, a field, what a call says), and fields in
       methods of which no call is seen that lets every rank in.
     - A function that raises or ends the process on the other ranks, is a generator, or stands under another decorator; and what
       no program of the project runs on several ranks.
-    - Uses that stand under a test of the rank, of the name itself, or in a `try`; functions only rank 0 calls.
+    - Uses that stand under a test of the rank, of the name itself, or in a `try` that lets the rank go on; functions only rank 0
+      calls. A handler that raises again, or shows the error of work in which the ranks meet, keeps nobody going.
     - Attributes that a base class, another file or `setattr` may set; names that a `del`, a `global` or a loop binds as well.
     - Uses whose value goes on to something that another rank may read, or in whose making the ranks meet, reported: the use may
       belong under the test, or the value on every rank.
@@ -127,12 +132,14 @@ class ValueOfOneRank(DdpCodemod):
         if made.name.startswith("self.") and _set_elsewhere(project, module, made):
             return None
         for node in _uses(module, made):
-            statement = module.statement_of(node)
+            statement, outside = module.statement_of(node), _is_in_function(module, made, node)
             if ranks_at(module, node, project=project).some or not self._is_reached(module, project, made, node):
+                continue
+            if outside and not _is_used_by_all(project, module, made, node):
                 continue
             if under_such_a_name(project, module, statement) or _is_asked_for(project, module, node, made.name):
                 continue
-            if not made.name.startswith("self.") and statement.lineno < made.line:
+            if not made.name.startswith("self.") and not outside and statement.lineno < made.line:
                 continue
             return node
         return None
@@ -140,7 +147,8 @@ class ValueOfOneRank(DdpCodemod):
     def _is_reached(self, module: SourceModule, project: Project, made: Made, node: ast.AST) -> bool:
         """True where every rank comes to the use; of a name of the function, where not rank 0 alone calls the function."""
         ranks = ranks_reaching(project, module, node)
-        return not ranks.some or (not made.name.startswith("self.") and ranks is Ranks.UNKNOWN)
+        own = not made.name.startswith("self.") and not _is_in_function(module, made, node)
+        return not ranks.some or (own and ranks is Ranks.UNKNOWN)
 
     def _tell(self, project: Project, module: SourceModule, made: Made, use: ast.AST) -> Finding:
         where = f"{made.name} is there on rank 0 only (line {made.line})"
@@ -149,8 +157,11 @@ class ValueOfOneRank(DdpCodemod):
         statement = module.statement_of(use)
         alone = isinstance(statement, ast.Expr) and module.is_whole(statement)
         place = statement if alone else kept_for_zero(project, module, statement) if made.test else None
-        if place is None or not made.test:
+        meets = _meets(project, module, statement)
+        if place is None or not made.test or meets or _hides(module, made, use):
             reason = "put what uses it under the same test, or give the other ranks a value too"
+            if meets:
+                reason = "give the other ranks a value too: what uses it waits for them"
             return self.finding(module, use, message, reason=reason, evidence=evidence)
         edits = [guard_edit(project, module, place, place, made.test)]
         reason = "assumes that what is done with it is rank 0's alone, and waits for no other rank"
@@ -197,9 +208,37 @@ def _kept_from_none(project: Project, module: SourceModule, found: PartialUse) -
     return [edit], "assumes that what is done with it is rank 0's alone, and waits for no other rank"
 
 
+def _meets(project: Project, module: SourceModule, place: ast.stmt) -> bool:
+    return any(isinstance(n, ast.Call) and reached_by(project, module, n) is not None for n in walk(place))
+
+
+def _hides(module: SourceModule, made: Made, use: ast.AST) -> bool:
+    """True where a function in which the file's name is used has another value for a name of the test."""
+    function = module.function_of(use) if made.home is module.tree else None
+    names = {n.id for n in ast.walk(ast.parse(made.test, mode="eval")) if isinstance(n, ast.Name)} if function else set()
+    return any(bindings_in(module, function, name) for name in names)
+
+
+def _is_in_function(module: SourceModule, made: Made, node: ast.AST) -> bool:
+    """True for a name of the file that a function uses."""
+    return made.home is module.tree and module.function_of(node) is not None
+
+
+def _is_used_by_all(project: Project, module: SourceModule, made: Made, node: ast.expr) -> bool:
+    """True where a call that lets every rank in leads to the function, and nothing but the rank may keep the use from them."""
+    function = module.function_of(node)
+    if function is None or is_kept_from(project, module, node, made.name):
+        return False
+    return is_called_by_all(project, module, function)
+
+
 def _uses(module: SourceModule, made: Made) -> Iterator[ast.expr]:
     for node in module.reads_of(last(made.name)):
         if dotted(node) != made.name:
+            continue
+        if _is_in_function(module, made, node):
+            if isinstance(node, ast.Name) and all(module.function_of(b.node) is None for b in bindings_of(module, node)):
+                yield node
             continue
         home = module.class_of(node) if "." in made.name else module.function_of(node) or module.tree
         if home is made.home and (home is not module.tree or module.class_of(node) is None):
@@ -240,15 +279,21 @@ def _set_elsewhere(project: Project, module: SourceModule, made: Made) -> bool:
 def _is_asked_for(
     project: Project, module: SourceModule, node: ast.AST, name: str, apart: Collection[int] = ()
 ) -> bool:
-    """True in a `try`, in a function of its own, and under a test that may stand for the rank: one that names what is used.
+    """True in a `try` that lets the rank go on, in a function of its own, and under a test that may stand for the rank.
+
+    Such a test is one that names what is used, too.
 
     apart: the tests (by id) that are known for what they ask of the rank.
     """
     attribute = name.rpartition(".")[2]
+    below = node
     for up in module.ancestors(node):
+        inner, below = below, up
         if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
             return False
-        if isinstance(up, (ast.Try, ast.Lambda)):
+        if isinstance(up, ast.Lambda):
+            return True
+        if isinstance(up, (ast.Try, ast.TryStar)) and keeps_ranks_going(project, module, up, inner):
             return True
         if isinstance(up, (ast.If, ast.While, ast.IfExp, ast.BoolOp)):
             test = up if isinstance(up, ast.BoolOp) else up.test
