@@ -37,6 +37,19 @@ def keeps_ranks_going(project: Project, module: SourceModule, attempt: ast.Try |
     return not (_shows(body) and _meets(project, module, below))
 
 
+def is_behind_an_error(project: Project, module: SourceModule, node: ast.AST) -> bool:
+    """True in the broad handler of a `try` in which the ranks meet: an error there is one rank's own, as a rule."""
+    below = node
+    for up in module.ancestors(node):
+        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            return False
+        if isinstance(up, (ast.Try, ast.TryStar)) and isinstance(below, ast.ExceptHandler) and _is_broad(below):
+            if _meets(project, module, up.body[0]):
+                return True
+        below = up
+    return False
+
+
 def _is_broad(handler: ast.ExceptHandler) -> bool:
     return takes(handler, _BROAD) and all(last(dotted(kind)) in _BROAD for kind in kinds_of(handler))
 
