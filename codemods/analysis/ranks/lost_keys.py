@@ -65,16 +65,25 @@ def _first(project: Project, module: SourceModule, function: ast.FunctionDef, na
             assert isinstance(up, ast.Subscript)
             return LostKey(module, up, put)
         call = module.parent(up) if isinstance(up, ast.keyword) else up
-        site = called_function(project, module, call) if isinstance(call, ast.Call) and call.func is not read else None
-        held = held_as(site, call, read) if site is not None and isinstance(call, ast.Call) else ""
-        for inner in reads_in(site, held) if site is not None and held else ():
-            put = _lost(site.module, inner, keys)
-            if put is not None and not ranks_at(site.module, inner, project=project).some and not _is_kept(
-                project, site.module, inner, held
-            ):  # fmt: skip
-                place = site.module.parent(inner)
-                assert isinstance(place, ast.Subscript) and isinstance(call, ast.Call)
-                return LostKey(site.module, place, put, (module, call))
+        handed = isinstance(call, ast.Call) and call.func is not read
+        found = _inside(project, module, call, read, keys) if handed and isinstance(call, ast.Call) else None
+        if found is not None:
+            return found
+    return None
+
+
+def _inside(project: Project, module: SourceModule, call: ast.Call, read: ast.Name, keys: Keys) -> LostKey | None:
+    """The read in the function that is handed the dict."""
+    site = called_function(project, module, call)
+    held = held_as(site, call, read) if site is not None else ""
+    if site is None or not held:
+        return None
+    for inner in reads_in(site, held):
+        put, place = _lost(site.module, inner, keys), site.module.parent(inner)
+        if put is None or ranks_at(site.module, inner, project=project).some or _is_kept(project, site.module, inner, held):
+            continue
+        assert isinstance(place, ast.Subscript)
+        return LostKey(site.module, place, put, (module, call))
     return None
 
 
