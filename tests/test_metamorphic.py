@@ -43,7 +43,7 @@ _NOT_HELD: dict[str, tuple[str, str]] = {
     ),
     "in_try_finally": (
         "what a `try` holds may be left by an exception, which these count as another way",
-        "DDP201 DDP210 DDP303 DDP401 DDP405 DDP407 DDP708 DDP804",
+        "DDP201 DDP303 DDP401 DDP405 DDP407 DDP708 DDP804",
     ),
     "in_a_context": (
         "a `with` round the whole body is taken for a block that its object may skip",

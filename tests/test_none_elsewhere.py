@@ -49,6 +49,14 @@ def test_what_needs_the_value_is_told(use: str, error: str) -> None:
     assert error in found.message and "line 8" in found.message
 
 
+def test_an_assert_of_something_else_lets_every_rank_go_on() -> None:
+    asserted = ("assert args.steps is not None", "board.add(1)")
+    after = (asserted[0], "if board is not None:", "    board.add(1)")
+    check_transformed(ValueOfOneRank, script(*MADE, *asserted), script(*MADE, *after), unsafe=True)
+    for told in ("assert board is not None", "assert rank == 0", "assert args.is_main"):
+        check_nothing(ValueOfOneRank, script(*MADE, told, "board.add(1)"))
+
+
 @pytest.mark.parametrize(
     "use",
     [

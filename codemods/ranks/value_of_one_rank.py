@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 
 from codemods.analysis.bindings import attribute_bindings, bindings_in
 from codemods.analysis.distribution import is_test_module
-from codemods.analysis.names import dotted, last
 from codemods.analysis.output.guard_edits import guard_edit
 from codemods.analysis.output.kept_for_zero import kept_for_zero
-from codemods.analysis.output.rank_values import is_of_rank_zero, under_such_a_name
+from codemods.analysis.output.rank_values import under_such_a_name
 from codemods.analysis.ranks.each_node import guards_of_each_node
+from codemods.analysis.ranks.lost_keys import LostKey, lost_keys
 from codemods.analysis.ranks.made_on_zero import Made, made_on_zero
+from codemods.analysis.ranks.made_uses import hides_test, is_asked_for, is_in_function, is_used_by_all, uses_of_made
 from codemods.analysis.ranks.partial_uses import PartialUse, given_to_others, partial_uses
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_at
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.analysis.ranks.reached_collectives import reached_by
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
 from codemods.analysis.ranks.set_elsewhere import may_be_set_elsewhere
+from codemods.analysis.short_texts import shortened
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Edit, Evidence, Finding
 from codemods.data.printed_errors import WAITING
 from codemods.data.rank_words import PROCESSES, RANK_TEST, SPAWNED_TEST
-from codemods.files.source import SourceModule, walk
+from codemods.files.source import SourceModule, line_of, walk
 from codemods.store.project import Project
 
 
@@ -36,10 +38,11 @@ class ValueOfOneRank(DdpCodemod):
     it goes under the same test (unsafe), and so does what is made of it and read by rank 0 alone. Reports as well what is None
     on the other ranks (`writer = Writer() if rank == 0 else None`, a function that gives back its result on rank 0 alone) and is
     used on all of them as if it were there, here or in a function that it is handed to; a call goes under `is not None` (unsafe).
+    And a key that rank 0 alone puts into a dict, where every rank reads it.
 
     ## Why it matters
-    The other ranks end there with AttributeError, TypeError, UnboundLocalError or NameError, and rank 0 waits for them until the
-    time-out. With one process nothing shows.
+    The other ranks end there with AttributeError, TypeError, KeyError, UnboundLocalError or NameError, and rank 0 waits for them
+    until the time-out. With one process nothing shows.
 
     ## Example
     ```python
@@ -75,15 +78,19 @@ class ValueOfOneRank(DdpCodemod):
     alone. Where it waits for the other ranks, the value belongs on all of them.
 
     ## Refuses
-    - A name that has a value on the other ranks too; one that a star import or another import may bring.
+    - A name that has a value on the other ranks too; one that another import may bring, or a star import: of a file of the
+      project that has it, of one that is not there, of a package that gives names of anybody.
+    - A name of the file in functions that no call of the file leads every rank to.
     - Of what is None there, uses under a test that may stand for the rank (a flag, a field, what a call says), and fields in
       methods of which no call is seen that lets every rank in.
     - A function that raises or ends the process on the other ranks, is a generator, or stands under another decorator; and what
       no program of the project runs on several ranks.
-    - Uses that stand under a test of the rank, of the name itself, or in a `try`; functions only rank 0 calls.
+    - Uses that stand under a test of the rank, of the name itself, or in a `try` that lets the rank go on; functions only rank 0
+      calls. A handler that raises again, or shows the error of work in which the ranks meet, keeps nobody going.
     - Attributes that a base class, another file or `setattr` may set; names that a `del`, a `global` or a loop binds as well.
     - Uses whose value goes on to something that another rank may read, or in whose making the ranks meet, reported: the use may
       belong under the test, or the value on every rank.
+    - Keys of a dict that is stored, sent or handed to what is not seen, or into which every rank may put the same key.
     - Names whose test is the same as the one they are used under, whatever else it asks.
     - Of names of each node's first process, uses under a test for that process.
     - A repository's own tests.
@@ -96,7 +103,7 @@ class ValueOfOneRank(DdpCodemod):
     severity = "crash"
     subject = "Use what rank 0 alone has on rank 0 alone"
     must_show = "Both processes get past the line."
-    printed = ("object has no attribute", "'NoneType' object", "UnboundLocalError", *WAITING)
+    printed = ("object has no attribute", "'NoneType' object", "UnboundLocalError", "KeyError", *WAITING)
     TRIGGERS = ((b"rank", b"main_process", b"process_index", b"process_zero", b"global_zero", b"is_ma"), PROCESSES)
     SITES = (RANK_TEST, SPAWNED_TEST)
     READS_TESTS = False
@@ -121,18 +128,23 @@ class ValueOfOneRank(DdpCodemod):
         for found in given_to_others(project, module):
             if not self.concerns(found.module.data) and not is_run_by_nobody(project, found.module, found.node):
                 yield self._tell_of_given(module, found)
+        for lost in lost_keys(project, module):
+            if not is_run_by_nobody(project, lost.module, lost.read):
+                yield self._tell_of_key(module, lost)
 
     def _use(self, module: SourceModule, project: Project, made: Made) -> ast.AST | None:
         """The first use that every rank comes to."""
         if made.name.startswith("self.") and _set_elsewhere(project, module, made):
             return None
-        for node in _uses(module, made):
-            statement = module.statement_of(node)
+        for node in uses_of_made(module, made):
+            statement, outside = module.statement_of(node), is_in_function(module, made, node)
             if ranks_at(module, node, project=project).some or not self._is_reached(module, project, made, node):
                 continue
-            if under_such_a_name(project, module, statement) or _is_asked_for(project, module, node, made.name):
+            if outside and not is_used_by_all(project, module, made, node):
                 continue
-            if not made.name.startswith("self.") and statement.lineno < made.line:
+            if under_such_a_name(project, module, statement) or is_asked_for(project, module, node, made.name):
+                continue
+            if not made.name.startswith("self.") and not outside and statement.lineno < made.line:
                 continue
             return node
         return None
@@ -140,7 +152,8 @@ class ValueOfOneRank(DdpCodemod):
     def _is_reached(self, module: SourceModule, project: Project, made: Made, node: ast.AST) -> bool:
         """True where every rank comes to the use; of a name of the function, where not rank 0 alone calls the function."""
         ranks = ranks_reaching(project, module, node)
-        return not ranks.some or (not made.name.startswith("self.") and ranks is Ranks.UNKNOWN)
+        own = not made.name.startswith("self.") and not is_in_function(module, made, node)
+        return not ranks.some or (own and ranks is Ranks.UNKNOWN)
 
     def _tell(self, project: Project, module: SourceModule, made: Made, use: ast.AST) -> Finding:
         where = f"{made.name} is there on rank 0 only (line {made.line})"
@@ -149,8 +162,11 @@ class ValueOfOneRank(DdpCodemod):
         statement = module.statement_of(use)
         alone = isinstance(statement, ast.Expr) and module.is_whole(statement)
         place = statement if alone else kept_for_zero(project, module, statement) if made.test else None
-        if place is None or not made.test:
+        meets = _meets(project, module, statement)
+        if place is None or not made.test or meets or hides_test(module, made, use):
             reason = "put what uses it under the same test, or give the other ranks a value too"
+            if meets:
+                reason = "give the other ranks a value too: what uses it waits for them"
             return self.finding(module, use, message, reason=reason, evidence=evidence)
         edits = [guard_edit(project, module, place, place, made.test)]
         reason = "assumes that what is done with it is rank 0's alone, and waits for no other rank"
@@ -173,6 +189,24 @@ class ValueOfOneRank(DdpCodemod):
         level = Applicability.UNSAFE if edits else Applicability.DISPLAY
         message = found.message(module)
         return self.finding(module, found.node, message, level=level, edits=edits, reason=reason, evidence=evidence)
+
+    def _tell_of_key(self, module: SourceModule, found: LostKey) -> Finding:
+        """A key of a dict, told where this file reads it or hands the dict on."""
+        home, node = (found.module, found.read) if found.through is None else found.through
+        put = found.put.module.path, line_of(found.put.node)
+        place = f"line {put[1]}" if put[0] == module.path else "{}:{}".format(*put)
+        read = f"`{shortened(found.module.text_of(found.read))}`"
+        message = f"rank 0 alone puts this key in ({place}), and every rank reads {read} here: the others end with KeyError"
+        evidence = [Evidence("static", "the key is put in under a test of the rank, and by nothing else", *put)]
+        if found.through is not None:
+            where = f"{found.module.path}:{found.read.lineno}"
+            message = (
+                f"every rank hands this dict on to be read in {where}, {read}, a key that rank 0 alone puts in ({place}): the "
+                "others end with KeyError"
+            )
+            evidence.append(Evidence("static", "every rank reads the key here", found.module.path, found.read.lineno))
+        reason = "work the value out on every rank, or send them that of rank 0 (`broadcast_object_list`)"
+        return self.finding(home, node, message, reason=reason, evidence=evidence)
 
     def _tell_of_given(self, module: SourceModule, found: PartialUse) -> Finding:
         """A result of a function of this file that another file needs on every rank, where nothing speaks of ranks."""
@@ -197,25 +231,20 @@ def _kept_from_none(project: Project, module: SourceModule, found: PartialUse) -
     return [edit], "assumes that what is done with it is rank 0's alone, and waits for no other rank"
 
 
-def _uses(module: SourceModule, made: Made) -> Iterator[ast.expr]:
-    for node in module.reads_of(last(made.name)):
-        if dotted(node) != made.name:
-            continue
-        home = module.class_of(node) if "." in made.name else module.function_of(node) or module.tree
-        if home is made.home and (home is not module.tree or module.class_of(node) is None):
-            yield node
+def _meets(project: Project, module: SourceModule, place: ast.stmt) -> bool:
+    return any(isinstance(n, ast.Call) and reached_by(project, module, n) is not None for n in walk(place))
 
 
 def _used_on_each_node(module: SourceModule, project: Project, made: Made) -> ast.AST | None:
     """The first use under a plain test for the first process of a node, of what the main process of the run has."""
-    for node in _uses(module, made):
+    for node in uses_of_made(module, made):
         tests = {id(g.node) for g in guards_of_each_node(project, module, node) if g.ranks.some}
         if not tests:
             continue
         statement, own = module.statement_of(node), made.name.startswith("self.")
         if not _is_of_the_run(project, module, made, node) or (own and _set_elsewhere(project, module, made)):
             return None
-        if under_such_a_name(project, module, statement) or _is_asked_for(project, module, node, made.name, apart=tests):
+        if under_such_a_name(project, module, statement) or is_asked_for(project, module, node, made.name, apart=tests):
             continue
         if own or statement.lineno > made.line:
             return node
@@ -235,32 +264,3 @@ def _is_of_the_run(project: Project, module: SourceModule, made: Made, use: ast.
 def _set_elsewhere(project: Project, module: SourceModule, made: Made) -> bool:
     assert isinstance(made.home, ast.ClassDef)
     return may_be_set_elsewhere(project, module, made.home, made.name.removeprefix("self."))
-
-
-def _is_asked_for(
-    project: Project, module: SourceModule, node: ast.AST, name: str, apart: Collection[int] = ()
-) -> bool:
-    """True in a `try`, in a function of its own, and under a test that may stand for the rank: one that names what is used.
-
-    apart: the tests (by id) that are known for what they ask of the rank.
-    """
-    attribute = name.rpartition(".")[2]
-    for up in module.ancestors(node):
-        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            return False
-        if isinstance(up, (ast.Try, ast.Lambda)):
-            return True
-        if isinstance(up, (ast.If, ast.While, ast.IfExp, ast.BoolOp)):
-            test = up if isinstance(up, ast.BoolOp) else up.test
-            text = module.text_of(test)
-            if "__name__" in text:
-                continue  # the program itself
-            if attribute in text or "hasattr" in text:
-                return True
-            if id(up) in apart:
-                continue
-            if any(w in text for w in ("rank", "main", "master", "zero")):
-                return True
-            if any(isinstance(n, (ast.Name, ast.Attribute)) and is_of_rank_zero(project, module, n) for n in ast.walk(test)):
-                return True
-    return False

@@ -340,7 +340,7 @@ def test_what_another_file_may_read_is_told() -> None:
 def test_a_value_in_whose_making_the_ranks_meet_is_told() -> None:
     helper = "\n\ndef made(accelerator, average):\n    accelerator.wait_for_everyone()\n    return average\n"
     source = scored("self.scorer = MADE", made="made(self.accelerator, self.average)") + helper
-    check_told(ValueOfOneRank, source, reason="under the same test")
+    check_told(ValueOfOneRank, source, reason="what uses it waits for them")
 
 
 def test_a_value_of_a_local_name_that_rank_0_alone_reads() -> None:
@@ -417,3 +417,132 @@ def test_names_of_a_tuple_and_those_that_are_summed_up(made: tuple[str, ...]) ->
 )
 def test_names_of_a_tuple_that_the_others_have(lines: tuple[str, ...]) -> None:
     check_nothing(ValueOfOneRank, script(*lines))
+
+
+# Names of the file that functions use, and uses in a `try`
+
+SCRIPT = """\
+import torch.distributed as dist
+from settings import opt
+{star}
+dist.init_process_group("gloo")
+if opt.local_rank == 0:
+    board = Board(opt.folder)
+
+
+def train(batches{given}):
+    for step, batch in enumerate(batches):
+        dist.barrier()
+    {used}
+
+
+{called}
+"""
+CALLED = 'if __name__ == "__main__":\n    train(opt.batches)'
+
+
+def of_file(used: str = "board.close()", *, star: str = "", given: str = "", called: str = CALLED) -> str:
+    return SCRIPT.format(star=star, used=used, given=given, called=called)
+
+
+def test_a_function_that_all_ranks_call_uses_a_name_of_the_file() -> None:
+    after = of_file("if opt.local_rank == 0:\n        board.close()")
+    check_transformed(ValueOfOneRank, of_file(), after, unsafe=True)
+    assert "NameError" in findings_of(ValueOfOneRank, of_file())[0].message
+
+
+def test_the_name_of_the_test_is_another_in_the_function() -> None:
+    shadowed = of_file(given=", opt", called=CALLED.replace("batches)", "batches, opt.rest)"))
+    check_told(ValueOfOneRank, shadowed, reason="under the same test")
+
+
+STARRED = "from parts import *\nfrom tqdm import *\n"
+
+
+def test_star_imports_that_bring_no_such_name() -> None:
+    found = findings_of(ValueOfOneRank, of_file(star=STARRED), {"parts.py": "from more import *\nx = 1\n", "more.py": "y = 1\n"})
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"parts.py": "board = Quiet()\n"},
+        {"parts.py": "from more import *\n", "more.py": "from boards import board\n"},
+        {"parts.py": "from gone import *\n"},  # not read
+        {"parts.py": "globals().update(given())\n"},
+        {},
+    ],
+)
+def test_star_imports_that_may_bring_the_name(files: dict[str, str]) -> None:
+    check_nothing(ValueOfOneRank, of_file(star=STARRED), files=files)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        of_file(called=""),  # nobody calls it
+        of_file(called='if __name__ == "__main__":\n    if dist.get_rank() == 0:\n        train(opt.batches)'),
+        of_file("if opt.local_rank == 0:\n        board.close()"),
+        of_file("if opt.with_board:\n        board.close()"),  # only rank 0 may have it on
+        of_file("board = Quiet()\n    board.close()"),  # another name
+        of_file(given=", board", called=CALLED.replace("batches)", "batches, Quiet())")),
+        of_file("try:\n        board.close()\n    except NameError:\n        pass"),
+        of_file(called=CALLED + "\n\n\ndef quiet():\n    global board\n    board = Quiet()"),
+    ],
+)
+def test_names_of_the_file_that_a_function_may_use(source: str) -> None:
+    check_nothing(ValueOfOneRank, source)
+
+
+TRIED = """\
+import traceback
+
+import torch.distributed as dist
+import torch.multiprocessing as mp
+
+
+def work(rank, args):
+    dist.init_process_group("gloo", rank=rank, world_size=2)
+    if rank == 0:
+        folder = args.folder
+    try:
+        {used}
+    except Exception as error:
+        {handled}
+
+
+def train(folder, args):
+    for batch in args.batches:
+        dist.barrier()
+
+
+if __name__ == "__main__":
+    mp.spawn(work, args=(None,), nprocs=2)
+"""
+
+
+@pytest.mark.parametrize("handled", ["traceback.print_exc()", "args.log.exception(error)", "args.clean()\n        raise"])
+def test_a_try_round_the_whole_work_keeps_nobody_from_the_use(handled: str) -> None:
+    source = TRIED.format(used="train(folder, args)", handled=handled)
+    check_told(ValueOfOneRank, source, reason="what uses it waits for them")
+
+
+@pytest.mark.parametrize(
+    ("used", "handled"),
+    [
+        ("train(folder, args)", "args.failed = error"),  # what becomes of it is not seen
+        ("args.show(folder)", "traceback.print_exc()"),  # the ranks meet in nothing that is left out
+        ("train(folder, args)", "raise ValueError(args) from error"),  # a probe with its own message
+    ],
+)
+def test_a_try_that_lets_the_rank_go_on(used: str, handled: str) -> None:
+    check_nothing(ValueOfOneRank, TRIED.format(used=used, handled=handled))
+    narrow = TRIED.format(used="train(folder, args)", handled="traceback.print_exc()").replace("Exception", "NameError")
+    check_nothing(ValueOfOneRank, narrow)
+
+
+def test_what_waits_for_all_is_not_put_under_the_test() -> None:
+    helper = "\n\ndef ready(folder):\n    dist.barrier()\n"
+    lines = ("if rank == 0:", "    folder = args.folder", "ready(folder)")
+    check_told(ValueOfOneRank, script(*lines) + helper, reason="what uses it waits for them")

@@ -26,6 +26,7 @@ from codemods.analysis.output.effect_kinds import names_rank
 from codemods.analysis.output.rank_share import over_a_share
 from codemods.analysis.output.rank_values import under_such_a_name
 from codemods.analysis.paths import origin_text
+from codemods.analysis.ranks.missed_meetings import is_behind_an_error
 from codemods.analysis.ranks.rank_guards import Ranks
 from codemods.analysis.ranks.reach import ranks_reaching, to_a_launcher
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
@@ -89,6 +90,8 @@ def _find(project: Project, module: SourceModule) -> Iterator[FileOfAll]:
             continue
         way = _way(project, module, found)
         for each in (way, *_other_ways(project, module, found, way)) if way is not None else ():
+            if any(is_behind_an_error(project, home, node) for home, node in each.frames):
+                continue
             seen.add(key)
             yield FileOfAll(*_place(module, call, found.path, each), module, found, each)
 

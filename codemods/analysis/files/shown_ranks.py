@@ -10,6 +10,7 @@ from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.distribution import may_show_ranks, ranks_in_file
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.own_trainers import made_own_trainer, makes_a_trainer
+from codemods.analysis.ranks.spawned_groups import starts_on_ranks
 from codemods.api.findings import Evidence
 from codemods.files.source import FunctionNode, SourceModule, once_a_module, walk
 from codemods.files.text_file import SHELL_KINDS
@@ -36,6 +37,8 @@ def shown_in(project: Project, module: SourceModule, function: FunctionNode | No
         return found
     in_file = ranks_in_file(project, module)
     if in_file is None:
+        if function is not None and (started := starts_on_ranks(project, module, function)) is not None:
+            return started
         return _by_imports(project, module, function) or _by_own_trainer(project, module, function)
     if function is None:
         return in_file if _PROCESSES.search(_top_text(module)) else None

@@ -9,6 +9,7 @@ from codemods.analysis.bindings import Binding, attribute_bindings, bindings_in
 from codemods.analysis.names import dotted
 from codemods.analysis.output.run_before import bound_above
 from codemods.analysis.ranks.rank_guards import Ranks, guards_over, ranks_at
+from codemods.analysis.starred_names import star_may_bring
 from codemods.files.source import FunctionNode, SourceModule
 from codemods.runtime.record import record
 from codemods.store.project import Project
@@ -71,7 +72,7 @@ def _has_no_other(project: Project, module: SourceModule, function: FunctionNode
     bound = bindings_in(module, function, name)
     if any(module.function_of(b.node) is not function for b in bound if not b.parameter):
         return False
-    if name in module.imports or (function is None and "*" in module.imports):
+    if name in module.imports or (function is None and star_may_bring(project, module, name)):
         return False
     return _on_zero(project, module, bound)
 

@@ -16,7 +16,7 @@ from codemods.analysis.ranks.rank_guards import Ranks, ranks_at, split_of
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.analysis.ranks.used_as_there import is_kept_from, needs_value
 from codemods.analysis.ranks.uses import uses_of
-from codemods.files.source import SourceModule, line_of
+from codemods.files.source import FunctionNode, SourceModule, line_of
 from codemods.runtime.record import record
 from codemods.store.project import Project
 
@@ -169,6 +169,13 @@ def _is_of_every_rank(project: Project, module: SourceModule, node: ast.expr, pa
     if isinstance(node, ast.Call) or (isinstance(node, ast.Name) and bindings_in(module, function, node.id)):
         return not ranks.some or ranks is Ranks.UNKNOWN
     return not ranks.some and _is_called_by_all(project, FunctionSite(module, function), 0)
+
+
+def is_called_by_all(project: Project, module: SourceModule, function: FunctionNode) -> bool:
+    """True where calls lead to a function from its own file, and one of them is seen to keep no rank out."""
+    uses = uses_of(project, module, function).outside_tests()
+    own = any(c.module is module for c in uses.calls)
+    return own and _is_called_by_all(project, FunctionSite(module, function), 0)
 
 
 def _is_called_by_all(project: Project, site: FunctionSite, depth: int) -> bool:

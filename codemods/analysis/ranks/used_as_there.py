@@ -19,6 +19,7 @@ _OF_NONE = frozenset(dir(None))
 _COUNTED = frozenset({"len", "iter", "next", "sum", "min", "max", "sorted", "enumerate", "zip", "float", "int"})
 # Words of a test that may stand for the rank; of a flag, what only one process does.
 _SPEAKS = lazy(r"(?i)rank|main|master|zero|chief|root|primary|leader|None|has")
+_RANKED = lazy(r"(?i)rank|main|master|zero|chief|primary|leader|is_root|is_first|(?:gpu|device)\w*\s*==")
 _OF_ONE = lazy(r"(?i)log|write|save|print|verb|tb|tensorboard|wandb|track|report|writer|enabled|active")
 _SETTINGS = frozenset({"args", "opt", "opts", "cfg", "config", "conf", "hparams", "flags", "FLAGS", "hp", "configs", "options"})
 
@@ -71,11 +72,16 @@ def _tests_over(module: SourceModule, node: ast.AST, name: str) -> Iterator[ast.
                 raises = isinstance(statement.body[-1], ast.Raise) and not statement.orelse
                 if not raises or name.rpartition(".")[2] in module.text_of(statement.test):
                     yield statement.test
-            elif isinstance(statement, ast.Assert):
+            elif isinstance(statement, ast.Assert) and _may_end_others(module.text_of(statement.test), name):
                 yield statement.test
         if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
             return
         below = up
+
+
+def _may_end_others(asserted: str, name: str) -> bool:
+    """True for an `assert` of the rank, or of the value itself; one of anything else lets every rank go on, or ends them all."""
+    return name.rpartition(".")[2] in asserted or _RANKED.search(asserted) is not None
 
 
 def _is_of_all(project: Project, module: SourceModule, test: ast.expr | None, name: str) -> bool:

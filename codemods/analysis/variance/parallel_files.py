@@ -1,5 +1,5 @@
 """Do several processes run a file, though it does not say so itself? Its importers tell, also those of the package that hands it
-on, and the files of the classes that its own are derived from.
+on, the files of the classes that its own are derived from, and what the functions do that it starts on several processes.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from posixpath import basename, dirname
 
 from codemods.analysis.class_index import class_facts
 from codemods.analysis.distribution import is_own_test, is_test_module, may_show_ranks, ranks_in_file, ranks_in_importers
+from codemods.analysis.ranks.spawned_groups import spawned_ranks
 from codemods.files.source import SourceModule
 from codemods.store.project import Project
 
@@ -23,7 +24,9 @@ def is_parallel(project: Project, module: SourceModule) -> bool:
             return False
         if ranks_in_file(project, module) or ranks_in_importers(project, module):
             return True
-        return _is_of_parallel_bases(project, module) or _is_handed_on(project, module)
+        if _is_of_parallel_bases(project, module) or _is_handed_on(project, module):
+            return True
+        return spawned_ranks(project, module) is not None
 
     return project.memo(("several processes run", module.path), ask)
 
