@@ -72,7 +72,8 @@ def test_a_file_of_an_object_whose_class_a_setting_names_is_told(made: str) -> N
 )
 def test_it_is_not_sure_whose_function_runs(files: dict[str, str], why: str) -> None:
     if "heir" in why:
-        files["tasks/triples.py"] = files["tasks/triples.py"].replace("from tasks.base import Base", "from tasks.pairs import Task")
+        heir = files["tasks/triples.py"]
+        files["tasks/triples.py"] = heir.replace("from tasks.base import Base", "from tasks.pairs import Task")
     check_nothing(UnguardedFileIo, TASK, path="tasks/pairs.py", files=files)
 
 

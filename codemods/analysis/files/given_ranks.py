@@ -6,7 +6,7 @@ import ast
 
 from codemods.analysis.names import dotted, last
 
-_GIVEN = ("RANK", "LOCAL_RANK", "WORLD_SIZE")  # torchrun, torch.distributed.launch and Accelerate give each of their processes all
+_GIVEN = ("RANK", "LOCAL_RANK", "WORLD_SIZE")  # torchrun, torch.distributed.launch and Accelerate give every process all of them
 
 
 def asks_for_a_rank(test: ast.expr) -> bool | None:

@@ -38,15 +38,16 @@ def _bound(module: SourceModule, node: ast.expr) -> ast.expr | None:
 
 
 def _class_name(module: SourceModule, node: ast.expr) -> str:
-    """`Trainer` of `lib.Trainer` and `getattr(lib, "Trainer")`, where `lib` is what `import_module` gave; "" for anything else."""
+    """`Trainer` of `lib.Trainer` and `getattr(lib, "Trainer")`, where `import_module` gave `lib`; "" for anything else."""
     if isinstance(node, ast.Name):
         value = _bound(module, node)
         return _class_name(module, value) if value is not None and not isinstance(value, ast.Name) else ""
     if isinstance(node, ast.Attribute):
         return node.attr if _is_imported(module, node.value) else ""
-    if isinstance(node, ast.Call) and dotted(node.func) == "getattr" and len(node.args) == 2 and _is_imported(module, node.args[0]):
-        named = node.args[1]
-        return named.value if isinstance(named, ast.Constant) and isinstance(named.value, str) else ""
+    if isinstance(node, ast.Call) and dotted(node.func) == "getattr" and len(node.args) == 2:
+        held, named = node.args
+        written = named.value if isinstance(named, ast.Constant) and isinstance(named.value, str) else ""
+        return written if _is_imported(module, held) else ""
     return ""
 
 
