@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_module, may_show_ranks
 from codemods.analysis.loading.origins import origins
+from codemods.analysis.loading.salted import salted_hash
 from codemods.analysis.loading.samplers import short
 from codemods.analysis.loading.seeds import SEEDERS, Seed, depends_on_rank, names_the_rank
 from codemods.analysis.loading.splits import Split, seed_above, splits_in, without_rank
@@ -28,8 +29,8 @@ class RankSeededSplit(DdpCodemod):
     Finds a seed with the rank in it above `random_split` or `train_test_split`, in the generator of such a split, in
     `DistributedSampler(seed=...)`, and in a permutation of which each rank takes its part. Does the same for rows that pandas
     draws (`rows.sample(n=9, random_state=seed)`) and a `DistributedSampler` then deals out, for `shuffle` of `datasets` in front
-    of the Trainer, and for a `SubsetRandomSampler` that an heir of `DistributedSampler` goes through. Takes the rank out of that
-    seed.
+    of the Trainer or of `shard(index=rank)`, and for a `SubsetRandomSampler` that an heir of `DistributedSampler` goes through.
+    Takes the rank out of that seed. Reports a seed of the `hash()` of a text, which Python salts in each process.
 
     ## Why it matters
     Each rank has another division of the data. A sample that rank 0 validates with is trained on by rank 1, and the parts of the
@@ -69,6 +70,7 @@ class RankSeededSplit(DdpCodemod):
     - Says nothing of a split on one rank alone, and of a repository's own tests.
     - Says nothing of a permutation of which no rank takes a part: its order may be each rank's own.
     - Reports a seed that holds the rank in another way than `seed + rank`, or that has no name at the split.
+    - Says nothing of the hash of a number, and where the repository speaks of `PYTHONHASHSEED`.
     - Reports permutations: what the generator is for elsewhere is not followed.
 
     ## References
@@ -88,7 +90,7 @@ class RankSeededSplit(DdpCodemod):
     READS_TESTS = False
 
     def is_worth_parsing(self, path: str, project: Project) -> bool:
-        return may_show_ranks(project, path)
+        return may_show_ranks(project, path) or b".shard(" in (project.read(path) or b"")
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_module(module):
@@ -102,7 +104,11 @@ class RankSeededSplit(DdpCodemod):
 
     def _sampler(self, module: SourceModule, project: Project, call: ast.Call) -> Finding | None:
         seed = next((k.value for k in call.keywords if k.arg == "seed"), None)
-        if seed is None or not qualified(module, call.func).startswith("torch.") or not names_the_rank(project, module, seed):
+        if seed is None or not qualified(module, call.func).startswith("torch."):
+            return None
+        if (salted := salted_hash(project, module, seed)) is not None:
+            return self._tell_salted(module, call, salted, "their parts overlap, and some samples are never seen")
+        if not names_the_rank(project, module, seed):
             return None
         message = (
             f"the sampler's seed `{short(module, seed)}` differs between the ranks: "
@@ -138,6 +144,9 @@ class RankSeededSplit(DdpCodemod):
 
     def _seeded_by_argument(self, module: SourceModule, project: Project, split: Split, given: ast.expr) -> Finding | None:
         """A split whose own generator, or random state, has the rank in its seed."""
+        salted = salted_hash(project, module, given)
+        if salted is not None:
+            return self._tell_salted(module, split.call, salted, split.outcome)
         if split.argument in ("random_state", "seed"):
             if not _holds_the_rank(project, module, given):
                 return None
@@ -159,6 +168,13 @@ class RankSeededSplit(DdpCodemod):
                 mine = call is given and split.taken is None
                 return self._told(module, split, call, origin.module, written if mine else [])
         return None
+
+    def _tell_salted(self, module: SourceModule, call: ast.Call, salted: ast.Call, outcome: str) -> Finding:
+        held = short(module, salted)
+        message = f"`{short(module, call)}`: its seed holds `{held}`, which differs in each process, so {outcome}"
+        evidence = [Evidence("static", "Python salts the hash of a text in each process", module.path, salted.lineno)]
+        reason = "take a hash that is the same in each process: `zlib.crc32(text.encode())`"
+        return self.finding(module, call, message, evidence=evidence, reason=reason)
 
     def _told(self, module: SourceModule, split: Split, seed: ast.AST, home: SourceModule, edits: list[Edit]) -> Finding:
         message = f"{_what(module, split)}: its seed is each rank's own, so {split.outcome}"

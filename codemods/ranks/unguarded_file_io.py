@@ -33,6 +33,7 @@ from codemods.analysis.files.file_runs import (
 )
 from codemods.analysis.files.files_of_all import FileOfAll, files_of_all
 from codemods.analysis.files.files_of_each_rank import are_of_each_rank
+from codemods.analysis.files.guarded_too_early import guarded_too_early
 from codemods.analysis.files.items_of_a_loop import advice_for_items, is_of_a_share
 from codemods.analysis.files.own_contents import holds_own
 from codemods.analysis.files.own_results import filled_by_batches
@@ -92,7 +93,8 @@ class UnguardedFileIo(DdpCodemod):
     the smallest block of them under a test for rank 0. Where no such test is at hand, it reports what every rank writes anew,
     moves or takes away under one name: above the start of the process group, in helpers whose callers show the processes, on the
     module level of a script that `mp.spawn` imports again in each process, and a log that each
-    rank opens anew (`FileHandler(path, "w")`). It reports a folder that every rank takes away (`rm -rf`, too) and that is made
+    rank opens anew (`FileHandler(path, "w")`), also where a helper that answers 0 without a process group keeps it to rank 0,
+    and is asked above the start of the group. It reports a folder that every rank takes away (`rm -rf`, too) and that is made
     again behind it without a wait. What a Lightning script moves away above `fit` is reported as what its later
     processes no longer find. It names the way by which every rank comes there.
 
@@ -193,6 +195,7 @@ class UnguardedFileIo(DdpCodemod):
             return
         yield from self._known(module, project)
         yield from self._left(module, project)
+        yield from self._early(module, project)
 
     def _known(self, module: SourceModule, project: Project) -> tuple[Finding, ...]:
         """What is found where a test for rank 0 is known."""
@@ -222,6 +225,23 @@ class UnguardedFileIo(DdpCodemod):
             evidence.append(found.way.shown)
             reason = advice_for(project, found)
             yield self.finding(found.module, found.at, message_of(found), evidence=evidence, reason=reason)
+
+    def _early(self, module: SourceModule, project: Project) -> Iterator[Finding]:
+        """Files that are kept to rank 0 by a test that is asked above the start of the group."""
+        for found in guarded_too_early(project, module):
+            site = found.site
+            if is_run_by_nobody(project, site.module, site.call, shared=False):
+                continue
+            message = (
+                f"{found.helper} is asked here before there is a process group: every process takes itself for rank 0, and "
+                f"{module.text_of(found.file.call.func)}(…) of each writes into the same file"
+            )
+            evidence = [
+                Evidence("static", "rank 0 alone is meant to come here", module.path, found.file.call.lineno),
+                Evidence("static", f"the group comes later: {found.start}", site.module.path, site.call.lineno),
+            ]
+            reason = "move the call below that, or ask what the launcher sets (`os.environ[\"RANK\"]`)"
+            yield self.finding(site.module, site.module.statement_of(site.call), message, evidence=evidence, reason=reason)
 
     def _is_told_with_a_caller(self, project: Project, found: FileOfAll) -> bool:
         """True where the place, a part of it, or a call that leads to it is told with a test that is known there."""

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from codemods.data_loading.rank_seeded_split import RankSeededSplit
-from ddpfix.testing import check_nothing, check_told, check_transformed
+from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of
 
 HEAD = """\
 import numpy as np
@@ -140,3 +140,64 @@ def test_a_split_of_datasets() -> None:
     check_transformed(RankSeededSplit, before, before.replace("0.1)", "0.1, seed=seed)"), unsafe=True)
     check_nothing(RankSeededSplit, before.replace("own = seed + rank", "own = seed"))
     check_nothing(RankSeededSplit, before.replace("np.random", "torch.random").replace(".seed(own)", ".manual_seed(own)"))
+
+
+SHARDS = """\
+from datasets import load_dataset
+from transformers import HfArgumentParser, TrainingArguments
+
+args = HfArgumentParser((TrainingArguments,)).parse_args_into_dataclasses()[0]
+
+
+def work(base: str, number: int):
+    rows = load_dataset("json", split="train")
+    own = {seed}
+    rows = rows.shuffle(seed=own)
+    rows = rows.select(range(9))
+    {part}
+    return rows
+"""
+PART = "rows = rows.shard(num_shards=args.world_size, index=args.process_index)"
+
+
+@pytest.mark.parametrize(
+    "seed",
+    ["hash(args.run_name)", "args.seed + hash(str(base)) % 10 ** 6", "hash(f'{base}')", "abs(hash(('rows', 1)))"],
+)
+def test_a_seed_of_the_hash_of_a_text(seed: str) -> None:
+    check_told(RankSeededSplit, SHARDS.format(seed=seed, part=PART), reason="zlib.crc32")
+    check_told(RankSeededSplit, program(f"return DistributedSampler(data, seed={seed})"), reason="zlib.crc32")
+    drawn = program(f"stream = torch.Generator().manual_seed({seed})", "return random_split(data, [9, 1], generator=stream)")
+    check_told(RankSeededSplit, drawn, reason="zlib.crc32")
+
+
+@pytest.mark.parametrize(
+    ("seed", "part"),
+    [
+        ("hash(number)", PART),  # a number has the same hash in each process
+        ("hash((1, number))", PART),
+        ("args.seed + len(args.run_name)", PART),
+        ("args.hash(args.run_name)", PART),
+        ("hash(args.run_name)", "rows = rows.select(range(3))"),  # nobody takes a share
+        ("hash(args.run_name)", "rows = rows.shard(num_shards=9, index=3)"),
+        ("hash(args.run_name)", f"rows = rows.sort('id')\n    {PART}"),  # the order is one again
+    ],
+)
+def test_seeds_that_are_the_same_in_each_process(seed: str, part: str) -> None:
+    check_nothing(RankSeededSplit, SHARDS.format(seed=seed, part=part))
+
+
+def test_a_hash_of_the_projects_own_and_a_fixed_salt() -> None:
+    source = SHARDS.format(seed="hash(args.run_name)", part=PART)
+    check_nothing(RankSeededSplit, "from stable import hash\n" + source)
+    check_nothing(RankSeededSplit, source, files={"run.sh": "PYTHONHASHSEED=0 torchrun module.py\n"})
+
+
+def test_rows_that_each_rank_shuffles_by_a_seed_with_its_rank() -> None:
+    before = SHARDS.format(seed="args.seed + args.process_index", part=PART)
+    check_transformed(RankSeededSplit, before, before.replace("seed=own", "seed=args.seed"), unsafe=True)
+    check_nothing(RankSeededSplit, SHARDS.format(seed="args.seed", part=PART))
+    chain = "rows = rows.shard(num_shards=args.world_size, index=args.process_index).shuffle(seed=args.process_index)"
+    check_nothing(RankSeededSplit, SHARDS.format(seed="args.seed", part=chain))  # its own share
+    first = "rows = rows.shuffle(seed=args.process_index).shard(num_shards=args.world_size, index=args.process_index)"
+    assert findings_of(RankSeededSplit, SHARDS.format(seed="args.seed", part=first))

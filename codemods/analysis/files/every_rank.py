@@ -10,6 +10,7 @@ from codemods.analysis.call_graph import FunctionSite, called_function
 from codemods.analysis.class_index import class_facts
 from codemods.analysis.distribution import is_test_file, is_test_module, ranks_in_file
 from codemods.analysis.files.configured_trainers import behind_fit
+from codemods.analysis.files.given_ranks import asks_for_a_rank
 from codemods.analysis.files.handed_trainers import handed_a_trainer
 from codemods.analysis.files.handed_ways import all_kept_to_some, places_of_all
 from codemods.analysis.files.loose_ends import made_elsewhere
@@ -168,7 +169,7 @@ def _parts_ranks(project: Project, module: SourceModule, test: ast.expr, *, take
         return True  # the arm for one process alone
     if _asks_for_holder(test) is (not taken):
         return True
-    if (given := _asks_for_a_rank(test)) is not None:
+    if (given := asks_for_a_rank(test)) is not None:
         return given is not taken  # whoever has none is one process alone; which of the ranks it is asks nobody
     text = module.text_of(test)
     if several is None and (names_rank(text) or _FLAGS.search(text) or asks_for_a_device(module, test)):
@@ -223,18 +224,6 @@ def _asks_for_holder(test: ast.expr) -> bool | None:
     if last(dotted(test.left)).lstrip("_") not in ("accelerator", "fabric"):
         return None
     return isinstance(test.ops[0], (ast.IsNot, ast.NotEq))
-
-
-def _asks_for_a_rank(test: ast.expr) -> bool | None:
-    """What `rank is not None` answers on each of several ranks; None for any other test."""
-    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        inner = _asks_for_a_rank(test.operand)
-        return None if inner is None else not inner
-    if not isinstance(test, ast.Compare) or len(test.ops) != 1 or ast.unparse(test.comparators[0]) != "None":
-        return None
-    if not isinstance(test.ops[0], (ast.Is, ast.IsNot)) or last(dotted(test.left)) not in ("rank", "local_rank", "global_rank"):
-        return None
-    return isinstance(test.ops[0], ast.IsNot)
 
 
 def _tests_over(module: SourceModule, node: ast.AST) -> Iterator[tuple[ast.expr, bool]]:

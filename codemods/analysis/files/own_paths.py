@@ -11,6 +11,7 @@ from codemods.analysis.call_graph import FunctionSite, called_function
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.files.field_defaults import field_defaults
 from codemods.analysis.files.file_paths import arguments_of
+from codemods.analysis.files.named_by_setting import leads_by_setting
 from codemods.analysis.files.versioned_folders import is_in_numbered_folder
 from codemods.analysis.names import dotted, is_parameter
 from codemods.analysis.output.effect_kinds import names_rank
@@ -240,6 +241,8 @@ def leads_to(project: Project, site: CallSite, function: FunctionNode) -> bool:
         return True
     if (found := called_function(project, site.module, site.call)) is not None:
         return found.node is function
+    if leads_by_setting(project, site.module, site.call, function):
+        return True
     analysis = variance(project)
     outer = site.module.function_of(site.call)
     state = analysis.of(FunctionSite(site.module, outer)) if outer else analysis.top_level(site.module)

@@ -6,8 +6,9 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.class_index import ClassFacts
-from codemods.analysis.loading.origins import Origin, made_facts
+from codemods.analysis.loading.origins import Origin, made_facts, origins
 from codemods.analysis.loading.samplers import is_distributed_sampler
+from codemods.analysis.loading.seeds import names_the_rank
 from codemods.analysis.names import dotted, last
 from codemods.analysis.trainer.trainer_calls import trainer_calls
 from codemods.files.source import SourceModule, walk
@@ -34,6 +35,30 @@ def is_dealt_by_trainer(project: Project, module: SourceModule, node: ast.expr) 
 def is_dealt_by_sampler(project: Project, module: SourceModule, node: ast.expr) -> bool:
     """True where a DistributedSampler of the same function, or an heir of it, is handed what is made of it."""
     return any(_comes_to(module, node, data) for data in _dealt(project, module))
+
+
+def is_dealt_by_shard(project: Project, module: SourceModule, node: ast.expr) -> bool:
+    """True where each rank takes its share of it by its number: `rows.shard(num_shards=world, index=rank)` of `datasets`."""
+    for call in module.calls_named("shard"):
+        index = next((k.value for k in call.keywords if k.arg == "index"), call.args[1] if len(call.args) > 1 else None)
+        if index is None or not isinstance(call.func, ast.Attribute) or not _is_the_rank(project, module, index):
+            continue
+        later = module.statement_of(call) is not module.statement_of(node) or any(n is node for n in walk(call.func.value))
+        if later and _comes_to(module, node, call.func.value) and not _is_sorted_between(module, node, call):
+            return True
+    return False
+
+
+def _is_the_rank(project: Project, module: SourceModule, index: ast.expr) -> bool:
+    made = origins(project, module, index) if isinstance(index, ast.Name) else ()
+    return names_the_rank(project, module, index) or (
+        bool(made) and all(o.known and not o.path and names_the_rank(project, o.module, o.node) for o in made)
+    )
+
+
+def _is_sorted_between(module: SourceModule, node: ast.expr, end: ast.Call) -> bool:
+    sorts = (c for c in module.calls_named("sort", "sorted") if module.function_of(c) is module.function_of(end))
+    return any(node.lineno <= c.lineno <= end.lineno for c in sorts)
 
 
 def is_drawn_in_a_sampler(project: Project, module: SourceModule, node: ast.expr) -> bool:

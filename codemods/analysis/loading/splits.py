@@ -7,7 +7,12 @@ from collections.abc import Iterator
 
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.literals import is_none
-from codemods.analysis.loading.dealt_further_down import is_dealt_by_sampler, is_dealt_by_trainer, is_drawn_in_a_sampler
+from codemods.analysis.loading.dealt_further_down import (
+    is_dealt_by_sampler,
+    is_dealt_by_shard,
+    is_dealt_by_trainer,
+    is_drawn_in_a_sampler,
+)
 from codemods.analysis.loading.seed_before import Seeding, seed_before
 from codemods.analysis.loading.seeds import names_the_rank
 from codemods.analysis.names import dotted, is_from, last, qualified
@@ -93,14 +98,14 @@ def _is_of_datasets(module: SourceModule, call: ast.Call) -> bool:
 
 
 def _is_order_of_datasets(project: Project, module: SourceModule, call: ast.Call) -> bool:
-    """True for `rows.shuffle()` of the package `datasets`, where the Trainer deals out what each rank has put in order."""
+    """True for `rows.shuffle()` of the package `datasets`, where the Trainer, or `shard`, deals it out then."""
     if not isinstance(call.func, ast.Attribute) or call.func.attr != "shuffle" or call.args:
         return False
     if dotted(call.func.value).partition(".")[0] in module.imports or any(k.arg == "buffer_size" for k in call.keywords):
         return False
     if module.holds(b"streaming") or not any(is_from(name, "datasets") for name in module.imported_modules):
         return False
-    return is_dealt_by_trainer(project, module, call)
+    return is_dealt_by_trainer(project, module, call) or is_dealt_by_shard(project, module, call)
 
 
 def _are_dealt_rows(project: Project, module: SourceModule, call: ast.Call) -> bool:
