@@ -9,6 +9,7 @@ from codemods.analysis.accelerators import made_by
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.constant_schedules import read_lengths
 from codemods.analysis.distribution import is_test_module
+from codemods.analysis.epoch_steps import epoch_steps
 from codemods.analysis.epochs_before_prepare import EpochsBefore, epochs_before_prepare
 from codemods.analysis.lightning_lengths import Whole, whole_lengths
 from codemods.analysis.logged.epoch_numbers import is_kept_to_one_device
@@ -17,7 +18,7 @@ from codemods.analysis.schedules import Counted, Length, Schedule, lengths, prep
 from codemods.analysis.unprepared_schedules import Unprepared, unprepared_schedules
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression
-from codemods.files.source import SourceModule, walk, walk_scope
+from codemods.files.source import SourceModule
 from codemods.store.project import Project
 
 _UNSAFE, _DISPLAY = Applicability.UNSAFE, Applicability.DISPLAY
@@ -115,16 +116,16 @@ class ScheduleLength(DdpCodemod):
             yield self._left_out(module, left_out)
         told: set[int] = set()
         for schedule in prepared_schedules(project, module):
-            if schedule.module is not module or id(schedule.made) in told:
+            if id(schedule.made) in told:
                 continue
             told.add(id(schedule.made))
             known = read_lengths(project, schedule, lengths(project, schedule))
-            steps = [s for s in _epoch_steps(module, schedule) if not _covers(module, schedule, s)]
+            steps = epoch_steps(project, module, schedule)
             if steps and not any(n.counted is Counted.UNSHARDED for n in known):
                 if not speaks_of_processes(project, schedule):
                     yield from (self._epoch(module, schedule, step) for step in steps if id(step) not in told)
                     told |= {id(s) for s in steps}
-            else:
+            elif schedule.module is module:
                 yield from self._lengths(project, module, schedule, known)
 
     def _whole(self, found: Whole) -> Finding:
@@ -178,7 +179,7 @@ class ScheduleLength(DdpCodemod):
             f"the prepared scheduler is stepped once an epoch, and Accelerate makes a step for each process of it: it {what} as "
             "there are processes",
             evidence=[
-                Evidence("static", f"`{schedule.kind}` is made", module.path, schedule.made.lineno),
+                Evidence("static", f"`{schedule.kind}` is made", schedule.module.path, schedule.made.lineno),
                 Evidence("static", "it is prepared", module.path, schedule.prepared.lineno),
             ],
             reason=_LEAVE_OUT,
@@ -298,30 +299,3 @@ def _multiplied(
         text = text if plain or product else f"({text})"
         edits.append(ReplaceExpression(module.path, module.span(length.node), f"{text} * {holder.id}.num_processes"))
     return edits
-
-
-def _epoch_steps(module: SourceModule, schedule: Schedule) -> list[ast.Call]:
-    """Where the prepared scheduler is stepped behind a loop over batches, in the loop round it."""
-    name = dotted(schedule.given)
-    steps = [c for c in module.calls_named("step") if isinstance(c.func, ast.Attribute) and dotted(c.func.value) == name]
-    return [s for s in steps if name and _is_behind_batches(module, s)]
-
-
-def _is_behind_batches(module: SourceModule, step: ast.Call) -> bool:
-    loop = next((up for up in module.ancestors(step) if isinstance(up, (ast.For, ast.While, ast.FunctionDef))), None)
-    if not isinstance(loop, (ast.For, ast.While)):
-        return False
-    inner = [n for n in walk_scope(loop) if isinstance(n, (ast.For, ast.While))]
-    return any(_goes_back(n) for n in inner) and not _goes_back(loop, apart=inner)
-
-
-def _goes_back(loop: ast.For | ast.While, apart: list[ast.For | ast.While] | None = None) -> bool:
-    hidden = {id(n) for other in apart or () for n in walk(other)}
-    found = (n for n in walk_scope(loop) if isinstance(n, ast.Attribute) and id(n) not in hidden)
-    return any(n.attr == "backward" for n in found)
-
-
-def _covers(module: SourceModule, schedule: Schedule, step: ast.Call) -> bool:
-    """True where a test keeps this step from the schedule: another arm made it."""
-    del schedule
-    return any(isinstance(up, ast.If) and last(dotted(up.test)) == "sync_gradients" for up in module.ancestors(step))
