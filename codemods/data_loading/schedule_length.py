@@ -15,6 +15,7 @@ from codemods.analysis.lightning_lengths import Whole, whole_lengths
 from codemods.analysis.logged.epoch_numbers import is_kept_to_one_device
 from codemods.analysis.names import dotted, last
 from codemods.analysis.schedules import Counted, Length, Schedule, lengths, prepared_schedules, speaks_of_processes
+from codemods.analysis.trainer_schedules import OfOne, trainer_schedules
 from codemods.analysis.unprepared_schedules import Unprepared, unprepared_schedules
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression
@@ -35,7 +36,7 @@ class ScheduleLength(DdpCodemod):
     warm-up) are a number of optimizer steps, or come from the prepared loader, and multiplies them by the processes. Reports a
     length of the unprepared loader that is multiplied although it counts the batches of all ranks, a prepared scheduler that is
     stepped once an epoch, and schedules and epochs that are worked out of a loader before it is shared out: by Lightning's `fit`,
-    the epochs also above Accelerate's `prepare`.
+    by a Trainer of transformers that is handed the schedule, the epochs also above Accelerate's `prepare`.
 
     ## Why it matters
     Accelerate moves a prepared scheduler on by `num_processes` steps with each step of the optimizer. On eight GPUs a schedule of
@@ -85,6 +86,7 @@ class ScheduleLength(DdpCodemod):
     - Says nothing of epochs above `prepare` that are worked out again, under a test, or with the processes as a factor, and where
       the loader goes on under another name.
     - Says nothing under Lightning where the project gives loaders their own samplers, or the devices are a factor.
+    - Says nothing of a Trainer's schedule where a name of its length speaks of all processes (`total_batch_size`, `max_steps`).
     - Says nothing of lengths that nobody reads: where the configurations and scripts of the project all ask for a constant
       schedule, or for one that warms up for no steps.
     - Reports a scheduler that is stepped once an epoch: it should not be prepared.
@@ -100,11 +102,15 @@ class ScheduleLength(DdpCodemod):
     subject = "Let the schedule last as long as the training"
     must_show = "At the last step on two processes the learning rate is where it is on one."
     printed = ()
-    TRIGGERS = ((b".prepare(", b"Trainer(", b"configure_optimizers"), (b"ccelerat", b"ightning"), (b"sched", b"Sched", b"len("))
+    TRIGGERS = (
+        (b".prepare(", b"Trainer(", b"configure_optimizers"),
+        (b"ccelerat", b"ightning", b"transformers"),
+        (b"sched", b"Sched", b"len("),
+    )
     READS_TESTS = False
 
     def is_worth_parsing(self, path: str, project: Project) -> bool:
-        return bool(project.files_containing(b"Accelerator(") or project.files_containing(b"ightning"))
+        return any(project.files_containing(word) for word in (b"Accelerator(", b"ightning", b"optimizers"))
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_module(module):
@@ -114,6 +120,7 @@ class ScheduleLength(DdpCodemod):
         yield from (self._epochs(module, found) for found in epochs_before_prepare(project, module))
         for left_out in unprepared_schedules(project, module):
             yield self._left_out(module, left_out)
+        yield from (self._of_one(module, found) for found in trainer_schedules(project, module))
         told: set[int] = set()
         for schedule in prepared_schedules(project, module):
             if id(schedule.made) in told:
@@ -169,6 +176,19 @@ class ScheduleLength(DdpCodemod):
                 Evidence("static", "its length is divided by the accumulation steps", module.path, found.made.lineno),
             ],
             reason="give it to `accelerator.prepare` with the others, which steps it with the optimizer",
+        )
+
+    def _of_one(self, module: SourceModule, found: OfOne) -> Finding:
+        return self.finding(
+            module,
+            found.length.node,
+            f"`{found.length.name}` counts the steps of a run of one process, and the Trainer shares the data out: with N "
+            "processes the training ends after an Nth of the schedule, before the rate has come down",
+            evidence=[
+                Evidence("static", f"`{found.schedule.kind}` is made", module.path, found.schedule.made.lineno),
+                Evidence("static", "the Trainer is handed it", module.path, found.trainer.lineno),
+            ],
+            reason="divide the batches by the processes and the accumulation steps, or have the Trainer make the schedule",
         )
 
     def _epoch(self, module: SourceModule, schedule: Schedule, step: ast.Call) -> Finding:

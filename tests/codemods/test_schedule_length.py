@@ -442,3 +442,43 @@ def test_a_step_at_the_end_of_a_method_that_is_called_for_each_epoch(made: str) 
 )
 def test_a_step_at_the_end_of_a_method_that_is_right(source: str) -> None:
     check_nothing(ScheduleLength, source)
+
+
+_HANDED = """\
+import torch
+from transformers import Trainer, TrainingArguments
+
+
+def main(args, model, data):
+    {steps}
+    opt = torch.optim.AdamW(model.parameters())
+    sched = torch.optim.lr_scheduler.CosineAnnealingLR(opt, T_max={length})
+    Trainer(model=model, args=TrainingArguments("out"), train_dataset=data, optimizers={given}).train()
+"""
+_OF_ONE = "steps = len(data) // args.per_device_train_batch_size * args.epochs"
+
+
+def _handed(steps: str = _OF_ONE, length: str = "steps", given: str = "(opt, sched)") -> str:
+    return _HANDED.format(steps=steps, length=length, given=given)
+
+
+@pytest.mark.parametrize("steps", [_OF_ONE, _OF_ONE.replace("args.epochs", "args.epochs // args.accumulate")])
+def test_a_schedule_of_one_process_that_a_trainer_is_handed(steps: str) -> None:
+    found = check_told(ScheduleLength, _handed(steps), reason="have the Trainer make the schedule")
+    assert "with N processes the training ends after an Nth of the schedule" in found.message
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        _handed(_OF_ONE + " // args.world_size"),
+        _handed("steps = len(data) // (args.batch_size * torch.cuda.device_count()) * args.epochs"),
+        _handed("steps = len(data) // args.total_batch_size * args.epochs"),
+        _handed("size = args.global_batch\n    each = len(data) // size\n    steps = each * args.epochs"),
+        _handed("steps = args.steps"),
+        _handed(given="(opt, None)"),
+        _handed().replace("import Trainer,", "import TrainingArguments  #").replace("    Trainer(", "    Runner("),
+    ],
+)
+def test_a_schedule_of_a_trainer_that_counts_the_processes(source: str) -> None:
+    check_nothing(ScheduleLength, source)
