@@ -144,6 +144,8 @@ class MissingFindUnusedParameters(DdpCodemod):
     - a log's error where the source shows that all take part, or that another message in the log contradicts: reported, with both
     - a log's error that several wrappers can have said, or of a model that is not read: unsafe
     - a module that never takes part: unsafe, and said that freezing it would do without the flag
+    - a layer of which a part of the model makes nothing, where that part may be frozen, swapped or hooked: nothing is said
+    - an `Accelerator()` that is given handlers or a plugin: nothing is said; without, what never takes part is reported
     - a left-out module that is made outside the project, it may be frozen: unsafe
     - a strategy name that cannot be turned round in Lightning 1: reported
     - a repository's own tests: nothing is said

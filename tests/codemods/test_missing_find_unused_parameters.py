@@ -641,6 +641,8 @@ def test_an_accelerator_that_may_look_for_them(options: str) -> None:
     [
         _parts("x + z"),  # it is used
         _parts(more="self.requires_grad_(args.train)"),  # it may be frozen
+        _parts(more="self.blocks[0].late = nn.Identity()"),
+        _parts(more="delattr(self.blocks[0], 'late')"),
         _parts(more="self.blocks[0].register_forward_hook(print)"),  # its result may be taken out
         _parts("x + self.again(y)\n\n    def again(self, y):\n        return self.late(y)"),
         {**_parts(), "launch.yaml": "distributed_type: DEEPSPEED\n"},

@@ -13,6 +13,7 @@ from codemods.analysis.class_index import ClassFacts, ClassSite, class_facts
 from codemods.analysis.model.member_kinds import Kind, Member
 from codemods.analysis.model.model_members import members_of
 from codemods.analysis.model.model_usage import Entry, Usage, Verdict, usage_of
+from codemods.analysis.names import dotted
 from codemods.files.source import SourceModule
 from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
@@ -62,13 +63,19 @@ def _certain(member: Member) -> Iterator[ClassSite]:
 
 
 def _is_of_forward(facts: ClassFacts, path: str) -> bool:
-    """True where the classes of a part read the layer in `forward` alone: the others may be called in its place."""
+    """True where the constructor makes the layer and `forward` alone reads it: nothing else replaces or runs it."""
     name = path.partition(".")[0].partition("[")[0]
     for site in facts.lineage:
-        for read in site.module.reads_of(name):
-            if isinstance(getattr(read, "ctx", None), ast.Store):
+        module = site.module
+        if any(text.value == name for text in module.nodes(ast.Constant)):
+            return False  # `getattr(block, "late")`
+        for node in module.nodes(ast.Attribute):
+            if node.attr != name:
                 continue
-            function = site.module.function_of(read)
-            if site.module.class_of(read) is not site.node or function is None or function.name != "forward":
+            owner, function = module.class_of(node), module.function_of(node)
+            if owner is not site.node and owner is not None and dotted(node.value) == "self":
+                continue  # another class has one of that name
+            wanted = "forward" if isinstance(node.ctx, ast.Load) else "__init__"
+            if owner is not site.node or function is None or function.name != wanted:
                 return False
     return True
