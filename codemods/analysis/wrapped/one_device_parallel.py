@@ -48,11 +48,18 @@ def one_device_parallel(project: Project, module: SourceModule) -> Iterator[OneD
         read = next((r for r in module.reads_of("parameters") if _holder(r) in names), None)
         if source is None or read is None:
             continue
-        if any(dotted(inner_of(w)) in names and not are_other_arms(module, w, call) for w in wraps_in(module)):
+        if any(_wraps_it(module, wrap, call, names) for wrap in wraps_in(module)):
             continue
         if any(is_prepare(module, c) for c in module.calls_named("prepare")) or not _comes_with_several(project, module, call, 0):
             continue
         yield OneDevice(module, call, source, read)
+
+
+def _wraps_it(module: SourceModule, wrap: ast.Call, call: ast.Call, names: set[str]) -> bool:
+    """True for a DDP of one of these names; a plain one is a name of its function."""
+    inner = dotted(inner_of(wrap))
+    here = "." in inner or module.function_of(wrap) is module.function_of(call)
+    return here and inner in names and not are_other_arms(module, wrap, call)
 
 
 def _holder(read: ast.expr) -> str:
