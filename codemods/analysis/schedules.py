@@ -79,7 +79,8 @@ class Schedule:
 
     @property
     def kind(self) -> str:
-        return last(dotted(self.made.func))
+        """Its class; "scheduler" where an option says which one: `getattr(lr_scheduler, args.kind)(optimizer)`."""
+        return last(dotted(self.made.func)) or "scheduler"
 
 
 def prepared_schedules(project: Project, module: SourceModule) -> Iterator[Schedule]:
@@ -130,6 +131,9 @@ def _text(module: SourceModule, node: ast.expr) -> str:
 
 
 def makes_schedule(module: SourceModule, call: ast.Call) -> bool:
+    func = call.func
+    if isinstance(func, ast.Call) and dotted(func.func) == "getattr" and func.args:
+        return qualified(module, func.args[0]) == _SOURCES[0]
     name = qualified(module, call.func)
     return name.startswith(_SOURCES) and (last(name) in LENGTHS or name.startswith(_SOURCES[0]))
 

@@ -81,6 +81,7 @@ class ForwardBypassesDdp(DdpCodemod):
       One that `prepare` put round another model does not, where the optimizer that steps next is the first model's.
     - Says nothing of a method of a plain object that the module keeps (a schedule): no parameter runs in it.
     - Says nothing where a wrapper is handed to a function that is not followed.
+    - Says nothing of a helper that takes the wrapper away where the other arm of a test for several processes runs the wrapper.
     - Says nothing of a backward pass without an optimizer step in the file, of one for the gradient of an input, and of one in a
       function that sets the model to evaluation and has no optimizer (Grad-CAM).
     - Says nothing where the project averages gradients itself.
@@ -138,24 +139,27 @@ class ForwardBypassesDdp(DdpCodemod):
             evidence = [Evidence("static", "it is wrapped, and nobody calls it", module.path, one.wrap.lineno)]
             yield self.finding(module, at, message, evidence=evidence, reason=_UNRUN.format(one.model or "the model that runs"))
 
-    def _tell_taken(self, module: SourceModule, one: Backward, past: Behind, inside: Held, taken: ast.AST) -> Finding:
+    def _tell_taken(self, module: SourceModule, one: Backward, past: Behind, inside: Held, taken: ast.stmt) -> Finding:
         name, text = inside.wrapper, short(past.module, past.call.func)
+        here = past.module is module
+        where = "" if here else f" ({past.module.path}:{taken.lineno})"
         message = (
-            f"`{short(module, taken)}` takes the DDP wrapper away: `{text}(...)` in line {past.call.lineno} trains the module "
-            "inside, no gradients are averaged, and the weights of the ranks drift apart without an error"
+            f"`{short(past.module, taken)}`{where} takes the DDP wrapper away: `{text}(...)` in line {past.call.lineno} trains "
+            "the module inside, no gradients are averaged, and the weights of the ranks drift apart without an error"
         )
         ask = f"accelerator.unwrap_model({name})" if inside.prepared else f"{name}.module"
-        reason = f"leave this line out, and write `{ask}` where something is asked of the model inside (`{ask}.config`)"
+        line = "this line" if here else "that line"
+        reason = f"leave {line} out, and write `{ask}` where something is asked of the model inside (`{ask}.config`)"
         evidence = [
             Evidence("static", "the model is wrapped", inside.module.path, inside.wrap.lineno),
             Evidence("static", "the loss is made of this call, and of no wrapper", past.module.path, past.call.lineno),
             Evidence("static", "the backward pass", module.path, one.call.lineno),
         ]
-        return self.finding(module, taken, message, evidence=evidence, reason=reason)
+        return self.finding(module, taken if here else one.call, message, evidence=evidence, reason=reason)
 
     def _tell(self, module: SourceModule, one: Backward, past: Behind, inside: Held, node: ast.expr) -> Finding:
         text = short(past.module, past.call.func)
-        if (taken := _taken_away(past.module, node, inside)) is not None and past.module is module:
+        if (taken := _taken_away(past.module, node, inside)) is not None:
             return self._tell_taken(module, one, past, inside, taken)
         edits, reason = _repair(past, inside, node)
         here = past.module is module
@@ -179,7 +183,7 @@ class ForwardBypassesDdp(DdpCodemod):
         )
 
 
-def _taken_away(module: SourceModule, node: ast.expr, inside: Held) -> ast.AST | None:
+def _taken_away(module: SourceModule, node: ast.expr, inside: Held) -> ast.stmt | None:
     """`model = model.module`: the statement after which no name holds the wrapper."""
     if not isinstance(node, ast.Name) or inside.wrapper != node.id:
         return None

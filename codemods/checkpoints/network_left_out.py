@@ -11,6 +11,7 @@ from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
 from codemods.analysis.wrapped.by_hand_averages import averages_by_hand
 from codemods.analysis.wrapped.doubled_wraps import doubled_wraps
 from codemods.analysis.wrapped.left_out import LeftOut, networks_left_out
+from codemods.analysis.wrapped.one_device_parallel import OneDevice, one_device_parallel
 from codemods.analysis.wrapped.wraps import is_prepare
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Evidence, Finding
@@ -25,6 +26,8 @@ class NetworkLeftOut(DdpCodemod):
     Follows each network whose parameters go to an optimizer, from the call that makes it through names, fields, functions and
     returns. Where another network of the same program is wrapped in `DistributedDataParallel` or prepared by Accelerate, and this
     one is not, it reports that: a discriminator beside the generator, a head beside the encoder, a loss with weights of its own.
+
+    Reports a network, too, that is trained in a `DataParallel` round the one device of each process (`device_ids=[local_rank]`).
 
     ## Why it matters
     DDP averages the gradients of what it wraps. The network beside it steps by the gradients of each rank's own data: its weights
@@ -76,6 +79,7 @@ class NetworkLeftOut(DdpCodemod):
       through.
     - Says nothing where the project averages gradients itself, and of a network whose class asks for the rank or meets the other
       ranks: each may hold a part of the whole.
+    - Says nothing of a `DataParallel` over several devices, and where a test on the way to it may keep it to one process.
     - Says nothing of what one rank trains alone, and of programs that run as one process.
     - A repository's own tests.
 
@@ -85,11 +89,11 @@ class NetworkLeftOut(DdpCodemod):
 
     code = "DDP509"
     severity = "data"
-    TRIGGERS = ((b"parameters(",), (b"optim", b"Adam", b"SGD"))
+    TRIGGERS = ((b"parameters(",), (b"optim", b"Adam", b"SGD", b"DataParallel("))
     READS_TESTS = False
 
     def is_worth_parsing(self, path: str, project: Project) -> bool:
-        return any(project.files_containing(word) for word in (b"DistributedDataParallel", b".prepare("))
+        return any(project.files_containing(word) for word in (b"DistributedDataParallel", b".prepare(", b"DataParallel("))
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_module(module) or module.holds(b"hvd.") or module.holds(b"deepspeed"):
@@ -102,6 +106,24 @@ class NetworkLeftOut(DdpCodemod):
                 continue
             if not is_run_by_nobody(project, module, optimizer):
                 yield self._tell(module, project, left)
+        for one in one_device_parallel(project, module):
+            alone = ranks_reaching(project, module, one.wrap).some or is_run_by_nobody(project, module, one.wrap)
+            if not alone and not averages_by_hand(project):
+                yield self._tell_one_device(one)
+
+    def _tell_one_device(self, one: OneDevice) -> Finding:
+        source, line = one.source
+        return self.finding(
+            one.module,
+            one.wrap,
+            "`DataParallel` shares nothing between processes, and here it is put round the one device of each: no gradients are "
+            "averaged, every rank trains a model of its own, and the one that is kept has learned from one rank's data",
+            evidence=[
+                Evidence("static", "the device is that of the process", source.path, line),
+                Evidence("static", "an optimizer gets its parameters", one.module.path, one.read.lineno),
+            ],
+            reason="wrap it in `DistributedDataParallel` with the same `device_ids`, which averages the gradients of all ranks",
+        )
 
     def _tell(self, module: SourceModule, project: Project, left: list[LeftOut]) -> Finding:
         first, names = left[0], list(dict.fromkeys(f"`{found.name}`" for found in left))

@@ -9,15 +9,17 @@ from codemods.analysis.accelerators import made_by
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.constant_schedules import read_lengths
 from codemods.analysis.distribution import is_test_module
+from codemods.analysis.epoch_steps import epoch_steps
 from codemods.analysis.epochs_before_prepare import EpochsBefore, epochs_before_prepare
 from codemods.analysis.lightning_lengths import Whole, whole_lengths
 from codemods.analysis.logged.epoch_numbers import is_kept_to_one_device
 from codemods.analysis.names import dotted, last
 from codemods.analysis.schedules import Counted, Length, Schedule, lengths, prepared_schedules, speaks_of_processes
+from codemods.analysis.trainer_schedules import OfOne, trainer_schedules
 from codemods.analysis.unprepared_schedules import Unprepared, unprepared_schedules
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression
-from codemods.files.source import SourceModule, walk, walk_scope
+from codemods.files.source import SourceModule
 from codemods.store.project import Project
 
 _UNSAFE, _DISPLAY = Applicability.UNSAFE, Applicability.DISPLAY
@@ -34,7 +36,7 @@ class ScheduleLength(DdpCodemod):
     warm-up) are a number of optimizer steps, or come from the prepared loader, and multiplies them by the processes. Reports a
     length of the unprepared loader that is multiplied although it counts the batches of all ranks, a prepared scheduler that is
     stepped once an epoch, and schedules and epochs that are worked out of a loader before it is shared out: by Lightning's `fit`,
-    the epochs also above Accelerate's `prepare`.
+    by a Trainer of transformers that is handed the schedule, the epochs also above Accelerate's `prepare`.
 
     ## Why it matters
     Accelerate moves a prepared scheduler on by `num_processes` steps with each step of the optimizer. On eight GPUs a schedule of
@@ -84,6 +86,7 @@ class ScheduleLength(DdpCodemod):
     - Says nothing of epochs above `prepare` that are worked out again, under a test, or with the processes as a factor, and where
       the loader goes on under another name.
     - Says nothing under Lightning where the project gives loaders their own samplers, or the devices are a factor.
+    - Says nothing of a Trainer's schedule where a name of its length speaks of all processes (`total_batch_size`, `max_steps`).
     - Says nothing of lengths that nobody reads: where the configurations and scripts of the project all ask for a constant
       schedule, or for one that warms up for no steps.
     - Reports a scheduler that is stepped once an epoch: it should not be prepared.
@@ -99,11 +102,15 @@ class ScheduleLength(DdpCodemod):
     subject = "Let the schedule last as long as the training"
     must_show = "At the last step on two processes the learning rate is where it is on one."
     printed = ()
-    TRIGGERS = ((b".prepare(", b"Trainer(", b"configure_optimizers"), (b"ccelerat", b"ightning"), (b"sched", b"Sched", b"len("))
+    TRIGGERS = (
+        (b".prepare(", b"Trainer(", b"configure_optimizers"),
+        (b"ccelerat", b"ightning", b"transformers"),
+        (b"sched", b"Sched", b"len("),
+    )
     READS_TESTS = False
 
     def is_worth_parsing(self, path: str, project: Project) -> bool:
-        return bool(project.files_containing(b"Accelerator(") or project.files_containing(b"ightning"))
+        return any(project.files_containing(word) for word in (b"Accelerator(", b"ightning", b"optimizers"))
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_module(module):
@@ -113,18 +120,19 @@ class ScheduleLength(DdpCodemod):
         yield from (self._epochs(module, found) for found in epochs_before_prepare(project, module))
         for left_out in unprepared_schedules(project, module):
             yield self._left_out(module, left_out)
+        yield from (self._of_one(module, found) for found in trainer_schedules(project, module))
         told: set[int] = set()
         for schedule in prepared_schedules(project, module):
-            if schedule.module is not module or id(schedule.made) in told:
+            if id(schedule.made) in told:
                 continue
             told.add(id(schedule.made))
             known = read_lengths(project, schedule, lengths(project, schedule))
-            steps = [s for s in _epoch_steps(module, schedule) if not _covers(module, schedule, s)]
+            steps = epoch_steps(project, module, schedule)
             if steps and not any(n.counted is Counted.UNSHARDED for n in known):
                 if not speaks_of_processes(project, schedule):
                     yield from (self._epoch(module, schedule, step) for step in steps if id(step) not in told)
                     told |= {id(s) for s in steps}
-            else:
+            elif schedule.module is module:
                 yield from self._lengths(project, module, schedule, known)
 
     def _whole(self, found: Whole) -> Finding:
@@ -170,6 +178,19 @@ class ScheduleLength(DdpCodemod):
             reason="give it to `accelerator.prepare` with the others, which steps it with the optimizer",
         )
 
+    def _of_one(self, module: SourceModule, found: OfOne) -> Finding:
+        return self.finding(
+            module,
+            found.length.node,
+            f"`{found.length.name}` counts the steps of a run of one process, and the Trainer shares the data out: with N "
+            "processes the training ends after an Nth of the schedule, before the rate has come down",
+            evidence=[
+                Evidence("static", f"`{found.schedule.kind}` is made", module.path, found.schedule.made.lineno),
+                Evidence("static", "the Trainer is handed it", module.path, found.trainer.lineno),
+            ],
+            reason="divide the batches by the processes and the accumulation steps, or have the Trainer make the schedule",
+        )
+
     def _epoch(self, module: SourceModule, schedule: Schedule, step: ast.Call) -> Finding:
         what = "counts as many epochs" if schedule.kind != "ReduceLROnPlateau" else "sees the same number as often"
         return self.finding(
@@ -178,7 +199,7 @@ class ScheduleLength(DdpCodemod):
             f"the prepared scheduler is stepped once an epoch, and Accelerate makes a step for each process of it: it {what} as "
             "there are processes",
             evidence=[
-                Evidence("static", f"`{schedule.kind}` is made", module.path, schedule.made.lineno),
+                Evidence("static", f"`{schedule.kind}` is made", schedule.module.path, schedule.made.lineno),
                 Evidence("static", "it is prepared", module.path, schedule.prepared.lineno),
             ],
             reason=_LEAVE_OUT,
@@ -298,30 +319,3 @@ def _multiplied(
         text = text if plain or product else f"({text})"
         edits.append(ReplaceExpression(module.path, module.span(length.node), f"{text} * {holder.id}.num_processes"))
     return edits
-
-
-def _epoch_steps(module: SourceModule, schedule: Schedule) -> list[ast.Call]:
-    """Where the prepared scheduler is stepped behind a loop over batches, in the loop round it."""
-    name = dotted(schedule.given)
-    steps = [c for c in module.calls_named("step") if isinstance(c.func, ast.Attribute) and dotted(c.func.value) == name]
-    return [s for s in steps if name and _is_behind_batches(module, s)]
-
-
-def _is_behind_batches(module: SourceModule, step: ast.Call) -> bool:
-    loop = next((up for up in module.ancestors(step) if isinstance(up, (ast.For, ast.While, ast.FunctionDef))), None)
-    if not isinstance(loop, (ast.For, ast.While)):
-        return False
-    inner = [n for n in walk_scope(loop) if isinstance(n, (ast.For, ast.While))]
-    return any(_goes_back(n) for n in inner) and not _goes_back(loop, apart=inner)
-
-
-def _goes_back(loop: ast.For | ast.While, apart: list[ast.For | ast.While] | None = None) -> bool:
-    hidden = {id(n) for other in apart or () for n in walk(other)}
-    found = (n for n in walk_scope(loop) if isinstance(n, ast.Attribute) and id(n) not in hidden)
-    return any(n.attr == "backward" for n in found)
-
-
-def _covers(module: SourceModule, schedule: Schedule, step: ast.Call) -> bool:
-    """True where a test keeps this step from the schedule: another arm made it."""
-    del schedule
-    return any(isinstance(up, ast.If) and last(dotted(up.test)) == "sync_gradients" for up in module.ancestors(step))

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_module, may_show_ranks
 from codemods.analysis.loading.shared_twice import shared_twice
+from codemods.analysis.loading.trainer_samplers import trainer_samplers
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Evidence, Finding
 from codemods.files.source import SourceModule
@@ -17,7 +18,8 @@ class SharedOutTwice(DdpCodemod):
 
     ## What it does
     Finds a `DistributedSampler` over data that each rank has picked for itself (`files[rank::world_size]`), a loader with such a
-    sampler, or such data, that Accelerate prepares, and data of a rank's own that Lightning or Fabric puts a sampler over.
+    sampler, or such data, that Accelerate prepares, and data of a rank's own that Lightning or Fabric puts a sampler over. So
+    does a sampler with a rank's part that the own `_get_train_sampler` of a Trainer of transformers gives.
 
     ## Why it matters
     Each rank takes its N-th of its N-th. On eight GPUs one sample in eight is trained on in an epoch, the same ones in each where
@@ -54,11 +56,13 @@ class SharedOutTwice(DdpCodemod):
     - Says nothing of data that the nodes share out first, and a sampler of the processes of one node then.
     - Says nothing where the part of a rank rests on a name alone.
     - Says nothing of loaders that are not prepared, and of streams and own samplers under Lightning and Fabric.
+    - Says nothing of a Trainer where no pin shows transformers 4.31 or newer, or whose class makes the loader itself, too.
     - Says nothing under Lightning where `use_distributed_sampler` is mentioned anywhere.
     - A repository's own tests.
 
     ## References
-    Accelerate 1.15, `BatchSamplerShard` round the batch sampler whatever its sampler is; a run on two processes.
+    Accelerate 1.15, `BatchSamplerShard` round the batch sampler whatever its sampler is; a run on two processes. transformers
+    5.23, `Trainer._get_dataloader`.
     """
 
     code = "DDP417"
@@ -66,7 +70,7 @@ class SharedOutTwice(DdpCodemod):
     subject = "Share the data out once"
     must_show = "Two processes see all samples of an epoch between them, and each half of them."
     printed = ()
-    TRIGGERS = ((b"DistributedSampler", b"DataLoader"),)
+    TRIGGERS = ((b"DistributedSampler", b"DataLoader", b"_get_train_sampler", b"_get_eval_sampler"),)
     READS_TESTS = False
 
     def is_worth_parsing(self, path: str, project: Project) -> bool:
@@ -75,7 +79,7 @@ class SharedOutTwice(DdpCodemod):
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_module(module):
             return
-        for found in shared_twice(project, module):
+        for found in (*shared_twice(project, module), *trainer_samplers(project, module)):
             yield self.finding(
                 module,
                 found.node,

@@ -8,6 +8,7 @@ from codemods.analysis.distribution import is_test_file
 from codemods.analysis.model.answer import Answer
 from codemods.analysis.model.config_flags import config_settings
 from codemods.analysis.model.config_judgement import missing
+from codemods.analysis.model.dead_inside import dead_in, dead_inside
 from codemods.analysis.model.effective_flag import is_on
 from codemods.analysis.model.flag_setting import Setting, State, Wrapper, anchor_of, static_graph_of
 from codemods.analysis.model.flow_values import Cause
@@ -21,9 +22,10 @@ from codemods.analysis.model.missing_answers import (
     tied_but_needed,
     tied_to_a_test,
 )
-from codemods.analysis.model.model_usage import Verdict, needs_flag
+from codemods.analysis.model.model_usage import Entry, Verdict, needs_flag
 from codemods.analysis.model.observed_errors import failure_of, judged
 from codemods.analysis.model.observed_usage import Probed, probed
+from codemods.analysis.model.plain_accelerators import plain_accelerators
 from codemods.analysis.model.trained_model import Trained, seen_training, trained_by
 from codemods.analysis.model.unasked_arguments import without_argument
 from codemods.analysis.model.unused_flag import settings_in, wrappers
@@ -142,6 +144,8 @@ class MissingFindUnusedParameters(DdpCodemod):
     - a log's error where the source shows that all take part, or that another message in the log contradicts: reported, with both
     - a log's error that several wrappers can have said, or of a model that is not read: unsafe
     - a module that never takes part: unsafe, and said that freezing it would do without the flag
+    - a layer of which a part of the model makes nothing, where that part may be frozen, swapped or hooked: nothing is said
+    - an `Accelerator()` that is given handlers or a plugin: nothing is said; without, what never takes part is reported
     - a left-out module that is made outside the project, it may be frozen: unsafe
     - a strategy name that cannot be turned round in Lightning 1: reported
     - a repository's own tests: nothing is said
@@ -158,8 +162,8 @@ class MissingFindUnusedParameters(DdpCodemod):
     must_show = "Training goes on past the step that failed, for enough steps to take the rare branch."
     printed = (*UNUSED, "Expected to mark a variable ready only once")
     TRIGGERS = (
-        (b"lightning", b"DistributedDataParallel", *FLAG),
-        (b"DistributedDataParallel", b"Trainer", b"Fabric", b"DDPStrategy", b"DDPPlugin", *FLAG),
+        (b"lightning", b"DistributedDataParallel", b"Accelerator(", *FLAG),
+        (b"DistributedDataParallel", b"Accelerator(", b"Trainer", b"Fabric", b"DDPStrategy", b"DDPPlugin", *FLAG),
         (
             b"DistributedDataParallel(",
             b"DDP(",
@@ -168,6 +172,7 @@ class MissingFindUnusedParameters(DdpCodemod):
             b"DDPPlugin",
             b"DistributedDataParallelKwargs",
             b"Trainer(",
+            b"Accelerator(",
             *FLAG,
         ),
     )
@@ -191,6 +196,10 @@ class MissingFindUnusedParameters(DdpCodemod):
                 yield from map(self._say, self._weighed(project, wrapper, settings))
         for wrapper in wrappers(project, module):
             yield from map(self._say, self._unnamed(project, wrapper))
+        for wrapper, sites in plain_accelerators(project, module):
+            found = (u for site in sites if (u := dead_in(project, site, Entry.FORWARD)) is not None)
+            if (usage := next(found, None)) is not None:
+                yield self._say(dead(project, wrapper, wrapper.settings[0], usage, Trained(), None))
 
     def _weighed(self, project: Project, wrapper: Wrapper, settings: list[Setting]) -> Iterator[Answer]:
         """What the source, a probe and a log say of the settings of one wrapper."""
@@ -269,6 +278,10 @@ class MissingFindUnusedParameters(DdpCodemod):
                 if probe is None or not any(row.sometimes for row in probe.rows):
                     yield dead(project, wrapper, setting, usage, trained, probe)
                 return
+            if usage.verdict is Verdict.UNKNOWN and not trained.unknown and static_graph_of(setting) is None and probe is None:
+                if (part := dead_inside(project, usage.site)) is not None:
+                    yield dead(project, wrapper, setting, part, trained, probe)
+                    return
 
 
 def _was_on(setting: Setting, probe: Probed) -> bool:

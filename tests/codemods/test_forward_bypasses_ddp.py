@@ -486,3 +486,51 @@ def test_what_a_later_loop_gives_the_name_is_not_behind_the_loss() -> None:
         "        out = model.module(x)\n        head(out.detach())\n"
     )
     check_nothing(ForwardBypassesDdp, source)
+
+
+_HELPER = """
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+from steps import run
+
+
+class Fit:
+    def __init__(self, net, args):
+        self.net = DDP(net)
+        self.args = args
+
+    def epoch(self, loader, optimizer):
+        for x, y in loader:
+            optimizer.zero_grad()
+            if {test}:
+                loss = (self.net(x) - x).pow(2).mean()
+            else:
+                loss = run(self.net, x, y)
+            loss.backward()
+            optimizer.step()
+"""
+_STRIPS = """
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+
+def run(net, x, y):
+    if type(net) == DDP:
+        net = net.module
+    return (net.forward(x) - y).pow(2).mean()
+"""
+
+
+def test_a_helper_in_the_other_arm_that_takes_the_wrapper_away() -> None:
+    source = _HELPER.format(test="self.args.pretrain")
+    found = check_told(ForwardBypassesDdp, source, reason="leave that line out", files={"steps.py": _STRIPS})
+    assert "`net = net.module` (steps.py:7) takes the DDP wrapper away" in found.message
+
+
+@pytest.mark.parametrize("test", ["self.args.distributed", "dist.get_world_size() > 1", "hasattr(self.net, 'module')"])
+def test_a_helper_for_the_run_without_a_wrapper(test: str) -> None:
+    check_nothing(ForwardBypassesDdp, _HELPER.format(test=test), files={"steps.py": _STRIPS})
+
+
+def test_a_helper_beside_the_wrapper_in_one_loss() -> None:
+    source = _HELPER.format(test="self.args.pretrain").replace("loss = run(", "loss = self.net(x).mean() + run(")
+    check_nothing(ForwardBypassesDdp, source, files={"steps.py": _STRIPS})

@@ -555,3 +555,100 @@ def test_what_no_step_uses_is_named_before_what_an_index_leaves_out() -> None:
     drawn = RANDOM.replace("self.text = nn.Linear(4, 8)", spare)  # sure as well, and the flag is what mends it
     (found,) = findings_of(Rule, WRAP.format(""), {"net.py": drawn})
     assert "text of Net takes no part" in found.message and found.applicability is Applicability.SAFE
+
+
+WITH_ACCELERATE = """
+from accelerate import Accelerator
+from net import Whole
+
+
+def main(args, loader, optimizer):
+    accelerator = Accelerator({options})
+    model = Whole(args)
+    model, optimizer, loader = accelerator.prepare(model, optimizer, loader)
+    for x in loader:
+        accelerator.backward(model(x).mean())
+        optimizer.step()
+"""
+PARTS = """
+from torch import nn
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.mix = nn.Linear(4, 4)
+        self.late = nn.LayerNorm(4)
+
+    def forward(self, x):
+        y = self.mix(x)
+        z = self.late(y)
+        return {out}
+
+
+class Whole(nn.Module):
+    def __init__(self, args):
+        super().__init__()
+        self.blocks = nn.ModuleList([Block() for _ in range(args.layers)])
+        {more}
+        self.forward = self.plain if args.plain else self.other
+
+    def plain(self, x):
+        for block in self.blocks:
+            x = block(x)
+        return x
+
+    def other(self, x):
+        return self.plain(x.squeeze(1))
+"""
+
+
+def _parts(out: str = "x + y", more: str = "self.layers = args.layers") -> dict[str, str]:
+    return {"net.py": PARTS.format(out=out, more=more)}
+
+
+def test_a_part_whose_layer_is_run_for_nothing() -> None:
+    found = check_told(Rule, WITH_ACCELERATE.format(options=""), reason="DistributedDataParallelKwargs", files=_parts())
+    assert "late of Block never reaches the loss: with the flag off DDP stops in the second step" in found.message
+    wrap = WRAP.replace("Net()", "Whole(args)").replace("import Net", "import Whole")
+    on = wrap.format(", find_unused_parameters=True")
+    (found,) = check_transformed(Rule, wrap.format(""), on, files=_parts(), unsafe=True)
+    assert "late of Block never reaches the loss" in found.message and "freezing it" in found.reason
+
+
+def test_what_a_program_that_trains_nothing_reads() -> None:
+    looks = "from net import Whole\n\n\nif __name__ == '__main__':\n    print(Whole(None).blocks[0].late.weight)\n"
+    check_told(Rule, WITH_ACCELERATE.format(options=""), reason="freezing it", files={**_parts(), "look.py": looks})
+    used = "def regular(block):\n    return block.late.weight.norm()\n"
+    check_nothing(Rule, WITH_ACCELERATE.format(options=""), files={**_parts(), "regular.py": used})
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        "kwargs_handlers=handlers",
+        "deepspeed_plugin=args.plugin",
+        "fsdp_plugin=args.plugin",
+        "**args.options",
+    ],
+)
+def test_an_accelerator_that_may_look_for_them(options: str) -> None:
+    check_nothing(Rule, WITH_ACCELERATE.format(options=options), files=_parts())
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        _parts("x + z"),  # it is used
+        _parts(more="self.requires_grad_(args.train)"),  # it may be frozen
+        _parts(more="self.blocks[0].late = nn.Identity()"),
+        _parts(more="delattr(self.blocks[0], 'late')"),
+        _parts(more="self.blocks[0].register_forward_hook(print)"),  # its result may be taken out
+        _parts("x + self.again(y)\n\n    def again(self, y):\n        return self.late(y)"),
+        {**_parts(), "launch.yaml": "distributed_type: DEEPSPEED\n"},
+        {"net.py": PARTS.format(out="x + y", more="pass").replace("nn.ModuleList([Block() for _ in range(args.layers)])",
+                                                                  "Block() if args.block else nn.Linear(4, 4)")},
+    ],
+)  # fmt: skip
+def test_a_part_of_which_it_is_not_sure(files: dict[str, str]) -> None:
+    check_nothing(Rule, WITH_ACCELERATE.format(options=""), files=files)

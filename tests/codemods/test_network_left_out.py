@@ -214,3 +214,72 @@ def test_a_wrap_that_was_meant_for_it_is_named() -> None:
     assert "`body` is wrapped a second time" in [e.text for e in found.evidence]
     again = script(*MADE, "body = DDP(body.module)", BOTH, *STEPS)
     assert "second time" not in check_told(NetworkLeftOut, again, reason="wrap it as well").reason
+
+
+ONE_DEVICE = """\
+import os
+import torch
+import torch.distributed as dist
+from torch import nn, optim
+
+
+class Trial:
+    def __init__(self, args):
+        self.args = args
+        self.device = {device}
+        self.net = self.build()
+
+    def build(self):
+        net = nn.Linear(4, 2).to(self.device)
+{wrap}
+        return net
+
+    def run(self, loader):
+        opt = optim.SGD({trained}.parameters(), lr=0.1)
+        for x, y in loader:
+            nn.functional.mse_loss(self.net(x), y).backward()
+            opt.step()
+
+
+def main(args, loader):
+    dist.init_process_group("nccl")
+    Trial(args).run(loader)
+"""
+_ROUND = "net = nn.DataParallel(net, device_ids=[self.device])"
+_LOCAL = 'int(os.environ["LOCAL_RANK"])'
+
+
+def one_device(wrap: str = f"        {_ROUND}", device: str = _LOCAL, trained: str = "self.net") -> str:
+    return ONE_DEVICE.format(wrap=wrap, device=device, trained=trained)
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        f"        {_ROUND}",
+        f"        if self.args.use_gpu:\n            {_ROUND}",
+        "        return nn.DataParallel(net, [self.device])",
+    ],
+)
+def test_told_where_each_process_puts_data_parallel_round_its_own_device(wrap: str) -> None:
+    found = check_told(NetworkLeftOut, one_device(wrap), reason="wrap it in `DistributedDataParallel`")
+    assert "every rank trains a model of its own" in found.message
+    assert found.evidence[0].line == 10
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        one_device("        net = nn.DataParallel(net)"),  # over what the process sees: no number of its own
+        one_device("        net = nn.DataParallel(net, device_ids=[0, 1])"),
+        one_device(device="0"),
+        one_device(f"        if self.args.distributed:\n            net = DDP(net)\n        else:\n            {_ROUND}"),
+        one_device(f"        if dist.get_world_size() > 1:\n            return DDP(net)\n        {_ROUND}"),
+        one_device().replace("    Trial(args)", "    if not args.multi_process:\n        Trial(args)"),
+        one_device(trained="self.head"),  # another network is trained: this one only looks on
+        one_device(f"        {_ROUND}\n        for p in net.parameters():\n            dist.all_reduce(p.grad)"),
+        one_device(f"        {_ROUND}\n        net = nn.parallel.DistributedDataParallel(net)"),
+    ],
+)
+def test_data_parallel_that_is_right_or_not_seen_to_train_alone(source: str) -> None:
+    check_nothing(NetworkLeftOut, source)

@@ -384,3 +384,101 @@ def test_epochs_that_are_worked_out_before_the_loader_is_shared_out(above: str) 
 )
 def test_epochs_that_are_right(source: str) -> None:
     check_nothing(ScheduleLength, source)
+
+
+_CLASS = """\
+import torch
+from accelerate import Accelerator
+
+
+class Base:
+    def run(self):
+        for epoch in range(self.epochs):
+            self.one_epoch(epoch)
+
+
+class Trainer(Base):
+    def __init__(self, args, model, optimizer, loader):
+        self.epochs = args.epochs
+        self.accelerator = Accelerator({options})
+        sched = {made}
+        {prepare}
+
+    def one_epoch(self, epoch):
+        for x in self.loader:
+            self.accelerator.backward(self.model(x))
+            self.optimizer.step()
+{step}
+"""
+_PREPARED = (
+    "self.model, self.optimizer, self.loader, self.lr = self.accelerator.prepare(model, optimizer, loader, sched)"
+)
+_CHOSEN = "getattr(torch.optim.lr_scheduler, args.kind)(optimizer, args.step_size)"
+_STEP_LR = "torch.optim.lr_scheduler.StepLR(optimizer, args.step_size)"
+
+
+def _class(made: str = _CHOSEN, step: str = "        self.lr.step()", prepare: str = _PREPARED, options: str = "") -> str:
+    return _CLASS.format(made=made, step=step, prepare=prepare, options=options)
+
+
+@pytest.mark.parametrize("made", [_STEP_LR, _CHOSEN])
+def test_a_step_at_the_end_of_a_method_that_is_called_for_each_epoch(made: str) -> None:
+    found = check_told(ScheduleLength, _class(made), reason="leave a schedule that counts epochs out")
+    assert found.span.line == 22
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        _class(step="            self.lr.step()"),  # with each batch
+        _class(prepare=_PREPARED.replace(", self.lr ", ", self.others ")),  # another object
+        _class(prepare="self.lr = sched\n        self.model, self.optimizer = self.accelerator.prepare(model, optimizer)"),
+        _class(options="step_scheduler_with_optimizer=False"),
+        _class(options="split_batches=True"),
+        _class(f"{_STEP_LR[:-1]} * torch.cuda.device_count())"),
+        _class(step="        if epoch > 3:\n            self.lr.step()\n"),  # not seen to be each epoch
+        _class().replace("for epoch in range(self.epochs):", "if self.epochs:").replace("one_epoch(epoch)", "one_epoch(0)"),
+    ],
+)
+def test_a_step_at_the_end_of_a_method_that_is_right(source: str) -> None:
+    check_nothing(ScheduleLength, source)
+
+
+_HANDED = """\
+import torch
+from transformers import Trainer, TrainingArguments
+
+
+def main(args, model, data):
+    {steps}
+    opt = torch.optim.AdamW(model.parameters())
+    sched = torch.optim.lr_scheduler.CosineAnnealingLR(opt, T_max={length})
+    Trainer(model=model, args=TrainingArguments("out"), train_dataset=data, optimizers={given}).train()
+"""
+_OF_ONE = "steps = len(data) // args.per_device_train_batch_size * args.epochs"
+
+
+def _handed(steps: str = _OF_ONE, length: str = "steps", given: str = "(opt, sched)") -> str:
+    return _HANDED.format(steps=steps, length=length, given=given)
+
+
+@pytest.mark.parametrize("steps", [_OF_ONE, _OF_ONE.replace("args.epochs", "args.epochs // args.accumulate")])
+def test_a_schedule_of_one_process_that_a_trainer_is_handed(steps: str) -> None:
+    found = check_told(ScheduleLength, _handed(steps), reason="have the Trainer make the schedule")
+    assert "with N processes the training ends after an Nth of the schedule" in found.message
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        _handed(_OF_ONE + " // args.world_size"),
+        _handed("steps = len(data) // (args.batch_size * torch.cuda.device_count()) * args.epochs"),
+        _handed("steps = len(data) // args.total_batch_size * args.epochs"),
+        _handed("size = args.global_batch\n    each = len(data) // size\n    steps = each * args.epochs"),
+        _handed("steps = args.steps"),
+        _handed(given="(opt, None)"),
+        _handed().replace("import Trainer,", "import TrainingArguments  #").replace("    Trainer(", "    Runner("),
+    ],
+)
+def test_a_schedule_of_a_trainer_that_counts_the_processes(source: str) -> None:
+    check_nothing(ScheduleLength, source)

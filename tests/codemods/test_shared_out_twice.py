@@ -169,3 +169,84 @@ def test_what_is_shared_out_once(source: str) -> None:
 
 def test_tests_of_a_repository() -> None:
     check_nothing(SharedOutTwice, raw(), path="tests/test_data.py")
+
+
+TRAINER = """\
+import torch.distributed as dist
+from torch.utils.data import DataLoader, DistributedSampler, Sampler
+from transformers import Trainer
+
+
+class EasyFirst(Sampler):
+    def __init__(self, data, num_replicas=None, rank=None):
+        self.data = data
+        self.num_replicas = dist.get_world_size() if num_replicas is None else num_replicas
+        self.rank = dist.get_rank() if rank is None else rank
+
+    def __iter__(self):
+        order = sorted(range(len(self.data)), key=lambda i: len(self.data[i]))
+        return iter(order{cut})
+
+
+class OwnTrainer(Trainer):
+    def _get_train_sampler(self, train_dataset=None):
+        return {sampler}
+{more}
+"""
+CUT = "[self.rank :: self.num_replicas]"
+OF_PROCESSES = "num_replicas=self.args.world_size, rank=self.args.process_index"
+NEW = {"requirements.txt": "transformers>=4.46,<5\n"}
+
+
+def trainer(sampler: str = f"EasyFirst(self.train_dataset, {OF_PROCESSES})", cut: str = CUT, more: str = "") -> str:
+    return TRAINER.format(sampler=sampler, cut=cut, more=more)
+
+
+@pytest.mark.parametrize(
+    "sampler",
+    [
+        f"EasyFirst(self.train_dataset, {OF_PROCESSES})",
+        "EasyFirst(self.train_dataset)",
+        "DistributedSampler(self.train_dataset, shuffle=False)",
+        f"DistributedSampler(self.train_dataset, {OF_PROCESSES})",
+    ],
+)
+def test_a_sampler_with_the_part_of_a_rank_that_a_trainer_is_given(sampler: str) -> None:
+    found = check_told(SharedOutTwice, trainer(sampler), reason=ONCE, files=NEW)
+    assert "the Trainer gives the loader to `accelerator.prepare`" in found.message
+
+
+@pytest.mark.parametrize(
+    "sampler",
+    [
+        "EasyFirst(self.train_dataset, num_replicas=1, rank=0)",  # the whole order on every rank: Accelerate shares it out
+        "DistributedSampler(self.train_dataset, num_replicas=1, rank=0)",
+        "DistributedSampler(self.train_dataset, **self.options)",
+        "super()._get_train_sampler()",
+    ],
+)
+def test_a_trainer_that_is_given_the_whole_order(sampler: str) -> None:
+    check_nothing(SharedOutTwice, trainer(sampler), files=NEW)
+
+
+def test_a_sampler_of_a_trainer_that_keeps_all() -> None:
+    check_nothing(SharedOutTwice, trainer(cut=""), files=NEW)
+
+
+@pytest.mark.parametrize("pin", ["transformers==4.28.1", "transformers", "transformers>=4.20", ""])
+def test_versions_that_may_not_prepare_the_loader(pin: str) -> None:
+    """Until 4.31 the Trainer did not share the loader out, and its sampler had to."""
+    check_nothing(SharedOutTwice, trainer(), files={"requirements.txt": f"{pin}\n"})
+
+
+def test_a_trainer_that_makes_its_loader_itself() -> None:
+    own = """
+    def get_train_dataloader(self):
+        return DataLoader(self.train_dataset, batch_size=4, sampler=self._get_train_sampler())
+"""
+    check_nothing(SharedOutTwice, trainer(more=own), files=NEW)
+
+
+def test_a_trainer_of_another_package_with_a_method_of_this_name() -> None:
+    other = trainer().replace("from transformers import", "from sentence_transformers import")
+    check_nothing(SharedOutTwice, other.replace("Trainer)", "SentenceTransformerTrainer)"), files=NEW)

@@ -123,10 +123,10 @@ def _own_part(project: Project, loader: Loader) -> Link | None:
     sites = [made_class(project, o) for o in made]
     if len(made) != 1 or sites[0] is None:
         return None
-    return _part_of_class(project, sites[0])
+    return part_of_class(project, sites[0])
 
 
-def _part_of_class(project: Project, site: ClassSite) -> Link | None:
+def part_of_class(project: Project, site: ClassSite) -> Link | None:
     """`items[rank::world]` and `i % world == rank` in the methods of a data set."""
     for owner in class_facts(project, site.module, site.node).lineage:
         module = owner.module
@@ -138,12 +138,12 @@ def _part_of_class(project: Project, site: ClassSite) -> Link | None:
                 left = node.left
                 if isinstance(left, ast.BinOp) and isinstance(left.op, ast.Mod):
                     parts = [left.right, node.comparators[0]]
-            if len(parts) == 2 and all(_is_of_ranks(project, module, p) for p in parts):
+            if len(parts) == 2 and all(is_of_ranks(project, module, p) for p in parts):
                 return Link(module.path, parts[0].lineno, "the data set takes the part of its rank")
     return None
 
 
-def _is_of_ranks(project: Project, module: SourceModule, node: ast.expr) -> bool:
+def is_of_ranks(project: Project, module: SourceModule, node: ast.expr) -> bool:
     named = isinstance(node, (ast.Name, ast.Attribute, ast.Call)) and not isinstance(node, ast.Constant)
     return named and speaks_of_ranks(project, module, node, fields=True)
 

@@ -227,6 +227,8 @@ def _refused(project: Project, wrapper: Wrapper, setting: Setting, usage: Usage)
         return f"{setting.module.text_of(static)} stands beside it, and this graph is not static: take that out first"
     if text := checkpoint_repairs(project, usage).refused:
         return text
+    if wrapper.framework is Framework.ACCELERATE and setting.call is None:
+        return "the Accelerator takes the flag as `kwargs_handlers=[DistributedDataParallelKwargs(find_unused_parameters=True)]`"
     pin = lightning_pin(project, near=wrapper.module.path) if wrapper.framework is Framework.LIGHTNING else None
     if setting.strategy and pin is not None and pin.surely_below(LIGHTNING_TRUE_NAME_FROM):
         named = "DDPPlugin" if pin.surely_below(STRATEGY_CLASS_FROM) else "DDPStrategy"

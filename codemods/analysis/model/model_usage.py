@@ -215,9 +215,17 @@ class Judge:
             word = f".{name}".encode()
             for path in self.project.files_containing(word):
                 data = self.project.read(path) or b""
-                if path not in own and re.search(_OF_AN_OBJECT + re.escape(word) + rb"\b", data):
+                if path in own or self._only_looks(path, data):
+                    continue
+                if re.search(_OF_AN_OBJECT + re.escape(word) + rb"\b", data):
                     return [f"{name} is read in {path}"]
         return []
+
+    def _only_looks(self, path: str, data: bytes) -> bool:
+        """True for a program that trains nothing and that no other file imports: what it does with a layer is no step."""
+        stem = path.rpartition("/")[2].removesuffix(".py")
+        trains = any(word in data for word in (b"backward", b".fit(", b"Trainer", b".step("))
+        return not trains and b"__main__" in data and not self.project.files_importing(stem)
 
     def _steps_but(self, dead: Names) -> frozenset[str]:
         """Every step on the ways to the other parameters."""

@@ -31,11 +31,15 @@ QUIET = frozenset({"no_grad", "inference_mode"})
 
 @record
 class Behind:
-    """A call behind a loss. entered: the project function that it runs was followed in turn."""
+    """A call behind a loss. entered: the project function that it runs was followed in turn.
+
+    through: for a call inside of such a function, the call of it where the loss is made.
+    """
 
     module: SourceModule
     call: ast.Call
     entered: bool
+    through: ast.Call | None = None
 
 
 @record
@@ -112,6 +116,7 @@ class _Slice:
         self.project = project
         self.found: list[Behind] = []
         self.seen: set[int] = set()
+        self.through: ast.Call | None = None
 
     def follow(self, module: SourceModule, node: ast.AST, depth: int) -> None:
         """Everything below `node` that its gradient goes through."""
@@ -124,7 +129,7 @@ class _Slice:
             if isinstance(top, ast.Call):
                 if _cuts(module, top) or is_quiet(module, top):
                     continue
-                self.found.append(Behind(module, top, self._enter(module, top, depth)))
+                self.found.append(Behind(module, top, self._enter(module, top, depth), self.through))
             elif isinstance(top, ast.Lambda) or (isinstance(top, ast.Attribute) and top.attr in ("data", "shape", "grad")):
                 continue
             if isinstance(top, ast.Name) and isinstance(top.ctx, ast.Load):
@@ -140,9 +145,11 @@ class _Slice:
         site: FunctionSite | None = called_function(self.project, module, call)
         if site is None or site.node.name == "__init__":
             return False
-        values = returned(site.node, site.module)
+        values, outside = returned(site.node, site.module), self.through
+        self.through = outside or call
         for value in values:
             self.follow(site.module, value, depth + 1)
+        self.through = outside
         return bool(values)
 
     def _from_callers(self, module: SourceModule, name: ast.Name, depth: int) -> None:

@@ -9,14 +9,16 @@ from codemods.analysis.names import dotted, last
 from codemods.analysis.positions import behind as statements_behind
 from codemods.analysis.ranks.rank_guards import Ranks
 from codemods.analysis.ranks.reach import ranks_reaching
-from codemods.analysis.wrapped.arms import are_opposite
+from codemods.analysis.wrapped.arms import are_opposite, are_other_arms
 from codemods.analysis.wrapped.losses import Backward, Behind, behind
 from codemods.analysis.wrapped.plain_parts import is_plain_part
 from codemods.analysis.wrapped.wraps import Held, Side, held, inside_of, without_moves
 from codemods.files.source import SourceModule, walk
+from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
 
 Past = tuple[Behind, Held, ast.expr]
+_OF_RUNS = lazy(r"(?i)distrib|world|ddp|gpus|n_?gpu|device_count|parallel|multi|launch|initiali|rank|n_?proc|num_proc|module")
 # A prepared loader is gone through by these; none of them runs a model that it is given.
 _GO_THROUGH = frozenset({"enumerate", "iter", "next", "zip", "len", "tqdm", "range", "cycle", "prepare"})
 
@@ -38,7 +40,23 @@ def past_the_wrapper(project: Project, one: Backward) -> list[Past]:
 
 def _is_other_arm(each: Behind, past: list[Past]) -> bool:
     """True where a test lets either run, the wrapper or the module inside: `if hasattr(model, "module"): … else: …`."""
-    return all(each.module is p[0].module and are_opposite(each.module, each.call, p[0].call) for p in past)
+    return all(
+        are_opposite(each.module, each.call, p[0].call)
+        if each.module is p[0].module and each.through is p[0].through
+        else _is_other_helper(each, p[0])
+        for p in past
+    )
+
+
+def _is_other_helper(each: Behind, gone: Behind) -> bool:
+    """True where the module inside is run by a helper that is called in the other arm: `out = net(x)`, else `out = run(net, x)`.
+
+    Not where the test asks for a run of several processes: the helper may be for the others, which have no wrapper.
+    """
+    if each.through is not None or gone.through is None or not are_other_arms(each.module, each.call, gone.through):
+        return False
+    tests = [up.test for up in each.module.ancestors(gone.through) if isinstance(up, (ast.If, ast.IfExp))]
+    return not any(_OF_RUNS.search(each.module.text_of(test)) for test in tests)
 
 
 def _within(call: ast.Call, other: ast.Call) -> bool:
