@@ -614,7 +614,7 @@ class Net(nn.Module):
     [
         "graph.srcdata['h'] = self.enter(x)\n        graph.update_all(self.message, fn.mean('m', 'out'))",
         "graph.srcdata['h'] = self.edge(self.enter(x))\n        graph.update_all(fn.copy_u('h', 'm'), fn.mean('m', 'out'))",
-        "graph.srcdata['h'] = self.enter(x)\n        graph.update_all(lambda e: {'m': self.edge(e.src['h'])}, fn.sum('m', 'out'))",
+        "graph.srcdata['h'] = self.enter(x)\n        graph.update_all(lambda e: {'m': self.edge(e.src[0])}, fn.sum('m', 'out'))",
     ],
 )
 def test_what_a_graph_library_calls_and_keeps_is_not_known(lines: str) -> None:
