@@ -12,8 +12,8 @@ from codemods.analysis.short_texts import short
 from codemods.analysis.wrapped.by_hand_averages import averages_by_hand
 from codemods.analysis.wrapped.losses import Backward, Behind, backward_passes, only_looks_at_gradients
 from codemods.analysis.wrapped.past_wrapper import past_the_wrapper
-from codemods.analysis.wrapped.unrun_wraps import Unrun, unrun_wraps
 from codemods.analysis.wrapped.skipped_rounds import skipped_round
+from codemods.analysis.wrapped.unrun_wraps import Unrun, unrun_wraps
 from codemods.analysis.wrapped.wraps import Held
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression
@@ -89,7 +89,7 @@ class ForwardBypassesDdp(DdpCodemod):
     - Says nothing of a wrapper round layers that is handed on, kept or called anywhere, or whose model is wrapped, too.
     - Reports a method of the module inside, a part of it, and a module that came as an argument.
     - Reports `model = model.module`, after which no name holds the wrapper.
-    - Reports a call behind a `continue` or `break` that a rank takes by what its own round holds: with the wrapper the others wait.
+    - Reports a call behind a `continue` or `break` that a rank takes by what its round holds: with the wrapper the others wait.
     - A repository's own tests.
 
     ## References
@@ -241,8 +241,8 @@ def _repair(past: Behind, inside: Held, node: ast.expr) -> tuple[list[Edit], str
         return [], "call the wrapper instead; it was given another name, or is not known by one here"
     if (skip := skipped_round(past.module, past.call)) is not None:
         return [], (
-            f"call the wrapper instead, once every rank comes here equally often: line {skip.lineno} skips a round by what this rank "
-            "has, and the backward pass of the wrapper then waits for the rank that skips"
+            f"call the wrapper instead, once every rank comes here equally often: line {skip.lineno} skips a round by what this "
+            "rank has, and the backward pass of the wrapper then waits for the rank that skips"
         )
     edits: list[Edit] = [ReplaceExpression(past.module.path, past.module.span(func), inside.wrapper)]
     return edits, "assumes that every rank comes here equally often, and that this forward uses every parameter"

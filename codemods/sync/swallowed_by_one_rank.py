@@ -156,8 +156,8 @@ def _repair(module: SourceModule, found: Swallowed) -> tuple[list[Edit], str]:
     if found.handler is not None:
         if (report := _reports_to_ray(module, found.handler)) is not None:
             return [], (
-                f"`{short(module, report.func)}` of Ray waits for all workers, so this one does not come past it either: let the error "
-                "out, Ray then ends the others and marks the trial, and give the number of a failed trial where its result is read"
+                f"`{short(module, report.func)}` of Ray waits for all workers, so this one does not come past it either: let the "
+                "error out, Ray then ends the others; the number of a failed trial is given where its result is read"
             )
         end = found.handler.body[-1]
         plain = isinstance(end, (ast.Expr, ast.Assign, ast.AugAssign)) and not _is_exit(end) and module.is_whole(end)
