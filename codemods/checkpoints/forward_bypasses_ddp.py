@@ -12,6 +12,7 @@ from codemods.analysis.short_texts import short
 from codemods.analysis.wrapped.by_hand_averages import averages_by_hand
 from codemods.analysis.wrapped.losses import Backward, Behind, backward_passes, only_looks_at_gradients
 from codemods.analysis.wrapped.past_wrapper import past_the_wrapper
+from codemods.analysis.wrapped.skipped_rounds import skipped_round
 from codemods.analysis.wrapped.unrun_wraps import Unrun, unrun_wraps
 from codemods.analysis.wrapped.wraps import Held
 from codemods.api.codemod import DdpCodemod
@@ -89,6 +90,7 @@ class ForwardBypassesDdp(DdpCodemod):
     - Says nothing of a wrapper round layers that is handed on, kept or called anywhere, or whose model is wrapped, too.
     - Reports a method of the module inside, a part of it, and a module that came as an argument.
     - Reports `model = model.module`, after which no name holds the wrapper.
+    - Reports a call behind a `continue` or `break` that a rank takes by what its round holds: with the wrapper the others wait.
     - A repository's own tests.
 
     ## References
@@ -241,5 +243,10 @@ def _repair(past: Behind, inside: Held, node: ast.expr) -> tuple[list[Edit], str
         )
     if not inside.wrapper:
         return [], "call the wrapper instead; it was given another name, or is not known by one here"
+    if (skip := skipped_round(past.module, past.call)) is not None:
+        return [], (
+            f"call the wrapper instead, once every rank comes here equally often: line {skip.lineno} skips a round by what this "
+            "rank has, and the backward pass of the wrapper then waits for the rank that skips"
+        )
     edits: list[Edit] = [ReplaceExpression(past.module.path, past.module.span(func), inside.wrapper)]
     return edits, "assumes that every rank comes here equally often, and that this forward uses every parameter"

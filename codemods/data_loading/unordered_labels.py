@@ -19,6 +19,7 @@ from codemods.analysis.loading.splits import is_by_rank
 from codemods.analysis.loading.unordered import Unordered, sorted_text, unordered
 from codemods.analysis.model.signatures import parameters
 from codemods.analysis.names import dotted
+from codemods.analysis.processes.made_by_the_parent import is_made_by_the_parent
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Evidence, Finding, ReplaceExpression
@@ -71,6 +72,8 @@ class UnorderedLabels(DdpCodemod):
     ## Refuses
     - Says nothing of what is sorted, in whatever place of the function or class.
     - Says nothing of sets that only hold numbers: those have the same order everywhere.
+    - Says nothing of what a program numbers before it spawns its processes: they are all handed the same numbers.
+    - A set that is used as one (`names.add(name)`) stays a set: it is sorted where its order is read.
     - Says nothing of numbers that leave the function no name: a count of files, a loop over them.
     - Says nothing of a shuffle whose library is seeded alike on every rank somewhere, and of one by an own generator.
     - Says nothing of a shuffle in a function that broadcasts, and of a stream that speaks of seeds or epochs.
@@ -124,6 +127,8 @@ class UnorderedLabels(DdpCodemod):
                 continue  # one folder, which all ranks list in the same order
             if several is None or id(found.node) in done or ranks_reaching(project, module, found.node).some:
                 continue
+            if not found.files and is_made_by_the_parent(project, module, found.node):
+                continue  # one process numbers them, and hands the numbers on to those that it starts
             done.add(id(found.node))
             old, new = sorted_text(module, found)
             evidence = [Evidence("static", "its order decides here", module.path, line_of(where)), several]

@@ -11,6 +11,7 @@ from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
 from codemods.analysis.variance.mismatches import mismatches_in
 from codemods.analysis.variance.number_roles import Role
 from codemods.analysis.variance.numbers import Number, numbers_of_one_rank
+from codemods.analysis.variance.parts_of_the_others import is_put_together
 from codemods.analysis.variance.values import Proof
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Evidence, Finding
@@ -122,6 +123,8 @@ class UnreducedNumber(DdpCodemod):
             if number.everyone and any(m.node.lineno == line for m in mismatches_in(project, module)):
                 continue  # the ranks part over it before a collective: DDP305 tells of that
             if is_run_by_nobody(project, module, number.at, by_one=True):
+                continue
+            if is_put_together(module, number.at, number.value.chain):
                 continue
             yield self._number(module, number)
         for entry in own_entries(project, module) if module.holds(b"reduce") else ():

@@ -8,11 +8,13 @@ from collections.abc import Iterator
 from codemods.analysis.distribution import is_test_module
 from codemods.analysis.guards.retried_runs import Retried, retried_runs
 from codemods.analysis.guards.swallowed_errors import Swallowed, swallowed
+from codemods.analysis.names import last, qualified
+from codemods.analysis.short_texts import short
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Edit, Evidence, Finding, InsertAfter, ReplaceExpression, SetKeyword
 from codemods.data.printed_errors import WAITING
 from codemods.files.sites import Site
-from codemods.files.source import SourceModule
+from codemods.files.source import SourceModule, walk
 from codemods.store.project import Project
 
 _ASSUMED = "assumes that an error is to end the run: whoever started it then sees it, and can start it again"
@@ -77,6 +79,7 @@ class SwallowedByOneRank(DdpCodemod):
     - Says nothing of a second run that asks for the group (`is_initialized`), or before which the group is taken down.
     - Says nothing inside a loop: there one round is given up, which is another mistake (DDP305).
     - Says nothing of a `try` without training in it: one reduction, an import, a file.
+    - Reports a handler that calls `report` of Ray Train, which waits for the other workers.
     - Reports a handler that ends with `return`, `pass` or `sys.exit(0)`, and `contextlib.suppress`.
 
     ## References
@@ -140,7 +143,10 @@ def _message(module: SourceModule, found: Swallowed) -> str:
         what = f"`except{kind}`"
     else:
         what = f"`{' '.join(module.text_of(found.node).split())}`"
+    report = _reports_to_ray(module, found.handler) if found.handler is not None else None
     goes = f"it goes on to {found.goes_on.text}" if found.goes_on is not None else "it goes on, or ends with status 0"
+    if report is not None:
+        goes = f"it goes on to `{short(module, report.func)}`, where it waits for the other workers"
     return (
         f"{what} swallows an error of one rank: {goes}, while the others wait for it in {found.meeting.text} until the time-out"
     )
@@ -148,6 +154,11 @@ def _message(module: SourceModule, found: Swallowed) -> str:
 
 def _repair(module: SourceModule, found: Swallowed) -> tuple[list[Edit], str]:
     if found.handler is not None:
+        if (report := _reports_to_ray(module, found.handler)) is not None:
+            return [], (
+                f"`{short(module, report.func)}` of Ray waits for all workers, so this one does not come past it either: let the "
+                "error out, Ray then ends the others; the number of a failed trial is given where its result is read"
+            )
         end = found.handler.body[-1]
         plain = isinstance(end, (ast.Expr, ast.Assign, ast.AugAssign)) and not _is_exit(end) and module.is_whole(end)
         if not plain:
@@ -167,6 +178,12 @@ def _repair(module: SourceModule, found: Swallowed) -> tuple[list[Edit], str]:
     if call is None:
         return [ReplaceExpression(module.path, module.span(found.node), f"{text}(reraise=True)")], _ASSUMED
     return [SetKeyword(module.path, module.span(call), "reraise", "True")], _ASSUMED
+
+
+def _reports_to_ray(module: SourceModule, handler: ast.ExceptHandler) -> ast.Call | None:
+    """`train.report(...)` in the handler: each report is a meeting of the workers."""
+    calls = (n for statement in handler.body for n in walk(statement) if isinstance(n, ast.Call))
+    return next((c for c in calls if (name := qualified(module, c.func)).startswith("ray.") and last(name) == "report"), None)
 
 
 def _left_out(module: SourceModule, handler: ast.ExceptHandler) -> ast.stmt | None:

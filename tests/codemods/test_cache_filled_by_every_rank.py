@@ -640,3 +640,35 @@ def test_a_field_that_is_seen_to_or_not_read(path: str, old: str, new: str) -> N
     files[path] = files[path].replace(old, new).replace("import urllib.request", "import urllib.request\n\nimport gdown")
     source = files.pop("part.py")
     check_nothing(RULE, source, files=files, path="part.py")
+
+
+TRL = """\
+import os
+
+from datasets import load_from_disk
+from {library} import SFTTrainer
+from accelerate import PartialState
+
+
+class Mine(SFTTrainer):
+    def _prepare_dataset(self, rows, args):
+        path = os.path.join(args.output_dir, "rows")
+        if os.path.exists(path):
+            return load_from_disk(path)
+        made = super()._prepare_dataset(rows, args)
+        if args.local_rank <= 0:
+            made.save_to_disk(path)
+        return made
+
+
+if __name__ == "__main__":
+    Mine(PartialState()).train()
+"""
+
+
+def test_a_method_of_trl_in_which_all_ranks_meet_before_rank_0_writes() -> None:
+    check_nothing(RULE, TRL.format(library="trl"))
+
+
+def test_a_method_of_a_base_that_is_not_known_may_let_all_through() -> None:
+    assert findings_of(RULE, TRL.format(library="trainers"))

@@ -1339,3 +1339,38 @@ def test_a_mode_that_says_there_are_several_processes(test: str) -> None:
 )
 def test_a_mode_of_one_process(test: str) -> None:
     check_nothing(RULE, MODES.format(test))
+
+
+STARTS = """\
+import torch
+import torch.distributed as dist
+
+
+def train(model, args, rank):
+    dist.init_process_group("nccl")
+    first = {above}
+    if args.resume:
+        first = torch.load(args.resume)["epoch"]
+    else:
+        if dist.get_rank() == 0:
+            first = {given}
+    for epoch in range(first, args.epochs):
+        model.step()
+        dist.barrier()
+"""
+
+
+def test_a_number_that_rank_0_is_given_and_all_ranks_have() -> None:
+    check_nothing(CollectiveUnderRankGuard, STARTS.format(above="0", given="0"))
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        STARTS.format(above="1", given="0"),
+        STARTS.format(above="args.first", given="0"),
+        STARTS.format(above="0", given="0").replace("    else:\n        if", "    if True:\n        if"),
+    ],
+)
+def test_a_number_that_rank_0_alone_is_given(source: str) -> None:
+    assert findings_of(CollectiveUnderRankGuard, source)

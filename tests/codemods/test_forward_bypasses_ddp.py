@@ -534,3 +534,16 @@ def test_a_helper_for_the_run_without_a_wrapper(test: str) -> None:
 def test_a_helper_beside_the_wrapper_in_one_loss() -> None:
     source = _HELPER.format(test="self.args.pretrain").replace("loss = run(", "loss = self.net(x).mean() + run(")
     check_nothing(ForwardBypassesDdp, source, files={"steps.py": _STRIPS})
+
+
+@pytest.mark.parametrize(
+    "skip", ["if len(x) == 0:\n            continue", "mine = pick(x)\n        if not mine:\n            break"]
+)
+def test_where_a_rank_may_skip_the_round_the_wrapper_would_wait(skip: str) -> None:
+    check_told(ForwardBypassesDdp, loop(skip, "loss = loss_fn(model.module(x), y)"), reason="skips a round by what this")
+
+
+@pytest.mark.parametrize("skip", ["if args.dry:\n            break", "if x is None:\n            print('none')"])
+def test_an_exit_by_a_setting_is_the_same_on_all_ranks(skip: str) -> None:
+    before, after = (loop(skip, f"loss = loss_fn({call}, y)") for call in ("model.module(x)", "model(x)"))
+    check_transformed(ForwardBypassesDdp, before, after, unsafe=True)

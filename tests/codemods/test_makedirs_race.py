@@ -1243,3 +1243,35 @@ def test_the_folder_of_a_trainer_that_has_run(run: str) -> None:
 )
 def test_folders_that_a_trainer_does_not_make(old: str, new: str) -> None:
     assert findings_of(MakedirsRace, TRAINED.replace(old, new).replace("RUN", "trainer.train()"))
+
+
+LOGGED = """\
+import logging
+import os
+
+from accelerate import Accelerator
+
+
+class Runner:
+    def __init__(self, args):
+        logging.basicConfig(handlers=[logging.StreamHandler(), logging.FileHandler({path})])
+        self.accelerator = Accelerator()
+        self.folder = args.out
+        if not os.path.exists(self.folder):
+            os.makedirs(self.folder)
+
+
+if __name__ == "__main__":
+    Runner(parse()).accelerator.backward(1)
+"""
+
+
+def test_a_folder_that_a_log_file_was_opened_in_is_there() -> None:
+    check_nothing(MakedirsRace, LOGGED.format(path="os.path.join(args.out, 'run.log')"))
+
+
+@pytest.mark.parametrize(
+    "path", ["os.path.join(args.logs, 'run.log')", "os.path.join(args.out, 'run.log'), delay=True", "'run.log'"]
+)
+def test_a_log_file_elsewhere_or_one_that_is_opened_later_shows_nothing(path: str) -> None:
+    assert findings_of(MakedirsRace, LOGGED.format(path=path))

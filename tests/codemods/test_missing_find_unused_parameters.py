@@ -652,3 +652,98 @@ def test_an_accelerator_that_may_look_for_them(options: str) -> None:
 )  # fmt: skip
 def test_a_part_of_which_it_is_not_sure(files: dict[str, str]) -> None:
     check_nothing(Rule, WITH_ACCELERATE.format(options=""), files=files)
+
+
+IN_PLACE = """\
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.gate = nn.Linear(4, 8)
+        self.body = nn.Linear(8, 8)
+
+    def forward(self, x, y):
+        best, where = self.gate(y).topk(2, dim=-1)
+        masked = torch.zeros(len(x), 8)
+        {write}
+        return self.body(x) * masked.softmax(-1)
+"""
+
+
+@pytest.mark.parametrize(
+    "write", ["masked.scatter_(-1, where, best)", "masked[:, :2].copy_(best)", "masked.index_copy_(1, where[0], best)"]
+)
+def test_what_is_written_into_a_tensor_in_place_reaches_the_loss(write: str) -> None:
+    check_nothing(Rule, WRAP.format(""), files={"net.py": IN_PLACE.format(write=write)})
+
+
+def test_what_is_written_nowhere_reaches_no_loss() -> None:
+    assert findings_of(Rule, WRAP.format(""), files={"net.py": IN_PLACE.format(write="where.zero_()")})
+
+
+GRAPH = """\
+import torch
+from dgl import function as fn
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.enter = nn.Linear(4, 8)
+        self.edge = nn.Linear(8, 8)
+        self.leave = nn.Linear(8, 8)
+
+    def message(self, edges):
+        return {{"m": self.edge(edges.src["h"])}}
+
+    def forward(self, graph, x):
+        {lines}
+        return self.leave(graph.dstdata["out"])
+"""
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "graph.srcdata['h'] = self.enter(x)\n        graph.update_all(self.message, fn.mean('m', 'out'))",
+        "graph.srcdata['h'] = self.edge(self.enter(x))\n        graph.update_all(fn.copy_u('h', 'm'), fn.mean('m', 'out'))",
+        "graph.srcdata['h'] = self.enter(x)\n        graph.update_all(lambda e: {'m': self.edge(e.src[0])}, fn.sum('m', 'out'))",
+    ],
+)
+def test_what_a_graph_library_calls_and_keeps_is_not_known(lines: str) -> None:
+    check_nothing(Rule, WRAP.format(""), files={"net.py": GRAPH.format(lines=lines)})
+
+
+def test_a_layer_that_no_graph_is_handed_reaches_no_loss() -> None:
+    assert findings_of(Rule, WRAP.format(""), files={"net.py": GRAPH.format(lines="x = self.edge(x).detach()")})
+
+
+SHOWN = """\
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, turned=True):
+        super().__init__()
+        self.turned = turned
+        self.turn = nn.Linear(8, 8)
+        self.body = nn.Linear(8, 8)
+
+    def forward(self, x, y):
+        turn = self.turn(x)
+        h = self.body(x){use}
+        speed = None
+        if x.size(1) > 2:
+            speed = turn.norm(dim=-1)
+        return {{"out": h, "speed": speed}}
+"""
+SETTING = "\n        if getattr(self, 'turned', y):\n            h = h * turn"
+
+
+def test_a_test_that_decides_over_a_shown_number_alone_leaves_nothing_out() -> None:
+    check_nothing(Rule, WRAP.format(""), files={"net.py": SHOWN.format(use=SETTING)})

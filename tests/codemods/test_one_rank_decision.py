@@ -1180,3 +1180,35 @@ def test_questions_that_the_ranks_answer_together(question: str) -> None:
 def test_ranks_that_ask_the_master_each_by_itself() -> None:
     source = ASKED.replace("QUESTION", "self.context.preempt.should_preempt()")
     assert findings_of(RULE, source.replace("import os", "import os\nMODE = 'PreemptMode.WorkersAskMaster'"))
+
+
+BRANCHES = """\
+import torch
+import torch.distributed as dist
+
+
+def train(model, loader, args):
+    for epoch in range(args.epochs):
+        for batch in loader:
+            loss = model(batch.cuda())
+            loss.backward()
+        stop = torch.tensor(0)
+        if {test}:
+            stop += int(loss.item() > 3)
+            dist.all_reduce(stop)
+            if stop > 0:
+                break
+        else:
+            if loss.item() > 3:
+                break
+        if args.distributed:
+            dist.barrier()
+"""
+
+
+def test_the_branch_of_one_process_parts_nobody() -> None:
+    check_nothing(RULE, BRANCHES.format(test="args.distributed"))
+
+
+def test_a_branch_that_several_processes_take_does() -> None:
+    assert findings_of(RULE, BRANCHES.format(test="not args.distributed").replace("dist.all_reduce(stop)", "pass"))

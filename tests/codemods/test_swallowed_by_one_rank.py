@@ -216,3 +216,11 @@ def test_a_second_run_starts_the_group_again(kind: str) -> None:
 )
 def test_second_runs_that_are_right(source: str) -> None:
     check_nothing(SwallowedByOneRank, source)
+
+
+def test_a_handler_that_reports_to_ray_waits_there() -> None:
+    source = handled("train_of_ray.report({'loss': 1e9})")
+    ray = source.replace("import sys\n", "import sys\n\nfrom ray import train as train_of_ray\n")
+    told = check_told(SwallowedByOneRank, ray, reason="of Ray waits for all workers")
+    assert "where it waits for the other workers" in told.message
+    check_transformed(SwallowedByOneRank, source, source + "        raise\n", unsafe=True)

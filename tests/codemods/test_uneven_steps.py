@@ -607,3 +607,17 @@ def test_windows_of_one_length(per: str, end: str) -> None:
 
 def test_a_window_that_all_ranks_have() -> None:
     check_nothing(RULE, window("math.ceil(n / 4)", "min(first + per, n)", first="0"))
+
+
+MONAI = "DataLoader(partition_dataset(rows[rank:], num_partitions=world_size, even_divisible={})[rank], batch_size=4)"
+
+
+def test_parts_that_monai_fills_up_are_equal() -> None:
+    parts = "    parts = {name: partition_dataset(r, 2, even_divisible=True)[rank] for name, r in rows.items()}\n"
+    check_nothing(RULE, train("DataLoader(parts['train'], batch_size=4)", before=parts))
+    check_nothing(RULE, train(MONAI.format("True")))
+
+
+def test_entries_of_their_own_length_are_so_under_the_same_keys() -> None:
+    parts = "    parts = {name: r[rank::world_size] for name, r in rows.items()}\n"
+    check_told(RULE, train("DataLoader(parts['train'], batch_size=4)", before=parts), reason=WHY)

@@ -498,3 +498,45 @@ def test_data_of_a_trainer_that_are_alike(old: str, new: str) -> None:
 
 def test_a_trainer_that_nobody_starts_as_several_processes() -> None:
     check_nothing(UnorderedLabels, HANDED, files={"run.sh": "python module.py\n"})
+
+
+@pytest.mark.parametrize("use", ["names.add('unknown')", "names |= {'unknown'}", "known = rows.name in names"])
+def test_a_set_that_is_used_as_one_is_sorted_where_its_order_is_read(use: str) -> None:
+    before = program("names = set(names)", use, "return {n: i for i, n in enumerate(names)}")
+    after = program("names = set(names)", use, "return {n: i for i, n in enumerate(sorted(names))}")
+    check_transformed(UnorderedLabels, before, after, unsafe=True)
+
+
+def test_an_empty_set_that_a_loop_fills_stays_a_set() -> None:
+    lines = ("found = set()", "for row in rows:", "    found.add(row.name)")
+    before = program(*lines, "names = list(found)", "return {n: i for i, n in enumerate(names)}")
+    after = program(*lines, "names = sorted(found)", "return {n: i for i, n in enumerate(names)}")
+    check_transformed(UnorderedLabels, before, after, unsafe=True)
+
+
+SPAWNS = """\
+import torch.distributed as dist
+import torch.multiprocessing as mp
+
+from labels import numbers
+
+
+def worker(rank, ids):
+    dist.init_process_group("nccl", rank=rank, world_size=2)
+
+
+if __name__ == "__main__":
+{}
+"""
+NUMBERS = "def numbers(rows):\n    return {n: i for i, n in enumerate({r.name for r in rows})}\n"
+
+
+def test_what_the_parent_numbers_before_it_spawns_is_the_same_on_all_ranks() -> None:
+    lines = "    ids = numbers(open('rows'))\n    mp.spawn(worker, nprocs=2, args=(ids,))\n"
+    check_nothing(UnorderedLabels, NUMBERS, path="labels.py", files={"main.py": SPAWNS.format(lines)})
+
+
+def test_what_each_worker_numbers_is_its_own() -> None:
+    lines = "    mp.spawn(worker, nprocs=2, args=(1,))\n"
+    main = SPAWNS.format(lines).replace("world_size=2)\n", "world_size=2)\n    ids = numbers(open('rows'))\n")
+    assert findings_of(UnorderedLabels, NUMBERS, path="labels.py", files={"main.py": main})

@@ -821,3 +821,49 @@ def test_a_loss_that_the_engine_averages_itself(test: str, arm: str, other: str)
 )  # fmt: skip
 def test_a_loss_that_no_engine_averages(test: str, arm: str, other: str) -> None:
     check_told(RULE, by_mode(test, arm, other), reason=WHY)
+
+
+METER = """\
+import pickle
+import torch
+import torch.distributed as dist; WORLD = dist.group.WORLD
+from torch.utils.data import DataLoader
+from torch.utils.data.distributed import DistributedSampler
+
+
+class Score:
+    def __init__(self):
+        self.hits, self.rows = 0, 0
+
+    def add(self, hits, rows):
+        self.hits += hits
+        self.rows += rows
+
+    def result(self):
+        return self.hits / self.rows
+
+
+def evaluate(model, data):
+    loader = DataLoader(data, 8, sampler=DistributedSampler(data))
+    score = Score()
+    for batch in loader:
+        score.add(model(batch).sum().item(), len(batch))
+    rank, world_size = dist.get_rank(), dist.get_world_size()
+    if rank > 0:
+        pickle.dump((score.hits, score.rows), open(f'part_{{rank}}.pkl', 'wb'))
+    dist.barrier()
+    if rank == 0:
+        {merge}
+        accuracy = score.result()
+        print(f'accuracy {{accuracy}}')
+"""
+MERGE = "for other in range(1, world_size):\n            part = pickle.load(open(f'part_{other}.pkl', 'rb'))\n            "
+
+
+def test_what_rank_0_adds_of_the_files_of_the_others() -> None:
+    check_nothing(RULE, METER.format(merge=MERGE + "score.add(part[0], part[1])"))
+
+
+@pytest.mark.parametrize("merge", ["pass", MERGE + "print(part)", MERGE + "seen.append(part)"])
+def test_files_that_the_number_is_not_told_of(merge: str) -> None:
+    check_told(RULE, METER.format(merge=merge), reason=WHY)

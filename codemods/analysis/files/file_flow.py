@@ -107,12 +107,24 @@ def _of_call(project: Project, module: SourceModule, call: ast.Call, depth: int)
             yield Step(None, frozenset(), module, call, ranks_in_function(project, module, call))
         return
     site = callee(project, module, call)
+    if site is None and _lets_rank_0_in_first(module, call):
+        yield Step(None, frozenset(), module, call, ranks_in_function(project, module, call))
+        return
     if site is None:
         end = last(dotted(call.func)) or (call.func.attr if isinstance(call.func, ast.Attribute) else "")
         if _WAITING.search(end) and end not in _NOT_WAITING and not _of_the_device(module, call) and not is_pause(module, call):
             yield Step(None, frozenset(), module, call, ranks_in_function(project, module, call))
         return
     yield from brought_out(project, site, module, call, None, depth)
+
+
+def _lets_rank_0_in_first(module: SourceModule, call: ast.Call) -> bool:
+    """`super()._prepare_dataset(...)` of a trainer of trl: it works under `main_process_first()`, so all ranks meet in it."""
+    func, owner = call.func, module.class_of(call)
+    if not isinstance(func, ast.Attribute) or func.attr != "_prepare_dataset" or owner is None:
+        return False
+    above = isinstance(func.value, ast.Call) and dotted(func.value.func) == "super"
+    return above and any(qualified(module, base).startswith("trl.") for base in owner.bases)
 
 
 def is_pause(module: SourceModule, call: ast.Call) -> bool:

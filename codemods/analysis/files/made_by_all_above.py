@@ -30,6 +30,7 @@ from codemods.files.source import FunctionNode, SourceModule, walk, walk_scope
 from codemods.store.project import Project
 
 _WRITERS = frozenset({"SummaryWriter", "FileWriter"})
+_LOG_FILES = frozenset({"FileHandler", "RotatingFileHandler", "TimedRotatingFileHandler"})
 _FOLDER = ("log_dir", "logdir", "name", "path")
 _ONE = (Ranks.ZERO, Ranks.LOCAL_ZERO)
 _MAKES = (b"makedirs", b"mkdir")
@@ -197,12 +198,24 @@ def _pass(project: Project, module: SourceModule, statement: ast.stmt, state: _S
     if isinstance(call, ast.Call):
         if (last(dotted(call.func)) or getattr(call.func, "attr", "")) in WAITS:
             state.wait()
-        for made in (*_made(module, call), *(_made_in(project, module, call) if calls else ())):
+        for made in (*_made(module, call), *_opened(module, call), *(_made_in(project, module, call) if calls else ())):
             state.make(made)
     given = statement.value if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
     plain = given is not None and _is_path(given)
     for name in _bound(module, statement):
         state.bind(name, _text(module, given) if plain and given is not None else "")
+
+
+def _opened(module: SourceModule, call: ast.Call) -> Iterator[str]:
+    """The folders of log files that are opened on the way: where one is missing, the program does not come past it."""
+    for inner in (n for n in walk(call) if isinstance(n, ast.Call)):
+        later = any(k.arg in ("delay", None) for k in inner.keywords)
+        if last(dotted(inner.func)) not in _LOG_FILES or not inner.args or later:
+            continue
+        path = inner.args[0]
+        if isinstance(path, ast.Call) and dotted(path.func) in ("os.path.join", "join") and len(path.args) == 2:
+            if isinstance(path.args[1], ast.Constant) and "/" not in str(path.args[1].value):
+                yield _text(module, path.args[0])
 
 
 def _made_in(project: Project, module: SourceModule, call: ast.Call) -> Iterator[str]:

@@ -6,21 +6,23 @@ import ast
 
 from codemods.analysis.bindings import Binding, bindings_of, name_or_field_bindings
 from codemods.analysis.names import dotted, last, qualified
-from codemods.files.source import SourceModule
-from codemods.runtime.record import record
+from codemods.files.source import SourceModule, walk
+from codemods.runtime.record import record, replace
 
 _LISTS = frozenset({"glob.glob", "glob.iglob", "os.listdir"})
 _OF_PATHS = frozenset({"glob", "rglob", "iterdir"})
 _PASSES = frozenset({"list", "tuple", "filter", "map", "enumerate"})
 _DEPTH = 6
+_OF_SETS = frozenset(set(dir(set)) - set(dir(list)))
 
 
 @record
 class Unordered:
-    """An expression that gives elements in no certain order. files: of a folder; else of a set."""
+    """An expression that gives elements in no certain order. files: of a folder; else of a set. read: the name it is read by."""
 
     node: ast.expr
     files: bool
+    read: ast.expr | None = None
 
 
 def unordered(module: SourceModule, node: ast.expr, depth: int = 0) -> Unordered | None:
@@ -83,7 +85,9 @@ def _named(module: SourceModule, node: ast.Name | ast.Attribute, depth: int) -> 
         if b.value is not None and not b.part and not _is_of_itself(b.value, node)
     ]
     made = [f for f in found if f is not None]
-    return made[0] if made and len(made) == len(found) else None
+    if not made or len(made) != len(found):
+        return None
+    return replace(made[0], read=node) if any(b.value is made[0].node for b in bound) else made[0]
 
 
 def _is_set_of_a_dict(module: SourceModule, node: ast.Name, bound: list[Binding]) -> bool:
@@ -123,8 +127,29 @@ def is_sorted_in_place(module: SourceModule, name: str, at: ast.AST) -> bool:
 
 def sorted_text(module: SourceModule, found: Unordered) -> tuple[ast.expr, str]:
     """(what is replaced, by what): a `list(...)` round it becomes `sorted(...)`, anything else stands inside of one."""
-    up = module.parent(found.node)
+    node = found.read if found.read is not None and _stays_a_set(module, found) else found.node
+    up = module.parent(node)
     if isinstance(up, ast.Call) and dotted(up.func) == "list" and len(up.args) == 1:
-        return up, f"sorted({module.text_of(found.node)})"
-    inner = last(dotted(found.node.func)) if isinstance(found.node, ast.Call) else ""
-    return found.node, f"sorted({module.text_of(found.node)})" if inner != "sorted" else module.text_of(found.node)
+        return up, f"sorted({module.text_of(node)})"
+    inner = last(dotted(node.func)) if isinstance(node, ast.Call) else ""
+    return node, f"sorted({module.text_of(node)})" if inner != "sorted" else module.text_of(node)
+
+
+def _stays_a_set(module: SourceModule, found: Unordered) -> bool:
+    """True where the name is used as a set elsewhere (`names.add(x)`, `names | more`), which a list does not do."""
+    if found.files or found.read is None:
+        return False
+    if isinstance(found.node, ast.Call) and not found.node.args:
+        return True  # `set()` has no order: whatever fills it does so by the name
+    name = dotted(found.read)
+    home = module.class_of(found.read) if name.startswith("self.") else module.function_of(found.read)
+    for node in walk(home if home is not None else module.tree):
+        if isinstance(node, ast.Attribute) and node.attr in _OF_SETS and dotted(node.value) == name:
+            return True
+        if isinstance(node, ast.AugAssign) and dotted(node.target) == name:
+            return True
+        if isinstance(node, ast.BinOp) and name in (dotted(node.left), dotted(node.right)):
+            return True
+        if isinstance(node, ast.Compare) and name in map(dotted, (node.left, *node.comparators)):
+            return True  # `x in names` by hash, `names <= known`
+    return False

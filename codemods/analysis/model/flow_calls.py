@@ -9,6 +9,7 @@ from codemods.analysis.class_index import Role, class_facts, find_class
 from codemods.analysis.functions import find_function
 from codemods.analysis.model.flow_elements import member_value
 from codemods.analysis.model.flow_frame import Bound, Env, Frame
+from codemods.analysis.model.flow_hidden import note_hidden_uses, writes_in_place
 from codemods.analysis.model.flow_modules import call_refs, torch_base
 from codemods.analysis.model.flow_outside import backward_pass, outside_call
 from codemods.analysis.model.flow_tests import is_random_call
@@ -115,12 +116,16 @@ def _method_call(
         return NOTHING if func.attr == "keys" else replace(flat(owner), many=True)
     if func.attr == "copy" and (owner.parts or owner.many):
         return owner
+    if not owner.carries:
+        note_hidden_uses(flow, frame, env, node, [*args, *keywords.values()])
     if owner.carries and (owner.many or owner.parts) and not owner.wrapped:
         text = f"what {frame.module.text_of(func)[:50]}(…) of several values is, is not known ({frame.module.path}:{node.lineno})"
         return doubtful(everything, text)
     if any(a.carries for a in everything[1:]) and not _is_tensor_method(flow, frame, owner, func):
         text = f"what {frame.module.text_of(func)[:50]}(…) returns is not known ({frame.module.path}:{node.lineno})"
         return doubtful(everything, text)
+    if writes_in_place(func.attr) and isinstance(func.value, (ast.Name, ast.Attribute, ast.Subscript)):
+        flow.assign(frame, env, func.value, union(everything))
     return flow.element(owner, func.attr) if owner.wrapped else union(everything)
 
 

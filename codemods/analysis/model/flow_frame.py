@@ -11,6 +11,7 @@ from codemods.files.source import FunctionNode, SourceModule
 from codemods.runtime.record import field, record
 
 Env = dict[str, Value]
+Place = tuple[str, int]  # path, line
 
 
 class TooDeep(Exception):

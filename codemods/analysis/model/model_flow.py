@@ -11,7 +11,7 @@ import ast
 from codemods.analysis.class_index import ClassFacts, class_facts
 from codemods.analysis.model.flow_calls import call
 from codemods.analysis.model.flow_elements import attribute, comprehension, subscript
-from codemods.analysis.model.flow_frame import Branch, Env, Frame, Loop, Pass, TooDeep
+from codemods.analysis.model.flow_frame import Branch, Env, Frame, Loop, Pass, Place, TooDeep
 from codemods.analysis.model.flow_loops import for_statement, while_statement
 from codemods.analysis.model.flow_meeting import meet, meet_all, note_random, undecided
 from codemods.analysis.model.flow_truth import truth
@@ -45,8 +45,12 @@ DEPTH = 24
 class Flow:
     """The run over one model. decisions, assumptions and problems are what it found on the way."""
 
-    def __init__(self, project: Project, given: frozenset[str] = NONE, *, settings: bool = False) -> None:
+    def __init__(
+        self, project: Project, given: frozenset[str] = NONE, *, settings: bool = False, decided: tuple[Place, bool] | None = None
+    ) -> None:
         self.project = project
+        self.decided = decided  # a test, and the answer that is tried
+        self.has_met = False  # that test
         self.settings = settings  # tests on settings are answered by the values that the project gives them
         self.given = given  # parameters of the root method that training always passes (labels)
         self.decisions: list[Decision] = []
@@ -246,6 +250,8 @@ class Flow:
         if known is not None:
             return self.block(frame, node.body if known else node.orelse, env)
         test = undecided(self, frame, env, node.test)
+        if (tried := self.tried(frame, test)) is not None:
+            return self.block(frame, node.body if tried else node.orelse, env)
         note_random(self, frame, env, test)
         text = " ".join(frame.module.text_of(test).split())
         key = (frame.module.path, test.lineno)
@@ -259,6 +265,13 @@ class Flow:
             # the rest of the block runs on one side of the test only, and so do its returns
             return then if other is None else other
         return meet_all(self, frame, then, other, test)
+
+    def tried(self, frame: Frame, test: ast.expr) -> bool | None:
+        """The answer that is tried for a test that the source leaves open."""
+        if self.decided is None or self.decided[0] != (frame.module.path, test.lineno):
+            return None
+        self.has_met = True
+        return self.decided[1]
 
     def with_statement(self, frame: Frame, node: ast.With | ast.AsyncWith, env: Env) -> Env | None:
         stops = any(_stops_gradients(frame.module, item.context_expr) for item in node.items)
@@ -338,6 +351,8 @@ class Flow:
         if known is not None:
             return self.eval(frame, env, node.body if known else node.orelse)
         test = undecided(self, frame, env, node.test)
+        if (tried := self.tried(frame, test)) is not None:
+            return self.eval(frame, env, node.body if tried else node.orelse)
         note_random(self, frame, env, test)
         a, b = self.eval(frame, env, node.body), self.eval(frame, env, node.orelse)
         return meet(self, frame, a, b, test)

@@ -9,7 +9,7 @@ from itertools import takewhile
 
 from codemods.analysis.class_index import ClassSite, class_facts
 from codemods.analysis.model.copied_layers import copied_by
-from codemods.analysis.model.flow_frame import TooDeep
+from codemods.analysis.model.flow_frame import Place, TooDeep
 from codemods.analysis.model.flow_values import NONE, NOTHING, Cause, Decision, Names, Ref, Value
 from codemods.analysis.model.member_kinds import Kind, Member
 from codemods.analysis.model.model_flow import Flow
@@ -20,6 +20,7 @@ from codemods.runtime.record import record
 from codemods.store.project import Project
 
 EVIDENCE_ROWS = 12
+_NOT_FROM_STEP_TO_STEP = frozenset({Cause.CONFIG, Cause.ARGUMENT, Cause.OTHER})
 # in front of a name: not of self, whose class is followed, nor of a configuration, where it is a section
 _OF_AN_OBJECT = rb"(?<!self)(?<!config)(?<!cfg)(?<!conf)(?<!args)(?<!hparams)"
 
@@ -102,26 +103,31 @@ def _usage_of(project: Project, site: ClassSite, entry: Entry) -> Usage:
 
 
 class Judge:
-    def __init__(self, project: Project, site: ClassSite, entry: Entry, *, settings: bool) -> None:
+    def __init__(
+        self, project: Project, site: ClassSite, entry: Entry, *, settings: bool, decided: tuple[Place, bool] | None = None
+    ) -> None:
         self.project, self.site, self.entry = project, site, entry
         self.facts = class_facts(project, site.module, site.node)
         given = frozenset({"labels", "label", "targets", "target", "label_ids"}) if entry is Entry.HF else NONE
-        self.flow = Flow(project, given, settings=settings)
+        self.flow = Flow(project, given, settings=settings, decided=decided)
         root = Member(site.name, Kind.MODULE, site.name, site.module.path, site.node.lineno, site)
         self.root = Ref("", root)
         self.parameters: dict[str, Ref] = {}
 
     def judge(self) -> Usage:
         try:
-            self.parameters = self.flow.parameters_below(self.root)
-            self.flow.all_paths = frozenset(self.parameters)
-            returned = self._run()
+            returned = self._returned()
         except (TooDeep, RecursionError):
             return self._unknown("the model is too large to follow")
         if returned is None:
             return self._unknown(f"{self.site.name} has no {self.entry.method} in the project")
         loss, doubt = self._loss(returned)
         return self._verdict(loss, doubt, returned)
+
+    def _returned(self) -> Value | None:
+        self.parameters = self.flow.parameters_below(self.root)
+        self.flow.all_paths = frozenset(self.parameters)
+        return self._run()
 
     def _run(self) -> Value | None:
         found = self.facts.method(self.entry.method)
@@ -237,12 +243,31 @@ class Judge:
         ranked = sorted(self.flow.decisions, key=lambda d: (order.index(d.cause), not d.literal, d.path, d.line))
         out: list[Decision] = []
         left = {p for p in missing if p in loss.may}
+        loosely = frozenset(p for d in ranked if d.cause in _NOT_FROM_STEP_TO_STEP for p in d.names)
         for decision in ranked:
             names = frozenset(left & decision.names)
+            if decision.cause not in _NOT_FROM_STEP_TO_STEP and names & loosely:
+                names -= self._used_either_way(decision) & loosely
             if names:
                 left -= names
                 out.append(Decision(decision.cause, decision.text, decision.path, decision.line, names, decision.literal))
         return out
+
+    def _used_either_way(self, decision: Decision) -> Names:
+        """What the loss may have for each answer of a test: another test leaves it out, this one only an output that shows it."""
+        used: list[Names] = []
+        place = (decision.path, decision.line)
+        for answer in (True, False):
+            other = Judge(self.project, self.site, self.entry, settings=self.flow.settings, decided=(place, answer))
+            try:
+                returned = other._returned()
+            except (TooDeep, RecursionError):
+                return NONE
+            if returned is None or not other.flow.has_met:
+                return NONE
+            loss = other._loss(returned)[0]
+            used.append(loss.may | loss.must)
+        return used[0] & used[1]
 
     def _reasons(self, loss: Value, doubt: str, opaque: Names, open_names: Names, skipped: list[Decision]) -> list[str]:
         out = list(self.flow.problems)

@@ -16,6 +16,7 @@ from codemods.analysis.guards.guard_split import used_names
 from codemods.analysis.hooks import EVALUATION_HOOKS, TRAINING_EPOCH_HOOKS
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.collectives import Collective, collective_at, defines, in_lightning, keyword_is
+from codemods.analysis.ranks.given_on_all import is_so_on_all
 from codemods.analysis.ranks.rank_guards import Ranks, guards_over, ranks_at, speaks_of_ranks
 from codemods.analysis.ranks.rank_sources import rank_source
 from codemods.analysis.ranks.rank_zero_forward import forwards_on_one_rank, parameter_of
@@ -129,6 +130,8 @@ def _one_sided(
         return None
     last_one = some[-1]
     if last_one.value is None or _only_wraps(last_one.value, name) or bound[-1] is not last_one:
+        return None
+    if is_so_on_all(module, bound, last_one):
         return None
     for node in walk(function):
         if isinstance(node, ast.Call) and line_of(last_one.node) < line_of(node) < line_of(user) and name in used_names(node):

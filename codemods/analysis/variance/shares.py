@@ -48,11 +48,19 @@ def _item(state: State, node: ast.Subscript) -> Value:
     index = state.value(node.slice)
     if index.cause is Cause.RANK and _is_slice(state, node.slice):
         return Value(Cause.DATA, index.proof, (state.link(node, f"`{state.short(node)}` is each rank's own share"),))
+    if index.cause is Cause.RANK and _is_parted_evenly(node.value):
+        return Value(Cause.DATA, index.proof, (state.link(node, f"`{state.short(node)}` is each rank's own share"),))
     if index.cause is Cause.UNKNOWN and not index.params:  # which element it is, is not known; what they all are, is
         return plain(holder)
     found = made_of(holder, index)
     masks = isinstance(node.slice, ast.Compare) or index.sized
     return replace(found, sized=True) if masks and index.cause.differs else found
+
+
+def _is_parted_evenly(node: ast.expr) -> bool:
+    """True for `partition_dataset(rows, even_divisible=True)` of MONAI: it fills up until the parts are equal."""
+    words = node.keywords if isinstance(node, ast.Call) else []
+    return any(k.arg == "even_divisible" and isinstance(k.value, ast.Constant) and k.value.value is True for k in words)
 
 
 def _is_slice(state: State, node: ast.expr) -> bool:

@@ -60,7 +60,8 @@ class Walk(Ways):
                 told = True
         self.by_rank = False
         if not told:
-            for arm in arms:
+            several = several_processes(self.state.module, test) if isinstance(node, ast.If) else None
+            for arm in arms if several is None else arms[:1] if several else arms[1:]:
                 yield from self.block(arm, rest, loop)
 
     def _parting(self, node: ast.stmt, value: Value, arms: Arms, rest: Statements, loop: Statements | None) -> Iterator[Mismatch]:
