@@ -1180,3 +1180,43 @@ def test_questions_that_the_ranks_answer_together(question: str) -> None:
 def test_ranks_that_ask_the_master_each_by_itself() -> None:
     source = ASKED.replace("QUESTION", "self.context.preempt.should_preempt()")
     assert findings_of(RULE, source.replace("import os", "import os\nMODE = 'PreemptMode.WorkersAskMaster'"))
+
+
+PATIENT = """\
+import torch
+import torch.distributed as dist
+from torch.utils.data import DataLoader
+from torch.utils.data.distributed import DistributedSampler
+
+
+class Learner:
+    def __init__(self, args, net, data):
+        self.args, self.net = args, net
+        self.loader = DataLoader(data, sampler=DistributedSampler(data))
+
+    def judge(self):
+        return sum(self.net(batch).mean().item() for batch in self.loader)
+
+    def run(self):
+        best = waited = 0.0
+        for epoch in range(9):
+            score = self.judge()
+            waited = 0.0 if score > best else waited + 1
+            best = max(score, best)
+            if self.args.distributed:
+                WAIT
+                if enough.item() > 0:
+                    break
+            else:
+                if waited > 3:
+                    break
+            dist.barrier()
+"""
+AGREES = "enough = torch.tensor(float(waited > 3))\n                dist.all_reduce(enough)"
+ALONE = "enough = torch.tensor(float(waited > 3))"
+
+
+def test_the_arm_that_one_process_alone_takes() -> None:
+    check_nothing(RULE, PATIENT.replace("WAIT", AGREES))
+    found = check_told(RULE, PATIENT.replace("WAIT", ALONE), reason="reduce the deciding number")
+    assert found.span.line == PATIENT.splitlines().index("                if enough.item() > 0:") + 1

@@ -821,3 +821,42 @@ def test_a_loss_that_the_engine_averages_itself(test: str, arm: str, other: str)
 )  # fmt: skip
 def test_a_loss_that_no_engine_averages(test: str, arm: str, other: str) -> None:
     check_told(RULE, by_mode(test, arm, other), reason=WHY)
+
+
+FLAGGED = """\
+import torch
+import torch.distributed as dist
+from torch.utils.data import DataLoader
+from torch.utils.data.distributed import DistributedSampler
+
+
+class Learner:
+    def __init__(self, args, net, data):
+        self.net = net
+        self.loader = DataLoader(data, sampler=DistributedSampler(data, shuffle=False))
+        self.verbose = True
+        if ASKED:
+            if dist.get_rank() != 0:
+                self.verbose = False
+
+    def judge(self):
+        total = 0.0
+        for batch in self.loader:
+            total += self.net(batch).mean().item()
+        return total / len(self.loader)
+
+    def run(self):
+        best = 0.0
+        for epoch in range(9):
+            score = self.judge()
+            if self.verbose:
+                if score > best:
+                    best = score
+                    torch.save(self.net.state_dict(), "best.pt")
+"""
+
+
+def test_a_flag_that_the_other_ranks_lose_where_there_are_several() -> None:
+    check_told(RULE, FLAGGED.replace("ASKED", "args.distributed"), reason="is what rank 0 has of its own share")
+    check_told(RULE, FLAGGED.replace("ASKED", "args.quiet"), reason="the ranks decide differently")  # perhaps none loses it
+    check_told(RULE, FLAGGED.replace("ASKED", "not args.distributed"), reason="the ranks decide differently")

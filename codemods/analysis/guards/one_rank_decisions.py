@@ -18,6 +18,7 @@ from codemods.analysis.ranks.collectives import collective_at
 from codemods.analysis.ranks.local_calls import stays_here
 from codemods.analysis.ranks.rank_guards import Guard, Ranks, guards_over
 from codemods.analysis.ranks.reached_collectives import may_put_together, reached_by
+from codemods.analysis.ranks.several_processes import is_of_one_process
 from codemods.analysis.variance.exits import asks_number
 from codemods.files.source import FunctionNode, SourceModule, walk
 from codemods.runtime.record import record
@@ -56,10 +57,8 @@ class Decision:
 
 
 def decisions(project: Project, module: SourceModule) -> Iterator[Decision]:
-    yield from _flags(project, module)
-    yield from _missing_losses(project, module)
-    yield from _exits(project, module)
-    yield from _last_words(project, module)
+    for find in (_flags, _missing_losses, _exits, _last_words):
+        yield from (found for found in find(project, module) if not is_of_one_process(module, found.node))
 
 
 # Flags of the frameworks
