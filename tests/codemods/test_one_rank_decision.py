@@ -1220,3 +1220,52 @@ def test_the_arm_that_one_process_alone_takes() -> None:
     check_nothing(RULE, PATIENT.replace("WAIT", AGREES))
     found = check_told(RULE, PATIENT.replace("WAIT", ALONE), reason="reduce the deciding number")
     assert found.span.line == PATIENT.splitlines().index("                if enough.item() > 0:") + 1
+
+
+STARTS = "import torch.distributed as dist\n\n\ndef start_ranks():\n    dist.init_process_group('gloo')\n"
+FITTED = """\
+from torch.nn.parallel import DistributedDataParallel as DDP
+from torch.utils.data import DataLoader
+from torch.utils.data.distributed import DistributedSampler
+
+
+def fit(net, data):
+    net = DDP(net)
+    total = 0.0
+    for batch in DataLoader(data, sampler=DistributedSampler(data)):
+        loss = net(batch).mean()
+        loss.backward()
+        total += loss.item()
+    return total
+"""
+JOINED = """\
+import torch
+
+from passes import fit
+from starts import start_ranks
+
+
+def main(data):
+    START
+    net = torch.nn.Linear(2, 1)
+    best = waited = 0.0
+    for epoch in range(9):
+        total = fit(net, data)
+        waited = 0.0 if total < best else waited + 1
+        best = min(total, best)
+        stop_early = waited > 3
+        if stop_early:
+            break
+
+
+if __name__ == "__main__":
+    main([])
+"""
+
+
+def test_a_program_that_joins_by_a_function_of_the_project() -> None:
+    files = {"starts.py": STARTS, "passes.py": FITTED}
+    check_told(RULE, JOINED.replace("START", "start_ranks()"), reason="reduce the deciding number", files=files)
+    check_nothing(RULE, JOINED.replace("START", "torch.manual_seed(1)"), files=files)  # one process runs it
+    named = {**files, "starts.py": STARTS.replace("dist.init_process_group('gloo')", "'init_process_group(...)'")}
+    check_nothing(RULE, JOINED.replace("START", "start_ranks()"), files=named)

@@ -607,3 +607,24 @@ def test_windows_of_one_length(per: str, end: str) -> None:
 
 def test_a_window_that_all_ranks_have() -> None:
     check_nothing(RULE, window("math.ceil(n / 4)", "min(first + per, n)", first="0"))
+
+
+BEGUN = """\
+import torch
+import torch.distributed as dist
+
+
+def main(net, make):
+    rank = dist.get_rank()
+    worker = make(net, rank=rank)
+    begun = worker.resume("last.pt")
+    for step in range(begun, END, 10):
+        worker.train(10)
+        dist.barrier()
+"""
+
+
+def test_a_count_that_goes_as_far_from_wherever_it_begins() -> None:
+    check_nothing(RULE, BEGUN.replace("END", "begun + 100"))
+    check_nothing(RULE, BEGUN.replace("END", "100 + begun"))
+    check_told(RULE, BEGUN.replace("END", "begun + 100 * rank"), reason=WHY)

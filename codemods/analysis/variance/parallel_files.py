@@ -1,5 +1,5 @@
 """Do several processes run a file, though it does not say so itself? Its importers tell, also those of the package that hands it
-on, and the files of the classes that its own are derived from.
+on, the files of the classes that its own are derived from, and what it calls.
 """
 
 from __future__ import annotations
@@ -7,12 +7,16 @@ from __future__ import annotations
 import ast
 from posixpath import basename, dirname
 
+from codemods.analysis.call_graph import called_function
 from codemods.analysis.class_index import class_facts
 from codemods.analysis.distribution import is_own_test, is_test_module, may_show_ranks, ranks_in_file, ranks_in_importers
-from codemods.files.source import SourceModule
+from codemods.analysis.names import dotted, end_of
+from codemods.files.source import SourceModule, walk
 from codemods.store.project import Project
 
 _PACKAGE = "__init__.py"
+_JOIN = "init_process_group"
+_JOINS = _JOIN.encode() + b"("
 
 
 def is_parallel(project: Project, module: SourceModule) -> bool:
@@ -23,9 +27,27 @@ def is_parallel(project: Project, module: SourceModule) -> bool:
             return False
         if ranks_in_file(project, module) or ranks_in_importers(project, module):
             return True
-        return _is_of_parallel_bases(project, module) or _is_handed_on(project, module)
+        return _is_of_parallel_bases(project, module) or _is_handed_on(project, module) or _joins_by_own_function(project, module)
 
     return project.memo(("several processes run", module.path), ask)
+
+
+def _joins_by_own_function(project: Project, module: SourceModule) -> bool:
+    """True for a program that calls a function of the project in which `init_process_group` is called: `start_ranks()`."""
+    starters = project.files_containing(_JOINS)
+    if not starters:
+        return False
+    leading = {
+        name for name, found in module.imports.items() for item in found
+        if (resolved := project.resolve(item.dotted, module.path)) is not None and resolved.path in starters
+    }  # fmt: skip
+    for call in module.nodes(ast.Call) if leading else ():
+        if dotted(call.func).partition(".")[0] not in leading:
+            continue
+        site = called_function(project, module, call)
+        if site is not None and any(isinstance(n, ast.Call) and end_of(n.func) == _JOIN for n in walk(site.node)):
+            return True
+    return False
 
 
 def _is_of_parallel_bases(project: Project, module: SourceModule) -> bool:
