@@ -1269,3 +1269,67 @@ def test_a_program_that_joins_by_a_function_of_the_project() -> None:
     check_nothing(RULE, JOINED.replace("START", "torch.manual_seed(1)"), files=files)  # one process runs it
     named = {**files, "starts.py": STARTS.replace("dist.init_process_group('gloo')", "'init_process_group(...)'")}
     check_nothing(RULE, JOINED.replace("START", "start_ranks()"), files=named)
+
+
+STOPPER = """\
+import torch
+import torch.distributed as dist
+
+
+class Patience:
+    def __init__(self, limit, place=None):
+        self.limit, self.count, self.best = limit, 0, None
+        self.place = place
+        self.enough = False
+
+    def __call__(self, loss):
+        if EXIT:
+            return
+        self.count = 0 if self.best is None or loss < self.best else self.count + 1
+        self.best = loss if self.best is None else min(loss, self.best)
+        if self.count > self.limit:
+            self.enough = True
+
+
+def fit(net, loader, rank):
+    patience = Patience(5, GIVEN)
+    for epoch in range(9):
+        loss = torch.zeros(1)
+        for batch in loader:
+            loss += net(batch).mean()
+        loss.backward()
+        dist.all_reduce(loss)
+        patience(loss.item())
+        BETWEEN
+        if patience.enough:
+            break
+
+
+def main(net, loader):
+    fit(net, loader, dist.get_rank())
+"""
+
+
+def stopper(exit_: str = "self.place != 0", *, given: str = "place=rank", between: str = "loss.detach()") -> str:
+    return STOPPER.replace("EXIT", exit_).replace("GIVEN", given).replace("BETWEEN", between)
+
+
+@pytest.mark.parametrize("exit_", ["self.place != 0", "self.place is not None and self.place != 0", "self.place and self.place > 0"])
+def test_an_object_that_goes_on_with_what_it_is_told_on_rank_zero_alone(exit_: str) -> None:
+    found = check_told(RULE, stopper(exit_), reason="broadcast the decision of rank 0 first")
+    assert "`patience`, which rank 0 alone sets" in found.message
+
+
+@pytest.mark.parametrize(
+    "source",
+    [stopper(given="place=0"),  # it is told on every rank
+     stopper(given=""),
+     stopper("self.limit == 0"),  # a setting
+     stopper("self.place != 0 and self.limit > 1"),  # not the rank alone
+     stopper("self.best != 0"),
+     stopper(between="dist.broadcast_object_list([patience], src=0)"),
+     stopper().replace("self.enough = True", "self.done = True"),  # what is asked for is not what it sets
+     stopper().replace("if patience.enough:", "if patience.limit > 9:")],
+)  # fmt: skip
+def test_objects_that_say_the_same_on_all_ranks(source: str) -> None:
+    check_nothing(RULE, source)
