@@ -1314,7 +1314,9 @@ def stopper(exit_: str = "self.place != 0", *, given: str = "place=rank", betwee
     return STOPPER.replace("EXIT", exit_).replace("GIVEN", given).replace("BETWEEN", between)
 
 
-@pytest.mark.parametrize("exit_", ["self.place != 0", "self.place is not None and self.place != 0", "self.place and self.place > 0"])
+@pytest.mark.parametrize(
+    "exit_", ["self.place != 0", "self.place is not None and self.place != 0", "self.place and self.place > 0"]
+)
 def test_an_object_that_goes_on_with_what_it_is_told_on_rank_zero_alone(exit_: str) -> None:
     found = check_told(RULE, stopper(exit_), reason="broadcast the decision of rank 0 first")
     assert "`patience`, which rank 0 alone sets" in found.message

@@ -1,4 +1,4 @@
-"""Calls of an object that goes on with what it is told on rank 0 alone: `if self.rank != 0: return` above the rest of the method."""
+"""Calls of an object that goes on with what it is told on rank 0 alone: its method begins with `if self.rank != 0: return`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from codemods.store.project import Project
 
 
 def told_on_one_rank(project: Project, module: SourceModule, call: ast.Call, asked: frozenset[str]) -> bool:
-    """True for `stopper(loss)` of a `Stopper(rank=rank)` that returns on the other ranks before it sets a field that is asked for.
+    """True for `stopper(loss)` of a `Stopper(rank=rank)` that returns on the other ranks before it sets what is asked for.
 
     asked: the fields of the object that a test reads.
     """
