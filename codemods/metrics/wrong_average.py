@@ -26,9 +26,10 @@ class WrongAverage(DdpCodemod):
     dicts and functions, and counts how often the number of processes W enters, as one does with units: a count of the own
     share is a W-th of the whole, a sum over the ranks multiplies by W, `len(loader)` behind a DistributedSampler is a W-th.
     Reports a number that is W times too large (a sum over the ranks, divided by a count of one of them; a sum of their
-    means), one that is W times too small (a mean that is divided by the number of processes again, or the rank's own number,
-    which nothing sums over them; the sum of the rank's steps, divided by `len(dataset) // batch_size`), and a mean of quotients of the ranks whose divisors their own data make: the F1 of each
-    rank, or a loss per token. Also reports what is summed over the ranks and put under a key that each rank draws from random
+    means), one that is W times too small (a mean that is divided by the number of processes again, the rank's own number, which
+    nothing sums over them, or the sum of the rank's steps, divided by `len(dataset) // batch_size`), and a mean of quotients of
+    the ranks whose divisors their own data make: the F1 of each rank, or a loss per token. Also reports what is summed over the
+    ranks and put under a key that each rank draws from random
     numbers of its own: the losses of several tasks become those of one.
 
     ## Why it matters
@@ -80,8 +81,8 @@ class WrongAverage(DdpCodemod):
 
     ## Refuses
     - Says nothing in a repository's own tests.
-    - Says nothing of `len(dataset) // batch_size` where the loader of the loop is not seen to share out that dataset in batches of that
-      size, and where the sum, or what goes into it, is reduced.
+    - Says nothing of `len(dataset) // batch_size` where the loader of the loop is not seen to share out that dataset in batches
+      of that size, and where the sum, or what goes into it, is reduced.
     - Says nothing of a number of which one part is not seen: a setting, a result of a library.
     - Says nothing where each rank has as many items as the others: the mean of the means is right behind a sampler that pads, and
       where a count of the shapes of the batches is the same on all ranks.

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from codemods.analysis.averages.never_joined import is_joined, made_of, shows_quotient
 from codemods.analysis.bindings import bindings_in
 from codemods.analysis.names import dotted, last
-from codemods.analysis.reaching import sure_value
 from codemods.analysis.ranks.several_processes import several_processes
+from codemods.analysis.reaching import sure_value
 from codemods.analysis.variance.analysis import variance
 from codemods.analysis.variance.paths import unpacked
 from codemods.files.source import FunctionNode, SourceModule, walk
