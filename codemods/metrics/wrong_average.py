@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from codemods.analysis.averages.divided_behind import is_divided_behind
 from codemods.analysis.averages.divided_by_whole import ByTheWhole, divided_by_whole
 from codemods.analysis.averages.never_joined import NeverJoined, never_joined
-from codemods.analysis.averages.own_keys import own_keys
+from codemods.analysis.averages.own_keys import OwnKey, own_keys
 from codemods.analysis.averages.scale import At
 from codemods.analysis.averages.summed_losses import SummedLoss, summed_losses
 from codemods.analysis.averages.wrong import Fault, Wrong, wrong_numbers
@@ -29,8 +29,8 @@ class WrongAverage(DdpCodemod):
     means), one that is W times too small (a mean that is divided by the number of processes again, the rank's own number, which
     nothing sums over them, or the sum of the rank's steps, divided by `len(dataset) // batch_size`), and a mean of quotients of
     the ranks whose divisors their own data make: the F1 of each rank, or a loss per token. Also reports what is summed over the
-    ranks and put under a key that each rank draws from random
-    numbers of its own: the losses of several tasks become those of one.
+    ranks and put under a key that each rank draws from random numbers of its own, or that is the category of its own batch: the
+    losses of several tasks become those of one.
 
     ## Why it matters
     The number looks like one of all ranks, and is none. On eight ranks an error is shown eight times too large, and changes with
@@ -127,13 +127,18 @@ class WrongAverage(DdpCodemod):
                 yield self._summed(module, loss)
         yield from (self._never_joined(module, found) for found in never_joined(project, module))
         yield from (self._by_the_whole(module, found) for found in divided_by_whole(project, module))
-        for own in own_keys(project, module) if module.holds(b"all_reduce") else ():
-            text = (
-                f"what line {own.call.lineno} puts together from all ranks goes under `{own.key}`, which each rank has drawn on "
-                "its own: the parts of the others belong under other keys"
-            )
-            way = [Evidence("way", x.text, x.path, x.line) for x in own.way]
-            yield self.finding(module, own.statement, text, evidence=way, reason=_ADVICE_OF_KEYS)
+        for own in own_keys(project, module) if module.holds(b"reduce") else ():
+            yield self._under_own_key(module, own)
+
+    def _under_own_key(self, module: SourceModule, own: OwnKey) -> Finding:
+        whose = "which each rank has drawn on its own" if own.drawn else "which is that of the rank's own batch"
+        text = (
+            f"what line {own.call.lineno} puts together from all ranks goes under `{own.key}`, {whose}: the parts of the others "
+            "belong under other keys"
+        )
+        way = [Evidence("way", x.text, x.path, x.line) for x in own.way]
+        advice = _ADVICE_OF_KEYS if own.drawn else _ADVICE_OF_BATCHES
+        return self.finding(module, own.statement, text, evidence=way, reason=advice)
 
     def _summed(self, module: SourceModule, found: SummedLoss) -> Finding:
         text = " ".join(module.text_of(found.reduced).split())
@@ -176,6 +181,9 @@ class WrongAverage(DdpCodemod):
 
 _ADVICE_OF_KEYS = (
     "draw it from a generator with one seed on all ranks, or reduce a number for each key once the loop is done"
+)
+_ADVICE_OF_BATCHES = (
+    "keep the rank's own number under its key, and reduce the sum and the count of each key over the ranks behind the loop"
 )
 _ADVICE_OF_SUMS = (
     "divide by the number of processes behind the reduction (`dist.get_world_size()`), or reduce with `ReduceOp.AVG`"

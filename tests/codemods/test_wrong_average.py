@@ -533,3 +533,62 @@ def test_the_steps_of_one_process_under_the_sum_of_a_share(source: str) -> None:
 )  # fmt: skip
 def test_counts_that_are_those_of_the_rank_or_are_not_seen(source: str) -> None:
     check_nothing(RULE, source)
+
+
+BY_KIND = """\
+import torch
+import torch.distributed as dist
+from torch.utils.data import DataLoader
+from torch.utils.data.distributed import DistributedSampler
+
+
+class Meter:
+    def __init__(self):
+        self.total, self.count = 0.0, 0
+
+    def update(self, value):
+        self.total += value
+        self.count += 1
+
+
+def mean_of_all(tensor):
+    tensor = tensor.clone()
+    dist.all_reduce(tensor)
+    return tensor / dist.get_world_size()
+
+
+def judge(net, data, epoch):
+    loader = DataLoader(data, 1, sampler=DistributedSampler(data, shuffle=False))
+    meters = {}
+    for kinds, rows in loader:
+        score = net(rows).mean()
+        REDUCED
+        for kind in KINDS:
+            if kind not in meters:
+                meters[kind] = Meter()
+            meters[kind].update(score)
+    REST
+    print({kind: meter.total / meter.count for kind, meter in meters.items()})
+"""
+
+
+def by_kind(reduced: str, *, kinds: str = "kinds", rest: str = "pass") -> str:
+    return BY_KIND.replace("REDUCED", reduced).replace("KINDS", kinds).replace("REST", rest)
+
+
+@pytest.mark.parametrize("reduced", ["score = mean_of_all(score).item()", "score = [mean_of_all(s).item() for s in [score]]"])
+def test_what_all_ranks_have_under_the_category_of_the_own_batch(reduced: str) -> None:
+    found = check_told(RULE, by_kind(reduced), reason="the parts of the others belong under other keys")
+    assert "which is that of the rank's own batch" in found.message
+
+
+@pytest.mark.parametrize(
+    "source",
+    [by_kind("score = score.item()"),  # the own number
+     by_kind("score = mean_of_all(score).item()", kinds="['all']"),  # the same key on all ranks
+     by_kind("score = mean_of_all(score).item()", kinds="[epoch]"),
+     by_kind("whole = mean_of_all(score).item()"),  # another number is reduced
+     by_kind("pass", rest="for meter in meters.values():\n        meter.total = mean_of_all(torch.tensor(meter.total))")],
+)  # fmt: skip
+def test_keys_and_numbers_that_belong_to_each_other(source: str) -> None:
+    check_nothing(RULE, source)

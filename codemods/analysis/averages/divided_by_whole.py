@@ -37,8 +37,8 @@ def divided_by_whole(project: Project, module: SourceModule) -> Iterator[ByTheWh
     told: set[tuple[FunctionNode, str]] = set()
     for node in module.nodes(ast.BinOp):
         function = module.function_of(node)
-        number = node.left.id if isinstance(node, ast.BinOp) and isinstance(node.left, ast.Name) else ""
-        if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Div) or function is None or not number:
+        number = node.left.id if isinstance(node.left, ast.Name) else ""
+        if not isinstance(node.op, ast.Div) or function is None or not number:
             continue
         count = _steps(module, function, node.right) if (function, number) not in told else None
         added = _added(module, function, number) if count is not None else None

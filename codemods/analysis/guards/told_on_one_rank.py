@@ -32,7 +32,7 @@ def told_on_one_rank(project: Project, module: SourceModule, call: ast.Call, ask
         return False
     field = _field_of_the_exit(method)
     parameter = _parameter_of(owner, start, field) if field else ""
-    given = argument(made, parameters(start)[1:], parameter) if parameter else None
+    given = argument(made, [*parameters(start)[1:]], parameter) if parameter else None
     return given is not None and _value(variance(project), module, given).cause is Cause.RANK
 
 
