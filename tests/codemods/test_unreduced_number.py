@@ -925,3 +925,51 @@ def test_the_best_with_a_margin_is_kept_in_the_other_arm(test: str) -> None:
 )  # fmt: skip
 def test_a_margin_over_what_is_the_same_or_saves_nothing(source: str) -> None:
     check_nothing(RULE, source)
+
+
+ANSWERS = """\
+import torch
+import torch.distributed as dist
+from torch.utils.data import DataLoader
+from torch.utils.data.distributed import DistributedSampler
+
+
+def answer(net, loader):
+    found = {}
+    for batch in loader:
+        for i, said in zip(batch["id"], net(batch["x"])):
+            found[i] = said
+    return found
+
+
+def main(net, data, grade):
+    dist.init_process_group("gloo")
+    loader = DataLoader(data, sampler=DistributedSampler(data, shuffle=False))
+    found = answer(net, loader)
+    parts = [None for _ in range(dist.get_world_size())]
+    dist.gather_object(found, parts if dist.get_rank() == 0 else None, dst=0)
+    if dist.get_rank() == 0:
+        whole = {}
+        for part in parts:
+            whole.update(part)
+        scores = grade(GRADED)
+        SHOWN
+"""
+
+
+def answers(graded: str, shown: str = "print(scores)") -> str:
+    return ANSWERS.replace("GRADED", graded).replace("SHOWN", shown)
+
+
+def test_a_score_of_the_own_part_though_those_of_all_were_put_together() -> None:
+    found = check_told(RULE, answers("found"), reason="of all ranks into `parts`, and this is made of the rank's own")
+    assert found.span.line == answers("found").splitlines().index("        scores = grade(found)") + 1
+
+
+@pytest.mark.parametrize(
+    "source",
+    [answers("whole"),
+     answers("parts")],
+)  # fmt: skip
+def test_scores_of_all_that_was_put_together(source: str) -> None:
+    check_nothing(RULE, source)

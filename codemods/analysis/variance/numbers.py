@@ -83,7 +83,12 @@ def _heaviest(project: Project, module: SourceModule) -> list[Number]:
         return []
     found = [n for function, places in _places(project, module).items() for n in _in_function(analysis, module, function, places)]
     best: dict[tuple[str, int], Number] = {}
+    deciding = {(x.path, x.line) for n in found if n.role is Role.DECIDES for x in n.value.chain}
     for number in found:
+        if number.over is not None:  # the parts of the others are there: a place of its own, whatever else its loop gives
+            if (place := (module.path, number.over.statement.lineno)) not in deciding:
+                best.setdefault(place, number)
+            continue
         known = number.source.loop is not None or (number.role is Role.CURVE and number.source.line)
         key = number.source.key if known else (module.path, getattr(number.at, "lineno", 0))
         if key not in best or weight(number) > weight(best[key]):
