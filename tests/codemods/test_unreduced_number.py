@@ -969,7 +969,8 @@ def test_a_score_of_the_own_part_though_those_of_all_were_put_together() -> None
 @pytest.mark.parametrize(
     "source",
     [answers("whole"),
-     answers("parts")],
+     answers("parts"),
+     answers("found").replace("            whole.update(part)", "            found.update(part)")],
 )  # fmt: skip
 def test_scores_of_all_that_was_put_together(source: str) -> None:
     check_nothing(RULE, source)

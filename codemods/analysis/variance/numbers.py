@@ -26,7 +26,7 @@ from codemods.analysis.variance.number_words import (
     where_made,
 )
 from codemods.analysis.variance.outlets import is_on_zero, may_be_of_zero, says_shown, shows
-from codemods.analysis.variance.passed_over import PassedOver, passed_over
+from codemods.analysis.variance.passed_over import PassedOver, is_completed, passed_over
 from codemods.analysis.variance.shown_results import holds_results, puts_itself
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.values import SAME, Cause, Value
@@ -248,7 +248,7 @@ def _number(
         return None  # what a single batch gives
     if role is Role.RESULT and not behind and (source.loop is not None or not value.mean):
         return None  # how far the evaluation has come
-    if value.decided or is_guess(analysis, value, source) or _may_gather(analysis, value):
+    if value.decided or is_guess(analysis, value, source) or _may_gather(analysis, value) or is_completed(module, value):
         return None  # decided: the same on all ranks, but for how often they come there
     if decides and source.trains and value.origin is not None and not _SHARE.search(value.origin.text):
         return None  # the loop round it trains, but what it evaluates on is not seen

@@ -42,6 +42,30 @@ def passed_over(project: Project, module: SourceModule, value: Value) -> PassedO
     return None
 
 
+def is_completed(module: SourceModule, value: Value) -> bool:
+    """True where a step of the way reads what the parts of the others were put into: `for p in parts: found.update(p)`."""
+    for link in value.chain:
+        for statement in _at(module, link.line) if link.path == module.path else ():
+            function = module.function_of(statement)
+            read = {n.id for n in walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+            loops = (n for n in walk(function) if isinstance(n, ast.For)) if function is not None else ()
+            if any(stands_above(n, statement) and _is_over_parts(module, n) and _put_into(n) & read for n in loops):
+                return True
+    return False
+
+
+def _is_over_parts(module: SourceModule, loop: ast.For) -> bool:
+    """True for a loop over what a gather above it has filled."""
+    name = dotted(loop.iter)
+    calls = (c for c in module.calls_named(*_GATHERS) if module.function_of(c) is module.function_of(loop)) if name else ()
+    return any(any(isinstance(n, ast.Name) and n.id == name for n in walk(c)) and stands_above(c, loop) for c in calls)
+
+
+def _put_into(loop: ast.For) -> set[str]:
+    taken = {loop.target.id} if isinstance(loop.target, ast.Name) else set()
+    return {_filled(c) for s in loop.body if (c := _fills(s, taken)) is not None} - {""}
+
+
 def _at(module: SourceModule, line: int) -> Iterator[ast.Return | ast.Assign]:
     yield from (s for s in module.nodes(ast.Return) if s.lineno == line)
     yield from (s for s in module.nodes(ast.Assign) if s.lineno == line)
