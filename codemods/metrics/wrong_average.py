@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from codemods.analysis.averages.divided_behind import is_divided_behind
+from codemods.analysis.averages.divided_by_whole import ByTheWhole, divided_by_whole
 from codemods.analysis.averages.never_joined import NeverJoined, never_joined
-from codemods.analysis.averages.own_keys import own_keys
+from codemods.analysis.averages.own_keys import OwnKey, own_keys
 from codemods.analysis.averages.scale import At
 from codemods.analysis.averages.summed_losses import SummedLoss, summed_losses
 from codemods.analysis.averages.wrong import Fault, Wrong, wrong_numbers
@@ -25,10 +26,11 @@ class WrongAverage(DdpCodemod):
     dicts and functions, and counts how often the number of processes W enters, as one does with units: a count of the own
     share is a W-th of the whole, a sum over the ranks multiplies by W, `len(loader)` behind a DistributedSampler is a W-th.
     Reports a number that is W times too large (a sum over the ranks, divided by a count of one of them; a sum of their
-    means), one that is W times too small (a mean that is divided by the number of processes again, or the rank's own number,
-    which nothing sums over them), and a mean of quotients of the ranks whose divisors their own data make: the F1 of each
-    rank, or a loss per token. Also reports what is summed over the ranks and put under a key that each rank draws from random
-    numbers of its own: the losses of several tasks become those of one.
+    means), one that is W times too small (a mean that is divided by the number of processes again, the rank's own number, which
+    nothing sums over them, or the sum of the rank's steps, divided by `len(dataset) // batch_size`), and a mean of quotients of
+    the ranks whose divisors their own data make: the F1 of each rank, or a loss per token. Also reports what is summed over the
+    ranks and put under a key that each rank draws from random numbers of its own, or that is the category of its own batch: the
+    losses of several tasks become those of one.
 
     ## Why it matters
     The number looks like one of all ranks, and is none. On eight ranks an error is shown eight times too large, and changes with
@@ -79,6 +81,8 @@ class WrongAverage(DdpCodemod):
 
     ## Refuses
     - Says nothing in a repository's own tests.
+    - Says nothing of `len(dataset) // batch_size` where the loader of the loop is not seen to share out that dataset in batches
+      of that size, and where the sum, or what goes into it, is reduced.
     - Says nothing of a number of which one part is not seen: a setting, a result of a library.
     - Says nothing where each rank has as many items as the others: the mean of the means is right behind a sampler that pads, and
       where a count of the shapes of the batches is the same on all ranks.
@@ -98,7 +102,7 @@ class WrongAverage(DdpCodemod):
     code = "DDP115"
     severity = "data"
     TRIGGERS = (
-        (b"reduce", b"gather", b"val", b"test", b"eval", b"num_processes", b"world_size"),
+        (b"reduce", b"gather", b"val", b"test", b"eval", b"num_processes", b"world_size", b"DistributedSampler"),
         (b"print", b"log", b"add_scalar", b"write", b"dump", b"report"),
     )
     READS_TESTS = False
@@ -122,13 +126,19 @@ class WrongAverage(DdpCodemod):
             if loss.reduced.lineno not in told:
                 yield self._summed(module, loss)
         yield from (self._never_joined(module, found) for found in never_joined(project, module))
-        for own in own_keys(project, module) if module.holds(b"all_reduce") else ():
-            text = (
-                f"what line {own.call.lineno} puts together from all ranks goes under `{own.key}`, which each rank has drawn on "
-                "its own: the parts of the others belong under other keys"
-            )
-            way = [Evidence("way", x.text, x.path, x.line) for x in own.way]
-            yield self.finding(module, own.statement, text, evidence=way, reason=_ADVICE_OF_KEYS)
+        yield from (self._by_the_whole(module, found) for found in divided_by_whole(project, module))
+        for own in own_keys(project, module) if module.holds(b"reduce") else ():
+            yield self._under_own_key(module, own)
+
+    def _under_own_key(self, module: SourceModule, own: OwnKey) -> Finding:
+        whose = "which each rank has drawn on its own" if own.drawn else "which is that of the rank's own batch"
+        text = (
+            f"what line {own.call.lineno} puts together from all ranks goes under `{own.key}`, {whose}: the parts of the others "
+            "belong under other keys"
+        )
+        way = [Evidence("way", x.text, x.path, x.line) for x in own.way]
+        advice = _ADVICE_OF_KEYS if own.drawn else _ADVICE_OF_BATCHES
+        return self.finding(module, own.statement, text, evidence=way, reason=advice)
 
     def _summed(self, module: SourceModule, found: SummedLoss) -> Finding:
         text = " ".join(module.text_of(found.reduced).split())
@@ -154,9 +164,26 @@ class WrongAverage(DdpCodemod):
             reason="sum it over the ranks above (`all_reduce`, `accelerator.reduce`), on every rank, or leave the division out",
         )
 
+    def _by_the_whole(self, module: SourceModule, found: ByTheWhole) -> Finding:
+        text = " ".join(module.text_of(found.count).split())
+        return self.finding(
+            module,
+            found.count,
+            f"`{text}` is how many steps one process would make, and `{found.number}` adds up those of this rank's share: line "
+            f"{found.shown.lineno} shows an average that is as many times too small as there are processes",
+            evidence=[
+                Evidence("static", "the loader of this loop gives each rank its own share", module.path, found.loop.lineno),
+                Evidence("static", "this shows it", module.path, found.shown.lineno),
+            ],
+            reason="divide by the steps that the rank makes: `len(loader)`",
+        )
+
 
 _ADVICE_OF_KEYS = (
     "draw it from a generator with one seed on all ranks, or reduce a number for each key once the loop is done"
+)
+_ADVICE_OF_BATCHES = (
+    "keep the rank's own number under its key, and reduce the sum and the count of each key over the ranks behind the loop"
 )
 _ADVICE_OF_SUMS = (
     "divide by the number of processes behind the reduction (`dist.get_world_size()`), or reduce with `ReduceOp.AVG`"

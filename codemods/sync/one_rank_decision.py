@@ -32,7 +32,7 @@ from codemods.store.project import Project
 # What a file of several processes speaks of; what is decided in the others is asked of those that import them.
 _PROCESSES = (b"torch.distributed", b"ightning", b"Trainer", b"ccelerat", b"DistributedDataParallel", b"import distributed")
 _OWN_WORDS = (b"should_stop", b"should_training_stop", b"finally", b"sys.exit", b"exit()", b"exit(0)", b"isnan", b"isfinite",
-              b"isinf", b"return None")  # fmt: skip
+              b"isinf", b"return None", b"early_stop", b"stop_early", b"EarlyStop")  # fmt: skip
 _LOSS_WITHOUT_EFFECT = (
     "Lightning from 2.3 on refuses None with several processes: return a loss without effect on every rank, such as "
     "`0.0 * sum(p.sum() for p in self.parameters())`"

@@ -1212,3 +1212,158 @@ def test_the_branch_of_one_process_parts_nobody() -> None:
 
 def test_a_branch_that_several_processes_take_does() -> None:
     assert findings_of(RULE, BRANCHES.format(test="not args.distributed").replace("dist.all_reduce(stop)", "pass"))
+
+
+PATIENT = """\
+import torch
+import torch.distributed as dist
+from torch.utils.data import DataLoader
+from torch.utils.data.distributed import DistributedSampler
+
+
+class Learner:
+    def __init__(self, args, net, data):
+        self.args, self.net = args, net
+        self.loader = DataLoader(data, sampler=DistributedSampler(data))
+
+    def judge(self):
+        return sum(self.net(batch).mean().item() for batch in self.loader)
+
+    def run(self):
+        best = waited = 0.0
+        for epoch in range(9):
+            score = self.judge()
+            waited = 0.0 if score > best else waited + 1
+            best = max(score, best)
+            if self.args.distributed:
+                WAIT
+                if enough.item() > 0:
+                    break
+            else:
+                if waited > 3:
+                    break
+            dist.barrier()
+"""
+AGREES = "enough = torch.tensor(float(waited > 3))\n                dist.all_reduce(enough)"
+ALONE = "enough = torch.tensor(float(waited > 3))"
+
+
+def test_the_arm_that_one_process_alone_takes() -> None:
+    check_nothing(RULE, PATIENT.replace("WAIT", AGREES))
+    found = check_told(RULE, PATIENT.replace("WAIT", ALONE), reason="reduce the deciding number")
+    assert found.span.line == PATIENT.splitlines().index("                if enough.item() > 0:") + 1
+
+
+STARTS = "import torch.distributed as dist\n\n\ndef start_ranks():\n    dist.init_process_group('gloo')\n"
+FITTED = """\
+from torch.nn.parallel import DistributedDataParallel as DDP
+from torch.utils.data import DataLoader
+from torch.utils.data.distributed import DistributedSampler
+
+
+def fit(net, data):
+    net = DDP(net)
+    total = 0.0
+    for batch in DataLoader(data, sampler=DistributedSampler(data)):
+        loss = net(batch).mean()
+        loss.backward()
+        total += loss.item()
+    return total
+"""
+JOINED = """\
+import torch
+
+from passes import fit
+from starts import start_ranks
+
+
+def main(data):
+    START
+    net = torch.nn.Linear(2, 1)
+    best = waited = 0.0
+    for epoch in range(9):
+        total = fit(net, data)
+        waited = 0.0 if total < best else waited + 1
+        best = min(total, best)
+        stop_early = waited > 3
+        if stop_early:
+            break
+
+
+if __name__ == "__main__":
+    main([])
+"""
+
+
+def test_a_program_that_joins_by_a_function_of_the_project() -> None:
+    files = {"starts.py": STARTS, "passes.py": FITTED}
+    check_told(RULE, JOINED.replace("START", "start_ranks()"), reason="reduce the deciding number", files=files)
+    check_nothing(RULE, JOINED.replace("START", "torch.manual_seed(1)"), files=files)  # one process runs it
+    named = {**files, "starts.py": STARTS.replace("dist.init_process_group('gloo')", "'init_process_group(...)'")}
+    check_nothing(RULE, JOINED.replace("START", "start_ranks()"), files=named)
+
+
+STOPPER = """\
+import torch
+import torch.distributed as dist
+
+
+class Patience:
+    def __init__(self, limit, place=None):
+        self.limit, self.count, self.best = limit, 0, None
+        self.place = place
+        self.enough = False
+
+    def __call__(self, loss):
+        if EXIT:
+            return
+        self.count = 0 if self.best is None or loss < self.best else self.count + 1
+        self.best = loss if self.best is None else min(loss, self.best)
+        if self.count > self.limit:
+            self.enough = True
+
+
+def fit(net, loader, rank):
+    patience = Patience(5, GIVEN)
+    for epoch in range(9):
+        loss = torch.zeros(1)
+        for batch in loader:
+            loss += net(batch).mean()
+        loss.backward()
+        dist.all_reduce(loss)
+        patience(loss.item())
+        BETWEEN
+        if patience.enough:
+            break
+
+
+def main(net, loader):
+    fit(net, loader, dist.get_rank())
+"""
+
+
+def stopper(exit_: str = "self.place != 0", *, given: str = "place=rank", between: str = "loss.detach()") -> str:
+    return STOPPER.replace("EXIT", exit_).replace("GIVEN", given).replace("BETWEEN", between)
+
+
+@pytest.mark.parametrize(
+    "exit_", ["self.place != 0", "self.place is not None and self.place != 0", "self.place and self.place > 0"]
+)
+def test_an_object_that_goes_on_with_what_it_is_told_on_rank_zero_alone(exit_: str) -> None:
+    found = check_told(RULE, stopper(exit_), reason="broadcast the decision of rank 0 first")
+    assert "`patience`, which rank 0 alone sets" in found.message
+
+
+@pytest.mark.parametrize(
+    "source",
+    [stopper(given="place=0"),  # it is told on every rank
+     stopper(given=""),
+     stopper("self.limit == 0"),  # a setting
+     stopper("self.place != 0 and self.limit > 1"),  # not the rank alone
+     stopper("self.best != 0"),
+     stopper(between="dist.broadcast_object_list([patience], src=0)"),
+     stopper().replace("self.enough = True", "self.done = True"),  # what is asked for is not what it sets
+     stopper().replace("if patience.enough:", "if patience.limit > 9:")],
+)  # fmt: skip
+def test_objects_that_say_the_same_on_all_ranks(source: str) -> None:
+    check_nothing(RULE, source)

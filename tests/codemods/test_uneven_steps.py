@@ -621,3 +621,24 @@ def test_parts_that_monai_fills_up_are_equal() -> None:
 def test_entries_of_their_own_length_are_so_under_the_same_keys() -> None:
     parts = "    parts = {name: r[rank::world_size] for name, r in rows.items()}\n"
     check_told(RULE, train("DataLoader(parts['train'], batch_size=4)", before=parts), reason=WHY)
+
+
+BEGUN = """\
+import torch
+import torch.distributed as dist
+
+
+def main(net, make):
+    rank = dist.get_rank()
+    worker = make(net, rank=rank)
+    begun = worker.resume("last.pt")
+    for step in range(begun, END, 10):
+        worker.train(10)
+        dist.barrier()
+"""
+
+
+def test_a_count_that_goes_as_far_from_wherever_it_begins() -> None:
+    check_nothing(RULE, BEGUN.replace("END", "begun + 100"))
+    check_nothing(RULE, BEGUN.replace("END", "100 + begun"))
+    check_told(RULE, BEGUN.replace("END", "begun + 100 * rank"), reason=WHY)

@@ -867,3 +867,156 @@ def test_what_rank_0_adds_of_the_files_of_the_others() -> None:
 @pytest.mark.parametrize("merge", ["pass", MERGE + "print(part)", MERGE + "seen.append(part)"])
 def test_files_that_the_number_is_not_told_of(merge: str) -> None:
     check_told(RULE, METER.format(merge=merge), reason=WHY)
+
+
+FLAGGED = """\
+import torch
+import torch.distributed as dist
+from torch.utils.data import DataLoader
+from torch.utils.data.distributed import DistributedSampler
+
+
+class Learner:
+    def __init__(self, args, net, data):
+        self.net = net
+        self.loader = DataLoader(data, sampler=DistributedSampler(data, shuffle=False))
+        self.verbose = True
+        if ASKED:
+            if dist.get_rank() != 0:
+                self.verbose = False
+
+    def judge(self):
+        total = 0.0
+        for batch in self.loader:
+            total += self.net(batch).mean().item()
+        return total / len(self.loader)
+
+    def run(self):
+        best = 0.0
+        for epoch in range(9):
+            score = self.judge()
+            if self.verbose:
+                if score > best:
+                    best = score
+                    torch.save(self.net.state_dict(), "best.pt")
+"""
+
+
+def test_a_flag_that_the_other_ranks_lose_where_there_are_several() -> None:
+    check_told(RULE, FLAGGED.replace("ASKED", "args.distributed"), reason="is what rank 0 has of its own share")
+    check_told(RULE, FLAGGED.replace("ASKED", "args.quiet"), reason="the ranks decide differently")  # perhaps none loses it
+    check_told(RULE, FLAGGED.replace("ASKED", "not args.distributed"), reason="the ranks decide differently")
+
+
+MARGIN = """\
+import torch
+import torch.distributed as dist
+from torch.utils.data import DataLoader
+from torch.utils.data.distributed import DistributedSampler
+
+
+class Patience:
+    def __init__(self, margin):
+        self.best, self.waited, self.margin = None, 0, margin
+
+    def __call__(self, loss, net):
+        score = -loss
+        if self.best is None:
+            self.best = score
+            self.save(net)
+        elif TEST:
+            self.waited += 1
+        else:
+            self.best = score
+            KEEP
+
+    def save(self, net):
+        torch.save(net.state_dict(), "best.pt")
+
+
+def judge(net, loader):
+    total = 0.0
+    for batch in loader:
+        total += net(batch).mean().item()
+    return total / len(loader)
+
+
+def main(net, data):
+    dist.init_process_group("gloo")
+    loader = DataLoader(data, sampler=DistributedSampler(data, shuffle=False))
+    patience = Patience(0.1)
+    for epoch in range(9):
+        loss = judge(net, loader)
+        SHARED
+        patience(loss, net)
+"""
+
+
+def margin(test: str, *, keep: str = "self.save(net)", shared: str = "print(epoch)") -> str:
+    return MARGIN.replace("TEST", test).replace("KEEP", keep).replace("SHARED", shared)
+
+
+@pytest.mark.parametrize(
+    "test", ["score < self.best + self.margin", "score <= self.best - 0.1", "self.best + self.margin > score"]
+)
+def test_the_best_with_a_margin_is_kept_in_the_other_arm(test: str) -> None:
+    check_told(RULE, margin(test), reason="the ranks decide differently")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [margin("score < self.best + self.margin", keep="self.waited = 0"),  # nothing is saved: how long to wait is all it says
+     margin("self.waited < self.best + self.margin"),
+     margin("score < self.best + self.margin", shared="loss = torch.tensor(loss)\n        dist.all_reduce(loss)")],
+)  # fmt: skip
+def test_a_margin_over_what_is_the_same_or_saves_nothing(source: str) -> None:
+    check_nothing(RULE, source)
+
+
+ANSWERS = """\
+import torch
+import torch.distributed as dist
+from torch.utils.data import DataLoader
+from torch.utils.data.distributed import DistributedSampler
+
+
+def answer(net, loader):
+    found = {}
+    for batch in loader:
+        for i, said in zip(batch["id"], net(batch["x"])):
+            found[i] = said
+    return found
+
+
+def main(net, data, grade):
+    dist.init_process_group("gloo")
+    loader = DataLoader(data, sampler=DistributedSampler(data, shuffle=False))
+    found = answer(net, loader)
+    parts = [None for _ in range(dist.get_world_size())]
+    dist.gather_object(found, parts if dist.get_rank() == 0 else None, dst=0)
+    if dist.get_rank() == 0:
+        whole = {}
+        for part in parts:
+            whole.update(part)
+        scores = grade(GRADED)
+        SHOWN
+"""
+
+
+def answers(graded: str, shown: str = "print(scores)") -> str:
+    return ANSWERS.replace("GRADED", graded).replace("SHOWN", shown)
+
+
+def test_a_score_of_the_own_part_though_those_of_all_were_put_together() -> None:
+    found = check_told(RULE, answers("found"), reason="of all ranks into `parts`, and this is made of the rank's own")
+    assert found.span.line == answers("found").splitlines().index("        scores = grade(found)") + 1
+
+
+@pytest.mark.parametrize(
+    "source",
+    [answers("whole"),
+     answers("parts"),
+     answers("found").replace("            whole.update(part)", "            found.update(part)")],
+)  # fmt: skip
+def test_scores_of_all_that_was_put_together(source: str) -> None:
+    check_nothing(RULE, source)

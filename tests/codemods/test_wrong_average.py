@@ -479,3 +479,116 @@ def test_a_sum_in_the_same_memory_and_another_divisor(one: int, total: str) -> N
 
 def test_a_number_of_the_whole_set_by_the_processes() -> None:
     check_nothing(RULE, evaluate("loss = total.item() / dist.get_world_size()", loader="DataLoader(data, 8)"))
+
+
+STEPS = """\
+import torch
+import torch.distributed as dist
+from torch.utils.data import DataLoader
+from torch.utils.data.distributed import DistributedSampler
+
+
+def fit(net, rows, other, size, epochs, distributed):
+    loader = DataLoader(rows, batch_size=size, drop_last=True, sampler=DistributedSampler(rows))
+    for epoch in range(epochs):
+        total = 0
+        for batch in loader:
+            loss = net(batch).mean()
+            loss.backward()
+            total += loss.item()
+        if dist.get_rank() == 0:
+            steps = len(rows) // size
+            print(f"epoch {epoch}: loss {total / steps}")
+"""
+OF_ONE = "is how many steps one process would make"
+NAMED = STEPS.replace("    loader = DataLoader(rows, batch_size=size, drop_last=True, sampler=DistributedSampler(rows))", """\
+    sampler = DistributedSampler(rows) if distributed else None
+    loader = DataLoader(rows, size, sampler=sampler)""")  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "source",
+    [STEPS, NAMED, STEPS.replace("steps = len(rows) // size", "steps = int(len(rows) / size)"),
+     STEPS.replace("in loader:", "in tqdm(loader):").replace("import torch\n", "import torch\nfrom tqdm import tqdm\n", 1),
+     STEPS.replace("            steps = len(rows) // size\n", "").replace("/ steps", "/ (len(rows) / size)")],
+)  # fmt: skip
+def test_the_steps_of_one_process_under_the_sum_of_a_share(source: str) -> None:
+    check_told(RULE, source, reason=OF_ONE)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [STEPS.replace("steps = len(rows) // size", "steps = len(loader)"),
+     STEPS.replace("steps = len(rows) // size", "steps = len(other) // size"),  # another set
+     STEPS.replace("steps = len(rows) // size", "steps = len(rows) // size // dist.get_world_size()"),
+     STEPS.replace(", sampler=DistributedSampler(rows)", ""),  # each rank goes through all
+     STEPS.replace("DistributedSampler(rows)", "DistributedSampler(rows, num_replicas=1, rank=0)"),
+     STEPS.replace("batch_size=size,", "batch_size=size // 2,"),
+     NAMED.replace("if distributed", "if epochs > 3"),  # which sampler it is, is not shown
+     STEPS.replace("            total += loss.item()", "            dist.all_reduce(loss)\n            total += loss.item()"),
+     STEPS.replace("        if dist.get_rank()", "        total = dist_sum(total)\n        if dist.get_rank()"),
+     STEPS.replace("    for epoch in range(epochs):\n        total = 0", "    total = 0\n    for epoch in range(epochs):"),
+     STEPS.replace("            print(f\"epoch {epoch}: loss {total / steps}\")", "            return total / steps"),
+     STEPS.replace("    loader =", "    size = size * 2\n    loader =").replace("    for epoch", "    size = 1\n    for epoch")],
+)  # fmt: skip
+def test_counts_that_are_those_of_the_rank_or_are_not_seen(source: str) -> None:
+    check_nothing(RULE, source)
+
+
+BY_KIND = """\
+import torch
+import torch.distributed as dist
+from torch.utils.data import DataLoader
+from torch.utils.data.distributed import DistributedSampler
+
+
+class Meter:
+    def __init__(self):
+        self.total, self.count = 0.0, 0
+
+    def update(self, value):
+        self.total += value
+        self.count += 1
+
+
+def mean_of_all(tensor):
+    tensor = tensor.clone()
+    dist.all_reduce(tensor)
+    return tensor / dist.get_world_size()
+
+
+def judge(net, data, epoch):
+    loader = DataLoader(data, 1, sampler=DistributedSampler(data, shuffle=False))
+    meters = {}
+    for kinds, rows in loader:
+        score = net(rows).mean()
+        REDUCED
+        for kind in KINDS:
+            if kind not in meters:
+                meters[kind] = Meter()
+            meters[kind].update(score)
+    REST
+    print({kind: meter.total / meter.count for kind, meter in meters.items()})
+"""
+
+
+def by_kind(reduced: str, *, kinds: str = "kinds", rest: str = "pass") -> str:
+    return BY_KIND.replace("REDUCED", reduced).replace("KINDS", kinds).replace("REST", rest)
+
+
+@pytest.mark.parametrize("reduced", ["score = mean_of_all(score).item()", "score = [mean_of_all(s).item() for s in [score]]"])
+def test_what_all_ranks_have_under_the_category_of_the_own_batch(reduced: str) -> None:
+    found = check_told(RULE, by_kind(reduced), reason="the parts of the others belong under other keys")
+    assert "which is that of the rank's own batch" in found.message
+
+
+@pytest.mark.parametrize(
+    "source",
+    [by_kind("score = score.item()"),  # the own number
+     by_kind("score = mean_of_all(score).item()", kinds="['all']"),  # the same key on all ranks
+     by_kind("score = mean_of_all(score).item()", kinds="[epoch]"),
+     by_kind("whole = mean_of_all(score).item()"),  # another number is reduced
+     by_kind("pass", rest="for meter in meters.values():\n        meter.total = mean_of_all(torch.tensor(meter.total))")],
+)  # fmt: skip
+def test_keys_and_numbers_that_belong_to_each_other(source: str) -> None:
+    check_nothing(RULE, source)

@@ -52,15 +52,15 @@ def never_joined(project: Project, module: SourceModule) -> Iterator[NeverJoined
         function = module.function_of(node)
         if function is None or not is_process_count_in(module, divisor):
             continue
-        names = _made_of(module, function, number)
-        if names is None or _is_joined(project, module, function, names) or not _is_own(analysis, module, number):
+        names = made_of(module, function, number)
+        if names is None or is_joined(project, module, function, names) or not _is_own(analysis, module, number):
             continue
-        shown = _shown(analysis, module, function, node) if not _scales_losses_up(project) else None
+        shown = _shown_as_own(analysis, module, function, node) if not _scales_losses_up(project) else None
         if shown is not None and not _goes_backward(module, function, names | _targets(module, node)):
             yield NeverJoined(node, " ".join(module.text_of(number).split()), shown)
 
 
-def _made_of(module: SourceModule, function: FunctionNode, number: ast.expr) -> frozenset[str] | None:
+def made_of(module: SourceModule, function: FunctionNode, number: ast.expr) -> frozenset[str] | None:
     """The names of the function that the number is made of, to the calls that give it; None where one is handed in."""
     names: set[str] = set()
     left: list[ast.expr] = [number]
@@ -93,7 +93,7 @@ def _read_in(module: SourceModule, node: ast.expr) -> Iterator[str]:
                 yield from _read_in(module, child)
 
 
-def _is_joined(project: Project, module: SourceModule, function: FunctionNode, names: frozenset[str]) -> bool:
+def is_joined(project: Project, module: SourceModule, function: FunctionNode, names: frozenset[str]) -> bool:
     """True where a call that reduces, or may by its name, takes one of the names or what shares their memory, or gives it."""
     names = _followed(module, function, names, _may_share_memory)
     for call in (n for n in walk(function) if isinstance(n, ast.Call)):
@@ -171,19 +171,29 @@ def _targets(module: SourceModule, division: ast.BinOp | ast.AugAssign) -> froze
     return frozenset({path_of(t) for t in statement.targets} - {""})
 
 
-def _shown(
+def _shown_as_own(
     analysis: Analysis, module: SourceModule, function: FunctionNode, division: ast.BinOp | ast.AugAssign
 ) -> ast.Call | None:
-    """The call that shows the quotient, or the name that holds it, as a loss or a metric of the rank's own data."""
+    return next((c for c, part in _shows(module, function, division) if _is_own(analysis, module, part)), None)
+
+
+def shows_quotient(module: SourceModule, function: FunctionNode, division: ast.BinOp | ast.AugAssign) -> ast.Call | None:
+    """The call that shows the quotient, or the name that holds it, as a loss or a metric."""
+    return next((call for call, _ in _shows(module, function, division)), None)
+
+
+def _shows(
+    module: SourceModule, function: FunctionNode, division: ast.BinOp | ast.AugAssign
+) -> Iterator[tuple[ast.Call, ast.expr]]:
+    """Each call that shows it as a loss or a metric, and the part of it that it is."""
     targets = _followed(module, function, _targets(module, division), _is_same_number)
     for call in (n for n in walk_scope(function) if isinstance(n, ast.Call) and n.lineno >= division.lineno and says_shown(n)):
         for part in (n for given in (*call.args, *(k.value for k in call.keywords)) for n in walk(given)):
             if part is not division and not (isinstance(part, _PLACES) and path_of(part) in targets):
                 continue
             assert isinstance(part, ast.expr)
-            if _is_named(call, part) and _is_own(analysis, module, part):
-                return call
-    return None
+            if _is_named(call, part):
+                yield call, part
 
 
 def _is_named(call: ast.Call, part: ast.expr) -> bool:

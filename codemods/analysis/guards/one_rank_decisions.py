@@ -11,6 +11,7 @@ from codemods.analysis.bindings import bindings_in
 from codemods.analysis.call_graph import called_function
 from codemods.analysis.class_index import ClassSite, Role, class_facts
 from codemods.analysis.files.file_flow import ranks_in_function
+from codemods.analysis.guards.told_on_one_rank import told_on_one_rank
 from codemods.analysis.literals import is_true
 from codemods.analysis.model.wrapped_model import model_of
 from codemods.analysis.names import dotted, end_of, last, qualified
@@ -18,6 +19,7 @@ from codemods.analysis.ranks.collectives import collective_at
 from codemods.analysis.ranks.local_calls import stays_here
 from codemods.analysis.ranks.rank_guards import Guard, Ranks, guards_over
 from codemods.analysis.ranks.reached_collectives import may_put_together, reached_by
+from codemods.analysis.ranks.several_processes import is_of_one_process
 from codemods.analysis.variance.exits import asks_number
 from codemods.files.source import FunctionNode, SourceModule, walk
 from codemods.runtime.record import record
@@ -56,10 +58,8 @@ class Decision:
 
 
 def decisions(project: Project, module: SourceModule) -> Iterator[Decision]:
-    yield from _flags(project, module)
-    yield from _missing_losses(project, module)
-    yield from _exits(project, module)
-    yield from _last_words(project, module)
+    for find in (_flags, _missing_losses, _exits, _last_words):
+        yield from (found for found in find(project, module) if not is_of_one_process(module, found.node))
 
 
 # Flags of the frameworks
@@ -267,6 +267,7 @@ _READS = frozenset({"get", "items", "keys", "values", "copy", "state_dict", "ind
 def _asked_on_one_rank(project: Project, module: SourceModule, loop: ast.AST, test: ast.If) -> str:
     """The object that is asked whether to stop, where rank 0 alone tells it anything in this loop."""
     roots = {n.id for n in walk(test.test) if isinstance(n, ast.Name)}
+    parts = [n for n in walk(test.test) if isinstance(n, ast.Attribute)]
     for root in sorted(r for r in roots if r not in module.imports and not hasattr(builtins, r)):
         told = [
             n for n in walk(loop)
@@ -279,7 +280,8 @@ def _asked_on_one_rank(project: Project, module: SourceModule, loop: ast.AST, te
             and any(isinstance(t, ast.Name) and t.id == root for t in n.targets)
         ]  # fmt: skip
         touched: list[ast.expr | ast.stmt] = [*told, *set_here]
-        if touched and all(ranks_in_function(project, module, n) is Ranks.ZERO for n in touched):
+        fields = frozenset(n.attr for n in parts if isinstance(n.value, ast.Name) and n.value.id == root)
+        if touched and all(_is_for_zero(project, module, n, fields) for n in touched):
             between = [
                 c for c in walk(loop)
                 if isinstance(c, ast.Call) and touched[-1].lineno < c.lineno <= test.lineno
@@ -289,6 +291,13 @@ def _asked_on_one_rank(project: Project, module: SourceModule, loop: ast.AST, te
             if not between:
                 return f"`{root}`, which rank 0 alone sets in line {touched[-1].lineno}"
     return ""
+
+
+def _is_for_zero(project: Project, module: SourceModule, node: ast.expr | ast.stmt, fields: frozenset[str]) -> bool:
+    """True where rank 0 alone comes, or where the object that is called goes on with it there alone."""
+    if ranks_in_function(project, module, node) is Ranks.ZERO:
+        return True
+    return bool(fields) and isinstance(node, ast.Call) and told_on_one_rank(project, module, node, fields)
 
 
 # Exceptions

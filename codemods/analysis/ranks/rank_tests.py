@@ -17,6 +17,7 @@ from codemods.analysis.ranks.rank_keys import item_values
 from codemods.analysis.ranks.rank_members import called_sites, field_bindings, properties, record_values
 from codemods.analysis.ranks.rank_sets import Ranks, Split, both, negated
 from codemods.analysis.ranks.rank_sources import DEPTH, imported_value, low_rank_place, rank_source, shows_processes
+from codemods.analysis.ranks.several_processes import several_processes
 from codemods.analysis.ranks.training_options import is_training_arguments
 from codemods.analysis.ranks.wandb_runs import split_of_run
 from codemods.analysis.ranks.zero_only_values import split_of_partial, split_of_value
@@ -308,7 +309,8 @@ def _branched(module: SourceModule, bound: list[Binding], project: Project | Non
     way = tests_of_flag(module, bound)
     if way is None:
         return None
-    tests, value = way
+    path, value = way
+    tests = [(test, taken) for test, taken in path if several_processes(module, test) is not taken]  # those hold in any case
     known = [(s if taken else s.turned) for test, taken in tests if (s := split_of(module, test, project, depth + 1)) is not None]
     found = _all_of(known, len(tests))
     return found if found is None or value else found.turned

@@ -29,7 +29,12 @@ def decides(module: SourceModule, node: ast.Compare) -> bool:
     statement = _statement(module, node)
     if isinstance(statement, ast.Assign):
         return bool(_FLAG.search(last(dotted(statement.targets[0]))))
-    return isinstance(statement, ast.If) and any(_keeps(n, best) for s in statement.body for n in walk(s))
+    if not isinstance(statement, ast.If):
+        return False
+    if not isinstance(best, ast.BinOp):
+        return any(_keeps(n, best) for s in statement.body for n in walk(s))
+    arms = (*statement.body, *statement.orelse)  # `if score < best + margin: wait += 1`, `else:` it is saved
+    return any(isinstance(n, ast.Call) and _KEEPS.search(called_name(n)) for s in arms for n in walk(s))
 
 
 def rivals(node: ast.Compare) -> list[ast.expr]:
@@ -49,6 +54,8 @@ def _counts(node: ast.expr) -> bool:
 def _names_best(node: ast.expr) -> bool:
     if isinstance(node, ast.Call) and last(dotted(node.func)) in ("min", "max"):
         return True
+    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)):  # with a margin
+        return not isinstance(node.left, ast.BinOp) and _names_best(node.left)
     name = path_of(node)
     if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
         name = str(node.slice.value)

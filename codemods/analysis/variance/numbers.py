@@ -26,7 +26,7 @@ from codemods.analysis.variance.number_words import (
     where_made,
 )
 from codemods.analysis.variance.outlets import is_on_zero, may_be_of_zero, says_shown, shows
-from codemods.analysis.variance.passed_over import PassedOver, passed_over
+from codemods.analysis.variance.passed_over import PassedOver, is_completed, passed_over
 from codemods.analysis.variance.shown_results import holds_results, puts_itself
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.values import SAME, Cause, Value
@@ -83,7 +83,12 @@ def _heaviest(project: Project, module: SourceModule) -> list[Number]:
         return []
     found = [n for function, places in _places(project, module).items() for n in _in_function(analysis, module, function, places)]
     best: dict[tuple[str, int], Number] = {}
+    deciding = {(x.path, x.line) for n in found if n.role is Role.DECIDES for x in n.value.chain}
     for number in found:
+        if number.over is not None:  # the parts of the others are there: a place of its own, whatever else its loop gives
+            if (place := (module.path, number.over.statement.lineno)) not in deciding:
+                best.setdefault(place, number)
+            continue
         known = number.source.loop is not None or (number.role is Role.CURVE and number.source.line)
         key = number.source.key if known else (module.path, getattr(number.at, "lineno", 0))
         if key not in best or weight(number) > weight(best[key]):
@@ -243,7 +248,7 @@ def _number(
         return None  # what a single batch gives
     if role is Role.RESULT and not behind and (source.loop is not None or not value.mean):
         return None  # how far the evaluation has come
-    if value.decided or is_guess(analysis, value, source) or _may_gather(analysis, value):
+    if value.decided or is_guess(analysis, value, source) or _may_gather(analysis, value) or is_completed(module, value):
         return None  # decided: the same on all ranks, but for how often they come there
     if decides and source.trains and value.origin is not None and not _SHARE.search(value.origin.text):
         return None  # the loop round it trains, but what it evaluates on is not seen

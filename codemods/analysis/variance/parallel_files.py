@@ -1,5 +1,6 @@
 """Do several processes run a file, though it does not say so itself? Its importers tell, also those of the package that hands it
-on, the files of the classes that its own are derived from, and what the functions do that it starts on several processes.
+on, the files of the classes that its own are derived from, what it calls, and what the functions do that it starts on several
+processes.
 """
 
 from __future__ import annotations
@@ -7,13 +8,17 @@ from __future__ import annotations
 import ast
 from posixpath import basename, dirname
 
+from codemods.analysis.call_graph import called_function
 from codemods.analysis.class_index import class_facts
 from codemods.analysis.distribution import is_own_test, is_test_module, may_show_ranks, ranks_in_file, ranks_in_importers
+from codemods.analysis.names import dotted, end_of
 from codemods.analysis.ranks.spawned_groups import spawned_ranks
-from codemods.files.source import SourceModule
+from codemods.files.source import SourceModule, walk
 from codemods.store.project import Project
 
 _PACKAGE = "__init__.py"
+_JOIN = "init_process_group"
+_JOINS = _JOIN.encode() + b"("
 
 
 def is_parallel(project: Project, module: SourceModule) -> bool:
@@ -26,9 +31,27 @@ def is_parallel(project: Project, module: SourceModule) -> bool:
             return True
         if _is_of_parallel_bases(project, module) or _is_handed_on(project, module):
             return True
-        return spawned_ranks(project, module) is not None
+        return _joins_by_own_function(project, module) or spawned_ranks(project, module) is not None
 
     return project.memo(("several processes run", module.path), ask)
+
+
+def _joins_by_own_function(project: Project, module: SourceModule) -> bool:
+    """True for a program that calls a function of the project in which `init_process_group` is called: `start_ranks()`."""
+    starters = project.files_containing(_JOINS)
+    if not starters:
+        return False
+    leading = {
+        name for name, found in module.imports.items() for item in found
+        if (resolved := project.resolve(item.dotted, module.path)) is not None and resolved.path in starters
+    }  # fmt: skip
+    for call in module.nodes(ast.Call) if leading else ():
+        if dotted(call.func).partition(".")[0] not in leading:
+            continue
+        site = called_function(project, module, call)
+        if site is not None and any(isinstance(n, ast.Call) and end_of(n.func) == _JOIN for n in walk(site.node)):
+            return True
+    return False
 
 
 def _is_of_parallel_bases(project: Project, module: SourceModule) -> bool:

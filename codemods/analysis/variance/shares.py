@@ -138,12 +138,21 @@ def counted(state: State, node: ast.Call, end: str, args: list[Value]) -> Value:
     if len(bounds) == 2 and all(b.cause.differs or b.params for b in bounds):  # `range(first, first + n)`
         even = not _ends_at_the_whole(state, node.args[-1])
     else:
-        even = any(divides(state, a) for a in node.args[-2:-1] if len(bounds) == 3)
+        even = len(bounds) == 3 and (divides(state, node.args[-2]) or _is_window_of_one_length(state, node))
     own = len(bounds) == 3 and (bounds[0].cause is Cause.RANK or bounds[0].params)
     link = state.link(node, f"`{state.short(node)}` is each rank's own share")
     if own and bounds[0].cause is Cause.RANK:
         return Value(Cause.DATA, bounds[0].proof, (link,), params=found.params, sized=not even)
     return replace(along(found, link) if own else found, sized=not even)
+
+
+def _is_window_of_one_length(state: State, node: ast.Call) -> bool:
+    """True for `range(begun, begun + n, step)`: wherever a rank begins, it counts as far as the others."""
+    first, end = node.args[-3:-1]
+    if not isinstance(end, ast.BinOp) or not isinstance(end.op, ast.Add):
+        return False
+    length = {ast.unparse(end.left): end.right, ast.unparse(end.right): end.left}.get(ast.unparse(first))
+    return length is not None and not state.value(length).cause.differs
 
 
 def _ends_at_the_whole(state: State, end: ast.expr) -> bool:

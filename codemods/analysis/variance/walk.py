@@ -52,16 +52,18 @@ class Walk(Ways):
         """A test that differs parts the ranks; where it parts them over nothing, what stands in the arms is looked at."""
         value = self.test(test)
         told = False
+        several = several_processes(self.state.module, test)
         self.by_rank = value.cause is Cause.RANK
-        if value.differs and several_processes(self.state.module, test) is None:
+        if value.differs and several is None:
             for found in self._parting(node, value, arms, rest, loop):
                 if not told or isinstance(found.leaving, ast.Break):  # a way out of the loop is another matter
                     yield found
                 told = True
         self.by_rank = False
         if not told:
-            several = several_processes(self.state.module, test) if isinstance(node, ast.If) else None
-            for arm in arms if several is None else arms[:1] if several else arms[1:]:
+            if several is not None and isinstance(node, ast.If):
+                arms = [node.body if several else node.orelse]  # one process alone takes the other
+            for arm in arms:
                 yield from self.block(arm, rest, loop)
 
     def _parting(self, node: ast.stmt, value: Value, arms: Arms, rest: Statements, loop: Statements | None) -> Iterator[Mismatch]:
