@@ -254,15 +254,16 @@ def _message(module: SourceModule, found: Decision) -> str:
             "wait: the error is not seen before the time-out"
         )
     comes = "rank 0 alone comes here" if found.guard is not None else f"each rank decides by {found.own}"
-    who = "rank 0 alone decides" if found.guard is not None else comes
     if found.form is Form.SHOULD_STOP:
         return f"{comes}, and the Trainer does not pass should_stop on: a rank that stops leaves the others in the next backward"
     if found.form is Form.CONTROL:
         return f"{comes}, and what it asks of the Trainer stays on that rank: the others go on and wait for it"
     if found.form is Form.NO_LOSS:
+        who = "rank 0 alone decides" if found.guard is not None else f"{comes},"
         return f"{who} whether there is a loss: a rank without one skips the backward pass that the others wait in"
     word = type(found.node).__name__.lower()
-    return f"{who} whether to take this {word}: a rank that does leaves the others in their next collective"
+    what = f"rank 0 alone decides whether to take this {word}" if found.guard is not None else f"{comes} on this {word}"
+    return f"{what}: a rank that takes it leaves the others in their next collective"
 
 
 def _repair(project: Project, module: SourceModule, found: Decision) -> tuple[list[Edit], str]:
