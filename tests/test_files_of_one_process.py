@@ -91,7 +91,7 @@ def test_an_accelerator_for_half_precision_alone(job: str) -> None:
 
 @pytest.mark.parametrize(
     ("device", "job"),
-    [("config.device", "accelerate launch main.py"), ("accelerator.device", "python main.py"), ("x.kind", "python main.py")],
+    [("config.device", "accelerate launch main.py"), ("accelerator.device", ""), ("x.kind", "")],
 )
 def test_an_accelerator_that_shares(device: str, job: str) -> None:
     source = LOOP.format(device=device, save=SAVE)

@@ -41,7 +41,7 @@ def test_a_command_that_shards_the_model(files: dict[str, str]) -> None:
 @pytest.mark.parametrize(
     "files",
     [
-        {"run.sh": FSDP.replace("train.py", "other.py"), "other.py": "import torch\n"},
+        {"run.sh": FSDP.replace("train.py", "other.py") + "torchrun train.py\n", "other.py": "import torch\n"},
         {"run.sh": FSDP.replace('"full_shard auto_wrap"', '""')},
         {"run.sh": "torchrun --nproc_per_node 2 train.py --deepspeed zero.json\n", "zero.json": '{"zero": {"stage": 2}}\n'},
         {"run.sh": "torchrun --nproc_per_node 2 train.py run.yaml\n", "run.yaml": 'fsdp: ""\nfsdp_config: null\n'},

@@ -572,7 +572,7 @@ SEED, OTHERS = "    torch.manual_seed(args.seed)", {"show.sh": "python show.py -
         ("if args.seed is not None:", SEED, FIELDS.format("field(default=None)"), {}),
         ("if args.fixed:", "    torch.manual_seed(3)", PARSER.format("parser.add_argument('--fixed', action='store_true')"), {}),
         ("if args.seed:", SEED, PARSER.format(NO_DEFAULT), OTHERS),  # a command of another script
-        ("if args.seed:", SEED, PARSER.format(NO_DEFAULT), {"a.sh": "python module.py --seed-of-it 1\n"}),  # another option
+        ("if args.seed:", SEED, PARSER.format(NO_DEFAULT), {"a.sh": "torchrun module.py --seed-of-it 1\n"}),  # another option
     ],
 )
 def test_a_seed_whose_option_stands_in_another_file(test: str, seed: str, parser: str, files: dict[str, str]) -> None:

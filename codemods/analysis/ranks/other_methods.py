@@ -64,6 +64,8 @@ def is_of_a_module(project: Project, home: SourceModule, owner: ast.ClassDef, mo
     func = call.func
     if not isinstance(func, ast.Attribute) or func.attr not in _OF_MODULES or _MODELS.search(owner.name.lower()):
         return False
+    if func.attr == "train" and not _says_a_mode(call):
+        return False
     facts = class_facts(project, home, owner)
     if not _MODELS.search(last(dotted(func.value)).lower()) or facts.unresolved:
         return False
@@ -75,6 +77,13 @@ def is_of_a_module(project: Project, home: SourceModule, owner: ast.ClassDef, mo
         if made is not None and any(id(s.node) in near for s in class_facts(project, made.module, made.node).lineage):
             return False
     return True
+
+
+def _says_a_mode(call: ast.Call) -> bool:
+    """True for what nn.Module's `train` is given: nothing, or a truth value."""
+    given = [*call.args, *(k.value for k in call.keywords)]
+    named = all(k.arg == "mode" for k in call.keywords)
+    return len(given) < 2 and named and all(isinstance(g, (ast.Constant, ast.Attribute)) for g in given)
 
 
 def of_another_class(
