@@ -483,7 +483,7 @@ def test_a_start_that_never_runs() -> None:
 
 def test_a_job_file_that_sets_the_script_from_the_root_of_a_machine() -> None:
     joins = f"from misc import init_distributed_mode\n\ndef main():\n    init_distributed_mode(1)\n{MAIN}"
-    run = "COUNT={}\nSCRIPT=/home/me/work/{}\n\ntorchrun --nproc-per-node=$COUNT \\\n    $SCRIPT\n"
+    run = "COUNT={}\nSCRIPT=/data/project/{}\n\ntorchrun --nproc-per-node=$COUNT \\\n    $SCRIPT\n"
     for count, name, expected in (
         ("$1", "train.py", Start.SEVERAL),
         ("1", "train.py", Start.OPEN),

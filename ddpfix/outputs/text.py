@@ -72,7 +72,8 @@ def totals(reports: list[Report]) -> str:
             f"{levels['unsafe']} with --unsafe-fixes, {levels['display']} reported."
         )
     text += f" {plural(failed, 'file')} could not be read." if failed else ""
-    return text + unstarted(sum(r.left_out for r in reports))
+    more = unstarted(sum(r.left_out for r in reports))
+    return f"{text}\n{more}" if more else text
 
 
 def unstarted(left_out: int) -> str:
@@ -80,7 +81,7 @@ def unstarted(left_out: int) -> str:
     if not left_out:
         return ""
     more = "1 more is" if left_out == 1 else f"{left_out} more are"
-    return f"\n{more} in programs that nothing here starts on several processes: --launched takes them in."
+    return f"{more} in programs that nothing here starts on several processes: --launched takes them in."
 
 
 def plural(count: int, noun: str, several: str = "") -> str:

@@ -24,7 +24,7 @@ def closing_screen(fixed: Fixed, context: Context) -> str:
     out = [*_where(fixed, context), "", *_fixed(fixed), *_reviewed(context)]
     if left := _left(fixed, context):
         out += ["", *left]
-    if more := unstarted(fixed.report.left_out).strip():
+    if more := unstarted(fixed.report.left_out):
         out += ["", more]
     out += ["", *_next(fixed, context)]
     return "\n".join(out) + "\n"
@@ -35,7 +35,7 @@ def _nothing(fixed: Fixed) -> list[str]:
     seen = plural(report.scanned, "Python file")
     if not report.parsed and not report.failed and not fixed.left:
         return [f"Nothing distributed here: {seen} seen, none with a word of distributed training."]
-    more = unstarted(report.left_out).strip()
+    more = unstarted(report.left_out)
     return [f"Nothing to fix in {seen}.", *_left(fixed, None), *([more] if more else [])]
 
 

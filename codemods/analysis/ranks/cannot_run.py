@@ -29,7 +29,7 @@ def is_behind_an_end(module: SourceModule, node: ast.AST) -> bool:
         if (place := position(module, below)) is not None:
             if place.index > _ends(module).get(id(place.block), place.index):
                 return True
-            if place.name == "body" and isinstance(up, (ast.If, ast.While)) and _is_never(up.test):
+            if place.name == "body" and isinstance(up, (ast.If, ast.While)) and is_never(up.test):
                 return True
         if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
             return False
@@ -50,10 +50,10 @@ def _ends(module: SourceModule) -> Mapping[int, int]:
 
 def _fails(statement: ast.stmt) -> bool:
     """`assert False`: where somebody stopped the program to look at it."""
-    return isinstance(statement, ast.Assert) and _is_never(statement.test)
+    return isinstance(statement, ast.Assert) and is_never(statement.test)
 
 
-def _is_never(test: ast.expr) -> bool:
+def is_never(test: ast.expr) -> bool:
     return isinstance(test, ast.Constant) and not test.value
 
 

@@ -21,6 +21,7 @@ from codemods.analysis.job_files.documented_starts import is_told_alone, other_s
 from codemods.analysis.loading.same_program import whole_program
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.ranks.bound_on_first_device import needs_the_first_device
+from codemods.analysis.ranks.cannot_run import is_never
 from codemods.analysis.ranks.one_device import has_one_device, says_more_devices, settings_leave_one
 from codemods.analysis.ranks.set_devices import is_left_to_one_gpu, is_set_to_one
 from codemods.analysis.ranks.started_groups import may_start_a_group
@@ -365,14 +366,10 @@ def _without(part: ast.AST, ungiven: UngivenOptions | None) -> Iterator[ast.AST]
     while queue:
         node = queue.pop()
         yield node
-        if isinstance(node, ast.If) and (_is_never(node.test) or (ungiven is not None and ungiven.keep_out(node.test))):
+        if isinstance(node, ast.If) and (is_never(node.test) or (ungiven is not None and ungiven.keep_out(node.test))):
             queue += [node.test, *node.orelse]
         else:
             queue += ast.iter_child_nodes(node)
-
-
-def _is_never(test: ast.expr) -> bool:
-    return isinstance(test, ast.Constant) and not test.value
 
 
 def _parts(scope: ast.AST) -> list[ast.AST]:

@@ -103,7 +103,7 @@ def review(
     clear_progress()
     for failure in found.failed:
         note(f"{failure.path}: not read: {failure.error}")
-    if more := unstarted(found.left_out).strip():
+    if more := unstarted(found.left_out):
         note(more)
     saved = _saved(decisions, found)
     if html or serve:
