@@ -184,8 +184,7 @@ class Reading:
         elif isinstance(node, ast.Call):
             self._call(module, node, depth)
         elif isinstance(node, ast.IfExp):
-            self.follow(module, node.body, depth)
-            self.follow(module, node.orelse, depth)
+            self._choice(module, node, depth)
         elif isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Div, ast.FloorDiv)) and _speaks(node.right):
             self._share(module, node, depth)
         elif isinstance(node, (ast.BinOp, ast.UnaryOp, ast.BoolOp)):
@@ -195,6 +194,16 @@ class Reading:
             self.lost = self.lost or not _is_setting(dotted(node.value))
         elif not isinstance(node, ast.Constant):
             self.lost = True
+
+    def _choice(self, module: SourceModule, node: ast.IfExp, depth: int) -> None:
+        """Of `n if counted else n * processes` each arm has a unit of its own: `n` may be another number in each."""
+        parts = set()
+        for arm in (node.body, node.orelse):
+            alone = Reading(self.project)
+            alone.follow(module, arm, depth)
+            parts.add(alone.scaled or alone.divided)
+            self.follow(module, arm, depth)
+        self.lost = self.lost or len(parts) > 1
 
     def _share(self, module: SourceModule, node: ast.BinOp, depth: int) -> None:
         """The length of the whole loader, divided by the processes, is that of one rank's share; other quotients are not read."""

@@ -127,6 +127,13 @@ def test_told_where_a_prepared_schedule_is_stepped_once_an_epoch(made: str, step
             "    total = args.max_steps * accelerator.num_processes",
             "sched = CosineAnnealingLR(optimizer, T_max=total)",
         ),
+        (  # the arm with the product is for a number that the user gives
+            "counted = args.max_steps is None",
+            "if counted:",
+            "    args.max_steps = args.epochs * math.ceil(len(loader) / args.every)",
+            "total = args.max_steps if counted else args.max_steps * accelerator.num_processes",
+            "sched = CosineAnnealingLR(optimizer, T_max=total)",
+        ),
         ("total = args.max_steps // accelerator.num_processes", WARMED),
         ("total = steps_of(args)", WARMED),
         ("sched = CosineAnnealingLR(optimizer, T_max=20)",),
