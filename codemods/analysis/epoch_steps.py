@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 
 from codemods.analysis.names import dotted, last
+from codemods.analysis.positions import is_in_a_loop
 from codemods.analysis.ranks.uses import uses_of
 from codemods.analysis.schedules import Schedule
 from codemods.files.source import SourceModule, walk, walk_scope
@@ -60,16 +61,7 @@ def _is_last(module: SourceModule, function: ast.FunctionDef, loops: list[Loop],
 def _is_called_in_loops(project: Project, module: SourceModule, function: ast.FunctionDef) -> bool:
     uses = uses_of(project, module, function)
     calls = uses.outside_tests().calls
-    return bool(calls) and not uses.more and all(_is_in_a_loop(site.module, site.call) for site in calls)
-
-
-def _is_in_a_loop(module: SourceModule, call: ast.Call) -> bool:
-    for up in module.ancestors(call):
-        if isinstance(up, (ast.For, ast.While)):
-            return True
-        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
-            return False
-    return False
+    return bool(calls) and not uses.more and all(is_in_a_loop(site.module, site.call) for site in calls)
 
 
 def _goes_back(loop: Loop, apart: list[Loop] | None = None) -> bool:

@@ -35,6 +35,16 @@ def behind(module: SourceModule, node: ast.AST) -> list[ast.stmt]:
     return place.block[place.index + 1 :] if place is not None else []
 
 
+def is_in_a_loop(module: SourceModule, node: ast.AST) -> bool:
+    """True where a loop of the same function, or of the file itself, goes round the node."""
+    for up in module.ancestors(node):
+        if isinstance(up, (ast.For, ast.AsyncFor, ast.While)):
+            return True
+        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            return False
+    return False
+
+
 @once_a_module
 def _positions(module: SourceModule) -> Mapping[int, Position]:
     found: dict[int, Position] = {}

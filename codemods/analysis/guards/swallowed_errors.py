@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from codemods.analysis.call_graph import FunctionSite, called_function
 from codemods.analysis.handlers import takes
 from codemods.analysis.names import dotted, end_of, last, qualified
-from codemods.analysis.positions import behind
+from codemods.analysis.positions import behind, is_in_a_loop
 from codemods.analysis.variance.analysis import variance
 from codemods.analysis.variance.may_meet import may_meet
 from codemods.analysis.variance.state import Meeting, State
@@ -25,7 +25,6 @@ _ENDS = lazy(
     r"exit|quit|abort|kill|terminate|destroy|shut_?down|clean_?up|die|fatal|fail|raise|signal|teardown|stop|broadcast|reduce"
     r"|gather|barrier|error_handler|handle_"
 )
-_LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _KEEPS = frozenset({"append", "put", "set", "send", "add", "update", "write"})
 _EXITS = frozenset({"sys.exit", "exit", "quit", "os._exit"})
 
@@ -51,7 +50,7 @@ def swallowed(project: Project, module: SourceModule) -> Iterator[Swallowed]:
         return
     for attempt in module.nodes(ast.Try):
         handler = next((h for h in attempt.handlers if _is_broad(h)), None)
-        if handler is None or _in_loop(module, attempt) or _tells(project, module, attempt, handler):
+        if handler is None or is_in_a_loop(module, attempt) or _tells(project, module, attempt, handler):
             continue
         if not may_meet(project, module, attempt.body):
             continue
@@ -65,8 +64,8 @@ def swallowed(project: Project, module: SourceModule) -> Iterator[Swallowed]:
                 if (meeting := _run_in(state, function.body)) is not None:
                     yield Swallowed(decorator, None, meeting, None)
     for block in module.nodes(ast.With):
-        for item in block.items:
-            if (_catches(module, item.context_expr) or _suppresses(module, item.context_expr)) and not _in_loop(module, block):
+        for item in block.items if not is_in_a_loop(module, block) else ():
+            if _catches(module, item.context_expr) or _suppresses(module, item.context_expr):
                 if not may_meet(project, module, block.body):
                     continue
                 state = _state_of(project, module, block)
@@ -113,15 +112,6 @@ def _next(state: State, module: SourceModule, node: ast.stmt) -> Meeting | None:
             return None
         below = up
     return None
-
-
-def _in_loop(module: SourceModule, node: ast.AST) -> bool:
-    for up in module.ancestors(node):
-        if isinstance(up, _LOOPS):
-            return True
-        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            return False
-    return False
 
 
 # What takes the error

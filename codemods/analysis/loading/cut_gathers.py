@@ -15,6 +15,7 @@ from codemods.analysis.distribution import is_test_file
 from codemods.analysis.loading.padded_counts import padded_samplers_of
 from codemods.analysis.model.signatures import bind
 from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.positions import is_in_a_loop
 from codemods.files.source import SourceModule, ends_above, walk_scope
 from codemods.runtime.lazy_pattern import lazy
 from codemods.runtime.record import record
@@ -95,7 +96,7 @@ def _is_joined(project: Project, module: SourceModule, node: ast.expr, depth: in
         return False
     if isinstance(node, ast.Name):
         value = only_value(bindings_of(module, node))
-        return value is not None and not _is_in_loop(module, value) and _is_joined(project, module, value, depth - 1)
+        return value is not None and not is_in_a_loop(module, value) and _is_joined(project, module, value, depth - 1)
     if isinstance(node, ast.ListComp):  # [row for rows in gathered for row in rows]
         inner = node.generators
         flat = len(inner) == 2 and isinstance(node.elt, ast.Name) and dotted(inner[1].iter) == dotted(inner[0].target) != ""
@@ -182,14 +183,5 @@ def _is_filled(module: SourceModule, name: ast.Name) -> bool:
     for call in module.calls_named("all_gather", "all_gather_object"):
         if module.function_of(call) is function and call.args and dotted(call.args[0]) == name.id and len(call.args) == 2:
             plain = qualified(module, call.func).startswith("torch.distributed.") and not call.keywords
-            return plain and len(bound) == 1 and not _is_in_loop(module, call)
-    return False
-
-
-def _is_in_loop(module: SourceModule, node: ast.AST) -> bool:
-    for up in module.ancestors(node):
-        if isinstance(up, (ast.For, ast.While)):
-            return True
-        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            return False
+            return plain and len(bound) == 1 and not is_in_a_loop(module, call)
     return False

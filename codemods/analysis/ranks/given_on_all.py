@@ -6,12 +6,13 @@ import ast
 from collections.abc import Sequence
 
 from codemods.analysis.bindings import Binding
+from codemods.analysis.positions import is_in_a_loop
 from codemods.files.source import SourceModule, line_of
 
 
 def is_so_on_all(module: SourceModule, bound: Sequence[Binding], given: Binding) -> bool:
     """True where a statement above gives the same literal, and what gives another one between stands in another arm."""
-    if not isinstance(given.value, ast.Constant) or _is_in_a_loop(module, given.node):
+    if not isinstance(given.value, ast.Constant) or is_in_a_loop(module, given.node):
         return False  # a later round may find another value there
     before = [b for b in bound if not b.parameter and line_of(b.node) < line_of(given.node)]
     while before and _is_in_another_arm(module, before[-1].node, given.node):
@@ -31,15 +32,6 @@ def _is_in_another_arm(module: SourceModule, node: ast.AST, other: ast.AST) -> b
             of_node, of_other = (_arm(module, n, arms) for n in (node, other))
             if None not in (of_node, of_other) and of_node != of_other:
                 return True
-    return False
-
-
-def _is_in_a_loop(module: SourceModule, node: ast.AST) -> bool:
-    for up in module.ancestors(node):
-        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            return False
-        if isinstance(up, (ast.For, ast.AsyncFor, ast.While)):
-            return True
     return False
 
 
