@@ -15,6 +15,7 @@ from codemods.analysis.wrapped.left_modes import LeftMode, left_modes
 from codemods.analysis.wrapped.own_files import restored_from_own_files
 from codemods.analysis.wrapped.restore_repairs import Repair, on_every_rank
 from codemods.analysis.wrapped.restored_paths import OwnPath, restored_from_own_paths
+from codemods.analysis.wrapped.taken_off_by_one import TakenOff, taken_off
 from codemods.analysis.wrapped.training_state import Change, What, changes
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Evidence, Finding
@@ -25,7 +26,7 @@ from codemods.store.project import Project
 
 _STATE = (
     b"load_state", b"register_buffer", b"copy_to", b"apply_shadow", b"copy_params_to", b".step(", b"epoch", b"param_groups",
-    b"start", b".train(", b"ckpt_path", b"resum", b"restor",
+    b"start", b".train(", b"ckpt_path", b"resum", b"restor", b"unwrap_model(",
 )  # fmt: skip
 _EFFECT = {
     What.OPTIMIZER: "the others begin with empty moments, and the same gradients give other weights on each rank",
@@ -59,8 +60,9 @@ class RankLocalTrainingState(DdpCodemod):
     nothing else there than to read, to restore and to say so, the rank test goes, a load is given a `map_location`, and what is
     printed stays on rank 0. Reports a learning rate or a schedule that rank 0 alone moves on, of a new buffer that it registers
     behind the wrap, of an average of the weights (EMA) that it copies into the model in training and leaves there, of a
-    restore from each rank's own file whose error is swallowed, and of a checkpoint that every rank restores from a path which
-    rank 0 alone has worked out (the folder of this run, the best epoch).
+    restore from each rank's own file whose error is swallowed, of a model that it takes out of its wrapper under the same name
+    in the training loop (`model = accelerator.unwrap_model(model)`), and of a checkpoint that every rank restores from a path
+    which rank 0 alone has worked out (the folder of this run, the best epoch).
 
     ## Why it matters
     DDP averages gradients and nothing else. From the same gradients two optimizers with other moments make other weights: the
@@ -107,6 +109,7 @@ class RankLocalTrainingState(DdpCodemod):
     - Says nothing of what averages of the weights (EMA) restore, of loggers, meters, and of an optimizer that rank 0 alone has
       or steps.
     - Says nothing where the other arm of the test does the like.
+    - Says nothing of a wrapper that is taken off in what may be the last round, or where the loop binds the name anew.
     - Says nothing of a path with the rank in it, and of weights that are restored in front of the wrap from whatever path.
     - Reports a block in which rank 0 does something else, too, a test with an `else`, and a test that stands in a caller.
     - Reports a buffer, a learning rate and a schedule: these have to be the same on every rank in the first place.
@@ -130,9 +133,9 @@ class RankLocalTrainingState(DdpCodemod):
     )
     SITES = (
         Site(rb"load_state|register_buffer|sched\w*\.step|param_groups|load\w*\(|\.(?:copy_to|copy_params_to|apply_shadow)\("
-             rb"|\.train\(|ckpt_path\s*=|(?:restor|resum|restart)\w*[(=]", b"load", b"register_buffer", b"sched",
-             b"param_groups", b"copy_to", b"copy_params_to", b"apply_shadow", b".train(", b"ckpt_path", b"restor", b"resum",
-             b"restart"),
+             rb"|\.train\(|ckpt_path\s*=|(?:restor|resum|restart)\w*[(=]|=[ ]*[\w.]+(?:\.unwrap_model\(|\.module\b)",
+             b"load", b"register_buffer", b"sched", b"param_groups", b"copy_to", b"copy_params_to", b"apply_shadow", b".train(",
+             b"ckpt_path", b"restor", b"resum", b"restart", b"unwrap_model", b".module"),
     )  # fmt: skip
     READS_TESTS = False
 
@@ -163,8 +166,21 @@ class RankLocalTrainingState(DdpCodemod):
                 reason="agree first on whether all of them could (an all_reduce with MIN of 0 or 1), or restore from one file",
             )
 
+        for off in taken_off(project, module):
+            yield self._off(module, off)
         for found_path in restored_from_own_paths(project, module):
             yield self._path(module, found_path)
+
+    def _off(self, module: SourceModule, found: TakenOff) -> Finding:
+        return self.finding(
+            module,
+            found.node,
+            f"rank 0 alone binds `{found.name}` to the bare model, and trains that in the next round, from line "
+            f"{found.trains.lineno} on: it averages no gradients any more, and the others wait for it in theirs",
+            evidence=[Evidence("static", "only rank 0 passes the test", module.path, found.guard.line)],
+            reason=f"give the bare model a name of its own: `bare = {module.text_of(found.node.value)}`",
+            severity="hang",
+        )
 
     def _path(self, module: SourceModule, found: OwnPath) -> Finding:
         where = f"line {found.made.lineno}" if found.module is module else f"{found.module.path}:{found.made.lineno}"

@@ -490,3 +490,62 @@ def test_a_path_that_rank_0_alone_has(source: str, line: int, words: str) -> Non
 )  # fmt: skip
 def test_paths_that_are_right(source: str) -> None:
     assert not findings_of(RankLocalTrainingState, source, {"helper.py": HELPER}, path="main.py")
+
+
+# A wrapper that rank 0 takes off
+
+OFF = """\
+import torch
+import torch.distributed as dist
+from accelerate import Accelerator
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+
+def train(net, loader, optimizer, args):
+    accelerator = Accelerator()
+    model, loader, optimizer = accelerator.prepare(net, loader, optimizer)
+    for epoch in range(args.epochs):
+        for x in loader:
+            accelerator.backward(model(x).mean())
+            optimizer.step()
+        if accelerator.is_main_process:
+            model = accelerator.unwrap_model(model)
+            torch.save(model.state_dict(), args.path)
+"""
+WRAPPED = OFF.replace("accelerator.prepare(net, loader, optimizer)", "DDP(net), loader, optimizer")
+WRAPPED = WRAPPED.replace("accelerator.unwrap_model(model)", "model.module")
+WRAPPED = WRAPPED.replace("accelerator.backward(model(x).mean())", "model(x).mean().backward()")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        OFF,
+        OFF.replace("is_main_process:", "is_local_main_process and epoch % args.every == 0:"),
+        OFF.replace("        if acc", "        score = judge(model)\n        if acc").replace(
+            "            model = ", "            if score > best:\n                print(score)\n            model = "),
+        WRAPPED.replace("accelerator.is_main_process", "dist.get_rank() == 0"),
+    ],
+)  # fmt: skip
+def test_a_wrapper_that_rank_0_takes_off_in_the_training(source: str) -> None:
+    (found,) = findings_of(RankLocalTrainingState, source)
+    assert found.severity == "hang" and found.fix is None
+    assert "the others wait for it" in found.message and "a name of its own: `bare = " in found.reason
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("            model = acc", "            bare = acc"),
+        ("        if accelerator.is_main_process:\n            model", "        if args.bare:\n            model"),  # all do
+        ("is_main_process:", "is_main_process and epoch == args.epochs - 1:"),  # no round comes behind it
+        ("args.path)\n", "args.path)\n            break\n"),
+        ("    for epoch in range(args.epochs):\n", "    if args.once:\n"),  # nothing goes round
+        ("        for x in loader:\n", "        model = wrap(net)\n        for x in loader:\n"),  # anew in each round
+        ("accelerator.backward(model(x).mean())", "args.judge(model(x))"),
+        ("unwrap_model(model)", "unwrap_model(net)"),
+    ],
+)
+def test_wrappers_that_stay_or_are_done_with(old: str, new: str) -> None:
+    assert old in OFF
+    check_nothing(RankLocalTrainingState, OFF.replace(old, new))
