@@ -16,6 +16,7 @@ from codemods.analysis.output.beside_files import stands_beside_files
 from codemods.analysis.output.debug_flags import is_under_a_debug_switch
 from codemods.analysis.output.debug_lines import of_debugging, shows_nothing
 from codemods.analysis.output.effects import Kind, effects_of, effects_of_function, phrases
+from codemods.analysis.output.environment_guards import BY_LAUNCHER
 from codemods.analysis.output.guard_edits import kept_to_zero
 from codemods.analysis.output.guard_spelling import guard_for, has_guard
 from codemods.analysis.output.half_lines import tears_a_line
@@ -29,7 +30,6 @@ from codemods.analysis.output.own_lines import Own, own_line
 from codemods.analysis.output.printing_functions import prints_below
 from codemods.analysis.output.rank_share import over_a_share
 from codemods.analysis.output.said_for_all import is_for_everybody
-from codemods.analysis.output.script_guards import BY_LAUNCHER
 from codemods.analysis.positions import above, behind
 from codemods.analysis.ranks.cannot_run import cannot_be_imported
 from codemods.analysis.ranks.launched_files import is_launched

@@ -24,8 +24,8 @@ from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS
 from codemods.analysis.loading.spawned import spawns_elsewhere
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.output.effect_kinds import names_rank
+from codemods.analysis.output.one_process_claims import claims_one_process
 from codemods.analysis.output.run_before import run_before
-from codemods.analysis.output.script_guards import claims_one_process
 from codemods.analysis.positions import above
 from codemods.analysis.ranks.cannot_run import is_behind_an_end
 from codemods.analysis.ranks.closed_branches import wanted_above, wanted_at

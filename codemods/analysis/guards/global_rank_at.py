@@ -11,9 +11,10 @@ from codemods.analysis.conditions import is_main_block
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.guards.entry_points import group_name, starts_group
 from codemods.analysis.names import dotted, family, qualified
+from codemods.analysis.output.global_ranks import is_text
 from codemods.analysis.output.natures import values_of
 from codemods.analysis.output.run_before import bound_above
-from codemods.analysis.output.script_guards import is_text, rank_of_settings
+from codemods.analysis.output.script_guards import rank_of_settings
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_of_test
 from codemods.files.source import SourceModule, walk
 from codemods.rewriting.imports import in_scope

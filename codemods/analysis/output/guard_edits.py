@@ -15,7 +15,7 @@ from codemods.analysis.output.effects import Kind, does_nothing
 from codemods.analysis.output.logger_levels import level_by_rank
 from codemods.analysis.output.output_runs import Run
 from codemods.analysis.output.own_printers import own_printer
-from codemods.analysis.output.script_guards import Spelling
+from codemods.analysis.output.spelled_test import Spelling
 from codemods.analysis.whole_body import is_idle
 from codemods.api.findings import Edit, ReplaceExpression, WrapInGuard
 from codemods.files.source import SourceModule, walk, walk_scope

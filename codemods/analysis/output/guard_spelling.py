@@ -11,22 +11,17 @@ from codemods.analysis.guards.before_group import group_comes_later, is_of_group
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS, OBSERVERS
 from codemods.analysis.model.signatures import has_parameter
 from codemods.analysis.names import dotted, is_parameter, last
+from codemods.analysis.output.accelerator_guards import print_of_accelerator, sure_arguments
 from codemods.analysis.output.attached_trainer import may_be_attached
 from codemods.analysis.output.early_ranks import has_no_group_yet
+from codemods.analysis.output.environment_guards import BY_LAUNCHER, by_environment
 from codemods.analysis.output.groupless_branch import is_without_group
+from codemods.analysis.output.one_process_claims import claims_one_process
 from codemods.analysis.output.own_helpers import asks_own_helper, own_helper
 from codemods.analysis.output.run_before import bound_above, run_before
-from codemods.analysis.output.script_guards import (
-    BY_LAUNCHER,
-    Spelling,
-    by_environment,
-    claims_one_process,
-    print_of_accelerator,
-    printer_of_trainer,
-    script_guard,
-    sure_arguments,
-)
+from codemods.analysis.output.script_guards import printer_of_trainer, script_guard
 from codemods.analysis.output.set_attributes import is_set_by_methods, is_sure_to_be_set
+from codemods.analysis.output.spelled_test import Spelling
 from codemods.analysis.output.stored_keys import has_its_keys
 from codemods.analysis.output.sure_tests import is_bound_before, is_sure, known_anyway, silences_one_process
 from codemods.analysis.output.trainer_guards import test_of_trainer

@@ -12,7 +12,7 @@ from codemods.analysis.names import dotted, qualified
 from codemods.analysis.output.effects import Kind, names_rank
 from codemods.analysis.output.guard_spelling import guard_for
 from codemods.analysis.output.output_runs import Run
-from codemods.analysis.output.script_guards import Spelling
+from codemods.analysis.output.spelled_test import Spelling
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_of_test
 from codemods.api.findings import Edit, ReplaceExpression
 from codemods.data.host_only import LEVELS

@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from codemods.analysis.bindings import bindings_in, bindings_of
 from codemods.analysis.conditions import conjuncts
 from codemods.analysis.names import qualified
+from codemods.analysis.output.global_ranks import is_text
 from codemods.analysis.output.minus_one import writes_minus_one
 from codemods.analysis.output.run_before import binds, run_before
-from codemods.analysis.output.script_guards import Spelling, is_text
 from codemods.analysis.output.set_attributes import is_sure_to_be_set
+from codemods.analysis.output.spelled_test import Spelling
 from codemods.analysis.output.stored_keys import is_stored_before
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_of_test
 from codemods.analysis.ranks.rank_tests import asks_the_rank

@@ -9,9 +9,9 @@ from typing import TypeGuard
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.guards.global_rank_at import is_global
 from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.output.global_ranks import is_text
 from codemods.analysis.output.natures import values_of
 from codemods.analysis.output.run_before import bound_above
-from codemods.analysis.output.script_guards import is_text
 from codemods.analysis.ranks.misnamed_ranks import (
     DEVICE_CALLS,
     DEVICE_KEYWORDS,
