@@ -56,12 +56,39 @@ class Span:
         )
 
 
+class PathRole(Enum):
+    """What a place is on the ways that the ranks go."""
+
+    UNDER = "under"  # the ranks part at a test, and `who` goes in
+    WITHIN = "in"  # the same at a function that is decorated, a block, the other branch of a test
+    BEHIND = "behind"  # the same at an exit that the others take
+    LEAVES = "leaves"  # `who` goes on here, and the others may leave
+    CALLS = "calls"  # a call that leads to the collective
+    WAITS = "waits"  # the collective
+    OWN_PART = "own part"  # a collective that takes a part from each rank, and waits for nobody
+    INSTEAD = "instead"  # what `who` comes to in its place
+    ENDS = "ends"  # where `who` comes without it
+    WRITES = "writes"  # rank 0 alone writes a file
+    LEADS = "leads"  # a call that leads there
+    USES = "uses"  # every rank uses the file
+
+
+@record
+class PathStep:
+    """A place on the ways of the ranks, as data: the pictures are made of it. what: code or a place; who: the ranks in words."""
+
+    role: PathRole
+    what: str
+    who: str = ""
+
+
 @record
 class Evidence:
     """A reason the reader can check.
 
     kind: static, way (a step of the way that a value came, nearest first), log, probe, version, text. strength: strong or weak.
-    path and line say where to look, if anywhere; cell and cell_line in a notebook, as those of a Finding.
+    path and line say where to look, if anywhere; cell and cell_line in a notebook, as those of a Finding. step: what the place is
+    on the ways of the ranks, where the evidence shows two.
     """
 
     kind: str
@@ -71,6 +98,7 @@ class Evidence:
     strength: str = "strong"
     cell: int = 0
     cell_line: int = 0
+    step: PathStep | None = None
 
     @property
     def place(self) -> str:

@@ -21,7 +21,7 @@ from codemods.analysis.guards.removed_too_early import Removal, removals
 from codemods.analysis.ranks.rank_guards import Ranks
 from codemods.analysis.short_texts import shortened
 from codemods.api.codemod import DdpCodemod
-from codemods.api.findings import Applicability, Evidence, Finding, InsertAfter, InsertBefore
+from codemods.api.findings import Applicability, Evidence, Finding, InsertAfter, InsertBefore, PathRole, PathStep
 from codemods.data.printed_errors import HALF_WRITTEN, WAITING
 from codemods.data.rank_words import GUARDS, PROCESSES, RANK_GUARDS
 from codemods.files.sites import Beside
@@ -240,19 +240,25 @@ def _called(module: SourceModule, call: ast.AST) -> str:
 def _evidence(found: Handover) -> Iterator[Evidence]:
     write, use = found.write, found.use
     yield from _pauses(found)
-    yield Evidence(
-        "static", f"{_called(write.module, write.call)} {_BY[found.ranks is Ranks.ALL]}", write.module.path, line_of(write.call)
-    )
+    of_all, written = found.ranks is Ranks.ALL, _called(write.module, write.call)
+    step = None if of_all else PathStep(PathRole.WRITES, written)
+    yield Evidence("static", f"{written} {_BY[of_all]}", write.module.path, line_of(write.call), step=step)
     for way in found.ways:
-        yield Evidence("static", f"{_called(way.module, way.call)} leads there", way.module.path, way.call.lineno)
+        yield _leading(way.module, way.call)
     if found.through is not None:
-        module, call = found.through
-        yield Evidence("static", f"{_called(module, call)} leads there", module.path, line_of(call))
+        yield _leading(*found.through)
     yield _on_every_rank(use)
 
 
+def _leading(module: SourceModule, call: ast.AST) -> Evidence:
+    called = _called(module, call)
+    return Evidence("static", f"{called} leads there", module.path, line_of(call), step=PathStep(PathRole.LEADS, called))
+
+
 def _on_every_rank(use: Use) -> Evidence:
-    return Evidence("static", f"{_called(use.module, use.call)} on every rank", use.module.path, line_of(use.call))
+    called = _called(use.module, use.call)
+    step = PathStep(PathRole.USES, called)
+    return Evidence("static", f"{called} on every rank", use.module.path, line_of(use.call), step=step)
 
 
 def _pauses(found: Handover) -> Iterator[Evidence]:

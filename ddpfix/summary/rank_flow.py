@@ -5,92 +5,81 @@ Plain lanes in a fence and not a Mermaid graph: they read the same in a terminal
 
 from __future__ import annotations
 
-import re
 import textwrap
 from collections.abc import Sequence
 
-from codemods.api.findings import Evidence, Finding
+from codemods.api.findings import Evidence, Finding, PathRole, PathStep
 from ddpfix.summary.lanes import Flow, Kind, Stop
 from ddpfix.summary.value_way import way_of
 
-CODES = ("DDP301", "DDP302", "DDP303")
 WIDTH = 84  # of the words beside the lanes
-_PASSES = re.compile(r"only (?P<who>.+?) passes (?P<where>under|behind|in) (?P<what>.+)")
-_SIDE = re.compile(r"(?P<who>rank 0|the other ranks): (?P<what>.+)")
-_LEAVES = re.compile(r"(?P<who>rank 0|the other ranks) may leave in line \d+")
-_WITHOUT = re.compile(r"(?P<who>rank 0|the other ranks) come to (?P<what>.+) without it")
-_INSTEAD = re.compile(r"(?P<who>rank 0|the other ranks) meet instead: (?P<what>.+)")
-_WRITES = re.compile(r"(?P<what>.+) on rank 0 alone")
-_LEADS = re.compile(r"(?P<what>.+) leads there")
-_USES = re.compile(r"(?P<what>.+) on every rank")
+_PARTINGS = (PathRole.UNDER, PathRole.WITHIN, PathRole.BEHIND, PathRole.LEAVES)
+_TURNS = (PathRole.INSTEAD, PathRole.ENDS)
 
 
 def flow_of(finding: Finding) -> Flow | None:
-    """The lanes behind a finding, None where its evidence tells of no two ways."""
+    """The lanes behind a finding, None where its evidence shows no two ways."""
     if (way := way_of(finding)) is not None:
         return way
-    if finding.code not in CODES or len(finding.evidence) < 2:
-        return None
-    if finding.code == "DDP302":
-        return _file_flow(finding.evidence)
-    return _call_flow(finding.evidence, waits="saves the random state" not in finding.message)
+    shown = [(e, e.step) for e in finding.evidence if e.step is not None]
+    if shown and shown[0][1].role in _PARTINGS:
+        return _call_flow(shown)
+    return _file_flow(shown) if shown and shown[0][1].role is PathRole.WRITES else None
 
 
-def _call_flow(evidence: Sequence[Evidence], waits: bool) -> Flow | None:
+def _call_flow(shown: Sequence[tuple[Evidence, PathStep]]) -> Flow | None:
     """A collective that some ranks come to, and the others do not."""
-    first = _PASSES.fullmatch(evidence[0].text) or _SIDE.fullmatch(evidence[0].text)
-    turn = next((i for i, e in enumerate(evidence) if _WITHOUT.fullmatch(e.text) or _INSTEAD.fullmatch(e.text)), 0)
-    if first is None or turn < 2:
+    turn = next((i for i, (_, step) in enumerate(shown) if step.role in _TURNS), 0)
+    if turn < 2:
         return None
-    who = first["who"].replace("the ranks other than", "ranks other than").removeprefix("the ")
+    first = shown[0][1]
+    who = first.who.replace("the ranks other than", "ranks other than").removeprefix("the ")
     passing = who.startswith(("rank 0", "local rank 0"))
     others = "other ranks" if passing else "local rank 0" if "local" in who else "rank 0"
-    *calls, met = evidence[1:turn]
+    *calls, (met, collective) = shown[1:turn]
+    waits = collective.role is not PathRole.OWN_PART
     waiting = f"{who} {_s('wait', who)} here for {others}" if waits else f"{who} alone leaves its part here"
-    stops = [_stop(Kind.PARTS, 0, evidence[0], _guard(first), _parting(first, who, others))]
-    stops += [_stop(Kind.CALLS, 0, e, e.text, "") for e in calls]
-    stops.append(_stop(Kind.WAITS if waits else Kind.ALONE, 0, met, met.text.removesuffix(" waits for all ranks"), waiting))
-    end = evidence[turn]
-    if instead := _INSTEAD.fullmatch(end.text):
-        *more, other = evidence[turn + 1 :] or [end]
-        stops += [_stop(Kind.CALLS, 1, e, e.text, "") for e in more]
-        text = other.text if other is not end else instead["what"]
-        stops.append(_stop(Kind.WAITS, 1, other, text, f"{others} {_s('wait', others)} here: each call is taken for the other"))
+    stops = [_stop(Kind.PARTS, 0, shown[0][0], _guard(first), _parting(first, who, others))]
+    stops += [_stop(Kind.CALLS, 0, e, step.what) for e, step in calls]
+    stops.append(_stop(Kind.WAITS if waits else Kind.ALONE, 0, met, collective.what, waiting))
+    end, last = shown[turn]
+    if last.role is PathRole.INSTEAD:
+        *more, (other, there) = shown[turn + 1 :] or [(end, last)]
+        stops += [_stop(Kind.CALLS, 1, e, step.what) for e, step in more]
+        note = f"{others} {_s('wait', others)} here: each call is taken for the other"
+        stops.append(_stop(Kind.WAITS, 1, other, there.what, note))
     else:
-        without = _WITHOUT.fullmatch(end.text)
-        note = f"{others} {_s('come', others)} here without it"
-        stops.append(_stop(Kind.ENDS, 1, end, without["what"] if without else "", note))
+        stops.append(_stop(Kind.ENDS, 1, end, last.what, f"{others} {_s('come', others)} here without it"))
     return Flow((who, others), tuple(stops))
 
 
-def _file_flow(evidence: Sequence[Evidence]) -> Flow | None:
+def _file_flow(shown: Sequence[tuple[Evidence, PathStep]]) -> Flow | None:
     """A file that rank 0 writes, and that every rank uses without waiting for it."""
-    writes, uses = _WRITES.fullmatch(evidence[0].text), _USES.fullmatch(evidence[-1].text)
-    if writes is None or uses is None:
+    (write, written), *leading, (use, used) = shown
+    if used.role is not PathRole.USES:
         return None
-    stops = [_stop(Kind.WRITES, 0, evidence[0], writes["what"], "rank 0 alone")]
-    stops += [_stop(Kind.CALLS, 0, e, m["what"], "leads there") for e in evidence[1:-1] if (m := _LEADS.fullmatch(e.text))]
+    stops = [_stop(Kind.WRITES, 0, write, written.what, "rank 0 alone")]
+    stops += [_stop(Kind.CALLS, 0, e, step.what, "leads there") for e, step in leading]
     stops.append(Stop(Kind.MISSING, 0, "no barrier", "nobody waits for rank 0 here"))
-    stops.append(_stop(Kind.USES, 1, evidence[-1], uses["what"], "every rank; the other ranks may be here first"))
+    stops.append(_stop(Kind.USES, 1, use, used.what, "every rank; the other ranks may be here first"))
     return Flow(("rank 0", "other ranks"), tuple(stops))
 
 
-def _stop(kind: Kind, lane: int, evidence: Evidence, text: str, note: str) -> Stop:
+def _stop(kind: Kind, lane: int, evidence: Evidence, text: str, note: str = "") -> Stop:
     return Stop(kind, lane, text, note, evidence.path, evidence.line)
 
 
-def _guard(first: re.Match[str]) -> str:
-    """The test, as code; nothing where the ranks part by an exit, which the note tells of."""
-    if first.groupdict().get("where") == "behind" or _LEAVES.fullmatch(first["what"]):
+def _guard(first: PathStep) -> str:
+    """The test, as code; nothing where the ranks part by an exit, which the note speaks of."""
+    if first.role in (PathRole.BEHIND, PathRole.LEAVES):
         return ""
-    where = first.groupdict().get("where") or "under"
-    return first["what"].strip("`") if where == "under" else f"{where} {first['what']}".replace("`", "")
+    return first.what if first.role is PathRole.UNDER else f"in {first.what}"
 
 
-def _parting(first: re.Match[str], who: str, others: str) -> str:
-    if _LEAVES.fullmatch(first["what"]):
+def _parting(first: PathStep, who: str, others: str) -> str:
+    if first.role is PathRole.LEAVES:
         return f"{others} may leave here"
-    if first.groupdict().get("where") == "behind":
+    if first.role is PathRole.BEHIND:
         return f"{others} {_s('leave', others)} here"
     return f"{who} {_s('go', who)} in, {others} {_s('pass', others)} by"
 

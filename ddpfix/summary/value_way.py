@@ -23,8 +23,7 @@ def way_of(finding: Finding) -> Flow | None:
     stops.append(Stop(Kind.PARTS, 0, "", "each rank decides for itself here", finding.path, finding.span.line))
     *calls, met = then
     stops += [Stop(Kind.CALLS, 0, e.text, "", e.path, e.line) for e in calls]
-    waits = met.text.removesuffix(" waits for all ranks")
-    stops.append(Stop(Kind.WAITS, 0, waits, "these wait here for the others", met.path, met.line))
+    stops.append(Stop(Kind.WAITS, 0, met.text, "these wait here for the others", met.path, met.line))
     return Flow(("some ranks", "the others"), tuple(stops))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from codemods.api.findings import Evidence, Finding, Span
+from codemods.api.findings import Evidence, Finding, PathRole, PathStep, Span
 from ddpfix import engine
 from ddpfix.discovery import discover
 from ddpfix.settings import Settings
@@ -173,12 +173,11 @@ def test_both_wait_where_each_meets_another_collective(tmp_path: Path) -> None:
 
 def test_who_saves_its_part_alone_is_not_said_to_wait() -> None:
     evidence = (
-        Evidence("static", "only rank 0 passes under `accelerator.is_main_process`", "a.py", 3),
-        Evidence("static", "accelerator.save_state waits for all ranks", "a.py", 4),
-        Evidence("static", "the other ranks come to the end of train without it", "a.py", 9),
+        Evidence("static", "…", "a.py", 3, step=PathStep(PathRole.UNDER, "accelerator.is_main_process", "rank 0")),
+        Evidence("static", "…", "a.py", 4, step=PathStep(PathRole.OWN_PART, "accelerator.save_state")),
+        Evidence("static", "…", "a.py", 9, step=PathStep(PathRole.ENDS, "the end of train", "the other ranks")),
     )
-    message = "accelerator.save_state saves the random state of each process that calls it"
-    finding = Finding("DDP301", "x", "a.py", Span(4, 0, 4, 9), "train", message, evidence)
+    finding = Finding("DDP301", "x", "a.py", Span(4, 0, 4, 9), "train", "…", evidence)
     made = flow_of(finding)
     assert made is not None
     assert [s.kind for s in made.stops] == [Kind.PARTS, Kind.ALONE, Kind.ENDS]

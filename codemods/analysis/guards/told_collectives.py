@@ -13,7 +13,7 @@ from codemods.analysis.ranks.collectives import AFTER_EVALUATION, PENDING
 from codemods.analysis.ranks.matching import Mismatch, mismatches
 from codemods.analysis.ranks.rank_guards import Ranks
 from codemods.analysis.ranks.trace_items import Side
-from codemods.api.findings import Applicability, Evidence
+from codemods.api.findings import Applicability, Evidence, PathRole, PathStep
 from codemods.files.source import SourceModule
 from codemods.store.project import Project
 
@@ -71,26 +71,39 @@ def message(project: Project, module: SourceModule, sites: list[Guarded]) -> str
 
 
 def guard_text(module: SourceModule, site: Guarded) -> str:
+    role, what = _parting(module, site)
+    if role is PathRole.UNDER:
+        return f"under `{what}`"
+    return f"in the other branch of `{what}`" if site.guard.kind == "else" else f"{role.value} {what}"
+
+
+def _parting(module: SourceModule, site: Guarded) -> tuple[PathRole, str]:
+    """Where the ranks part: the test, as code, or the place in words."""
     guard = site.guard
     if guard.kind == "decorator":
-        return f"in the decorated {getattr(guard.node, 'name', 'function')}"
+        return PathRole.WITHIN, f"the decorated {getattr(guard.node, 'name', 'function')}"
     if guard.kind == "exit":
-        return f"behind the early exit in line {guard.line}"
+        return PathRole.BEHIND, f"the early exit in line {guard.line}"
     test = getattr(guard.node, "test", None)
     text = " ".join(module.text_of(test).split()) if isinstance(test, ast.expr) else "the rank test"
     if isinstance(guard.node, ast.Match):
         text = f"match {' '.join(module.text_of(guard.node.subject).split())}"
-    return f"in the other branch of `{text}`" if guard.kind == "else" else f"under `{text}`"
+    return PathRole.WITHIN if guard.kind == "else" else PathRole.UNDER, text
 
 
 def paths(project: Project, module: SourceModule, site: Guarded) -> Iterator[Evidence]:
     """Both ways, each as file and line: that of the ranks that pass, and that of the others."""
     who = _WHO[site.guard.ranks]
-    yield Evidence("static", f"only {who} passes {guard_text(module, site)}", module.path, site.guard.line)
+    role, what = _parting(module, site)
+    other_branch = f"the other branch of {what}" if site.guard.kind == "else" else what
+    parting = PathStep(role, other_branch, who)
+    yield Evidence("static", f"only {who} passes {guard_text(module, site)}", module.path, site.guard.line, step=parting)
+    end = PathRole.OWN_PART if site.collective.writes_its_part else PathRole.WAITS
     if site.reached is None:
-        yield Evidence("static", f"{site.text} waits for all ranks", module.path, site.node.lineno)
+        step = PathStep(end, site.text)
+        yield Evidence("static", f"{site.text} waits for all ranks", module.path, site.node.lineno, step=step)
     else:
-        yield from steps_shown(site.reached.steps)
+        yield from steps_shown(site.reached.steps, end)
     known = next((m for m in mismatches(project, module, site.function) if m.meeting.node is site.node), None)
     at = getattr(site.guard.node, "end_lineno", None) or site.guard.line
     yield from other_way(module, known, site.function, at)
@@ -107,7 +120,7 @@ def message_of_unmatched(found: Unmatched) -> str:
         )
     if mismatch.leaves:
         return f"{found.text} waits for every rank, but {found.why}: those that stay hang"
-    if found.why.startswith("`with"):
+    if found.in_turn:
         return (
             f"{found.text} waits for every rank, but {found.why} lets the ranks in one after the other: rank 0 waits inside for "
             "those that wait outside"
@@ -123,6 +136,6 @@ def cure(found: Unmatched) -> str:
     """What to do by hand where the ranks part in another way than by a plain guard."""
     if found.mismatch.other is not None:
         return "make the same collectives in the same order on every rank"
-    if found.why.startswith("`with"):
+    if found.in_turn:
         return "the ranks enter the block one after the other: make the collective behind it"
     return "make the call on every rank, and keep only the output under the test"

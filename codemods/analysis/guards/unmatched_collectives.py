@@ -13,7 +13,7 @@ from codemods.analysis.ranks.reach import called_by_framework
 from codemods.analysis.ranks.trace_items import Meeting, Side, Step, meetings
 from codemods.analysis.ranks.traces import trace_of
 from codemods.analysis.ranks.uses import calls_of
-from codemods.api.findings import Evidence
+from codemods.api.findings import Evidence, PathRole, PathStep
 from codemods.files.source import FunctionNode, SourceModule
 from codemods.runtime.record import record
 from codemods.store.project import Project
@@ -24,13 +24,14 @@ _ROOTED = frozenset({"gather", "gather_object", "scatter", "scatter_object_list"
 @record
 class Unmatched:
     """A collective that one side meets alone. at: the line at which the ranks part. why: what parts them
-    there. by_exit: some of them leave the function or the loop."""
+    there. by_exit: some of them leave the function or the loop. in_turn: a block that lets the ranks in one after the other."""
 
     function: FunctionNode | None
     mismatch: Mismatch
     at: int
     why: str
     by_exit: bool = False
+    in_turn: bool = False
 
     @property
     def node(self) -> ast.AST:
@@ -96,7 +97,7 @@ def _parting(
         if isinstance(up, (ast.Match, ast.With, ast.AsyncWith)):
             head = up.subject if isinstance(up, ast.Match) else up.items[0].context_expr
             word = "match" if isinstance(up, ast.Match) else "with"
-            return Unmatched(function, mismatch, up.lineno, f"`{word} {module.text_of(head)}`")
+            return Unmatched(function, mismatch, up.lineno, f"`{word} {module.text_of(head)}`", in_turn=word == "with")
         if up is function:
             break
     return None
@@ -170,14 +171,18 @@ def _settles(project: Project, module: SourceModule, call: ast.Call, side: Side,
 def both_ways(module: SourceModule, found: Unmatched) -> Iterator[Evidence]:
     """The way of those who meet it, then the way of the others, each as file and line."""
     mismatch = found.mismatch
-    yield Evidence("static", f"{mismatch.side.value}: {found.why}", module.path, found.at)
+    role = PathRole.LEAVES if mismatch.leaves else PathRole.BEHIND if found.by_exit else PathRole.UNDER
+    step = PathStep(role, found.why.strip("`"), mismatch.side.value)
+    yield Evidence("static", f"{mismatch.side.value}: {found.why}", module.path, found.at, step=step)
     yield from steps_shown(mismatch.meeting.steps)
     yield from other_way(module, mismatch, found.function, found.at)
 
 
-def steps_shown(steps: tuple[Step, ...]) -> Iterator[Evidence]:
+def steps_shown(steps: tuple[Step, ...], end: PathRole = PathRole.WAITS) -> Iterator[Evidence]:
+    """The calls that lead to a collective, and at last the collective, which is an `end`."""
     for step in steps:
-        yield Evidence("static", step.text, step.path, step.line)
+        shown = PathStep(end if step is steps[-1] else PathRole.CALLS, step.text)
+        yield Evidence("static", step.text, step.path, step.line, step=shown)
 
 
 def other_way(
@@ -186,9 +191,10 @@ def other_way(
     """Where the ranks go that do not meet it."""
     who = mismatch.side.turned.value if mismatch else Side.OTHER.value
     if mismatch is not None and mismatch.other is not None:
-        yield Evidence("static", f"{who} meet instead: {mismatch.other.steps[0].text}", module.path, at)
+        text = mismatch.other.steps[0].text
+        yield Evidence("static", f"{who} meet instead: {text}", module.path, at, step=PathStep(PathRole.INSTEAD, text, who))
         yield from steps_shown(mismatch.other.steps)
         return
     end = function.end_lineno if function is not None and function.end_lineno else len(module.lines)
     place = f"the end of {function.name}" if function is not None else "the end of the file"
-    yield Evidence("static", f"{who} come to {place} without it", module.path, end)
+    yield Evidence("static", f"{who} come to {place} without it", module.path, end, step=PathStep(PathRole.ENDS, place, who))
