@@ -14,7 +14,7 @@ from codemods.analysis.model.flag_edits import comment_column, left_out, with_co
 from codemods.analysis.model.flag_setting import Framework, Setting, State, Wrapper
 from codemods.analysis.model.flow_values import Decision
 from codemods.analysis.model.grad_switches import grad_switch
-from codemods.analysis.model.model_usage import Usage, Verdict, left_out_where, modules_of, names_of
+from codemods.analysis.model.model_usage import Entry, Usage, Verdict, left_out_where, modules_of, names_of
 from codemods.analysis.model.observed_usage import Probed, named
 from codemods.analysis.model.signatures import returned
 from codemods.analysis.model.trained_model import Trained, seen_training
@@ -47,9 +47,10 @@ def off(project: Project, setting: Setting, takers: list[Wrapper], trained: list
     names = ", ".join(dict.fromkeys(usage.name for usage in usages))
     message = (
         f"{_shown(project, setting, framework)} makes DDP search the graph in every step, and every parameter of {names} "
-        "reaches the loss without it"
+        f"{'takes part in what its forward returns' if _by_output(usages) else 'reaches the loss'} without it"
     )
     where = "reaches the loss of training_step" if _is_lightning(framework) else "reaches the loss in every step"
+    where = "takes part in each output" if _by_output(usages) else where
     why = f"Off: every parameter of {usages[0].name} {where} ({usages[0].site.module.path})."
     comment = off_comment(project, setting, framework, why, column=comment_column(setting))
     evidence = [e for one in trained for e in one.evidence] + [e for usage in usages for e in usage.evidence]
@@ -63,6 +64,14 @@ def off(project: Project, setting: Setting, takers: list[Wrapper], trained: list
         evidence=dict.fromkeys(evidence[:ROWS]),
         reason=reason,
     )
+
+
+def _by_output(usages: list[Usage]) -> bool:
+    """True where one output was followed, not the loss: where a step leaves that out it leaves out the whole wrapper.
+
+    Measured on torch 2.13: DDP then waits for no gradient of it, and says nothing.
+    """
+    return all(usage.entry is Entry.FORWARD and not usage.many for usage in usages)
 
 
 def off_by_line(project: Project, setting: Setting, takers: list[Wrapper], evidence: Iterable[Evidence], open_end: str) -> Answer:
