@@ -56,6 +56,15 @@ class Span:
         )
 
 
+class Asked(Enum):
+    """The question of a reviewer that a piece of evidence answers, where a flag of DDP is changed."""
+
+    PARAMETERS = "parameters"  # whether each reaches the loss
+    BRANCHES = "branches"  # which skip modules, and what decides them
+    OPTIONAL = "optional"  # modules that may be absent
+    STATIC_GRAPH = "static graph"
+
+
 class PathRole(Enum):
     """What a place is on the ways that the ranks go."""
 
@@ -88,7 +97,7 @@ class Evidence:
 
     kind: static, way (a step of the way that a value came, nearest first), log, probe, version, text. strength: strong or weak.
     path and line say where to look, if anywhere; cell and cell_line in a notebook, as those of a Finding. step: what the place is
-    on the ways of the ranks, where the evidence shows two.
+    on the ways of the ranks, where the evidence shows two. asked: the question that it answers.
     """
 
     kind: str
@@ -99,6 +108,7 @@ class Evidence:
     cell: int = 0
     cell_line: int = 0
     step: PathStep | None = None
+    asked: Asked | None = None
 
     @property
     def place(self) -> str:

@@ -15,7 +15,7 @@ from codemods.analysis.model.trained_model import trained_by
 from codemods.analysis.model.unused_flag import wrappers
 from codemods.analysis.names import dotted
 from codemods.api.codemod import DdpCodemod
-from codemods.api.findings import Applicability, Evidence, Finding
+from codemods.api.findings import Applicability, Asked, Evidence, Finding
 from codemods.files.source import SourceModule
 from codemods.store.project import Project
 
@@ -112,7 +112,7 @@ class ConflictingStaticGraph(DdpCodemod):
             f"static_graph=True takes every step for the first one, and {names} of {usage.name} takes no part "
             f"{left_out_where(decision)}: DDP stops there (“Your training graph has changed”)",
             evidence=[
-                Evidence("static", f"`{decision.text}` decides over {names}", decision.path, decision.line),
+                Evidence("static", f"`{decision.text}` decides over {names}", decision.path, decision.line, asked=Asked.BRANCHES),
                 *usage.evidence[:8],
             ],
             reason="take static_graph out and pass find_unused_parameters=True"
@@ -147,7 +147,7 @@ class ConflictingStaticGraph(DdpCodemod):
             f"{setting.text} does nothing: static_graph=True beside it makes DDP find unused parameters once, in the first step",
             level=Applicability.UNSAFE if lightning else Applicability.SAFE,
             edits=[edit, comment_at(setting, comment)] if edit is not None else [],
-            evidence=[Evidence("static", text, setting.module.path, setting.call.lineno)],
+            evidence=[Evidence("static", text, setting.module.path, setting.call.lineno, asked=Asked.STATIC_GRAPH)],
             reason="assumes automatic optimization: before 2.6 Lightning read the flag in manual mode" if lightning else "",
         )
 

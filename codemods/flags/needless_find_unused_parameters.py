@@ -324,7 +324,7 @@ class NeedlessFindUnusedParameters(DdpCodemod):
 
 
 def _other_side(finding: Finding) -> str:
-    by_probe = "steps of a probe" in finding.message
+    by_probe = any(e.kind == "probe" for e in finding.evidence)
     return "a probe left nothing out" if by_probe else "the source shows that every parameter takes part"
 
 

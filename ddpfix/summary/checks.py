@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from codemods.api.findings import Evidence, Finding
+from codemods.api.findings import Asked, Evidence, Finding
 from ddpfix.summary.markdown import code, prose, table
 
-PARAMETERS = "Does every parameter reach the loss?"
-BRANCHES = "Which branches skip modules, and what decides them?"
-OPTIONAL = "Are there optional modules, and does training use them?"
-STATIC_GRAPH = "Is `static_graph` set?"
-ALWAYS = (PARAMETERS, BRANCHES, OPTIONAL, STATIC_GRAPH)
-
-# By the kind of the evidence, else by the first pattern its text matches.
+QUESTIONS: Mapping[Asked, str] = {
+    Asked.PARAMETERS: "Does every parameter reach the loss?",
+    Asked.BRANCHES: "Which branches skip modules, and what decides them?",
+    Asked.OPTIONAL: "Are there optional modules, and does training use them?",
+    Asked.STATIC_GRAPH: "Is `static_graph` set?",
+}
+ALWAYS = tuple(QUESTIONS.values())
+STATIC_GRAPH = QUESTIONS[Asked.STATIC_GRAPH]
 KINDS: Mapping[str, str] = {
     "log": "What does a log of the training say?",
     "probe": "What did an instrumented run say?",
     "version": "Which versions does the project pin?",
 }
-PATTERNS = (
-    (STATIC_GRAPH, r"static[_ ]graph"),
-    (OPTIONAL, r"\boptional\b|is not None|may be None|= None\b"),
-    (BRANCHES, r"\bbranch|\bthe test\b|\bif\b|\belse\b|\bskip|\bdrops?\b|dropp|random|\bloops?\b|condition|early|decides"),
-    (PARAMETERS, r"parameter|\bloss\b|gradient|\boutputs?\b|\bmodules?\b|forward|every layer|submodule"),
-)
 OTHER = "What else was read?"
 NOTHING = "Nothing was recorded for this question."
 SETTLED = "Not asked: `static_graph=True` makes torch ignore the flag."
@@ -36,7 +30,7 @@ def question(evidence: Evidence) -> str:
     """The question that a piece of evidence answers."""
     if evidence.kind in KINDS:
         return KINDS[evidence.kind]
-    return next((asked for asked, pattern in PATTERNS if re.search(pattern, evidence.text, re.I)), OTHER)
+    return QUESTIONS[evidence.asked] if evidence.asked is not None else OTHER
 
 
 def alike(findings: Iterable[Finding]) -> list[tuple[Finding, ...]]:
@@ -53,7 +47,7 @@ def checks(findings: Sequence[Finding], before: Mapping[str, bytes]) -> list[str
     for same in zip(*(f.evidence for f in findings), strict=True):
         places = list(dict.fromkeys(place(e) for e in same))
         answers.setdefault(question(same[0]), []).append((same[0], places))
-    settled = any("static_graph=True" in evidence.text for evidence, _ in answers[STATIC_GRAPH])
+    settled = bool(answers[STATIC_GRAPH])
     rows = []
     for asked, found in answers.items():
         if not found:

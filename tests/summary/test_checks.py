@@ -8,14 +8,14 @@ from collections.abc import Iterator
 import pytest
 
 from codemods.api.codemod import DdpCodemod
-from codemods.api.findings import Applicability, Evidence, Finding, SetKeyword
+from codemods.api.findings import Applicability, Asked, Evidence, Finding, SetKeyword
 from codemods.files.source import SourceModule
 from codemods.flags.conflicting_static_graph import ConflictingStaticGraph
 from codemods.flags.needless_find_unused_parameters import NeedlessFindUnusedParameters
 from codemods.store.project import Project
 from ddpfix import catalog
 from ddpfix.summary import render
-from ddpfix.summary.checks import question
+from ddpfix.summary.checks import OTHER, question
 from tests.summary.made import check_markdown, context, in_memory, section
 
 WRAP = """
@@ -45,8 +45,8 @@ class NeedlessFlag(DdpCodemod):
             value = call.keywords[0].value
             if isinstance(value, ast.Constant) and value.value is True:
                 evidence = [
-                    Evidence("static", "every parameter of Encoder reaches the loss", "model.py", 12),
-                    Evidence("static", "an if chooses by input shape only; both branches use the same modules", "model.py", 20),
+                    Evidence("static", "every parameter of Encoder reaches the loss", "model.py", 12, asked=Asked.PARAMETERS),
+                    Evidence("static", "an if chooses by input shape only", "model.py", 20, asked=Asked.BRANCHES),
                     Evidence("log", "did not find any unused parameters in the forward pass", "logs/a|b.log", 3, strength="weak"),
                     Evidence("version", "torch 2.1", "requirements.txt", 1),
                 ]
@@ -110,19 +110,44 @@ def test_static_graph_is_looked_up_in_the_changed_files() -> None:
     assert rows(source)["Is `static_graph` set?"][0] == "Nothing was recorded for this question."
 
 
-@pytest.mark.parametrize(
-    ("text", "asked"),
-    [
-        ("static_graph=True stands beside it", "static_graph"),
-        ("the head is optional: mask_head may be None", "optional"),
-        ("the test `x.shape[0] > 1` leaves no module out", "branches"),
-        ("Encoder.forward skips the layer at random", "branches"),
-        ("all 12 submodules are called in forward", "parameter"),
-        ("the file imports lightning", "else"),
-    ],
-)
-def test_evidence_finds_its_question(text: str, asked: str) -> None:
-    assert asked in question(Evidence("static", text))
+def test_evidence_of_no_question_stands_at_the_end() -> None:
+    assert question(Evidence("static", "the file imports lightning")) == OTHER
+    assert question(Evidence("static", "static_graph=True stands beside it")) == OTHER  # by data, never by its words
+
+
+OPTIONAL_HEAD = """
+import torch
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+
+class Net(nn.Module):
+    def __init__(self, bias=None):
+        super().__init__()
+        self.body = nn.Linear(8, 4)
+        self.bias = bias
+
+    def forward(self, x):
+        h = self.body(x)
+        if self.bias is not None:
+            h = h + self.bias
+        if x.sum() > 0:
+            h = h * 2
+        return h
+
+
+net = DistributedDataParallel(Net(torch.zeros(4)), find_unused_parameters=True)
+net(torch.zeros(1, 8)).sum().backward()
+"""
+
+
+def test_the_flag_names_the_question_of_each_of_its_facts() -> None:
+    project = Project.of({"train.py": OPTIONAL_HEAD.encode()})
+    module = project.module("train.py")
+    assert module is not None
+    (found,) = NeedlessFindUnusedParameters().find(module, project)
+    asked = {e.asked for e in found.evidence if e.asked is not None}
+    assert asked == {Asked.PARAMETERS, Asked.BRANCHES, Asked.OPTIONAL}
 
 
 def test_what_static_graph_settles_is_not_asked() -> None:

@@ -15,7 +15,7 @@ from codemods.analysis.model.flow_values import Cause, Decision
 from codemods.analysis.model.member_kinds import Kind
 from codemods.analysis.model.model_usage import Entry, Judge, Usage, Verdict, usage_of
 from codemods.analysis.names import dotted
-from codemods.api.findings import Evidence
+from codemods.api.findings import Asked, Evidence
 from codemods.data.find_unused_parameters import FLAG_FORCED_BY_HAND_BELOW
 from codemods.files.source import walk
 from codemods.store.project import Project
@@ -68,7 +68,10 @@ class _HandJudge(Judge):
                 skipped.append(Decision(Cause.TURN, one.text, one.path, one.line, left))
         if not skipped:
             return None
-        rows = [Evidence("static", f"{one.text} is a backward pass of its own", one.path, one.line) for one in self.passes]
+        rows = [
+            Evidence("static", f"{p.text} is a backward pass of its own", p.path, p.line, asked=Asked.PARAMETERS)
+            for p in self.passes
+        ]
         reentrant = sorted(place for place, may_be in self.flow.checkpoints.items() if may_be)
         return Usage(
             Verdict.SOMETIMES, self.site, self.entry, tuple(skipped), assumptions=tuple(self.flow.assumptions),

@@ -19,7 +19,7 @@ from codemods.analysis.model.model_usage import (
     never_of,
 )
 from codemods.analysis.model.trained_model import Trained
-from codemods.api.findings import AddComment, Applicability, Edit, Evidence, ReplaceExpression
+from codemods.api.findings import AddComment, Applicability, Asked, Edit, Evidence, ReplaceExpression
 from codemods.data.find_unused_parameters import (
     LIGHTNING_ERROR,
     LIGHTNING_OFF_FROM,
@@ -110,7 +110,7 @@ def missing(project: Project, setting: ConfigSetting) -> Judged | None:
         f"{left_out_where(decision)}: with the flag off DDP stops there (“{_error(setting, old=old)}”)"
     )
     evidence = (
-        Evidence("static", f"`{decision.text}` decides over {names}", decision.path, decision.line),
+        Evidence("static", f"`{decision.text}` decides over {names}", decision.path, decision.line, asked=Asked.BRANCHES),
         *trained.evidence, *usage.evidence[:8],
     )  # fmt: skip
     refused = _refused(project, setting, trained, usage, old=old)

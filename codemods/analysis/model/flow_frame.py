@@ -43,12 +43,20 @@ class Frame:
 
 @record
 class Branch:
-    """An `if` whose answer the source does not decide, and what it costs: names of the modules only one side uses."""
+    """An `if` whose answer the source does not decide, and what it costs: names of the modules only one side uses.
+
+    absent: it asks whether something is None.
+    """
 
     text: str
     path: str
     line: int
     lost: Names
+    absent: bool = False
+
+
+def asks_for_none(test: ast.expr) -> bool:
+    return any(isinstance(n, ast.Constant) and n.value is None for n in ast.walk(test))
 
 
 @record

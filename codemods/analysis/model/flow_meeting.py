@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from codemods.analysis.model.flow_frame import Branch, Env, Frame
+from codemods.analysis.model.flow_frame import Branch, Env, Frame, asks_for_none
 from codemods.analysis.model.flow_tests import cause_of, is_random_call, optional_names, varies
 from codemods.analysis.model.flow_truth import truth
 from codemods.analysis.model.flow_values import NONE, NOTHING, Cause, Decision, Names, Value, merged
@@ -72,7 +72,7 @@ def decide(flow: Flow, frame: Frame, test: ast.expr, lost: Names, *, random: boo
     flow.decisions.append(Decision(cause, text, module.path, test.lineno, frozenset(lost), random))
     key = (module.path, test.lineno)
     before = flow.branches[key].lost if key in flow.branches else NONE
-    flow.branches[key] = Branch(text, module.path, test.lineno, before | lost)
+    flow.branches[key] = Branch(text, module.path, test.lineno, before | lost, asks_for_none(test))
 
 
 def is_random(flow: Flow, frame: Frame, test: ast.expr) -> bool:

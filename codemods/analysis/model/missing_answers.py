@@ -17,7 +17,7 @@ from codemods.analysis.model.observed_errors import Failure
 from codemods.analysis.model.observed_usage import Probed, named
 from codemods.analysis.model.tied_alike import is_on_where_made
 from codemods.analysis.model.trained_model import Trained, seen_training, trained_by
-from codemods.api.findings import Applicability, Edit, Evidence, SetKeyword, lowest
+from codemods.api.findings import Applicability, Asked, Edit, Evidence, SetKeyword, lowest
 from codemods.data.find_unused_parameters import (
     LIGHTNING_ERROR,
     LIGHTNING_TRUE_NAME_FROM,
@@ -62,7 +62,10 @@ def tied_but_needed(project: Project, wrapper: Wrapper, settings: list[Setting])
             setting,
             f"{modules_of(decision)} of {usage.name} takes no part {left_out_where(decision)}, "
             f"and {setting.text} decides whether DDP looks for it",
-            evidence=[Evidence("static", f"`{decision.text}` decides", decision.path, decision.line), *usage.evidence[:8]],
+            evidence=[
+            Evidence("static", f"`{decision.text}` decides", decision.path, decision.line, asked=Asked.BRANCHES),
+            *usage.evidence[:8],
+        ],
             reason="the flag is left to the expression it is tied to: for this model it has to come to True",
         )
 
@@ -82,7 +85,7 @@ def skipping(
         f"{names} of {usage.name} takes no part {left_out_where(decision)}: "
         f"with the flag off DDP stops there (“{error}”)"
     )
-    evidence = [Evidence("static", f"`{decision.text}` decides over {names}", decision.path, decision.line)]
+    evidence = [Evidence("static", f"`{decision.text}` decides over {names}", decision.path, decision.line, asked=Asked.BRANCHES)]
     evidence += probe.evidence if probe is not None else ()
     evidence += [*trained.evidence, *usage.evidence[:8], *_version(project, wrapper)]
     return Answer(

@@ -11,7 +11,7 @@ import ast
 from codemods.analysis.class_index import ClassFacts, class_facts
 from codemods.analysis.model.flow_calls import call
 from codemods.analysis.model.flow_elements import attribute, comprehension, subscript
-from codemods.analysis.model.flow_frame import Branch, Env, Frame, Loop, Pass, Place, TooDeep
+from codemods.analysis.model.flow_frame import Branch, Env, Frame, Loop, Pass, Place, TooDeep, asks_for_none
 from codemods.analysis.model.flow_loops import for_statement, while_statement
 from codemods.analysis.model.flow_meeting import meet, meet_all, note_random, undecided
 from codemods.analysis.model.flow_truth import truth
@@ -256,7 +256,7 @@ class Flow:
         text = " ".join(frame.module.text_of(test).split())
         key = (frame.module.path, test.lineno)
         if self.loop is None or frame.facts is not None:
-            self.branches.setdefault(key, Branch(text, frame.module.path, test.lineno, NONE))
+            self.branches.setdefault(key, Branch(text, frame.module.path, test.lineno, NONE, asks_for_none(test)))
         frame.tests.append(test)
         then = self.block(frame, node.body, dict(env))
         other = self.block(frame, node.orelse, dict(env))

@@ -14,7 +14,7 @@ from codemods.analysis.model.flow_values import NONE, NOTHING, Cause, Decision, 
 from codemods.analysis.model.member_kinds import Kind, Member
 from codemods.analysis.model.model_flow import Flow
 from codemods.analysis.model.model_members import members_of
-from codemods.api.findings import Evidence
+from codemods.api.findings import Asked, Evidence
 from codemods.runtime.lazy_pattern import lazy
 from codemods.runtime.record import record
 from codemods.store.project import Project
@@ -286,15 +286,18 @@ class Judge:
         rows: list[Evidence] = []
         if found is not None:
             text = f"the loss is followed from {self.site.name}.{self.entry.method}"
-            rows.append(Evidence("static", text, found[0].module.path, found[1].lineno))
+            rows.append(Evidence("static", text, found[0].module.path, found[1].lineno, asked=Asked.PARAMETERS))
         rows += self._module_rows(loss)
         for branch in self.flow.branches.values():
             if not branch.lost and verdict is Verdict.ALL and len(rows) < EVIDENCE_ROWS * 2:
-                rows.append(Evidence("static", f"the test `{branch.text}` leaves no module out", branch.path, branch.line))
+                asked = Asked.OPTIONAL if branch.absent else Asked.BRANCHES
+                text = f"the test `{branch.text}` leaves no module out"
+                rows.append(Evidence("static", text, branch.path, branch.line, asked=asked))
         for path in list(never)[:EVIDENCE_ROWS]:
             ref = self.parameters[path]
             where = f", only without a gradient ({self.flow.stopped[path]})" if path in self.flow.stopped else ""
-            rows.append(Evidence("static", f"{path} reaches no loss{where}", ref.member.path, ref.member.line))
+            text = f"{path} reaches no loss{where}"
+            rows.append(Evidence("static", text, ref.member.path, ref.member.line, asked=Asked.PARAMETERS))
         return rows
 
     def _module_rows(self, loss: Value) -> list[Evidence]:
@@ -306,10 +309,11 @@ class Judge:
         for top, paths in list(tops.items())[:EVIDENCE_ROWS]:
             used = next((u for p, u in self.flow.used_at.items() if p == top or _top(p) == top), None)
             if used is not None and all(p in loss.must for p in paths):
-                rows.append(Evidence("static", f"{top} reaches the loss: {used[2][:80]}", used[0], used[1]))
+                text = f"{top} reaches the loss: {used[2][:80]}"
+                rows.append(Evidence("static", text, used[0], used[1], asked=Asked.PARAMETERS))
         if len(tops) > EVIDENCE_ROWS:
             more = f"{len(tops) - EVIDENCE_ROWS} more modules were followed the same way"
-            rows.append(Evidence("static", more, self.site.module.path, self.site.node.lineno))
+            rows.append(Evidence("static", more, self.site.module.path, self.site.node.lineno, asked=Asked.PARAMETERS))
         return rows
 
     def _unknown(self, reason: str) -> Usage:

@@ -18,7 +18,7 @@ from codemods.analysis.model.model_usage import Entry, Usage, Verdict, left_out_
 from codemods.analysis.model.observed_usage import Probed, named
 from codemods.analysis.model.signatures import returned
 from codemods.analysis.model.trained_model import Trained, seen_training
-from codemods.api.findings import Applicability, Evidence
+from codemods.api.findings import Applicability, Asked, Evidence
 from codemods.data.find_unused_parameters import FALSE_NAMES, LAYER_DROP_FAMILIES, LIGHTNING_FALSE_NAME_FROM, ON_NAMES
 from codemods.files.source import SourceModule
 from codemods.store.project import Project
@@ -139,7 +139,10 @@ def shared(setting: Setting, usage: Usage, decision: Decision, others: list[Usag
         setting,
         f"{setting.text} makes DDP search the graph in every step for each model of this configuration, and {usage.name} "
         f"needs it: {modules_of(decision)} takes no part {left_out_where(decision)}",
-        evidence=[Evidence("static", f"`{decision.text}` decides", decision.path, decision.line), *usage.evidence[:8]],
+        evidence=[
+            Evidence("static", f"`{decision.text}` decides", decision.path, decision.line, asked=Asked.BRANCHES),
+            *usage.evidence[:8],
+        ],
         reason=f"the value depends on the model: for {names}, trained with it as well, the source does not show a need",
     )
 
@@ -147,7 +150,7 @@ def shared(setting: Setting, usage: Usage, decision: Decision, others: list[Usag
 def kept(project: Project, setting: Setting, usage: Usage, decision: Decision) -> Answer:
     """A default that a model needs and that goes away with the next major version of Lightning."""
     names = modules_of(decision)
-    decided = Evidence("static", f"`{decision.text}` decides over {names}", decision.path, decision.line)
+    decided = Evidence("static", f"`{decision.text}` decides over {names}", decision.path, decision.line, asked=Asked.BRANCHES)
     return Answer(
         setting,
         f"{_shown(project, setting, Framework.LIGHTNING)} makes DDP search the graph in every step, and {usage.name} needs it: "

@@ -9,7 +9,7 @@ from codemods.analysis.model.flow_frame import Frame, Loop
 from codemods.analysis.model.flow_values import NOTHING, Value
 from codemods.analysis.model.model_usage import Entry, Judge, Usage, Verdict
 from codemods.analysis.model.wrapped_model import callers
-from codemods.api.findings import Evidence
+from codemods.api.findings import Asked, Evidence
 from codemods.files.source import FunctionNode, SourceModule
 from codemods.runtime.record import replace
 from codemods.store.project import Project
@@ -87,7 +87,7 @@ class _LoopJudge(Judge):
 
     def _evidence(self, loss: Value, verdict: Verdict, never: object) -> list[Evidence]:
         first = self.loop.passes[0]
-        rows = [Evidence("static", "the loss that backward() is called on", first.path, first.line)]
+        rows = [Evidence("static", "the loss that backward() is called on", first.path, first.line, asked=Asked.PARAMETERS)]
         return [*rows, *super()._evidence(loss, verdict, never)[1:]]  # type: ignore[arg-type]
 
     def judge(self) -> Usage:
