@@ -33,7 +33,7 @@ def chosen(settings: Settings, root: Path) -> Chosen:
     failed = [Failure(name, f"plug-in, left out: {why}") for name, why in catalog.installed()[1]]
     more: list[DdpCodemod] = []
     if settings.rewrites:
-        from ddpfix.bowler_rewrites import project_renames
+        from ddpfix.project_renames import project_renames
 
         more += project_renames(settings.rewrites)
     taken = {c.code for c in catalog.all_codemods()}
@@ -66,7 +66,7 @@ def lookup(word: str) -> DdpCodemod:
     Raises catalog.UnknownSelector.
     """
     if word.upper().startswith("PRJ") or word.lower() == "project-rename":
-        from ddpfix.bowler_rewrites import kind_of
+        from ddpfix.project_renames import kind_of
 
         if found := kind_of(word.upper()):
             return found

@@ -11,9 +11,10 @@ import pytest
 
 from codemods.api.findings import Finding, Span
 from codemods.engine.fix_source import safe, with_unsafe
-from ddpfix import bowler_rewrites, engine, plugins
-from ddpfix.bowler_rewrites import BowlerCodemod, CannotRead, edits_for, new_text, only_bowler_reads, renaming
+from ddpfix import engine, plugins, project_renames
+from ddpfix.bowler_rewrites import BowlerCodemod, CannotRead, new_text, only_bowler_reads
 from ddpfix.discovery import discover
+from ddpfix.project_renames import edits_for, renaming
 from ddpfix.results import Fixed
 from ddpfix.settings import Settings, SettingsError, parse
 from ddpfix.summary import commit_message
@@ -96,8 +97,7 @@ def test_the_commit_of_a_rename_says_what_is_renamed(tmp_path: Path) -> None:
 
 
 def renaming_finding(path: str, old: str, new: str) -> Finding:
-    message = f"`{old}` is called `{new}` in this project"
-    return Finding("PRJ002", "project-rename", path, Span(1, 0, 1, 1), "", message)
+    return Finding("PRJ002", "project-rename", path, Span(1, 0, 1, 1), "", "…", renames=((old, new),))
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_bowler_and_libcst_make_the_same_text(data: bytes, monkeypatch: pytest.M
     def unreadable(*_: object) -> str:
         raise CannotRead("as if")
 
-    monkeypatch.setattr(bowler_rewrites, "new_text", unreadable)
+    monkeypatch.setattr(project_renames, "new_text", unreadable)
     assert fixed(root, rewrites=NEW).after == through_bowler
 
 

@@ -339,7 +339,8 @@ class Finding:
     """What is wrong at one place.
 
     message says what happens to the user and why here; reason says why there is no fix, or what the fix assumes. cell, cell_line:
-    of a notebook, the cell among all its cells and the line in it, both from 1. severity: "" where nobody says.
+    of a notebook, the cell among all its cells and the line in it, both from 1. severity: "" where nobody says. renames: the old
+    and new names, where a project asks for them.
     """
 
     code: str
@@ -356,6 +357,7 @@ class Finding:
     cell: int = 0
     cell_line: int = 0
     severity: Severity = ""
+    renames: tuple[tuple[str, str], ...] = ()
 
     @property
     def severity_rank(self) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Finding
-from ddpfix.bowler_rewrites import renamed
+from ddpfix.project_renames import renamed
 from ddpfix.summary.markdown import bare, described, plural
 from ddpfix.summary.places import by_file, codemod_of, lines
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from codemods.api.findings import Applicability, Finding
 from codemods.files.text_file import NOTEBOOK
-from ddpfix.bowler_rewrites import renamed
+from ddpfix.project_renames import renamed
 from ddpfix.results import Fixed
 from ddpfix.summary import breakage, proof_section, review_section, tuning_section
 from ddpfix.summary.codemod_section import Detail, assumptions, pictures, section
