@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from codemods.analysis.class_index import ClassFacts, Role, class_facts
 from codemods.analysis.hooks import NEEDED_ON_EVERY_RANK, OBSERVERS
 from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.output.effect_kinds import FOLDERS
 from codemods.analysis.output.effects import Kind, effects_of, effects_of_function, phrases
 from codemods.analysis.output.guard_edits import kept_to_zero
 from codemods.analysis.output.guard_spelling import guard_for
@@ -247,7 +248,7 @@ def _guards(project: Project, module: SourceModule, function: FunctionNode) -> t
         held |= set(range(run.first.lineno, (run.last.end_lineno or run.last.lineno) + 1))
     inside = range(function.lineno, (function.end_lineno or function.lineno) + 1)
     output = effects_of_function(project, module, function).output
-    output = tuple(e for e in output if not e.text.endswith(("makedirs(…)", "mkdir(…)")))
+    output = tuple(e for e in output if e.called not in FOLDERS)
     left = [e for e in output if e.kind is not Kind.TRACKER and not (e.line in inside and e.line in held)]
     left = [e for e in left if not (e.line not in inside and guards)]
     return guards, phrases(left, 2)

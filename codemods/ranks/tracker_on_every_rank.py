@@ -197,7 +197,7 @@ class TrackerOnEveryRank(DdpCodemod):
             return None
         message = f"every rank comes here, and {phrases(sent[:1])}: only rank 0 has a run, and the others end with an error"
         level, reason = spelled.level(), spelled.assumes
-        if all(e.text.startswith("mlflow") for e in sent):
+        if all(e.name.startswith("mlflow") for e in sent):
             message = f"every rank comes here, and {phrases(sent[:1])}: each rank's numbers stand there, as a run of its own"
             level, reason = Applicability.UNSAFE, "assumes that a run for each rank is not wanted"
         guard = guard_edit(project, module, first, last, spelled.test)
@@ -325,4 +325,4 @@ def _is_sent_without_run(project: Project, effect: Effect) -> bool:
 
 
 def _is_report(effect: Effect) -> bool:
-    return effect.kind is Kind.TRACKER and effect.text.startswith(("wandb.", "mlflow.")) and "finish" not in effect.text
+    return effect.kind is Kind.TRACKER and effect.name.startswith(("wandb.", "mlflow.")) and effect.called != "finish"

@@ -398,7 +398,7 @@ class UnguardedFileIo(DdpCodemod):
 
     def _constructor(self, module: SourceModule, project: Project, function: FunctionNode) -> Iterator[Finding]:
         output = effects_of_function(project, module, function).output
-        files = [e for e in files_of(project, module, output) if "open(" in e.text and not is_made_sure_of(project, e)]
+        files = [e for e in files_of(project, module, output) if e.called == "open" and not is_made_sure_of(project, e)]
         if files:
             message = f"every rank builds this object, and {phrases(files[:1])}: the ranks overwrite each other's file"
             reason = "a constructor runs before the rank is sure to be known: open the file in a hook, on rank 0"

@@ -190,7 +190,7 @@ def _group(module: SourceModule, node: ast.ClassDef, made: Observer, all_made: d
 
 def _message(function: FunctionNode, effects: Effects, *, hook: bool) -> str:
     files = [e for e in effects.output if e.kind is Kind.FILE]
-    opened = [e for e in files if not e.text.endswith("write(…)")] or files
+    opened = [e for e in files if e.called != "write"] or files
     reached = "every rank runs" if hook else "every rank reaches"
     if opened:
         return f"{reached} {function.name}, and {phrases(opened[:1])}: the ranks overwrite or repeat each other's output"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 
 from codemods.analysis.files.every_rank import is_for_some
 from codemods.analysis.files.file_calls import CHANGES, file_call
@@ -17,6 +16,7 @@ from codemods.analysis.files.written_saves import is_in_memory
 from codemods.analysis.guards.file_handover import first_use
 from codemods.analysis.guards.guarded_changes import Write
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, OBSERVERS
+from codemods.analysis.output.effect_kinds import FOLDERS, REMOVALS
 from codemods.analysis.output.effects import Effect, Kind, effects_of
 from codemods.analysis.output.file_readers import reader_on_every_rank, suffixes
 from codemods.analysis.output.observers import covered
@@ -31,7 +31,8 @@ from codemods.store.project import Project
 HOOKS = OBSERVERS | HF_CALLBACK_HOOKS
 NOT_READ = "assumes that the other ranks do not read it:"
 _EXISTS = lazy(r"\b(?:exists|isdir|isfile|is_dir|is_file)\(")
-_GONE = lazy(r"(?:^|\.)(?:remove|unlink|rmtree|rmdir|removedirs)\(")
+_WRITES = frozenset({"write", "writerow", "writelines"})
+_MOVES = frozenset({"remove", "unlink", "rmtree", "rmdir", "rename", "replace", "move"})
 
 
 def used_behind(project: Project, module: SourceModule, function: FunctionNode) -> int | None:
@@ -61,8 +62,8 @@ def trimmed(project: Project, module: SourceModule, run: Run) -> Run:
 def files_of(project: Project, module: SourceModule, output: tuple[Effect, ...]) -> list[Effect]:
     """What is written, but for folders, by what names the file first."""
     found = [e for e in output if e.kind is Kind.FILE and not covered(project, module, e) and not may_be_gone(module, e)]
-    found = [e for e in found if not any(w in e.text for w in ("makedirs(", "mkdir(", ".flush(")) and not _for_some(project, e)]
-    return sorted(found, key=lambda e: e.text.endswith(("write(…)", "writerow(…)", "writelines(…)")))
+    found = [e for e in found if e.called not in FOLDERS and e.called != "flush" and not _for_some(project, e)]
+    return sorted(found, key=lambda e: e.called in _WRITES)
 
 
 def _for_some(project: Project, effect: Effect) -> bool:
@@ -130,7 +131,7 @@ def decides_a_name(module: SourceModule, run: Run) -> bool:
 
 
 def only_takes_away(files: list[Effect]) -> bool:
-    return all(_GONE.search(e.text) for e in files)
+    return all(e.called in REMOVALS for e in files)
 
 
 def level_of(
@@ -151,8 +152,7 @@ def takes_away(
 
     In a hook the ranks come together; there only a path that is used again below is one that they may miss.
     """
-    texts = (e.text for e in run.effects.output if e.kind is Kind.FILE)
-    gone = next((t for t in texts if re.search(r"(?:^|\.)(?:remove|unlink|rmtree|rmdir|rename|replace|move)\(", t)), "")
+    gone = next((e.text for e in run.effects.output if e.kind is Kind.FILE and e.called in _MOVES), "")
     if not gone or not in_class or isinstance(function, ast.Module) or function.name not in HOOKS:
         return gone
     end = run.last.end_lineno or run.last.lineno

@@ -48,7 +48,7 @@ def saves_in(project: Project, module: SourceModule) -> Iterator[Save]:
 
 def is_of_saves(project: Project, effect: Effect) -> bool:
     """True for an effect that such a call has, under any name of torch: DDP501 has it, not DDP202."""
-    name = effect.text.partition("(")[0]
+    name = effect.name
     home = project.module(effect.path)
     for found in home.imports.get(name.partition(".")[0], ()) if home is not None else ():
         name = f"{found.dotted}.{name.partition('.')[2]}".rstrip(".")

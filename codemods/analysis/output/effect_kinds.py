@@ -35,7 +35,8 @@ OUTPUT = frozenset({Kind.PRINT, Kind.LOG, Kind.FILE, Kind.TRACKER})
 class Effect:
     """One thing that happens: its kind, the text of the call or target, and where.
 
-    guarded: on some ranks only. own: output that names the rank, the host or the process, and so is each rank's own.
+    guarded: on some ranks only. own: output that names the rank, the host or the process, and so is each rank's own. name: what
+    is called, as it is written, "" where it is no call.
     """
 
     kind: Kind
@@ -44,10 +45,20 @@ class Effect:
     line: int
     guarded: bool = False
     own: bool = False
+    name: str = ""
+
+    @property
+    def called(self) -> str:
+        """The last part of the name: `makedirs` of `os.makedirs(path)`."""
+        return self.name.rpartition(".")[2]
 
     @property
     def phrase(self) -> str:
         return f"{self.kind.value} {self.text}" if self.kind in (Kind.STATE, Kind.UNKNOWN) else f"{self.text} {self.kind.value}"
+
+
+FOLDERS = frozenset({"makedirs", "mkdir"})
+REMOVALS = frozenset({"remove", "unlink", "rmtree", "rmdir", "removedirs"})
 
 
 @record

@@ -134,7 +134,8 @@ class Reader:
         guarded = ranks_at(self._module, node, project=self._project).some
         line = getattr(node, "lineno", 0)
         own = kind in OUTPUT and names_rank(self._module.text_of(node))
-        self._found.append(Effect(kind, " ".join(text.split())[:80], self._module.path, line, guarded, own))
+        name = self._module.text_of(node.func) if isinstance(node, ast.Call) else ""
+        self._found.append(Effect(kind, " ".join(text.split())[:80], self._module.path, line, guarded, own, name))
 
     def _look(self, node: ast.AST) -> None:
         if isinstance(node, ast.Call):

@@ -12,6 +12,7 @@ from codemods.analysis.class_index import ClassFacts, Role, class_facts
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS, OBSERVERS
 from codemods.analysis.logged.pending_metrics import logged_by_a_callback, mixed_up_in_the_sanity_check
 from codemods.analysis.names import dotted
+from codemods.analysis.output.effect_kinds import FOLDERS
 from codemods.analysis.output.effects import Effect, Effects, Kind, effects_of, effects_of_function, phrases
 from codemods.analysis.output.file_readers import reader_on_every_rank, suffixes
 from codemods.analysis.output.observer_helpers import is_helper
@@ -197,7 +198,7 @@ def _is_called_for_nothing(module: SourceModule, owner: ast.ClassDef, function: 
 
 def _creates_folder(effect: Effect) -> bool:
     """Folders are wanted on every node, and other ranks may write into them."""
-    return effect.kind is Kind.FILE and effect.text.endswith(("makedirs(…)", "mkdir(…)"))
+    return effect.kind is Kind.FILE and effect.called in FOLDERS
 
 
 def _is_own_attribute(text: str) -> bool:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import ast
-import re
 
 from codemods.analysis.handlers import takes, tries_over
 from codemods.analysis.names import dotted, last
-from codemods.analysis.output.effects import Effect
+from codemods.analysis.output.effect_kinds import REMOVALS, Effect
 from codemods.files.source import SourceModule, walk
 
 _MISSING = frozenset({"FileNotFoundError", "OSError", "IOError", "EnvironmentError", "Exception"})
@@ -15,9 +14,9 @@ _MISSING = frozenset({"FileNotFoundError", "OSError", "IOError", "EnvironmentErr
 
 def may_be_gone(module: SourceModule, effect: Effect) -> bool:
     """True where the effect takes a file away, and the code puts up with it that another rank was there first."""
-    if effect.path != module.path or not re.search(r"(?:^|\.)(?:remove|unlink|rmtree|rmdir|removedirs)\(", effect.text):
+    if effect.path != module.path or effect.called not in REMOVALS:
         return False
-    calls = [c for c in module.calls_named("remove", "unlink", "rmtree", "rmdir", "removedirs") if c.lineno == effect.line]
+    calls = [c for c in module.calls_named(*sorted(REMOVALS)) if c.lineno == effect.line]
     return bool(calls) and all(_puts_up_with_it(module, c) and not _is_made_again(module, c) for c in calls)
 
 

@@ -15,8 +15,7 @@ def may_wait(project: Project, effect: Effect) -> bool:
 
     A method of some value, and what another package computes, is left to the assumption.
     """
-    called = effect.text.removesuffix("(…)")
-    root, _, rest = called.partition(".")
+    root, _, rest = effect.name.partition(".")
     home = project.module(effect.path)
     imported = home.imports.get(root, ()) if home is not None else ()
     if imported and home is not None:
