@@ -415,7 +415,10 @@ def named(*lines: str) -> str:
         ("info = describe(args)", "out = os.path.join(args.root, info['name'])"),
         ("info = describe(args)", "name = info['name']", "out = os.path.join(args.root, name)"),
         ("out = os.path.join(args.root, stamp_of(args))",),
-        ("if args.resume:", "    out = args.resume", "else:", "    out = describe(args)['name']", "    os.makedirs(out, exist_ok=True)"),
+        (
+            "if args.resume:", "    out = args.resume", "else:", "    out = describe(args)['name']",
+            "    os.makedirs(out, exist_ok=True)",
+        ),
     ],
 )
 def test_a_folder_that_a_function_names_after_the_time(lines: tuple[str, ...]) -> None:
@@ -427,10 +430,9 @@ def test_a_folder_that_a_function_names_after_the_time(lines: tuple[str, ...]) -
     [
         named("info = describe(args)", "out = os.path.join(args.root, info['task'])"),  # another key
         named("info = describe(args)", "info = told(info)", "out = os.path.join(args.root, info['name'])"),
-        named("out = os.path.join(args.root, stamp_of(args))").replace("        return f\"{args.name}_{time", "        return args.name\n"
-                                                                     "        f\"{args.name}_{time"),  # not on every way
-        named("out = os.path.join(args.root, stamp_of(args))").replace("    if args.name:", "    dist.broadcast_object_list(args.all)\n"
-                                                                     "    if args.name:"),
+        named("out = stamp_of(args)").replace('return f"{args.name}', 'return args.name or f"{args.name}').replace(
+            "    return time.strftime(\"%H%M%S\") + \"_run\"", "    return args.name"),  # not on every way
+        named("out = stamp_of(args)").replace("    if args.name:", "    dist.broadcast_object_list(args.all)\n    if args.name:"),
     ],
 )  # fmt: skip
 def test_folders_that_a_function_does_not_name_after_the_time_or_not_always(source: str) -> None:

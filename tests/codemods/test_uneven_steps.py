@@ -682,7 +682,7 @@ def test_a_data_set_that_goes_through_the_share_of_another_one() -> None:
      grouped(test="> self.world_size +"),  # the first rows are left out, nothing is dealt out
      grouped(wrapper=ROUND_IT.replace("            group.append(row)", "            if row is None:\n                break\n"
                                       "            group.append(row)")),  # it may end after as many on every rank
-     grouped(wrapper=ROUND_IT.replace("        for row in self.inner:", "        while True:\n          for row in self.inner:"))],
+     grouped(wrapper=ROUND_IT.replace("        for row in", "        while True:\n          for row in"))],  # it has no end
 )  # fmt: skip
 def test_data_sets_round_another_one_that_come_to_as_many_or_are_not_seen(source: str) -> None:
     check_nothing(RULE, source)
