@@ -48,6 +48,7 @@ DIFFER = {
     "a batch": ("for batch in loader:\n    probe(batch)", Cause.DATA),
     "a sum of batches": ("total = 0\nfor batch in loader:\n    total += batch.sum()\nprobe(total / len(loader))", Cause.DATA),
     "a parameter": ("def f(x):\n    probe(x)\nfor batch in loader:\n    f(batch)", Cause.DATA),
+    "the rest of a batch": ("rest = [1]\nfor batch in loader:\n    a, *rest = batch\n    probe(rest)", Cause.DATA),
     "a result": ("def f(x):\n    return x * 2\nfor batch in loader:\n    probe(f(batch))", Cause.DATA),
     "a field": (
         "class A:\n    def __init__(self):\n        self.start = time.time()\n    def f(self):\n        probe(self.start)",
@@ -83,6 +84,7 @@ SAME = {
     "another variable": "import os\nprobe(os.environ.get('RANKING', 0))",
     "an option of that name": "probe(options.get('NUM_RANK'))",
     "a counter": "for i, batch in enumerate(loader):\n    probe(i)",
+    "the rest of what is given anew": "for batch in loader:\n    a, *rest = batch\na, *rest = 1, 2, 3\nprobe(rest)",
     "the length of a padded loader": "probe(len(loader))",
     "a reduction in place": "for batch in loader:\n    x = batch.sum()\n    dist.all_reduce(x)\n    probe(x)",
     "a reduction of a list": (

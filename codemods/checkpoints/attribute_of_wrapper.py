@@ -15,7 +15,7 @@ from codemods.analysis.wrapped.holders import Wrapped
 from codemods.analysis.wrapped.loss_parts import LossParts
 from codemods.analysis.wrapped.losses import is_quiet
 from codemods.analysis.wrapped.made_models import is_named_in
-from codemods.analysis.wrapped.near_wraps import near_wraps
+from codemods.analysis.wrapped.made_objects import may_hold_wrapper
 from codemods.analysis.wrapped.plain_parts import is_of_plain_class
 from codemods.analysis.wrapped.way_inside import way_inside
 from codemods.api.codemod import DdpCodemod
@@ -119,12 +119,12 @@ class AttributeOfWrapper(DdpCodemod):
     READS_TESTS = False
 
     def is_worth_parsing(self, path: str, project: Project) -> bool:
-        return path in near_wraps(project) or speaks_of_steps(project, path)
+        return may_hold_wrapper(project, path) or speaks_of_steps(project, path)
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_module(module):
             return
-        if module.path in near_wraps(project):
+        if may_hold_wrapper(project, module.path):
             yield from self._of_own_wraps(module, project)
         if speaks_of_steps(project, module.path):
             yield from self._of_trainers(module, project)

@@ -9,7 +9,7 @@ from codemods.analysis.distribution import is_test_module
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
 from codemods.analysis.wrapped.bare_states import BareState, bare_states
 from codemods.analysis.wrapped.holders import Wrapped
-from codemods.analysis.wrapped.near_wraps import near_wraps
+from codemods.analysis.wrapped.made_objects import may_hold_wrapper
 from codemods.analysis.wrapped.other_readers import OtherReader, other_readers
 from codemods.analysis.wrapped.own_shards import OwnShard, own_shards
 from codemods.analysis.wrapped.passing_on import passes_on
@@ -101,14 +101,14 @@ class WrappedStateDict(DdpCodemod):
     READS_TESTS = False
 
     def is_worth_parsing(self, path: str, project: Project) -> bool:
-        return path in near_wraps(project) or b"FULL_STATE_DICT" in (project.read(path) or b"")
+        return may_hold_wrapper(project, path) or b"FULL_STATE_DICT" in (project.read(path) or b"")
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_module(module):
             return
         for shard in own_shards(project, module):
             yield self._tell_shard(module, shard)
-        if module.path not in near_wraps(project):
+        if not may_hold_wrapper(project, module.path):
             return
         for saved in saved_wrappers(project, module):
             load = load_of(project, module, saved) if saved.state else None

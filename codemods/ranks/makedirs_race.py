@@ -19,6 +19,7 @@ from codemods.analysis.files.made_by_all_above import is_made_by_all_above
 from codemods.analysis.files.made_by_trainer import is_made_by_trainer
 from codemods.analysis.files.missing_folders import goes_on, handler_of, is_tested, why_an_error, without_test
 from codemods.analysis.files.named_by_day import without_days
+from codemods.analysis.files.named_by_functions import texts_of_functions
 from codemods.analysis.files.sample_folders import is_folder_of_the_sample
 from codemods.analysis.files.state_folders import state_folders
 from codemods.analysis.model.signatures import bind, defaults
@@ -174,6 +175,9 @@ class MakedirsRace(DdpCodemod):
         if path is None or (shown := ranks_in_file(project, module)) is None or ranks_reaching(project, module, call).some:
             return None
         made = without_days(origin_text(module, path))
+        if not _CLOCK.search(made):
+            ways = ([without_days(t) for t in texts] for texts in texts_of_functions(project, module, path))
+            made = next((" ".join([made, *texts]) for texts in ways if all(map(_CLOCK.search, texts))), made)
         if not _CLOCK.search(made) or _OWN_PATH.search(made) or handler_of(module, project, call) is not None:
             return None
         if is_run_by_nobody(project, module, call):

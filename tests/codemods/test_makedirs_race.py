@@ -382,6 +382,63 @@ def test_hooks_of_a_base_class_in_another_file() -> None:
     check_transformed(MakedirsRace, source, wanted, files={"base.py": base, "train.py": use}, path="saver.py")
 
 
+NAMED = """\
+import os
+import time
+import torch.distributed as dist
+
+
+def describe(args):
+    stamp = time.strftime("%Y%m%d_%H%M%S")
+    return {"stamp": stamp, "task": args.task, "name": f"{stamp}_{args.task}"}
+
+
+def stamp_of(args):
+    if args.name:
+        return f"{args.name}_{time.strftime('%H%M%S')}"
+    return time.strftime("%H%M%S") + "_run"
+
+
+def main(args):
+    dist.init_process_group("nccl")
+    LINES
+"""
+
+
+def named(*lines: str) -> str:
+    return NAMED.replace("LINES", "\n    ".join((*lines, "os.makedirs(out, exist_ok=True)")))
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("info = describe(args)", "out = os.path.join(args.root, info['name'])"),
+        ("info = describe(args)", "name = info['name']", "out = os.path.join(args.root, name)"),
+        ("out = os.path.join(args.root, stamp_of(args))",),
+        (
+            "if args.resume:", "    out = args.resume", "else:", "    out = describe(args)['name']",
+            "    os.makedirs(out, exist_ok=True)",
+        ),
+    ],
+)
+def test_a_folder_that_a_function_names_after_the_time(lines: tuple[str, ...]) -> None:
+    check_told(MakedirsRace, named(*lines), reason="broadcast")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        named("info = describe(args)", "out = os.path.join(args.root, info['task'])"),  # another key
+        named("info = describe(args)", "info = told(info)", "out = os.path.join(args.root, info['name'])"),
+        named("out = stamp_of(args)").replace('return f"{args.name}', 'return args.name or f"{args.name}').replace(
+            "    return time.strftime(\"%H%M%S\") + \"_run\"", "    return args.name"),  # not on every way
+        named("out = stamp_of(args)").replace("    if args.name:", "    dist.broadcast_object_list(args.all)\n    if args.name:"),
+    ],
+)  # fmt: skip
+def test_folders_that_a_function_does_not_name_after_the_time_or_not_always(source: str) -> None:
+    check_nothing(MakedirsRace, source)
+
+
 def test_two_in_one_hook_keep_their_comments() -> None:
     before = hook("os.makedirs(self.a)  # figures", "os.makedirs(self.b)", "print('ready')")
     after = before.replace("(self.a)", "(self.a, exist_ok=True)").replace("(self.b)", "(self.b, exist_ok=True)")

@@ -181,6 +181,32 @@ def test_a_barrier_in_a_finally() -> None:
     assert found.span.line == 9
 
 
+CLEAN_UP = (
+    DIST + "def clean_up(group):\n    if dist.is_available() and dist.is_initialized():\n        dist.barrier()\n"
+    "        dist.destroy_process_group()\n\n\ndef main(args):\n    try:\n        train(args)\n    finally:\n"
+    "        clean_up(args.group)\n"
+)
+
+
+def test_a_function_in_a_finally_that_waits_wherever_there_is_a_group() -> None:
+    found = check_told(RULE, CLEAN_UP, reason="behind the `try`")
+    assert "which comes to dist.barrier" in found.message and found.span.line == CLEAN_UP.splitlines().index("    finally:") + 2
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("if dist.is_available() and dist.is_initialized():", "if group.ended_well:"),  # a flag may say that all came here
+     ("if dist.is_available() and dist.is_initialized():",
+      "if not group.ended_well:\n        return\n    if dist.is_initialized():"),
+     ("        dist.barrier()\n", ""),
+     ("    finally:\n        clean_up", "    finally:\n        if args.rank == 0:\n            clean_up"),
+     ("    finally:\n        clean_up(args.group)", "    finally:\n        close()\n    clean_up(args.group)"),
+     ("    finally:", "    except Exception:\n        os._exit(1)\n    finally:")],
+)  # fmt: skip
+def test_functions_in_a_finally_that_may_wait_for_nobody(old: str, new: str) -> None:
+    check_nothing(RULE, CLEAN_UP.replace(old, new))
+
+
 # Nothing to say
 
 

@@ -642,3 +642,47 @@ def test_a_count_that_goes_as_far_from_wherever_it_begins() -> None:
     check_nothing(RULE, BEGUN.replace("END", "begun + 100"))
     check_nothing(RULE, BEGUN.replace("END", "100 + begun"))
     check_told(RULE, BEGUN.replace("END", "begun + 100 * rank"), reason=WHY)
+
+
+# A data set that goes through another one
+
+ROUND_IT = """\
+class Grouped(IterableDataset):
+    def __init__(self, inner, size):
+        self.inner = inner
+        self.size = size
+
+    def __iter__(self):
+        group = []
+        for row in self.inner:
+            group.append(row)
+            if len(group) == self.size:
+                yield group
+                group = []
+
+
+"""
+
+
+def grouped(*, wrapper: str = ROUND_IT, inner: str = "Share(rows, rank, world_size)", test: str = "% self.world_size ==") -> str:
+    share = STRIDED.replace("TEST", f"if i {test} self.rank:\n            yield row")
+    source = share_class(share, base="IterableDataset").replace("DataLoader(Share(rows, rank, world_size)", "DataLoader(made")
+    source = source.replace("    for batch in", f"    made = {inner}\n    made = Grouped(made, 8)\n    for batch in")
+    return source.replace("def train(", f"{wrapper}def train(")
+
+
+def test_a_data_set_that_goes_through_the_share_of_another_one() -> None:
+    found = check_told(RULE, grouped(), reason=WHY)
+    assert any("is each rank's own share" in e.text for e in found.evidence)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [grouped(inner="rows"),  # what it goes through is not seen to be a share
+     grouped(test="> self.world_size +"),  # the first rows are left out, nothing is dealt out
+     grouped(wrapper=ROUND_IT.replace("            group.append(row)", "            if row is None:\n                break\n"
+                                      "            group.append(row)")),  # it may end after as many on every rank
+     grouped(wrapper=ROUND_IT.replace("        for row in", "        while True:\n          for row in"))],  # it has no end
+)  # fmt: skip
+def test_data_sets_round_another_one_that_come_to_as_many_or_are_not_seen(source: str) -> None:
+    check_nothing(RULE, source)

@@ -11,6 +11,7 @@ from codemods.analysis.bindings import bindings_in
 from codemods.analysis.call_graph import called_function
 from codemods.analysis.class_index import ClassSite, Role, class_facts
 from codemods.analysis.files.file_flow import ranks_in_function
+from codemods.analysis.guards.last_waits import wait_inside
 from codemods.analysis.guards.told_on_one_rank import told_on_one_rank
 from codemods.analysis.literals import is_true
 from codemods.analysis.model.wrapped_model import model_of
@@ -319,12 +320,31 @@ def _last_words(project: Project, module: SourceModule) -> Iterator[Decision]:
     for attempt in module.nodes(ast.Try):
         if attempt.finalbody and not _waits_in(project, module, attempt.body):
             continue  # who raises early waits in the `finally` for those that come there as well
+        if any(_ends_at_once(h) for h in attempt.handlers):
+            continue
         for statement in attempt.finalbody:
             calls = [n for n in walk(statement) if isinstance(n, ast.Call)]
-            found = next((c for c in calls if _waits_for_all(project, module, c)), None)
+            found = next(((c, own) for c in calls if (own := _last_wait(project, module, c))), None)
             if found is not None:
-                yield Decision(Form.FINALLY, module.statement_of(found), attempt, None, None, module.text_of(found.func))
+                yield Decision(Form.FINALLY, module.statement_of(found[0]), attempt, None, None, found[1])
                 break
+
+
+def _ends_at_once(handler: ast.ExceptHandler) -> bool:
+    """True for a handler that comes to `os._exit`, which runs no `finally`."""
+    return any(isinstance(n, ast.Call) and dotted(n.func) == "os._exit" for n in walk(handler))
+
+
+def _last_wait(project: Project, module: SourceModule, call: ast.Call) -> str:
+    """What waits for all: the call itself, or what the function of the project that it calls always comes to; "" for nothing."""
+    if _waits_for_all(project, module, call):
+        return module.text_of(call.func)
+    inside = wait_inside(project, module, call)
+    if inside is None or not _waits_for_all(project, *inside) or ranks_in_function(project, module, call) is not Ranks.ALL:
+        return ""
+    home, wait = inside
+    place = f"line {wait.lineno}" if home is module else f"{home.path}:{wait.lineno}"
+    return f"{module.text_of(call.func)}(), which comes to {home.text_of(wait.func)} in {place},"
 
 
 def _waits_in(project: Project, module: SourceModule, body: list[ast.stmt]) -> bool:

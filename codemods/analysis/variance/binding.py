@@ -20,7 +20,8 @@ def bind(state: State, target: ast.expr, value: Value, *, grows: bool = True) ->
         each = replace(plain(value), optional=False, missing=frozenset())  # what is None cannot be taken apart
         parts = value.parts if len(value.parts) == len(target.elts) else (each,) * len(target.elts)
         for element, part in zip(target.elts, parts, strict=True):
-            bind(state, element, part)
+            anew = isinstance(element, ast.Starred) and part.kind is not Kind.WRAPPED  # `first, *rest = found`: a list of its own
+            bind(state, element.value if anew and isinstance(element, ast.Starred) else element, part)
         return
     path = path_of(target)
     if not path:

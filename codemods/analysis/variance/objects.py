@@ -6,7 +6,7 @@ import ast
 import re
 
 from codemods.analysis.call_graph import FunctionSite
-from codemods.analysis.class_index import ClassSite, Role, class_facts, external_role, find_class
+from codemods.analysis.class_index import ClassFacts, ClassSite, Role, class_facts, external_role, find_class
 from codemods.analysis.literals import is_none
 from codemods.analysis.loading.loader_wrappers import kept_iterable
 from codemods.analysis.names import dotted
@@ -157,13 +157,24 @@ def loader_of_class(state: State, site: ClassSite, init: FunctionSite) -> Value 
 
 
 def share_gone_through(state: State, site: ClassSite, given: dict[str, Value]) -> Value | None:
-    """A prefetcher that is handed a loader of a share of its own length: it hands out as many batches."""
-    if not any(v.sized and v.cause is Cause.DATA for v in given.values()):
+    """A prefetcher that is handed a loader of a share of its own length: it hands out as many batches.
+
+    So is a data set that goes through another one, whose class makes the share.
+    """
+    if not any((v.sized and v.cause is Cause.DATA) or v.kind is Kind.INSTANCE for v in given.values()):
         return None
-    name = kept_iterable(state.project, class_facts(state.project, site.module, site.node))
-    value = given.get(name)
+    facts = class_facts(state.project, site.module, site.node)
+    value = given.get(kept_iterable(state.project, facts))
+    if value is not None and value.kind is Kind.INSTANCE and not _ends_early(facts):
+        value = _dataset_share(state, value)
     own = value is not None and value.sized and value.differs and value.cause is Cause.DATA
     return replace(value, thing=thing_of_class(state, site)) if own and value is not None else None
+
+
+def _ends_early(facts: ClassFacts) -> bool:
+    """True where `__iter__` leaves the loop on its own: after as many elements as every rank is to have, say."""
+    through = facts.method("__iter__")
+    return through is not None and any(isinstance(n, (ast.Break, ast.Return)) for n in walk_scope(through[1]))
 
 
 def _is_random(node: ast.expr) -> bool:

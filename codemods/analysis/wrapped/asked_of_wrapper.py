@@ -60,12 +60,13 @@ def asked_here(project: Project, module: SourceModule) -> Iterator[Asked]:
             continue
         if (found := wrapper_in(project, module, node.value)) is None:
             continue
-        if node.attr == "module" and (one := _by_devices(module, node, found)) is not None:
+        own = not is_of_object(module, node.value)
+        if node.attr == "module" and own and (one := _by_devices(module, node, found)) is not None:
             yield one
         if not counts_for_it(project, module, node, found):
             continue
-        if node.attr == "module":
-            if (one := _module_of_bare(project, module, node, found)) is not None:
+        if node.attr == "module":  # of another object's it is not said who leaves it bare
+            if own and (one := _module_of_bare(project, module, node, found)) is not None:
                 yield one
         elif (known := is_own(project, found, node.attr)) is not None:
             if isinstance(node.ctx, ast.Load) or (known and isinstance(node.ctx, ast.Store)):
@@ -236,7 +237,20 @@ def may_be_wrapper(module: SourceModule, node: ast.expr) -> bool:
         node = node.value
     if isinstance(node, ast.Name):
         return node.id not in ("self", "cls") and node.id not in module.imports
+    return is_own_field(node) or is_of_object(module, node)
+
+
+def is_own_field(node: ast.expr) -> bool:
     return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
+
+
+def is_of_object(module: SourceModule, node: ast.expr) -> bool:
+    """True for `task.net` and `self.task.net`: a field of another object."""
+    if not isinstance(node, ast.Attribute):
+        return False
+    held = node.value
+    named = isinstance(held, ast.Name) and held.id not in ("self", "cls") and held.id not in module.imports
+    return named or is_own_field(held)
 
 
 def names_of_wrapper(project: Project, module: SourceModule) -> Iterator[Asked]:

@@ -284,7 +284,7 @@ class _Search:
 
     def _attribute(self, module: SourceModule, node: ast.Attribute, depth: int) -> Wrapped | None:
         if dotted(node.value) != "self":
-            return None
+            return self._field_of_object(module, node, depth)
         place = module.method_of(node)
         if place is None:
             return None
@@ -302,6 +302,24 @@ class _Search:
                 return None
             round_it = {id(up) for up in module.ancestors(node)}
             sure = all(id(c) in round_it for c in conditions_of(one.site.module, statement, one.function))
+            return found if sure else replace(found, always=False)
+        return None
+
+    def _field_of_object(self, module: SourceModule, node: ast.Attribute, depth: int) -> Wrapped | None:
+        """`task.net` of a `task = Task()` that this function makes: what the methods that have run gave the field."""
+        from codemods.analysis.wrapped.made_objects import made_object  # it asks which files get a wrapper
+
+        made = made_object(self.project, module, node) if depth <= PARAMETERS else None
+        if made is None:
+            return None
+        given = class_values(self.project, made.facts).given.get(node.attr, ())
+        for one in given:
+            found = self._given(one, depth) if one.function is not None and made.has_run(one.function) else None
+            if found is None or one.function is None:
+                continue
+            if any(self._undone(other, one, node.attr, depth) for other in given if other is not one):
+                return None
+            sure = not conditions_of(one.site.module, one.site.module.statement_of(one.value), one.function)
             return found if sure else replace(found, always=False)
         return None
 

@@ -48,7 +48,7 @@ def _split(
         return _before(facts, home, _line(statement)), _line(statement)
     for call, name in _own_calls(first[1]):
         found = facts.method(name)
-        if found is not None and _comes_to(facts, found[1], home, 0):
+        if found is not None and comes_to(facts, found[1], home):
             before = _before(facts, first[1], call.lineno) | _on_the_way(facts, found[1], home, statement)
             return before, call.lineno
     return None
@@ -60,18 +60,19 @@ def _on_the_way(facts: ClassFacts, start: FunctionNode, home: FunctionNode, stat
         return _before(facts, home, _line(statement))
     for call, name in _own_calls(start):
         found = facts.method(name)
-        if found is not None and depth < DEPTH and _comes_to(facts, found[1], home, depth):
+        if found is not None and depth < DEPTH and comes_to(facts, found[1], home, depth):
             return {start.name} | _before(facts, start, call.lineno) | _on_the_way(facts, found[1], home, statement, depth + 1)
     return set()
 
 
-def _comes_to(facts: ClassFacts, start: FunctionNode, home: FunctionNode, depth: int) -> bool:
+def comes_to(facts: ClassFacts, start: FunctionNode, home: FunctionNode, depth: int = 0) -> bool:
+    """True where one method is the other, or calls it, also by further ones of its own."""
     if start is home:
         return True
     if depth >= DEPTH:
         return False
     methods = (facts.method(name) for _, name in _own_calls(start))
-    return any(m is not None and m[1] is not start and _comes_to(facts, m[1], home, depth + 1) for m in methods)
+    return any(m is not None and m[1] is not start and comes_to(facts, m[1], home, depth + 1) for m in methods)
 
 
 def _before(facts: ClassFacts, function: FunctionNode, line: int) -> set[str]:
