@@ -165,7 +165,7 @@ def _counts(loop: _Loop) -> bool:
     if isinstance(over, (ast.Tuple, ast.List, ast.Constant)):
         return True
     if isinstance(over, ast.Call):
-        return last(dotted(over.func)) in ("range", "trange", "items", "keys", "values", "arange", "zip_longest")
+        return called_name(over) in ("range", "trange", "items", "keys", "values", "arange", "zip_longest")
     name = last(dotted(over))
     return bool(re.search(r"keys|names|metrics|losses|steps$|epochs$|class", name, re.I))
 

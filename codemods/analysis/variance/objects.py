@@ -157,13 +157,16 @@ def loader_of_class(state: State, site: ClassSite, init: FunctionSite) -> Value 
 
 
 def share_gone_through(state: State, site: ClassSite, given: dict[str, Value]) -> Value | None:
-    """A prefetcher that is handed a loader of a share of its own length: it hands out as many batches."""
-    if not any(v.sized and v.cause is Cause.DATA for v in given.values()):
+    """An object that goes through the loader it is handed: it hands out the rank's own batches, and as many of them."""
+    if not any(v.params or (v.cause is Cause.DATA and (v.sized or v.kind is Kind.LOADER)) for v in given.values()):
         return None
-    name = kept_iterable(state.project, class_facts(state.project, site.module, site.node))
-    value = given.get(name)
-    own = value is not None and value.sized and value.differs and value.cause is Cause.DATA
-    return replace(value, thing=thing_of_class(state, site)) if own and value is not None else None
+    value = given.get(kept_iterable(state.project, class_facts(state.project, site.module, site.node)))
+    if value is None:
+        return None
+    if value.kind is Kind.LOADER and value.differs and value.cause is Cause.DATA and not value.sized:
+        return replace(value, thing=Thing(Kind.LOADER, site))
+    own = value.sized and value.differs and value.cause is Cause.DATA
+    return replace(value, thing=thing_of_class(state, site)) if own or (value.params and not value.cause.differs) else None
 
 
 def _is_random(node: ast.expr) -> bool:
