@@ -15,6 +15,7 @@ _BEST = re.compile(
     r"(^|_)(best|lowest|highest)(_|$|[A-Z])|^best|best$|^(min|max|prev|previous|old|last)_\w*(loss|acc|err|score|metric|f1|iou|psnr)",
     re.I,
 )
+_SO_FAR = re.compile(r"best|lowest|highest", re.I)
 _KEEPS = re.compile(r"save|checkpoint|ckpt|copyfile|dump|export", re.I)
 _FLAG = re.compile(r"best|improve|is_better|save", re.I)
 
@@ -49,7 +50,8 @@ def _sides(module: SourceModule, node: ast.Compare) -> tuple[ast.expr, ast.expr]
     if sum(isinstance(s, ast.Constant) for s in sides) != 1:
         return sides
     taken = _difference(module, next(s for s in sides if not isinstance(s, ast.Constant)))
-    return (taken.left, taken.right) if taken is not None else sides
+    ends = (taken.left, taken.right) if taken is not None else sides
+    return ends if any(_SO_FAR.search(last(path_of(e))) for e in ends) else sides  # not how far it went since the last time
 
 
 def _difference(module: SourceModule, node: ast.expr) -> ast.BinOp | None:
