@@ -187,13 +187,13 @@ def _of_batches(project: Project, module: SourceModule, call: ast.Call) -> ast.F
 
 
 def _is_behind_eval(module: SourceModule, loop: ast.For) -> bool:
-    """True where `model.eval()` stands before the loop, and no `model.train()` after it: an epoch that trains and then evaluates."""
+    """True where `model.eval()` stands before the loop, and no `model.train()` between: an epoch that trains, then evaluates."""
     block = module.block_of(loop)
     for statement in reversed(block[: block.index(loop)]):
-        modes = [n.func.attr for n in (statement, *walk(statement)) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)]
-        if any(mode in ("eval", "train") for mode in modes):
+        called = [n.func.attr for n in walk(statement) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)]
+        if any(name in ("eval", "train") for name in called):
             alone = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) and not statement.value.args
-            return alone and modes == ["eval"]
+            return alone and called == ["eval"]
     return False
 
 

@@ -76,11 +76,14 @@ def _is_one_of_phases(analysis: Analysis, origin: Link) -> bool:
 
 def _deciding(module: SourceModule, sampler: ast.expr) -> Iterator[ast.expr]:
     """The tests that decide which sampler it is, where it is written and where its name is given it."""
-    bound = bindings_of(module, sampler) if isinstance(sampler, ast.Name) else []
-    for value in (sampler, *(b.value for b in bound if b.value is not None)):
+    bound = [(b.node, b.value) for b in bindings_of(module, sampler)] if isinstance(sampler, ast.Name) else []
+    if isinstance(sampler, ast.Subscript):  # `samplers[phase]`
+        entry = ast.unparse(sampler)
+        bound = [(a, a.value) for a in module.nodes(ast.Assign) if ast.unparse(a.targets[0]) == entry]
+    for value in (sampler, *(v for _, v in bound if v is not None)):
         yield from (n.test for n in (value, *walk(value)) if isinstance(n, ast.IfExp))
-    for each in bound:
-        yield from (up.test for up in module.ancestors(each.node) if isinstance(up, ast.If))
+    for node, _ in bound:
+        yield from (up.test for up in module.ancestors(node) if isinstance(up, ast.If))
 
 
 def _is_shared_out(analysis: Analysis, module: SourceModule, loader: ast.expr) -> bool:

@@ -13,7 +13,7 @@ from codemods.analysis.names import dotted
 from codemods.analysis.variance.call_parts import CallParts
 from codemods.analysis.variance.paths import path_of
 from codemods.analysis.variance.state import State
-from codemods.analysis.variance.values import SAME, Cause, Kind, Link, Proof, Thing, Value, differing, plain
+from codemods.analysis.variance.values import OWN_SHARE, SAME, Cause, Kind, Link, Proof, Thing, Value, differing, plain
 from codemods.analysis.wrapped.wraps import wraps_by_apex
 from codemods.data.rank_variance import (
     LOADER_NAMES,
@@ -29,6 +29,7 @@ from codemods.runtime.lazy_pattern import lazy
 from codemods.runtime.record import replace
 
 _OTHERS = lazy(r"optim|sched|lr|loader|data|dl$|train|valid|test|tracker|ema|sampler|args|state", re.I)
+_CHAINED = frozenset({"ChainDataset", "ConcatDataset"})
 _KEPT_LINKS = 6  # of the way to a loader, its own among them
 _GIVE_THE_MODEL = frozenset({"eval", "train", "float", "requires_grad_", "compile"})
 _OPTIMIZERS = frozenset({"SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "LBFGS", "NAdam", "RAdam", "Adamax", "Adadelta", "ASGD"})
@@ -39,6 +40,8 @@ def made(state: State, call: CallParts) -> Value | None:
     node, name, end, args = call.node, call.name, call.end, call.args
     if end.endswith("DataLoader") and not _is_project_class(state, node):
         return _loader(state, call)
+    if (chained := _of_chained(state, call)) is not None:
+        return chained
     if SHARING_SAMPLERS.fullmatch(end):
         return Value(thing=Thing(Kind.SAMPLER))
     if end.endswith("BatchSampler") and args:
@@ -122,6 +125,8 @@ def _loader(state: State, call: CallParts) -> Value:
     share = _dataset_share(state, dataset)
     if share.cause.differs and share.sized:
         return replace(share, thing=thing, chain=(link, *share.chain)[:_KEPT_LINKS], sized=True)
+    if share is SAME and (own := _even_share(state, dataset)) is not None:
+        share = own
     sampler = keywords.get("sampler", SAME)
     batches = keywords.get("batch_sampler", SAME)
     for found in (sampler, batches):
@@ -189,6 +194,31 @@ def _dataset_share(state: State, dataset: Value) -> Value:
             if share.cause.differs and share.sized:
                 return share
     return dataset if dataset.sized else SAME
+
+
+def _even_share(state: State, dataset: Value) -> Value | None:
+    """What an item of a data set is that holds as many rows on every rank, of a share of its own."""
+    if dataset.thing is None or dataset.thing.site is None:
+        return None
+    site = dataset.thing.site
+    method = class_facts(state.project, site.module, site.node).method("__getitem__")
+    found = state.summaries.result_of(method[0], method[1]) if method is not None else SAME
+    own = found.cause is Cause.DATA and found.differs and found.origin is not None and found.origin.text.endswith(OWN_SHARE)
+    return replace(found, sized=False) if own else None
+
+
+def _of_chained(state: State, call: CallParts) -> Value | None:
+    """`ChainDataset([Rows(name, rank) for name in names])`: one data set after the other, all of one class."""
+    written = call.node.args[0] if call.end in _CHAINED and len(call.node.args) == 1 else None
+    if isinstance(written, (ast.ListComp, ast.GeneratorExp)):
+        parts = [written.elt]
+    else:
+        parts = written.elts if isinstance(written, (ast.List, ast.Tuple)) else []
+    values = [state.values.get(id(p), SAME) for p in parts]
+    sites = {v.thing.site for v in values if v.thing is not None}
+    if len(sites) != 1 or None in sites or any(v.thing is None or v.cause.differs for v in values):
+        return None
+    return values[0]
 
 
 # Accelerate and Fabric

@@ -50,7 +50,7 @@ def _item(state: State, node: ast.Subscript) -> Value:
         return Value(Cause.DATA, index.proof, (state.link(node, f"`{state.short(node)}` is each rank's own share"),))
     if index.cause is Cause.RANK and _is_parted_evenly(node.value):
         return Value(Cause.DATA, index.proof, (state.link(node, f"`{state.short(node)}` is each rank's own share"),))
-    if holder.kind is Kind.LOADER and index.cause in (Cause.SAME, Cause.UNKNOWN):
+    if holder.kind is Kind.LOADER and holder.differs and index.cause in (Cause.SAME, Cause.UNKNOWN):
         return holder  # a loader has no entries: a dict or a list of them
     if index.cause is Cause.UNKNOWN and not index.params:  # which element it is, is not known; what they all are, is
         return plain(holder)
