@@ -62,7 +62,7 @@ def _put_inside(state: State, target: ast.Subscript | ast.Starred, path: str, va
     inner = isinstance(target, ast.Subscript) and isinstance(target.value, ast.Subscript)  # of `x[i][k]` it is `x[i]` that grows
     if inner:
         value = replace(value, sized=False)
-    elif grows and (key.cause.differs or key.params):  # which keys there are differs
+    elif grows and (key.cause.differs or (key.params and value.kind is not Kind.LOADER)):  # which keys there are differs
         # Where the key is a parameter's, it may be what is put in that differs, under the same keys.
         own = key.cause.differs or (not value.cause.differs and value.params - {path} <= key.params)
         value = replace(made_of(value, key), sized=True, keyed=own)

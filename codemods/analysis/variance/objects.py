@@ -5,16 +5,19 @@ from __future__ import annotations
 import ast
 import re
 
+from codemods.analysis.bindings import bindings_of
 from codemods.analysis.call_graph import FunctionSite
 from codemods.analysis.class_index import ClassSite, Role, class_facts, external_role, find_class
 from codemods.analysis.literals import is_none
 from codemods.analysis.loading.loader_wrappers import kept_iterable
+from codemods.analysis.model.signatures import bind as signature_of
 from codemods.analysis.names import dotted
 from codemods.analysis.variance.call_parts import CallParts
 from codemods.analysis.variance.paths import path_of
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.values import OWN_SHARE, SAME, Cause, Kind, Link, Proof, Thing, Value, differing, plain
 from codemods.analysis.wrapped.wraps import wraps_by_apex
+from codemods.data.rank_names import speaks_of_rank
 from codemods.data.rank_variance import (
     LOADER_NAMES,
     PREPARES,
@@ -24,7 +27,7 @@ from codemods.data.rank_variance import (
     SHARING_SAMPLERS,
     WRAPPERS,
 )  # fmt: skip
-from codemods.files.source import walk_scope
+from codemods.files.source import walk, walk_scope
 from codemods.runtime.lazy_pattern import lazy
 from codemods.runtime.record import replace
 
@@ -122,10 +125,10 @@ def _loader(state: State, call: CallParts) -> Value:
     thing = Thing(Kind.LOADER)
     dataset = args[0] if args else keywords.get("dataset", SAME)
     link = state.link(node, f"`{state.short(node)}`")
-    share = _dataset_share(state, dataset)
+    share = SAME if _is_told_a_rank(state, node) else _dataset_share(state, dataset)
     if share.cause.differs and share.sized:
         return replace(share, thing=thing, chain=(link, *share.chain)[:_KEPT_LINKS], sized=True)
-    if share is SAME and (own := _even_share(state, dataset)) is not None:
+    if share is SAME and not _is_told_a_rank(state, node) and (own := _even_share(state, dataset)) is not None:
         share = own
     sampler = keywords.get("sampler", SAME)
     batches = keywords.get("batch_sampler", SAME)
@@ -145,6 +148,20 @@ def _loader(state: State, call: CallParts) -> Value:
         params = sampler.params | batches.params
         return Value(Cause.UNKNOWN, Proof.UNKNOWN, params=params, thing=replace(thing, unseen=True))
     return replace(plain(share), thing=thing) if share.cause.differs or share.params else Value(thing=thing)
+
+
+def _is_told_a_rank(state: State, node: ast.Call) -> bool:
+    """True for `DataLoader(Rows(path, rank=0, world=1))`: a set that cuts a share by the rank is asked for the whole."""
+    given = [*node.args[:1], *(k.value for k in node.keywords if k.arg == "dataset")]
+    bound = [b.value for g in given if isinstance(g, ast.Name) for b in bindings_of(state.module, g) if b.value is not None]
+    calls = [n for value in (*given, *bound) for n in (value, *walk(value)) if isinstance(n, ast.Call)]
+    for call in calls:
+        site = find_class(state.project, state.module, dotted(call.func)) if dotted(call.func) else None
+        made = class_facts(state.project, site.module, site.node).method("__init__") if site is not None else None
+        names = (signature_of(made[1], call, bound=True) or {}) if made is not None else {}
+        if any(speaks_of_rank(name) and isinstance(value, ast.Constant) for name, value in names.items()):
+            return True
+    return False
 
 
 def loader_of_class(state: State, site: ClassSite, init: FunctionSite) -> Value | None:
