@@ -52,10 +52,10 @@ class GatheredDuplicates(DdpCodemod):
 
     ## What it does
     Finds an evaluation that goes through a `DistributedSampler` and sums or gathers counts and predictions over the ranks, or
-    averages the scores of its batches over them, also by `compute()` of a torchmetrics object, and in a function that trains and
-    evaluates by its mode. Finds `accelerator.gather` of predictions and labels in an evaluation loop, of a function or of a
-    script, and writes `gather_for_metrics`. Finds `torch.cat(gathered)[:len(dataset)]`, which puts the shares of such a sampler
-    one behind the other and cuts what is too much off the last.
+    averages the scores of its batches over them, also by `compute()` of a torchmetrics object, and in a function that trains
+    and evaluates by its mode. Finds `accelerator.gather` of predictions and labels in an evaluation loop, of a function or of a
+    script, or behind `model.eval()` of an epoch, and writes `gather_for_metrics`. Finds `torch.cat(gathered)[:len(dataset)]`,
+    which puts the shares of such a sampler one behind the other and cuts what is too much off the last.
 
     ## Why it matters
     Of 1001 images on eight ranks each rank gets 126, seven images come twice, and the confusion matrix has 1008 of them. The
