@@ -17,7 +17,7 @@ from codemods.files.source import SourceModule, walk
 from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
 
-_OF_SAMPLES = lazy(r"pred|label|target|logit|output|answer|reference|hyp")
+_OF_SAMPLES = lazy(r"pred|label|target|logit|output|answer|reference|hyp|generated|(^|_)seqs?(_|$)")
 _LABELS = lazy(r"label|target|reference|\bgts?\b|ground_?truth|\by\b")
 _LOSS = lazy(r"loss(?!_?masks?\b)|time|elapsed|norm")
 _NUMBERS = frozenset({"mean", "sum", "item", "max", "min"})
@@ -52,10 +52,10 @@ class GatheredDuplicates(DdpCodemod):
 
     ## What it does
     Finds an evaluation that goes through a `DistributedSampler` and sums or gathers counts and predictions over the ranks, or
-    averages the scores of its batches over them, also by `compute()` of a torchmetrics object, and in a function that trains and
-    evaluates by its mode. Finds `accelerator.gather` of predictions and labels in an evaluation loop, of a function or of a
-    script, and writes `gather_for_metrics`. Finds `torch.cat(gathered)[:len(dataset)]`, which puts the shares of such a sampler
-    one behind the other and cuts what is too much off the last.
+    averages the scores of its batches over them, also by `compute()` of a torchmetrics object, and in a function that trains
+    and evaluates by its mode. Finds `accelerator.gather` of predictions and labels in an evaluation loop, of a function or of a
+    script, or behind `model.eval()` of an epoch, and writes `gather_for_metrics`. Finds `torch.cat(gathered)[:len(dataset)]`,
+    which puts the shares of such a sampler one behind the other and cuts what is too much off the last.
 
     ## Why it matters
     Of 1001 images on eight ranks each rank gets 126, seven images come twice, and the confusion matrix has 1008 of them. The
@@ -172,18 +172,29 @@ def _of_batches(project: Project, module: SourceModule, call: ast.Call) -> ast.F
     if not isinstance(call.func, ast.Attribute) or len(call.args) != 1 or not _is_of_samples(module, call.args[0]):
         return None
     function, up = module.function_of(call), module.parent(call)
-    if not evaluates(module, function if function is not None else module.tree) or isinstance(up, ast.Subscript):
-        return None
-    if isinstance(up, ast.Attribute) and up.attr in _NUMBERS:
+    if isinstance(up, ast.Subscript) or (isinstance(up, ast.Attribute) and up.attr in _NUMBERS):
         return None
     loop = next((n for n in module.ancestors(call) if isinstance(n, ast.For)), None)
     if loop is None or module.function_of(loop) is not function or trains(loop):
+        return None
+    if not evaluates(module, function if function is not None else module.tree) and not _is_behind_eval(module, loop):
         return None
     if function is None and not _gathers_labels(module, loop):
         return None  # a script that keeps predictions by their order may leave out what is behind the last
     if not is_accelerator(project, module, call.func.value) or module.holds(b"drop_last=True"):
         return None
     return None if _is_cut(module, call) else loop
+
+
+def _is_behind_eval(module: SourceModule, loop: ast.For) -> bool:
+    """True where `model.eval()` stands before the loop, and no `model.train()` between: an epoch that trains, then evaluates."""
+    block = module.block_of(loop)
+    for statement in reversed(block[: block.index(loop)]):
+        called = [n.func.attr for n in walk(statement) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)]
+        if any(name in ("eval", "train") for name in called):
+            alone = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) and not statement.value.args
+            return alone and called == ["eval"]
+    return False
 
 
 def _gathers_labels(module: SourceModule, loop: ast.For) -> bool:

@@ -29,10 +29,10 @@ class UnreducedNumber(DdpCodemod):
     where they are compared with the best so far. Reports those that nothing reduces on the way, once for each loop over batches,
     and says what the number is: it decides which checkpoint is kept (by rank 0's share, or by each rank's own), it is given as
     the result of an evaluation, or it is shown as the accuracy of an epoch of the training. Output of rank 0 is what stands under
-    a test of the rank, or of `wandb.run` where rank 0 alone starts a run, what goes to an object that rank 0 alone has, and what
-    goes through a logger that the project keeps quiet on the other ranks. Entries of a dict of results that are shown one by one
-    (`for name, value in results.items():`) count. Also reports a result that is made of the rank's own part where the function
-    has just gathered those of all ranks.
+    a test of the rank, or of `wandb.run` where rank 0 alone starts a run, what goes to an object that rank 0 alone has, or
+    whose class writes on rank 0 alone, and what goes through a logger that the project keeps quiet on the other ranks. Entries
+    of a dict of results that are shown one by one (`for name, value in results.items():`) count. Also reports a result that is
+    made of the rank's own part where the function has just gathered those of all ranks.
 
     ## Why it matters
     On eight ranks the number is that of an eighth of the data. The printed accuracy is not that of the set it is taken for, and
@@ -85,6 +85,7 @@ class UnreducedNumber(DdpCodemod):
     - Says nothing where the loader hands every rank the same batches, or the whole set in an order of its own: each rank has
       the whole number then.
     - Says nothing of a result or a decision where only the name of a loader says that it shares the data out.
+    - Says nothing of a dict of loaders of which some are whole, and of a data set that is told a constant rank.
     - Says nothing behind an all_reduce, a gather, a broadcast, `Metric.compute()`, or a helper that reduces, and nothing of a
       loss whose forward gathers over the ranks.
     - Says nothing of output that every rank makes, and of lines that name the rank.

@@ -384,3 +384,37 @@ def test_the_loader_of_the_mode_pads(mode: str) -> None:
 
 def test_the_loader_of_the_evaluations_mode_pads() -> None:
     check_told(GatheredDuplicates, of_modes("'valid'", PADS), reason="share without padding")
+
+
+EPOCH = """\
+from accelerate import Accelerator
+
+
+class Epochs:
+    def __init__(self, model, optimizer, train, valid):
+        self.accelerator = Accelerator()
+        self.model, self.optimizer, self.train, self.valid = self.accelerator.prepare(model, optimizer, train, valid)
+
+    def epoch(self, tokenizer, score):
+        self.model.train()
+        for x, y in self.train:
+            self.optimizer.zero_grad()
+            self.accelerator.backward(self.model(x, y))
+            self.optimizer.step()
+        {mode}
+        texts = []
+        for x, y in self.valid:
+            seq_ids = self.model(x, mode="sample")
+            texts += tokenizer.batch_decode(self.accelerator.gather(seq_ids))
+        return score(texts)
+"""
+
+
+def test_an_epoch_that_trains_and_then_evaluates() -> None:
+    found = findings_of(GatheredDuplicates, EPOCH.format(mode="self.model.eval()"))
+    assert [(f.span.line, f.applicability.value) for f in found] == [(19, "unsafe")]
+
+
+@pytest.mark.parametrize("mode", ["self.model.train()", "pass", "if score:\n            self.model.eval()"])
+def test_an_epoch_of_which_nothing_says_that_it_evaluates(mode: str) -> None:
+    check_nothing(GatheredDuplicates, EPOCH.format(mode=mode))

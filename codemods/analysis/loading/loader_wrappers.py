@@ -52,9 +52,15 @@ def kept_iterable(project: Project, facts: ClassFacts) -> str:
     if len(fields) != 1 or not (field := fields.pop()).startswith("self.") or field.count(".") != 1:
         return ""
     given = class_values(project, facts).given.get(field.removeprefix("self."), [])
-    if len(given) != 1 or given[0].function is not made[1] or given[0].part is not None:
+    if len(given) != 1 or given[0].function is not made[1]:
         return ""
-    return given[0].value.id if isinstance(given[0].value, ast.Name) else ""
+    value, part = given[0].value, given[0].part
+    if part is not None:  # `self.loader, self.device = loader, device`
+        elements = value.elts if isinstance(value, ast.Tuple) else []
+        if part >= len(elements) or any(isinstance(e, ast.Starred) for e in elements):
+            return ""
+        value = elements[part]
+    return value.id if isinstance(value, ast.Name) else ""
 
 
 def _sources(function: FunctionNode) -> list[ast.expr]:

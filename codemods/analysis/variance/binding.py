@@ -10,7 +10,7 @@ from codemods.analysis.variance.paths import bare, entry_of, own_field, path_of,
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.values import SAME, Cause, Kind, Proof, Thing, Value, at_most, differing, join, made_of, plain
 from codemods.data.rank_variance import LOADER_NAMES
-from codemods.files.source import walk_scope
+from codemods.files.source import called_name, walk_scope
 from codemods.runtime.record import replace
 
 
@@ -63,7 +63,7 @@ def _put_inside(state: State, target: ast.Subscript | ast.Starred, path: str, va
     inner = isinstance(target, ast.Subscript) and isinstance(target.value, ast.Subscript)  # of `x[i][k]` it is `x[i]` that grows
     if inner:
         value = replace(value, sized=False)
-    elif grows and (key.cause.differs or key.params):  # which keys there are differs
+    elif grows and (key.cause.differs or (key.params and value.kind is not Kind.LOADER)):  # which keys there are differs
         # Where the key is a parameter's, it may be what is put in that differs, under the same keys.
         own = key.cause.differs or (not value.cause.differs and value.params - {path} <= key.params)
         value = replace(made_of(value, key), sized=True, keyed=own)
@@ -75,6 +75,9 @@ def _put_inside(state: State, target: ast.Subscript | ast.Starred, path: str, va
     before = state.value(target.value) if path not in state.env else state.env[path]
     if inner and not before.cause.differs:  # its length is what it was, whatever its elements hold from here on
         before = replace(before, sized=False)
+    if Kind.LOADER in (before.kind, value.kind) and before is not SAME and before.cause.differs is not value.cause.differs:
+        before = plain(before)  # which of the loaders share the data out depends on the key
+        value = plain(value)
     value = join((before, value))
     if value.cause.differs and state.data_loops:
         value = replace(value, mean=True)
@@ -98,7 +101,7 @@ def bind_elements(state: State, target: ast.expr, source: ast.expr) -> Value:
             bind(state, elements[0], SAME)
             bind(state, elements[1], _batch(elements[1], _element(state, source, value)))
             return value
-    elif isinstance(pairs := bare(source), ast.Call) and last(dotted(pairs.func)) == "items" and len(elements) == 2:
+    elif isinstance(pairs := bare(source), ast.Call) and called_name(pairs) == "items" and len(elements) == 2:
         bind(state, elements[0], plain(value) if value.keyed else SAME)  # the keys are the same unless other ones are put in
         bind(state, elements[1], _element(state, source, value))
         return value

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
+from codemods.analysis.bindings import bindings_of
 from codemods.analysis.names import dotted, last
 from codemods.analysis.variance.paths import path_of
 from codemods.files.source import SourceModule, called_name, walk
@@ -14,6 +15,7 @@ _BEST = re.compile(
     r"(^|_)(best|lowest|highest)(_|$|[A-Z])|^best|best$|^(min|max|prev|previous|old|last)_\w*(loss|acc|err|score|metric|f1|iou|psnr)",
     re.I,
 )
+_SO_FAR = re.compile(r"best|lowest|highest", re.I)
 _KEEPS = re.compile(r"save|checkpoint|ckpt|copyfile|dump|export", re.I)
 _FLAG = re.compile(r"best|improve|is_better|save", re.I)
 
@@ -22,7 +24,7 @@ def decides(module: SourceModule, node: ast.Compare) -> bool:
     """True for `loss < best` behind which the best is kept: by a test round it, or a flag that it sets."""
     if len(node.ops) != 1 or not isinstance(node.ops[0], _ORDERS):
         return False
-    sides = (node.left, node.comparators[0])
+    sides = _sides(module, node)
     if any(_counts(s) for s in sides) or sum(_names_best(s) for s in sides) != 1:
         return False
     best = next(s for s in sides if _names_best(s))
@@ -37,9 +39,30 @@ def decides(module: SourceModule, node: ast.Compare) -> bool:
     return any(isinstance(n, ast.Call) and _KEEPS.search(called_name(n)) for s in arms for n in walk(s))
 
 
-def rivals(node: ast.Compare) -> list[ast.expr]:
+def rivals(module: SourceModule, node: ast.Compare) -> list[ast.expr]:
     """The side that is held against the best."""
-    return [s for s in (node.left, node.comparators[0]) if not _names_best(s)]
+    return [s for s in _sides(module, node) if not _names_best(s)]
+
+
+def _sides(module: SourceModule, node: ast.Compare) -> tuple[ast.expr, ast.expr]:
+    """What is held against each other; of `sign * (score - best) > 0` the two of which the difference is taken."""
+    sides = (node.left, node.comparators[0])
+    if sum(isinstance(s, ast.Constant) for s in sides) != 1:
+        return sides
+    taken = _difference(module, next(s for s in sides if not isinstance(s, ast.Constant)))
+    ends = (taken.left, taken.right) if taken is not None else sides
+    return ends if any(_SO_FAR.search(last(path_of(e))) for e in ends) else sides  # not how far it went since the last time
+
+
+def _difference(module: SourceModule, node: ast.expr) -> ast.BinOp | None:
+    """`score - best`, also with a sign before it, and under the one name that it is given."""
+    if isinstance(node, ast.Name):
+        bound = [b for b in bindings_of(module, node) if module.function_of(b.node) is module.function_of(node)]
+        value = bound[0].value if len(bound) == 1 and not bound[0].part else None
+        return _difference(module, value) if isinstance(value, ast.BinOp) else None
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+        return next((d for d in (_difference(module, s) for s in (node.left, node.right) if isinstance(s, ast.BinOp)) if d), None)
+    return node if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub) else None
 
 
 def _statement(module: SourceModule, node: ast.AST) -> ast.stmt | None:

@@ -18,11 +18,19 @@ def share_of_dataset(state: State, call: CallParts) -> Value | None:
     holder = call.holder
     if call.end in _BOUNDS and holder is not None and holder.sized and holder.cause is Cause.DATA:
         return SAME
+    if call.end == "Subset" and len(call.args) == 2 and call.args[1].cause is Cause.RANK and not call.args[1].decided:
+        return _of_indices(state, call, call.args[1])
     rank, source = _index_of(call)
     if rank is None or rank.cause is not Cause.RANK or source is None or rank.decided:
         return None
     text = f"`{state.short(call.node)}` is each rank's own share"
     return differing(Cause.DATA, min(rank.proof, Proof.PROVEN), state.link(call.node, text), sized=not _is_cut(state, source))
+
+
+def _of_indices(state: State, call: CallParts, indices: Value) -> Value:
+    """`Subset(rows, range(rank * n, (rank + 1) * n))`."""
+    text = f"`{state.short(call.node)}` is each rank's own share"
+    return differing(Cause.DATA, indices.proof, state.link(call.node, text), sized=indices.sized)
 
 
 def _index_of(call: CallParts) -> tuple[Value | None, ast.expr | None]:

@@ -86,7 +86,9 @@ def _entries(state: State, node: ast.Dict) -> Value:
         found = value_of(state, value)
         if found.cause is not Cause.RANK or not isinstance(key, ast.Constant):
             given.append(found)
-    return made_of(*given)
+    entries = [state.values.get(id(v), SAME) for v in node.values]
+    loaders = bool(entries) and all(v.kind is Kind.LOADER and v.is_of_own_data for v in entries)
+    return replace(made_of(*given), thing=entries[0].thing) if loaders else made_of(*given)
 
 
 def _text(state: State, node: ast.JoinedStr) -> Value:

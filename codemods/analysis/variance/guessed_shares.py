@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
+from codemods.analysis.bindings import bindings_of
 from codemods.analysis.variance.analysis import Analysis
 from codemods.analysis.variance.not_shared import OWN_BUFFERS
 from codemods.analysis.variance.number_roles import Source
 from codemods.analysis.variance.paths import path_of
 from codemods.analysis.variance.values import Cause, Kind, Link, Proof, Value
-from codemods.files.source import SourceModule, walk
+from codemods.files.source import SourceModule, called_name, walk
 
 _OF_THE_RANK = "is this rank's own"
 _OF_LOADER = "gives each rank its own batches"
@@ -35,7 +37,7 @@ def goes_through_share(analysis: Analysis, source: Source) -> bool:
         return False
     if over.origin.by_name or any(over.origin.text.endswith(words) for words in _WHOLE):
         return False
-    return not _is_one_of_modes(analysis, over.origin)
+    return not _is_one_of_modes(analysis, over.origin) and not _is_one_of_phases(analysis, over.origin)
 
 
 def _is_one_of_modes(analysis: Analysis, origin: Link) -> bool:
@@ -56,6 +58,32 @@ def _is_one_of_modes(analysis: Analysis, origin: Link) -> bool:
             if texts and any((id(made) in arms[0]) != (id(a) in arms[0]) and id(a) in arms[0] | arms[1] for a in others):
                 return True
     return False
+
+
+def _is_one_of_phases(analysis: Analysis, origin: Link) -> bool:
+    """`for phase in ("train", "val"): sampler = DistributedSampler(...) if phase == "train" else None`: which one is whole?"""
+    module = analysis.project.module(origin.path)
+    calls = [c for c in module.nodes(ast.Call) if c.lineno == origin.line] if module is not None else []
+    for call in (c for c in calls if called_name(c).endswith("DataLoader")):
+        assert module is not None
+        loops = [up for up in module.ancestors(call) if isinstance(up, ast.For)]
+        phases = {n.id for loop in loops for n in (loop.target, *walk(loop.target)) if isinstance(n, ast.Name)}
+        given = [k.value for k in call.keywords if k.arg in ("sampler", "batch_sampler")]
+        if any(n.id in phases for g in given for test in _deciding(module, g) for n in walk(test) if isinstance(n, ast.Name)):
+            return True
+    return False
+
+
+def _deciding(module: SourceModule, sampler: ast.expr) -> Iterator[ast.expr]:
+    """The tests that decide which sampler it is, where it is written and where its name is given it."""
+    bound = [(b.node, b.value) for b in bindings_of(module, sampler)] if isinstance(sampler, ast.Name) else []
+    if isinstance(sampler, ast.Subscript):  # `samplers[phase]`
+        entry = ast.unparse(sampler)
+        bound = [(a, a.value) for a in module.nodes(ast.Assign) if ast.unparse(a.targets[0]) == entry]
+    for value in (sampler, *(v for _, v in bound if v is not None)):
+        yield from (n.test for n in (value, *walk(value)) if isinstance(n, ast.IfExp))
+    for node, _ in bound:
+        yield from (up.test for up in module.ancestors(node) if isinstance(up, ast.If))
 
 
 def _is_shared_out(analysis: Analysis, module: SourceModule, loader: ast.expr) -> bool:

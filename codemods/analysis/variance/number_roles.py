@@ -11,7 +11,7 @@ from codemods.analysis.names import dotted, last
 from codemods.analysis.variance.analysis import Analysis
 from codemods.analysis.variance.paths import unpacked
 from codemods.analysis.variance.state import STEP, State
-from codemods.analysis.variance.values import Kind, Link, Value
+from codemods.analysis.variance.values import OWN_SHARE, Cause, Kind, Link, Proof, Value
 from codemods.data.rank_variance import BACKWARDS, LOADER_NAMES
 from codemods.files.source import SourceModule, called_name, walk
 from codemods.runtime.record import record
@@ -141,7 +141,8 @@ def _over(analysis: Analysis, module: SourceModule, loop: _Loop) -> Value | None
     value = analysis.resolved(state.site, here)
     known = here if isinstance(loop, ast.expr) else value  # an element of a batch is resolved to the loader, too
     named = any(LOADER_NAMES.search(last(dotted(n))) for n in walk(source) if isinstance(n, (ast.Name, ast.Attribute)))
-    return value if named or Kind.LOADER in (known.kind, *(p.kind for p in known.parts)) else None
+    share = value.cause is Cause.DATA and here.chain and here.chain[-1].text.endswith(OWN_SHARE) and here.proof is Proof.PROVEN
+    return value if named or share or Kind.LOADER in (known.kind, *(p.kind for p in known.parts)) else None
 
 
 def _gone_through(loop: _Loop) -> ast.expr | None:
@@ -165,7 +166,7 @@ def _counts(loop: _Loop) -> bool:
     if isinstance(over, (ast.Tuple, ast.List, ast.Constant)):
         return True
     if isinstance(over, ast.Call):
-        return last(dotted(over.func)) in ("range", "trange", "items", "keys", "values", "arange", "zip_longest")
+        return called_name(over) in ("range", "trange", "items", "keys", "values", "arange", "zip_longest")
     name = last(dotted(over))
     return bool(re.search(r"keys|names|metrics|losses|steps$|epochs$|class", name, re.I))
 

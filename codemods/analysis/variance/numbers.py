@@ -25,7 +25,7 @@ from codemods.analysis.variance.number_words import (
     texts_of,
     where_made,
 )
-from codemods.analysis.variance.outlets import is_on_zero, may_be_of_zero, says_shown, shows
+from codemods.analysis.variance.outlets import is_on_zero, may_be_of_zero, may_be_own_writer, prints_on_zero, says_shown, shows
 from codemods.analysis.variance.passed_over import PassedOver, is_completed, passed_over
 from codemods.analysis.variance.shown_results import holds_results, puts_itself
 from codemods.analysis.variance.state import State
@@ -113,7 +113,7 @@ def _places(project: Project, module: SourceModule) -> dict[FunctionNode | None,
     """The calls and tests that show a number or go by it, by their functions: the others are not interpreted for this."""
     places: dict[FunctionNode | None, list[_Place]] = {}
     for call in module.nodes(ast.Call):
-        if shows(project, module, call) or may_be_of_zero(module, call):
+        if shows(project, module, call) or may_be_of_zero(module, call) or may_be_own_writer(project, module, call):
             places.setdefault(module.function_of(call), []).append(call)
     for test in module.nodes(ast.Compare):
         if decides(module, test):
@@ -144,7 +144,9 @@ def weight(number: Number) -> tuple[int, int, int]:
 def _shown_in(analysis: Analysis, state: State, node: ast.Call) -> Iterator[Number]:
     if not shows(state.project, state.module, node):
         assert isinstance(node.func, ast.Attribute)
-        if _value(analysis, state, node.func.value).cause is not Cause.RANK:
+        site = state.targets.get(id(node))
+        by_zero = site is not None and prints_on_zero(state.project, site)
+        if not by_zero and _value(analysis, state, node.func.value).cause is not Cause.RANK:
             return
     if any(m.carries for m in state.met.get(id(node), ())):
         return  # a function of the project that shows what it puts together itself
@@ -226,7 +228,7 @@ def _is_whole(node: ast.Call, part: ast.expr, value: Value) -> bool:
 
 def _compared_in(analysis: Analysis, state: State, test: ast.Compare) -> Iterator[Number]:
     """`if acc > best:`: the best checkpoint is that of an own share; of rank 0, or of each rank."""
-    for side in rivals(test):
+    for side in rivals(state.module, test):
         value = _value(analysis, state, side)
         if value.differs and value.cause is Cause.DATA:
             number = _number(analysis, state, side, test, value, decides=True)

@@ -5,16 +5,19 @@ from __future__ import annotations
 import ast
 import re
 
+from codemods.analysis.bindings import bindings_of
 from codemods.analysis.call_graph import FunctionSite
 from codemods.analysis.class_index import ClassFacts, ClassSite, Role, class_facts, external_role, find_class
 from codemods.analysis.literals import is_none
 from codemods.analysis.loading.loader_wrappers import kept_iterable
+from codemods.analysis.model.signatures import bind as signature_of
 from codemods.analysis.names import dotted
 from codemods.analysis.variance.call_parts import CallParts
 from codemods.analysis.variance.paths import path_of
 from codemods.analysis.variance.state import State
-from codemods.analysis.variance.values import SAME, Cause, Kind, Link, Proof, Thing, Value, differing, plain
+from codemods.analysis.variance.values import OWN_SHARE, SAME, Cause, Kind, Link, Proof, Thing, Value, differing, plain
 from codemods.analysis.wrapped.wraps import wraps_by_apex
+from codemods.data.rank_names import speaks_of_rank
 from codemods.data.rank_variance import (
     LOADER_NAMES,
     PREPARES,
@@ -24,11 +27,12 @@ from codemods.data.rank_variance import (
     SHARING_SAMPLERS,
     WRAPPERS,
 )  # fmt: skip
-from codemods.files.source import walk_scope
+from codemods.files.source import walk, walk_scope
 from codemods.runtime.lazy_pattern import lazy
 from codemods.runtime.record import replace
 
 _OTHERS = lazy(r"optim|sched|lr|loader|data|dl$|train|valid|test|tracker|ema|sampler|args|state", re.I)
+_CHAINED = frozenset({"ChainDataset", "ConcatDataset"})
 _KEPT_LINKS = 6  # of the way to a loader, its own among them
 _GIVE_THE_MODEL = frozenset({"eval", "train", "float", "requires_grad_", "compile"})
 _OPTIMIZERS = frozenset({"SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "LBFGS", "NAdam", "RAdam", "Adamax", "Adadelta", "ASGD"})
@@ -39,6 +43,8 @@ def made(state: State, call: CallParts) -> Value | None:
     node, name, end, args = call.node, call.name, call.end, call.args
     if end.endswith("DataLoader") and not _is_project_class(state, node):
         return _loader(state, call)
+    if (chained := _of_chained(state, call)) is not None:
+        return chained
     if SHARING_SAMPLERS.fullmatch(end):
         return Value(thing=Thing(Kind.SAMPLER))
     if end.endswith("BatchSampler") and args:
@@ -119,9 +125,11 @@ def _loader(state: State, call: CallParts) -> Value:
     thing = Thing(Kind.LOADER)
     dataset = args[0] if args else keywords.get("dataset", SAME)
     link = state.link(node, f"`{state.short(node)}`")
-    share = _dataset_share(state, dataset)
+    share = SAME if _is_told_a_rank(state, node) else _dataset_share(state, dataset)
     if share.cause.differs and share.sized:
         return replace(share, thing=thing, chain=(link, *share.chain)[:_KEPT_LINKS], sized=True)
+    if share is SAME and not _is_told_a_rank(state, node) and (own := _even_share(state, dataset)) is not None:
+        share = own
     sampler = keywords.get("sampler", SAME)
     batches = keywords.get("batch_sampler", SAME)
     for found in (sampler, batches):
@@ -142,6 +150,20 @@ def _loader(state: State, call: CallParts) -> Value:
     return replace(plain(share), thing=thing) if share.cause.differs or share.params else Value(thing=thing)
 
 
+def _is_told_a_rank(state: State, node: ast.Call) -> bool:
+    """True for `DataLoader(Rows(path, rank=0, world=1))`: a set that cuts a share by the rank is asked for the whole."""
+    given = [*node.args[:1], *(k.value for k in node.keywords if k.arg == "dataset")]
+    bound = [b.value for g in given if isinstance(g, ast.Name) for b in bindings_of(state.module, g) if b.value is not None]
+    calls = [n for value in (*given, *bound) for n in (value, *walk(value)) if isinstance(n, ast.Call)]
+    for call in calls:
+        site = find_class(state.project, state.module, dotted(call.func)) if dotted(call.func) else None
+        made = class_facts(state.project, site.module, site.node).method("__init__") if site is not None else None
+        names = (signature_of(made[1], call, bound=True) or {}) if made is not None else {}
+        if any(speaks_of_rank(name) and isinstance(value, ast.Constant) for name, value in names.items()):
+            return True
+    return False
+
+
 def loader_of_class(state: State, site: ClassSite, init: FunctionSite) -> Value | None:
     """An object of a project class that derives from DataLoader and hands its base a sampler that shares the data out."""
     if not any(name.endswith("DataLoader") for name in class_facts(state.project, site.module, site.node).external):
@@ -157,18 +179,27 @@ def loader_of_class(state: State, site: ClassSite, init: FunctionSite) -> Value 
 
 
 def share_gone_through(state: State, site: ClassSite, given: dict[str, Value]) -> Value | None:
-    """A prefetcher that is handed a loader of a share of its own length: it hands out as many batches.
+    """An object that goes through the loader it is handed: it hands out the rank's own batches, and as many of them.
 
     So is a data set that goes through another one, whose class makes the share.
     """
-    if not any((v.sized and v.cause is Cause.DATA) or v.kind is Kind.INSTANCE for v in given.values()):
+    if not any(_may_be_shared(v) for v in given.values()):
         return None
     facts = class_facts(state.project, site.module, site.node)
     value = given.get(kept_iterable(state.project, facts))
     if value is not None and value.kind is Kind.INSTANCE and not _ends_early(facts):
         value = _dataset_share(state, value)
-    own = value is not None and value.sized and value.differs and value.cause is Cause.DATA
-    return replace(value, thing=thing_of_class(state, site)) if own and value is not None else None
+    if value is None:
+        return None
+    if value.kind is Kind.LOADER and value.differs and value.cause is Cause.DATA and not value.sized:
+        return replace(value, thing=Thing(Kind.LOADER, site))
+    own = value.sized and value.differs and value.cause is Cause.DATA
+    return replace(value, thing=thing_of_class(state, site)) if own or (value.params and not value.cause.differs) else None
+
+
+def _may_be_shared(value: Value) -> bool:
+    of_data = value.cause is Cause.DATA and (value.sized or value.kind is Kind.LOADER)
+    return bool(value.params) or of_data or value.kind is Kind.INSTANCE
 
 
 def _ends_early(facts: ClassFacts) -> bool:
@@ -197,6 +228,31 @@ def _dataset_share(state: State, dataset: Value) -> Value:
             if share.cause.differs and share.sized:
                 return share
     return dataset if dataset.sized else SAME
+
+
+def _even_share(state: State, dataset: Value) -> Value | None:
+    """What an item of a data set is that holds as many rows on every rank, of a share of its own."""
+    if dataset.thing is None or dataset.thing.site is None:
+        return None
+    site = dataset.thing.site
+    method = class_facts(state.project, site.module, site.node).method("__getitem__")
+    found = state.summaries.result_of(method[0], method[1]) if method is not None else SAME
+    own = found.cause is Cause.DATA and found.differs and found.origin is not None and found.origin.text.endswith(OWN_SHARE)
+    return replace(found, sized=False) if own else None
+
+
+def _of_chained(state: State, call: CallParts) -> Value | None:
+    """`ChainDataset([Rows(name, rank) for name in names])`: one data set after the other, all of one class."""
+    written = call.node.args[0] if call.end in _CHAINED and len(call.node.args) == 1 else None
+    if isinstance(written, (ast.ListComp, ast.GeneratorExp)):
+        parts = [written.elt]
+    else:
+        parts = written.elts if isinstance(written, (ast.List, ast.Tuple)) else []
+    values = [state.values.get(id(p), SAME) for p in parts]
+    sites = {v.thing.site for v in values if v.thing is not None}
+    if len(sites) != 1 or None in sites or any(v.thing is None or v.cause.differs for v in values):
+        return None
+    return values[0]
 
 
 # Accelerate and Fabric

@@ -6,7 +6,7 @@ import ast
 import re
 
 from codemods.analysis.bindings import Binding, attribute_bindings, bindings_of
-from codemods.analysis.call_graph import called_function
+from codemods.analysis.call_graph import FunctionSite, called_function
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.literals import is_none
 from codemods.analysis.names import dotted, last, qualified
@@ -84,8 +84,18 @@ def _shows_on_zero(project: Project, module: SourceModule, node: ast.Call) -> bo
     if last(dotted(node.func)) in ("print", "format") or not node.args:
         return False
     site = called_function(project, module, node)
-    if site is None:
+    return site is not None and prints_on_zero(project, site)
+
+
+def may_be_own_writer(project: Project, module: SourceModule, node: ast.Call) -> bool:
+    """`board.add_scalar(...)` where a class of the project has that method: which object it is, the analysis of values says."""
+    if not says_shown(node) or not isinstance(node.func, ast.Attribute) or not _may_hold_number(module, node):
         return False
+    return bool(project.files_defining(node.func.attr)) and not _is_own_log(project, module, node)
+
+
+def prints_on_zero(project: Project, site: FunctionSite) -> bool:
+    """True for a function that shows, on rank 0 alone, what it is handed."""
     key = ("shows on zero", site.module.path, site.node.lineno, site.node.name)
     return project.keep(key, lambda: _prints_on_zero(project, site.module, site.node))
 

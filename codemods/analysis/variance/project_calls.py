@@ -78,12 +78,27 @@ def project_call(state: State, call: CallParts, site: FunctionSite) -> Value:
     elif receiver and call.end in FILLS and isinstance(state.module.parent(node), ast.Expr) and not summary.carries():
         _kept_unseen(state, node, receiver, held, binding)
     fields = None if own else fields_of(state, held, receiver)
-    found = _as_often(state, node, summary, substituted(summary.result or SAME, binding, fields), binding, fields)
+    result = _given_by_heirs(state, call, site)
+    if result is None:
+        result = substituted(summary.result or SAME, binding, fields)
+    found = _as_often(state, node, summary, result, binding, fields)
     if found.cause.differs and held.cause.differs and is_under_another_key(node, site.node, held):
         return SAME
     if is_asked_for_whole(state.project, found, node, site):
         return whole(state, node, found)
     return along(found, state.link(node, f"`{state.short(node)}`")) if found.cause.differs and not found.chain else found
+
+
+def _given_by_heirs(state: State, call: CallParts, site: FunctionSite) -> Value | None:
+    """What the heirs of a method that is left open give; where they do not all differ, which of them it is decides."""
+    found: list[Value] = []
+    for each in written_by_heirs(state, site):
+        if each.site is not None and each.result is not None:
+            found.append(substituted(each.result, _bound(call, each.site, bound=_takes_self(each.site)), None))
+    if not found:
+        return None
+    own = [v for v in found if v.cause.differs or v.params]
+    return join(found) if len(own) in (0, len(found)) else UNKNOWN
 
 
 def _as_often(

@@ -9,7 +9,7 @@ from codemods.analysis.names import dotted, last
 from codemods.analysis.variance.lookup import from_environment
 from codemods.analysis.variance.paths import entry_of, path_of
 from codemods.analysis.variance.state import State
-from codemods.analysis.variance.values import SAME, UNKNOWN, Cause, Proof, Value, along, at_most, made_of, plain
+from codemods.analysis.variance.values import SAME, UNKNOWN, Cause, Kind, Proof, Value, along, at_most, made_of, plain
 from codemods.data.rank_names import speaks_of_rank
 from codemods.data.rank_variance import LOADER_NAMES
 from codemods.files.source import walk
@@ -50,6 +50,8 @@ def _item(state: State, node: ast.Subscript) -> Value:
         return Value(Cause.DATA, index.proof, (state.link(node, f"`{state.short(node)}` is each rank's own share"),))
     if index.cause is Cause.RANK and _is_parted_evenly(node.value):
         return Value(Cause.DATA, index.proof, (state.link(node, f"`{state.short(node)}` is each rank's own share"),))
+    if holder.kind is Kind.LOADER and holder.differs and index.cause in (Cause.SAME, Cause.UNKNOWN):
+        return holder  # a loader has no entries: a dict or a list of them
     if index.cause is Cause.UNKNOWN and not index.params:  # which element it is, is not known; what they all are, is
         return plain(holder)
     found = made_of(holder, index)

@@ -40,6 +40,7 @@ class Proof(IntEnum):
 
 # How the text of a link ends that says where the number of the process itself was asked for.
 TELLS = "gives the rank"
+OWN_SHARE = "is each rank's own share"  # and of one where a whole is cut into shares
 
 
 @record
