@@ -16,7 +16,7 @@ from codemods.analysis.variance.loaders import training_loaders, uneven_batches
 from codemods.analysis.variance.mismatches import Form, Mismatch, mismatches_in
 from codemods.analysis.variance.paths import goes_through_entries
 from codemods.analysis.variance.shards import is_of_shards
-from codemods.analysis.variance.values import Cause
+from codemods.analysis.variance.values import Cause, How
 from codemods.analysis.variance.wording import chain, head, message
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Evidence, Finding
@@ -172,7 +172,6 @@ class UnevenSteps(DdpCodemod):
             yield self.finding(module, end.at, text, evidence=shown, reason=_ADVICE_OF_END)
 
 
-_SHARE = "is each rank's own share"
 _PICKS = lazy(r" if |append\(|filter\(|nonzero|unique|select|where\(|split\(|nms|\[[^\]]*[<>=]")  # by what the elements hold
 
 
@@ -194,7 +193,7 @@ def _is_share(found: Mismatch) -> bool:
     if any(_SLOT.search(link.text) for link in found.value.chain):
         return False  # a place for each rank in one list: what stands there may be the same
     links = found.value.chain
-    shown = is_of_shards(found.value) or any(link.text.endswith(_SHARE) or _PICKS.search(link.text) for link in links)
+    shown = is_of_shards(found.value) or any(link.how is How.SHARE or _PICKS.search(link.text) for link in links)
     if found.value.cause is Cause.DATA and not shown and _counts(found):
         return False  # how long a batch is, loaders that pad make the same on all ranks
     sampled = any("DataLoader(" in link.text or "its sampler" in link.text for link in found.value.chain)

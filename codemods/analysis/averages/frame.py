@@ -10,13 +10,11 @@ from codemods.analysis.call_graph import FunctionSite
 from codemods.analysis.class_index import ClassSite, class_facts
 from codemods.analysis.variance.analysis import Analysis
 from codemods.analysis.variance.paths import path_of
-from codemods.analysis.variance.values import UNKNOWN, Cause, Kind, Value
+from codemods.analysis.variance.values import UNKNOWN, Cause, How, Kind, Value
 from codemods.files.source import SourceModule
 from codemods.runtime.record import record, replace
 from codemods.store.project import Project
 
-_SHARE = "is each rank's own share"
-_SHARED_OUT = ("gives each rank its own share of the data", "each rank gets its own share of the batches")
 DEEPEST = 4  # calls into each other
 
 
@@ -138,11 +136,11 @@ def share_of(analysis: Analysis, value: Value) -> int | None:
     """-1 for what each rank has a share of, 0 for what each has whole; None where it is not shown."""
     origin = value.origin
     if value.kind is Kind.LOADER:
-        shared = value.differs and origin is not None and not origin.by_name and origin.text.endswith((*_SHARED_OUT, _SHARE))
+        shared = value.differs and origin is not None and not origin.by_name and origin.how in (How.SAMPLED, How.SHARE)
         return -1 if shared else None
     if value.thing is not None and value.thing.site is not None:
         value = _length(analysis, value.thing.site)
-    if value.differs and value.sized and any(link.text.endswith(_SHARE) for link in value.chain):
+    if value.differs and value.sized and any(link.how is How.SHARE for link in value.chain):
         return -1
     return 0 if value.cause is Cause.SAME and value.proof else None
 

@@ -9,7 +9,7 @@ from codemods.analysis.literals import is_none
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_at
 from codemods.analysis.variance.exits import is_failure
 from codemods.analysis.variance.partings import Form, Mismatch
-from codemods.analysis.variance.values import Cause
+from codemods.analysis.variance.values import Cause, How
 from codemods.files.source import SourceModule
 from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
@@ -32,7 +32,7 @@ def is_decision(found: Mismatch) -> bool:
 def is_set_by_test(found: Mismatch) -> bool:
     """True for what is given a value under a test of the rank."""
     way = found.value.chain
-    return len(way) > 1 and way[-1].text.endswith("asks for the rank") and " = " in way[-2].text
+    return len(way) > 1 and way[-1].how is How.ASKS_RANK and way[-2].how is How.ASSIGNED
 
 
 def is_on_one_side(module: SourceModule, found: Mismatch) -> bool:

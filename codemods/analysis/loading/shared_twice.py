@@ -13,13 +13,12 @@ from codemods.analysis.loading.samplers import Loader, is_distributed_sampler, i
 from codemods.analysis.loading.shares import speaks_of_ranks
 from codemods.analysis.names import dotted, qualified
 from codemods.analysis.variance.analysis import variance
-from codemods.analysis.variance.values import Cause, Link, Proof, Value
+from codemods.analysis.variance.values import Cause, How, Link, Proof, Value
 from codemods.files.source import SourceModule, walk
 from codemods.runtime.lazy_pattern import lazy
 from codemods.runtime.record import record
 from codemods.store.project import Project
 
-_SHARE = "is each rank's own share"
 _OF_A_NODE = lazy(r"(?i)local|node|gpu|host|device|group|shard|tp_|dp_|data_parallel")
 _STEPS = 2
 _KEPT_OFF = (b"use_distributed_sampler", b"replace_sampler_ddp")
@@ -63,7 +62,7 @@ def _share(project: Project, value: Value, steps: int = 0) -> Link | None:
     links = value.chain
     if any(_is_one_of_two(project, link) for link in links):
         return None  # `if mode == "train": names = own_part(names)`, and all of them in the other arm
-    found = next((x for x in reversed(links) if x.text.endswith(_SHARE) and not x.by_name), None)
+    found = next((x for x in reversed(links) if x.how is How.SHARE and not x.by_name), None)
     if found is None and links and steps < _STEPS:
         last_link = value.chain[-1]
         module = project.module(last_link.path)

@@ -13,7 +13,7 @@ from codemods.analysis.variance.copies import keep_fields
 from codemods.analysis.variance.meetings import make_same, settle_object
 from codemods.analysis.variance.paths import path_of
 from codemods.analysis.variance.state import State
-from codemods.analysis.variance.values import Cause, Value, along, join, made_of, plain
+from codemods.analysis.variance.values import Cause, How, Value, along, join, made_of, plain
 from codemods.data.rank_variance import STOP_FLAGS
 from codemods.files.source import walk
 from codemods.runtime.record import replace
@@ -82,7 +82,8 @@ def augmented(state: State, node: ast.AugAssign) -> None:
     """`total += loss`: in a loop over batches it is put together from many of them."""
     new = made_of(state.value(node.target), _decided(state, state.value(node.value)))
     if new.cause.differs or new.params:
-        new = replace(along(new, state.link(node, f"`{state.short(node)}`")), mean=new.mean or state.data_loops > 0)
+        way = along(new, state.link(node, f"`{state.short(node)}`", how=How.ASSIGNED))
+        new = replace(way, mean=new.mean or state.data_loops > 0)
     bind(state, node.target, new, grows=_makes_entries(state, node.target))
 
 
@@ -151,5 +152,5 @@ def _decided(state: State, value: Value, target: ast.expr | None = None) -> Valu
 
 def _told(state: State, node: ast.stmt, value: Value) -> Value:
     """The value, and the elements of a tuple, with the statement as a step of their way."""
-    link = state.link(node, f"`{state.short(node)}`")
+    link = state.link(node, f"`{state.short(node)}`", how=How.ASSIGNED)
     return replace(along(value, link), parts=tuple(along(p, link) for p in value.parts))

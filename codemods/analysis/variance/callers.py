@@ -17,7 +17,20 @@ from codemods.analysis.variance.paths import is_super, own_field, parameters
 from codemods.analysis.variance.settling import Settling
 from codemods.analysis.variance.state import State, Summaries
 from codemods.analysis.variance.substitution import substituted
-from codemods.analysis.variance.values import SAME, UNKNOWN, Cause, Link, Proof, Thing, Value, along, at_most, differing, join
+from codemods.analysis.variance.values import (
+    SAME,
+    UNKNOWN,
+    Cause,
+    How,
+    Link,
+    Proof,
+    Thing,
+    Value,
+    along,
+    at_most,
+    differing,
+    join,
+)
 from codemods.data.rank_variance import DATA_NAMES
 from codemods.files.source import FunctionNode, SourceModule, walk_scope
 from codemods.runtime.record import replace
@@ -79,7 +92,7 @@ class Callers:
             state = self.analysis.of(caller) if caller else self.analysis.top_level(place.module)
             value = _handed_over(state or self.analysis.running(place.module, caller), place.call, site, name)
             if value is not None:
-                link = Link(place.module.path, place.call.lineno, f"{site.node.name}() is called with it")
+                link = Link(place.module.path, place.call.lineno, f"{site.node.name}() is called with it", how=How.HANDED)
                 handed = along(self.resolved(caller, value), link)
                 if not (handed.differs and self._is_beside_the_start(site, place)):
                     found.append(handed)
@@ -104,7 +117,7 @@ class Callers:
             state = state or self.analysis.running(place.module, caller)
             value = state.values.get(id(given)) if state is not None and given is not None else None
             if value is not None:
-                link = Link(place.module.path, place.call.lineno, f"{owner.name}() is called with it")
+                link = Link(place.module.path, place.call.lineno, f"{owner.name}() is called with it", how=How.HANDED)
                 yield along(self.resolved(caller, value), link)
 
     def _from_heirs(self, site: FunctionSite, name: str) -> list[Value]:
@@ -118,7 +131,7 @@ class Callers:
             state = self.analysis.of(place) or self.analysis.running(heir.module, place)
             for call in (n for n in walk_scope(place.node) if isinstance(n, ast.Call) and is_super(n.func)):
                 if (value := _handed_over(state, call, site, name)) is not None:
-                    link = Link(heir.module.path, call.lineno, f"{site.node.name}() is called with it")
+                    link = Link(heir.module.path, call.lineno, f"{site.node.name}() is called with it", how=How.HANDED)
                     found.append(along(self.resolved(place, value), link))
         return found if len({value.cause for value in found}) == 1 else []
 
@@ -162,7 +175,7 @@ class Callers:
         roles = _roles_with_batch(site.node, name)
         if not roles or not any(class_facts(self.project, site.module, owner).is_a(role) for role in roles):
             return None
-        link = Link(site.module.path, site.node.lineno, f"`{name}` of {site.node.name} is this rank's own")
+        link = Link(site.module.path, site.node.lineno, f"`{name}` of {site.node.name} is this rank's own", how=How.OF_STEP)
         sized = site.node.name.startswith(_PREDICTS)  # Lightning pads all shares but those of `predict`
         return differing(Cause.DATA, Proof.PROVEN, link, sized=sized)
 

@@ -19,7 +19,7 @@ from codemods.analysis.variance.shards import stream_of_shards
 from codemods.analysis.variance.shares import counted, length_of, pieces, size_of
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.unknown_calls import call_of_thing, unknown_call
-from codemods.analysis.variance.values import SAME, UNKNOWN, Cause, Kind, Proof, Thing, Value, differing, made_of, plain
+from codemods.analysis.variance.values import SAME, UNKNOWN, Cause, How, Kind, Proof, Thing, Value, differing, made_of, plain
 from codemods.analysis.variance.whole_groups import is_of_all
 from codemods.analysis.variance.wrapped_calls import of_wrapper, wrapped_by_method
 from codemods.data.rank_names import speaks_of_rank
@@ -135,8 +135,10 @@ def _of_moves(state: State, call: CallParts) -> Value | None:
 def _of_the_process(state: State, call: CallParts) -> Value | None:
     """What each process has of its own: clocks, names, random numbers, a look at the disk."""
     if call.name in CLOCKS or call.name in OWN_ANSWERS:
-        text = f"`{state.short(call.node)}` is each process's own{' clock' if call.name in CLOCKS else ''}"
-        return differing(Cause.PLACE, Proof.PROVEN, state.link(call.node, text))
+        clock = call.name in CLOCKS
+        text = f"`{state.short(call.node)}` is each process's own{' clock' if clock else ''}"
+        how = How.CLOCK if clock else How.WRITTEN
+        return differing(Cause.PLACE, Proof.PROVEN, state.link(call.node, text, how=how))
     if (found := drawn(state, call)) is not None:
         return found
     if call.end in LOOKS_AT_FILES and family(call.name) in ("os", "glob"):

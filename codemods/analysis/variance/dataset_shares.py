@@ -7,7 +7,7 @@ import ast
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.variance.call_parts import CallParts
 from codemods.analysis.variance.state import State
-from codemods.analysis.variance.values import SAME, Cause, Proof, Value, differing
+from codemods.analysis.variance.values import SAME, Cause, How, Proof, Value, differing
 from codemods.files.source import walk
 
 _BOUNDS = frozenset({"take", "repeat"})  # as many on every rank: a number is given, or there is no end
@@ -24,13 +24,14 @@ def share_of_dataset(state: State, call: CallParts) -> Value | None:
     if rank is None or rank.cause is not Cause.RANK or source is None or rank.decided:
         return None
     text = f"`{state.short(call.node)}` is each rank's own share"
-    return differing(Cause.DATA, min(rank.proof, Proof.PROVEN), state.link(call.node, text), sized=not _is_cut(state, source))
+    link = state.link(call.node, text, how=How.SHARE)
+    return differing(Cause.DATA, min(rank.proof, Proof.PROVEN), link, sized=not _is_cut(state, source))
 
 
 def _of_indices(state: State, call: CallParts, indices: Value) -> Value:
     """`Subset(rows, range(rank * n, (rank + 1) * n))`."""
     text = f"`{state.short(call.node)}` is each rank's own share"
-    return differing(Cause.DATA, indices.proof, state.link(call.node, text), sized=indices.sized)
+    return differing(Cause.DATA, indices.proof, state.link(call.node, text, how=How.SHARE), sized=indices.sized)
 
 
 def _index_of(call: CallParts) -> tuple[Value | None, ast.expr | None]:

@@ -14,7 +14,7 @@ from codemods.analysis.ranks.rank_sets import Ranks
 from codemods.analysis.variance.paths import own_field
 from codemods.analysis.variance.shares import length_of
 from codemods.analysis.variance.state import State
-from codemods.analysis.variance.values import SAME, TELLS, UNKNOWN, Cause, Proof, Value, differing, join, made_of, plain
+from codemods.analysis.variance.values import SAME, UNKNOWN, Cause, How, Proof, Value, differing, join, made_of, plain
 from codemods.data.rank_variance import IS_KIND
 from codemods.files.source import walk
 from codemods.runtime.record import replace
@@ -31,7 +31,7 @@ def test_value(state: State, node: ast.expr) -> Value:
     split = known_split(state.module, node, state.project)
     if split is not None and split.true is not Ranks.ALL:
         proof = Proof.LIKELY if Ranks.UNKNOWN in (split.true, split.false) else Proof.PROVEN
-        return differing(Cause.RANK, proof, state.link(node, f"`{state.short(node)}` asks for the rank"))
+        return differing(Cause.RANK, proof, state.link(node, f"`{state.short(node)}` asks for the rank", how=How.ASKS_RANK))
     if isinstance(node, ast.Compare):
         return _compared(state, node)
     if isinstance(node, ast.Call) and last(dotted(node.func)) in IS_KIND:
@@ -116,7 +116,7 @@ def _is_text(state: State, node: ast.expr) -> bool:
 
 def _is_the_rank(value: Value) -> bool:
     """True for the number itself, which every rank has: nothing that only some ranks were given."""
-    return value.origin is not None and value.origin.text.endswith(TELLS)
+    return value.origin is not None and value.origin.how is How.RANK
 
 
 def _presence(state: State, node: ast.expr, value: Value) -> Value:

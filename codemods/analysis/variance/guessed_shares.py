@@ -7,15 +7,12 @@ from collections.abc import Iterator
 
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.variance.analysis import Analysis
-from codemods.analysis.variance.not_shared import OWN_BUFFERS
 from codemods.analysis.variance.number_roles import Source
 from codemods.analysis.variance.paths import path_of
-from codemods.analysis.variance.values import Cause, Kind, Link, Proof, Value
+from codemods.analysis.variance.values import Cause, How, Kind, Link, Proof, Value
 from codemods.files.source import SourceModule, called_name, walk
 
-_OF_THE_RANK = "is this rank's own"
 _OF_LOADER = "gives each rank its own batches"
-_WHOLE = ("shuffles on its own", "draws at random", OWN_BUFFERS)  # each rank goes through the whole set
 
 
 def is_guess(analysis: Analysis, value: Value, source: Source) -> bool:
@@ -26,7 +23,7 @@ def is_guess(analysis: Analysis, value: Value, source: Source) -> bool:
     if source.trains:  # the batches of a training are the rank's own
         return origin.by_name and _OF_LOADER not in origin.text
     if source.loop is None:
-        return not origin.text.endswith(_OF_THE_RANK) or origin.by_name
+        return origin.how is not How.OF_STEP or origin.by_name
     return not goes_through_share(analysis, source)
 
 
@@ -35,7 +32,7 @@ def goes_through_share(analysis: Analysis, source: Source) -> bool:
     over = source.over
     if over is None or not over.differs or over.cause is not Cause.DATA or over.origin is None:
         return False
-    if over.origin.by_name or any(over.origin.text.endswith(words) for words in _WHOLE):
+    if over.origin.by_name or over.origin.how is How.WHOLE:
         return False
     return not _is_one_of_modes(analysis, over.origin) and not _is_one_of_phases(analysis, over.origin)
 

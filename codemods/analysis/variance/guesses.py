@@ -7,6 +7,7 @@ import re
 
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.variance.mismatches import Mismatch
+from codemods.analysis.variance.values import How
 from codemods.analysis.wrapped.holders import wrapper_in
 from codemods.files.source import SourceModule, walk
 from codemods.runtime.lazy_pattern import lazy
@@ -22,7 +23,7 @@ def is_guess(project: Project, module: SourceModule, found: Mismatch) -> bool:
     origin = found.value.origin
     if _is_under_another_key(module, found):
         return True
-    if origin is not None and origin.text.endswith("own clock") and any(".update(" in x.text for x in found.value.chain):
+    if origin is not None and origin.how is How.CLOCK and any(".update(" in x.text for x in found.value.chain):
         return True  # a time among the numbers of a dict: which of them is asked for is not shown
     if origin is None or not origin.by_name:
         return False

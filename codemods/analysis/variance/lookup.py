@@ -18,9 +18,9 @@ from codemods.analysis.variance.state import State
 from codemods.analysis.variance.substitution import fields_of, substituted
 from codemods.analysis.variance.values import (
     SAME,
-    TELLS,
     UNKNOWN,
     Cause,
+    How,
     Kind,
     Proof,
     Thing,
@@ -82,14 +82,14 @@ def _as_rank(state: State, node: ast.Name | ast.Attribute | ast.Call) -> Value |
     if rank_source(state.module, node, state.project) is None and known_split(state.module, node, state.project) is None:
         return None
     shown = Proof.PROVEN if isinstance(node, ast.Call) or _is_bound_to_rank(state, node) else Proof.LIKELY
-    return differing(Cause.RANK, shown, state.link(node, f"`{state.short(node)}` {TELLS}"))
+    return differing(Cause.RANK, shown, state.link(node, f"`{state.short(node)}` gives the rank", how=How.RANK))
 
 
 def from_environment(state: State, node: ast.Subscript | ast.Call) -> Value | None:
     """The rank that `os.environ["RANK"]` and `os.getenv("LOCAL_RANK")` give, whatever name it is kept under."""
     if not environment(state.module, node).isupper() or rank_source(state.module, node, state.project) in (None, Ranks.UNKNOWN):
         return None
-    return differing(Cause.RANK, Proof.PROVEN, state.link(node, f"`{state.short(node)}` {TELLS}"))
+    return differing(Cause.RANK, Proof.PROVEN, state.link(node, f"`{state.short(node)}` gives the rank", how=How.RANK))
 
 
 def _is_bound_to_rank(state: State, node: ast.AST) -> bool:

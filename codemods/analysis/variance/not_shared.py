@@ -10,7 +10,7 @@ from codemods.analysis.model.literal_arguments import UNTOLD, literal_of, told
 from codemods.analysis.model.signatures import is_bound
 from codemods.analysis.names import dotted, last
 from codemods.analysis.variance.state import State
-from codemods.analysis.variance.values import Cause, Kind, Proof, Value, differing
+from codemods.analysis.variance.values import Cause, How, Kind, Proof, Value, differing
 from codemods.analysis.wrapped.wraps import wraps_by_apex
 from codemods.data.rank_variance import SHARING_SAMPLERS
 from codemods.store.project import Project
@@ -18,7 +18,6 @@ from codemods.store.project import Project
 _DEEP = 4
 _KINDS = (Kind.LOADER, Kind.SAMPLER)
 _ENDS = (ast.Return, ast.Raise)
-OWN_BUFFERS = "gives each rank all of it, and apex leaves each rank its own buffers"
 _Given = Mapping[str, ast.expr]
 
 
@@ -34,7 +33,8 @@ def whole(state: State, call: ast.Call, value: Value) -> Value:
     """The loader of that call: the same on all ranks, but for models whose wrapper sends no buffers, as apex's."""
     if not wraps_by_apex(state.module):
         return Value(thing=value.thing)
-    return differing(Cause.DATA, Proof.LIKELY, state.link(call, f"`{state.short(call)}` {OWN_BUFFERS}"), thing=value.thing)
+    text = f"`{state.short(call)}` gives each rank all of it, and apex leaves each rank its own buffers"
+    return differing(Cause.DATA, Proof.LIKELY, state.link(call, text, how=How.WHOLE), thing=value.thing)
 
 
 def _told(site: FunctionSite, call: ast.Call, outer: _Given) -> dict[str, ast.expr]:

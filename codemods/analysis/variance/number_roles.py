@@ -11,7 +11,7 @@ from codemods.analysis.names import dotted, last
 from codemods.analysis.variance.analysis import Analysis
 from codemods.analysis.variance.paths import unpacked
 from codemods.analysis.variance.state import STEP, State
-from codemods.analysis.variance.values import OWN_SHARE, Cause, Kind, Link, Proof, Value
+from codemods.analysis.variance.values import Cause, How, Kind, Link, Proof, Value
 from codemods.data.rank_variance import BACKWARDS, LOADER_NAMES
 from codemods.files.source import SourceModule, called_name, walk
 from codemods.runtime.record import record
@@ -19,7 +19,6 @@ from codemods.runtime.record import record
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _IN_LINE = (ast.ListComp, ast.GeneratorExp)  # `[loss(model(x), y) for x, y in loader]`
 _Loop = ast.stmt | ast.expr
-HANDED = "is called with it"  # the step from a parameter to the call that gives it: no loop of its own
 _EVALUATES = re.compile(
     r"(^|_)(val|valid|validate|validation|eval|evaluate|evaluation|test|testing|dev|inference|predict)(_|$)", re.I
 )
@@ -51,7 +50,7 @@ class Source:
         """True where the node stands behind the loop, and not in what the loop calls."""
         if self.loop is None or (module.path == self.path and self._is_round(module, node)):
             return False
-        return not any(x.text.endswith(HANDED) and x.path == self.path and self.holds(x.line) for x in value.chain)
+        return not any(x.how is How.HANDED and x.path == self.path and self.holds(x.line) for x in value.chain)
 
     def _is_round(self, module: SourceModule, node: ast.AST) -> bool:
         if isinstance(self.loop, ast.expr):  # what shows it may stand round it, in the same line
@@ -69,8 +68,8 @@ class Source:
 def source_of(analysis: Analysis, module: SourceModule, shown: ast.AST, value: Value) -> Source:
     """Where the batches of a number are gone through, from the far end of its way to the place that shows it."""
     links = [(link, m) for link in reversed(value.chain) if (m := analysis.project.module(link.path)) is not None]
-    handed = [(link, m) for link, m in links if link.text.endswith(HANDED)]
-    own = [(link, m) for link, m in links if not link.text.endswith(HANDED)]
+    handed = [(link, m) for link, m in links if link.how is How.HANDED]
+    own = [(link, m) for link, m in links if link.how is not How.HANDED]
     for among in (own, handed):
         if (found := _first(analysis, among, _Fits.BATCHES)) is not None:
             return found
@@ -141,7 +140,7 @@ def _over(analysis: Analysis, module: SourceModule, loop: _Loop) -> Value | None
     value = analysis.resolved(state.site, here)
     known = here if isinstance(loop, ast.expr) else value  # an element of a batch is resolved to the loader, too
     named = any(LOADER_NAMES.search(last(dotted(n))) for n in walk(source) if isinstance(n, (ast.Name, ast.Attribute)))
-    share = value.cause is Cause.DATA and here.chain and here.chain[-1].text.endswith(OWN_SHARE) and here.proof is Proof.PROVEN
+    share = value.cause is Cause.DATA and here.chain and here.chain[-1].how is How.SHARE and here.proof is Proof.PROVEN
     return value if named or share or Kind.LOADER in (known.kind, *(p.kind for p in known.parts)) else None
 
 

@@ -8,7 +8,7 @@ from codemods.analysis.names import dotted
 from codemods.analysis.variance.paths import unpacked
 from codemods.analysis.variance.shares import divides
 from codemods.analysis.variance.state import State
-from codemods.analysis.variance.values import SAME, Cause, Value, along, plain
+from codemods.analysis.variance.values import SAME, Cause, How, Value, along, plain
 from codemods.files.source import walk
 from codemods.runtime.record import record, replace
 
@@ -51,7 +51,7 @@ def _share(state: State, test: ast.Compare, loop: _Loop, rank: ast.expr) -> Valu
         return None
     if divides(state, unpacked(loop.iter)):
         return SAME
-    link = state.link(test, f"`{state.short(test)}` is each rank's own share")
+    link = state.link(test, f"`{state.short(test)}` is each rank's own share", how=How.SHARE)
     if value.cause is Cause.RANK:
         return Value(Cause.DATA, value.proof, (link,), sized=True)
     return replace(along(plain(value), link), sized=True)

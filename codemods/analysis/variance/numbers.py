@@ -13,7 +13,7 @@ from codemods.analysis.names import dotted, last
 from codemods.analysis.variance.analysis import Analysis, variance
 from codemods.analysis.variance.comparisons import decides, rivals
 from codemods.analysis.variance.guessed_shares import is_guess
-from codemods.analysis.variance.number_roles import HANDED, Role, Source, source_of, state_of
+from codemods.analysis.variance.number_roles import Role, Source, source_of, state_of
 from codemods.analysis.variance.number_uses import role_of
 from codemods.analysis.variance.number_words import (
     holds_pictures,
@@ -29,7 +29,7 @@ from codemods.analysis.variance.outlets import is_on_zero, may_be_of_zero, may_b
 from codemods.analysis.variance.passed_over import PassedOver, is_completed, passed_over
 from codemods.analysis.variance.shown_results import holds_results, puts_itself
 from codemods.analysis.variance.state import State
-from codemods.analysis.variance.values import SAME, Cause, Value
+from codemods.analysis.variance.values import SAME, Cause, How, Value
 from codemods.data.rank_variance import BARS, DRAWS, SHOWN_BY_MAIN, SHOWN_NUMBERS
 from codemods.files.source import FunctionNode, SourceModule, walk
 from codemods.runtime.record import record, replace
@@ -269,7 +269,7 @@ def _number(
 def _is_told_above(state: State, number: Number) -> bool:
     """True for a helper that is handed the number by a call that shows it already."""
     link = number.value.chain[0]
-    module = state.project.module(link.path) if link.text.endswith(HANDED) else None
+    module = state.project.module(link.path) if link.how is How.HANDED else None
     calls = [c for c in module.nodes(ast.Call) if c.lineno == link.line] if module is not None else []
     named = [c for c in calls if says_shown(c) and any(_may_read_like_one(a) for a in (*c.args, *(k.value for k in c.keywords)))]
     return module is not None and any(shows(state.project, module, c) for c in named)
@@ -284,7 +284,7 @@ def _may_gather(analysis: Analysis, value: Value) -> bool:
     """True where a step of the way is a loss that gathers inside: what it gives may be everybody's."""
     for link in value.chain:
         module = analysis.project.module(link.path)
-        if module is None or link.text.endswith(HANDED):
+        if module is None or link.how is How.HANDED:
             continue
         for call in (c for c in module.nodes(ast.Call) if c.lineno <= link.line <= (c.end_lineno or c.lineno)):
             state = state_of(analysis, module, call)

@@ -15,7 +15,7 @@ from codemods.analysis.names import dotted
 from codemods.analysis.variance.call_parts import CallParts
 from codemods.analysis.variance.paths import path_of
 from codemods.analysis.variance.state import State
-from codemods.analysis.variance.values import OWN_SHARE, SAME, Cause, Kind, Link, Proof, Thing, Value, differing, plain
+from codemods.analysis.variance.values import SAME, Cause, How, Kind, Link, Proof, Thing, Value, differing, plain
 from codemods.analysis.wrapped.wraps import wraps_by_apex
 from codemods.data.rank_names import speaks_of_rank
 from codemods.data.rank_variance import (
@@ -134,16 +134,18 @@ def _loader(state: State, call: CallParts) -> Value:
     batches = keywords.get("batch_sampler", SAME)
     for found in (sampler, batches):
         if found.kind is Kind.SAMPLER:
-            how = state.link(node, "its sampler gives each rank its own share of the data")
+            how = state.link(node, "its sampler gives each rank its own share of the data", how=How.SAMPLED)
             return differing(Cause.DATA, Proof.PROVEN, how, thing=thing)
         of_class = _dataset_share(state, found)
         if of_class.cause.differs or of_class.params:
             return replace(plain(of_class), thing=thing, chain=(link, *of_class.chain)[:_KEPT_LINKS])
     if "sampler" in written and _is_random(written["sampler"]):
-        return differing(Cause.DATA, Proof.LIKELY, state.link(node, "its sampler draws at random in each process"), thing=thing)
+        link = state.link(node, "its sampler draws at random in each process", how=How.WHOLE)
+        return differing(Cause.DATA, Proof.LIKELY, link, thing=thing)
     shuffled = written.get("shuffle")
     if isinstance(shuffled, ast.Constant) and shuffled.value is True:
-        return differing(Cause.DATA, Proof.LIKELY, state.link(node, "each process shuffles on its own"), thing=thing)
+        link = state.link(node, "each process shuffles on its own", how=How.WHOLE)
+        return differing(Cause.DATA, Proof.LIKELY, link, thing=thing)
     if ("sampler" in written and not is_none(written["sampler"])) or "batch_sampler" in written:
         params = sampler.params | batches.params
         return Value(Cause.UNKNOWN, Proof.UNKNOWN, params=params, thing=replace(thing, unseen=True))
@@ -174,7 +176,8 @@ def loader_of_class(state: State, site: ClassSite, init: FunctionSite) -> Value 
     given = [k.value for c in bases for k in c.keywords if k.arg in ("sampler", "batch_sampler")]
     if inside is None or not any(inside.values.get(id(v), SAME).kind is Kind.SAMPLER for v in given):
         return None
-    how = Link(site.module.path, site.node.lineno, f"the sampler of {site.node.name} gives each rank its own share of the data")
+    text = f"the sampler of {site.node.name} gives each rank its own share of the data"
+    how = Link(site.module.path, site.node.lineno, text, how=How.SAMPLED)
     return differing(Cause.DATA, Proof.PROVEN, how, thing=Thing(Kind.LOADER, site))
 
 
@@ -237,7 +240,7 @@ def _even_share(state: State, dataset: Value) -> Value | None:
     site = dataset.thing.site
     method = class_facts(state.project, site.module, site.node).method("__getitem__")
     found = state.summaries.result_of(method[0], method[1]) if method is not None else SAME
-    own = found.cause is Cause.DATA and found.differs and found.origin is not None and found.origin.text.endswith(OWN_SHARE)
+    own = found.cause is Cause.DATA and found.differs and found.origin is not None and found.origin.how is How.SHARE
     return replace(found, sized=False) if own else None
 
 
@@ -285,7 +288,7 @@ def _one_prepared(state: State, written: ast.expr, value: Value) -> Value:
         by = dotted(getattr(state.module.parent(written), "func", None))
         if value.sized and value.cause.differs and "setup_dataloaders" in by:
             return value  # an own share, that stays as it is (`use_distributed_sampler=False`)
-        link = state.link(written, f"`{name}` is prepared: each rank gets its own share of the batches")
+        link = state.link(written, f"`{name}` is prepared: each rank gets its own share of the batches", how=How.SAMPLED)
         return differing(Cause.DATA, Proof.PROVEN, link, thing=Thing(Kind.LOADER))
     if value.kind in (Kind.OPTIMIZER, Kind.PLATEAU):
         return value

@@ -9,11 +9,10 @@ from codemods.analysis.names import qualified
 from codemods.analysis.variance.call_parts import CallParts
 from codemods.analysis.variance.paths import is_false
 from codemods.analysis.variance.state import State
-from codemods.analysis.variance.values import SAME, Cause, Kind, Proof, Thing, Value, differing
+from codemods.analysis.variance.values import SAME, Cause, How, Kind, Proof, Thing, Value, differing
 from codemods.files.source import walk
 from codemods.runtime.record import replace
 
-_OWN_SHARDS = "reads each rank's own shards"
 _STREAMS = frozenset({"WebDataset", "DataPipeline"})
 # As many samples or batches on every rank: a number is given, or the stream has no end. What `compose` puts in is not seen.
 _BOUNDS = frozenset({"with_epoch", "slice", "repeat", "repeatedly", "ddp_equalize", "compose"})
@@ -27,8 +26,8 @@ def stream_of_shards(state: State, call: CallParts) -> Value | None:
         return _made_of_one(call)
     if _is_endless(state, call.node):
         return SAME
-    text = f"`{state.short(call.node)}` {_OWN_SHARDS}, which need not hold as many samples as those of the others"
-    return differing(Cause.DATA, Proof.PROVEN, state.link(call.node, text), sized=True)
+    text = f"`{state.short(call.node)}` reads each rank's own shards, which need not hold as many samples as those of the others"
+    return differing(Cause.DATA, Proof.PROVEN, state.link(call.node, text, how=How.SHARDS), sized=True)
 
 
 def _made_of_one(call: CallParts) -> Value | None:
@@ -40,7 +39,7 @@ def _made_of_one(call: CallParts) -> Value | None:
 
 def is_of_shards(value: Value) -> bool:
     """True for what such a stream gives, whether the ranks get as much of it or not."""
-    return any(_OWN_SHARDS in link.text for link in value.chain)
+    return any(link.how is How.SHARDS for link in value.chain)
 
 
 def _is_uneven(value: Value) -> bool:

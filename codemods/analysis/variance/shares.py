@@ -9,7 +9,7 @@ from codemods.analysis.names import dotted, last
 from codemods.analysis.variance.lookup import from_environment
 from codemods.analysis.variance.paths import entry_of, path_of
 from codemods.analysis.variance.state import State
-from codemods.analysis.variance.values import SAME, UNKNOWN, Cause, Kind, Proof, Value, along, at_most, made_of, plain
+from codemods.analysis.variance.values import SAME, UNKNOWN, Cause, How, Kind, Link, Proof, Value, along, at_most, made_of, plain
 from codemods.data.rank_names import speaks_of_rank
 from codemods.data.rank_variance import LOADER_NAMES
 from codemods.files.source import walk
@@ -47,9 +47,9 @@ def _item(state: State, node: ast.Subscript) -> Value:
         return size if size.sized else (SAME if first else size)
     index = state.value(node.slice)
     if index.cause is Cause.RANK and _is_slice(state, node.slice):
-        return Value(Cause.DATA, index.proof, (state.link(node, f"`{state.short(node)}` is each rank's own share"),))
+        return Value(Cause.DATA, index.proof, (_cut(state, node),))
     if index.cause is Cause.RANK and _is_parted_evenly(node.value):
-        return Value(Cause.DATA, index.proof, (state.link(node, f"`{state.short(node)}` is each rank's own share"),))
+        return Value(Cause.DATA, index.proof, (_cut(state, node),))
     if holder.kind is Kind.LOADER and holder.differs and index.cause in (Cause.SAME, Cause.UNKNOWN):
         return holder  # a loader has no entries: a dict or a list of them
     if index.cause is Cause.UNKNOWN and not index.params:  # which element it is, is not known; what they all are, is
@@ -84,7 +84,7 @@ def _share(state: State, node: ast.Subscript, holder: Value, bounds: Value) -> V
     """`rows[rank::world]`: each rank has its own part, of a length of its own unless the whole was made to divide."""
     assert isinstance(node.slice, ast.Slice)
     even = divides(state, node.value) or (node.slice.upper is not None and divides(state, node.slice.upper))
-    link = state.link(node, f"`{state.short(node)}` is each rank's own share")
+    link = _cut(state, node)
     if bounds.cause is Cause.RANK:
         return Value(Cause.DATA, bounds.proof, (link,), sized=not even)
     return along(replace(made_of(holder, bounds), sized=not even), link)
@@ -142,7 +142,7 @@ def counted(state: State, node: ast.Call, end: str, args: list[Value]) -> Value:
     else:
         even = len(bounds) == 3 and (divides(state, node.args[-2]) or _is_window_of_one_length(state, node))
     own = len(bounds) == 3 and (bounds[0].cause is Cause.RANK or bounds[0].params)
-    link = state.link(node, f"`{state.short(node)}` is each rank's own share")
+    link = _cut(state, node)
     if own and bounds[0].cause is Cause.RANK:
         return Value(Cause.DATA, bounds[0].proof, (link,), params=found.params, sized=not even)
     return replace(along(found, link) if own else found, sized=not even)
@@ -212,3 +212,7 @@ def size_of(node: ast.Call, holder: Value) -> Value:
     whole = isinstance(node.func, ast.Attribute) and node.func.attr == "numel"
     first = not whole and (not node.args or (isinstance(node.args[0], ast.Constant) and node.args[0].value == 0))
     return SAME if first else at_most(plain(holder), Proof.LIKELY)
+
+
+def _cut(state: State, node: ast.AST) -> Link:
+    return state.link(node, f"`{state.short(node)}` is each rank's own share", how=How.SHARE)

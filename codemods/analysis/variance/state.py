@@ -11,7 +11,7 @@ from codemods.analysis.call_graph import FunctionSite
 from codemods.analysis.class_index import ClassSite, class_facts
 from codemods.analysis.ranks.trace_items import Step
 from codemods.analysis.variance.paths import parameters
-from codemods.analysis.variance.values import Link, Thing, Value
+from codemods.analysis.variance.values import How, Link, Thing, Value
 from codemods.files.source import FunctionNode, SourceModule
 from codemods.runtime.record import record
 from codemods.store.project import Project
@@ -160,8 +160,8 @@ class State:
         """True where a collective of the function makes values equal."""
         return any(m.carries for meetings in self.met.values() for m in meetings)
 
-    def link(self, node: ast.AST, text: str, *, by_name: bool = False) -> Link:
-        return Link(self.module.path, getattr(node, "lineno", 0), text, by_name)
+    def link(self, node: ast.AST, text: str, *, by_name: bool = False, how: How = How.WRITTEN) -> Link:
+        return Link(self.module.path, getattr(node, "lineno", 0), text, by_name, how)
 
     def short(self, node: ast.AST) -> str:
         text = " ".join(self.module.text_of(node).split())

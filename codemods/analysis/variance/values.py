@@ -38,19 +38,31 @@ class Proof(IntEnum):
     PROVEN = 2
 
 
-# How the text of a link ends that says where the number of the process itself was asked for.
-TELLS = "gives the rank"
-OWN_SHARE = "is each rank's own share"  # and of one where a whole is cut into shares
+class How(Enum):
+    """What happens at one step of the way that a value came."""
+
+    WRITTEN = "a statement or a call, as it is written"
+    ASSIGNED = "an assignment, as it is written"
+    HANDED = "from a parameter to the call that gives it"
+    ASKS_RANK = "a test of the rank"
+    RANK = "the number of the process itself"
+    SHARE = "a whole is cut into the ranks' shares"
+    SAMPLED = "a sampler or a prepared loader gives each rank its share"
+    SHARDS = "a stream of each rank's own shards"
+    OF_STEP = "what a hook or a step is handed on this rank"
+    WHOLE = "each rank goes through the whole set, in an order of its own"
+    CLOCK = "the process's own clock"
 
 
 @record
 class Link:
-    """One step of the way that a value came."""
+    """One step of the way that a value came. by_name: nothing but a name says so."""
 
     path: str
     line: int
     text: str
-    by_name: bool = False  # nothing but a name says so
+    by_name: bool = False
+    how: How = How.WRITTEN
 
 
 class Kind(Enum):

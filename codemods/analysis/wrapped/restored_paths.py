@@ -17,7 +17,7 @@ from codemods.analysis.ranks.rank_guards import Ranks, ranks_at
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.analysis.ranks.uses import uses_of
 from codemods.analysis.variance.analysis import variance
-from codemods.analysis.variance.values import TELLS, Cause, Value
+from codemods.analysis.variance.values import Cause, How, Value
 from codemods.analysis.wrapped.training_state import ONE, What, handed_on, kind_of
 from codemods.analysis.wrapped.wraps import held
 from codemods.files.source import FunctionNode, SourceModule, walk, walk_scope
@@ -103,7 +103,7 @@ def _is_accelerates(call: ast.Call) -> bool:
 def _worked_out_by_one(project: Project, value: Value) -> tuple[SourceModule, ast.Assign] | None:
     """The assignment under a test for rank 0 by which the path differs, where the other ranks give its target no value there."""
     origin = value.origin
-    if origin is None or not value.differs or value.cause is not Cause.RANK or value.by_name or origin.text.endswith(TELLS):
+    if origin is None or not value.differs or value.cause is not Cause.RANK or value.by_name or origin.how is How.RANK:
         return None
     module = project.module(origin.path)
     tests = [t for t in module.nodes(ast.If) if t.lineno == origin.line] if module is not None else []
