@@ -33,6 +33,7 @@ from codemods.analysis.output.trainer_guards import test_of_trainer
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_of_test, speaks_of_ranks
 from codemods.analysis.ranks.rank_tests import asks_the_rank
 from codemods.analysis.ranks.several_processes import is_of_one_process
+from codemods.analysis.ranks.started_groups import asks_no_group
 from codemods.files.source import FunctionNode, SourceModule, walk
 from codemods.rewriting.imports import in_scope, plan_rank_zero_only, runs_at_import
 from codemods.runtime.record import record, replace
@@ -127,6 +128,8 @@ def written_out(project: Project, module: SourceModule, statement: ast.stmt, *, 
         name = f"{root}.distributed" if root else None
     if name is None or is_parameter(module, name.partition(".")[0], statement) or is_without_group(project, module, statement):
         return None
+    if asks_no_group(project, module.path):
+        return None  # the test would let every process in
     function = module.function_of(statement)
     for call in module.calls_named(*_STARTS, *_ENDS):
         early = call.lineno > statement.lineno if last(dotted(call.func)) in _STARTS else call.lineno < statement.lineno
