@@ -11,7 +11,7 @@ from codemods.analysis.guards.before_group import group_comes_later, is_of_group
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS, OBSERVERS
 from codemods.analysis.model.signatures import has_parameter
 from codemods.analysis.names import dotted, is_parameter, last
-from codemods.analysis.output.attached_trainer import may_be_attached
+from codemods.analysis.output.attached_trainer import may_be_attached, runs_while_loading
 from codemods.analysis.output.early_ranks import has_no_group_yet
 from codemods.analysis.output.groupless_branch import is_without_group
 from codemods.analysis.output.own_helpers import asks_own_helper, own_helper
@@ -60,9 +60,7 @@ class _Test:
     test: ast.expr
 
 
-def guard_for(
-    project: Project, module: SourceModule, statement: ast.stmt, *, lines: bool = False
-) -> Spelling | None:
+def guard_for(project: Project, module: SourceModule, statement: ast.stmt, *, lines: bool = False) -> Spelling | None:
     """The test that lets rank 0 alone into `statement`, with one process and with many; None where none is sure to work.
 
     lines: the output is printed lines. They may stand there once for each node, so a test of the local rank that the
@@ -204,7 +202,8 @@ def _in_class(project: Project, module: SourceModule, facts: ClassFacts, functio
     if facts.is_a(Role.LIGHTNING_MODULE):
         attached = function.name in OBSERVERS
         if not attached:
-            return Spelling("self.global_rank == 0")
+            alone = runs_while_loading(project, facts, function)
+            return _by_import(module) if alone else Spelling("self.global_rank == 0")
         printer = "" if facts.opaque or facts.method("print") is not None else "self.print"
         return Spelling("self.trainer.is_global_zero", printer=printer, takes_keywords=False)
     if facts.is_a(Role.HF_CALLBACK):
@@ -213,10 +212,15 @@ def _in_class(project: Project, module: SourceModule, facts: ClassFacts, functio
         return Spelling("state.is_world_process_zero") if "state" in sure else None
     if test := test_of_trainer(module, "self", facts.external):
         return Spelling(test)
-    if facts.is_a(Role.LIGHTNING_DATA_MODULE):  # its trainer is None outside a run; the rank itself is known from the import on
-        planned = plan_rank_zero_only(module)
-        return Spelling(f"{planned.name}.rank == 0", planned.edits) if planned else None
+    if facts.is_a(Role.LIGHTNING_DATA_MODULE):  # its trainer is None outside a run
+        return _by_import(module)
     return None
+
+
+def _by_import(module: SourceModule) -> Spelling | None:
+    """By Lightning's `rank_zero_only.rank`, which is known from the import on, without a Trainer."""
+    planned = plan_rank_zero_only(module)
+    return Spelling(f"{planned.name}.rank == 0", planned.edits) if planned else None
 
 
 def _used_already(
