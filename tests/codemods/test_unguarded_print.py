@@ -1413,3 +1413,46 @@ def test_a_module_that_is_loaded_without_a_trainer() -> None:
         guarded = f"                if {asked}:\n    {line}"
         files = {"main.py": main.format(loaded)}
         check_transformed(UnguardedPrint, before, before.replace(line, guarded), files=files, path="net.py")
+
+
+PLACED = """import os
+
+from accelerate import Accelerator
+from transformers import AutoModel
+
+
+class Work:
+    def run(self):
+        accelerator = Accelerator()
+        self.place = {}
+        sizes = {}
+        model = AutoModel.from_pretrained("a", device_map=self.place)
+        {}
+
+
+Work().run()
+"""
+
+
+@pytest.mark.parametrize(
+    ("place", "sizes", "line"),
+    [
+        ('{"": int(os.environ["LOCAL_RANK"])}', "{}", "print('on', self.place)"),
+        ('{"": int(os.environ.get("LOCAL_RANK", 0))}', "{}", "print(model.hf_device_map)"),
+        ("None", '[accelerator.process_index, "of", accelerator.num_processes]', "print(sizes)"),
+    ],
+)
+def test_what_is_made_of_the_rank(place: str, sizes: str, line: str) -> None:
+    check_nothing(UnguardedPrint, PLACED.format(place, sizes, line))
+
+
+@pytest.mark.parametrize(
+    ("place", "sizes", "line"),
+    [
+        ('"auto"', "{}", "print('on', self.place)"),
+        ("None", "{'lora_rank': 8}", "print(sizes)"),
+    ],
+)
+def test_what_names_the_rank_for_the_work_alone(place: str, sizes: str, line: str) -> None:
+    before = PLACED.format(place, sizes, line)
+    check_transformed(UnguardedPrint, before, before.replace(line, line.replace("print", "accelerator.print")))
