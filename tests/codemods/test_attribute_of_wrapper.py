@@ -405,6 +405,14 @@ def test_a_second_try_of_the_same_attribute() -> None:
     check_nothing(AttributeOfWrapper, wrapped(*tries, prepare="if args.many: model = DDP(model)"), files=NETS)
 
 
+def test_a_second_try_in_a_function_that_is_handed_the_wrapper() -> None:
+    asks = "\n\ndef width(model):\n    try:\n        return model.{}\n    except AttributeError:\n        return model.{}\n"
+    handed = wrapped("print(width(model))")
+    check_nothing(AttributeOfWrapper, handed + asks.format("module.width", "width"), files=NETS)
+    check_nothing(AttributeOfWrapper, handed + asks.format("width", "module.width"), files=NETS)
+    check_told(AttributeOfWrapper, handed + asks.format("module.depth", "width"), files=NETS, reason="hand over")
+
+
 BECOMES = """import torch
 
 
