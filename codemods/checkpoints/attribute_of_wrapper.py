@@ -90,7 +90,8 @@ class AttributeOfWrapper(DdpCodemod):
     - Says nothing of what the wrapper has itself, of what is set on it in the file, and of names with an underscore in front.
     - Says nothing of a field in methods that may run in front of the wrap, and of a parameter that one caller gives a bare model.
     - Says nothing of a model without parameters to train: `prepare` does not wrap it.
-    - Says nothing where all configurations of Accelerate are for DeepSpeed or FSDP: their wrappers pass attributes on.
+    - Says nothing where all configurations of Accelerate are for DeepSpeed or FSDP, and where the program asks its
+      `deepspeed_plugin` with no test: these wrappers pass attributes on.
     - Says nothing of Fabric, whose wrapper passes them on, too.
     - Says nothing of a setting over the wrap where the function has no code for its other value, or asserts it.
     - Says nothing of `.module` under the expression that the wrap's flag is set from, and, outside of the constructor, of a class

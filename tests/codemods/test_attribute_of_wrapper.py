@@ -369,6 +369,8 @@ def test_another_wrapper_that_passes_attributes_on() -> None:
     check_nothing(AttributeOfWrapper, source, files=NETS | config)
     both = config | {"config/b.yaml": "distributed_type: MULTI_GPU\n"}
     assert findings_of(AttributeOfWrapper, source, files=NETS | both)
+    needed = "accelerator = Accelerator()\n    accelerator.state.deepspeed_plugin.deepspeed_config['x'] = 1"
+    check_nothing(AttributeOfWrapper, source.replace("accelerator = Accelerator()", needed), files=NETS | both)
     fabric = source.replace("accelerator.prepare", "fabric.setup")
     check_nothing(AttributeOfWrapper, fabric, files=NETS)
 
