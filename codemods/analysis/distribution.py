@@ -116,9 +116,18 @@ def _ranks_in_file(project: Project, module: SourceModule) -> Evidence | None:
         if (wraps or name.startswith("torch.distributed")) and not _is_never_come_to(module, node):
             return _shown(module, f"uses {name}", node)
     for constant in module.nodes(ast.Constant) if any(v.encode() in module.data for v in _VARIABLES) else ():
-        if isinstance(constant.value, str) and constant.value in _VARIABLES:
+        if isinstance(constant.value, str) and constant.value in _VARIABLES and not _is_set_to_a_literal(module, constant):
             return _shown(module, f"reads {constant.value}", constant)
     return _asks_by_own_function(project, module)
+
+
+def _is_set_to_a_literal(module: SourceModule, variable: ast.Constant) -> bool:
+    """True for `os.environ["LOCAL_RANK"] = "2"`: who writes the number down asks no launcher for it."""
+    place = module.parent(variable)
+    if not isinstance(place, ast.Subscript) or place.slice is not variable or not isinstance(place.ctx, ast.Store):
+        return False
+    assigned = module.parent(place)
+    return isinstance(assigned, ast.Assign) and isinstance(assigned.value, ast.Constant)
 
 
 def _asks_by_own_function(project: Project, module: SourceModule) -> Evidence | None:

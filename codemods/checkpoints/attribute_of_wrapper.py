@@ -17,6 +17,7 @@ from codemods.analysis.wrapped.losses import is_quiet
 from codemods.analysis.wrapped.made_models import is_named_in
 from codemods.analysis.wrapped.made_objects import may_hold_wrapper
 from codemods.analysis.wrapped.plain_parts import is_of_plain_class
+from codemods.analysis.wrapped.second_tries import is_second_try
 from codemods.analysis.wrapped.way_inside import way_inside
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Evidence, Finding, ReplaceExpression
@@ -89,7 +90,8 @@ class AttributeOfWrapper(DdpCodemod):
     - Says nothing of what the wrapper has itself, of what is set on it in the file, and of names with an underscore in front.
     - Says nothing of a field in methods that may run in front of the wrap, and of a parameter that one caller gives a bare model.
     - Says nothing of a model without parameters to train: `prepare` does not wrap it.
-    - Says nothing where all configurations of Accelerate are for DeepSpeed or FSDP: their wrappers pass attributes on.
+    - Says nothing where all configurations of Accelerate are for DeepSpeed or FSDP, and where the program asks its
+      `deepspeed_plugin` with no test: these wrappers pass attributes on.
     - Says nothing of Fabric, whose wrapper passes them on, too.
     - Says nothing of a setting over the wrap where the function has no code for its other value, or asserts it.
     - Says nothing of `.module` under the expression that the wrap's flag is set from, and, outside of the constructor, of a class
@@ -133,7 +135,7 @@ class AttributeOfWrapper(DdpCodemod):
         grouped: dict[tuple[int, str, str], list[Asked]] = {}
         passes = LossParts(project, module)
         for one in [*names_of_wrapper(project, module), *asked_here(project, module), *asked_in_callee(project, module)]:
-            if _is_second_try(module, one) or _is_kept_on_wrapper(project, one):
+            if is_second_try(module, one.node) or _is_kept_on_wrapper(project, one):
                 continue
             if is_of_plain_class(project, one.wrapped.module, one.wrapped.model):
                 continue  # it ends where it is wrapped
@@ -223,25 +225,6 @@ def _is_kept_on_wrapper(project: Project, one: Asked) -> bool:
         return any(read.search(project.read(path) or b"") for path in project.files_containing(b"." + one.attribute.encode()))
     put = re.compile(rb"(?<![\w.])" + re.escape(dotted(one.node.value).encode()) + rb"\." + name + rb"\s*=[^=]")
     return put.search(one.wrapped.module.data) is not None
-
-
-def _is_second_try(module: SourceModule, one: Asked) -> bool:
-    """True in the handler of a `try` that asks the same object for the same attribute in the other way: both are seen to."""
-    if not isinstance(one.node, ast.Attribute):
-        return False
-    below: ast.AST = one.node
-    for up in module.ancestors(one.node):
-        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            return False
-        if isinstance(up, ast.Try) and (isinstance(below, ast.ExceptHandler) or any(s is below for s in up.body)):
-            rest = [*up.body] if isinstance(below, ast.ExceptHandler) else [s for h in up.handlers for s in h.body]
-            holder = dotted(one.node.value)
-            asked = {a.attr for a in ast.walk(module.statement_of(one.node)) if isinstance(a, ast.Attribute)} - {"module"}
-            tried = (a for s in rest for a in ast.walk(s) if isinstance(a, ast.Attribute))
-            if any(a.attr in asked and dotted(a.value).removesuffix(".module") == holder.removesuffix(".module") for a in tried):
-                return True
-        below = up
-    return False
 
 
 def _wrapped(wrapped: Wrapped) -> Iterable[Evidence]:

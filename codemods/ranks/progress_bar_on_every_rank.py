@@ -11,6 +11,7 @@ from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.distribution import is_test_module, ranks_in_file
 from codemods.analysis.files.never_true import is_never_asked_for
 from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.output.bar_texts import is_labelled_by_rank
 from codemods.analysis.output.debug_flags import is_under_a_debug_switch
 from codemods.analysis.output.effects import names_rank
 from codemods.analysis.output.guard_spelling import guard_for
@@ -82,7 +83,8 @@ class ProgressBarOnEveryRank(DdpCodemod):
     - Where the bar's counters are read (`bar.n`, `bar.format_dict`, `bar.desc` …): a disabled bar has none.
     - Where the bar is handed on, returned or kept in a container: what is read of it is not seen.
     - Bars over a loop that begins with `break` or `return`: they never get on.
-    - Bars with a `position`, and bars that name the rank, the host or the process: one for each rank on purpose.
+    - Bars with a `position`, and bars that name the rank, its device, the host or the process, also in what `set_postfix` and
+      `set_description` give them: one for each rank on purpose.
     - Bars that write to a `file`, and bars within files that are named after the rank: each works through its own.
     - Where only some ranks come, or one after the other, by tests, decorators or callers.
     - Other bars: `accelerate.utils.tqdm` is quiet on other ranks by itself, Lightning's and transformers' are too.
@@ -116,9 +118,12 @@ class ProgressBarOnEveryRank(DdpCodemod):
         if is_test_module(module) or module.holds(b"split_between_processes"):
             return
         for call in module.calls_named("tqdm", "trange"):
-            if not _draws(module, call) or _is_read(module, call) or _is_left_at_once(module, call):
+            reads = _reads_of_bar(module, call) if _draws(module, call) else None
+            if reads is None or _is_read(module, reads) or _is_left_at_once(module, call):
                 continue
             found = self._judge(module, project, call)
+            if found is not None and is_labelled_by_rank(project, module, call, reads):
+                continue
             if found is not None and self._is_reached(module, project, call):  # the dearest question, asked of few
                 yield found
 
@@ -187,13 +192,18 @@ def _is_left_at_once(module: SourceModule, call: ast.Call) -> bool:
     return isinstance(up, (ast.For, ast.AsyncFor)) and isinstance(up.body[0], (ast.Break, ast.Return, ast.Raise))
 
 
-def _is_read(module: SourceModule, call: ast.Call) -> bool:
-    """True unless the bar is gone through on the spot, or bound to a name of which only progress methods are used."""
+def _is_read(module: SourceModule, reads: list[ast.expr]) -> bool:
+    """True where more is asked of the bar than its progress methods."""
+    return not all(_is_progress(module, node) for node in reads)
+
+
+def _reads_of_bar(module: SourceModule, call: ast.Call) -> list[ast.expr] | None:
+    """The reads of the name that the bar has; none where it is gone through on the spot, None where it is not followed."""
     up = module.parent(call)
     while isinstance(up, ast.Call) and dotted(up.func) in ("enumerate", "zip", "iter", "list", "map", "sorted"):
         up = module.parent(up)
     if isinstance(up, (ast.For, ast.AsyncFor, ast.comprehension)):
-        return False
+        return []
     target: ast.expr | None = None
     if isinstance(up, ast.NamedExpr) and up.value is call:
         target = up.target
@@ -202,12 +212,12 @@ def _is_read(module: SourceModule, call: ast.Call) -> bool:
     elif isinstance(up, ast.withitem):
         target = up.optional_vars
         if target is None:
-            return False
+            return []
     name = dotted(target)
     if not name or (name.count(".") and not (name.startswith("self.") and name.count(".") == 1)):
-        return True
+        return None
     home = module.class_of(call) if name.startswith("self.") else module.function_of(call)
-    return not all(_is_progress(module, node) for node in _reads(module, home, name))
+    return list(_reads(module, home, name))
 
 
 def _reads(module: SourceModule, home: ast.AST | None, name: str) -> Iterator[ast.expr]:

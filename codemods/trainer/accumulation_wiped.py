@@ -10,6 +10,7 @@ from codemods.analysis.distribution import is_test_file
 from codemods.analysis.guards.guard_place import comments_above
 from codemods.analysis.names import dotted, last
 from codemods.analysis.positions import above, behind
+from codemods.analysis.wrapped.passing_on import runs_under_deepspeed
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import AddComment, Applicability, Edit, Evidence, Finding, InsertAfter, InsertBefore, RemoveStatement
 from codemods.files.source import SourceModule, stands_above, walk_scope
@@ -74,7 +75,8 @@ class AccumulationWiped(DdpCodemod):
 
     ## Refuses
     - Says nothing of `zero_grad` in front of the `with`: there Accelerate still speaks of the batch before, and does it rightly.
-    - Says nothing where the Accelerator is given one step, or none.
+    - Says nothing where the Accelerator is given one step, or none, and where it runs under DeepSpeed alone: by every command, or
+      because the program asks its `deepspeed_plugin` with no test. The optimizer's `zero_grad` does nothing there.
     - Says nothing of `zero_grad` behind the step, under a test, or of an optimizer that does not step there.
     - Reports a `zero_grad` or a step that shares its line, and a loop with `no_sync` in which a step has no `zero_grad` behind
       it.
@@ -99,7 +101,7 @@ class AccumulationWiped(DdpCodemod):
             return
         for block in module.nodes(ast.With):
             opened = accumulating(project, module, block)
-            if opened is not None:
+            if opened is not None and not runs_under_deepspeed(project, module.path):
                 yield from self._in_block(module, block, opened)
         for loop in module.nodes(ast.For):
             if module.holds(b"no_sync"):

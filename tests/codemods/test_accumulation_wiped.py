@@ -177,3 +177,41 @@ def test_a_wipe_of_a_round_that_shares_its_line() -> None:
 )
 def test_rounds_that_are_fine(source: str) -> None:
     check_nothing(AccumulationWiped, source)
+
+
+ENGINE = "AcceleratorState().deepspeed_plugin.deepspeed_config['train_micro_batch_size_per_gpu'] = 8\n"
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [ENGINE, ENGINE.replace("AcceleratorState()", "accelerator.state"), "print(accelerator.state.deepspeed_plugin.stage)\n"],
+)
+def test_a_program_that_runs_under_deepspeed_alone(asked: str) -> None:
+    """The prepared optimizer's `zero_grad` and `step` do nothing there: the engine does both in `backward`."""
+    source = block(WIPE, *BACK, STEP)
+    check_nothing(AccumulationWiped, source.replace("\n\n\ndef train", f"\n{asked}\n\ndef train"))
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        f"if accelerator.state.deepspeed_plugin is not None:\n    {ENGINE}",
+        f"try:\n    {ENGINE}except AttributeError:\n    pass\n",
+        f"def under_zero():\n    {ENGINE}",  # nobody calls it
+        "print(accelerator.state.deepspeed_plugin)\n",
+        "print(options.deepspeed_plugin.stage)\n",
+        f"{ENGINE}other = Accelerator\n\n\ndef plain():\n    return Accelerator()\n",
+    ],
+)
+def test_a_program_that_may_run_without_deepspeed(asked: str) -> None:
+    source = block(WIPE, *BACK, STEP)
+    assert findings_of(AccumulationWiped, source.replace("\n\n\ndef train", f"\n{asked}\n\ndef train"))
+
+
+def test_every_command_is_for_deepspeed() -> None:
+    source, zero = block(WIPE, *BACK, STEP), "distributed_type: DEEPSPEED\nnum_processes: 8\n"
+    command = "accelerate launch --config_file {} train.py\n"
+    files = {"zero.yaml": zero, "ddp.yaml": "distributed_type: MULTI_GPU\n", "run.sh": command.format("zero.yaml")}
+    check_nothing(AccumulationWiped, source, files=files, path="train.py")
+    assert findings_of(AccumulationWiped, source, files | {"two.sh": command.format("ddp.yaml")}, path="train.py")
+    assert findings_of(AccumulationWiped, source, files | {"two.sh": "accelerate launch train.py\n"}, path="train.py")

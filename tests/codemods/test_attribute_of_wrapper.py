@@ -369,6 +369,8 @@ def test_another_wrapper_that_passes_attributes_on() -> None:
     check_nothing(AttributeOfWrapper, source, files=NETS | config)
     both = config | {"config/b.yaml": "distributed_type: MULTI_GPU\n"}
     assert findings_of(AttributeOfWrapper, source, files=NETS | both)
+    needed = "accelerator = Accelerator()\n    accelerator.state.deepspeed_plugin.deepspeed_config['x'] = 1"
+    check_nothing(AttributeOfWrapper, source.replace("accelerator = Accelerator()", needed), files=NETS | both)
     fabric = source.replace("accelerator.prepare", "fabric.setup")
     check_nothing(AttributeOfWrapper, fabric, files=NETS)
 
@@ -403,6 +405,14 @@ def test_a_function_that_gives_back_what_it_gets() -> None:
 def test_a_second_try_of_the_same_attribute() -> None:
     tries = ("try:", "    n = model.width", "except AttributeError:", "    n = model.module.width")
     check_nothing(AttributeOfWrapper, wrapped(*tries, prepare="if args.many: model = DDP(model)"), files=NETS)
+
+
+def test_a_second_try_in_a_function_that_is_handed_the_wrapper() -> None:
+    asks = "\n\ndef width(model):\n    try:\n        return model.{}\n    except AttributeError:\n        return model.{}\n"
+    handed = wrapped("print(width(model))")
+    check_nothing(AttributeOfWrapper, handed + asks.format("module.width", "width"), files=NETS)
+    check_nothing(AttributeOfWrapper, handed + asks.format("width", "module.width"), files=NETS)
+    check_told(AttributeOfWrapper, handed + asks.format("module.depth", "width"), files=NETS, reason="hand over")
 
 
 BECOMES = """import torch

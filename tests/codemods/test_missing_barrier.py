@@ -851,6 +851,7 @@ def removing(middle: str, *, read: str = LOADED, gone: str = GONE) -> str:
         ("", LOADED, GONE),
         ("    model.eval()\n", LOADED, "    if accelerator.is_main_process:\n        print('gone')\n        os.unlink(path)\n"),
         ("", "    if epochs:\n        for line in open(path):\n            print(line)\n", GONE),
+        ("", "    for name in os.listdir(path):\n        load(name)\n", GONE.replace("remove", "rmdir")),
         ("", "    names = os.listdir(path)\n", "    if accelerator.is_main_process and epochs:\n        os.rmdir(path)\n"),
     ],
 )
@@ -870,6 +871,7 @@ def test_a_file_that_rank_0_removes_while_others_may_read_it(middle: str, read: 
         ("", LOADED, GONE.replace("os.remove(path)", "os.remove('other.pt')")),
         ("    path = path + '.old'\n", LOADED, GONE),
         ("", "    print(os.path.exists(path))\n", GONE),
+        ("", "    for name in os.listdir(path):\n        os.remove(os.path.join(path, name))\n", GONE.replace("remove", "rmdir")),
     ],
 )
 def test_what_rank_0_may_remove(middle: str, read: str, gone: str) -> None:

@@ -56,6 +56,14 @@ def test_a_while_that_counts_epochs() -> None:
     check_transformed(MissingSetEpoch, before, after, unsafe=True)
 
 
+def test_a_while_that_counts_before_the_pass() -> None:
+    """The first pass would be told the number before the first otherwise, each other that of the last."""
+    raised = ("epoch += 1", "dist.barrier()")
+    before = script("epoch = -1", *loop("while epoch < 3:", *raised))
+    after = script("epoch = -1", *loop("while epoch < 3:", raised[0], "sampler.set_epoch(epoch)", raised[1]))
+    check_transformed(MissingSetEpoch, before, after, unsafe=True)
+
+
 def test_a_while_that_counts_nothing_is_told() -> None:
     check_told(MissingSetEpoch, script(*loop("while True:")), reason="with a number that grows")
 

@@ -8,7 +8,7 @@ from codemods.api.findings import SetKeyword
 from codemods.ranks.progress_bar_on_every_rank import ProgressBarOnEveryRank, turned
 from ddpfix.testing import check_nothing, check_transformed, findings_of
 
-HEAD = "import torch.distributed as dist\nfrom tqdm import tqdm, trange\n"
+HEAD = "import torch\nimport torch.distributed as dist\nfrom tqdm import tqdm, trange\n"
 
 
 def script(*lines: str, head: str = HEAD, arguments: str = "loader") -> str:
@@ -54,6 +54,21 @@ def test_a_bar_under_a_name() -> None:
     check_transformed(ProgressBarOnEveryRank, script(*lines), script(*after))
 
 
+@pytest.mark.parametrize(
+    "shown",
+    [
+        "rank_loss=rank_loss",  # a number of the work
+        "loss=x.to(device).item()",  # where it was worked out is not shown
+        "lr=rates['rank'], size=dist.get_world_size()",
+    ],
+)
+def test_what_a_bar_shows_of_the_work(shown: str) -> None:
+    lines = ("device = torch.device('cuda', rank)", "bar = tqdm(loader)", "for x in bar:", f"    bar.set_postfix({shown})")
+    after = (lines[0], "bar = tqdm(loader, disable=rank != 0)", *lines[2:])
+    given = "loader, rank_loss, rates"
+    check_transformed(ProgressBarOnEveryRank, script(*lines, arguments=given), script(*after, arguments=given))
+
+
 def test_in_a_hook() -> None:
     before = """\
         import lightning.pytorch as pl
@@ -77,6 +92,16 @@ def test_in_a_hook() -> None:
         ("for x in tqdm(loader, position=1): pass",),
         ("for x in tqdm(loader, file=log): pass",),
         ("for x in tqdm(loader, desc=f'rank {rank}'): pass",),
+        ("bar = tqdm(loader)", "for x in bar:", "    bar.set_postfix({'loss': x, 'device': f'rank:{rank}'})"),
+        ("bar = tqdm(iter(loader))", "for i, x in enumerate(bar):", "    bar.set_description(f'{i} of {dist.get_rank()}')"),
+        ("bar = tqdm(loader)", "shown = dict(loss=1, rank=rank)", "for x in bar:", "    bar.set_postfix(shown)"),
+        ("with tqdm(loader) as bar:", "    for x in bar:", "        bar.set_postfix_str('rank ' + str(rank))"),
+        (
+            "device = torch.device('cuda', rank)",
+            "bar = tqdm(loader)",
+            "for x in bar:",
+            "    bar.set_postfix(on=str(device))",
+        ),
         ("bar = tqdm(loader)", "for x in bar:", "    print(bar.n)"),
         ("bar = tqdm(loader)", "use(bar)"),
         ("bar = tqdm(loader)", "rate = bar.format_dict['rate']"),

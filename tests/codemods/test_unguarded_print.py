@@ -1383,3 +1383,76 @@ def test_a_key_that_the_dict_does_not_have_yet_is_no_test() -> None:
 def test_a_key_that_is_stored_above_is_one() -> None:
     (found,) = findings_of(UnguardedPrint, STORED.format(above=f"{STORE}\n    ", below="pass"))
     assert any("params['first']" in str(edit) for edit in found.edits)
+
+
+RESUMED = """import lightning as L
+
+
+class Net(L.LightningModule):
+    def training_step(self, batch, index):
+        return self.net(batch).mean()
+
+    def on_load_checkpoint(self, checkpoint):
+        for name in list(checkpoint["state_dict"]):
+            if name.startswith("old."):
+                print("dropping", name)
+                del checkpoint["state_dict"][name]
+"""
+
+
+def test_a_module_that_is_loaded_without_a_trainer() -> None:
+    """`self.global_rank` is 0 on every process until a Trainer has the module."""
+    line = '                print("dropping", name)\n'
+    main = "import lightning as L\nfrom net import Net\n\nL.Trainer(devices=2).fit({})\n"
+    both = "import lightning as L\nfrom lightning.pytorch.utilities import rank_zero_only\n"
+    imported = RESUMED.replace("import lightning as L\n", both)
+    for loaded, before, asked in (
+        ("Net.load_from_checkpoint('a.ckpt')", imported, "rank_zero_only.rank == 0"),
+        ("Net(), ckpt_path='a.ckpt'", imported, "self.global_rank == 0"),
+    ):
+        guarded = f"                if {asked}:\n    {line}"
+        files = {"main.py": main.format(loaded)}
+        check_transformed(UnguardedPrint, before, before.replace(line, guarded), files=files, path="net.py")
+
+
+PLACED = """import os
+
+from accelerate import Accelerator
+from transformers import AutoModel
+
+
+class Work:
+    def run(self):
+        accelerator = Accelerator()
+        self.place = {}
+        sizes = {}
+        model = AutoModel.from_pretrained("a", device_map=self.place)
+        {}
+
+
+Work().run()
+"""
+
+
+@pytest.mark.parametrize(
+    ("place", "sizes", "line"),
+    [
+        ('{"": int(os.environ["LOCAL_RANK"])}', "{}", "print('on', self.place)"),
+        ('{"": int(os.environ.get("LOCAL_RANK", 0))}', "{}", "print(model.hf_device_map)"),
+        ("None", '[accelerator.process_index, "of", accelerator.num_processes]', "print(sizes)"),
+    ],
+)
+def test_what_is_made_of_the_rank(place: str, sizes: str, line: str) -> None:
+    check_nothing(UnguardedPrint, PLACED.format(place, sizes, line))
+
+
+@pytest.mark.parametrize(
+    ("place", "sizes", "line"),
+    [
+        ('"auto"', "{}", "print('on', self.place)"),
+        ("None", "{'lora_rank': 8}", "print(sizes)"),
+    ],
+)
+def test_what_names_the_rank_for_the_work_alone(place: str, sizes: str, line: str) -> None:
+    before = PLACED.format(place, sizes, line)
+    check_transformed(UnguardedPrint, before, before.replace(line, line.replace("print", "accelerator.print")))

@@ -1051,3 +1051,43 @@ def test_a_module_that_every_rank_prepares() -> None:
     check_nothing(UnguardedSave, source)
     prepared = "data = Data(root)\n    data.prepare_data()\n    L.Trainer"
     assert findings_of(UnguardedSave, source.replace("    L.Trainer", f"    {prepared}").replace("Data(root))", "data)"))
+
+
+LONE = """import os
+
+import torch
+from torch import nn
+from transformers import AutoModel
+
+
+def train(model, rows):
+    for row in rows:
+        model(row).sum().backward()
+    torch.save(model.state_dict(), "last.pt")
+
+
+if __name__ == "__main__":
+    {}
+    train(AutoModel.from_pretrained("bert").to("cuda:" + os.environ["LOCAL_RANK"]), [])
+"""
+
+
+def test_a_program_that_starts_no_group_asks_the_launcher() -> None:
+    """`not torch.distributed.is_initialized()` would be true on every rank for good."""
+    call = '    torch.save(model.state_dict(), "last.pt")'
+    guarded = f'    if int(os.environ.get("RANK", 0)) == 0:\n    {call}'
+    before = LONE.format("pass")
+    check_transformed(UnguardedSave, before, before.replace(call, guarded), unsafe=True)
+
+
+def test_a_program_whose_group_starts_elsewhere_asks_the_group() -> None:
+    before = LONE.format("helpers.init_distributed()").replace("import os\n", "import os\nimport helpers\n")
+    edits = [e for f in findings_of(UnguardedSave, before) if f.fix for e in f.fix.edits if isinstance(e, WrapInGuard)]
+    assert [e.test for e in edits] == ["not torch.distributed.is_initialized() or torch.distributed.get_rank() == 0"]
+
+
+def test_a_script_that_writes_its_local_rank_down() -> None:
+    """Nothing of a launcher is asked: who sets the variable to a literal is one process."""
+    check_nothing(
+        UnguardedSave, LONE.format('os.environ["LOCAL_RANK"] = "2"').replace('"cuda:" + os.environ["LOCAL_RANK"]', '"cuda"')
+    )

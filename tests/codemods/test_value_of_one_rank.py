@@ -546,3 +546,55 @@ def test_what_waits_for_all_is_not_put_under_the_test() -> None:
     helper = "\n\ndef ready(folder):\n    dist.barrier()\n"
     lines = ("if rank == 0:", "    folder = args.folder", "ready(folder)")
     check_told(ValueOfOneRank, script(*lines) + helper, reason="what uses it waits for them")
+
+
+HANDED = """import torch.distributed as dist
+from work import train
+
+
+def main(config, quiet):
+    run = None
+    {}
+        run = start(config)
+    prepare(config, {})
+
+
+def prepare(config, run):
+    train(config, run=run)
+
+
+if __name__ == "__main__":
+    dist.init_process_group("nccl")
+    main(read(), False)
+"""
+WORK = """import torch.distributed as dist
+
+
+def train(config, run=None):
+    for epoch in range(9):
+        step(config)
+        if dist.get_rank() == 0:
+            rate = config.rate(epoch)
+        {}:
+            run.log(rate)
+"""
+
+
+@pytest.mark.parametrize("asked", ["if run is not None", "if run"])
+def test_under_what_rank_zero_alone_is_handed(asked: str) -> None:
+    files = {"main.py": HANDED.format("if dist.get_rank() == 0:", "run")}
+    check_nothing(ValueOfOneRank, WORK.format(asked), files=files, path="work.py")
+
+
+@pytest.mark.parametrize(
+    ("test", "handed", "asked"),
+    [
+        ("if not quiet:", "run", "if run is not None"),  # every rank starts one
+        ("if dist.get_rank() == 0:", "open('log')", "if run is not None"),
+        ("if dist.get_rank() == 0:", "run", "if epoch"),
+    ],
+)
+def test_under_what_every_rank_may_have(test: str, handed: str, asked: str) -> None:
+    files = {"main.py": HANDED.format(test, handed)}
+    (found,) = findings_of(ValueOfOneRank, WORK.format(asked), files, path="work.py")
+    assert found.message.startswith("rate is there on rank 0 only")

@@ -9,12 +9,14 @@ from codemods.analysis.files.file_calls import Act, meets
 from codemods.analysis.files.file_flow import steps_in
 from codemods.analysis.guards.file_handover import Use, kept_behind, statements_above
 from codemods.analysis.guards.guarded_changes import Write, guarded_changes
+from codemods.analysis.names import end_of
 from codemods.analysis.ranks.in_turn import in_turn
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_at
-from codemods.files.source import FunctionNode, SourceModule
+from codemods.files.source import FunctionNode, SourceModule, walk
 from codemods.runtime.record import record
 from codemods.store.project import Project
 
+_REMOVES = frozenset({"remove", "unlink", "rmtree"})
 _READ = frozenset({Act.READS, Act.LOADS, Act.LISTS})
 
 
@@ -48,9 +50,19 @@ def _last_read(project: Project, module: SourceModule, anchor: ast.stmt, removed
         for step in reversed(list(steps_in(project, module, [statement]))) if removed else ():
             if step.act is None:
                 return None
-            if step.act not in _READ or step.ranks is not Ranks.ALL:
+            if step.act not in _READ or step.ranks is not Ranks.ALL or _is_listed_to_go(step.module, step.call):
                 continue
             for write in removed:
                 if any(meets(Act.REMOVES, gone, step.act, read) for gone in write.forms for read in step.forms):
                     return write, Use(step.module, step.call, step.act)
     return None
+
+
+def _is_listed_to_go(module: SourceModule, call: ast.AST) -> bool:
+    """True for `for file in folder.iterdir(): os.remove(file)`: every rank empties the folder, and needs nothing of it."""
+    loop = next((up for up in module.ancestors(call) if isinstance(up, (ast.stmt, ast.comprehension))), None)
+    if not isinstance(loop, ast.For) or not any(n is call for n in walk(loop.iter)):
+        return False
+    names = {n.id for n in walk(loop.target) if isinstance(n, ast.Name)}
+    gone = (n for s in loop.body for n in walk(s) if isinstance(n, ast.Call) and end_of(n.func) in _REMOVES)
+    return any(isinstance(n, ast.Name) and n.id in names for c in gone for n in walk(c))

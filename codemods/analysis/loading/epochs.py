@@ -118,8 +118,8 @@ def _called(module: SourceModule, found: Pass, site: CallSite) -> ast.FunctionDe
 
 
 def place_for(epochs: Epochs, found: Pass, name: str) -> ast.stmt | None:
-    """The statement of the loop in front of which the epoch is told: the first, or the one with the pass where the loader is
-    made in the loop. None where it is made and gone through in one statement.
+    """The statement of the loop in front of which the epoch is told: the first behind the count, or the one with the pass where
+    the loader is made in the loop. None where it is made and gone through in one statement.
     """
     module, loop = epochs.module, epochs.loop
     inside: ast.AST = epochs.way[0].call if epochs.way else found.start
@@ -129,7 +129,14 @@ def place_for(epochs: Epochs, found: Pass, name: str) -> ast.stmt | None:
     made = [s for s in loop.body if _stores(s, name, root)]
     if holding is None or any(s is holding for s in made):
         return None
-    return holding if made else loop.body[0]
+    return holding if made else _behind_the_count(loop, holding)
+
+
+def _behind_the_count(loop: ast.For | ast.While, holding: ast.stmt) -> ast.stmt:
+    """The first statement of the loop; behind `epoch += 1`, where that stands above the pass: its number is the one meant."""
+    above = [s for s in loop.body if s.lineno < holding.lineno] if isinstance(loop, ast.While) else []
+    raised = [s for s in above if isinstance(s, ast.AugAssign) and "epoch" in dotted(s.target).lower()]
+    return loop.body[loop.body.index(raised[-1]) + 1] if raised else loop.body[0]
 
 
 def _stores(statement: ast.stmt, name: str, root: str) -> bool:

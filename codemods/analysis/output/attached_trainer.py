@@ -16,6 +16,7 @@ from codemods.analysis.ranks.uses import constructions
 from codemods.files.source import FunctionNode, SourceModule
 from codemods.store.project import Project
 
+_WHILE_LOADING = frozenset({"on_load_checkpoint", "load_state_dict"})
 _CONTAINERS = frozenset({"ModuleList", "ModuleDict", "Sequential"})
 
 
@@ -36,6 +37,13 @@ def may_be_attached(project: Project, facts: ClassFacts, function: FunctionNode)
         return True
     known = [s.function.name for s in found.steps if s.function.name != function.name]
     return bool(known) and "__init__" not in known
+
+
+def runs_while_loading(project: Project, facts: ClassFacts, function: FunctionNode) -> bool:
+    """True for what `load_from_checkpoint` runs, in a project that calls it: no Trainer knows the module yet."""
+    if not project.files_containing(b"load_from_checkpoint("):
+        return False
+    return function.name in _WHILE_LOADING or bool(entries(project, facts, function).hooks & _WHILE_LOADING)
 
 
 def _is_held_apart(project: Project, facts: ClassFacts) -> bool:

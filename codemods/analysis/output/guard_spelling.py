@@ -12,7 +12,7 @@ from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS, OBSERVER
 from codemods.analysis.model.signatures import has_parameter
 from codemods.analysis.names import dotted, is_parameter, last
 from codemods.analysis.output.accelerator_guards import print_of_accelerator, sure_arguments
-from codemods.analysis.output.attached_trainer import may_be_attached
+from codemods.analysis.output.attached_trainer import may_be_attached, runs_while_loading
 from codemods.analysis.output.early_ranks import has_no_group_yet
 from codemods.analysis.output.environment_guards import BY_LAUNCHER, by_environment
 from codemods.analysis.output.groupless_branch import is_without_group
@@ -28,6 +28,7 @@ from codemods.analysis.output.trainer_guards import test_of_trainer
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_of_test, speaks_of_ranks
 from codemods.analysis.ranks.rank_tests import asks_the_rank
 from codemods.analysis.ranks.several_processes import is_of_one_process
+from codemods.analysis.ranks.started_groups import asks_no_group
 from codemods.files.source import FunctionNode, SourceModule, walk
 from codemods.rewriting.imports import in_scope, plan_rank_zero_only, runs_at_import
 from codemods.runtime.record import record, replace
@@ -54,9 +55,7 @@ class _Test:
     test: ast.expr
 
 
-def guard_for(
-    project: Project, module: SourceModule, statement: ast.stmt, *, lines: bool = False
-) -> Spelling | None:
+def guard_for(project: Project, module: SourceModule, statement: ast.stmt, *, lines: bool = False) -> Spelling | None:
     """The test that lets rank 0 alone into `statement`, with one process and with many; None where none is sure to work.
 
     lines: the output is printed lines. They may stand there once for each node, so a test of the local rank that the
@@ -122,6 +121,8 @@ def written_out(project: Project, module: SourceModule, statement: ast.stmt, *, 
         name = f"{root}.distributed" if root else None
     if name is None or is_parameter(module, name.partition(".")[0], statement) or is_without_group(project, module, statement):
         return None
+    if asks_no_group(project, module.path):
+        return None  # the test would let every process in
     function = module.function_of(statement)
     for call in module.calls_named(*_STARTS, *_ENDS):
         early = call.lineno > statement.lineno if last(dotted(call.func)) in _STARTS else call.lineno < statement.lineno
@@ -196,7 +197,8 @@ def _in_class(project: Project, module: SourceModule, facts: ClassFacts, functio
     if facts.is_a(Role.LIGHTNING_MODULE):
         attached = function.name in OBSERVERS
         if not attached:
-            return Spelling("self.global_rank == 0")
+            alone = runs_while_loading(project, facts, function)
+            return _by_import(module) if alone else Spelling("self.global_rank == 0")
         printer = "" if facts.opaque or facts.method("print") is not None else "self.print"
         return Spelling("self.trainer.is_global_zero", printer=printer, takes_keywords=False)
     if facts.is_a(Role.HF_CALLBACK):
@@ -205,10 +207,15 @@ def _in_class(project: Project, module: SourceModule, facts: ClassFacts, functio
         return Spelling("state.is_world_process_zero") if "state" in sure else None
     if test := test_of_trainer(module, "self", facts.external):
         return Spelling(test)
-    if facts.is_a(Role.LIGHTNING_DATA_MODULE):  # its trainer is None outside a run; the rank itself is known from the import on
-        planned = plan_rank_zero_only(module)
-        return Spelling(f"{planned.name}.rank == 0", planned.edits) if planned else None
+    if facts.is_a(Role.LIGHTNING_DATA_MODULE):  # its trainer is None outside a run
+        return _by_import(module)
     return None
+
+
+def _by_import(module: SourceModule) -> Spelling | None:
+    """By Lightning's `rank_zero_only.rank`, which is known from the import on, without a Trainer."""
+    planned = plan_rank_zero_only(module)
+    return Spelling(f"{planned.name}.rank == 0", planned.edits) if planned else None
 
 
 def _used_already(

@@ -5,14 +5,18 @@ from __future__ import annotations
 import ast
 
 from codemods.analysis.bindings import Binding, name_or_field_bindings
+from codemods.analysis.model.signatures import bind, defaults, has_parameter
 from codemods.analysis.output.given_to_zero import gives_on_rank_zero
 from codemods.analysis.positions import above
+from codemods.analysis.ranks.handed_arguments import arguments
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_at, split_of
 from codemods.analysis.ranks.several_processes import several_processes
+from codemods.analysis.ranks.uses import uses_of
 from codemods.files.source import SourceModule, walk
 from codemods.store.project import Project
 
 _LEAVES = (ast.Return, ast.Continue, ast.Break)
+_DEEPEST = 4  # functions that hand it on
 _OF_ZERO = (Ranks.ZERO, Ranks.LOCAL_ZERO)
 
 
@@ -44,11 +48,36 @@ def _stands_for_rank(project: Project, module: SourceModule, test: ast.expr) -> 
     return project.memo(("names for the rank", module.path, id(test)), build)
 
 
-def is_of_rank_zero(project: Project, module: SourceModule, node: ast.Name | ast.Attribute) -> bool:
+def is_of_rank_zero(
+    project: Project, module: SourceModule, node: ast.Name | ast.Attribute, seen: frozenset[int] = frozenset()
+) -> bool:
     """True for a name or `self.x` that has a value on rank 0 alone: every other binding is None or False."""
     bound = name_or_field_bindings(module, node)
+    if isinstance(node, ast.Name) and bound and all(b.parameter for b in bound):
+        return _is_handed_there(project, module, node, seen)
     given = [b for b in bound if not _is_empty(b.value)]
     return bool(given) and all(_only_there(project, module, b) for b in given)
+
+
+def _is_handed_there(project: Project, module: SourceModule, node: ast.Name, seen: frozenset[int]) -> bool:
+    """True for a parameter for which every caller has such a value, None, or leaves it None: `train(config, run=run)`."""
+    function = module.function_of(node)
+    if function is None or id(function) in seen or len(seen) > _DEEPEST or not has_parameter(function, node.id):
+        return False
+    used = uses_of(project, module, function).outside_tests()
+    if used.more or used.handed_on or not used.calls:
+        return False
+    handed = list(arguments(project, module, function, node.id))
+    default = defaults(function).get(node.id)
+    if not _is_empty(default) and (default is not None or len(handed) < len(used.calls)):
+        return False
+    if any(bind(function, site.call, bound=False) is None for site in used.calls):
+        return False  # `*args` may hold it
+    values = [(m, v) for m, v in handed if not _is_empty(v)]
+    named = [(m, v) for m, v in values if isinstance(v, (ast.Name, ast.Attribute))]
+    if not values or len(named) < len(values):
+        return False
+    return all(is_of_rank_zero(project, m, v, seen | {id(function)}) for m, v in named)
 
 
 def _only_there(project: Project, module: SourceModule, binding: Binding) -> bool:

@@ -7,6 +7,7 @@ import re
 
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.output.effects import names_rank
+from codemods.analysis.output.made_of_rank import is_made_of_rank
 from codemods.analysis.output.natures import values_of
 from codemods.analysis.output.why_it_ends import says_why_it_ends
 from codemods.files.source import SourceModule, walk
@@ -22,7 +23,7 @@ _ERRORS = lazy(
 )  # fmt: skip
 # A setting, the same everywhere, that is named after the device.
 _SETTING = lazy(r"batch[ _]size[ _-]per[ _-]\w+|per[ _-]\w+[ _-](?:train |eval )?batch", re.IGNORECASE)
-_DEVICE = frozenset({"device", "root_device", "gpu", "gpu_id", "device_id", "hostname", "node"})
+_DEVICE = frozenset({"device", "root_device", "gpu", "gpu_id", "device_id", "hostname", "node", "hf_device_map"})
 _OF_THE_PROCESS = ("torch.cuda.", "psutil.", "os.getpid", "socket.", "platform.node")
 
 
@@ -40,6 +41,8 @@ def is_for_everybody(module: SourceModule, statement: ast.stmt) -> bool:
         if isinstance(node, ast.Name) and any(_is_of_the_process(module, v) for v in values_of(module, node)):
             return False
         if isinstance(node, ast.Name) and any(_is_a_share(v) for v in values_of(module, node)):
+            return False
+        if isinstance(node, (ast.Name, ast.Attribute)) and any(map(is_made_of_rank, values_of(module, node))):
             return False
     return True
 

@@ -19,6 +19,11 @@ _STARTS = lazy(
     rb"parallel_state|MASTER_ADDR|import_module|__import__|hydra"
 )
 
+_HAS_A_GROUP = lazy(
+    rb"DistributedDataParallel|torch\.distributed|import distributed|FullyShardedDataParallel|"
+    rb"TrainingArguments|HfArgumentParser|tp_plan|import +transformers|transformers +import +\*|transformers\.train"
+)
+
 
 def may_start_a_group(project: Project, path: str) -> bool:
     """False for a program in which nothing, in all that it imports, starts a process group or joins one."""
@@ -41,6 +46,30 @@ def _find(project: Project, path: str) -> bool:
 def _may_start(path: str, data: bytes) -> bool:
     del path
     return _STARTS.search(data) is not None
+
+
+def asks_no_group(project: Project, path: str) -> bool:
+    """True for a file of scripts that join no others, by anything seen: `torch.distributed.is_initialized()` stays False there.
+
+    A script that takes models, and no Trainer, from transformers starts none by it. Who wraps a model has a group from somewhere.
+    """
+    return project.keep(("asks no group", path), lambda: _asks_none(project, path))
+
+
+def _asks_none(project: Project, path: str) -> bool:
+    importers = [p for p in project.files_importing(stem_of(path)) if p != path and not is_test_file(p)]
+    programs = {path, *(p for p in importers if path in whole_program(project, p))}
+    if not any(b"__main__" in (project.read(p) or b"") for p in programs):
+        return False  # who runs it is not seen
+    return not any(project.fact(_may_join, p) for program in programs for p in whole_program(project, program))
+
+
+@file_fact
+def _may_join(path: str, data: bytes) -> bool:
+    del path
+    if _HAS_A_GROUP.search(data) is not None:
+        return True
+    return any(m.group() != b"transformers" for m in _STARTS.finditer(data))
 
 
 def is_of_lone_scripts(project: Project, path: str) -> bool:

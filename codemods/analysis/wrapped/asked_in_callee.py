@@ -12,6 +12,7 @@ from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.uses import uses_of
 from codemods.analysis.wrapped.asked_of_wrapper import Asked, counts_for_it, has_an_arm_for_it, is_own, may_be_wrapper
 from codemods.analysis.wrapped.holders import Wrapped, wrapper_in
+from codemods.analysis.wrapped.second_tries import is_second_try
 from codemods.analysis.wrapped.wrapper_tests import is_tested
 from codemods.api.findings import Evidence
 from codemods.data.wrapper_attributes import WRAPPER
@@ -59,7 +60,7 @@ def _first_in(
             continue
         if not isinstance(node.value, ast.Name) or node.value.id != name or module.function_of(node) is not function:
             continue
-        if is_tested(module, node) or wrapper_in(project, module, node.value) is not None:
+        if is_tested(module, node) or is_second_try(module, node) or wrapper_in(project, module, node.value) is not None:
             continue
         if is_own(project, found, node.attr) is not None:
             return module.path, node.lineno, f"reads `{name}.{node.attr}`"

@@ -9,6 +9,7 @@ from posixpath import basename, dirname, join, normpath
 from codemods.analysis.job_files.documented_starts import starts
 from codemods.analysis.literals import is_none
 from codemods.analysis.wrapped.holders import Wrapped
+from codemods.analysis.wrapped.needed_engine import needs_deepspeed
 from codemods.files.text_file import SHELL_KINDS
 from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
@@ -36,7 +37,16 @@ def passes_on(project: Project, found: Wrapped) -> bool:
             return True
     if found.module.holds(b"DistributedDataParallelKwargs(") and _is_started_without(project, found.module.path):
         return False  # options of DDP, and no command names the configuration that the repository has
-    return _configured(project) or _is_started_so(project, found.module.path)
+    path = found.module.path
+    return _configured(project) or _is_started_so(project, path) or needs_deepspeed(project, path)
+
+
+def runs_under_deepspeed(project: Project, path: str) -> bool:
+    """True where Accelerate comes to DeepSpeed alone: the program needs it, or each command that starts it is for it."""
+    if needs_deepspeed(project, path):
+        return True
+    given = [_types_of(project, text, command) for text, command in _commands_of(project, path)]
+    return bool(given) and all(types == {b"DEEPSPEED"} for types in given)
 
 
 def _is_started_so(project: Project, path: str) -> bool:
