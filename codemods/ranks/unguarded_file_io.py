@@ -33,6 +33,7 @@ from codemods.analysis.files.file_runs import (
 )
 from codemods.analysis.files.files_of_all import FileOfAll, files_of_all
 from codemods.analysis.files.files_of_each_rank import are_of_each_rank
+from codemods.analysis.files.found_by_later_ranks import is_found_by_those_of_fit
 from codemods.analysis.files.guarded_too_early import guarded_too_early
 from codemods.analysis.files.items_of_a_loop import advice_for_items, is_of_a_share
 from codemods.analysis.files.own_contents import holds_own
@@ -147,6 +148,8 @@ class UnguardedFileIo(DdpCodemod):
     - What is only taken away for each batch or item, and the trials of Ray Tune, which have no ranks: silent.
     - A scratch file that a function writes, reads back and removes: reported, for each process needs one of its own.
     - Files of a loop that goes on to the next item where the file is there: the ranks share the items out by that. Silent.
+    - What is only made where it is missing, above the `fit` of a script whose Trainer starts the other processes: they find it.
+      So do those that come to `setup` of a data module find what `prepare_data` has made. Silent.
     - Files that are taken away where one that is gone already is put up with (`suppress`, `except`, `missing_ok=True`, `rm -rf`),
       unless it is a folder that is made again behind it.
     - A file that other ranks read, list or test: reported, for the guard and a barrier must come together.
@@ -307,7 +310,7 @@ class UnguardedFileIo(DdpCodemod):
                 continue
             if is_a_run_for_nobody(project, module, run) or is_entered_by_device(project, module, run.first):
                 continue
-            if is_under_lock(module, run.first):
+            if is_under_lock(module, run.first) or is_found_by_those_of_fit(project, module, run.statements):
                 continue
             if function is module.tree and imports_again(module, run.first) is not None:
                 continue  # nobody knows the rank there
