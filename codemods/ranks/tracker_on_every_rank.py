@@ -254,8 +254,8 @@ class TrackerOnEveryRank(DdpCodemod):
                 message = "every rank makes a SummaryWriter and writes to it: TensorBoard draws each curve once for each process"
                 if len(uses) < len(reports):  # what rank 0 alone writes stands there once
                     message = (
-                        "every rank makes a SummaryWriter, each with a file of its own, and TensorBoard draws what is written in line "
-                        f"{uses[0].lineno} once for each process"
+                        "every rank makes a SummaryWriter, each with a file of its own, and TensorBoard draws what is written in "
+                        f"line {uses[0].lineno} once for each process"
                     )
                 reason = (
                     f"make it on rank 0 and None elsewhere, and put what writes to it (line {uses[0].lineno}) under a test "
