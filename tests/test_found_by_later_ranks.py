@@ -1,4 +1,4 @@
-"""DDP202, DDP204 and DDP307 of what rank 0 has made before Lightning starts the other ranks, or before they set up."""
+"""DDP202 and DDP204 of what rank 0 has made before Lightning starts the other ranks, or before they set up."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import pytest
 
 from codemods.ranks.makedirs_race import MakedirsRace
 from codemods.ranks.unguarded_file_io import UnguardedFileIo
-from codemods.sync.cache_filled_by_every_rank import CacheFilledByEveryRank
 from ddpfix.testing import findings_of
 
 SCRIPT = (
@@ -97,31 +96,6 @@ def test_setup_writes_what_no_test_asks_for() -> None:
     files = {"data.py": MODULE.format(prepare=PREPARE.format(part="train"))}
     table = TABLE.replace("if self.is_whole(parsed):", "if part == 'extra':")
     assert findings_of(UnguardedFileIo, table, files, path="table.py")
-
-
-FETCHED = (
-    "import os\n\nfrom web import get\n\n\ndef fetch(url, folder):\n    path = os.path.join(folder, 'rows.zip')\n"
-    "    if not os.path.exists(path):\n        with open(path, 'wb') as file:\n            file.write(get(url))\n"
-    "    with open(path, 'rb') as file:\n        return file.read()\n"
-)
-BASE = (
-    "from fetched import fetch\n\n\nclass Table:\n    def __init__(self, url, folder, download):\n        if download:\n"
-    "            fetch(url, folder)\n\n\nclass Part(Table):\n    def __init__(self, rows):\n{start}        self.rows = rows\n"
-)
-PARTS = (
-    "import lightning.pytorch as pl\n\nfrom base import Part\n\n\nclass Data(pl.LightningDataModule):\n"
-    "    def setup(self, stage=None):\n        self.part = Part(self.rows)\n"
-)
-
-
-@pytest.mark.parametrize(("start", "told"), [
-    ("", []),  # the heir's constructor does not come to that of its class
-    ("        super().__init__(URL, FOLDER, True)\n", ["DDP307"]),
-])  # fmt: skip
-def test_an_heir_with_a_constructor_of_its_own(start: str, told: list[str]) -> None:
-    files = {"base.py": BASE.format(start=start), "data.py": PARTS}
-    found = findings_of(CacheFilledByEveryRank, FETCHED, files, path="fetched.py")
-    assert [f.code for f in found] == told
 
 
 def test_one_clock_is_told_once() -> None:

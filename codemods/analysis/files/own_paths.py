@@ -8,13 +8,12 @@ from collections.abc import Iterator
 
 from codemods.analysis.bound_values import assigned
 from codemods.analysis.call_graph import FunctionSite, called_function
-from codemods.analysis.class_index import class_facts, find_class
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.files.field_defaults import field_defaults
 from codemods.analysis.files.file_paths import arguments_of
 from codemods.analysis.files.named_by_setting import leads_by_setting
 from codemods.analysis.files.versioned_folders import is_in_numbered_folder
-from codemods.analysis.names import dotted, is_parameter, last
+from codemods.analysis.names import dotted, is_parameter
 from codemods.analysis.output.effect_kinds import names_rank
 from codemods.analysis.output.own_lines import names_own_items
 from codemods.analysis.output.rank_share import is_of_own_item
@@ -208,24 +207,13 @@ def callers_of(project: Project, module: SourceModule, function: FunctionNode) -
     owner = module.parent(function)
     if function.name == "__init__" and isinstance(owner, ast.ClassDef):
         made = constructions(project, module, owner)
-        sites = made.outside_tests().calls if made is not None else ()
-        return tuple(s for s in sites if not _has_its_own_constructor(project, s, owner))[:_CALLERS]
+        return made.outside_tests().calls[:_CALLERS] if made is not None else ()
     if function.name == "__call__" and isinstance(owner, ast.ClassDef):
         return tuple(_calls_of_objects(project, module, owner, function))[:_CALLERS]
     sites = uses_of(project, module, function).outside_tests().calls
     if isinstance(owner, ast.ClassDef) and len(sites) > 1:
         sites = tuple(s for s in sites[:_LOOKED_AT] if leads_to(project, s, function)) or sites
     return sites[:_CALLERS]
-
-
-def _has_its_own_constructor(project: Project, site: CallSite, owner: ast.ClassDef) -> bool:
-    """True for an heir that is made by a constructor of its own, which does not come to that of the class."""
-    name = dotted(site.call.func)
-    found = find_class(project, site.module, name) if name and last(name) != owner.name else None
-    method = class_facts(project, found.module, found.node).method("__init__") if found is not None else None
-    if method is None or method[0].node is owner:
-        return False
-    return not any(isinstance(n, ast.Attribute) and n.attr == "__init__" for n in walk(method[1]))
 
 
 def _calls_of_objects(
