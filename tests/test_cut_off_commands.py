@@ -34,3 +34,24 @@ def test_whole_commands(below: str) -> None:
 def test_a_text_that_breaks_its_lines() -> None:
     text = f"```bash\n{START}\n    --lr 1\n```\n"
     check_nothing(CommandThatCannotStart, text, files=SCRIPT, path="README.md")
+
+
+@pytest.mark.parametrize("blank", ["\\ ", "\\\t", "\\   "])
+def test_a_blank_behind_the_backslash_of_a_word(blank: str) -> None:
+    text = f"accelerate launch --main_process_port 8888{blank}\n    --num_processes 4\\\n    train.py --lr 1\n"
+    found = check_told(CommandThatCannotStart, text, reason="take the blank out", files=SCRIPT, path="run.sh")
+    assert "`accelerate` is given `8888` with a blank behind it" in found.message
+    assert "the shell runs `--num_processes`" in found.message
+
+
+@pytest.mark.parametrize("end", ["8888\\", "8888 \\", "8888\\\\ "])  # joined, joined, and a backslash of the word's own
+def test_no_blank_that_is_escaped(end: str) -> None:
+    text = f"accelerate launch --main_process_port {end}\n    --num_processes 4 train.py --lr 1\n"
+    found = findings_of(CommandThatCannotStart, text, SCRIPT, path="run.sh")
+    assert not any("escapes" in f.message for f in found)
+
+
+def test_a_line_that_ends_above_the_script() -> None:
+    text = "accelerate launch --main_process_port 8888\n    --num_processes 4 \\\n    train.py --lr 1\n"
+    found = check_told(CommandThatCannotStart, text, reason="with a backslash", files=SCRIPT, path="run.sh")
+    assert "`accelerate` is given nothing of it" in found.message

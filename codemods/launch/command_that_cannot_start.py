@@ -110,15 +110,17 @@ class CommandThatCannotStart(DdpCodemod):
                 file,
                 found.span,
                 f"the line ends the command: nothing joins `{found.after}` and what follows to it, so that `{found.starter}` "
-                f"starts the script without these options, and the shell runs `{found.after}` as a command of its own",
+                f"{'starts the script without these options' if found.script else 'is given nothing of it'}, and the shell runs "
+                f"`{found.after}` as a command of its own",
                 reason="end each line of the command but the last with a backslash",
             )
         behind = "the blank in front of a comment" if found.comment else "a blank at the end of its line"
         return self.finding(
             file,
             found.span,
-            f"the backslash escapes {behind}, and continues nothing: `{found.starter}` is given a blank for a word, and the "
-            f"shell runs `{found.after}` as a command of its own",
+            f"the backslash escapes {behind}, and continues nothing: `{found.starter}` is given "
+            f"{f'`{found.glued}` with a blank behind it' if found.glued else 'a blank for a word'}, and the shell runs "
+            f"`{found.after}` as a command of its own",
             reason="put the comment on a line of its own above the command" if found.comment else "take the blank out",
         )
 

@@ -34,7 +34,7 @@ from codemods.analysis.ranks.uses import CallSite, constructions, uses_of
 from codemods.analysis.variance.analysis import variance
 from codemods.analysis.variance.values import Cause
 from codemods.api.codemod import DdpCodemod
-from codemods.api.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression, SetKeyword
+from codemods.api.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression, SetKeyword, Span
 from codemods.files.sites import Site
 from codemods.files.source import SourceModule, walk
 from codemods.runtime.lazy_pattern import lazy
@@ -146,14 +146,14 @@ class MakedirsRace(DdpCodemod):
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_module(module):
             return
-        stamped: set[str] = set()
+        stamped: set[str | Span] = set()  # one clock is one cause, whatever is made under its name
         aliases = [n for n, found in module.imports.items() if found[0].dotted in ("os.makedirs", "os.mkdir")]
         for call in module.calls_named(*{"makedirs", "mkdir", *aliases}):
             spelling = creates_folder(module, call)
             if spelling and (told := self._stamped(module, project, call, spelling)) is not None:
-                if told.message not in stamped:
+                if not stamped & {told.message, told.span}:
                     yield told
-                stamped.add(told.message)
+                stamped |= {told.message, told.span}
                 continue
             if spelling and (told := self._counted(module, project, call, spelling)) is not None:
                 yield told

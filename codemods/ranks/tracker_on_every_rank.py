@@ -246,11 +246,17 @@ class TrackerOnEveryRank(DdpCodemod):
                 continue
             if is_for_some(project, module, call):
                 continue
-            uses = [c for c in module.calls_named(*TRACKER_METHODS) if not ranks_reaching(project, module, c).some]
+            reports = list(module.calls_named(*TRACKER_METHODS))
+            uses = [c for c in reports if not ranks_reaching(project, module, c).some and not is_for_some(project, module, c)]
             if is_run_by_nobody(project, module, call):
                 continue
             if uses and not any(asks_for_run(module, module.statement_of(c)) for c in uses):
                 message = "every rank makes a SummaryWriter and writes to it: TensorBoard draws each curve once for each process"
+                if len(uses) < len(reports):  # what rank 0 alone writes stands there once
+                    message = (
+                        "every rank makes a SummaryWriter, each with a file of its own, and TensorBoard draws what is written in "
+                        f"line {uses[0].lineno} once for each process"
+                    )
                 reason = (
                     f"make it on rank 0 and None elsewhere, and put what writes to it (line {uses[0].lineno}) under a test "
                     "for rank 0"

@@ -33,13 +33,14 @@ from codemods.analysis.files.file_runs import (
 )
 from codemods.analysis.files.files_of_all import FileOfAll, files_of_all
 from codemods.analysis.files.files_of_each_rank import are_of_each_rank
+from codemods.analysis.files.found_by_later_ranks import is_found_by_those_of_fit
 from codemods.analysis.files.guarded_too_early import guarded_too_early
 from codemods.analysis.files.items_of_a_loop import advice_for_items, is_of_a_share
 from codemods.analysis.files.own_contents import holds_own
 from codemods.analysis.files.own_results import filled_by_batches
 from codemods.analysis.files.paths_given_out import given_out
 from codemods.analysis.files.paths_in_statements import paths_in
-from codemods.analysis.files.reads_beside import reader_beside
+from codemods.analysis.files.reads_beside import read_first, reader_beside
 from codemods.analysis.files.save_judgement import Judgement
 from codemods.analysis.files.save_repairs import holds_save
 from codemods.analysis.files.scratch_files import OF_ONE_PROCESS, is_scratch
@@ -147,6 +148,8 @@ class UnguardedFileIo(DdpCodemod):
     - What is only taken away for each batch or item, and the trials of Ray Tune, which have no ranks: silent.
     - A scratch file that a function writes, reads back and removes: reported, for each process needs one of its own.
     - Files of a loop that goes on to the next item where the file is there: the ranks share the items out by that. Silent.
+    - What is only made where it is missing, above the `fit` of a script whose Trainer starts the other processes: they find it.
+      So do those that come to `setup` of a data module find what `prepare_data` has made. Silent.
     - Files that are taken away where one that is gone already is put up with (`suppress`, `except`, `missing_ok=True`, `rm -rf`),
       unless it is a folder that is made again behind it.
     - A file that other ranks read, list or test: reported, for the guard and a barrier must come together.
@@ -307,7 +310,7 @@ class UnguardedFileIo(DdpCodemod):
                 continue
             if is_a_run_for_nobody(project, module, run) or is_entered_by_device(project, module, run.first):
                 continue
-            if is_under_lock(module, run.first):
+            if is_under_lock(module, run.first) or is_found_by_those_of_fit(project, module, run.statements):
                 continue
             if function is module.tree and imports_again(module, run.first) is not None:
                 continue  # nobody knows the rank there
@@ -348,6 +351,11 @@ class UnguardedFileIo(DdpCodemod):
             yield self.finding(module, run.first, message, evidence=evidence, reason=reason)
             return
         if told := self._why_not(module, project, function, run, paths):
+            yield self.finding(module, run.first, message, evidence=evidence, reason=told)
+            return
+        told, other_harm = self._why_not_for_readers(module, project, function, run, paths)
+        if told:
+            message = f"every rank comes here, and {phrases(files[:1])}: {other_harm or harm}"
             yield self.finding(module, run.first, message, evidence=evidence, reason=told)
             return
         level, assumes = level_of(project, module, function, run, in_class=in_class)
@@ -391,10 +399,21 @@ class UnguardedFileIo(DdpCodemod):
                 return f"whoever gets `{out}` may read the file, on every rank: let rank 0 write it, with a barrier behind it"
         if opened := emptied_above(module, run.statements):
             return f"every rank opens that file, and empties it, in line {opened}: put the test round the opening too"
-        for path in paths:  # of those further down, the barrier is part of the fix
-            if reader := reader_beside(project, module, function, run, path):
-                return f"{reader} on every rank: the guard needs a barrier behind it, or the others read too early"
         return ""
+
+    @staticmethod
+    def _why_not_for_readers(
+        module: SourceModule, project: Project, function: FunctionNode | ast.Module, run: Run, paths: list[ast.expr]
+    ) -> tuple[str, str]:
+        """(advice, harm) where every rank reads the file beside the run; of those below, the barrier is part of the fix."""
+        for path in paths:
+            reader = reader_beside(project, module, function, run, path)
+            if reader and (first := read_first(project, module, function, run, path)) is not None:
+                advice = "let all ranks read it first: a barrier right above this line, then rank 0 alone writes"
+                return advice, f"a rank that comes later to line {first.lineno} reads what is written here"
+            if reader:
+                return f"{reader} on every rank: the guard needs a barrier behind it, or the others read too early", ""
+        return "", ""
 
     def _constructor(self, module: SourceModule, project: Project, function: FunctionNode) -> Iterator[Finding]:
         output = effects_of_function(project, module, function).output

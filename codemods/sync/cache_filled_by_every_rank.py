@@ -104,6 +104,7 @@ class CacheFilledByEveryRank(DdpCodemod):
       processes from outside (torchrun, srun): rank 0 is through with it before its Trainer starts the others.
     - Says nothing of functions that no program comes to, and of what the program ends behind; nothing of a copy of an installed
       package that only `import clip` beside it names: that means the installed one.
+    - Says nothing of a sample's own file in `__getitem__` where a sharded loader deals the samples out: one rank makes it.
     - Says nothing of a file that the repository itself holds: no rank finds it missing.
     - Says nothing of a file that `os.replace`, `rename` or `torch.hub.download_url_to_file` puts in its place, of one that
       gdown loads, of one that is only waited for and read by nobody, and of one that is waited for and read after a

@@ -10,6 +10,7 @@ from codemods.analysis.frameworks import lightning_pin
 from codemods.analysis.guards import failing_exits
 from codemods.analysis.guards.agreed_skips import ASSUMED, agreed_skips
 from codemods.analysis.guards.counted_by_one import counted_by_one
+from codemods.analysis.guards.empty_rounds import is_of_a_loop
 from codemods.analysis.guards.one_rank_decisions import Decision, Form, decisions, tests_gathered_loss
 from codemods.analysis.guards.reduced_tests import reduced_test
 from codemods.analysis.guards.set_by_one_rank import is_decision, is_on_one_side, is_there_on_all, set_by_one_rank
@@ -170,7 +171,10 @@ class OneRankDecision(DdpCodemod):
         caught = swallowed(project, module) if module.holds(b"except") else ()
         whole = {found.node.lineno for found in caught if found.handler is not None}  # DDP309 tells these
         serves = any(family(name) in SERVERS for name in module.imported_modules)  # one process answers requests
-        for parted in mismatches_in(project, module):
+        partings = mismatches_in(project, module)
+        for parted in partings:
+            if is_of_a_loop(parted, partings):
+                continue
             if parted.form in (Parting.RAISES, Parting.WAITS) and (parted.node.lineno in whole or serves):
                 continue
             lines = {parted.node.lineno, parted.leaving.lineno if parted.leaving is not None else 0}

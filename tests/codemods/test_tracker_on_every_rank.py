@@ -92,7 +92,17 @@ WRITER = "import torch.distributed as dist; WORLD = dist.group.WORLD\nfrom torch
 
 def test_a_writer_on_every_rank() -> None:
     lines = ("writer = SummaryWriter(args.out)", "writer.add_scalar('a', 1, 0)")
-    check_told(TrackerOnEveryRank, script(*lines, head=WRITER), reason="line 6")
+    found = check_told(TrackerOnEveryRank, script(*lines, head=WRITER), reason="line 6")
+    assert "each curve once for each process" in found.message
+
+
+@pytest.mark.parametrize("test", ["dist.get_rank() == 0", "args.is_master"])
+def test_a_writer_to_which_rank_0_writes_most(test: str) -> None:
+    lines = (
+        "writer = SummaryWriter(args.out)", f"if {test}:", "    writer.add_scalar('a', 1, 0)", "writer.add_scalar('b', 1, 0)",
+    )  # fmt: skip
+    found = check_told(TrackerOnEveryRank, script(*lines, head=WRITER), reason="line 8")
+    assert "what is written in line 8 once for each process" in found.message
 
 
 @pytest.mark.parametrize(

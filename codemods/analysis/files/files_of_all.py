@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 from codemods.analysis.bound_values import assigned
 from codemods.analysis.call_graph import called_function
-from codemods.analysis.files.before_fit import comes_first
 from codemods.analysis.files.behind_first_mkdir import is_behind_first_mkdir
 from codemods.analysis.files.beside_tracker import is_beside_tracker
 from codemods.analysis.files.changed_files import MOVES, changed, is_log, modes_of_log
@@ -16,6 +15,7 @@ from codemods.analysis.files.every_rank import Way, way_of_every_rank
 from codemods.analysis.files.file_calls import Act, FileCall, file_call
 from codemods.analysis.files.file_paths import arguments_of, forms
 from codemods.analysis.files.filled_on_demand import filled_on_demand, is_a_program_of_one, is_asked_for
+from codemods.analysis.files.found_by_later_ranks import is_found_by_later_ranks
 from codemods.analysis.files.own_paths import callers_of, is_path_of_one, leads_to
 from codemods.analysis.files.shared_places import is_of_one_item
 from codemods.analysis.files.taken_away import asking_round, is_a_person_asked, is_made_anew, made_of, puts_up_with_it
@@ -150,7 +150,7 @@ def _way(project: Project, module: SourceModule, found: FileCall) -> Way | None:
         return None
     if is_run_by_nobody(project, module, call, shared=False):
         return None
-    return None if is_asked_for(module, call, found.path) and comes_first(project, way) and not removes else way
+    return None if not removes and is_found_by_later_ranks(project, module, found, way) else way
 
 
 def _is_left_to_some(project: Project, module: SourceModule, call: ast.Call, way: Way | None) -> bool:

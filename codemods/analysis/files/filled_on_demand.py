@@ -16,6 +16,7 @@ from codemods.analysis.files.file_calls import CHANGES, Act, FileCall, file_call
 from codemods.analysis.files.file_flow import Step, ranks_in_function, steps_in
 from codemods.analysis.files.file_locks import is_under_lock
 from codemods.analysis.files.file_paths import forms
+from codemods.analysis.files.files_of_samples import is_dealt_out
 from codemods.analysis.files.given_anew import means_another, values_above
 from codemods.analysis.files.in_repository import lies_in_repository
 from codemods.analysis.files.later_reads import handed_on, of_callers, of_what_is_returned
@@ -116,7 +117,7 @@ def _filled(
             return None
     if read is None or is_own_path(project, module, asked.path, whole=False) or is_thought_of(project, module, function):
         return None
-    if lies_in_repository(project, module, asked.path):
+    if lies_in_repository(project, module, asked.path) or is_dealt_out(project, module, function, asked.path):
         return None
     way = way_of_every_rank(project, module, node, loose=True)
     if way is None or is_made_above_fit(project, way) or is_dead(project, way) or may_be_let_in_first(project, way):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 
+from codemods.analysis.files.file_calls import Act, file_call
+from codemods.analysis.files.file_paths import forms
 from codemods.analysis.names import dotted, last
 from codemods.analysis.output.output_runs import Run
 from codemods.analysis.ranks.rank_guards import ranks_at
 from codemods.analysis.wrapped.wrapper_tests import arms_exclude
-from codemods.files.source import FunctionNode, SourceModule, walk
+from codemods.files.source import FunctionNode, SourceModule, walk, walk_scope
 from codemods.store.project import Project
 
 _READS = frozenset(
@@ -42,6 +44,21 @@ def reader_beside(
         if any("".join(module.text_of(a).split()) == text for a in asked) and not ranks_at(module, node, project=project).some:
             return f"{module.text_of(node)[:60]} reads or tests it in line {node.lineno}"
     return ""
+
+
+def read_first(
+    project: Project, module: SourceModule, function: FunctionNode | ast.Module, run: Run, path: ast.expr
+) -> ast.Call | None:
+    """The call above the run, in its function, by which every rank reads the same path before each of them writes it anew."""
+    wanted = forms(module, path)
+    calls = (n for n in walk_scope(function) if isinstance(n, ast.Call) and n.lineno < run.first.lineno)
+    for call in calls if wanted else ():
+        found = file_call(module, call)
+        if found is None or found.act not in (Act.READS, Act.LOADS) or not wanted & forms(module, found.path):
+            continue
+        if not arms_exclude(module, call, run.first) and not ranks_at(module, call, project=project).some:
+            return call
+    return None
 
 
 def _ends_there(module: SourceModule, run: Run) -> bool:

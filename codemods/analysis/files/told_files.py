@@ -13,7 +13,7 @@ from codemods.analysis.files.taken_away import puts_up_with_it
 from codemods.analysis.files.tests_at_hand import test_at_hand
 from codemods.analysis.guards.before_group import group_comes_later
 from codemods.analysis.guards.lost_groups import group_is_over
-from codemods.analysis.names import qualified
+from codemods.analysis.names import dotted, qualified
 from codemods.analysis.short_texts import shortened
 from codemods.files.source import SourceModule, line_of
 from codemods.store.project import Project
@@ -65,6 +65,11 @@ def advice_for(project: Project, found: FileOfAll) -> str:
             "made in `prepare_data` of a data module, which lets the others wait"
         )
     if later or any(is_above_the_start(home, node) for home, node in found.way.frames):
+        if spawning := _spawning(found):
+            return (
+                f"no group exists yet, and {spawning} sets no RANK: do it behind the start of the group, on rank 0, or before "
+                "the processes are started"
+            )
         return 'no group exists yet: do it behind its start, on rank 0, or test `int(os.environ.get("RANK", 0)) == 0`'
     if (known := test_at_hand(project, found.module, found.at)) is not None:
         where = "this function" if known.here else "the class"
@@ -79,6 +84,12 @@ def advice_for(project: Project, found: FileOfAll) -> str:
 def _sets_up_a_log(found: FileOfAll) -> bool:
     """True for `logging.basicConfig(filename=…)`: it does more than to write, and no rank reads the file."""
     return qualified(found.home, found.file.call.func) == "logging.basicConfig" and found.home is found.module
+
+
+def _spawning(found: FileOfAll) -> str:
+    """The call that starts the processes in a file on the way: they get their number as an argument, and no variable."""
+    calls = (c for home, _ in found.way.frames for c in home.calls_named("spawn", "start_processes"))
+    return next((name for c in calls if (name := dotted(c.func))), "")
 
 
 def is_above_the_start(module: SourceModule, node: ast.AST) -> bool:

@@ -24,7 +24,8 @@ _ESCAPED = ("\\ ", "\\\t")
 @record
 class Ended:
     """span: from the backslash to the end of its line; of a line without one its last word. after: the first word of the next
-    line. comment: one stands behind the backslash. bare: there is no backslash.
+    line. comment: one stands behind the backslash. bare: there is no backslash. glued: the word that the backslash stands at,
+    which gets the blank. script: the line names what the starter starts.
     """
 
     span: Span
@@ -32,6 +33,8 @@ class Ended:
     after: str
     comment: bool
     bare: bool = False
+    glued: str = ""
+    script: bool = True
 
 
 def ended_commands(file: TextFile) -> Iterator[Ended]:
@@ -42,20 +45,31 @@ def ended_commands(file: TextFile) -> Iterator[Ended]:
         for words in commands(passage.text):
             starter, end = _starter(words), words[-1]
             if starter and file.path.endswith(SHELL_KINDS) and (cut := cut_off_by(passage.text, end)):
-                yield Ended(passage.span(end.start, end.end), starter, cut, False, bare=True)
-            if not starter or end.raw not in _ESCAPED:
+                yield Ended(passage.span(end.start, end.end), starter, cut, False, bare=True, script=_names_script(words))
+            if not starter or not _is_escaped(end):
                 continue
             rest, _, following = passage.text[end.end :].partition("\n")
             after = following.partition("\n")[0].split()
             comment = rest.lstrip().startswith("#")
             if (comment or not rest.strip()) and after and after[0].startswith("-") and after[0].strip("-"):
-                yield Ended(passage.span(end.start, end.end + len(rest)), starter, after[0], comment)
+                first = end.end - len(_ESCAPED[0])
+                glued = end.raw[: -len(_ESCAPED[0])]
+                yield Ended(passage.span(first, end.end + len(rest)), starter, after[0], comment, glued=glued)
 
 
 def cut_off_by(text: str, end: Word) -> str:
     """The option with which the next line begins, set in, where nothing continues the line of a command's last word."""
-    found = _OPTION_BELOW.match(text, end.end) if end.raw not in _ESCAPED else None
+    found = _OPTION_BELOW.match(text, end.end) if not _is_escaped(end) else None
     return found["option"] if found is not None else ""
+
+
+def _is_escaped(end: Word) -> bool:
+    """True for a backslash before a blank, alone or right behind a word: `8888\\ `, which is no `\\\\ `."""
+    return end.raw.endswith(_ESCAPED) and not end.raw.endswith(("\\\\ ", "\\\\\t"))
+
+
+def _names_script(words: Sequence[Word]) -> bool:
+    return any(w.text.endswith((".py", ".pyz")) or w.text in ("-m", "--module") for w in words)
 
 
 def _starter(words: Sequence[Word]) -> str:

@@ -235,6 +235,8 @@ def _own_attribute(scope: Scope, node: ast.Attribute, path: Path, depth: int) ->
 
 
 def _attribute_now(scope: Scope, facts: ClassFacts, name: str, path: Path, depth: int) -> Value:
+    from codemods.analysis.logged.changed_alike import is_changed_alike
+
     values = class_values(scope.project, facts)
     if name in values.filled:
         if all(_is_read_back(filler) for filler in values.fillers.get(name, [])):
@@ -245,7 +247,8 @@ def _attribute_now(scope: Scope, facts: ClassFacts, name: str, path: Path, depth
     if name in values.grown:
         if _gathered_before(scope, facts, name, depth):
             return Value(Kind.REDUCED, f"what is added to self.{name} is gathered over the ranks")
-        return Value(Kind.LIST, f"self.{name} is worked on step by step on each rank")
+        kind = Kind.EQUAL if is_changed_alike(scope, facts, name, depth) else Kind.LIST
+        return Value(kind, f"self.{name} is worked on step by step on each rank")
     found = [_given(scope, facts, given, path, depth) for given in values.given.get(name, [])]
     if (method := facts.method(name)) and any(last(dotted(d)).endswith("property") for d in method[1].decorator_list):
         inner = scope.inside(method[0].module, method[1], facts)

@@ -19,6 +19,7 @@ from codemods.store.project import Project
 # What a step or batch hook is handed, and what people call the model's answers.
 _BATCH = frozenset({"batch", "outputs", "output", "preds", "predictions", "logits", "targets", "labels", "samples", "images"})
 _STEP = lazy(r"(^|_)step(_|$)|_batch_(start|end)$|^forward$|_epoch_end_outputs")
+_STAGES = lazy(r"validation_|test_|predict_")
 _DEPTH = 2  # methods that hand a value on
 _COUNTERS = frozenset({"batch_idx", "dataloader_idx"})
 _JOINS = lazy(r"gather_|_gather|all_reduce|broadcast")
@@ -37,7 +38,7 @@ def rank_local(project: Project, module: SourceModule, function: FunctionNode, n
     while queue:
         home, top = queue.pop(0)
         for node in walk(top):
-            if found := _own(project, home, facts, node):
+            if found := _own(project, home, facts, node, asking=function.name):
                 return found
             if facts and isinstance(node, ast.Call) and dotted(node.func).startswith("self."):
                 called = facts.method(last(dotted(node.func)))
@@ -56,37 +57,40 @@ def tells_of_its_own(project: Project, module: SourceModule, function: FunctionN
     return (line.own is not Own.NOTHING and not line.is_of_the_clock) or bool(rank_local(project, module, function, body))
 
 
-def _own(project: Project, module: SourceModule, facts: ClassFacts | None, node: ast.AST, depth: int = 0) -> str:
+def _own(
+    project: Project, module: SourceModule, facts: ClassFacts | None, node: ast.AST, depth: int = 0, *, asking: str
+) -> str:
+    """asking: the function that writes; what only the hooks of another stage fill is nothing to it."""
     if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
         function = module.function_of(node)
         if function is None:
             return ""
         if all(a.arg != node.id for a in parameters(function, bound=False)):
-            return _made_of_own(project, module, facts, node, depth)
+            return _made_of_own(project, module, facts, node, depth, asking)
         if node.id in _BATCH:
             return f"`{node.id}` is this rank's own"
-        return _given(project, facts, function, node.id, depth) if facts and depth < _DEPTH else ""
+        return _given(project, facts, function, node.id, depth, asking) if facts and depth < _DEPTH else ""
     if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
         name = dotted(node)
         if facts and name.startswith("self.") and name.count(".") == 1:
             kin = (*facts.lineage, *(subclasses(project, facts.lineage[0]) if facts.lineage else ()))
-            return _filled(node.attr, [(s.module, s.node) for s in kin], name)
+            return _filled(node.attr, [(s.module, s.node) for s in kin], name, asking)
         if name.count(".") == 1 and name.partition(".")[0].lstrip("_") in MODEL_NAMES:
-            return _filled(node.attr, _lightning_modules(project, node.attr), name)
+            return _filled(node.attr, _lightning_modules(project, node.attr), name, asking)
     return ""
 
 
-def _made_of_own(project: Project, module: SourceModule, facts: ClassFacts | None, name: ast.Name, depth: int) -> str:
+def _made_of_own(
+    project: Project, module: SourceModule, facts: ClassFacts | None, name: ast.Name, depth: int, asking: str
+) -> str:
     """Which field with what this rank has seen a local name is made of: `rows` of `rows = DataFrame(self.rows)`."""
     if depth >= _DEPTH:
         return ""
     parts = (p for value in values_of(module, name) for p in walk(value) if isinstance(p, ast.Attribute))
-    return next((found for part in parts if (found := _own(project, module, facts, part, depth + 1))), "")
+    return next((found for part in parts if (found := _own(project, module, facts, part, depth + 1, asking=asking))), "")
 
 
-def _given(
-    project: Project, facts: ClassFacts, function: FunctionNode, name: str, depth: int
-) -> str:
+def _given(project: Project, facts: ClassFacts, function: FunctionNode, name: str, depth: int, asking: str) -> str:
     """What a method of the class hands over for a parameter, where that is this rank's own."""
     for site in facts.lineage:
         for call in site.module.calls_named(function.name):
@@ -94,7 +98,7 @@ def _given(
                 continue
             given = (bind(function, call, bound=True) or {}).get(name)
             for part in walk(given) if given is not None else ():
-                if found := _own(project, site.module, facts, part, depth + 1):
+                if found := _own(project, site.module, facts, part, depth + 1, asking=asking):
                     return found
     return ""
 
@@ -114,13 +118,13 @@ def _lightning_modules(project: Project, attribute: str) -> list[tuple[SourceMod
     return project.memo(("lightning modules with", attribute), build)
 
 
-def _filled(attribute: str, homes: Iterable[tuple[SourceModule, ast.ClassDef]], name: str) -> str:
+def _filled(attribute: str, homes: Iterable[tuple[SourceModule, ast.ClassDef]], name: str, asking: str) -> str:
     """Where `self.attribute` is filled or set by a function that sees batches, or by a method that such a one comes to.
 
     The step of an heir may call the method of the base that fills it, so all classes are looked at together.
     """
     methods = [(module, home, f) for module, home in homes for f in _methods(home)]
-    coming = {id(f) for _, _, f in methods if sees_batches(f)}
+    coming = {id(f) for _, _, f in methods if sees_batches(f) and not _is_of_another_stage(f.name, asking)}
     for _ in range(_DEPTH):
         called = {name for _, _, f in methods if id(f) in coming for name in _own_calls(f)}
         coming |= {id(f) for _, _, f in methods if f.name in called}
@@ -129,6 +133,12 @@ def _filled(attribute: str, homes: Iterable[tuple[SourceModule, ast.ClassDef]], 
             if _changes(node, f"self.{attribute}") and not _counts_alike(module, node):
                 return f"`{name}` is filled in {home.name}.{function.name} with what this rank has seen"
     return ""
+
+
+def _is_of_another_stage(filling: str, asking: str) -> bool:
+    """True for a hook of the validation where one of the test asks, or the reverse: `trainer.test` runs no validation."""
+    one, other = (_STAGES.match(name.removeprefix("on_")) for name in (filling, asking))
+    return one is not None and other is not None and one[0] != other[0]
 
 
 def _gathers(function: FunctionNode) -> bool:
@@ -142,7 +152,9 @@ def _methods(home: ast.ClassDef) -> list[FunctionNode]:
 
 
 def _own_calls(function: FunctionNode) -> set[str]:
-    return {last(dotted(n.func)) for n in walk(function) if isinstance(n, ast.Call) and _is_of_self(n)}
+    """The methods that a function calls; at the end of an epoch those that are handed something: the others see no batches."""
+    calls = [n for n in walk(function) if isinstance(n, ast.Call) and _is_of_self(n)]
+    return {last(dotted(n.func)) for n in calls if n.args or n.keywords or not function.name.endswith("epoch_end")}
 
 
 def _is_of_self(call: ast.Call) -> bool:

@@ -36,6 +36,7 @@ from codemods.analysis.ranks.superseded import is_superseded
 from codemods.analysis.ranks.sure_failures import is_behind_a_failure
 from codemods.analysis.ranks.unused import is_of_a_library, is_packaged, is_passed_over, is_run_by_name
 from codemods.analysis.ranks.uses import MANY_FILES, means, only_names, uses_of
+from codemods.analysis.switched_off import is_switched_off
 from codemods.files.source import FunctionNode, SourceModule, walk
 from codemods.runtime.lazy_pattern import lazy
 from codemods.store.corpus import uses
@@ -74,7 +75,7 @@ def is_run_by_nobody(project: Project, module: SourceModule, node: ast.AST, *, s
     function = module.function_of(node)
     if trains_on_one_device(project, module, function) or is_behind_an_end(module, node) or cannot_be_imported(project, module):
         return True
-    if is_behind_a_failure(project, module, node) or is_hidden(project, module):
+    if is_behind_a_failure(project, module, node) or is_hidden(project, module) or is_switched_off(project, module):
         return True
     if is_in_mode_of_one(project, module, node):
         return True
@@ -145,6 +146,8 @@ class Search:
         if cannot_be_imported(self._project, module) or is_tied_to_first_device(self._project, module):
             return False
         if is_hidden(self._project, module) or is_superseded(self._project, module.path):
+            return False
+        if is_switched_off(self._project, module):
             return False
         if is_in_mode_of_one(self._project, module, node):
             return False

@@ -29,6 +29,8 @@ def assign(state: State, node: ast.Assign) -> None:
         keep_fields(state, target, node.value)
         if isinstance(target, ast.Name):
             state.begun[target.id] = tuple(state.control)
+            if state.in_place and _is_gathered_back(state, target, node.value, value):
+                state.made_same.add(target.id)  # under a test: the other way is that of a single process
         if isinstance(target, ast.Subscript) and _is_gathered_back(state, target, node.value, value):
             make_same(state, target.value)
         if isinstance(target, ast.Attribute) and not value.cause.differs and not state.made_same.isdisjoint(_names(node.value)):
@@ -61,8 +63,8 @@ def _names(node: ast.expr) -> set[str]:
     return {n.id for n in (node, *walk(node)) if isinstance(n, ast.Name)}
 
 
-def _is_gathered_back(state: State, target: ast.Subscript, given: ast.expr, value: Value) -> bool:
-    """True for `out["boxes"] = gather_all(out["boxes"])`: what is handed on as `out` is what all ranks have."""
+def _is_gathered_back(state: State, target: ast.Name | ast.Subscript, given: ast.expr, value: Value) -> bool:
+    """True for `losses = gather_object(losses)` and `out["boxes"] = gather_all(out["boxes"])`: `out` is what all ranks have."""
     if value.cause.differs or not isinstance(given, ast.Call) or not any(m.carries for m in state.met.get(id(given), ())):
         return False
     entry = ast.unparse(target)

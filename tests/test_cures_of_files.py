@@ -1,0 +1,65 @@
+"""DDP202: what is told to do about a file that every rank writes, where the usual cure would be none."""
+
+from __future__ import annotations
+
+import pytest
+
+from codemods.ranks.unguarded_file_io import UnguardedFileIo
+from ddpfix.testing import check_told, findings_of
+
+HOOK = (
+    "import os\n\nimport lightning.pytorch as pl\n\n\nclass Net(pl.LightningModule):\n"
+    "    def on_validation_epoch_end(self):\n        score = 0.0\n        {above}\n"
+    "        with open(os.path.join(self.logger.log_dir, 'scores.txt'), 'w') as file:\n            {below}\n"
+    "        self.log('score', score, sync_dist=True)\n"
+)
+READ = "with open(os.path.join(self.logger.log_dir, 'scores.txt')) as file:\n            score = len(file.readlines())"
+
+
+def test_a_file_that_every_rank_reads_and_then_empties() -> None:
+    found = check_told(UnguardedFileIo, HOOK.format(above=READ, below="pass"), reason="a barrier right above this line")
+    assert "a rank that comes later to line 9 reads what is written here" in found.message
+
+
+@pytest.mark.parametrize("above", ["score = 1.0", "seen = os.path.exists(os.path.join(self.logger.log_dir, 'scores.txt'))"])
+def test_a_file_that_nobody_reads_above(above: str) -> None:
+    found = findings_of(UnguardedFileIo, HOOK.format(above=above, below="file.write('0')"), path="net.py")
+    assert [f.code for f in found] == ["DDP202"]
+    assert "right above" not in found[0].reason
+
+
+LOG = (
+    "import logging\n\n\ndef set_up_log(folder):\n    logger = logging.getLogger('run')\n"
+    "    logger.addHandler(logging.FileHandler(folder + '/log.txt', mode='w'))\n    return logger\n"
+)
+WORKER = (
+    "import torch.distributed as dist\n{more}\nfrom log import set_up_log\n\n\ndef worker({takes}args):\n"
+    "    logger = set_up_log(args.folder)\n    dist.init_process_group('nccl')\n    train(args, logger)\n\n\n"
+    "if __name__ == '__main__':\n    args = parse()\n    {start}\n"
+)
+
+
+def test_processes_that_get_no_variable() -> None:
+    start = "mp.spawn(worker, nprocs=args.gpus, args=(args,))"
+    worker = WORKER.format(more="import torch.multiprocessing as mp\n", takes="rank, ", start=start)
+    found = check_told(UnguardedFileIo, LOG, files={"train.py": worker}, path="log.py", reason="mp.spawn sets no RANK")
+    assert "os.environ" not in found.reason
+
+
+def test_processes_of_a_launcher() -> None:
+    worker = WORKER.format(more="", takes="", start="worker(args)")
+    check_told(UnguardedFileIo, LOG, files={"train.py": worker}, path="log.py", reason='os.environ.get("RANK", 0)')
+
+
+STAGES = (
+    "import lightning.pytorch as pl\n\n\nclass Net(pl.LightningModule):\n"
+    "    def on_{filling}_batch_end(self, outputs, batch, batch_idx):\n        self.scores = outputs\n\n"
+    "    def on_test_epoch_end(self):\n        with open('scores.txt', 'w') as file:\n            file.write(str(self.scores))\n"
+    "        self.log('score', self.scorer.compute(), sync_dist=True)\n"
+)
+
+
+@pytest.mark.parametrize(("filling", "own"), [("test", True), ("validation", False)])
+def test_what_the_hooks_of_another_stage_fill(filling: str, own: bool) -> None:  # `trainer.test` runs no validation
+    found = findings_of(UnguardedFileIo, STAGES.format(filling=filling), path="net.py")
+    assert any("with what this rank has seen" in f.reason for f in found) is own
