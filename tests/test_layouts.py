@@ -26,12 +26,13 @@ _NOT_HELD: dict[str, tuple[tuple[str, str], ...]] = {
         ("the words of what a helper does are asked for in the bytes of the caller's file", "DDP202"),
         ("no test for rank 0 is at hand in the helper's file", "DDP211"),
         ("the loader that an object is called with is followed in its own file", "DDP605"),
+        ("the file of a `finally` that calls a clean-up function of another file speaks of no processes then", "DDP305"),
     ),
     "helpers_in_a_package": (
-        ("as in a file", "DDP202 DDP211 DDP605"),
+        ("as in a file", "DDP202 DDP211 DDP305 DDP605"),
     ),
     "helpers_by_their_module": (
-        ("as in a file", "DDP202 DDP211 DDP605"),
+        ("as in a file", "DDP202 DDP211 DDP305 DDP605"),
     ),
     "started_from_another_file": (
         ("the import that the fix needs would stand in the other file", "DDP304 DDP703"),

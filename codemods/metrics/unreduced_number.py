@@ -85,7 +85,7 @@ class UnreducedNumber(DdpCodemod):
     - Says nothing where the loader hands every rank the same batches, or the whole set in an order of its own: each rank has
       the whole number then.
     - Says nothing of a result or a decision where only the name of a loader says that it shares the data out.
-    - Says nothing of a dict of loaders of which some are whole, and of a data set that is told a constant rank.
+    - Says nothing of a dict of loaders of which some are whole, and of a data set that is given a constant rank.
     - Says nothing behind an all_reduce, a gather, a broadcast, `Metric.compute()`, or a helper that reduces, and nothing of a
       loss whose forward gathers over the ranks.
     - Says nothing of output that every rank makes, and of lines that name the rank.
