@@ -39,4 +39,5 @@ def star_may_bring(project: Project, module: SourceModule, name: str, depth: int
 
 def _gives_any_name(module: SourceModule) -> bool:
     """True for a file with a `__getattr__` of its own: that of a class in it brings no name."""
-    return module.holds(b"__getattr__") and any(f.name == "__getattr__" and module.parent(f) is module.tree for f in module.functions)
+    own = (f for f in module.functions if f.name == "__getattr__") if module.holds(b"__getattr__") else ()
+    return any(module.parent(f) is module.tree for f in own)

@@ -156,7 +156,8 @@ def test_a_norm_of_the_gradients_that_is_reduced_averages_none_of_them(line: str
 
 
 def test_a_part_that_a_getter_hands_out() -> None:
-    found = check_told(ForwardBypassesDdp, loop("loss = model.module.get_net().head(x).mean()"), reason="let forward of the model")
+    source = loop("loss = model.module.get_net().head(x).mean()")
+    found = check_told(ForwardBypassesDdp, source, reason="let forward of the model")
     assert found.message.startswith("`model.module.get_net().head(...)` goes past"), found.message
 
 
