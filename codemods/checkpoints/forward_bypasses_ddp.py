@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 from codemods.analysis.bindings import bindings_in
 from codemods.analysis.distribution import is_test_file, is_test_module
-from codemods.analysis.names import dotted, last
+from codemods.analysis.names import dotted
 from codemods.analysis.short_texts import short
 from codemods.analysis.wrapped.by_hand_averages import averages_by_hand
 from codemods.analysis.wrapped.losses import Backward, Behind, backward_passes, only_looks_at_gradients
-from codemods.analysis.wrapped.past_wrapper import past_the_wrapper
+from codemods.analysis.wrapped.past_wrapper import past_the_wrapper, run_by_getter
 from codemods.analysis.wrapped.skipped_rounds import skipped_round
 from codemods.analysis.wrapped.unrun_wraps import Unrun, unrun_wraps
 from codemods.analysis.wrapped.wraps import Held
@@ -160,7 +160,7 @@ class ForwardBypassesDdp(DdpCodemod):
         return self.finding(module, taken if here else one.call, message, evidence=evidence, reason=reason)
 
     def _tell(self, module: SourceModule, one: Backward, past: Behind, inside: Held, node: ast.expr) -> Finding:
-        text = short(past.module, _run_by(past).func)
+        text = short(past.module, (run_by_getter(past.module, past.call) or past.call).func)
         if (taken := _taken_away(past.module, node, inside)) is not None:
             return self._tell_taken(module, one, past, inside, taken)
         edits, reason = _repair(past, inside, node)
@@ -183,14 +183,6 @@ class ForwardBypassesDdp(DdpCodemod):
             ],
             reason=reason,
         )
-
-
-def _run_by(past: Behind) -> ast.Call:
-    """The call that runs: of `model.get_net().head(x)` the outer one, as a getter without arguments only hands out a part."""
-    call, above = past.call, past.module.parent(past.call)
-    over = past.module.parent(above) if isinstance(above, ast.Attribute) else None
-    getter = last(dotted(call.func)).startswith("get_") and not call.args and not call.keywords
-    return over if getter and isinstance(over, ast.Call) and over.func is above else call
 
 
 def _taken_away(module: SourceModule, node: ast.expr, inside: Held) -> ast.stmt | None:

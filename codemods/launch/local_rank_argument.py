@@ -27,10 +27,10 @@ from codemods.files.source import SourceModule
 from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
 
-_UNHEARD = "torchrun does not pass `--local-rank`, and every rank takes the GPU of the default: read LOCAL_RANK"
+_UNHEARD = "torchrun does not pass `--local-rank`, and every rank goes by the default: read LOCAL_RANK"
 _REFUSED = (
     "torch.distributed.launch of torch 2 passes `--local-rank`, and argparse then refuses `--local_rank`; torchrun passes "
-    "neither, and every rank takes the GPU of the default: read LOCAL_RANK"
+    "neither, and every rank goes by the default: read LOCAL_RANK"
 )
 _STARTED = (
     "{} (line {}) starts this script with torch.distributed.launch, which passes `--local-rank` since torch 2.0: argparse "

@@ -159,6 +159,7 @@ def test_a_part_that_a_getter_hands_out() -> None:
     source = loop("loss = model.module.get_net().head(x).mean()")
     found = check_told(ForwardBypassesDdp, source, reason="let forward of the model")
     assert found.message.startswith("`model.module.get_net().head(...)` goes past"), found.message
+    check_nothing(ForwardBypassesDdp, loop("loss = loss_fn(x, y) / model.module.get_net().head.width"))
 
 
 def test_data_parallel_is_another_thing() -> None:
