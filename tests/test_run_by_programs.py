@@ -313,3 +313,37 @@ if __name__ == "__main__":
 )
 def test_a_branch_for_windows_has_no_ranks_of_nccl(test: str, told: bool) -> None:
     assert bool(findings_of(UnguardedPrint, SYSTEM.format(test=test), path="train.py")) is told
+
+
+PARTS = {
+    "sets/rows.py": """\
+        class Rows:
+            def report(self):
+                return 1
+
+            def __init__(self):
+                self.report()
+        """,
+    "train.py": """\
+        import torch.distributed as dist
+        from sets import SETS
+
+        def main(name):
+            dist.init_process_group("nccl")
+            SETS[name]()
+
+        if __name__ == "__main__":
+            main("rows")
+        """,
+}
+TABLE = {"sets/__init__.py": 'from sets.rows import Rows\n\nSETS = {"rows": Rows}\n'}
+
+
+def test_a_table_of_classes_in_a_package_that_a_program_imports() -> None:
+    assert not nobody({**PARTS, **TABLE}, "sets/rows.py")
+
+
+def test_a_table_of_classes_in_a_package_that_nobody_imports() -> None:
+    program = PARTS["train.py"].replace("from sets import SETS", "from others import SETS")
+    start = {"train.py": program, "others.py": "SETS = {}\n"}
+    assert nobody({**PARTS, **TABLE, **start}, "sets/rows.py")

@@ -38,7 +38,7 @@ LENGTHS: dict[str, dict[str, int]] = {
 }
 _SOURCES = ("torch.optim.lr_scheduler", "transformers", "diffusers")
 PROCESSES = re.compile(r"num_processes|world_?size|n_?gpus?\b|num_gpus|num_devices|device_count|n_card", re.I)
-_SETTINGS = re.compile(r"args|cfg|config|conf|opt|opts|options|params|hparams|flags|self|hps", re.I)
+_SETTINGS = re.compile(r"(?:\w+_)?(?:args|cfg|config|conf|opts|options|params|hparams|flags)|opt|self|hps", re.I)
 _NUMBERS = frozenset({"int", "float", "round", "ceil", "floor", "max", "min"})
 _DEPTH = 6
 _FEW = 1000  # a number that is written out and smaller may count epochs

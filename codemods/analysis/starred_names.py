@@ -28,10 +28,16 @@ def star_may_bring(project: Project, module: SourceModule, name: str, depth: int
                 return True
             continue
         inner = project.module(resolved.path)
-        if inner is None or depth == 0 or given_otherwise(inner) or inner.holds(b"__getattr__"):
+        if inner is None or depth == 0 or given_otherwise(inner) or _gives_any_name(inner):
             return True
         if resolved.path == module.path:
             continue
         if name in names_outside(inner, tuple(inner.tree.body)) or star_may_bring(project, inner, name, depth - 1):
             return True
     return False
+
+
+def _gives_any_name(module: SourceModule) -> bool:
+    """True for a file with a `__getattr__` of its own: that of a class in it brings no name."""
+    own = (f for f in module.functions if f.name == "__getattr__") if module.holds(b"__getattr__") else ()
+    return any(module.parent(f) is module.tree for f in own)

@@ -11,7 +11,7 @@ from codemods.analysis.names import dotted
 from codemods.analysis.short_texts import short
 from codemods.analysis.wrapped.by_hand_averages import averages_by_hand
 from codemods.analysis.wrapped.losses import Backward, Behind, backward_passes, only_looks_at_gradients
-from codemods.analysis.wrapped.past_wrapper import past_the_wrapper
+from codemods.analysis.wrapped.past_wrapper import past_the_wrapper, run_by_getter
 from codemods.analysis.wrapped.skipped_rounds import skipped_round
 from codemods.analysis.wrapped.unrun_wraps import Unrun, unrun_wraps
 from codemods.analysis.wrapped.wraps import Held
@@ -160,7 +160,7 @@ class ForwardBypassesDdp(DdpCodemod):
         return self.finding(module, taken if here else one.call, message, evidence=evidence, reason=reason)
 
     def _tell(self, module: SourceModule, one: Backward, past: Behind, inside: Held, node: ast.expr) -> Finding:
-        text = short(past.module, past.call.func)
+        text = short(past.module, (run_by_getter(past.module, past.call) or past.call).func)
         if (taken := _taken_away(past.module, node, inside)) is not None:
             return self._tell_taken(module, one, past, inside, taken)
         edits, reason = _repair(past, inside, node)

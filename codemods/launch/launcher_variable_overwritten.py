@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_module
+from codemods.analysis.ranks.hidden_gpus import HiddenGpus, hidden_gpus
 from codemods.analysis.ranks.launcher_variables import VariableSet
 from codemods.analysis.ranks.overwritten_variables import Overwritten, overwritten
 from codemods.api.codemod import DdpCodemod
@@ -24,6 +25,8 @@ class LauncherVariableOverwritten(DdpCodemod):
     command of the repository starts by `torchrun` or `torch.distributed.launch`, or in a function that it calls, where every run
     comes there before `init_process_group`; so with `os.environ.update(…)`, and with the default of an option that the command
     leaves out. Writes `os.environ.setdefault(…)`: what the launcher says counts, and without a launcher all is as before.
+    Reports a constant for `CUDA_VISIBLE_DEVICES` at the top of a script that names fewer GPUs than a command of the repository
+    starts processes on a machine.
 
     ## Why it matters
     Lines that were written for one process stay in the script when it gets a launcher. The launcher has a store open for the
@@ -84,6 +87,8 @@ class LauncherVariableOverwritten(DdpCodemod):
       no store: below 1.9, and below 2.5 with `--standalone` or `--rdzv-backend`.
     - Says nothing of `LOCAL_RANK` where the program sets `CUDA_VISIBLE_DEVICES`, and of `os.putenv`, which Python does not read.
     - Reports `os.environ.update(…)`: its dict is left as it is.
+    - Says nothing of `CUDA_VISIBLE_DEVICES` where something above it may ask for the devices (CUDA then goes by what it has
+      seen), where it is set anew, where the number of processes is not written out, and where the ranks may meet over gloo.
     - A repository's own tests, and notebooks.
 
     ## References
@@ -96,9 +101,10 @@ class LauncherVariableOverwritten(DdpCodemod):
     subject = "Keep what the launcher says of rank and port"
     must_show = "Under torchrun the ranks meet, as many as it starts; without a launcher the constants count as before."
     printed = WAITING
-    TRIGGERS = ((b"environ",), (b"MASTER_PORT", b"WORLD_SIZE", b"RANK"))
+    TRIGGERS = ((b"environ",), (b"MASTER_PORT", b"WORLD_SIZE", b"RANK", b"CUDA_VISIBLE_DEVICES"))
     SITES = (Site(
-        rb"environ[ \t]*(?:\[[ \t]*[\"'](?:MASTER_PORT|(?:LOCAL_)?RANK|WORLD_SIZE)[\"'][ \t]*\][ \t]*=(?!=)|\.update\(|\|=)",
+        rb"environ[ \t]*(?:\[[ \t]*[\"'](?:MASTER_PORT|(?:LOCAL_)?RANK|WORLD_SIZE|CUDA_VISIBLE_DEVICES)[\"'][ \t]*\]"
+        rb"[ \t]*=(?!=)|\.update\(|\|=)",
         b"environ"
     ),)  # fmt: skip
     READS_TESTS = False
@@ -108,6 +114,24 @@ class LauncherVariableOverwritten(DdpCodemod):
             return
         for found in overwritten(project, module):
             yield self._told(module, found)
+        hidden = hidden_gpus(project, module) if module.holds(b"CUDA_VISIBLE_DEVICES") else None
+        if hidden is not None:
+            yield self._hidden(module, hidden)
+
+    def _hidden(self, module: SourceModule, found: HiddenGpus) -> Finding:
+        """A constant that leaves each process fewer GPUs than there are processes."""
+        left = "one GPU" if found.gpus == 1 else f"{found.gpus} GPUs"
+        return self.finding(
+            module,
+            found.statement,
+            f"this leaves every process the same {left}, whatever the command says, and {found.path}:{found.line} starts "
+            f"{found.processes} on the machine: two of them share a GPU, and NCCL ends with “Duplicate GPU detected”, or one "
+            "asks for a GPU that it does not see (“invalid device ordinal”)",
+            evidence=[Evidence("static", f"{found.launcher} starts {found.script}", found.path, found.line)],
+            reason="leave the line out, and name the GPUs where the program is started "
+            "(`CUDA_VISIBLE_DEVICES=0,1 torchrun …`, `accelerate launch --gpu_ids 0,1 …`)",
+            severity="crash",
+        )
 
     def _told(self, module: SourceModule, found: Overwritten) -> Finding:
         sets = [s for s in found.sets if s.variable in found.values]

@@ -18,17 +18,19 @@ from codemods.analysis.job_files.local_rank_option import (
 )
 from codemods.analysis.job_files.old_launcher import STARTS_IN, started_with_launcher
 from codemods.analysis.job_files.said_torch import said_torch
+from codemods.analysis.loading.same_program import same_program
 from codemods.analysis.ranks.option_devices import device_by_option
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression
+from codemods.files.import_statements import stem_of
 from codemods.files.source import SourceModule
 from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
 
-_UNHEARD = "torchrun does not pass `--local-rank`, and every rank takes the GPU of the default: read LOCAL_RANK"
+_UNHEARD = "torchrun does not pass `--local-rank`, and every rank goes by the default: read LOCAL_RANK"
 _REFUSED = (
     "torch.distributed.launch of torch 2 passes `--local-rank`, and argparse then refuses `--local_rank`; torchrun passes "
-    "neither, and every rank takes the GPU of the default: read LOCAL_RANK"
+    "neither, and every rank goes by the default: read LOCAL_RANK"
 )
 _STARTED = (
     "{} (line {}) starts this script with torch.distributed.launch, which passes `--local-rank` since torch 2.0: argparse "
@@ -93,8 +95,8 @@ class LocalRankArgument(DdpCodemod):
 
     ## Refuses
     - Says nothing in a repository's own tests.
-    - Says nothing where a file of the repository reads `LOCAL_RANK` into the argument, and in a file that reads it at all, unless
-      a command starts it with `torch.distributed.launch` without `--use_env`.
+    - Says nothing where a file of the repository reads `LOCAL_RANK` into the argument (not another script, for its own), and in
+      a file that reads it at all, unless a command starts it with `torch.distributed.launch` without `--use_env`.
     - Says nothing of `--local-rank` where the repository is started with `torch.distributed.launch`, and never with torchrun.
     - Says nothing where the pins, the texts, the images and the install scripts name no torch from 2.0 on, whose launcher passes
       `--local_rank` (`PyTorch 1.7.1`, `cudatoolkit=10.1`), and in a file of DeepSpeed, whose launcher passes `--local_rank`.
@@ -219,8 +221,14 @@ def _is_settled(project: Project, module: SourceModule) -> bool:
     """True where a launcher of this age passes it, or another file takes it from the environment."""
     if _is_old(project, module):
         return True
-    found = (project.read(p) or b"" for p in project.files_containing(b"LOCAL_RANK") if not is_test_file(p))
-    return any(_TAKEN_FROM_ENVIRONMENT.search(data) for data in found)
+    paths = (p for p in project.files_containing(b"LOCAL_RANK") if not is_test_file(p))
+    found = (p for p in paths if _TAKEN_FROM_ENVIRONMENT.search(project.read(p) or b""))
+    return any(not _is_another_script(project, p) or same_program(project, module.path, p) for p in found)
+
+
+def _is_another_script(project: Project, path: str) -> bool:
+    """True for a file that is run itself, and that nobody imports: what it reads is for its own arguments."""
+    return b"__main__" in (project.read(path) or b"") and not project.files_importing(stem_of(path))
 
 
 def _is_launched_with_it(project: Project) -> bool:

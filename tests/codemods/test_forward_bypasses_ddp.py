@@ -147,6 +147,21 @@ def test_gradients_that_are_averaged_by_hand() -> None:
     check_nothing(ForwardBypassesDdp, loop("loss = model.module(x).mean()"), files=files)
 
 
+@pytest.mark.parametrize("line", ["dist.all_reduce(grad_norm)", "norm = reduce_sync(gradnorm)", "all_reduce(p.grad.norm())"])
+def test_a_norm_of_the_gradients_that_is_reduced_averages_none_of_them(line: str) -> None:
+    files = {"log.py": f"def show(grad_norm, gradnorm, p):\n    {line}\n"}
+    assert findings_of(ForwardBypassesDdp, loop("loss = model.module(x).mean()"), files)
+    files = {"log.py": f"def show(grad_norm, gradnorm, p):\n    {line}\n    all_reduce(p.grad)\n"}
+    check_nothing(ForwardBypassesDdp, loop("loss = model.module(x).mean()"), files=files)
+
+
+def test_a_part_that_a_getter_hands_out() -> None:
+    source = loop("loss = model.module.get_net().head(x).mean()")
+    found = check_told(ForwardBypassesDdp, source, reason="let forward of the model")
+    assert found.message.startswith("`model.module.get_net().head(...)` goes past"), found.message
+    check_nothing(ForwardBypassesDdp, loop("loss = loss_fn(x, y) / model.module.get_net().head.width"))
+
+
 def test_data_parallel_is_another_thing() -> None:
     head = "from torch.nn import DataParallel\nfrom torch.nn.parallel import DistributedDataParallel\n\n"
     check_nothing(ForwardBypassesDdp, loop("loss = model.module(x).mean()", wrap="model = DataParallel(net)", head=head))

@@ -82,6 +82,15 @@ def test_another_file_takes_it_from_the_environment() -> None:
     check_nothing(RULE, script(OPTION), files={"setup_ranks.py": setup})
 
 
+def test_another_script_takes_its_own_from_the_environment() -> None:
+    other = "import os\n\n\ndef main():\n    local_rank = int(os.environ['LOCAL_RANK'])\n\n\n"
+    other += "if __name__ == '__main__':\n    main()\n"
+    assert findings_of(RULE, script(OPTION), {"train_more.py": other})
+    start = "import train_more\nimport module\n"  # both are parts of a program
+    check_nothing(RULE, script(OPTION), files={"train_more.py": other, "start.py": start})
+    check_nothing(RULE, script(OPTION), files={"train_more.py": "import module\n" + other})
+
+
 def test_an_old_torch_and_own_tests() -> None:
     check_nothing(RULE, script(OPTION), files={"requirements.txt": "torch==1.12.1\n"})
     check_nothing(RULE, script(OPTION), path="tests/test_ranks.py")

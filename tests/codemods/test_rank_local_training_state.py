@@ -19,7 +19,10 @@ def test_example_of_the_page() -> None:
     check_transformed(RankLocalTrainingState, before, after, unsafe=True)
 
 
-@pytest.mark.parametrize("name", ["optimizer", "opt_g", "optim", "scheduler", "lr_scheduler", "scaler", "grad_scaler"])
+@pytest.mark.parametrize(
+    "name",
+    ["optimizer", "opt_g", "optim", "optimizer_local", "scheduler", "lr_scheduler", "scheduler_global", "scaler", "grad_scaler"],
+)
 def test_what_training_goes_on_with(name: str) -> None:
     before = script("if rank == 0:", f"    {name}.load_state_dict(state['x'])")
     check_transformed(RankLocalTrainingState, before, script(f"{name}.load_state_dict(state['x'])"), unsafe=True)
@@ -91,6 +94,14 @@ def test_a_test_in_a_caller_is_told() -> None:
 )
 def test_a_learning_rate_that_rank_0_moves_is_told(line: str) -> None:
     check_told(RankLocalTrainingState, script("if rank == 0:", f"    {line}"), reason="let every rank do it")
+
+
+@pytest.mark.parametrize("name", ["scheduler_global", "sched_2", "lr_scheduler_g"])
+def test_a_schedule_of_one_part_of_the_model(name: str) -> None:
+    check_told(RankLocalTrainingState, script("if rank == 0:", f"    {name}.step()"), reason="let every rank do it")
+    check_nothing(RankLocalTrainingState, script("if rank == 0:", f"    rate = {name}.step()"))  # a noise schedule gives samples
+    check_nothing(RankLocalTrainingState, script("if rank == 0:", "    scheduler_log.step()"))
+    check_nothing(RankLocalTrainingState, script("if rank == 0:", "    scheduled_jobs.step()"))
 
 
 def test_a_broadcast_into_a_tensor_that_nobody_holds_shares_nothing() -> None:

@@ -489,3 +489,15 @@ def test_a_schedule_of_one_process_that_a_trainer_is_handed(steps: str) -> None:
 )
 def test_a_schedule_of_a_trainer_that_counts_the_processes(source: str) -> None:
     check_nothing(ScheduleLength, source)
+
+
+@pytest.mark.parametrize("holder", ["training_args", "train_config", "run_opts"])
+def test_a_number_of_steps_in_settings_of_one_part(holder: str) -> None:
+    before = program(COSINE.replace("args", holder)).replace("(args, model", f"({holder}, model")
+    after = before.replace(".max_steps", ".max_steps * accelerator.num_processes")
+    check_transformed(ScheduleLength, before, after, unsafe=True)
+
+
+@pytest.mark.parametrize("holder", ["loop", "optimizer", "my_self", "arguments_of_loader"])
+def test_a_number_of_what_is_no_settings(holder: str) -> None:
+    check_nothing(ScheduleLength, program(COSINE.replace("args", holder)).replace("(args, model", f"({holder}, model"))

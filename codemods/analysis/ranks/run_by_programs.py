@@ -37,6 +37,7 @@ from codemods.analysis.ranks.sure_failures import is_behind_a_failure
 from codemods.analysis.ranks.unused import is_of_a_library, is_packaged, is_passed_over, is_run_by_name
 from codemods.analysis.ranks.uses import MANY_FILES, means, only_names, uses_of
 from codemods.analysis.switched_off import is_switched_off
+from codemods.files.import_statements import stem_of
 from codemods.files.source import FunctionNode, SourceModule, walk
 from codemods.runtime.lazy_pattern import lazy
 from codemods.store.corpus import uses
@@ -189,8 +190,8 @@ class Search:
     def _starts_several(self, module: SourceModule) -> bool:
         """False for a program that does not speak of several processes, nor do the functions that it calls: it prepares data."""
         project = self._project
-        stem = module.path.removesuffix(".py").rpartition("/")[2]
-        imported = not module.holds(b"__main__") and any(p != module.path for p in project.files_importing(stem))
+        importing = project.files_importing(stem_of(module.path))
+        imported = not module.holds(b"__main__") and any(p != module.path for p in importing)
         if imported or ranks_in_file(project, module):
             return True
         called = (called_function(project, module, call) for call in module.nodes(ast.Call))

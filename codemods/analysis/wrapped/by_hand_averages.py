@@ -9,7 +9,13 @@ from codemods.files.text_file import PYTHON_KINDS
 from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
 
-_BY_HAND = lazy(rb"(?:all_?reduce|average|sync)\w*[^\n]{0,60}grad|grad\w*[^\n]{0,40}(?:all_?reduce|average_|sync)\w*\(", re.I)
+# A norm of the gradients that is reduced for the log leaves the gradients as they are.
+_GRADIENTS = rb"grad(?!(?:ient)?s?[ _.]?norm)"
+_BY_HAND = lazy(
+    rb"(?:all_?reduce|average|sync)\w*[^\n]{0,60}" + _GRADIENTS
+    + rb"|" + _GRADIENTS + rb"\w*[^\n]{0,40}(?:all_?reduce|average_|sync)\w*\(",
+    re.I,
+)  # fmt: skip
 
 
 def averages_by_hand(project: Project) -> bool:

@@ -24,6 +24,7 @@ from codemods.analysis.wrapped.bound_places import (
     place_in,
     reaches,
 )
+from codemods.analysis.wrapped.global_names import binding_function, first_come_to
 from codemods.analysis.wrapped.made_models import is_wrapped_by_prepare
 from codemods.analysis.wrapped.method_order import runs_behind
 from codemods.analysis.wrapped.wrap_files import callers, giving
@@ -186,7 +187,14 @@ class _Search:
             if scope is None:
                 return None
             inner, scope = scope, module.function_of(scope)
-        limit = name.lineno if scope is own else first_use(module, inner, scope)
+        home = binding_function(module, bound) if scope is None else None
+        if home is not None:
+            if own is not home and own is not inner:
+                return None
+            limit = name.lineno if own is home else first_come_to(module, inner, home) if inner is not None else 0
+            scope = home if own is home else None
+        else:
+            limit = name.lineno if scope is own else first_use(module, inner, scope)
         above = [b for b in bound if b.parameter or bound_by(b.node) < limit]
         for one in sorted(above, key=lambda b: line_of(b.node) if not b.parameter else 0, reverse=True):
             if scope is own and arms_exclude(module, one.node, name):

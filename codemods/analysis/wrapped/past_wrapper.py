@@ -30,12 +30,29 @@ def past_the_wrapper(project: Project, one: Backward) -> list[Past]:
     for each in calls:
         if without_moves(each.call) is not each.call:
             continue  # `net.cuda()` runs nothing
+        if isinstance(each.module.parent(each.call), ast.Attribute) and is_getter(each.call):
+            if run_by_getter(each.module, each.call) is None:
+                continue  # `net.get_model().head.width`
         if (found := inside_of(project, each.module, each.call.func)) is not None and not is_plain_part(project, each, found[1]):
             past.append((each, *found))
     beside = [r for each in calls if past and (r := _run_wrapper(project, each)) is not None]
     past = [p for p in past if all(_is_apart(r, p, one) for r in beside if not _is_other_arm(r[0], past))]
     outer = [p for p in past if not any(p is not q and _within(p[0].call, q[0].call) for q in past)] or past
     return [p for p in outer if ranks_reaching(project, p[0].module, p[0].call) is Ranks.ALL]
+
+
+def is_getter(call: ast.Call) -> bool:
+    """True for `net.get_model()`: it only hands out a part."""
+    return last(dotted(call.func)).startswith("get_") and not call.args and not call.keywords
+
+
+def run_by_getter(module: SourceModule, call: ast.Call) -> ast.Call | None:
+    """The call of what a getter hands out, or of a part of it: `net.get_model().head(x)`."""
+    node: ast.expr = call
+    while is_getter(call) and isinstance(above := module.parent(node), ast.Attribute):
+        node = above
+    up = module.parent(node)
+    return up if node is not call and isinstance(up, ast.Call) and up.func is node else None
 
 
 def _is_other_arm(each: Behind, past: list[Past]) -> bool:

@@ -21,9 +21,9 @@ from codemods.store.project import Project
 
 ONE = (Ranks.ZERO, Ranks.LOCAL_ZERO)
 _NAMED = (
-    ("scheduler", lazy(r"(?:^|_)(?:lr_)?sched(?:uler)?s?\w?$")),
+    ("scheduler", lazy(r"(?:^|_)(?:lr_)?sched(?:uler)?s?(?:\w|_\w+)?$")),
     ("scaler", lazy(r"(?:^|_)(?:grad_?)?scaler$")),
-    ("optimizer", lazy(r"(?:^|_)opt(?:im(?:izer)?s?)?(?:_?\w{1,4})?$")),
+    ("optimizer", lazy(r"(?:^|_)opt(?:im(?:izer)?s?)?(?:_?\w{1,4}|(?<=izer)_\w+)?$")),
 )
 # Averages and records are rank 0's own.
 _OWN = lazy(r"ema|averag|shadow|swa|teacher|log|writer|meter|metric|history|best")

@@ -20,7 +20,7 @@ from codemods.files.source import FunctionNode, SourceModule, once_a_module, wal
 from codemods.runtime.record import record
 from codemods.store.project import Project
 
-DEPTH = 5  # names behind names, and callers of callers
+DEPTH = 7  # names behind names, and callers of callers
 MOST_CALLERS = 6
 _SAME = frozenset({"to", "cuda", "cpu", "train", "eval", "requires_grad_", "float", "half", "double", "bfloat16"})
 
