@@ -34,7 +34,7 @@ def _tests(module: SourceModule, function: FunctionNode, node: ast.Call) -> Iter
             break
         if isinstance(up, ast.If):
             yield up.test
-        elif not isinstance(up, (ast.Expr, ast.With)):
+        elif not isinstance(up, (ast.Expr, ast.With, ast.Try)):
             yield None  # a loop, a handler, an inner function
     for test in (n for n in walk(function) if isinstance(n, ast.If) and n.lineno < node.lineno):
         if any(isinstance(n, (ast.Return, ast.Raise)) for n in walk(test)):
