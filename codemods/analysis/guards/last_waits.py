@@ -6,24 +6,32 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.call_graph import called_function
-from codemods.analysis.literals import is_none
+from codemods.analysis.literals import is_none, is_true
+from codemods.analysis.model.signatures import returned
 from codemods.analysis.names import end_of
 from codemods.analysis.ranks.collectives import collective_at
 from codemods.files.source import FunctionNode, SourceModule, walk
 from codemods.store.project import Project
 
+_DEPTH = 1
 _GROUP = frozenset({"is_available", "is_initialized", "is_torchelastic_launched"})
 
 
-def wait_inside(project: Project, module: SourceModule, call: ast.Call) -> tuple[SourceModule, ast.Call] | None:
+def wait_inside(
+    project: Project, module: SourceModule, call: ast.Call, depth: int = 0
+) -> tuple[SourceModule, ast.Call] | None:
     """(file, call) of the wait that the called function comes to under no test but one for the process group."""
     site = called_function(project, module, call)
     if site is None or site.node.name == "__init__" or isinstance(site.node, ast.AsyncFunctionDef):
         return None
     for inner in sorted((n for n in walk(site.node) if isinstance(n, ast.Call)), key=lambda n: n.lineno):
         found = collective_at(site.module, inner, project)
-        if found is not None and found.waits_only:
-            return (site.module, inner) if all(map(_asks_for_group, _tests(site.module, site.node, inner))) else None
+        waits = (site.module, inner) if found is not None and found.waits_only else None
+        if waits is None and depth < _DEPTH:
+            waits = wait_inside(project, site.module, inner, depth + 1)  # a barrier of the project's own
+        if waits is not None:
+            tests = _tests(site.module, site.node, inner)
+            return waits if all(_asks_for_group(project, site.module, t) for t in tests) else None
     return None
 
 
@@ -34,19 +42,35 @@ def _tests(module: SourceModule, function: FunctionNode, node: ast.Call) -> Iter
             break
         if isinstance(up, ast.If):
             yield up.test
-        elif not isinstance(up, (ast.Expr, ast.With, ast.Try)):
+        elif not isinstance(up, (ast.Expr, ast.With, ast.Try)) and not _is_only_case(up):
             yield None  # a loop, a handler, an inner function
     for test in (n for n in walk(function) if isinstance(n, ast.If) and n.lineno < node.lineno):
         if any(isinstance(n, (ast.Return, ast.Raise)) for n in walk(test)):
             yield test.test
 
 
-def _asks_for_group(test: ast.expr | None) -> bool:
-    """True for `dist.is_initialized()`, `accelerator is not None`, `if not dist.is_available()`, and several of them."""
+def _is_only_case(node: ast.AST) -> bool:
+    """True for a `match` of one case that takes anything, and for that case."""
+    if isinstance(node, ast.Match):
+        return len(node.cases) == 1 and _is_only_case(node.cases[0])
+    takes_all = isinstance(node, ast.match_case) and isinstance(node.pattern, ast.MatchAs) and node.pattern.pattern is None
+    return takes_all and isinstance(node, ast.match_case) and node.guard is None
+
+
+def _asks_for_group(project: Project, module: SourceModule, test: ast.expr | None) -> bool:
+    """True for `dist.is_initialized()`, `accelerator is not None`, several of them, and a helper of the project for one."""
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        return _asks_for_group(test.operand)
+        return _asks_for_group(project, module, test.operand)
     if isinstance(test, ast.BoolOp):
-        return all(map(_asks_for_group, test.values))
+        return all(_asks_for_group(project, module, value) for value in test.values)
     if isinstance(test, ast.Compare):
         return len(test.ops) == 1 and is_none(test.comparators[0])
-    return isinstance(test, ast.Call) and end_of(test.func) in _GROUP
+    if not isinstance(test, ast.Call):
+        return test is not None and is_true(test)
+    helper = called_function(project, module, test) if not (test.args or test.keywords) else None
+    if helper is None or isinstance(helper.node, ast.AsyncFunctionDef):
+        return end_of(test.func) in _GROUP
+    given = returned(helper.node, helper.module)
+    calls = (v for v in given if not (isinstance(v, ast.Call) and end_of(v.func) not in _GROUP))  # one helper deep
+    answers = list(calls)
+    return bool(given) and len(answers) == len(given) and all(_asks_for_group(project, helper.module, v) for v in answers)
