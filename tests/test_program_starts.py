@@ -596,3 +596,32 @@ def test_workers_of_one_name_in_two_programs() -> None:
     files = {"big.py": spawned, "parts.py": "def helper():\n    pass\n", "run.sh": "python train.py\n"}
     assert not findings_of(UnguardedPrint, alone, files=files, path="train.py")
     assert findings_of(UnguardedPrint, spawned, files={**files, "train.py": alone}, path="big.py")
+
+
+@pytest.mark.parametrize(
+    ("job", "expected"),
+    [
+        ("# accelerate launch --config_file four.yaml \\\npython train.py \\\n    --size 8\n", Start.OPEN),  # it ends there
+        ("# accelerate launch --config_file four.yaml\npython train.py\n", Start.OPEN),
+        ("# accelerate launch --config_file four.yaml \\\n#   train.py\n", Start.SEVERAL),  # how it was once started
+        ("accelerate launch --config_file four.yaml \\\n    train.py\n", Start.SEVERAL),
+    ],
+)
+def test_a_comment_that_ends_with_a_backslash(job: str, expected: Start) -> None:
+    source = f"from accelerate import Accelerator\n\ndef main():\n    Accelerator()\n{MAIN}"
+    assert start(source, {"run.sh": job, "all.sh": "torchrun --nproc_per_node 2 other.py\n", "other.py": ""}) is expected
+
+
+@pytest.mark.parametrize(
+    ("switch", "job", "expected"),
+    [
+        ("ddp = False", "python train.py\n", Start.OPEN),
+        ("ddp = True", "python train.py\n", Start.SEVERAL),
+        ("ddp = False\nddp = read()", "python train.py\n", Start.SEVERAL),  # something else may turn it on
+        ("ddp = False", "ls\n", Start.SEVERAL),  # no text says how it is started: the switch may stand as it was left
+    ],
+)
+def test_a_switch_in_the_file(switch: str, job: str, expected: Start) -> None:
+    body = "\ndef main():\n    if ddp:\n        mp.spawn(work, nprocs=2)\n"
+    source = f"import torch.multiprocessing as mp\n\n{switch}\n{body}{MAIN}"
+    assert start(source, {"run.sh": job}) is expected

@@ -89,7 +89,7 @@ def _start_of(project: Project, program: SourceModule) -> Start:
     if any(_is_on_one_device(m) for m in _imported(project, program)):
         return Start.ONE
     best, alone = _start_of_all(project, program, None)
-    if best in (Start.JOINS, Start.SEVERAL) and any(launched):
+    if best in (Start.JOINS, Start.SEVERAL) and (any(launched) or (own and "" not in launched)):
         without, _ = _start_of_all(project, program, UngivenOptions(project, program))
         if without < (Start.SEVERAL if own else Start.JOINS):
             return Start.OPEN  # it may start ranks, under an option that nothing here gives
@@ -160,7 +160,7 @@ def _start_in(project: Project, module: SourceModule, scope: ast.AST, ungiven: U
     """What the code of one file's top level, function or class starts."""
     best = _start_of_heir(project, module, scope) if isinstance(scope, ast.ClassDef) else Start.ONE
     needs_group = not any(_ASKS.search(module.text_of(part)) for part in _parts(scope))
-    for node in _inside(scope, ungiven):
+    for node in _inside(module, scope, ungiven):
         if isinstance(node, ast.Call):
             best = max(best, _start_by(project, module, node))
             if needs_group and _is_in_a_group(module, node):
@@ -174,7 +174,7 @@ def _start_in(project: Project, module: SourceModule, scope: ast.AST, ungiven: U
 
 def _is_told_of_one(project: Project, module: SourceModule, scope: ast.AST) -> bool:
     """True where the program makes its Trainer or Fabric for one device."""
-    calls = (n for n in _inside(scope) if isinstance(n, ast.Call) and last(dotted(n.func)) in ("Trainer", "Fabric"))
+    calls = (n for n in _inside(module, scope) if isinstance(n, ast.Call) and last(dotted(n.func)) in ("Trainer", "Fabric"))
     return any(family(qualified(module, c.func)) == "lightning" and _is_on_one(project, module, c) for c in calls)
 
 
@@ -190,7 +190,7 @@ def _spreads_a_model(module: SourceModule, scope: ast.AST) -> bool:
     """
     if not module.holds(b"device_map"):
         return False
-    for node in _inside(scope):
+    for node in _inside(module, scope):
         if isinstance(node, ast.keyword) and node.arg == "device_map" and isinstance(node.value, ast.Constant):
             if node.value.value == "auto" and not any(isinstance(up, (ast.If, ast.IfExp)) for up in module.ancestors(node)):
                 return True
@@ -335,7 +335,7 @@ def _named(
     project: Project, module: SourceModule, scope: ast.AST, ungiven: UngivenOptions | None
 ) -> Iterator[tuple[SourceModule, FunctionNode | ast.ClassDef]]:
     names = {
-        dotted(node) for node in _inside(scope, ungiven)
+        dotted(node) for node in _inside(module, scope, ungiven)
         if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load)
     }  # fmt: skip
     for name in sorted(names):
@@ -355,18 +355,18 @@ def _is_top(module: SourceModule, name: str) -> bool:
     return name in functions_by_name(module) or local_class(module, name) is not None
 
 
-def _inside(scope: ast.AST, ungiven: UngivenOptions | None = None) -> Iterator[ast.AST]:
+def _inside(module: SourceModule, scope: ast.AST, ungiven: UngivenOptions | None = None) -> Iterator[ast.AST]:
     for part in _parts(scope):
-        yield from _without(part, ungiven)
+        yield from _without(module, part, ungiven)
 
 
-def _without(part: ast.AST, ungiven: UngivenOptions | None) -> Iterator[ast.AST]:
+def _without(module: SourceModule, part: ast.AST, ungiven: UngivenOptions | None) -> Iterator[ast.AST]:
     """All nodes but for those that stand under `if False:`, and under an option which nothing gives."""
     queue = [part]
     while queue:
         node = queue.pop()
         yield node
-        if isinstance(node, ast.If) and (is_never(node.test) or (ungiven is not None and ungiven.keep_out(node.test))):
+        if isinstance(node, ast.If) and (is_never(node.test) or (ungiven is not None and ungiven.is_closed(module, node.test))):
             queue += [node.test, *node.orelse]
         else:
             queue += ast.iter_child_nodes(node)
