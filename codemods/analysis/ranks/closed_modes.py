@@ -11,6 +11,7 @@ import ast
 import operator
 import re
 from collections.abc import Callable
+from typing import Any
 
 from codemods.analysis.bindings import name_or_field_bindings
 from codemods.analysis.job_files.documented_starts import Start, script_names, starts
@@ -31,7 +32,7 @@ _HOLDERS = lazy(
 _BY_CHANCE = lazy(r"resum|restor|ckpt|checkpoint|continue|debug|verbos|seed|profil|quiet|dry", re.IGNORECASE)
 _MANY = 8  # commands of which none gives an option: fewer are examples
 _BOTH = frozenset({True, False})
-_OPERATORS: dict[type[ast.cmpop], Callable[[Known, Known], bool]] = {
+_OPERATORS: dict[type[ast.cmpop], Callable[[Any, Any], object]] = {
     ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Gt: operator.gt, ast.GtE: operator.ge, ast.Lt: operator.lt,
     ast.LtE: operator.le, ast.Is: operator.is_, ast.IsNot: operator.is_not,
 }  # fmt: skip
@@ -109,8 +110,7 @@ def _compared(project: Project, module: SourceModule, test: ast.Compare) -> froz
 def _values(project: Project, module: SourceModule, node: ast.expr, depth: int) -> tuple[Known, ...]:
     """The values of an expression of options and settings; none where they cannot be told."""
     if isinstance(node, ast.Constant):
-        known = node.value is None or isinstance(node.value, (str, int, float))
-        return (node.value,) if known else ()
+        return (node.value,) if node.value is None or isinstance(node.value, (str, int, float)) else ()
     if (read := _read(node)) is not None:
         name, default = read
         found = shown_values(project, name) if not _BY_CHANCE.search(name) else None
@@ -139,20 +139,23 @@ def _read(node: ast.expr) -> tuple[str, ast.expr | None] | None:
     if isinstance(node, ast.Attribute):
         return (node.attr, None) if _is_holder(node.value) else None
     if isinstance(node, ast.Subscript):
-        return (node.slice.value, None) if _is_key(node.slice) and _is_holder(node.value) else None
+        name = _key(node.slice)
+        return (name, None) if name and _is_holder(node.value) else None
     if not isinstance(node, ast.Call) or node.keywords:
         return None
-    if isinstance(node.func, ast.Attribute) and node.func.attr == "get" and _is_holder(node.func.value):
-        key, *default = node.args or [None]
-    elif dotted(node.func) == "getattr" and len(node.args) == 3 and _is_holder(node.args[0]):
-        key, *default = node.args[1:]
+    given = node.args
+    if dotted(node.func) == "getattr" and len(given) == 3:
+        holder, given = given[0], given[1:]
+    elif isinstance(node.func, ast.Attribute) and node.func.attr == "get":
+        holder = node.func.value
     else:
         return None
-    return (key.value, default[0] if default else ast.Constant(None)) if _is_key(key) else None
+    name = _key(given[0]) if given else ""
+    return (name, given[1] if len(given) > 1 else ast.Constant(None)) if name and _is_holder(holder) else None
 
 
-def _is_key(node: ast.expr | None) -> bool:
-    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+def _key(node: ast.expr) -> str:
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
 
 
 def _is_holder(node: ast.expr) -> bool:
