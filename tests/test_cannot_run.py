@@ -326,7 +326,7 @@ def test_what_a_script_does_not_come_to(stop: str, dead: bool) -> None:
     [
         ("from parts import Old", "import tools.args", {}, True),
         ("from parts import Kept", "import tools.args", {}, False),
-        ("from parts import Old", "import json", {}, False),  # an installed package may be meant: nothing shows the folder searched
+        ("from parts import Old", "import json", {}, False),  # an installed package may be meant
         ("from parts import Old", "import tools.gone", {}, False),
         ("from parts import Old", "import tools.args", {"lib/parts.py": "class Old: ...\n"}, False),
         ("from parts import Old", "import tools.args", {"parts/__init__.py": "from outside import *\n"}, False),
@@ -337,7 +337,8 @@ def test_what_a_script_does_not_come_to(stop: str, dead: bool) -> None:
 )
 def test_a_name_that_others_need_too(line: str, beside: str, others: dict[str, str], gone: bool) -> None:
     """Both files end with ImportError: the part is there, and lacks the name, so that nobody has it elsewhere."""
-    files = {"parts/__init__.py": "class Kept: ...\n", "tools/args.py": "", "work/write.py": "from .train import load\n", **others}
+    files = {"parts/__init__.py": "class Kept: ...\n", "tools/args.py": "", **others}
+    files["work/write.py"] = "from .train import load\n"
     project = project_of({**files, "work/train.py": f"{beside}\n{line}\n\ndef load(): ...\n"})
     module = project.module("work/train.py")
     assert module is not None
