@@ -126,7 +126,10 @@ def _values(project: Project, module: SourceModule, node: ast.expr, depth: int) 
 def _values_behind(project: Project, module: SourceModule, node: ast.expr, depth: int) -> tuple[Known, ...]:
     """The values of a name or a field, each of which has to be told."""
     out: list[Known] = []
-    for value in values_behind(project, module, node, constants=True):
+    behind = values_behind(project, module, node, constants=True)
+    if all(isinstance(value.node, ast.Constant) for value in behind):
+        return ()  # a constant of the file: whoever runs it changes the line
+    for value in behind:
         found = _values(project, value.module, value.node, depth - 1) if value.node is not node else ()
         if not found:
             return ()

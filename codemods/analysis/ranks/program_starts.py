@@ -23,7 +23,7 @@ from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.ranks.bound_on_first_device import needs_the_first_device
 from codemods.analysis.ranks.cannot_run import is_never
 from codemods.analysis.ranks.one_device import has_one_device, says_more_devices, settings_leave_one
-from codemods.analysis.ranks.set_devices import is_left_to_one_gpu, is_set_to_one
+from codemods.analysis.ranks.set_devices import is_left_to_one_by_commands, is_left_to_one_gpu, is_set_to_one
 from codemods.analysis.ranks.started_groups import may_start_a_group
 from codemods.analysis.ranks.ungiven_options import UngivenOptions
 from codemods.files.source import FunctionNode, SourceModule
@@ -90,7 +90,7 @@ def _start_of(project: Project, program: SourceModule) -> Start:
         return Start.ONE
     best, alone = _start_of_all(project, program, None)
     if best in (Start.JOINS, Start.SEVERAL) and (any(launched) or (own and "" not in launched)):
-        without, _ = _start_of_all(project, program, UngivenOptions(project, program))
+        without, _ = _start_of_all(project, program, UngivenOptions(project, program, switches=not any(launched)))
         if without < (Start.SEVERAL if own else Start.JOINS):
             return Start.OPEN  # it may start ranks, under an option that nothing here gives
     if best is Start.JOINS and needs_the_first_device(program):
@@ -249,7 +249,8 @@ def _is_made_here(module: SourceModule, fit: ast.Call) -> bool:
     if isinstance(holder, ast.Call):
         return last(dotted(holder.func)) == "Trainer"
     made = assigned(module, holder, holder.id) if isinstance(holder, ast.Name) else []
-    return bool(made) and all(isinstance(v, ast.Call) and last(dotted(v.func)) == "Trainer" for v in made)
+    names = [dotted(v.func) if isinstance(v, ast.Call) else "" for v in made]
+    return bool(names) and all(last(n) == "Trainer" or n.endswith("Trainer.from_argparse_args") for n in names)
 
 
 def _joins_nearby(module: SourceModule) -> bool:
@@ -266,7 +267,8 @@ def _start_of_trainer(project: Project, module: SourceModule, call: ast.Call) ->
     if kind == "lightning":
         if _is_on_one(project, module, call):
             return Start.ONE
-        return Start.OPEN if is_set_to_one(project, module, call) or is_left_to_one_gpu(project, call) else Start.SEVERAL
+        left = is_left_to_one_gpu(project, call) or is_left_to_one_by_commands(project, module, call)
+        return Start.OPEN if left or is_set_to_one(project, module, call) else Start.SEVERAL
     if find_function(project, module, dotted(call.func)) is not None:
         return Start.ONE  # of the project: its class is looked into
     return Start.OPEN

@@ -80,8 +80,6 @@ def is_of_a_closed_mode(project: Project, module: SourceModule, span: Span) -> b
     if isinstance(module, TextFile) or project.observed or project.launched:
         return False
     statement = _statements(module).get(span.line)
-    if isinstance(statement, ast.If) and not statement.orelse and span.end_line >= (statement.end_lineno or 0):
-        statement = statement.body[0]  # a finding of all that stands under the test
     return statement is not None and is_in_closed_mode(project, module, statement)
 
 

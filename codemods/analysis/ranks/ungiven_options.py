@@ -28,9 +28,10 @@ _DEPTH = 3
 
 
 class UngivenOptions:
-    """The options of one program that nothing gives."""
+    """The options of one program that nothing gives. switches: only those that a file sets to False itself."""
 
-    def __init__(self, project: Project, program: SourceModule) -> None:
+    def __init__(self, project: Project, program: SourceModule, *, switches: bool = False) -> None:
+        self._switches = switches
         self._project = project
         self._program = program
         self._files = sorted(whole_program(project, program.path) | {program.path})
@@ -38,7 +39,8 @@ class UngivenOptions:
 
     def is_closed(self, module: SourceModule, test: ast.expr) -> bool:
         """True for a test of a file that comes out as false in every run that the repository shows."""
-        return self.keep_out(test) or (isinstance(test, ast.Name) and _is_switched_off(module, test))
+        off = isinstance(test, ast.Name) and _is_switched_off(module, test)
+        return off or (not self._switches and self.keep_out(test))
 
     def keep_out(self, test: ast.expr, depth: int = 0) -> bool:
         """True for a test of options that comes out as false in every run that the repository shows."""
