@@ -319,3 +319,53 @@ def test_what_a_script_does_not_come_to(stop: str, dead: bool) -> None:
     assert module is not None
     (call,) = module.calls_named("work")
     assert is_never_reached(project, module, module.span(call)) is dead
+
+
+@pytest.mark.parametrize(
+    ("line", "beside", "others", "gone"),
+    [
+        ("from parts import Old", "import tools.args", {}, True),
+        ("from parts import Kept", "import tools.args", {}, False),
+        ("from parts import Old", "import json", {}, False),  # an installed package may be meant
+        ("from parts import Old", "import tools.gone", {}, False),
+        ("from parts import Old", "import tools.args", {"lib/parts.py": "class Old: ...\n"}, False),
+        ("from parts import Old", "import tools.args", {"parts/__init__.py": "from outside import *\n"}, False),
+        ("from parts import Old", "import tools.args", {"parts/__init__.py": "def __getattr__(name): ...\n"}, False),
+        ("try:\n    from parts import Old\nexcept ImportError:\n    Old = None", "import tools.args", {}, False),
+        ("from parts import Old", "import tools.args", {"run.sh": "torchrun work/train.py\n"}, False),  # it is launched
+    ],
+)
+def test_a_name_that_others_need_too(line: str, beside: str, others: dict[str, str], gone: bool) -> None:
+    """Both files end with ImportError: the part is there, and lacks the name, so that nobody has it elsewhere."""
+    files = {"parts/__init__.py": "class Kept: ...\n", "tools/args.py": "", **others}
+    files["work/write.py"] = "from .train import load\n"
+    project = project_of({**files, "work/train.py": f"{beside}\n{line}\n\ndef load(): ...\n"})
+    module = project.module("work/train.py")
+    assert module is not None
+    assert cannot_be_imported(project, module) is gone
+
+
+MAIN = "if __name__ == '__main__':\n    Rows()\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "gone"),
+    [
+        ({}, True),
+        ({"data/README.md": "fetch them\n"}, False),  # there is such a folder
+        ({"README.md": "pip install data\n"}, False),
+        ({"README.md": "Make a folder\n\n- data/ for the rows\n"}, False),
+        ({".gitignore": "data/\n"}, False),
+        ({"requirements.txt": "torch\ndata>=1\n"}, False),
+        ({"test.py": f"from data.rows import Rows\n\n{MAIN}"}, False),  # it lies elsewhere: two programs need it
+        ({"data2/rows.py": "class Columns: ...\n"}, False),
+        ({"main.py": f"from data2.rows import Columns as Rows\n\n{MAIN}"}, False),  # nobody has the name from there
+        ({"run.sh": "torchrun example.py\n"}, False),
+    ],
+)
+def test_a_part_that_has_moved(files: dict[str, str], gone: bool) -> None:
+    main = {"main.py": f"from data2.rows import Rows\n\n{MAIN}", "data2/rows.py": "class Rows: ...\nclass Columns: ...\n"}
+    project = project_of({**main, "example.py": f"from data.rows import Rows\n\n{MAIN}", **files})
+    module = project.module("example.py")
+    assert module is not None
+    assert cannot_be_imported(project, module) is gone

@@ -596,3 +596,52 @@ def test_workers_of_one_name_in_two_programs() -> None:
     files = {"big.py": spawned, "parts.py": "def helper():\n    pass\n", "run.sh": "python train.py\n"}
     assert not findings_of(UnguardedPrint, alone, files=files, path="train.py")
     assert findings_of(UnguardedPrint, spawned, files={**files, "train.py": alone}, path="big.py")
+
+
+@pytest.mark.parametrize(
+    ("job", "expected"),
+    [
+        ("# accelerate launch --config_file four.yaml \\\npython train.py \\\n    --size 8\n", Start.OPEN),  # it ends there
+        ("# accelerate launch --config_file four.yaml\npython train.py\n", Start.OPEN),
+        ("# accelerate launch --config_file four.yaml \\\n#   train.py\n", Start.SEVERAL),  # how it was once started
+        ("accelerate launch --config_file four.yaml \\\n    train.py\n", Start.SEVERAL),
+    ],
+)
+def test_a_comment_that_ends_with_a_backslash(job: str, expected: Start) -> None:
+    source = f"from accelerate import Accelerator\n\ndef main():\n    Accelerator()\n{MAIN}"
+    assert start(source, {"run.sh": job, "all.sh": "torchrun --nproc_per_node 2 other.py\n", "other.py": ""}) is expected
+
+
+@pytest.mark.parametrize(
+    ("switch", "job", "expected"),
+    [
+        ("ddp = False", "python train.py\n", Start.OPEN),
+        ("ddp = True", "python train.py\n", Start.SEVERAL),
+        ("ddp = False\nddp = read()", "python train.py\n", Start.SEVERAL),  # something else may turn it on
+        ("ddp = False", "ls\n", Start.SEVERAL),  # no text says how it is started: the switch may stand as it was left
+    ],
+)
+def test_a_switch_in_the_file(switch: str, job: str, expected: Start) -> None:
+    body = "\ndef main():\n    if ddp:\n        mp.spawn(work, nprocs=2)\n"
+    source = f"import torch.multiprocessing as mp\n\n{switch}\n{body}{MAIN}"
+    assert start(source, {"run.sh": job}) is expected
+
+
+@pytest.mark.parametrize(
+    ("default", "job", "expected"),
+    [
+        ("[0]", "python train.py --lr 1\n", Start.OPEN),
+        ("1", "python train.py --lr 1\n", Start.OPEN),
+        ("[0]", "python train.py --devices 2\n", Start.SEVERAL),
+        ("[0]", 'python train.py "$@"\n', Start.SEVERAL),
+        ("[0]", "torchrun --nproc_per_node 2 train.py\n", Start.SEVERAL),
+        ("[0]", "ls\n", Start.SEVERAL),  # no command says how it is started
+        ("[0, 1]", "python train.py --lr 1\n", Start.SEVERAL),
+        ("-1", "python train.py --lr 1\n", Start.SEVERAL),
+    ],
+)
+def test_devices_of_the_script_own_option(default: str, job: str, expected: Start) -> None:
+    top = "import argparse\nimport pytorch_lightning as pl\n\ndef main():\n    parser = argparse.ArgumentParser()\n"
+    option = f"    parser.add_argument('--devices', default={default})\n    args = parser.parse_args()\n"
+    source = f"{top}{option}    trainer = pl.Trainer.from_argparse_args(args)\n    trainer.fit(1)\n{MAIN}"
+    assert start(source, {"run.sh": job, "all.sh": "torchrun --nproc_per_node 2 other.py\n", "other.py": ""}) is expected

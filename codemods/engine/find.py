@@ -16,6 +16,7 @@ from codemods.analysis.ranks.guarded_meetings import meeting_under
 from codemods.analysis.ranks.program_starts import Start
 from codemods.analysis.ranks.shown_runs import (
     is_never_reached,
+    is_of_a_closed_mode,
     is_of_unshared_mode,
     is_one_a_machine,
     never_runs,
@@ -173,6 +174,8 @@ def _is_for_one_process(codemod: DdpCodemod, finding: Finding, module: SourceMod
 def _is_unstarted(codemod: DdpCodemod, finding: Finding, module: SourceModule, project: Project) -> bool:
     """True where only programs come to the place that the texts, which say how others are started, start on no several processes.
 
+    And under an option or a setting that keeps each run off which they show.
+
     Of 31 such fixes on unseen repositories a reader would have merged one. A hang is reported all the same; noise is not worth a
     word where no text says how anything is started, either.
     """
@@ -182,7 +185,7 @@ def _is_unstarted(codemod: DdpCodemod, finding: Finding, module: SourceModule, p
     if place is None or isinstance(place, TextFile):
         return False
     if start_at(project, place, finding.span) is Start.SEVERAL:
-        return False
+        return is_of_a_closed_mode(project, place, finding.span)
     return finding.severity == "noise" or bool(starts(project))
 
 

@@ -25,6 +25,7 @@ _SEVERAL = lazy(
 )
 _OF_THE_JOB = lazy(r"(?m)^[ \t]*#SBATCH\s+(?:-n|--ntasks)\S*")  # each line of such a file may be run as many times
 _JOINED = lazy(r"\\[ \t]*\n[ \t]*#?")
+_GOES_ON = lazy(r"\\[ \t]*$")
 _ALONE = lazy(r"(?:^|[\s`$>;&(])(?:python[\d.]*|\$\{?PYTHON\}?)\s+(?:-[uOB]\s+)?(-m\s+)?([\w./${}-]+)")
 _SCRIPT = lazy(r"(?<![\w-])[\w./${}()\"'-]*\.py\b|\s-m\s+(?!torch\.|accelerate)[\w.]+")
 _NEXT = lazy(r"&&|[;|`#]")  # the next command, or a comment on this one
@@ -68,13 +69,29 @@ def _starts(project: Project) -> Iterator[Start]:
         text = with_own_ones(script_text(project, path))
         alone = is_job_of_one(text)
         shared = _OF_THE_JOB.search(text) is not None and not alone
-        lines = _JOINED.sub(" ", text).split("\n")
+        lines = _whole_lines(text)
         for i, line in enumerate(lines):
-            for start in _in_line(line, lines[i + 1 : i + 3], shared=shared):
+            below = lines[i + 1 : i + 3] if not _is_comment(line) else [n for n in lines[i + 1 : i + 3] if _is_comment(n)]
+            for start in _in_line(line, below, shared=shared):
                 pinned = (start.launched or not start.several) and starts_one(project, line, alone=alone)
                 several = start.several and not pinned
                 place = _file(project, path, start, lines[:i]) if path.endswith(SHELL_KINDS) else ""
                 yield replace(start, several=several, path=place, pinned=pinned, job=path)
+
+
+def _whole_lines(text: str) -> list[str]:
+    """The lines, those that go on with a backslash as one; a comment goes on in comments alone."""
+    out: list[str] = []
+    for line in text.split("\n"):
+        if out and _GOES_ON.search(out[-1]) and (not _is_comment(out[-1]) or _is_comment(line)):
+            out[-1] = f"{_GOES_ON.sub('', out[-1])} {line.lstrip().removeprefix('#')}"
+        else:
+            out.append(line)
+    return out
+
+
+def _is_comment(line: str) -> bool:
+    return line.lstrip().startswith("#")
 
 
 def _file(project: Project, job: str, start: Start, above: list[str]) -> str:

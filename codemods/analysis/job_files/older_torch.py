@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.names import dotted
-from codemods.analysis.ranks.cannot_run import brought_in
+from codemods.analysis.ranks.top_imports import brought_in
 from codemods.analysis.version_pins import Version
 from codemods.files.source import SourceModule, once_a_module
 from codemods.runtime.record import record

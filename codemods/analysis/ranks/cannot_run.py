@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from posixpath import basename, dirname, join, normpath, splitext
 
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.job_files.documented_starts import is_named_once, script_names, starts
 from codemods.analysis.positions import position
 from codemods.analysis.ranks.leaving import leaves
-from codemods.files.source import SourceModule, once_a_module, walk_scope
+from codemods.analysis.ranks.moved_parts import has_moved
+from codemods.analysis.ranks.top_imports import brought_in, has_at_top
+from codemods.files.source import SourceModule, once_a_module
 from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
 
@@ -61,17 +63,43 @@ def cannot_be_imported(project: Project, module: SourceModule) -> bool:
     """True where an import at the top of the file names a part of the project that is not there, or a name it does not have.
 
     It does not start at all, so nobody sees what stands in it happen. A file that others import at their top is alive: all of
-    them need the part that is not there, so that it lies elsewhere. So is a program that a launcher is said to start, and one
-    whose settings are left to be written.
+    them need the part that is not there, so that it lies elsewhere; but not where the part is there, and lacks the name. So is a
+    program that a launcher is said to start, and one whose settings are left to be written.
     """
     return project.keep(("cannot be imported", module.path), lambda: _cannot(project, module))
 
 
 def _cannot(project: Project, module: SourceModule) -> bool:
-    lost = [source for source, name in brought_in(module) if _leads_nowhere(project, module, source, name)]
-    if not lost or all(_SETTINGS.search(source) for source in lost):
+    lost = [(source, name) for source, name in brought_in(module) if _leads_nowhere(project, module, source, name)]
+    if not lost:
+        moved = (source for source, name in brought_in(module) if has_moved(project, module, source, name))
+        lost = [(source, "") for source in moved]
+    if not lost or all(_SETTINGS.search(source) for source, _ in lost) or _is_started(project, module.path):
         return False
-    return not _is_started(project, module.path) and not _is_imported(project, module)
+    return any(_is_surely_without(project, module, source, name) for source, name in lost) or not _is_imported(project, module)
+
+
+def _is_surely_without(project: Project, module: SourceModule, source: str, name: str) -> bool:
+    """True for a name that the project's own file lacks, where no installed package can be meant.
+
+    For another part of the same folder, which only that file can be, is imported beside it: so the folder is searched first.
+    """
+    found = project.resolve(source, module.path) if name else None
+    if found is None or found.rest:
+        return False
+    if source.startswith("."):
+        return True
+    root = _root_of(source, found.path)
+    beside = {s for s, _ in brought_in(module) if "." in s and not s.startswith(".") and s.split(".")[0] != source.split(".")[0]}
+    places = ((s, project.resolve(s, module.path)) for s in sorted(beside))
+    return root is not None and any(f is not None and not f.rest and _root_of(s, f.path) == root for s, f in places)
+
+
+def _root_of(source: str, path: str) -> str | None:
+    """The folder that is searched where the dotted name of a module leads to the file."""
+    end = source.replace(".", "/")
+    stem = path.removesuffix(".py").removesuffix("/__init__")
+    return stem[: -len(end)] if f"/{stem}".endswith(f"/{end}") else None
 
 
 def _is_started(project: Project, path: str) -> bool:
@@ -90,16 +118,6 @@ def _is_imported(project: Project, module: SourceModule) -> bool:
             if found is not None and found.path == module.path:
                 return True
     return False
-
-
-def brought_in(module: SourceModule) -> Iterator[tuple[str, str]]:
-    """(module, name in it) of the plain imports at the top of a file; "" for the module itself and for `*`."""
-    for statement in module.tree.body:
-        if isinstance(statement, ast.Import):
-            yield from ((alias.name, "") for alias in statement.names)
-        elif isinstance(statement, ast.ImportFrom):
-            source = "." * statement.level + (statement.module or "")
-            yield from ((source, "" if alias.name == "*" else alias.name) for alias in statement.names)
 
 
 def _leads_nowhere(project: Project, module: SourceModule, source: str, name: str) -> bool:
@@ -140,7 +158,7 @@ def _has_no(project: Project, module: SourceModule, path: str, parts: list[str],
     if any(f"/{end[:-3]}/" in f"/{p}" for p in project.python_files):
         return False  # a folder of that name
     other = project.module(path) if same == [path] else None
-    return other is not None and not other.holds(b"__getattr__") and not _binds(other, name)
+    return other is not None and not other.holds(b"__getattr__") and not has_at_top(other, name)
 
 
 def _package_has_no(project: Project, parts: list[str], name: str) -> bool:
@@ -155,29 +173,7 @@ def _is_without(project: Project, path: str, name: str) -> bool:
     if path.endswith("/__init__.py") and any(p.startswith((f"{part}.", f"{part}/")) for p in project.files):
         return False
     module = project.module(path)
-    return module is not None and not module.holds(b"__getattr__") and not _binds(module, name)
-
-
-def _binds(module: SourceModule, name: str) -> bool:
-    names = _bound_at_top(module)
-    return name in names or "*" in names
-
-
-@once_a_module
-def _bound_at_top(module: SourceModule) -> frozenset[str]:
-    """The names that a file has for those that import it; "*" where that cannot be told."""
-    found: set[str] = set()
-    if module.holds(b"globals()") or module.holds(b"exec("):
-        found.add("*")
-    for node in walk_scope(module.tree):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            found.add(node.id)
-        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            found.add(node.name)
-        elif isinstance(node, (ast.Import, ast.ImportFrom)):
-            found.update(alias.asname or alias.name.partition(".")[0] for alias in node.names)
-    found.update(name for statement in module.nodes(ast.Global) for name in statement.names)
-    return frozenset(found)
+    return module is not None and not module.holds(b"__getattr__") and not has_at_top(module, name)
 
 
 def _has_others(project: Project, module: SourceModule, folder: str) -> bool:

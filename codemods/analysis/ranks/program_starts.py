@@ -23,7 +23,7 @@ from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.ranks.bound_on_first_device import needs_the_first_device
 from codemods.analysis.ranks.cannot_run import is_never
 from codemods.analysis.ranks.one_device import has_one_device, says_more_devices, settings_leave_one
-from codemods.analysis.ranks.set_devices import is_left_to_one_gpu, is_set_to_one
+from codemods.analysis.ranks.set_devices import is_left_to_one_by_commands, is_left_to_one_gpu, is_set_to_one
 from codemods.analysis.ranks.started_groups import may_start_a_group
 from codemods.analysis.ranks.ungiven_options import UngivenOptions
 from codemods.files.source import FunctionNode, SourceModule
@@ -89,8 +89,8 @@ def _start_of(project: Project, program: SourceModule) -> Start:
     if any(_is_on_one_device(m) for m in _imported(project, program)):
         return Start.ONE
     best, alone = _start_of_all(project, program, None)
-    if best in (Start.JOINS, Start.SEVERAL) and any(launched):
-        without, _ = _start_of_all(project, program, UngivenOptions(project, program))
+    if best in (Start.JOINS, Start.SEVERAL) and (any(launched) or (own and "" not in launched)):
+        without, _ = _start_of_all(project, program, UngivenOptions(project, program, switches=not any(launched)))
         if without < (Start.SEVERAL if own else Start.JOINS):
             return Start.OPEN  # it may start ranks, under an option that nothing here gives
     if best is Start.JOINS and needs_the_first_device(program):
@@ -160,7 +160,7 @@ def _start_in(project: Project, module: SourceModule, scope: ast.AST, ungiven: U
     """What the code of one file's top level, function or class starts."""
     best = _start_of_heir(project, module, scope) if isinstance(scope, ast.ClassDef) else Start.ONE
     needs_group = not any(_ASKS.search(module.text_of(part)) for part in _parts(scope))
-    for node in _inside(scope, ungiven):
+    for node in _inside(module, scope, ungiven):
         if isinstance(node, ast.Call):
             best = max(best, _start_by(project, module, node))
             if needs_group and _is_in_a_group(module, node):
@@ -174,7 +174,7 @@ def _start_in(project: Project, module: SourceModule, scope: ast.AST, ungiven: U
 
 def _is_told_of_one(project: Project, module: SourceModule, scope: ast.AST) -> bool:
     """True where the program makes its Trainer or Fabric for one device."""
-    calls = (n for n in _inside(scope) if isinstance(n, ast.Call) and last(dotted(n.func)) in ("Trainer", "Fabric"))
+    calls = (n for n in _inside(module, scope) if isinstance(n, ast.Call) and last(dotted(n.func)) in ("Trainer", "Fabric"))
     return any(family(qualified(module, c.func)) == "lightning" and _is_on_one(project, module, c) for c in calls)
 
 
@@ -190,7 +190,7 @@ def _spreads_a_model(module: SourceModule, scope: ast.AST) -> bool:
     """
     if not module.holds(b"device_map"):
         return False
-    for node in _inside(scope):
+    for node in _inside(module, scope):
         if isinstance(node, ast.keyword) and node.arg == "device_map" and isinstance(node.value, ast.Constant):
             if node.value.value == "auto" and not any(isinstance(up, (ast.If, ast.IfExp)) for up in module.ancestors(node)):
                 return True
@@ -249,7 +249,8 @@ def _is_made_here(module: SourceModule, fit: ast.Call) -> bool:
     if isinstance(holder, ast.Call):
         return last(dotted(holder.func)) == "Trainer"
     made = assigned(module, holder, holder.id) if isinstance(holder, ast.Name) else []
-    return bool(made) and all(isinstance(v, ast.Call) and last(dotted(v.func)) == "Trainer" for v in made)
+    names = [dotted(v.func) if isinstance(v, ast.Call) else "" for v in made]
+    return bool(names) and all(last(n) == "Trainer" or n.endswith("Trainer.from_argparse_args") for n in names)
 
 
 def _joins_nearby(module: SourceModule) -> bool:
@@ -266,7 +267,8 @@ def _start_of_trainer(project: Project, module: SourceModule, call: ast.Call) ->
     if kind == "lightning":
         if _is_on_one(project, module, call):
             return Start.ONE
-        return Start.OPEN if is_set_to_one(project, module, call) or is_left_to_one_gpu(project, call) else Start.SEVERAL
+        left = is_left_to_one_gpu(project, call) or is_left_to_one_by_commands(project, module, call)
+        return Start.OPEN if left or is_set_to_one(project, module, call) else Start.SEVERAL
     if find_function(project, module, dotted(call.func)) is not None:
         return Start.ONE  # of the project: its class is looked into
     return Start.OPEN
@@ -335,7 +337,7 @@ def _named(
     project: Project, module: SourceModule, scope: ast.AST, ungiven: UngivenOptions | None
 ) -> Iterator[tuple[SourceModule, FunctionNode | ast.ClassDef]]:
     names = {
-        dotted(node) for node in _inside(scope, ungiven)
+        dotted(node) for node in _inside(module, scope, ungiven)
         if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load)
     }  # fmt: skip
     for name in sorted(names):
@@ -355,18 +357,18 @@ def _is_top(module: SourceModule, name: str) -> bool:
     return name in functions_by_name(module) or local_class(module, name) is not None
 
 
-def _inside(scope: ast.AST, ungiven: UngivenOptions | None = None) -> Iterator[ast.AST]:
+def _inside(module: SourceModule, scope: ast.AST, ungiven: UngivenOptions | None = None) -> Iterator[ast.AST]:
     for part in _parts(scope):
-        yield from _without(part, ungiven)
+        yield from _without(module, part, ungiven)
 
 
-def _without(part: ast.AST, ungiven: UngivenOptions | None) -> Iterator[ast.AST]:
+def _without(module: SourceModule, part: ast.AST, ungiven: UngivenOptions | None) -> Iterator[ast.AST]:
     """All nodes but for those that stand under `if False:`, and under an option which nothing gives."""
     queue = [part]
     while queue:
         node = queue.pop()
         yield node
-        if isinstance(node, ast.If) and (is_never(node.test) or (ungiven is not None and ungiven.keep_out(node.test))):
+        if isinstance(node, ast.If) and (is_never(node.test) or (ungiven is not None and ungiven.is_closed(module, node.test))):
             queue += [node.test, *node.orelse]
         else:
             queue += ast.iter_child_nodes(node)

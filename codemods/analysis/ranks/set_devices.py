@@ -10,6 +10,7 @@ import re
 
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.distribution import is_test_file
+from codemods.analysis.job_files.documented_starts import starts_of
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.python_settings import setting_in_python
 from codemods.files.source import SourceModule
@@ -19,6 +20,7 @@ from codemods.store.project import Project
 _DEPTH = 3  # names that hand the number on
 _SETTINGS = (".yaml", ".yml", ".json", ".toml")
 _TEXTS = (".sh", ".md", ".rst", ".txt", ".slurm", ".sbatch", "Makefile")
+_DEVICE_FLAGS = frozenset({"devices", "gpus", "num_nodes", "g", "device"})
 _ONE = lazy(rb"[\"']?1[\"']?|\[[ ]*\d+[ ]*\]")
 # What speaks of several devices in a command or a text, whatever the setting is called there.
 _SEVERAL = lazy(
@@ -37,6 +39,18 @@ def is_set_to_one(project: Project, module: SourceModule, call: ast.Call) -> boo
     if devices is None or None in given or not (nodes is None or (isinstance(nodes, ast.Constant) and nodes.value == 1)):
         return False
     return _is_one(project, module, devices, _DEPTH) and not _speaks_of_several(project)
+
+
+def is_left_to_one_by_commands(project: Project, module: SourceModule, call: ast.Call) -> bool:
+    """True for `Trainer.from_argparse_args(args)` of a script whose own option names one device, and no command another."""
+    if last(dotted(call.func)) != "from_argparse_args" or any(k.arg in ("devices", "gpus", "num_nodes") for k in call.keywords):
+        return False
+    asked = [c for c in module.calls_named("add_argument") if _names(c, "devices") or _names(c, "gpus")]
+    defaults = [next((k.value for k in c.keywords if k.arg == "default"), None) for c in asked]
+    if not defaults or not all(d is not None and _is_one(project, module, d, 0) for d in defaults):
+        return False
+    commands = starts_of(project, module.path)
+    return bool(commands) and not any(s.several or s.more or s.flags & _DEVICE_FLAGS for s in commands or ())
 
 
 def is_left_to_one_gpu(project: Project, call: ast.Call) -> bool:

@@ -2,7 +2,7 @@
 
 `if args.distributed: init_process_group()`, where `--distributed` is off by default, no command and no text has it, and no
 file of settings turns it on. Whether the program is run on several processes is open then, though the repository launches
-others so.
+others so. A name that the file itself sets to False (`ddp = False`) is such an option, too.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import re
 
+from codemods.analysis.bindings import bindings_of
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.job_files.documented_starts import starts_of
 from codemods.analysis.job_files.given_settings import set_values
@@ -27,16 +28,22 @@ _DEPTH = 3
 
 
 class UngivenOptions:
-    """The options of one program that nothing gives."""
+    """The options of one program that nothing gives. switches: only those that a file sets to False itself."""
 
-    def __init__(self, project: Project, program: SourceModule) -> None:
+    def __init__(self, project: Project, program: SourceModule, *, switches: bool = False) -> None:
+        self._switches = switches
         self._project = project
         self._program = program
         self._files = sorted(whole_program(project, program.path) | {program.path})
         self._known: dict[str, bool] = {}
 
+    def is_closed(self, module: SourceModule, test: ast.expr) -> bool:
+        """True for a test of a file that comes out as false in every run that the repository shows."""
+        off = isinstance(test, ast.Name) and _is_switched_off(module, test)
+        return off or (not self._switches and self.keep_out(test))
+
     def keep_out(self, test: ast.expr, depth: int = 0) -> bool:
-        """True for a test that comes out as false in every run that the repository shows."""
+        """True for a test of options that comes out as false in every run that the repository shows."""
         if isinstance(test, ast.BoolOp):
             parts = (self.keep_out(v, depth) for v in test.values)
             return all(parts) if isinstance(test.op, ast.Or) else any(parts)
@@ -97,6 +104,12 @@ class UngivenOptions:
         held = (project.read(p) or b"" for p in project.files_containing(name.encode(), kinds=kinds))
         values = [*(own or ()), *(v.decode("utf-8", "replace") for data in held for v in given.findall(data))]
         return any(v.lower() not in _OFF for v in values)
+
+
+def _is_switched_off(module: SourceModule, name: ast.Name) -> bool:
+    """True for a name that the file sets to False or None, and nowhere to anything else."""
+    bound = bindings_of(module, name)
+    return bool(bound) and all(isinstance(b.value, ast.Constant) and b.value.value in (False, None) for b in bound)
 
 
 def _spellings(name: str) -> tuple[bytes, ...]:
