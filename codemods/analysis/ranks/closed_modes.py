@@ -65,18 +65,29 @@ def _ends(project: Project, module: SourceModule, statement: ast.If) -> bool:
 def _commands(project: Project, module: SourceModule) -> int:
     """How many commands start programs that have this file; none where one of them is not written out."""
 
-    def build() -> int:
+    def count() -> int:
+        found = [s for path, of_it in _started(project) if module.path in whole_program(project, path) for s in of_it]
+        return 0 if any(s.more for s in found) else len(found)
+
+    return project.keep(("commands that start", module.path), count)
+
+
+def _started(project: Project) -> tuple[tuple[str, tuple[Start, ...]], ...]:
+    """The programs that commands start, each with its commands; none where the script of a command is not told."""
+
+    def build() -> tuple[tuple[str, tuple[Start, ...]], ...]:
         by_name: dict[str, list[Start]] = {}
         for start in starts(project):
             by_name.setdefault(start.script, []).append(start)
-        found: list[Start] = []
-        for path in project.python_files:
-            of_it = [s for name in script_names(path) for s in by_name.get(name, ()) if s.path in ("", path)]
-            if of_it and module.path in whole_program(project, path):
-                found += of_it
-        return 0 if "" in by_name or any(s.more for s in found) else len(found)
+        if not by_name or "" in by_name:
+            return ()
+        found = (
+            (path, tuple(s for name in script_names(path) for s in by_name.get(name, ()) if s.path in ("", path)))
+            for path in project.python_files
+        )
+        return tuple((path, of_it) for path, of_it in found if of_it)
 
-    return project.keep(("commands that start", module.path), build)
+    return project.keep("started by commands", build)
 
 
 def _outcomes(project: Project, module: SourceModule, test: ast.expr) -> frozenset[bool]:
