@@ -32,12 +32,16 @@ SPAWNED = [
     ("devices=4, auto_lr_find=True", {}),
     ("strategy='ddp_spawn', devices=4", NEW),
     ("strategy=DDPSpawnStrategy(), devices=4", OLD),
+    ("strategy=DDPStrategy(start_method='spawn', timeout=wait), devices=4", NEW),
+    ("strategy=OwnStrategy(start_method='fork'), devices=4", NEW),
 ]
 STARTED_ANEW = [
     ("max_epochs=3, accelerator='gpu', devices=args.devices", NEW),
     ("strategy='ddp', devices=4", OLD),
     ("accelerator='ddp', gpus=4", OLD),
     ("strategy=args.strategy, devices=4", OLD),
+    ("strategy=DDPStrategy(start_method='popen'), devices=4", NEW),
+    ("strategy=DDPStrategy(start_method=args.method), devices=4", NEW),
     ("gpus=4, **args.more", OLD),
     ("devices=4", {}),
     ("gpus=4, num_nodes=2", OLD),

@@ -1,7 +1,7 @@
 """Does Lightning start the ranks of a program inside `fit` alone? What stands outside it is run by one process then.
 
-`strategy="ddp_spawn"`, and what several devices meant below Lightning 2.0 where no strategy was named
-(`AcceleratorConnector._choose_strategy` of 1.9; `strategy="ddp"` and 2.0 start the whole script anew for each rank).
+`strategy="ddp_spawn"`, `DDPStrategy(start_method="spawn")`, and what several devices meant below Lightning 2.0 where no strategy
+was named (`AcceleratorConnector._choose_strategy` of 1.9; `strategy="ddp"` and 2.0 start the whole script anew for each rank).
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from codemods.store.project import Project
 _LAUNCHED = lazy(rb"torchrun|torch\.distributed\.(?:run|launch)|\bsrun\b|#SBATCH|LIGHTNING_LAUNCH|LSB_")
 _COMMANDS = (".sh", ".md", ".rst", ".slurm", ".sbatch", ".job", ".yaml", ".yml", "Makefile")
 _GONE = frozenset({"gpus"} | {row.name for row in OLD.values() if row.gone <= V2})  # 2.0 and later raise a TypeError
+# Lightning's launcher of processes in Python takes these; `popen`, the default, starts the script anew (DDPStrategy of 2.6).
+_SPAWNING = ("spawn", "fork")
 _NAMING = ("strategy", "accelerator", "distributed_backend", "plugins")
 
 
@@ -46,7 +48,7 @@ def _spawns(project: Project, module: SourceModule, call: ast.Call) -> bool:
     texts = [_text(module, v) for v in given.values()]
     if any(t is None for t in texts):
         return False
-    if any("spawn" in (t or "") for t in texts):
+    if any(word in (t or "") for t in texts for word in _SPAWNING):
         return True
     if any(k.arg == "num_nodes" and not (isinstance(k.value, ast.Constant) and k.value.value == 1) for k in call.keywords):
         return False  # several nodes had "ddp" for their default
@@ -91,12 +93,16 @@ def _key(value: ast.expr) -> str:
 
 
 def _text(module: SourceModule, value: ast.expr) -> str | None:
-    """The text that an argument surely is, a strategy's class by its name; None where it is not seen."""
-    if isinstance(value, ast.Call):
-        return dotted(value.func).lower()
-    found = [value] if isinstance(value, ast.Constant) else assigned(module, value, dotted(value))
+    """The text that an argument surely is, a strategy's class by its name and how it starts; None where it is not seen."""
+    found = [value] if isinstance(value, (ast.Constant, ast.Call)) else assigned(module, value, dotted(value))
+    if len(found) == 1 and isinstance(made := found[0], ast.Call):
+        return " ".join([dotted(made.func).lower(), *(_start_method(k.value) for k in made.keywords if k.arg == "start_method")])
     texts = {v.value for v in found if isinstance(v, ast.Constant) and isinstance(v.value, str)}
     return texts.pop() if len(texts) == 1 and len(found) == 1 else None
+
+
+def _start_method(value: ast.expr) -> str:
+    return value.value if isinstance(value, ast.Constant) and isinstance(value.value, str) else ""
 
 
 def _is_launched(project: Project) -> bool:
