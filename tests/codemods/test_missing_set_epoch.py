@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from textwrap import dedent
+
 import pytest
 
 from codemods.data_loading.missing_set_epoch import MissingSetEpoch
@@ -742,6 +744,14 @@ def test_an_epoch_that_some_ranks_are_told(line: str) -> None:
 )
 def test_an_epoch_that_all_ranks_are_told(line: str) -> None:
     assert not findings_of(MissingSetEpoch, ON_SOME.format(line))
+
+
+@pytest.mark.parametrize(("body", "said"), [("pass", 0), ("pass\n    def __iter__(self):\n        return iter(())", 1)])
+def test_a_meter_of_rank_0_that_is_told_the_epoch(body: str, said: int) -> None:
+    meter = f"class Meter:\n    def set_epoch(self, epoch):\n        {body}\n"
+    lines = "sampler.set_epoch(epoch)\n            if rank == 0: meter.set_epoch(epoch)"
+    source = ON_SOME.format(lines).replace("        for epoch in", "        meter = Meter()\n        for epoch in", 1)
+    assert len(findings_of(MissingSetEpoch, "from meters import Meter\n" + dedent(source), {"meters.py": meter})) == said
 
 
 OF_ONE = """

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from codemods.analysis.bindings import bindings_of
+from codemods.analysis.class_index import class_facts, find_class
 from codemods.analysis.names import dotted
 from codemods.analysis.ranks.rank_guards import ranks_at
 from codemods.analysis.ranks.rank_sets import Ranks
@@ -12,6 +14,7 @@ from codemods.files.source import SourceModule
 from codemods.runtime.record import record
 from codemods.store.project import Project
 
+_HANDING_OUT = ("__iter__", "__getitem__", "__next__")
 _PARTS = frozenset({Ranks.ZERO, Ranks.LOCAL_ZERO, Ranks.OTHERS, Ranks.LOCAL_OTHERS})
 
 
@@ -32,9 +35,22 @@ def epochs_on_some(project: Project, module: SourceModule) -> Iterator[EpochOnSo
             continue
         if ranks_at(module, loop, project=project).some or _is_set_elsewhere(module, loop, call):
             continue
+        if _hands_nothing_out(project, module, call):
+            continue
         test = next((up.test for up in module.ancestors(call) if isinstance(up, (ast.If, ast.IfExp))), None)
         if test is not None:
             yield EpochOnSome(call, ranks, test)
+
+
+def _hands_nothing_out(project: Project, module: SourceModule, call: ast.Call) -> bool:
+    """True for an object of a class of the project that is no sampler and no data: a meter that is told the epoch."""
+    receiver = call.func.value if isinstance(call.func, ast.Attribute) else None
+    made = [b.value for b in bindings_of(module, receiver)] if isinstance(receiver, ast.Name) else []
+    sites = [find_class(project, module, dotted(v.func)) if isinstance(v, ast.Call) else None for v in made]
+    known = [class_facts(project, s.module, s.node) for s in sites if s is not None]
+    if not known or len(known) != len(made):
+        return False
+    return not any(f.method(name) for f in known for name in _HANDING_OUT) and not any(f.external or f.unresolved for f in known)
 
 
 def _is_set_elsewhere(module: SourceModule, loop: ast.AST, call: ast.Call) -> bool:
