@@ -15,7 +15,7 @@ _PICKED = lazy(r" if |append\(|extend\(|unique")  # by what the elements hold
 def is_of_a_loop(parted: Mismatch, others: Iterable[Mismatch]) -> bool:
     """True for `if len(names) == 0: return` above a loop over the rank's own keys, each of whose rounds calls what is missed.
 
-    To agree about the exit would mend nothing: the rounds differ all the same, and under other keys. DDP411 tells of such loops.
+    To agree about the exit would change nothing: the rounds differ all the same, and under other keys. DDP411 reports such loops.
     """
     if parted.form is not Form.LEAVES or parted.meeting is None or not isinstance(parted.node, ast.If):
         return False
