@@ -8,13 +8,12 @@ from collections.abc import Iterator
 from codemods.analysis.call_graph import called_function
 from codemods.analysis.literals import is_none, is_true
 from codemods.analysis.model.signatures import returned
-from codemods.analysis.names import end_of
 from codemods.analysis.ranks.collectives import collective_at
+from codemods.analysis.ranks.rank_tests import asks_for_group
 from codemods.files.source import FunctionNode, SourceModule, walk
 from codemods.store.project import Project
 
 _DEPTH = 1
-_GROUP = frozenset({"is_available", "is_initialized", "is_torchelastic_launched"})
 
 
 def wait_inside(
@@ -31,7 +30,7 @@ def wait_inside(
             waits = wait_inside(project, site.module, inner, depth + 1)  # a barrier of the project's own
         if waits is not None:
             tests = _tests(site.module, site.node, inner)
-            return waits if all(_asks_for_group(project, site.module, t) for t in tests) else None
+            return waits if all(_holds_with_a_group(project, site.module, t) for t in tests) else None
     return None
 
 
@@ -57,20 +56,19 @@ def _is_only_case(node: ast.AST) -> bool:
     return takes_all and isinstance(node, ast.match_case) and node.guard is None
 
 
-def _asks_for_group(project: Project, module: SourceModule, test: ast.expr | None) -> bool:
-    """True for `dist.is_initialized()`, `accelerator is not None`, several of them, and a helper of the project for one."""
+def _holds_with_a_group(project: Project, module: SourceModule, test: ast.expr | None) -> bool:
+    """True for a test of the process group, `accelerator is not None`, several of them, and a helper of the project for one."""
+    if test is None or is_true(test):
+        return test is not None
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        return _asks_for_group(project, module, test.operand)
+        return _holds_with_a_group(project, module, test.operand)
     if isinstance(test, ast.BoolOp):
-        return all(_asks_for_group(project, module, value) for value in test.values)
-    if isinstance(test, ast.Compare):
-        return len(test.ops) == 1 and is_none(test.comparators[0])
-    if not isinstance(test, ast.Call):
-        return test is not None and is_true(test)
-    helper = called_function(project, module, test) if not (test.args or test.keywords) else None
-    if helper is None or isinstance(helper.node, ast.AsyncFunctionDef):
-        return end_of(test.func) in _GROUP
+        return all(_holds_with_a_group(project, module, value) for value in test.values)
+    if isinstance(test, ast.Compare) and is_none(test.comparators[0]):
+        return len(test.ops) == 1
+    plain = isinstance(test, ast.Call) and not (test.args or test.keywords)
+    helper = called_function(project, module, test) if plain and isinstance(test, ast.Call) else None
+    if helper is None:
+        return asks_for_group(test)
     given = returned(helper.node, helper.module)
-    calls = (v for v in given if not (isinstance(v, ast.Call) and end_of(v.func) not in _GROUP))  # one helper deep
-    answers = list(calls)
-    return bool(given) and len(answers) == len(given) and all(_asks_for_group(project, helper.module, v) for v in answers)
+    return bool(given) and all(map(asks_for_group, given))
