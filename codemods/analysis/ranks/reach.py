@@ -8,6 +8,7 @@ from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.frameworks import transformers_pin
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS
 from codemods.analysis.names import dotted, family, last
+from codemods.analysis.ranks.both_arms import in_both_arms
 from codemods.analysis.ranks.closed_branches import asks_a_parameter, open_uses
 from codemods.analysis.ranks.excluded_modes import is_in_mode_of_one
 from codemods.analysis.ranks.given_by_rank import ranks_of_receiver
@@ -90,6 +91,8 @@ def _from_uses(project: Project, uses: Uses, seen: frozenset[int]) -> Ranks | No
         return Ranks.ALL
     if uses.more:
         return Ranks.UNKNOWN
+    if len(answers) > 1 and None not in answers and in_both_arms(project, used.calls):
+        return Ranks.ALL
     return answers.pop() if len(answers) == 1 else Ranks.UNKNOWN
 
 
