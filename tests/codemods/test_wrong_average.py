@@ -351,6 +351,23 @@ def test_a_training_loss_that_is_summed_over_the_ranks(copy: str, shows: str) ->
     assert "adds up the losses of all ranks" in found.message
 
 
+@pytest.mark.parametrize("several", ["", "if world_size > 1:\n    "])
+def test_a_copy_under_the_name_of_the_loss_itself(several: str) -> None:
+    lines = (*f"{several}loss = loss.clone().detach()".split("\n"), f"{'    ' if several else ''}dist.all_reduce(loss)")
+    found = check_told(RULE, train(*lines, shows=f"{'    ' if several else ''}meter.update(loss.item())"), reason="ReduceOp.AVG")
+    assert "`dist.all_reduce(loss)` adds up" in found.message
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [("loss = loss.clone().detach() / world_size", "dist.all_reduce(loss)"), ("loss = loss_of(x, y)", "dist.all_reduce(loss)"),
+     ("loss = loss.clone().detach()", "loss = loss / world_size", "dist.all_reduce(loss)"),
+     ("loss = loss.clone().detach()", "dist.all_reduce(loss)", "loss = loss / world_size")],
+)  # fmt: skip
+def test_a_copy_under_the_name_of_the_loss_that_is_right_or_not_seen(lines: tuple[str, ...]) -> None:
+    check_nothing(RULE, train(*lines, shows="meter.update(loss.item())"))
+
+
 def test_a_term_of_the_loss_that_is_summed_over_the_ranks() -> None:
     loss = "main_loss = loss_of(model(x), y)\nloss = main_loss + 0.1 * model(y).mean()"
     check_told(RULE, train("seen = main_loss.detach()", SUM, loss=loss), reason="ReduceOp.AVG")

@@ -48,7 +48,7 @@ def summed_losses(project: Project, module: SourceModule) -> Iterator[SummedLoss
         if one is None or not call.args or not isinstance(call.args[0], ast.Name) or not _adds(module, call):
             continue
         name = call.args[0]
-        loss = _copied(module, name)
+        loss = _copied(module, name, call)
         if not loss or loss not in _terms(module, one.loss) or not _LOSS.search(loss):
             continue
         if _is_scaled(project, module, loss, call) or (shown := _shown(module, name, call)) is None:
@@ -64,10 +64,14 @@ def _adds(module: SourceModule, call: ast.Call) -> bool:
     return not rest or all(last(dotted(r)) == "SUM" for r in rest)
 
 
-def _copied(module: SourceModule, name: ast.Name) -> str:
-    """The name of which it is a copy without gradients, made once; "" for anything else."""
+def _copied(module: SourceModule, name: ast.Name, call: ast.Call) -> str:
+    """The name of which it is a copy without gradients, made once or right above the sum; "" for anything else."""
     function = module.function_of(name)
     bound = [b for b in bindings_of(module, name) if module.function_of(b.node) is function]
+    if len(bound) > 1:  # `loss = loss.detach().clone()` over `dist.all_reduce(loss)`
+        above = _statement_above(module, call)
+        changed_below = any(getattr(b.node, "lineno", 0) > call.lineno for b in bound)  # `loss /= world_size`
+        bound = [b for b in bound if b.node is above and not changed_below]
     if len(bound) != 1 or bound[0].value is None or bound[0].part:
         return ""
     node: ast.expr = bound[0].value
@@ -82,6 +86,16 @@ def _copied(module: SourceModule, name: ast.Name) -> str:
         else:
             break
     return node.id if isinstance(node, ast.Name) and steps & {"clone", "detach"} else ""
+
+
+def _statement_above(module: SourceModule, call: ast.Call) -> ast.stmt | None:
+    statement = module.statement_of(call)
+    up = module.parent(statement)
+    for body in (getattr(up, field, None) for field in ("body", "orelse")):
+        if isinstance(body, list) and statement in body and body.index(statement):
+            above = body[body.index(statement) - 1]
+            return above if isinstance(above, ast.stmt) else None
+    return None
 
 
 def _terms(module: SourceModule, node: ast.expr, depth: int = 0) -> frozenset[str]:
