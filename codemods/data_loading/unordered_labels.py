@@ -108,7 +108,7 @@ class UnorderedLabels(DdpCodemod):
             return True
         if b"__getitem__" in data and (b"set(" in data or b".keys()" in data):
             return True
-        if any(word in data for word in (b"enumerate", b"zip(", b"add_tokens", b"add_special_tokens", b"= len(", b".index(")):
+        if any(word in data for word in _NUMBERS):
             return True
         if b"list(" in data and any(word in data for word in _SETS):
             return True
@@ -203,6 +203,7 @@ class UnorderedLabels(DdpCodemod):
         )
 
 
+_NUMBERS = (b"enumerate", b"zip(", b"add_tokens", b"add_special_tokens", b"= len(", b".index(", b"+= 1")
 _SETS = (b"set(", b".keys()", b"reduce(", b"list({", b"set.", b" & ")
 _STEP = lazy(rb":\s*[^\W\d][\w.()]*\s*\]")  # `[rank::world]`
 _SHUFFLES = (b"shuffle(", b"permutation(", b"randperm(", b"random.sample(", b"random.choice")

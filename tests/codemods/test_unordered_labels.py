@@ -540,3 +540,32 @@ def test_what_each_worker_numbers_is_its_own() -> None:
     lines = "    mp.spawn(worker, nprocs=2, args=(1,))\n"
     main = SPAWNS.format(lines).replace("world_size=2)\n", "world_size=2)\n    ids = numbers(open('rows'))\n")
     assert findings_of(UnorderedLabels, NUMBERS, path="labels.py", files={"main.py": main})
+
+
+COUNTED = """\
+names = {row.name for row in rows}
+ids, n = {}, 1
+for name in NAMES:
+    LINES
+DDP(args.net)
+"""
+
+
+@pytest.mark.parametrize(
+    "lines",
+    ["ids[name] = n\n    n += 1", 'key = f"<{name}>"\n    ids[key] = n\n    n += 1', 'ids[f"<{name}>"] = n\n    n += 1'],
+)
+def test_elements_of_a_set_that_a_counter_numbers(lines: str) -> None:
+    source = COUNTED.replace("LINES", lines)
+    before, after = (program(*source.replace("NAMES", n).splitlines()) for n in ("names", "sorted(names)"))
+    found = findings_of(UnorderedLabels, before)
+    assert [f.code for f in found] == ["DDP404"] and not findings_of(UnorderedLabels, after)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    ["ids[name] = 1\n    n += 1", "ids[name] = n", "ids[0] = n\n    n += 1", "ids[name] = n\n    if name:\n        n += 1",
+     "n += 1", 'key = lookup(name)\n    ids[key] = n\n    n += 1'],
+)  # fmt: skip
+def test_a_counter_that_numbers_no_elements(lines: str) -> None:
+    check_nothing(UnorderedLabels, program(*COUNTED.replace("NAMES", "names").replace("LINES", lines).splitlines()))

@@ -30,7 +30,7 @@ def _comprehended(module: SourceModule) -> Iterator[tuple[ast.expr, ast.AST]]:
 
 
 def _looped(module: SourceModule) -> Iterator[tuple[ast.expr, ast.AST]]:
-    """`for i, name in enumerate(names): ids[name] = i`, and `for name in names: ids[name] = len(ids)`."""
+    """`for i, name in enumerate(names): ids[name] = i`, `for name in names: ids[name] = len(ids)`, and by a counter."""
     for loop in module.nodes(ast.For):
         source, number, name = _enumerated(loop.iter), "", dotted(loop.target)
         if source is not None:
@@ -43,6 +43,23 @@ def _looped(module: SourceModule) -> Iterator[tuple[ast.expr, ast.AST]]:
                 grows = isinstance(value, ast.Call) and bool(counts) and dotted(value.args[0]) == dotted(held)
                 if dotted(key) == name and ((number and dotted(value) == number) or (not number and grows)):
                     yield source if source is not None else loop.iter, node
+                elif source is None and _is_made_of(loop, key, name) and _is_counted_up(loop, dotted(value)):
+                    yield loop.iter, node
+
+
+def _is_counted_up(loop: ast.For, number: str) -> bool:
+    """True for `ids[name] = n` where the loop itself goes on with `n += 1`."""
+    steps = (s for s in loop.body if isinstance(s, ast.AugAssign) and isinstance(s.op, ast.Add))
+    return bool(number) and any(dotted(s.target) == number and isinstance(s.value, ast.Constant) for s in steps)
+
+
+def _is_made_of(loop: ast.For, key: ast.expr, name: str) -> bool:
+    """True for the element, for a text with it, and for the name that the loop gives such a text."""
+    if dotted(key) == name:
+        return True
+    given = [s.value for s in loop.body if isinstance(s, ast.Assign) and dotted(s.targets[0]) == dotted(key)]
+    text = key if isinstance(key, ast.JoinedStr) else given[0] if dotted(key) and len(given) == 1 else None
+    return isinstance(text, ast.JoinedStr) and any(isinstance(n, ast.Name) and n.id == name for n in walk(text))
 
 
 def _zipped(module: SourceModule) -> Iterator[tuple[ast.expr, ast.AST]]:
