@@ -1020,3 +1020,123 @@ def test_a_score_of_the_own_part_though_those_of_all_were_put_together() -> None
 )  # fmt: skip
 def test_scores_of_all_that_was_put_together(source: str) -> None:
     check_nothing(RULE, source)
+
+
+PREPARING = """\
+from accelerate import Accelerator
+
+
+def accelerator_of(config):
+    return Accelerator(mixed_precision=config.precision)
+"""
+COUNTING = """\
+import torch
+
+from engine import accelerator_of
+
+
+def evaluate(model, loader, accelerator, loss_of):
+    hits, rows, losses = 0, 0, []
+    for x, y in loader:
+        out = model(x)
+        losses.append(accelerator.gather(loss_of(out, y).repeat(1)).mean().item())
+        hits += (out.argmax(-1) == y).sum().item()
+        rows += y.size(0)
+    return {"loss": sum(losses) / len(losses), "accuracy": hits / rows}
+
+
+def main(config, model, loader, loss_of):
+    accelerator = accelerator_of(config)
+    model, loader = accelerator.prepare(model, loader)
+    found = evaluate(model, loader, accelerator, loss_of)
+    accelerator.log({"loss": found["loss"]SHOWN})
+"""
+
+
+def told(shown: str, engine: str = PREPARING) -> list[str]:
+    files = {"engine.py": engine, "train.py": COUNTING.replace("SHOWN", shown)}
+    return [f.message for f in findings_of(RULE, files["train.py"], path="train.py", files=files)]
+
+
+def test_a_program_that_makes_its_accelerator_by_a_function_of_the_project() -> None:
+    assert ['found["accuracy"]' in m for m in told(', "accuracy": found["accuracy"]')] == [True]
+
+
+def test_an_entry_that_was_gathered_beside_one_that_was_not() -> None:
+    """Each entry of a dict that is written out is what was put under its key, also behind a call."""
+    assert not told("")
+
+
+def test_a_function_that_makes_an_object_of_that_name_which_joins_nobody() -> None:
+    made = "class Accelerator:\n    def __init__(self, x):\n        self.x = x\n"
+    own = f"{made}\n\ndef accelerator_of(config):\n    return Accelerator(config)\n"
+    assert not told(', "accuracy": found["accuracy"]', own)
+
+
+@pytest.mark.parametrize(
+    "change",
+    ['found["acc"] = reduce_mean(found["acc"])', 'found = {k: all_reduce(v) for k, v in found.items()}',
+     'dist.all_reduce(found["acc"])'],
+)  # fmt: skip
+def test_an_entry_that_is_reduced_later(change: str) -> None:
+    shown = 'if dist.get_rank() == 0:\n    writer.add_scalar("acc", found["acc"], 1)'
+    check_nothing(RULE, evaluate(f'found = {{"acc": total / len(loader), "n": 1}}\n{change}\n{shown}'))
+
+
+def test_an_entry_that_is_given_anew_under_another_key() -> None:
+    end = (
+        'found = {"acc": total / len(loader), "n": 1}\nfound["n"] = len(loader)\n'
+        'if dist.get_rank() == 0:\n    writer.add_scalar("acc", found["acc"], 1)'
+    )
+    check_told(RULE, evaluate(end), reason=WHY)
+
+
+SKLEARN = "from sklearn.metrics import average_precision_score\n"
+STACKED = """\
+aps = {made}(torch.cat(truth), torch.cat(found))
+if dist.get_rank() == 0:
+    writer.add_scalars("valid", {{"ap_of_all": 1.0, "aps": {entry}}}, 1)
+"""
+
+
+def stacked(made: str, entry: str) -> str:
+    source = evaluate(STACKED.format(made=made, entry=entry), step="truth.append(batch.y); found.append(model(batch))")
+    return SKLEARN + source.replace("total = 0.0", "truth, found = [], []")
+
+
+@pytest.mark.parametrize("entry", ["aps", "np.mean(aps)", "aps.mean()"])
+def test_what_a_function_of_scikit_learn_makes_of_the_own_share(entry: str) -> None:
+    found = findings_of(RULE, stacked("average_precision_score", entry))
+    assert len(found) == (0 if entry == "aps.mean()" else 1)
+
+
+def test_what_another_function_makes_of_it_under_a_name_that_says_nothing() -> None:
+    assert not findings_of(RULE, stacked("colours_of", "np.mean(aps)"))
+
+
+DEALT = f"""{HEAD}def train(model, rows, loss_of, optimizer, best=9.0):
+    rank, world_size = dist.get_rank(), dist.get_world_size()
+    losses = []
+    for i in range(len(rows) // world_size):
+        loss = loss_of(model(rows[INDEX]))
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+        if i % 100 == 0:
+            if rank == 0:
+                mean = sum(losses) / len(losses)
+                if mean < best:
+                    best = mean
+                    torch.save(model.state_dict(), "best.pt")
+            losses = []
+"""
+
+
+@pytest.mark.parametrize("index", ["i * world_size + rank", "rank + world_size * i", "(i * 2 + 1) * world_size + rank"])
+def test_rows_that_each_rank_takes_in_turn(index: str) -> None:
+    check_told(RULE, DEALT.replace("INDEX", index), reason=WHY)
+
+
+@pytest.mark.parametrize("index", ["i", "i * 2 + 1", "i * world_size"])
+def test_rows_that_every_rank_takes(index: str) -> None:
+    check_nothing(RULE, DEALT.replace("INDEX", index))

@@ -153,6 +153,7 @@ def _decided(state: State, value: Value, target: ast.expr | None = None) -> Valu
 
 
 def _told(state: State, node: ast.stmt, value: Value) -> Value:
-    """The value, and the elements of a tuple, with the statement as a step of their way."""
+    """The value, and the elements of a tuple or the entries of a dict, with the statement as a step of their way."""
     link = state.link(node, f"`{state.short(node)}`", how=How.ASSIGNED)
-    return replace(along(value, link), parts=tuple(along(p, link) for p in value.parts))
+    parts, entries = tuple(along(p, link) for p in value.parts), tuple((key, along(v, link)) for key, v in value.entries)
+    return replace(along(value, link), parts=parts, entries=entries)

@@ -78,7 +78,11 @@ def _put_inside(state: State, target: ast.Subscript | ast.Starred, path: str, va
     if Kind.LOADER in (before.kind, value.kind) and before is not SAME and before.cause.differs is not value.cause.differs:
         before = plain(before)  # which of the loaders share the data out depends on the key
         value = plain(value)
+    given, held = value, before
     value = join((before, value))
+    if held.entries and isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Constant):
+        others = tuple((k, v) for k, v in held.entries if k != target.slice.value)
+        value = replace(value, entries=(*others, (str(target.slice.value), plain(given))))
     if value.cause.differs and state.data_loops:
         value = replace(value, mean=True)
     if state.is_parameter(path):

@@ -192,7 +192,7 @@ class Callers:
         if value.cause is not Cause.DATA:
             return SAME if value.cause is Cause.SAME else None
         link = Link(site.module.path, site.node.lineno, f"{site.node.name}() is handed what the steps of this rank gave back")
-        return along(replace(at_most(value, Proof.LIKELY), parts=(), thing=None), link)
+        return along(replace(at_most(value, Proof.LIKELY), parts=(), entries=(), thing=None), link)
 
 
 def _handed_over(caller: State | None, call: ast.Call, site: FunctionSite, name: str) -> Value | None:

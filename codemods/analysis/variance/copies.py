@@ -42,7 +42,7 @@ def copied(module: SourceModule, node: ast.AST) -> Copied | None:
 def value_of_copy(state: State, node: ast.Call) -> Value | None:
     """What a copy holds as a whole: what the original does. The fields that are given are kept under its name (`keep_fields`)."""
     found = copied(state.module, node)
-    return replace(state.values.get(id(found.original), SAME), parts=()) if found is not None else None
+    return replace(state.values.get(id(found.original), SAME), parts=(), entries=()) if found is not None else None
 
 
 def keep_fields(state: State, target: ast.expr, value: ast.expr) -> None:

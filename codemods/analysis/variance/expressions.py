@@ -18,7 +18,7 @@ from codemods.analysis.variance.numbered_shares import numbered_share
 from codemods.analysis.variance.paths import as_many_rounds, entry_of, names_device, unpacked
 from codemods.analysis.variance.shares import item_value
 from codemods.analysis.variance.state import State
-from codemods.analysis.variance.values import SAME, Cause, Kind, Proof, Value, along, differing, join, made_of
+from codemods.analysis.variance.values import SAME, Cause, Kind, Proof, Value, along, differing, join, made_of, plain
 from codemods.data.rank_variance import LOADER_NAMES
 from codemods.files.source import child_nodes
 from codemods.runtime.record import replace
@@ -88,7 +88,13 @@ def _entries(state: State, node: ast.Dict) -> Value:
             given.append(found)
     entries = [state.values.get(id(v), SAME) for v in node.values]
     loaders = bool(entries) and all(v.kind is Kind.LOADER and v.is_of_own_data for v in entries)
-    return replace(made_of(*given), thing=entries[0].thing) if loaders else made_of(*given)
+    if loaders:
+        return replace(made_of(*given), thing=entries[0].thing)
+    keys = [k.value for k in node.keys if isinstance(k, ast.Constant) and isinstance(k.value, str)]
+    found = made_of(*given)
+    if len(set(keys)) != len(entries) or not (found.cause.differs or found.params):
+        return found
+    return replace(found, entries=tuple((key, plain(value)) for key, value in zip(keys, entries, strict=True)))
 
 
 def _text(state: State, node: ast.JoinedStr) -> Value:

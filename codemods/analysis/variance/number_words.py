@@ -6,7 +6,7 @@ import ast
 import re
 
 from codemods.analysis.bindings import bindings_of
-from codemods.analysis.names import dotted, last
+from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.variance.values import Value
 from codemods.data.rank_variance import METRIC_NAME
 from codemods.files.source import SourceModule, called_name, walk
@@ -62,6 +62,14 @@ def names_metric(key: ast.expr) -> bool:
     texts = [n.value for n in walk(key) if isinstance(n, ast.Constant)]
     named = isinstance(key, ast.JoinedStr) and not any(re.search(r"\w", str(t)) for t in texts)
     return named or any(map(is_key, texts))
+
+
+def is_made_by_a_metric(module: SourceModule, part: ast.expr) -> bool:
+    """True for a name that a function of scikit-learn's metrics gives its value, and for the mean of it."""
+    inner = part.args[0] if isinstance(part, ast.Call) and last(dotted(part.func)) in _MEANS and len(part.args) == 1 else part
+    bound = bindings_of(module, inner) if isinstance(inner, ast.Name) else ()
+    made = (b.value for b in bound if not b.part)
+    return any(isinstance(v, ast.Call) and qualified(module, v.func).startswith("sklearn.metrics.") for v in made)
 
 
 def numbers_gone_through(module: SourceModule, node: ast.expr) -> ast.expr | None:

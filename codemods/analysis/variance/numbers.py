@@ -17,6 +17,7 @@ from codemods.analysis.variance.number_roles import Role, Source, source_of, sta
 from codemods.analysis.variance.number_uses import role_of
 from codemods.analysis.variance.number_words import (
     holds_pictures,
+    is_made_by_a_metric,
     is_number,
     is_text,
     names_metric,
@@ -215,7 +216,9 @@ def _reads_like_one(state: State, node: ast.Call, part: ast.expr, value: Value) 
         return True  # its keys are shown beside it
     if value.mean and any(part is given for given in node.args) and (holds_results(part) or puts_itself(state.project, value)):
         return True  # all that an evaluation came to
-    return is_number(part) or (isinstance(entry, ast.Dict) and reads_like_one(entry, part))
+    if isinstance(entry, ast.Dict) and (reads_like_one(entry, part) or (value.mean and is_made_by_a_metric(state.module, part))):
+        return True
+    return is_number(part)
 
 
 def _is_whole(node: ast.Call, part: ast.expr, value: Value) -> bool:

@@ -11,14 +11,14 @@ from posixpath import basename, dirname
 from codemods.analysis.call_graph import called_function
 from codemods.analysis.class_index import class_facts
 from codemods.analysis.distribution import is_own_test, is_test_module, may_show_ranks, ranks_in_file, ranks_in_importers
-from codemods.analysis.names import dotted, end_of
+from codemods.analysis.names import dotted, end_of, qualified
 from codemods.analysis.ranks.spawned_groups import spawned_ranks
 from codemods.files.source import SourceModule, walk
 from codemods.store.project import Project
 
 _PACKAGE = "__init__.py"
 _JOIN = "init_process_group"
-_JOINS = _JOIN.encode() + b"("
+_PREPARES = "Accelerator"  # it joins the group when it is made
 
 
 def is_parallel(project: Project, module: SourceModule) -> bool:
@@ -37,8 +37,8 @@ def is_parallel(project: Project, module: SourceModule) -> bool:
 
 
 def _joins_by_own_function(project: Project, module: SourceModule) -> bool:
-    """True for a program that calls a function of the project in which `init_process_group` is called: `start_ranks()`."""
-    starters = project.files_containing(_JOINS)
+    """True for a program that calls a function of the project which joins the group or makes an Accelerator: `start_ranks()`."""
+    starters = {p for word in (_JOIN, _PREPARES) for p in project.files_containing(word.encode() + b"(")}
     if not starters:
         return False
     leading = {
@@ -49,9 +49,18 @@ def _joins_by_own_function(project: Project, module: SourceModule) -> bool:
         if dotted(call.func).partition(".")[0] not in leading:
             continue
         site = called_function(project, module, call)
-        if site is not None and any(isinstance(n, ast.Call) and end_of(n.func) == _JOIN for n in walk(site.node)):
+        if site is not None and any(_joins(project, site.module, n) for n in walk(site.node)):
             return True
     return False
+
+
+def _joins(project: Project, module: SourceModule, node: ast.AST) -> bool:
+    if not isinstance(node, ast.Call):
+        return False
+    if end_of(node.func) == _JOIN:
+        return True
+    made = end_of(node.func) == _PREPARES and qualified(module, node.func).startswith("accelerate.")
+    return made and ranks_in_file(project, module) is not None
 
 
 def _is_of_parallel_bases(project: Project, module: SourceModule) -> bool:

@@ -20,6 +20,7 @@ from codemods.analysis.variance.meetings import make_same
 from codemods.analysis.variance.numbered_shares import left_by_others, numbered_share
 from codemods.analysis.variance.own_bars import is_handed
 from codemods.analysis.variance.paths import as_many_rounds, behind_bar, goes_through_entries, parameters, path_of, unpacked
+from codemods.analysis.variance.shares import takes_in_turn
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.values import SAME, Cause, Kind, Proof, Thing, Value, differing, join, plain
 from codemods.data.rank_variance import LOADS, PROCESS_EXITS
@@ -303,6 +304,7 @@ def _for(state: State, node: ast.For | ast.AsyncFor) -> None:
             state.env[node.target.id] = SAME  # a key: which keys there are is no matter of what they lead to
         handed = bool(rounds.params) and is_handed(node.iter, state.targets)  # what the function is handed may be a loader
         over_data = rounds.kind is Kind.LOADER or (rounds.cause.differs and not rounds.sized) or handed
+        over_data = over_data or (state.module.holds(b"rank") and takes_in_turn(node))
         if rounds.sized and not rounds.keyed and goes_through_entries(node.iter):
             rounds = replace(rounds, sized=False)  # under the same keys: how long what they hold is, is no matter
         state.tests[id(node.iter)] = rounds

@@ -13,7 +13,10 @@ from codemods.analysis.variance.values import SAME, UNKNOWN, Cause, How, Kind, L
 from codemods.data.rank_names import speaks_of_rank
 from codemods.data.rank_variance import LOADER_NAMES
 from codemods.files.source import walk
+from codemods.runtime.lazy_pattern import lazy
 from codemods.runtime.record import replace
+
+_PROCESSES = lazy(r"world_?size|num_processes|num_replicas|nprocs")
 
 
 def item_value(state: State, node: ast.Subscript) -> Value:
@@ -41,6 +44,10 @@ def _item(state: State, node: ast.Subscript) -> Value:
     if holder.parts and isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, int):
         if -len(holder.parts) <= node.slice.value < len(holder.parts):
             return holder.parts[node.slice.value]
+    if holder.entries and isinstance(node.slice, ast.Constant):
+        written = next((value for key, value in holder.entries if key == node.slice.value), None)
+        if written is not None:
+            return written
     if isinstance(node.value, ast.Attribute) and node.value.attr == "shape":
         first = isinstance(node.slice, ast.Constant) and node.slice.value == 0
         size = state.value(node.value)
@@ -48,7 +55,7 @@ def _item(state: State, node: ast.Subscript) -> Value:
     index = state.value(node.slice)
     if index.cause is Cause.RANK and _is_slice(state, node.slice):
         return Value(Cause.DATA, index.proof, (_cut(state, node),))
-    if index.cause is Cause.RANK and _is_parted_evenly(node.value):
+    if index.cause is Cause.RANK and (_is_parted_evenly(node.value) or _deals_in_turn(state, node.slice)):
         return Value(Cause.DATA, index.proof, (_cut(state, node),))
     if holder.kind is Kind.LOADER and holder.differs and index.cause in (Cause.SAME, Cause.UNKNOWN):
         return holder  # a loader has no entries: a dict or a list of them
@@ -63,6 +70,34 @@ def _is_parted_evenly(node: ast.expr) -> bool:
     """True for `partition_dataset(rows, even_divisible=True)` of MONAI: it fills up until the parts are equal."""
     words = node.keywords if isinstance(node, ast.Call) else []
     return any(k.arg == "even_divisible" and isinstance(k.value, ast.Constant) and k.value.value is True for k in words)
+
+
+def _deals_in_turn(state: State, node: ast.expr) -> bool:
+    """True for `i * world_size + rank`: in each round every rank takes the next row that no other takes."""
+    rank = _added_to_rounds(node)
+    return rank is not None and state.value(rank).cause is Cause.RANK
+
+
+def _added_to_rounds(node: ast.expr) -> ast.expr | None:
+    """`rank` of `i * world_size + rank`, whatever it is called."""
+    sides = (node.left, node.right) if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) else ()
+    for rows, rank in (sides, sides[::-1]) if sides else ():
+        factors = (rows.left, rows.right) if isinstance(rows, ast.BinOp) and isinstance(rows.op, ast.Mult) else ()
+        counts = [f for f in factors if _PROCESSES.search(last(dotted(f.func if isinstance(f, ast.Call) else f)))]
+        if len(counts) == 1 and not any(isinstance(f, ast.Constant) for f in factors):
+            return rank
+    return None
+
+
+def takes_in_turn(loop: ast.For | ast.AsyncFor) -> bool:
+    """True for a loop whose rounds take rows by `rows[i * world_size + rank]`: they are its batches."""
+    for node in (n for statement in loop.body for n in walk(statement) if isinstance(n, ast.Subscript)):
+        if not isinstance(node.slice, ast.BinOp) or _added_to_rounds(node.slice) is None:
+            continue
+        counted = {n.id for n in walk(node.slice) if isinstance(n, ast.Name)}
+        if any(isinstance(n, ast.Name) and n.id in counted for n in walk(loop.target)):
+            return True
+    return False
 
 
 def _is_slice(state: State, node: ast.expr) -> bool:

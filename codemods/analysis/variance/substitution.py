@@ -23,24 +23,26 @@ def substituted(value: Value, binding: dict[str, Value], fields: Fields | None) 
     """
     value = _found_missing(value, binding, fields)
     if not value.params:
-        return replace(value, parts=tuple(substituted(p, binding, fields) for p in value.parts)) if value.parts else value
+        parts, entries = _inside(value, binding, fields)
+        return replace(value, parts=parts, entries=entries) if parts or entries else value
     given, left = _handed_over(value, binding, fields)
     if value.by_name and given and all(map(_is_seen, given)):
         # what is handed over is seen: the name no longer counts
         value = replace(value, cause=Cause.UNKNOWN, chain=value.chain[:-1])
     inner = made_of(*given)
     base = SAME if value.cause is Cause.UNKNOWN and given and not left else replace(value, params=frozenset())
-    best = join((replace(base, parts=(), thing=None), replace(inner, params=inner.params | left)))
+    best = join((replace(base, parts=(), entries=(), thing=None), replace(inner, params=inner.params | left)))
     if (best.cause.differs or best.params) and best.chain == inner.chain and value.chain:
         best = replace(best, chain=_cut((*value.chain, *inner.chain)))
     # what is put together from the batches of a loader is no loader
     thing = value.thing or (given[0].thing if len(given) == 1 and not left and not value.mean else None)
-    parts = tuple(substituted(p, binding, fields) for p in value.parts)
+    parts, entries = _inside(value, binding, fields)
     sized = best.sized or (value.sized and (best.cause.differs or bool(best.params)))
     return replace(
         best,
         thing=thing,
         parts=parts,
+        entries=entries,
         sized=sized,
         keyed=best.keyed or (value.keyed and sized),
         length=value.length and bool(best.params),
@@ -48,6 +50,14 @@ def substituted(value: Value, binding: dict[str, Value], fields: Fields | None) 
         missing=value.missing,
         mean=value.mean or best.mean,
     )
+
+
+def _inside(
+    value: Value, binding: dict[str, Value], fields: Fields | None
+) -> tuple[tuple[Value, ...], tuple[tuple[str, Value], ...]]:
+    """The elements and the entries of a value at a call."""
+    parts = tuple(substituted(p, binding, fields) for p in value.parts)
+    return parts, tuple((key, substituted(v, binding, fields)) for key, v in value.entries)
 
 
 def _is_seen(given: Value) -> bool:

@@ -102,9 +102,10 @@ class Value:
     """cause and proof: see above; chain: the way it came, nearest first. params: it differs where one of these parameters
        of its function does. thing: what object it is. sized: where it differs, its length does too. optional: where it
        differs, it may also be missing (None) on a rank. missing: the parameters and fields that decide whether it is there.
-       parts: the elements of a tuple that is written out. mean: it is put together from many batches. length: it is the
-       length of what the parameters hold, and differs only where they are `sized`. decided: a test decides which value it
-       is, none of which need differ. listed: it is a list that was filled. keyed: which keys it has differs.
+       parts: the elements of a tuple that is written out. entries: those of a dict, by their keys. mean: it is put together
+       from many batches. length: it is the length of what the parameters hold, and differs only where they are `sized`.
+       decided: a test decides which value it is, none of which need differ. listed: it is a list that was filled. keyed:
+       which keys it has differs.
     """
 
     cause: Cause = Cause.SAME
@@ -116,6 +117,7 @@ class Value:
     optional: bool = False
     missing: frozenset[str] = frozenset()
     parts: tuple[Value, ...] = ()
+    entries: tuple[tuple[str, Value], ...] = ()
     mean: bool = False
     length: bool = False
     decided: bool = False
@@ -183,6 +185,7 @@ def join(values: Iterable[Value]) -> Value:
         sized=sized,
         optional=optional,
         parts=_joined_parts(found),
+        entries=(),
         mean=mean,
         length=length and not held,
         keyed=keyed,
@@ -206,9 +209,9 @@ def _joined_parts(found: list[Value]) -> tuple[Value, ...]:
 
 def plain(value: Value) -> Value:
     """The value as an operand of something else: what object it is no longer counts."""
-    if value.thing is None and not value.parts:
+    if value.thing is None and not value.parts and not value.entries:
         return value
-    return replace(value, thing=None, parts=())
+    return replace(value, thing=None, parts=(), entries=())
 
 
 def made_of(*values: Value) -> Value:
