@@ -1,4 +1,4 @@
-"""Calls of one function in both arms of a test of the rank: every rank makes one of them (`if rank == 0: main() else: main()`)."""
+"""Calls of one function in both arms of a test of the rank: every rank makes one (`if rank == 0: main() else: main()`)."""
 
 from __future__ import annotations
 
