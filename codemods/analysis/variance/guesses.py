@@ -25,8 +25,6 @@ def is_guess(project: Project, module: SourceModule, found: Mismatch) -> bool:
         return True
     if origin is not None and origin.how is How.CLOCK and any(".update(" in x.text for x in found.value.chain):
         return True  # a time among the numbers of a dict: which of them is asked for is not shown
-    if _asks_whether_made(found):
-        return True
     if origin is None or not origin.by_name:
         return False
     if isinstance(found.leaving, ast.Continue) and isinstance(found.node, ast.If) and _asks_for_none(found.node.test):
@@ -34,18 +32,6 @@ def is_guess(project: Project, module: SourceModule, found: Mismatch) -> bool:
     if re.search(r"loss|isnan|isfinite|isinf", module.text_of(found.node).partition("\n")[0], re.I):
         return False
     return not (_is_summed_behind(module, found) or _trains_a_wrapper(project, module, found))
-
-
-def _asks_whether_made(found: Mismatch) -> bool:
-    """True for `if extra != 0.0: self.log("extra", extra)`: a part that the settings leave out stays 0.0, one that is there is
-    never just that."""
-    if found.meeting is None or found.meeting.name not in ("log", "log_dict") or not isinstance(found.node, ast.If):
-        return False
-    test = found.node.test
-    if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.ops[0], ast.NotEq):
-        return False
-    zero = test.comparators[0]
-    return isinstance(zero, ast.Constant) and isinstance(zero.value, float) and zero.value == 0.0
 
 
 def _trains_a_wrapper(project: Project, module: SourceModule, found: Mismatch) -> bool:
