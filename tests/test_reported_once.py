@@ -36,7 +36,7 @@ def test_an_open_pin_is_told_once_with_all_its_places(tmp_path: Path) -> None:
     message = found[0][1]
     assert message.count("evaluation_strategy was last known") == 1
     assert "f.py:2: warmup_ratio was last known" in message
-    assert message.endswith("; the same doubt at b.py:2, c.py:2, d.py:2 and 2 more")
+    assert message.endswith("; the same doubt at b.py:2, c.py:2, d.py:2 and 1 more")
 
 
 def test_each_pin_is_a_doubt_of_its_own(tmp_path: Path) -> None:

@@ -26,15 +26,18 @@ def _as_one(group: Sequence[Finding]) -> Finding:
     first, rest = group[0], group[1:]
     said = set(first.doubt.parts if first.doubt else ())
     new: list[str] = []
+    alike: list[str] = []  # the places of which nothing more is said
     evidence = list(first.evidence)
     for finding in rest:
         parts = finding.doubt.parts if finding.doubt else ()
-        new += [f"{_place(finding)}: {part}" for part in parts if part not in said]
+        more_here = [f"{_place(finding)}: {part}" for part in parts if part not in said]
+        new += more_here
+        alike += [] if more_here else [_place(finding)]
         said |= set(parts)
         evidence.append(Evidence("static", "; ".join(parts), finding.path, finding.span.line))
-    shown = ", ".join(_place(f) for f in rest[:SHOWN])
-    more = f" and {len(rest) - SHOWN} more" if len(rest) > SHOWN else ""
-    message = "; ".join([first.message, *new, f"the same doubt at {shown}{more}"])
+    shown = ", ".join(alike[:SHOWN])
+    more = f" and {len(alike) - SHOWN} more" if len(alike) > SHOWN else ""
+    message = "; ".join([first.message, *new, *([f"the same doubt at {shown}{more}"] if alike else [])])
     return replace(first, message=message, evidence=tuple(evidence))
 
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_module
 from codemods.analysis.processes.left_attributes import left_attributes
 from codemods.analysis.processes.left_behind import LeftBehind, left_behind
 from codemods.analysis.processes.left_models import left_models
-from codemods.analysis.processes.main_block_names import names_of_main_block
+from codemods.analysis.processes.main_block_names import MissingName, names_of_main_block
 from codemods.analysis.processes.parent_groups import destroyed_by_parent
 from codemods.analysis.processes.starts import Start, starts_in
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Evidence, Finding
-from codemods.files.source import SourceModule, line_of
+from codemods.files.source import SourceModule, line_of, walk
 from codemods.files.text_file import NOTEBOOK
 from codemods.store.project import Project
 
@@ -124,7 +125,7 @@ class MemoryOfEachProcess(DdpCodemod):
                 f'only the block under `if __name__ == "__main__":` binds `{name.name.id}`{also}, and a spawned worker does '
                 "not run it: each one that comes here ends with NameError",
                 evidence=[started, Evidence("static", "the block that binds it", module.path, name.bound.lineno)],
-                reason="hand it to the worker as an argument, or bind it outside of the block",
+                reason=_remedy(name),
             )  # fmt: skip
         if (call := destroyed_by_parent(project, module, start)) is not None:
             yield self.finding(
@@ -157,3 +158,11 @@ class MemoryOfEachProcess(DdpCodemod):
                 evidence=[started, moved], severity="data",
                 reason="save the weights in rank 0, in the worker, and load them here",
             )  # fmt: skip
+
+
+def _remedy(name: MissingName) -> str:
+    """A module cannot be handed to a worker, and what the block has set up by it (`wandb.init`) is the parent's alone."""
+    imports = (n for s in name.bound.body for n in walk(s) if isinstance(n, (ast.Import, ast.ImportFrom)))
+    if any((a.asname or a.name.partition(".")[0]) == name.name.id for n in imports for a in n.names):
+        return "import it at the top of the file; what the block sets up by it is the parent's alone: the worker needs its own"
+    return "hand it to the worker as an argument, or bind it outside of the block"

@@ -26,10 +26,10 @@ from codemods.analysis.model.signatures import bind, defaults
 from codemods.analysis.names import dotted, last
 from codemods.analysis.output.effects import names_rank
 from codemods.analysis.paths import origin_text
-from codemods.analysis.ranks.one_device import names_nodes
 from codemods.analysis.ranks.rank_guards import Ranks
 from codemods.analysis.ranks.reach import called_by_framework, ranks_reaching
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
+from codemods.analysis.ranks.several_nodes import names_nodes
 from codemods.analysis.ranks.uses import CallSite, constructions, uses_of
 from codemods.analysis.variance.analysis import variance
 from codemods.analysis.variance.values import Cause

@@ -10,6 +10,7 @@ from codemods.analysis.guards.entry_points import group_name, starts_group
 from codemods.analysis.guards.global_rank_at import starts_always
 from codemods.analysis.guards.group_above import has_group_above
 from codemods.analysis.guards.group_may_be_missing import is_guarded
+from codemods.analysis.job_files.documented_starts import starts
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.counted_among import Among, environment, is_lightning
 from codemods.analysis.ranks.local_shares import (
@@ -20,6 +21,7 @@ from codemods.analysis.ranks.local_shares import (
     only_multiplied,
     worlds_as_nodes,
 )  # fmt: skip
+from codemods.analysis.ranks.several_nodes import names_nodes
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression
 from codemods.data.printed_errors import WAITING
@@ -90,6 +92,8 @@ class RankFromLocalIndex(DdpCodemod):
     - Says nothing in a program that joins its processes at an address of its own machine, or that numbers all of them by their
       place on it: it is for one node. So is the whole project, where no other program is seen to make a group.
     - Says nothing where the project itself sets `LOCAL_RANK` or `WORLD_SIZE`.
+    - Says nothing where the project has commands that start its programs, and none of them, nor a setting or a text, speaks of a
+      second node; of an own tensor it does.
     - Says nothing of an own tensor in the list that a group of some of the processes has filled.
     - Says nothing of a rank that is worked out (`node_rank * gpus + local_rank`), or that only bears the name of a local one.
     - Reports the number that `mp.spawn` gives: how the number of this node is called has to be decided.
@@ -115,9 +119,13 @@ class RankFromLocalIndex(DdpCodemod):
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_module(module):
             return
-        for found in local_shares(project, module):
-            yield self._share(project, module, found)
-        for product in worlds_as_nodes(project, module):
+        shares = list(local_shares(project, module))
+        products = list(worlds_as_nodes(project, module))
+        one_node = bool(shares or products) and not names_nodes(project) and bool(starts(project))
+        for found in shares:
+            if found.use is Use.SLOT or not one_node:
+                yield self._share(project, module, found)
+        for product in products if not one_node else ():
             yield self._product(module, product)
 
     def _share(self, project: Project, module: SourceModule, found: LocalShare) -> Finding:

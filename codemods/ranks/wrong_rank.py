@@ -19,10 +19,10 @@ from codemods.analysis.output.rank_values import under_such_a_name
 from codemods.analysis.ranks.device_ranks import device_ranks
 from codemods.analysis.ranks.local_shares import is_for_one_node
 from codemods.analysis.ranks.misnamed_ranks import LOCAL
-from codemods.analysis.ranks.one_device import names_nodes
 from codemods.analysis.ranks.rank_guards import Ranks
 from codemods.analysis.ranks.reach import ranks_entering
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
+from codemods.analysis.ranks.several_nodes import names_nodes
 from codemods.analysis.trainer.parsed_arguments import are_parsed_training_arguments
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression
@@ -98,6 +98,7 @@ class WrongRank(DdpCodemod):
     - A rank that is taken modulo the number of devices: that is the local rank.
     - Files whose path, or what made it, speaks of a cache, a download, a node or a temporary folder, or holds the rank; files
       that every rank of the function reads; folders alone; lines that are printed or logged.
+    - A state that the same file restores on every rank where it finds one: each node may keep its own snapshot.
     - Files whose path holds the clock of each process on every way, and functions whose paths hold the local rank.
     - A block that sets what is read under the same test elsewhere: reported, for all of these tests belong together.
     - What stands behind a value that a function gives to rank 0 alone, and a function whose calls stand under a test of the local

@@ -87,7 +87,8 @@ class CollectiveWithoutGroup(DdpCodemod):
       group for its rank, under no test above.
     - Says nothing of collectives of a part of the ranks, and of a start under `place != -1` in what `mp.spawn` alone calls.
     - Reports a call above which the same way may come to another one without a test, in a function that it calls.
-    - Says nothing of a function that is written to work without a group and asks torch itself for the rank or the size above.
+    - Says nothing of a function that is written to work without a group and asks torch itself for the rank or the size above, or
+      wraps its model there under no test.
     - Reports a call whose result is used on the spot, and a statement that shares its line.
     - Reports what fills a list or a tensor (`all_gather`): under a test it would stay unfilled, and be read.
 

@@ -35,9 +35,16 @@ _EFFECT = {
     What.WEIGHTS: "DDP sent rank 0's weights when it was made, and does not again: the others train on with theirs",
     What.BUFFER: "DDP sends what both sides have: this buffer is rank 0's alone",
     What.ALL: "the others begin anew: weights, moments and steps differ from there on",
-    What.COUNT: "the others begin at another place, go round the loop more or less often, and wait for rank 0 in the end",
+    What.COUNT: "the others begin at another place and go round the loop more or less often: where the ranks meet in each round, "
+                "those with more rounds wait in the end",
     What.RATE: "the others go on with theirs, and the weights of the ranks drift apart",
 }
+# Under FSDP each rank holds its own part of the weights: there are no copies to drift apart.
+_OF_SHARDS = {
+    What.SCHEDULER: "the others have another learning rate, and move their shards of the weights by it",
+    What.RATE: "the others go on with theirs, and move their shards of the weights by it",
+}
+_SHARDING = (b"FullyShardedDataParallel", b"fully_shard(")
 _APART = {
     What.OPTIMIZER: "the same gradients give other weights on each rank from there on",
     What.SCHEDULER: "the ranks go on with different learning rates",
@@ -213,7 +220,8 @@ class RankLocalTrainingState(DdpCodemod):
         first = found[0]
         names = " and ".join(dict.fromkeys(c.what.value for c in found))
         verb = "restores" if first.restores else "sets" if first.what is What.BUFFER else "changes"
-        message = f"rank 0 alone {verb} {names} (`{first.name}`): {_EFFECT[first.what]}"
+        effects = {**_EFFECT, **_OF_SHARDS} if any(module.holds(word) for word in _SHARDING) else _EFFECT
+        message = f"rank 0 alone {verb} {names} (`{first.name}`): {effects[first.what]}"
         repair = _repair(module, project, found)
         shown = [Evidence("static", f"`{short(module, c.node)}`", module.path, c.node.lineno) for c in found]
         if first.guard is not None:

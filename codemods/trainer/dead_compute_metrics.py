@@ -190,7 +190,7 @@ class DeadComputeMetrics(DdpCodemod):
         mentions = in_comments(module, NAME, skip=plan.nodes) + in_text_files(project, NAME)
         if mentions:
             yield self.finding(
-                module, function, message, reason=f"{mentions[0]} names it, so somebody may mean to use it"
+                module, function, message, reason=f"{mentions[0]} has the word: see whether it means this function"
             )
             return
         open_points = list(plan.left)

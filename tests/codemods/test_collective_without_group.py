@@ -76,6 +76,19 @@ def test_a_helper_that_works_without_a_group() -> None:
     assert "helper" in fixed[0].reason
 
 
+@pytest.mark.parametrize("wrapper", ["FullyShardedDataParallel", "DistributedDataParallel"])
+def test_a_model_that_is_wrapped_above_needs_the_group_first(wrapper: str) -> None:
+    where = "torch.distributed.fsdp" if wrapper.startswith("Fully") else "torch.nn.parallel"
+    head = f"{DIST}from {where} import {wrapper} as Wrapper\nfrom tools import get_rank\n\ndef validate(net, results):\n"
+    body = "    rank = get_rank()\n    net = Wrapper(net)\n    for r in results:\n        dist.reduce(r, 0)\n"
+    check_nothing(RULE, f"{head}{body}", files={"tools.py": HELPER})
+    assert findings_of(RULE, f"{head}{body.replace('    net = Wrapper(net)', '    net = net.eval()')}", {"tools.py": HELPER})
+    # Below the collective, the program has ended already.
+    late = body.replace("    net = Wrapper(net)\n", "") + "    net = Wrapper(net)\n"
+    late = late.replace("    net = Wrapper", "    if rank:\n        net = Wrapper")
+    assert findings_of(RULE, f"{head}{late}", {"tools.py": HELPER})
+
+
 def test_the_helper_of_mmcv() -> None:
     head = f"from mmcv.runner import get_dist_info\n{DIST}def validate():\n    rank, size = get_dist_info()\n"
     before = f"{head}    dist.barrier()\n"

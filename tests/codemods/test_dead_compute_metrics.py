@@ -753,7 +753,7 @@ def test_an_unreferenced_function_whose_numbers_are_wanted_is_told(arguments: st
 def test_an_unreferenced_function_that_is_named_is_told(kind: str) -> None:
     note = "# Trainer(compute_metrics=compute_metrics)\n" if kind == "comment" else ""
     files = {} if note else {"README.md": "compute_metrics\n"}
-    check_told(DeadComputeMetrics, HEAD + body('eval_strategy="epoch"', "") + note, files=files, reason="names it")
+    check_told(DeadComputeMetrics, HEAD + body('eval_strategy="epoch"', "") + note, files=files, reason="has the word")
 
 
 # Arguments that job files fill

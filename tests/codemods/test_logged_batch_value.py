@@ -130,3 +130,25 @@ def test_a_callback_that_empties_it() -> None:
 )
 def test_nothing_to_say(lines: tuple[str, ...]) -> None:
     check_nothing(LoggedBatchValue, model(*lines))
+
+
+OWN_LOG = """\
+import lightning.pytorch as pl
+
+OPTIONS = {{"train": dict(sync_dist={0}), "valid": dict(sync_dist={0})}}
+
+
+class Base(pl.LightningModule):
+    def log(self, name, value, kwargs=None):
+        for key, one in {{name: value}}.items():
+            super().log(key, one, **(kwargs or OPTIONS[self.stage]))
+"""
+
+
+def test_a_log_of_its_own_that_reduces() -> None:
+    source = HEAD.replace("import lightning.pytorch as pl", "from base import Base").replace("pl.LightningModule", "Base")
+    source += STEP + "        acc = self.acc(self(x), y)\n        self.log('acc', acc)\n"
+    check_nothing(LoggedBatchValue, source, files={"base.py": OWN_LOG.format("True")})
+    check_told(LoggedBatchValue, source, reason="the class has its own log", files={"base.py": OWN_LOG.format("False")})
+    mean = source.replace("acc = self.acc(self(x), y)", "acc = (self(x) - y).mean()")
+    check_nothing(UnsyncedMetric, mean, files={"base.py": OWN_LOG.format("True")})

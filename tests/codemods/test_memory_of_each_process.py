@@ -179,12 +179,19 @@ def step(rank):
     [
         ("cfg = {'lr': 0.1}", "print(cfg['lr'])"),
         ("import argparse\n    cfg = argparse.ArgumentParser().parse_args()", "print(cfg.lr, rank)"),
-        ("from shapes import cfg", "return [cfg for _ in range(rank)]"),
         ("with open('c.json') as f:\n        cfg = json.load(f)", "if rank == 0:\n        print(cfg)"),
     ],
 )
 def test_names_of_the_main_block(bound: str, read: str) -> None:
     check_told(MemoryOfEachProcess, HEAD + BLOCK.format(bound=bound, read=read, more=""), reason="argument")
+
+
+def test_a_module_cannot_be_handed_to_the_worker() -> None:
+    bound = "import wandb\n    wandb.init()"
+    text = HEAD + BLOCK.format(bound=bound, read="wandb.log({'rank': rank})", more="")
+    check_told(MemoryOfEachProcess, text, reason="the worker needs its own")
+    from_it = HEAD + BLOCK.format(bound="from shapes import cfg", read="return [cfg for _ in range(rank)]", more="")
+    check_told(MemoryOfEachProcess, from_it, reason="import it at the top of the file")
 
 
 @pytest.mark.parametrize(

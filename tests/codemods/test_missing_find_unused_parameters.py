@@ -173,6 +173,59 @@ def test_an_index_of_the_batch_is_unsafe() -> None:
     check_transformed(Rule, WRAP.format(""), WRAP.format(", find_unused_parameters=True"), files={"net.py": net}, unsafe=True)
 
 
+HEADS = """\
+import pytorch_lightning as pl
+from torch import nn
+
+
+class Rows(nn.Module):
+    def __init__(self, rows: nn.Module):
+        super().__init__()
+        self.rows = rows
+
+
+class Lit(pl.LightningModule):
+    def __init__(self, several):
+        super().__init__()
+        self.body, self.several = nn.Linear(8, 8), several
+        self.heads = Rows(rows=nn.ModuleList([nn.Linear(8, 1) for _ in range(several)]))
+
+    def training_step(self, batch, batch_idx):
+        x, kind = batch
+        h, loss = self.body(x), 0
+        for place in range(self.several):
+            loss = loss + self.heads.rows[{index}](h).mean()
+        return loss
+"""
+
+
+def test_the_counter_of_a_loop_picks_the_same_in_each_step() -> None:
+    fit = trainer("    trainer = pl.Trainer(devices=2, strategy='ddp')\n").replace("Lit()", "Lit(3)")
+    files = {"requirements.txt": "pytorch-lightning>=2.1\n"}
+    check_nothing(Rule, fit, files={**files, "lit.py": HEADS.format(index="place")})
+
+
+SCORED = """\
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.text = nn.Linear(8, 8), nn.Linear(4, 8)
+
+    def forward(self, x, tokens):
+        h = self.body(x) + self.text(tokens)
+        best = h.argmax(-1)
+        return {returned}
+"""
+
+
+def test_an_output_that_nothing_reaches_is_not_what_is_trained() -> None:
+    check_nothing(Rule, WRAP.format(""), files={"net.py": SCORED.format(returned="torch.zeros(len(best))")})
+
+
 @pytest.mark.parametrize("test", ["tokens.any()", "self.epoch > 3", "torch.distributed.get_rank() == 0"])
 def test_data_schedule_and_rank_are_unsafe(test: str) -> None:
     found = findings_of(Rule, WRAP.format(""), {"net.py": NET.format(test=test)})

@@ -58,6 +58,12 @@ def test_a_sampler_of_each_node() -> None:
     check_transformed(RankFromLocalIndex, script(LOCAL, given), script(LOCAL, wanted), unsafe=True)
 
 
+def test_commands_of_one_node() -> None:
+    given = script(LOCAL, "s = DistributedSampler(data, rank=local_rank)")
+    check_nothing(RankFromLocalIndex, given, files={"run.sh": "torchrun --nproc_per_node=4 train.py\n"})
+    assert findings_of(RankFromLocalIndex, given, files={"run.sh": "torchrun --nnodes=2 --nproc_per_node=4 train.py\n"})
+
+
 def test_the_group_of_a_launcher() -> None:
     size = "world_size = int(os.environ['WORLD_SIZE'])"
     given = "dist.init_process_group('nccl', rank=local_rank, world_size=world_size)"

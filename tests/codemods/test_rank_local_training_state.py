@@ -560,3 +560,12 @@ def test_a_wrapper_that_rank_0_takes_off_in_the_training(source: str) -> None:
 def test_wrappers_that_stay_or_are_done_with(old: str, new: str) -> None:
     assert old in OFF
     check_nothing(RankLocalTrainingState, OFF.replace(old, new))
+
+
+def test_a_schedule_of_sharded_weights() -> None:
+    line = ("if rank == 0:", "    scheduler.load_state_dict(state['x'])")
+    (copies,) = findings_of(RankLocalTrainingState, script(*line))
+    assert "weights of the ranks drift apart" in copies.message
+    sharded = HEAD + "from torch.distributed.fsdp import FullyShardedDataParallel as FSDP\n\n"
+    (found,) = findings_of(RankLocalTrainingState, script(*line, head=sharded))
+    assert "move their shards of the weights by it" in found.message and "drift apart" not in found.message

@@ -295,6 +295,65 @@ def test_a_project_that_speaks_of_no_other_node() -> None:
     check_nothing(WrongRank, script(*body, head=HEAD.replace("--nnodes=2 ", "")), files=one)
 
 
+@pytest.mark.parametrize(
+    "spoken",
+    [
+        {"graph.py": "def put(x):\n    num_nodes = x.size(0)\n    return Data(num_nodes=num_nodes)  # nodes in COO form\n"},
+        {"config.yaml": "deepspeed_config:\n  deepspeed_multinode_launcher: standard\nmachine_rank: 0\nnum_machines: 1\n"},
+        {"README.md": "torchrun --nproc_per_node=4 train.py\nThe lymph nodes are marked, the nodes using SLURM are not.\n"},
+    ],
+)
+def test_nodes_that_are_no_machines(spoken: dict[str, str]) -> None:
+    body = (LOCAL, "dist.init_process_group('nccl')", "if local_rank == 0:", *(f"    {b}" for b in WRITE))
+    files = {"job.sh": "torchrun --nproc_per_node=4 train.py\n", **spoken}
+    check_nothing(WrongRank, script(*body, head=HEAD.replace("--nnodes=2 ", "")), files=files)
+
+
+@pytest.mark.parametrize(
+    "spoken",
+    [
+        {"fit.py": "import lightning as L\n\nL.Trainer(devices=[0, 1], callbacks=list(CALLS), num_nodes=2)\n"},
+        {"config.yaml": "num_machines: 2\n"},
+        {"job.slurm": "#SBATCH -N2\nsrun python train.py\n"},
+        {"run.sh": "nodes=8\nsbatch -N $nodes job.sh\n"},
+    ],
+)
+def test_nodes_that_are_machines(spoken: dict[str, str]) -> None:
+    body = (LOCAL, "dist.init_process_group('nccl')", "if local_rank == 0:", *(f"    {b}" for b in WRITE))
+    files = {"job.sh": "torchrun --nproc_per_node=4 train.py\n", **spoken}
+    assert findings_of(WrongRank, script(*body, head=HEAD.replace("--nnodes=2 ", "")), files=files)
+
+
+SNAPSHOTS = """\
+import os  # torchrun --nnodes=2 train.py
+import torch
+import torch.distributed as dist
+
+
+class Runner:
+    def __init__(self, net, path):
+        self.net, self.path = net, path
+        self.local_rank = int(os.environ['LOCAL_RANK'])
+        {}
+
+    def _load(self, path):
+        self.net.load_state_dict(torch.load(path)['net'])
+
+    def run(self):
+        dist.init_process_group('nccl')
+        if self.local_rank == 0:
+            torch.save({{'net': self.net.state_dict()}}, 'snapshot.pt')
+"""
+
+
+def test_a_snapshot_that_each_node_goes_on_from() -> None:
+    main = "\n\nif __name__ == '__main__':\n    Runner(None, 'snapshot.pt').run()\n"
+    kept = "if os.path.exists(self.path):\n            self._load(self.path)"
+    check_nothing(WrongRank, SNAPSHOTS.format(kept) + main)
+    # What it loads by a setting alone is the file of another run.
+    assert findings_of(WrongRank, SNAPSHOTS.format("pass") + main)
+
+
 @pytest.mark.parametrize("ranks", ["local_rank == dist.get_rank()", "torch.distributed.get_rank() == self.local_rank"])
 def test_a_project_that_asserts_both_ranks_to_be_the_same(ranks: str) -> None:
     body = (LOCAL, "dist.init_process_group('nccl')", "if local_rank == 0:", *(f"    {b}" for b in WRITE))

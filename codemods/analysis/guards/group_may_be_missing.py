@@ -81,6 +81,8 @@ def _unguarded(project: Project, module: SourceModule) -> Iterator[Unguarded]:
                 body = function.body if function is not None else []
                 if ask is not None and ask.lineno < call.lineno and module.statement_of(ask) in body:
                     continue  # without a group the function ends there already: it is not made to run so
+                if function is not None and needs_a_group(project, module, function, call):
+                    continue  # so it does where it wraps its model
                 yield Unguarded(call, f"{module.text_of(alone.func)}() is written to work without a group", alone.lineno, False)
 
 

@@ -11,6 +11,7 @@ from codemods.analysis.call_graph import called_function
 from codemods.analysis.files.file_calls import CHANGES, Act, meets, names_the_rank
 from codemods.analysis.files.file_flow import Step, steps_in
 from codemods.analysis.guards.node_layouts import is_by_local_rank, is_named_by_a_clock, state_beside
+from codemods.analysis.guards.resumed_by_node import is_resumed_on_each_node
 from codemods.analysis.names import dotted
 from codemods.analysis.paths import origin_text
 from codemods.analysis.positions import behind
@@ -58,6 +59,8 @@ def local_guard(project: Project, module: SourceModule, node: ast.If) -> LocalGu
         return None
     for step in _writes(project, module, node, body):
         if _of_the_node(project, module, body, step) or _read_by_all(project, module, node, step):
+            continue
+        if is_resumed_on_each_node(project, module, step):
             continue
         leading = [s for s in body if any(_is_led_by(module, c, step) for c in walk(s))]
         if not is_by_local_rank(module, node) and not is_named_by_a_clock(project, module, step, leading):

@@ -25,6 +25,7 @@ from codemods.analysis.logged.log_calls import (
 from codemods.analysis.logged.log_keys import unsettled_parts
 from codemods.analysis.logged.means import is_plain_mean, plain_extreme
 from codemods.analysis.logged.monitors import watcher_of
+from codemods.analysis.logged.own_logs import reduces_by_itself
 from codemods.analysis.logged.own_programs import evaluates_on_the_whole_set, nobody_fits
 from codemods.analysis.logged.pending_metrics import Place as WatchedPlace
 from codemods.analysis.logged.possible_keys import possible_keys
@@ -132,6 +133,8 @@ def _asked_of(log: LogCall) -> Entries | None:
         return None
     found = reached(log)
     if found is None or _reduced_anyway(log) or _is_no_log_of_lightning(log) or nobody_fits(log.project):
+        return None
+    if reduces_by_itself(log):
         return None
     if found.hooks and found.hooks <= EVALUATION_HOOKS and evaluates_on_the_whole_set(log.project):
         return None

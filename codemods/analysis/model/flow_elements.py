@@ -159,8 +159,11 @@ def _chosen(flow: Flow, frame: Frame, env: Env, ref: Ref, node: ast.Subscript, i
     """The elements of a container that `container[index]` may be; partial where the index is not constant."""
     member = ref.member
     if member.kind not in (Kind.LIST, Kind.DICT, Kind.SEQUENCE):
-        whole = _counts_along(frame, node)
-        return [ref if whole else replace(ref, partial=frame.module.text_of(node))] if member.kind is not Kind.LEAF else []
+        if member.kind is Kind.LEAF:
+            return []
+        if _counts_along(frame, node) or index.index_of:  # the counter of a loop: the same elements in each step
+            return [ref]
+        return [replace(ref, partial=frame.module.text_of(node))]
     parts = parts_of(ref)
     key = _constant_index(node.slice)
     if key is UNSET:

@@ -122,6 +122,8 @@ class Judge:
         if returned is None:
             return self._unknown(f"{self.site.name} has no {self.entry.method} in the project")
         loss, doubt = self._loss(returned)
+        if self.parameters and not (loss.must | loss.may) & frozenset(self.parameters):
+            return self._unknown(f"no parameter of {self.site.name} is seen to reach the loss: what is trained is made otherwise")
         return self._verdict(loss, doubt, returned)
 
     def _returned(self) -> Value | None:

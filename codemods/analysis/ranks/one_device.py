@@ -27,15 +27,6 @@ _SPREADS = lazy(
     rb"distributed\.launch"
 )
 _COMMANDS = (".sh", ".md", ".rst", ".slurm", ".sbatch", "Makefile")
-# What a project writes that is started on several nodes; a setting of one node is none.
-_SEVERAL_NODES = lazy(
-    rb"(?i)\b(?:nnodes|num_nodes|num_machines|n_nodes|nodes)[\"']?[ =:]+[\"']?(?![01]\b)[$\w{<]|\bnode_rank\b|\bmachine_rank\b|"
-    rb"\bSLURM_NNODES\b|\bSLURM_JOB_NUM_NODES\b|\bSLURM_NODEID\b|multi[- ]?node|#SBATCH[^\n]*(?:-N|--nodes)[ =]+[2-9]|"
-    rb"\btwo (?:nodes|machines)\b"
-)
-_ONE_NODE = lazy(rb"(?im)^[ \t]*(?:export[ ]+)?(?:nnodes|num_nodes|n_nodes|num_machines)=[\"']?1\b")
-_ASKED = lazy(rb"How many different machines[^\n]*")  # the dialogue of `accelerate config`
-_TEXTS = (".py", ".sh", ".md", ".rst", ".txt", ".yaml", ".yml", ".json", ".slurm", ".sbatch", ".toml", "Makefile")
 _HOW = ("strategy", "accelerator", "distributed_backend")  # Lightning 2.0 has `strategy` alone, and no `dp`
 _DEPTH = 2  # functions that hand the devices on
 
@@ -151,22 +142,6 @@ def settings_leave_one(project: Project) -> bool:
         return _settings_have_one(project) and not any(_SPREADS.search(project.read(p) or b"") for p in commands)
 
     return project.keep("settings of one device", build)
-
-
-def names_nodes(project: Project) -> bool:
-    """True where a command, a setting or a text of the project speaks of more than one node."""
-
-    def build() -> bool:
-        paths = (p for p in project.files if p.endswith(_TEXTS) and not is_test_file(p))
-        return any(_names_nodes(p, project.read(p) or b"") for p in paths)
-
-    return project.keep("several nodes", build)
-
-
-def _names_nodes(path: str, data: bytes) -> bool:
-    if path.endswith((".sh", ".slurm", ".sbatch")) and _ONE_NODE.search(data):
-        return False  # what it hands to the launcher is one
-    return _SEVERAL_NODES.search(_ASKED.sub(b"", data) if b"How many" in data else data) is not None
 
 
 def _is_lightning(module: SourceModule, call: ast.Call) -> bool:
