@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator
 from itertools import islice
 
-from codemods.analysis.class_index import ClassSite, Role, class_facts, subclasses
+from codemods.analysis.class_index import ClassSite, Role, class_facts, first_subclasses
 from codemods.analysis.distribution import is_test_file, ranks_in_file
 from codemods.analysis.importing import imports_of, users_by_step
 from codemods.analysis.names import dotted, last
@@ -128,7 +128,7 @@ def by_a_setting_of_an_heir(
     """The same of a class below it whose constructor comes to that of the base."""
     if not project.files_containing(b"_target_", kinds=_SETTINGS):
         return None
-    for heir in subclasses(project, ClassSite(module, owner))[:_HEIRS]:
+    for heir in first_subclasses(project, ClassSite(module, owner), _HEIRS):
         own = heir.methods().get("__init__")
         if own is None or any(_is_of_base(n) for n in walk_scope(own) if isinstance(n, ast.Call)):
             if (found := by_a_setting(project, heir.module, heir.node)) is not None:

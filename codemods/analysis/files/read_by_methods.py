@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from codemods.analysis.bindings import bindings_of
-from codemods.analysis.class_index import ClassSite, class_facts, subclasses
+from codemods.analysis.class_index import ClassSite, class_facts, first_subclasses
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.files.file_calls import Act
 from codemods.analysis.files.file_flow import Step, ranks_in_function, steps_in
@@ -30,7 +30,7 @@ def of_other_methods(
     if not fields or not isinstance(owner, ast.ClassDef) or not _is_run_by_constructor(project, module, owner, function):
         return
     base = ClassSite(module, owner)
-    for site in (base, *subclasses(project, base)[:_HEIRS]):
+    for site in (base, *first_subclasses(project, base, _HEIRS)):
         if not _is_made(project, site):
             continue
         for name, method in site.methods().items():

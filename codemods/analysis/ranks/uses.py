@@ -169,6 +169,8 @@ def constructions(project: Project, module: SourceModule, owner: ast.ClassDef) -
 
 
 def _of_class(project: Project, site: ClassSite) -> Uses | None:
+    if has_many_heirs(project, site):
+        return None
     users: list[tuple[ClassSite, list[str], list[str]]] = []
     for made in (site, *subclasses(project, site)):
         bringing = _bringing_in(project, made.module, made.node.name)

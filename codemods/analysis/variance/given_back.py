@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from codemods.analysis.class_index import ClassSite, class_facts, subclasses
+from codemods.analysis.class_index import ClassSite, class_facts, first_subclasses
 from codemods.analysis.names import dotted
 from codemods.files.source import FunctionNode, walk_scope
 from codemods.store.project import Project
@@ -17,7 +17,7 @@ def makes_the_loss(project: Project, owner: ClassSite, name: str) -> bool:
     """True for a method that a `training_step` of the class, or of an heir, gives back: `return self.step(batch)`."""
 
     def build() -> frozenset[str]:
-        return frozenset(n for site in (owner, *subclasses(project, owner)[:_MOST_HEIRS]) for n in _of(project, site))
+        return frozenset(n for site in (owner, *first_subclasses(project, owner, _MOST_HEIRS)) for n in _of(project, site))
 
     return name in project.keep(("makes the loss", owner.module.path, owner.node.lineno), build)
 

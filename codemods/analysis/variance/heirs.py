@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from codemods.analysis.call_graph import FunctionSite
-from codemods.analysis.class_index import ClassSite, class_facts, overriding, subclasses
+from codemods.analysis.class_index import ClassSite, class_facts, first_subclasses, overriding
 from codemods.analysis.names import dotted
 from codemods.analysis.variance.paths import own_field
 from codemods.analysis.variance.state import State
@@ -59,7 +59,7 @@ def written_anew(state: State, owner: ClassSite, summary: State) -> list[State]:
 
 def held_by_heirs(state: State, owner: ClassSite, name: str) -> Thing | None:
     """What object an heir puts into `self.name` where the class itself does not: of several the first."""
-    for heir in subclasses(state.project, owner)[:_MOST_HEIRS]:
+    for heir in first_subclasses(state.project, owner, _MOST_HEIRS):
         if (thing := state.summaries.field_thing(heir, name)) is not None:
             return thing
     return None

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from codemods.analysis.bindings import Binding, bindings_in
 from codemods.analysis.call_graph import FunctionSite, called_function
-from codemods.analysis.class_index import ClassSite, class_facts, find_class, subclasses
+from codemods.analysis.class_index import ClassSite, class_facts, find_class, first_subclasses
 from codemods.analysis.class_values import Given, class_values
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.functions import functions_by_name
@@ -173,7 +173,7 @@ class _Search:
         if owner is None:
             return None
         given: list[Given] = []
-        for site in (ClassSite(module, owner), *subclasses(self.project, ClassSite(module, owner))[:_MOST]):
+        for site in (ClassSite(module, owner), *first_subclasses(self.project, ClassSite(module, owner), _MOST)):
             values = class_values(self.project, class_facts(self.project, site.module, site.node)).given.get(node.attr, ())
             given += [g for g in values if all(g.value is not k.value for k in given)]
         if any(takes_out(g.value) for g in given):
@@ -213,7 +213,7 @@ def takes_out(value: ast.expr) -> bool:
 
 def _constructions(project: Project, site: ClassSite) -> Iterator[CallSite]:
     """Where objects of the class are made: by its name, by an heir, by `super().__init__`, by what a factory of classes gives."""
-    heirs = subclasses(project, site)[:_MOST]
+    heirs = first_subclasses(project, site, _MOST)
     for one in (site, *(h for h in heirs if "__init__" not in h.methods())):
         uses = constructions(project, one.module, one.node)
         yield from uses.outside_tests().calls if uses is not None else ()
