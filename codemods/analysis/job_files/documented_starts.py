@@ -42,6 +42,7 @@ class Start:
     flags: as Python has them; more: the command may hold others. launched: by a launcher, be it as one process. path: the file of
     the project that is surely meant, "" where the name alone is known. pinned: the command leaves it one process, or one GPU.
     written: the script with the folders that the command names, "" of a module. job: the text that the command stands in.
+    given: what the command gives the script.
     """
 
     script: str
@@ -53,6 +54,7 @@ class Start:
     pinned: bool = False
     written: str = ""
     job: str = ""
+    given: str = ""
 
 
 def starts(project: Project) -> tuple[Start, ...]:
@@ -141,7 +143,8 @@ def _start(script: str, rest: str, *, several: bool, launched: bool = True) -> S
     name = basename(name)
     flags = frozenset(flag.replace("-", "_") for flag in _FLAG.findall(rest))
     known = "" if "$" in name or name == ".py" else name
-    return Start(known, several, flags, _MORE_FLAGS.search(rest) is not None, launched, written=written if known else "")
+    more = _MORE_FLAGS.search(rest) is not None
+    return Start(known, several, flags, more, launched, written=written if known else "", given=rest.strip())
 
 
 def other_starts(project: Project, script: str) -> bool:
