@@ -7,10 +7,11 @@ is put together, or that the shell decides, is not known.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from posixpath import dirname, join, normpath
 
 from codemods.analysis.job_files.documented_starts import script_names, starts, starts_of
+from codemods.analysis.job_files.shown_run import UNKNOWN, Keys, ShownRun
 from codemods.analysis.names import qualified
 from codemods.files.source import SourceModule
 from codemods.files.text_file import TextFile
@@ -18,15 +19,13 @@ from codemods.runtime.lazy_pattern import lazy
 from codemods.runtime.record import record
 from codemods.store.project import Project
 
-Path = tuple[str, ...]
 _Held = str | None | list["_Held"] | dict[str, "_Held"]
 
-UNKNOWN = "?"
 _PACKAGE = lazy(r"^\s*#\s*@package\s+(\S+)")
 _GIVEN = lazy(r"(?<!\S)(?P<sign>\+{0,2}|~)(?P<key>[\w./@]+)=(?P<value>\"[^\"]*\"|'[^']*'|\S*)")
 _PLACEHOLDER = lazy(r"[$<{]|\.\.\.")
 _MORE = lazy(r"(?<![\w=])\$\{?(?:@|\*|\w+)|(?<!\S)\.\.\.(?!\S)")  # words that stand for others, but for the value of a key
-_Asked = tuple[dict[str, str], dict[Path, str | None], bool]  # choices, values, whether a launcher starts several
+_Asked = tuple[dict[str, str], dict[Keys, str | None], bool]  # choices, values, whether a launcher starts several
 _SAYS = lazy(rb"(?m)^[ \t]*[^#\s{-]")
 _EXPERIMENT = "experiment"
 _DEEPEST, _MOST = 6, 200
@@ -39,30 +38,6 @@ class HydraProgram:
     path: str
     folder: str
     primary: str
-
-
-@record
-class HydraRun:
-    """values: what each key has, UNKNOWN where that is not told, None for null. files: of settings. several: by a launcher."""
-
-    values: Mapping[Path, str | None]
-    files: tuple[str, ...]
-    several: bool = False
-
-    def value(self, path: Path) -> str | None:
-        """What the key has: None also where nothing gives it, UNKNOWN where a choice above it is not told."""
-        for end in range(len(path)):
-            if self.values.get(path[:end]) == UNKNOWN:
-                return UNKNOWN
-        return self.values.get(path)
-
-    def below(self, path: Path) -> bool:
-        """True where the key has others below it."""
-        return any(len(known) > len(path) and known[: len(path)] == path for known in self.values)
-
-    def has(self, project: Project, word: bytes) -> bool:
-        """True where a file of its settings holds the word, or may."""
-        return self.values.get(()) == UNKNOWN or any(word in (project.read(p) or b"") for p in self.files)
 
 
 def hydra_program(project: Project, path: str) -> HydraProgram | None:
@@ -105,12 +80,12 @@ def _file(project: Project, folder: str, name: str) -> str:
     return next((p for p in map(normpath, found) if p in project.files), "")
 
 
-def runs(project: Project, program: HydraProgram) -> tuple[HydraRun, ...]:
+def hydra_runs(project: Project, program: HydraProgram) -> tuple[ShownRun, ...]:
     """With its settings as they are, with each experiment that lies there, and as commands say; nothing where that is not told."""
     return project.keep(("hydra runs", program.path), lambda: tuple(_runs(project, program)))
 
 
-def _runs(project: Project, program: HydraProgram) -> list[HydraRun]:
+def _runs(project: Project, program: HydraProgram) -> list[ShownRun]:
     commands = starts_of(project, program.path)
     top = f"{program.folder}/{_EXPERIMENT}/"
     there = [_plain_name(p[len(top) :]) for p in sorted(project.files) if p.startswith(top) and p.endswith((".yaml", ".yml"))]
@@ -145,10 +120,10 @@ def _is_of_others(project: Project, program: HydraProgram, experiment: str) -> b
     return bool(given) and "" not in given and given.isdisjoint(script_names(program.path))
 
 
-def _overrides(project: Project, program: HydraProgram, given: str) -> tuple[dict[str, str], dict[Path, str | None]]:
+def _overrides(project: Project, program: HydraProgram, given: str) -> tuple[dict[str, str], dict[Keys, str | None]]:
     """(group -> choice, key -> value) of a command."""
     choices: dict[str, str] = {}
-    values: dict[Path, str | None] = {}
+    values: dict[Keys, str | None] = {}
     for found in _GIVEN.finditer(given):
         key, value = found["key"].partition("@")[0], found["value"].strip("\"'")
         if _PLACEHOLDER.search(value) or ("," in value and not value.startswith("[")):
@@ -164,20 +139,20 @@ class _Composed:
     """The settings of one run, put together as Hydra does: the later of two values holds, a choice of the command over all."""
 
     def __init__(
-        self, project: Project, program: HydraProgram, choices: dict[str, str], given: dict[Path, str | None], several: bool
+        self, project: Project, program: HydraProgram, choices: dict[str, str], given: dict[Keys, str | None], several: bool
     ) -> None:
         self._project = project
         self._program = program
         self._choices = dict(choices)
         self._given = given
         self._several = several
-        self._values: dict[Path, str | None] = {}
+        self._values: dict[Keys, str | None] = {}
         self._files: dict[str, None] = {}
 
-    def run(self) -> HydraRun:
+    def run(self) -> ShownRun:
         self._take_choices(self._program.primary, 0)
         self._add("", self._program.primary, 0)
-        return HydraRun({**self._values, **self._given}, tuple(self._files), self._several)
+        return ShownRun({**self._values, **self._given}, tuple(self._files), self._several)
 
     def _take_choices(self, name: str, depth: int) -> None:
         """`override /trainer: ddp` of an experiment, which holds for the whole run."""
@@ -217,7 +192,7 @@ class _Composed:
         if not placed:  # of the primary file it is the version of Hydra that says which of the two holds
             self._put(prefix, own, certain=depth > 0)
 
-    def _put(self, prefix: Path, own: _Held, *, certain: bool) -> None:
+    def _put(self, prefix: Keys, own: _Held, *, certain: bool) -> None:
         if isinstance(own, dict):
             for key, value in own.items():
                 self._put((*prefix, *key.split(".")), value, certain=certain)
@@ -229,7 +204,7 @@ class _Composed:
         self._values[prefix] = value if certain or held == value else UNKNOWN
 
 
-def _package(project: Project, path: str, group: str) -> Path:
+def _package(project: Project, path: str, group: str) -> Keys:
     head = (project.read(path) or b"")[:400].decode("utf-8", "replace").lstrip("\ufeff")
     named = _PACKAGE.match(head)
     if named is None or named[1] == "_group_":

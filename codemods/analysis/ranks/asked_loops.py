@@ -14,14 +14,16 @@ from codemods.analysis.bound_values import assigned
 from codemods.analysis.class_index import ClassSite, Role, class_facts, subclasses
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.hooks import LIGHTNING_HOOKS
-from codemods.analysis.job_files.hydra_runs import HydraRun, hydra_program, runs
+from codemods.analysis.job_files.command_runs import command_runs
+from codemods.analysis.job_files.documented_starts import other_starts, script_names, starts_of
+from codemods.analysis.job_files.hydra_runs import hydra_program, hydra_runs
 from codemods.analysis.loading.same_program import whole_program
-from codemods.analysis.names import dotted, family, last
+from codemods.analysis.names import dotted, family
 from codemods.analysis.ranks.closed_modes import is_in_closed_mode
-from codemods.analysis.ranks.hydra_tests import has_one_process, is_taken
 from codemods.analysis.ranks.one_device import trains_on_one_device
 from codemods.analysis.ranks.program_starts import Start, start_of
 from codemods.analysis.ranks.run_by_programs import has_programs
+from codemods.analysis.ranks.shown_tests import is_taken, trainer_has_one
 from codemods.analysis.ranks.unused import is_of_a_library
 from codemods.analysis.ranks.uses import uses_of
 from codemods.files.source import FunctionNode, SourceModule
@@ -32,7 +34,6 @@ _LOOPS = ("test", "predict")
 _CLASSES = (Role.LIGHTNING_MODULE, Role.LIGHTNING_DATA_MODULE, Role.LIGHTNING_CALLBACK)
 _BY_TEXT = lazy(rb"getattr\(\s*(?:self\.)?trainer|LightningCLI|\btrainer_fn\b")
 _MADE_BY_TEXT = lazy(rb"\b(?:instantiate|import_module|__import__|get_class|locate|get_object|getattr)\(")
-_SAID = lazy(rb"(?i)trainer\w*(?:\(\))?\.%b\(")
 _MODEL = lazy(r"(?i)model|net$|clf|classif|estim|regress|pipe|(?:^|\.)self$|scaler|tree|svm|knn|predictor|agent|policy")
 _TEXTS = (".md", ".rst", ".ipynb")
 _DEPTH, _MOST_CALLS = 3, 12
@@ -45,9 +46,18 @@ def is_in_loop_of_one(project: Project, module: SourceModule, node: ast.AST) -> 
     function = module.function_of(node)
     if function is None:
         return False
+    names = _classes(project, module, node)
     return any(
-        _is_of_loop(project, module, function, loop, _DEPTH) and _is_asked_on_one(project, module, loop) for loop in _LOOPS
+        _is_of_loop(project, module, function, loop, _DEPTH) and _is_asked_on_one(project, module, names, loop) for loop in _LOOPS
     )
+
+
+def _classes(project: Project, module: SourceModule, node: ast.AST) -> frozenset[str]:
+    """The class round a place and its heirs; nothing for a place outside of classes."""
+    owner = next((up for up in module.ancestors(node) if isinstance(up, ast.ClassDef)), None)
+    if owner is None:
+        return frozenset()
+    return frozenset({owner.name, *(s.node.name for s in subclasses(project, ClassSite(module, owner)))})
 
 
 def _is_of_loop(project: Project, module: SourceModule, function: FunctionNode, loop: str, depth: int) -> bool:
@@ -88,80 +98,89 @@ def _is_hook(project: Project, module: SourceModule, function: FunctionNode, loo
 # Who asks for it
 
 
-def _is_asked_on_one(project: Project, module: SourceModule, loop: str) -> bool:
-    """True where no program that has the file asks for the loop on several devices, in the runs that the project shows."""
-    return project.keep(("asked on one", module.path, loop), lambda: _find_asked(project, module, loop))
+def _is_asked_on_one(project: Project, module: SourceModule, names: frozenset[str], loop: str) -> bool:
+    """True where no program that has the classes asks for the loop on several devices, in the runs that the project shows."""
+    return project.keep(("asked on one", module.path, names, loop), lambda: _find_asked(project, module, names, loop))
 
 
-def _find_asked(project: Project, module: SourceModule, loop: str) -> bool:
-    if not has_programs(project) or not project.files_containing(b".fit("):
+def _find_asked(project: Project, module: SourceModule, names: frozenset[str], loop: str) -> bool:
+    if not has_programs(project) or not (project.files_containing(b".fit(") or project.files_containing(f".{loop}(".encode())):
         return False
     if any(_BY_TEXT.search(project.read(p) or b"") for p in project.files_containing(b"rainer") if not is_test_file(p)):
         return False
-    said = f"rainer.{loop}(".encode()
-    if project.files_containing(said, kinds=_TEXTS):
+    if project.files_containing(f"rainer.{loop}(".encode(), kinds=_TEXTS):
         return False
-    found = False
-    for path in project.files_containing(f".{loop}(".encode()):
-        home = project.module(path) if not is_test_file(path) else None
-        for call in _asking(home, loop) if home is not None else ():
-            if home is None or not (programs := _programs(project, module, home)):
-                continue
-            found = True
-            if not _is_of_one(project, module, home, call, programs):
-                return False
-    return found or not is_of_a_library(project, module.path)
+    asked = [(home, call, path) for home, call in _asking(project, loop) for path in _programs(project, module, names, home)]
+    if not asked:
+        return not is_of_a_library(project, module.path)
+    shown = {path for _, _, path in asked if starts_of(project, path)}
+    return all(
+        (shown and path not in shown and not _is_told_to_start(project, path))
+        or _is_on_one_device(project, home, call)
+        or _program_has_one(project, path, names, home, call)
+        for home, call, path in asked
+    )
 
 
-def _asking(module: SourceModule, loop: str) -> Iterator[ast.Call]:
+def _is_told_to_start(project: Project, path: str) -> bool:
+    """True for a program that a text may start by a command which is not told apart, or that another file launches."""
+    return starts_of(project, path) is None or any(other_starts(project, name) for name in script_names(path))
+
+
+def _asking(project: Project, loop: str) -> Iterator[tuple[SourceModule, ast.Call]]:
     """The calls that may ask a Trainer for the loop: models and estimators have methods of these names, too."""
-    for call in module.calls_named(loop):
-        held = call.func.value if isinstance(call.func, ast.Attribute) else None
-        if held is None:
-            continue
-        name = dotted(held.func if isinstance(held, ast.Call) else held)
-        if "trainer" in name.lower() or any("rainer" in dotted(v.func) for v in _made(module, held) if isinstance(v, ast.Call)):
-            yield call
-        elif any(family(m) == "lightning" for m in module.imported_modules) and not _MODEL.search(name):
-            yield call
+    for path in project.files_containing(f".{loop}(".encode()):
+        module = project.module(path) if not is_test_file(path) else None
+        for call in module.calls_named(loop) if module is not None else ():
+            if module is not None and _asks(module, call):
+                yield module, call
 
 
-def _made(module: SourceModule, held: ast.expr) -> list[ast.expr]:
-    return [v for v in assigned(module, held, held.id) if v is not None] if isinstance(held, ast.Name) else []
+def _asks(module: SourceModule, call: ast.Call) -> bool:
+    held = call.func.value if isinstance(call.func, ast.Attribute) else None
+    if held is None:
+        return False
+    name = dotted(held.func if isinstance(held, ast.Call) else held)
+    made = assigned(module, held, held.id) if isinstance(held, ast.Name) else []
+    if "trainer" in name.lower() or any("rainer" in dotted(v.func) for v in made if isinstance(v, ast.Call)):
+        return True
+    return any(family(m) == "lightning" for m in module.imported_modules) and not _MODEL.search(name)
 
 
-def _programs(project: Project, module: SourceModule, home: SourceModule) -> tuple[str, ...]:
-    """The programs that come to the call and may have the class: by their imports, or by a text that names it."""
+def _programs(project: Project, module: SourceModule, names: frozenset[str], home: SourceModule) -> tuple[str, ...]:
+    """The programs that come to a call and may have one of the classes: by their files, or by a text that names it."""
 
     def build() -> tuple[str, ...]:
         mains = [p for p in project.files_containing(b"__main__") if not is_test_file(p)]
         asking = [p for p in mains if home.path in whole_program(project, p)] or [home.path]
-        return tuple(p for p in asking if module.path in whole_program(project, p) or _makes_by_text(project, p))
+        return tuple(p for p in asking if _has_one_of(project, module, names, p))
 
-    return project.keep(("programs that ask", module.path, home.path), build)
-
-
-def _makes_by_text(project: Project, path: str) -> bool:
-    return any(_MADE_BY_TEXT.search(project.read(p) or b"") for p in whole_program(project, path))
+    return project.keep(("programs that ask", module.path, names, home.path), build)
 
 
-def _is_of_one(project: Project, module: SourceModule, home: SourceModule, call: ast.Call, programs: tuple[str, ...]) -> bool:
-    """True for a call whose Trainer has one device, and for one that no run comes to."""
-    if trains_on_one_device(project, home, home.function_of(call)) or is_in_closed_mode(project, home, call):
+def _has_one_of(project: Project, module: SourceModule, names: frozenset[str], program: str) -> bool:
+    files = {p: project.read(p) or b"" for p in whole_program(project, program)}
+    if any(_MADE_BY_TEXT.search(data) for data in files.values()):
         return True
-    return all(_program_has_one(project, path, module, home, call) for path in programs)
+    if module.path not in files or not names or program == module.path:
+        return module.path in files
+    return any(name.encode() in data for path, data in files.items() if path != module.path for name in names)
 
 
-def _program_has_one(project: Project, path: str, module: SourceModule, home: SourceModule, call: ast.Call) -> bool:
+def _is_on_one_device(project: Project, home: SourceModule, call: ast.Call) -> bool:
+    """True for a call whose Trainer has one device whatever is asked, and for one that each run is kept off."""
+    return trains_on_one_device(project, home, home.function_of(call)) or is_in_closed_mode(project, home, call)
+
+
+def _program_has_one(project: Project, path: str, names: frozenset[str], home: SourceModule, call: ast.Call) -> bool:
+    """True where no run of a program comes to the call, or each that does has one device."""
     program = hydra_program(project, path)
-    if program is None:
+    if program is not None:
+        shown = hydra_runs(project, program)
+        having = [run for run in shown if any(run.has(project, n.encode()) for n in names)] or shown
+    else:
         made = project.module(path)
-        return made is not None and start_of(project, made) in (Start.ONE, Start.OPEN)
-    shown = runs(project, program)
-    having = [run for run in shown if _has_class_of(project, run, module)] or shown
-    return bool(shown) and all(not is_taken(home, call, run) or has_one_process(run) for run in having)
-
-
-def _has_class_of(project: Project, run: HydraRun, module: SourceModule) -> bool:
-    """True for a run whose settings name a class of the file."""
-    return any(run.has(project, node.name.encode()) for node in module.nodes(ast.ClassDef))
+        if made is not None and start_of(project, made) in (Start.ONE, Start.OPEN):
+            return True
+        having = command_runs(project, path)
+    return bool(having) and all(not is_taken(home, call, run) or trainer_has_one(home, call, run) for run in having)

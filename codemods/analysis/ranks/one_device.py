@@ -52,18 +52,19 @@ def trains_on_one_device(project: Project, module: SourceModule, function: Funct
 
 
 def _trains_on_one(project: Project, module: SourceModule, function: FunctionNode | None) -> bool:
-    made = list(_made_in(module, function))
+    made = [(module, call) for call in lightning_trainers(module, function)]
     for call in module.nodes(ast.Call):
         called = called_function(project, module, call) if module.function_of(call) is function else None
         if called is not None and called.node is not function and called.module.holds(b"Trainer("):
-            made += _made_in(called.module, called.node)
+            made += [(called.module, call) for call in lightning_trainers(called.module, called.node)]
     return bool(made) and all(has_one_device(project, home, call) for home, call in made)
 
 
-def _made_in(module: SourceModule, function: FunctionNode | None) -> Iterator[tuple[SourceModule, ast.Call]]:
+def lightning_trainers(module: SourceModule, function: FunctionNode | None) -> Iterator[ast.Call]:
+    """The calls of Lightning's Trainer in a function, or at the top of the file."""
     for call in module.calls_named("Trainer"):
         if module.function_of(call) is function and _is_lightning(module, call):
-            yield module, call
+            yield call
 
 
 def has_trainers_of_one_device(project: Project, module: SourceModule) -> bool:

@@ -1,13 +1,15 @@
-"""What tests of settings come out as in one run of a Hydra program, and how many processes its Trainer has there."""
+"""What tests of options and settings come out as in one run of a program, and how many processes its Trainer has there."""
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
-from codemods.analysis.job_files.hydra_runs import UNKNOWN, HydraRun, Path
-from codemods.analysis.names import family, last
+from codemods.analysis.job_files.shown_run import UNKNOWN, Keys, ShownRun
+from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.positions import above
 from codemods.analysis.ranks.leaving import leaves
+from codemods.analysis.ranks.one_device import lightning_trainers
 from codemods.files.source import SourceModule
 from codemods.runtime.lazy_pattern import lazy
 
@@ -16,12 +18,13 @@ _ONE = lazy(r"1|\[\s*\d+\s*,?\s*\]")
 _OFF = frozenset({"false", "no", "off", "0", "0.0", ""})
 
 
-def is_taken(module: SourceModule, node: ast.AST, run: HydraRun) -> bool:
+def is_taken(module: SourceModule, node: ast.AST, run: ShownRun) -> bool:
     """False where a test of the run's settings keeps it off the place."""
     below = node
     for up in module.ancestors(node):
         if isinstance(up, ast.If) and below is not up.test:
-            if _outcome(up.test, run) is not (True if any(below is s for s in up.body) else False) and _outcome(up.test, run) is not None:
+            wanted = any(below is s for s in up.body)
+            if _outcome(up.test, run) is (not wanted):
                 return False
         if isinstance(below, ast.stmt):
             ends = (s for s in above(module, below) if isinstance(s, ast.If) and not s.orelse and leaves(s.body))
@@ -33,7 +36,7 @@ def is_taken(module: SourceModule, node: ast.AST, run: HydraRun) -> bool:
     return True
 
 
-def _outcome(test: ast.expr, run: HydraRun) -> bool | None:
+def _outcome(test: ast.expr, run: ShownRun) -> bool | None:
     """None where the settings do not tell it."""
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         inner = _outcome(test.operand, run)
@@ -52,18 +55,20 @@ def _outcome(test: ast.expr, run: HydraRun) -> bool | None:
     return value.lower() not in _OFF
 
 
-def _compared(test: ast.Compare, run: HydraRun) -> bool | None:
+def _compared(test: ast.Compare, run: ShownRun) -> bool | None:
     path, optional = _read(test.left)
     wanted = test.comparators[0]
-    if len(test.ops) != 1 or not path or not isinstance(wanted, ast.Constant) or not isinstance(wanted.value, str):
+    if len(test.ops) != 1 or not path or not isinstance(wanted, ast.Constant) or type(wanted.value) not in (str, int):
         return None
     value = run.value(path)
-    if value == UNKNOWN or run.below(path) or (value is None and not optional) or not isinstance(test.ops[0], (ast.Eq, ast.NotEq)):
+    if value == UNKNOWN or run.below(path) or not isinstance(test.ops[0], (ast.Eq, ast.NotEq)):
         return None
-    return (value == wanted.value) is isinstance(test.ops[0], ast.Eq)
+    if value is None and not optional and path not in run.values:
+        return None
+    return (value == str(wanted.value)) is isinstance(test.ops[0], ast.Eq)
 
 
-def _read(node: ast.expr) -> tuple[Path, bool]:
+def _read(node: ast.expr) -> tuple[Keys, bool]:
     """(the keys from the root of the settings, whether one that is not there counts as None): `cfg.a.b`, `cfg.get("a")`."""
     keys: list[str] = []
     optional = False
@@ -89,7 +94,20 @@ def _read(node: ast.expr) -> tuple[Path, bool]:
 # The Trainer
 
 
-def trainer_keys(run: HydraRun) -> Path | None:
+def trainer_has_one(module: SourceModule, node: ast.AST, run: ShownRun) -> bool:
+    """True where the Trainer has one device of one node, and no launcher starts it several times.
+
+    Of settings that make it, or made in the function round the node with options of the command line.
+    """
+    if run.several:
+        return False
+    if (keys := _trainer_keys(run)) is not None:
+        return _is_one(*(_setting(run, (*keys, name)) for name in ("devices", "num_nodes", "accelerator")))
+    made = [*lightning_trainers(module, module.function_of(node)), *_from_options(module, node)]
+    return bool(made) and all(_made_with_one(module, call, run) for call in made)
+
+
+def _trainer_keys(run: ShownRun) -> Keys | None:
     """The keys that lead to the settings of Lightning's Trainer; None where there is not one such place."""
     named = [p[:-1] for p, v in run.values.items() if p and p[-1] == "_target_" and v and _is_trainer(v)]
     return named[0] if len(named) == 1 else None
@@ -99,12 +117,37 @@ def _is_trainer(name: str) -> bool:
     return last(name) == "Trainer" and family(name) == "lightning"
 
 
-def has_one_process(run: HydraRun) -> bool:
-    """True where the settings give the Trainer one device of one node, and no launcher starts it several times."""
-    keys = trainer_keys(run)
-    if keys is None or run.several or UNKNOWN in (run.value((*keys, k)) for k in ("devices", "num_nodes", "accelerator")):
+def _from_options(module: SourceModule, node: ast.AST) -> Iterator[ast.Call]:
+    for call in module.calls_named("from_argparse_args"):
+        if module.function_of(call) is module.function_of(node) and _is_trainer(qualified(module, call.func).rpartition(".")[0]):
+            yield call
+
+
+def _made_with_one(module: SourceModule, call: ast.Call, run: ShownRun) -> bool:
+    given = {k.arg: k.value for k in call.keywords}
+    if None in given:
         return False
-    devices, nodes, kind = (run.value((*keys, k)) for k in ("devices", "num_nodes", "accelerator"))
+    all_options = last(dotted(call.func)) == "from_argparse_args"
+    said = [_argument(run, given.get(name), name if all_options else "") for name in ("devices", "gpus", "num_nodes", "accelerator")]
+    devices = said[0] if said[0] is not None else said[1]
+    return _is_one(devices, said[2], said[3])
+
+
+def _argument(run: ShownRun, node: ast.expr | None, option: str) -> str | None:
+    """What an argument has: a plain value, an option of the command, or for `from_argparse_args` the option of its name."""
+    if node is None:
+        return _setting(run, (option,)) if option else None
+    if isinstance(node, ast.Constant):
+        return None if node.value is None else str(node.value)
+    keys, _ = _read(node)
+    return _setting(run, keys) if keys else UNKNOWN
+
+
+def _setting(run: ShownRun, keys: Keys) -> str | None:
+    return UNKNOWN if run.below(keys) else run.value(keys)
+
+
+def _is_one(devices: str | None, nodes: str | None, kind: str | None) -> bool:
     if nodes not in (None, "1"):
         return False
     return _ONE.fullmatch(devices or "") is not None or (devices in (None, "auto") and kind == "cpu")
