@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
+from codemods.analysis.conditions import is_main_block
 from codemods.analysis.job_files.documented_starts import Start, other_starts, script_names, starts, starts_of
 from codemods.analysis.job_files.shown_run import UNKNOWN, Keys, ShownRun
 from codemods.analysis.loading.same_program import whole_program
@@ -16,7 +17,10 @@ from codemods.store.project import Project
 _PLACEHOLDER = lazy(r"[$<{`]|\.\.\.")
 _SPREADS = lazy(r"(?i)ddp|fsdp|deepspeed")  # a strategy that a command names is meant for several processes
 # What fills the options otherwise: a file of settings that is read into them.
-_FILLED = lazy(rb"\bset_defaults\(|\bsetattr\(|\b__dict__\b|\bvars\([\w.]+\)(?:\.update|\[)|\bNamespace\(|parse_known_args\(\s*\[")
+_FILLED = lazy(
+    rb"\bset_defaults\(|\bsetattr\(|\b__dict__\b|\bvars\([\w.]+\)(?:\.update|\[)|\bNamespace\(|parse_known_args\(\s*\["
+)
+_VALUE = r"(\"[^\"]*\"|'[^']*'|[^\s\"']+)"
 _STORED = lazy(rb"\b(\w+)\.(\w+)[ \t]*=(?!=)")
 _MOST = 200
 
@@ -49,10 +53,8 @@ def _run(command: Start, options: dict[str, _Option]) -> ShownRun:
     values: dict[Keys, str | None] = {}
     for name, option in options.items():
         spelled = "|".join(map(re.escape, sorted(option.flags, key=len, reverse=True)))
-        last = None
-        for last in re.finditer(rf"(?<!\S)(?:{spelled})(?:(?:[ \t]+|=)(\"[^\"]*\"|'[^']*'|[^\s\"']+))?(?!\S)", command.given):
-            pass
-        values[(name,)] = option.default if last is None else _given(option, last[1])
+        found = list(re.finditer(rf"(?<!\S)(?:{spelled})(?:(?:[ \t]+|=){_VALUE})?(?!\S)", command.given))
+        values[(name,)] = _given(option, found[-1][1]) if found else option.default
     return ShownRun(values, (), command.several or _SPREADS.search(command.given) is not None)
 
 
@@ -65,12 +67,18 @@ def _given(option: _Option, written: str | None) -> str | None:
 
 
 def _options(project: Project, path: str) -> dict[str, _Option]:
-    """The options by the names of their fields; one that is asked for twice, or in a way of its own, is not known."""
+    """The options by the names of their fields; one that is asked for twice, or in a way of its own, is not known.
+
+    What the program's own file asks for counts before what the files do that it imports.
+    """
     found: dict[str, _Option] = {}
-    stored: set[str] = set()
-    for file in sorted(whole_program(project, path)):
+    stored: dict[str, set[str]] = {}  # name -> files that may store into a field of that name
+    asked: dict[str, str] = {}  # name -> the file
+    for file in sorted(whole_program(project, path), key=lambda p: (p != path, p)):
         data = project.read(file) or b""
-        stored |= {name.decode() for holder, name in _STORED.findall(data) if holder not in (b"self", b"cls")}
+        for holder, name in _STORED.findall(data):
+            if holder not in (b"self", b"cls"):
+                stored.setdefault(name.decode(), set()).add(file)
         if b"add_argument(" not in data:
             continue
         if _FILLED.search(data):
@@ -81,11 +89,25 @@ def _options(project: Project, path: str) -> dict[str, _Option]:
             long = next((f for f in flags if f.startswith("--")), "")
             given = {k.arg: k.value for k in call.keywords}
             name = _text(given.get("dest")) or long.lstrip("-").replace("-", "_")
-            if not name:
+            if not name or (asked.get(name) == path != file):
                 continue
             option = _option(flags, given)
             found[name] = option if name not in found else _Option((*found[name].flags, *flags), UNKNOWN, UNKNOWN)
-    return {name: _Option(o.flags, UNKNOWN, UNKNOWN) if name in stored else o for name, o in found.items()}
+            asked[name] = file
+    changed = {name for name in found for file in stored.get(name, ()) if _stores(project, file, name, program=path)}
+    return {name: _Option(o.flags, UNKNOWN, UNKNOWN) if name in changed else o for name, o in found.items()}
+
+
+def _stores(project: Project, file: str, name: str, *, program: str) -> bool:
+    """True where a file gives the field a value of its own; what another file does as a program is none of this one."""
+    module = project.module(file)
+    fields = (n for n in module.nodes(ast.Attribute) if n.attr == name) if module is not None else ()
+    for node in fields:
+        if module is None or not isinstance(node.ctx, ast.Store) or dotted(node.value) in ("self", "cls"):
+            continue
+        if file == program or not any(isinstance(up, ast.If) and is_main_block(up) for up in module.ancestors(node)):
+            return True
+    return False
 
 
 def _option(flags: tuple[str, ...], given: dict[str | None, ast.expr]) -> _Option:

@@ -81,7 +81,7 @@ def _file(project: Project, folder: str, name: str) -> str:
 
 
 def hydra_runs(project: Project, program: HydraProgram) -> tuple[ShownRun, ...]:
-    """With its settings as they are, with each experiment that lies there, and as commands say; nothing where that is not told."""
+    """With its settings as they are, with each experiment, and as commands say; nothing where that is not told."""
     return project.keep(("hydra runs", program.path), lambda: tuple(_runs(project, program)))
 
 
@@ -213,7 +213,7 @@ def _package(project: Project, path: str, group: str) -> Keys:
 
 
 def _defaults(data: dict[str, _Held], group: str) -> Iterator[tuple[str, str | None, bool]]:
-    """(group, choice, whether it overrides what another file chose) of each line of a defaults list, `_self_` among the choices."""
+    """(group, choice, whether it overrides another file's) of each line of a defaults list, `_self_` among the choices."""
     listed = data.get("defaults")
     for item in listed if isinstance(listed, list) else ():
         if isinstance(item, str):

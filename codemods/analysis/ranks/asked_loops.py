@@ -1,8 +1,8 @@
 """Loops of Lightning's Trainer that the programs of a project ask for on one device alone, or in no run that it shows.
 
 `trainer.test(model)` of an `evaluate.py` with `devices=[1]`, and `if cfg.get("test"):` where the settings of the program that
-trains on several say `test: False`. Whoever turns it on, or gives it more devices, comes there: places in hooks of such a loop are
-left out and counted. Asked by program, with its own settings: what one of them does on several devices says nothing of another.
+trains on several say `test: False`. Whoever turns it on, or gives it more devices, comes there: places in hooks of such a loop
+are left out and counted. Asked by program, with its own settings: what one does on several devices says nothing of another.
 """
 
 from __future__ import annotations
@@ -28,12 +28,16 @@ from codemods.analysis.ranks.unused import is_of_a_library
 from codemods.analysis.ranks.uses import uses_of
 from codemods.files.source import FunctionNode, SourceModule
 from codemods.runtime.lazy_pattern import lazy
+from codemods.store.corpus import uses
 from codemods.store.project import Project
 
 _LOOPS = ("test", "predict")
 _CLASSES = (Role.LIGHTNING_MODULE, Role.LIGHTNING_DATA_MODULE, Role.LIGHTNING_CALLBACK)
-_BY_TEXT = lazy(rb"getattr\(\s*(?:self\.)?trainer|LightningCLI|\btrainer_fn\b")
-_MADE_BY_TEXT = lazy(rb"\b(?:instantiate|import_module|__import__|get_class|locate|get_object|getattr)\(")
+_BY_TEXT = lazy(rb"getattr\(\s*(?:\w+\.)*trainer\s*,(?!\s*[\"'](?!test|predict))|LightningCLI|\btrainer_fn\b")
+_MADE_BY_TEXT = lazy(
+    rb"\b(?:instantiate|import_module|__import__|get_class|locate|get_object)\(|"
+    rb"getattr\(\s*(?!(?:self|cls|args|opt|hparams|orig|obj|other|\w*cfg|\w*config)\b)[\w.]+,(?!\s*[\"'])"
+)
 _MODEL = lazy(r"(?i)model|net$|clf|classif|estim|regress|pipe|(?:^|\.)self$|scaler|tree|svm|knn|predictor|agent|policy")
 _TEXTS = (".md", ".rst", ".ipynb")
 _DEPTH, _MOST_CALLS = 3, 12
@@ -164,7 +168,7 @@ def _has_one_of(project: Project, module: SourceModule, names: frozenset[str], p
         return True
     if module.path not in files or not names or program == module.path:
         return module.path in files
-    return any(name.encode() in data for path, data in files.items() if path != module.path for name in names)
+    return any(uses(data, name.encode()) for path, data in files.items() if path != module.path for name in names)
 
 
 def _is_on_one_device(project: Project, home: SourceModule, call: ast.Call) -> bool:

@@ -128,9 +128,9 @@ def _made_with_one(module: SourceModule, call: ast.Call, run: ShownRun) -> bool:
     if None in given:
         return False
     all_options = last(dotted(call.func)) == "from_argparse_args"
-    said = [_argument(run, given.get(name), name if all_options else "") for name in ("devices", "gpus", "num_nodes", "accelerator")]
-    devices = said[0] if said[0] is not None else said[1]
-    return _is_one(devices, said[2], said[3])
+    names = ("devices", "gpus", "num_nodes", "accelerator")
+    devices, gpus, nodes, kind = (_argument(run, given.get(name), name if all_options else "") for name in names)
+    return _is_one(devices if devices is not None else gpus, nodes, kind)
 
 
 def _argument(run: ShownRun, node: ast.expr | None, option: str) -> str | None:
