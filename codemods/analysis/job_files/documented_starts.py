@@ -28,6 +28,7 @@ _JOINED = lazy(r"\\[ \t]*\n[ \t]*#?")
 _GOES_ON = lazy(r"\\[ \t]*$")
 _ALONE = lazy(r"(?:^|[\s`$>;&(])(?:python[\d.]*|\$\{?PYTHON\}?)\s+(?:-[uOB]\s+)?(-m\s+)?([\w./${}-]+)")
 _SCRIPT = lazy(r"(?<![\w-])[\w./${}()\"'-]*\.py\b|\s-m\s+(?!torch\.|accelerate)[\w.]+")
+_BINARY = lazy(r"(?<!\S)[\w./$}{]+\.exe\b")  # a program of another language
 _NEXT = lazy(r"&&|[;|`#]")  # the next command, or a comment on this one
 _FLAG = lazy(r"(?<!\S)--?([A-Za-z][\w.-]*)")
 _MORE_FLAGS = lazy(r"\$\{?(?:@|\*|\d|\w*(?i:args?|opts?|options|flags|params)\b)|\.\.\.|…|<[^>]*>")
@@ -126,7 +127,7 @@ def _in_line(line: str, following: list[str], *, shared: bool) -> Iterator[Start
             rest = " ".join([rest, *following])
         script = _SCRIPT.search(rest)
         spoken = not line[: launcher.start()].strip(" \t$>#`") or "-" in rest[:3]
-        if script is not None or (spoken and "$" in rest):
+        if script is not None or (spoken and "$" in rest and not _BINARY.search(rest)):
             yield _start(script[0] if script else "", rest[script.end() if script else 0 :], several=True)
         return
     for found in _ALONE.finditer(line):

@@ -8,22 +8,23 @@ are left out and counted. Asked by program, with its own settings: what one does
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from codemods.analysis.bound_values import assigned
 from codemods.analysis.class_index import ClassSite, Role, class_facts, subclasses
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.hooks import LIGHTNING_HOOKS
 from codemods.analysis.job_files.command_runs import command_runs
-from codemods.analysis.job_files.documented_starts import other_starts, script_names, starts_of
+from codemods.analysis.job_files.documented_starts import other_starts, script_names, starts, starts_of
 from codemods.analysis.job_files.hydra_runs import hydra_program, hydra_runs
+from codemods.analysis.job_files.shown_run import ShownRun
 from codemods.analysis.loading.same_program import whole_program
 from codemods.analysis.names import dotted, family
-from codemods.analysis.ranks.closed_modes import is_in_closed_mode
+from codemods.analysis.ranks.closed_modes import MANY_COMMANDS, is_in_closed_mode
 from codemods.analysis.ranks.one_device import trains_on_one_device
 from codemods.analysis.ranks.program_starts import Start, start_of
 from codemods.analysis.ranks.run_by_programs import has_programs
-from codemods.analysis.ranks.shown_tests import is_taken, trainer_has_one
+from codemods.analysis.ranks.shown_tests import is_taken, never_validates, trainer_has_one
 from codemods.analysis.ranks.unused import is_of_a_library
 from codemods.analysis.ranks.uses import uses_of
 from codemods.files.source import FunctionNode, SourceModule
@@ -31,7 +32,7 @@ from codemods.runtime.lazy_pattern import lazy
 from codemods.store.corpus import uses
 from codemods.store.project import Project
 
-_LOOPS = ("test", "predict")
+_LOOPS = ("test", "predict", "validation")
 _CLASSES = (Role.LIGHTNING_MODULE, Role.LIGHTNING_DATA_MODULE, Role.LIGHTNING_CALLBACK)
 _BY_TEXT = lazy(rb"getattr\(\s*(?:\w+\.)*trainer\s*,(?!\s*[\"'](?!test|predict))|LightningCLI|\btrainer_fn\b")
 _MADE_BY_TEXT = lazy(
@@ -112,6 +113,8 @@ def _find_asked(project: Project, module: SourceModule, names: frozenset[str], l
         return False
     if any(_BY_TEXT.search(project.read(p) or b"") for p in project.files_containing(b"rainer") if not is_test_file(p)):
         return False
+    if loop == "validation":
+        return _is_switched_off(project, module, names)
     if project.files_containing(f"rainer.{loop}(".encode(), kinds=_TEXTS):
         return False
     asked = [(home, call, path) for home, call in _asking(project, loop) for path in _programs(project, module, names, home)]
@@ -119,11 +122,33 @@ def _find_asked(project: Project, module: SourceModule, names: frozenset[str], l
         return not is_of_a_library(project, module.path)
     shown = {path for _, _, path in asked if starts_of(project, path)}
     return all(
-        (shown and path not in shown and not _is_told_to_start(project, path))
+        (shown and path not in shown and len(starts(project)) >= MANY_COMMANDS and not _is_told_to_start(project, path))
         or _is_on_one_device(project, home, call)
         or _program_has_one(project, path, names, home, call)
         for home, call, path in asked
     )
+
+
+def _is_switched_off(project: Project, module: SourceModule, names: frozenset[str]) -> bool:
+    """True for validation in a project whose settings keep it off each training of the classes."""
+    asked = [(home, c, p) for loop in ("fit", "validate") for home, c in _asking(project, loop)
+             for p in _programs(project, module, names, home)]  # fmt: skip
+    having = [(home, call, _having(project, path, names)) for home, call, path in asked]
+    return bool(asked) and all(
+        runs and all(not is_taken(home, call, run) or (_fits(call) and never_validates(run)) for run in runs)
+        for home, call, runs in having
+    )
+
+
+def _fits(call: ast.Call) -> bool:
+    return isinstance(call.func, ast.Attribute) and call.func.attr == "fit"
+
+
+def _having(project: Project, path: str, names: frozenset[str]) -> list[ShownRun]:
+    """The runs of a Hydra program whose settings name one of the classes."""
+    program = hydra_program(project, path)
+    shown = hydra_runs(project, program) if program is not None else ()
+    return [run for run in shown if any(run.has(project, n.encode()) for n in names)]
 
 
 def _is_told_to_start(project: Project, path: str) -> bool:
@@ -179,9 +204,9 @@ def _is_on_one_device(project: Project, home: SourceModule, call: ast.Call) -> b
 def _program_has_one(project: Project, path: str, names: frozenset[str], home: SourceModule, call: ast.Call) -> bool:
     """True where no run of a program comes to the call, or each that does has one device."""
     program = hydra_program(project, path)
+    having: Sequence[ShownRun]
     if program is not None:
-        shown = hydra_runs(project, program)
-        having = [run for run in shown if any(run.has(project, n.encode()) for n in names)] or shown
+        having = _having(project, path, names) or hydra_runs(project, program)
     else:
         made = project.module(path)
         if made is not None and start_of(project, made) in (Start.ONE, Start.OPEN):

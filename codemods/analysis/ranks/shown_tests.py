@@ -15,6 +15,7 @@ from codemods.runtime.lazy_pattern import lazy
 
 _HOLDERS = lazy(r"(?:^|_)(?:cfg|conf|config|configs|args|opt|opts|hparams|params|settings)$")
 _ONE = lazy(r"1|\[\s*\d+\s*,?\s*\]")
+_NEVER = 10_000_000  # steps between two validations
 _OFF = frozenset({"false", "no", "off", "0", "0.0", ""})
 
 
@@ -105,6 +106,17 @@ def trainer_has_one(module: SourceModule, node: ast.AST, run: ShownRun) -> bool:
         return _is_one(*(_setting(run, (*keys, name)) for name in ("devices", "num_nodes", "accelerator")))
     made = [*lightning_trainers(module, module.function_of(node)), *_from_options(module, node)]
     return bool(made) and all(_made_with_one(module, call, run) for call in made)
+
+
+def never_validates(run: ShownRun) -> bool:
+    """True for a training whose settings leave validation out, or put it off for good."""
+    if (keys := _trainer_keys(run)) is None:
+        return False
+    names = ("limit_val_batches", "num_sanity_val_steps", "val_check_interval")
+    share, sanity, every = (_setting(run, (*keys, name)) for name in names)
+    if share in ("0", "0.0"):
+        return True
+    return sanity == "0" and every is not None and every.replace("_", "").isdecimal() and int(every.replace("_", "")) >= _NEVER
 
 
 def _trainer_keys(run: ShownRun) -> Keys | None:
