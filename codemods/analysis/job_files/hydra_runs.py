@@ -89,7 +89,9 @@ def _runs(project: Project, program: HydraProgram) -> list[ShownRun]:
     commands = starts_of(project, program.path)
     top = f"{program.folder}/{_EXPERIMENT}/"
     there = [_plain_name(p[len(top) :]) for p in sorted(project.files) if p.startswith(top) and p.endswith((".yaml", ".yml"))]
-    there = [name for name in there if not _is_of_others(project, program, name)]
+    primary = _read(project, _file(project, program.folder, program.primary))
+    taken = any(group == _EXPERIMENT for group, _, _ in _defaults(primary, ""))
+    there = [name for name in there if taken and not _is_of_others(project, program, name)]
     if commands is None or any(_MORE.search(c.given) for c in commands):
         return []
     asked: list[_Asked] = [({}, {}, False), *(({_EXPERIMENT: name}, {}, False) for name in there)]
@@ -148,10 +150,16 @@ class _Composed:
         self._several = several
         self._values: dict[Keys, str | None] = {}
         self._files: dict[str, None] = {}
+        self._groups: set[str] = set()
 
     def run(self) -> ShownRun:
+        for group, choice in list(self._choices.items()):
+            self._take_choices(f"{group}/{choice}", 1)
         self._take_choices(self._program.primary, 0)
         self._add("", self._program.primary, 0)
+        for group, choice in self._choices.items():
+            if group not in self._groups:  # `+experiment=large`
+                self._choose(group, choice, 0)
         return ShownRun({**self._values, **self._given}, tuple(self._files), self._several)
 
     def _take_choices(self, name: str, depth: int) -> None:
@@ -185,12 +193,17 @@ class _Composed:
                 placed = True
                 continue
             chosen = self._choices.get(other, choice) if other != group else choice
-            if chosen == UNKNOWN:
-                self._values[() if other == _EXPERIMENT else tuple(other.split("/"))] = UNKNOWN
-            elif chosen and not override:
-                self._add(other, _plain_name(chosen), depth + 1)
+            if chosen and not override:
+                self._choose(other, chosen, depth)
         if not placed:  # of the primary file it is the version of Hydra that says which of the two holds
             self._put(prefix, own, certain=depth > 0)
+
+    def _choose(self, group: str, choice: str, depth: int) -> None:
+        self._groups.add(group)
+        if choice == UNKNOWN:
+            self._values[() if group == _EXPERIMENT else tuple(group.split("/"))] = UNKNOWN
+        else:
+            self._add(group, _plain_name(choice), depth + 1)
 
     def _put(self, prefix: Keys, own: _Held, *, certain: bool) -> None:
         if isinstance(own, dict):

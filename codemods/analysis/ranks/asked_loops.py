@@ -25,7 +25,6 @@ from codemods.analysis.ranks.one_device import trains_on_one_device
 from codemods.analysis.ranks.program_starts import Start, start_of
 from codemods.analysis.ranks.run_by_programs import has_programs
 from codemods.analysis.ranks.shown_tests import is_taken, never_validates, trainer_has_one
-from codemods.analysis.ranks.unused import is_of_a_library
 from codemods.analysis.ranks.uses import uses_of
 from codemods.files.source import FunctionNode, SourceModule
 from codemods.runtime.lazy_pattern import lazy
@@ -104,7 +103,7 @@ def _is_hook(project: Project, module: SourceModule, function: FunctionNode, loo
 
 
 def _is_asked_on_one(project: Project, module: SourceModule, names: frozenset[str], loop: str) -> bool:
-    """True where no program that has the classes asks for the loop on several devices, in the runs that the project shows."""
+    """True where programs that have the classes ask for the loop, and none on several devices in the runs that are shown."""
     return project.keep(("asked on one", module.path, names, loop), lambda: _find_asked(project, module, names, loop))
 
 
@@ -118,10 +117,8 @@ def _find_asked(project: Project, module: SourceModule, names: frozenset[str], l
     if project.files_containing(f"rainer.{loop}(".encode(), kinds=_TEXTS):
         return False
     asked = [(home, call, path) for home, call in _asking(project, loop) for path in _programs(project, module, names, home)]
-    if not asked:
-        return not is_of_a_library(project, module.path)
     shown = {path for _, _, path in asked if starts_of(project, path)}
-    return all(
+    return bool(asked) and all(
         (shown and path not in shown and len(starts(project)) >= MANY_COMMANDS and not _is_told_to_start(project, path))
         or _is_on_one_device(project, home, call)
         or _program_has_one(project, path, names, home, call)
@@ -173,7 +170,8 @@ def _asks(module: SourceModule, call: ast.Call) -> bool:
     made = assigned(module, held, held.id) if isinstance(held, ast.Name) else []
     if "trainer" in name.lower() or any("rainer" in dotted(v.func) for v in made if isinstance(v, ast.Call)):
         return True
-    return any(family(m) == "lightning" for m in module.imported_modules) and not _MODEL.search(name)
+    speaks = module.holds(b"rainer") or any(family(m) == "lightning" for m in module.imported_modules)
+    return speaks and not _MODEL.search(name)
 
 
 def _programs(project: Project, module: SourceModule, names: frozenset[str], home: SourceModule) -> tuple[str, ...]:
@@ -182,9 +180,15 @@ def _programs(project: Project, module: SourceModule, names: frozenset[str], hom
     def build() -> tuple[str, ...]:
         mains = [p for p in project.files_containing(b"__main__") if not is_test_file(p)]
         asking = [p for p in mains if home.path in whole_program(project, p)] or [home.path]
-        return tuple(p for p in asking if _has_one_of(project, module, names, p))
+        return tuple(p for p in asking if not _is_run(project, p) or _has_one_of(project, module, names, p))
 
     return project.keep(("programs that ask", module.path, names, home.path), build)
+
+
+def _is_run(project: Project, path: str) -> bool:
+    """False for a file of functions that no program imports: whoever calls them hands in the Trainer."""
+    data = project.read(path) or b""
+    return b"__main__" in data or b"Trainer(" in data or b"Trainer.from" in data
 
 
 def _has_one_of(project: Project, module: SourceModule, names: frozenset[str], program: str) -> bool:
@@ -209,7 +213,7 @@ def _program_has_one(project: Project, path: str, names: frozenset[str], home: S
         having = _having(project, path, names) or hydra_runs(project, program)
     else:
         made = project.module(path)
-        if made is not None and start_of(project, made) in (Start.ONE, Start.OPEN):
+        if made is not None and _is_run(project, path) and start_of(project, made) in (Start.ONE, Start.OPEN):
             return True
         having = command_runs(project, path)
     return bool(having) and all(not is_taken(home, call, run) or trainer_has_one(home, call, run) for run in having)
