@@ -154,6 +154,10 @@ def test_the_setting_for_programs_that_are_launched(tmp_path: Path) -> None:
     assert "DDP203" in codes()
 
 
+OF_SLURM = (
+    "#!/bin/bash\n#SBATCH --nodes=1\n#SBATCH --ntasks-per-node={}\nexport N=${{SLURM_NTASKS_PER_NODE}}\nN=${{N:-4}}\n"
+    "torchrun --nproc_per_node=$N train.py\n"
+)
 JOB = "#!/bin/bash\n#SBATCH --nodes=1\n#SBATCH --ntasks-per-node={}\nsrun python train.py\n"
 
 
@@ -182,6 +186,12 @@ JOB = "#!/bin/bash\n#SBATCH --nodes=1\n#SBATCH --ntasks-per-node={}\nsrun python
         (JOB.format(1).replace("nodes=1", "nodes=2"), Start.SEVERAL),
         (JOB.format(1).replace("python", "torchrun --nproc_per_node=4"), Start.SEVERAL),
         ("#SBATCH --ntasks=1\nsrun python train.py", Start.OPEN),
+        (OF_SLURM.format(1), Start.OPEN),
+        (OF_SLURM.format(1).replace("export ", "").replace("${SLURM_NTASKS_PER_NODE}", "$SLURM_NTASKS_PER_NODE"), Start.OPEN),
+        (OF_SLURM.format(1) + "N=4\n", Start.SEVERAL),
+        (OF_SLURM.format(2), Start.SEVERAL),
+        (OF_SLURM.format(1).replace("export N=${SLURM_NTASKS_PER_NODE}\n", ""), Start.SEVERAL),  # whoever submits it says
+        (OF_SLURM.format(1).replace("#SBATCH --nodes=1", "#SBATCH --nodes=2").replace("=$N", "=$N --nnodes=2"), Start.SEVERAL),
         ("count=1\naccelerate launch --num_processes $count train.py", Start.OPEN),
         ("export N='1'  # GPUs\ntorchrun --nproc_per_node=${N} train.py", Start.OPEN),
         ("count=1\ncount=4\naccelerate launch --num_processes $count train.py", Start.SEVERAL),
@@ -645,3 +655,41 @@ def test_devices_of_the_script_own_option(default: str, job: str, expected: Star
     option = f"    parser.add_argument('--devices', default={default})\n    args = parser.parse_args()\n"
     source = f"{top}{option}    trainer = pl.Trainer.from_argparse_args(args)\n    trainer.fit(1)\n{MAIN}"
     assert start(source, {"run.sh": job, "all.sh": "torchrun --nproc_per_node 2 other.py\n", "other.py": ""}) is expected
+
+
+HELD = """\
+import lightning as pl
+import json
+
+with open("a.json") as file:
+    settings = json.load(file)
+CHECK
+trainer = pl.Trainer(KEYWORDS)
+trainer.fit(net)
+"""
+
+
+@pytest.mark.parametrize(
+    ("check", "keywords", "expected"),
+    [
+        ('if len(settings["devices"]) != 1:\n    exit(0)', 'devices=settings["devices"]', Start.ONE),
+        ('if len(settings["devices"]) > 1:\n    raise ValueError("one")', 'devices=settings["devices"]', Start.ONE),
+        ('if len(settings["devices"]) != 2:\n    exit(0)', 'devices=settings["devices"]', Start.SEVERAL),
+        ('if len(settings["devices"]) != 1:\n    print("more")', 'devices=settings["devices"]', Start.SEVERAL),
+        ('if len(settings["gpus"]) != 1:\n    exit(0)', 'devices=settings["devices"]', Start.SEVERAL),
+        ("", 'accelerator="cpu"', Start.ONE),
+        ("", 'accelerator="cpu", num_processes=4', Start.SEVERAL),
+        ("", 'accelerator="cpu", devices=4', Start.SEVERAL),
+        ("", 'accelerator="gpu"', Start.SEVERAL),
+    ],
+)
+def test_a_program_that_insists_on_one_device(check: str, keywords: str, expected: Start) -> None:
+    assert start(HELD.replace("CHECK", check).replace("KEYWORDS", keywords)) is expected
+
+
+def test_a_program_of_another_language() -> None:
+    job = "torchrun --nproc_per_node 4 other.py\nmpirun -np $N ./sim.exe\n"
+    other = {"misc.py": GROUP, "run.sh": job, "other.py": "import misc\n"}
+    joins = f"from misc import init_distributed_mode\n\ndef main():\n    init_distributed_mode(1)\n{MAIN}"
+    assert start(joins, other) is Start.OPEN
+    assert start(joins, {**other, "run.sh": job.replace("./sim.exe", "$SCRIPT")}) is Start.SEVERAL

@@ -28,6 +28,7 @@ _JOINED = lazy(r"\\[ \t]*\n[ \t]*#?")
 _GOES_ON = lazy(r"\\[ \t]*$")
 _ALONE = lazy(r"(?:^|[\s`$>;&(])(?:python[\d.]*|\$\{?PYTHON\}?)\s+(?:-[uOB]\s+)?(-m\s+)?([\w./${}-]+)")
 _SCRIPT = lazy(r"(?<![\w-])[\w./${}()\"'-]*\.py\b|\s-m\s+(?!torch\.|accelerate)[\w.]+")
+_BINARY = lazy(r"(?<!\S)[\w./$}{]+\.exe\b")  # a program of another language
 _NEXT = lazy(r"&&|[;|`#]")  # the next command, or a comment on this one
 _FLAG = lazy(r"(?<!\S)--?([A-Za-z][\w.-]*)")
 _MORE_FLAGS = lazy(r"\$\{?(?:@|\*|\d|\w*(?i:args?|opts?|options|flags|params)\b)|\.\.\.|…|<[^>]*>")
@@ -42,6 +43,7 @@ class Start:
     flags: as Python has them; more: the command may hold others. launched: by a launcher, be it as one process. path: the file of
     the project that is surely meant, "" where the name alone is known. pinned: the command leaves it one process, or one GPU.
     written: the script with the folders that the command names, "" of a module. job: the text that the command stands in.
+    given: what the command gives the script.
     """
 
     script: str
@@ -53,6 +55,7 @@ class Start:
     pinned: bool = False
     written: str = ""
     job: str = ""
+    given: str = ""
 
 
 def starts(project: Project) -> tuple[Start, ...]:
@@ -124,7 +127,7 @@ def _in_line(line: str, following: list[str], *, shared: bool) -> Iterator[Start
             rest = " ".join([rest, *following])
         script = _SCRIPT.search(rest)
         spoken = not line[: launcher.start()].strip(" \t$>#`") or "-" in rest[:3]
-        if script is not None or (spoken and "$" in rest):
+        if script is not None or (spoken and "$" in rest and not _BINARY.search(rest)):
             yield _start(script[0] if script else "", rest[script.end() if script else 0 :], several=True)
         return
     for found in _ALONE.finditer(line):
@@ -141,7 +144,8 @@ def _start(script: str, rest: str, *, several: bool, launched: bool = True) -> S
     name = basename(name)
     flags = frozenset(flag.replace("-", "_") for flag in _FLAG.findall(rest))
     known = "" if "$" in name or name == ".py" else name
-    return Start(known, several, flags, _MORE_FLAGS.search(rest) is not None, launched, written=written if known else "")
+    more = _MORE_FLAGS.search(rest) is not None
+    return Start(known, several, flags, more, launched, written=written if known else "", given=rest.strip())
 
 
 def other_starts(project: Project, script: str) -> bool:

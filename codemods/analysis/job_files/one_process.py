@@ -11,6 +11,15 @@ from codemods.store.project import Project
 _ONE_TASK = lazy(r"(?m)^[ \t]*#SBATCH\b[^\n]*\s(?:-n|--ntasks)[ =]*1\b")
 _ONE_TASK_A_NODE = lazy(r"(?m)^[ \t]*#SBATCH\b[^\n]*\s--ntasks-per-node[ =]*1\b")
 _ONE_NODE = lazy(r"(?m)^[ \t]*#SBATCH\b[^\n]*\s(?:-N|--nodes)[ =]*1\b")
+# What a job asks for, one value each time; that it asks for one; what SLURM then sets.
+_TASKS_A_NODE = (
+    lazy(r"(?m)^[ \t]*#SBATCH\b[^\n]*\s--n?tasks-per-node[ =]*(\S+)"), _ONE_TASK_A_NODE,
+    lazy(r"\$(?:\{SLURM_NTASKS_PER_NODE\}|SLURM_NTASKS_PER_NODE\b)"),
+)  # fmt: skip
+_NODES = (
+    lazy(r"(?m)^[ \t]*#SBATCH\b[^\n]*\s(?:-N|--nodes)[ =]*(\S+)"), _ONE_NODE,
+    lazy(r"\$(?:\{SLURM_(?:JOB_NUM_NODES|NNODES)\}|SLURM_(?:JOB_NUM_NODES|NNODES)\b)"),
+)  # fmt: skip
 # A launcher that is told to start one process: so on one node, or with one device left to it.
 _ONE = lazy(
     r"--(?:nproc[_-]per[_-]node|num[_-]processes|num[_-]gpus|ntasks)[ =]1(?!\d)|"
@@ -27,17 +36,34 @@ _COUNT_BY_NAME = lazy(r"(--(?:nproc[_-]per[_-]node|num[_-]processes|num[_-]gpus)
 
 
 def with_own_ones(text: str) -> str:
-    """A job file with 1 in the place of a variable for the number of processes that it sets to 1, and nowhere to more."""
+    """A job file with 1 in the place of a variable for the number of processes that it sets to 1, and nowhere to more.
+
+    Also of those that SLURM sets, in a job that asks for one task on a node, or for one node.
+    """
     if "$" not in text:
         return text
+    if "SLURM_" in text:
+        text = _as_slurm_sets(text)
     return _COUNT_BY_NAME.sub(lambda m: f"{m[1]}1" if _is_one_throughout(text, m[2] or m[3]) else m[0], text)
 
 
+def _as_slurm_sets(text: str) -> str:
+    """The job with 1 in the place of `$SLURM_NTASKS_PER_NODE` and `$SLURM_NNODES`, where its own lines ask for one of it."""
+    for asked, told, variables in (_TASKS_A_NODE, _NODES):
+        if told.findall(text) and all(value == "1" for value in asked.findall(text)):
+            text = variables.sub("1", text)
+    return text
+
+
 def _is_one_throughout(text: str, name: str) -> bool:
-    """True for `GPUS=1` alone: `GPUS=${1:-1}`, a loop over numbers and `read GPUS` leave it to the user."""
+    """True for `GPUS=1` alone: `GPUS=${1:-1}`, a loop over numbers and `read GPUS` leave it to the user.
+
+    `GPUS=${GPUS:-4}` below it changes nothing.
+    """
     bound = rf"(?:(?<![\w$-]){name}\+?=|\b(?:for|read|select|mapfile|getopts)\b[^\n;]*\s{name}\b)"
-    set_to_one = rf"^[ \t]*(?:export[ \t]+)?{name}=(?:1|\"1\"|'1')[ \t]*(?:;|#|$)"
-    return 0 < len(re.findall(bound, text)) == len(re.findall(set_to_one, text, re.MULTILINE))
+    written = rf"^[ \t]*(?:export[ \t]+)?{name}=(?:(1|\"1\"|'1')|[\"']?\$\{{{name}:-[^}}\n]*\}}[\"']?)[ \t]*(?:;|#|$)"
+    found = re.findall(written, text, re.MULTILINE)
+    return bool(found) and bool(found[0]) and len(re.findall(bound, text)) == len(found)
 
 
 def is_job_of_one(text: str) -> bool:

@@ -30,7 +30,7 @@ _HOLDERS = lazy(
 )
 # Who starts a program gives these when a run broke off, or to see more of it, and writes it down nowhere.
 _BY_CHANCE = lazy(r"resum|restor|ckpt|checkpoint|continue|debug|verbos|seed|profil|quiet|dry", re.IGNORECASE)
-_MANY = 8  # commands of which none gives an option: fewer are examples
+MANY_COMMANDS = 8  # commands of which none gives an option: fewer are examples
 _BOTH = frozenset({True, False})
 _OPERATORS: dict[type[ast.cmpop], Callable[[Any, Any], object]] = {
     ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Gt: operator.gt, ast.GtE: operator.ge, ast.Lt: operator.lt,
@@ -125,7 +125,7 @@ def _values(project: Project, module: SourceModule, node: ast.expr, depth: int) 
     if (read := _read(node)) is not None:
         name, default = read
         found = shown_values(project, name) if not _BY_CHANCE.search(name) else None
-        if found is None or not (found.written or _commands(project, module) >= _MANY):
+        if found is None or not (found.written or _commands(project, module) >= MANY_COMMANDS):
             return ()
         more = _values(project, module, default, 0) if default is not None else ()
         return () if default is not None and not more else (*found.values, *more)

@@ -10,6 +10,7 @@ from codemods.analysis.bindings import attribute_bindings, bindings_of
 from codemods.analysis.call_graph import called_function
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.names import dotted, family, last, qualified
+from codemods.analysis.ranks.ended_for_several import ends_but_for_one
 from codemods.analysis.ranks.handed_arguments import arguments
 from codemods.files.source import FunctionNode, SourceModule
 from codemods.runtime.lazy_pattern import lazy
@@ -43,18 +44,19 @@ def trains_on_one_device(project: Project, module: SourceModule, function: Funct
 
 
 def _trains_on_one(project: Project, module: SourceModule, function: FunctionNode | None) -> bool:
-    made = list(_made_in(module, function))
+    made = [(module, call) for call in lightning_trainers(module, function)]
     for call in module.nodes(ast.Call):
         called = called_function(project, module, call) if module.function_of(call) is function else None
         if called is not None and called.node is not function and called.module.holds(b"Trainer("):
-            made += _made_in(called.module, called.node)
+            made += [(called.module, call) for call in lightning_trainers(called.module, called.node)]
     return bool(made) and all(has_one_device(project, home, call) for home, call in made)
 
 
-def _made_in(module: SourceModule, function: FunctionNode | None) -> Iterator[tuple[SourceModule, ast.Call]]:
+def lightning_trainers(module: SourceModule, function: FunctionNode | None) -> Iterator[ast.Call]:
+    """The calls of Lightning's Trainer in a function, or at the top of the file."""
     for call in module.calls_named("Trainer"):
         if module.function_of(call) is function and _is_lightning(module, call):
-            yield module, call
+            yield call
 
 
 def has_trainers_of_one_device(project: Project, module: SourceModule) -> bool:
@@ -174,9 +176,12 @@ def _is_of_one(project: Project, module: SourceModule, given: Mapping[str, ast.e
     if any(isinstance(v := given.get(name), ast.Constant) and v.value == "dp" for name in _HOW):
         return True  # DataParallel: one process, whatever its devices
     devices, nodes = given.get("devices", given.get("gpus")), given.get("num_nodes")
-    if devices is None or not (nodes is None or (isinstance(nodes, ast.Constant) and nodes.value == 1)):
+    if not (nodes is None or (isinstance(nodes, ast.Constant) and nodes.value == 1)):
         return False
-    return _is_one(project, module, devices, _DEPTH)
+    if devices is None:
+        kind = given.get("accelerator")
+        return isinstance(kind, ast.Constant) and kind.value == "cpu" and "num_processes" not in given  # the CPU is one device
+    return _is_one(project, module, devices, _DEPTH) or ends_but_for_one(module, devices)
 
 
 def says_more_devices(project: Project, call: ast.Call) -> bool:

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable
 from typing import TypeVar
 
+from codemods.analysis.ranks.asked_loops import is_in_loop_of_one
 from codemods.analysis.ranks.cannot_run import cannot_be_imported, is_behind_an_end
 from codemods.analysis.ranks.closed_modes import is_in_closed_mode
 from codemods.analysis.ranks.excluded_modes import is_in_mode_of_one
@@ -76,11 +77,13 @@ def is_of_unshared_mode(project: Project, module: SourceModule, span: Span) -> b
 
 
 def is_of_a_closed_mode(project: Project, module: SourceModule, span: Span) -> bool:
-    """True under an option or a setting that keeps each run off which the project shows."""
+    """True under an option or a setting that keeps off each run which the project shows, and in a loop of one device."""
     if isinstance(module, TextFile) or project.observed or project.launched:
         return False
     statement = _statements(module).get(span.line)
-    return statement is not None and is_in_closed_mode(project, module, statement)
+    if statement is None:
+        return False
+    return is_in_closed_mode(project, module, statement) or is_in_loop_of_one(project, module, statement)
 
 
 def started_alone(project: Project, module: SourceModule, span: Span) -> bool:

@@ -1,0 +1,219 @@
+"""Loops of Lightning's Trainer that the programs of a project ask for on one device alone, or in no run that it shows.
+
+`trainer.test(model)` of an `evaluate.py` with `devices=[1]`, and `if cfg.get("test"):` where the settings of the program that
+trains on several say `test: False`. Whoever turns it on, or gives it more devices, comes there: places in hooks of such a loop
+are left out and counted. Asked by program, with its own settings: what one does on several devices says nothing of another.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+
+from codemods.analysis.bound_values import assigned
+from codemods.analysis.class_index import ClassSite, Role, class_facts, subclasses
+from codemods.analysis.distribution import is_test_file
+from codemods.analysis.hooks import LIGHTNING_HOOKS
+from codemods.analysis.job_files.command_runs import command_runs
+from codemods.analysis.job_files.documented_starts import other_starts, script_names, starts, starts_of
+from codemods.analysis.job_files.hydra_runs import hydra_program, hydra_runs
+from codemods.analysis.job_files.shown_run import ShownRun
+from codemods.analysis.loading.same_program import whole_program
+from codemods.analysis.names import dotted, family
+from codemods.analysis.ranks.closed_modes import MANY_COMMANDS, is_in_closed_mode
+from codemods.analysis.ranks.one_device import trains_on_one_device
+from codemods.analysis.ranks.program_starts import Start, start_of
+from codemods.analysis.ranks.run_by_programs import has_programs
+from codemods.analysis.ranks.shown_tests import is_taken, never_validates, trainer_has_one
+from codemods.analysis.ranks.uses import uses_of
+from codemods.files.source import FunctionNode, SourceModule
+from codemods.runtime.lazy_pattern import lazy
+from codemods.store.corpus import uses
+from codemods.store.project import Project
+
+_LOOPS = ("test", "predict", "validation")
+_CLASSES = (Role.LIGHTNING_MODULE, Role.LIGHTNING_DATA_MODULE, Role.LIGHTNING_CALLBACK)
+_BY_TEXT = lazy(rb"getattr\(\s*(?:\w+\.)*trainer\s*,(?!\s*[\"'](?!test|predict))|LightningCLI|\btrainer_fn\b")
+_MADE_BY_TEXT = lazy(
+    rb"\b(?:instantiate|import_module|__import__|get_class|locate|get_object)\(|"
+    rb"getattr\(\s*(?!(?:self|cls|args|opt|hparams|orig|obj|other|\w*cfg|\w*config)\b)[\w.]+,(?!\s*[\"'])"
+)
+_MODEL = lazy(r"(?i)model|net$|clf|classif|estim|regress|pipe|(?:^|\.)self$|scaler|tree|svm|knn|predictor|agent|policy")
+_TEXTS = (".md", ".rst", ".ipynb")
+_DEPTH, _MOST_CALLS = 3, 12
+
+
+def is_in_loop_of_one(project: Project, module: SourceModule, node: ast.AST) -> bool:
+    """True in a hook of a test or a prediction, and in what only such hooks call, that no program comes to on several devices."""
+    if not project.files_containing(b"ightning"):
+        return False
+    function = module.function_of(node)
+    if function is None:
+        return False
+    names = _classes(project, module, node)
+    return any(
+        _is_of_loop(project, module, function, loop, _DEPTH) and _is_asked_on_one(project, module, names, loop) for loop in _LOOPS
+    )
+
+
+def _classes(project: Project, module: SourceModule, node: ast.AST) -> frozenset[str]:
+    """The class round a place and its heirs; nothing for a place outside of classes."""
+    owner = next((up for up in module.ancestors(node) if isinstance(up, ast.ClassDef)), None)
+    if owner is None:
+        return frozenset()
+    return frozenset({owner.name, *(s.node.name for s in subclasses(project, ClassSite(module, owner)))})
+
+
+def _is_of_loop(project: Project, module: SourceModule, function: FunctionNode, loop: str, depth: int) -> bool:
+    """True for a hook of the loop, and for a function whose calls all stand in such hooks."""
+    key = ("of a loop", module.path, function.lineno, loop)
+    return project.keep(key, lambda: _find_loop(project, module, function, loop, depth))
+
+
+def _find_loop(project: Project, module: SourceModule, function: FunctionNode, loop: str, depth: int) -> bool:
+    hook = _is_hook(project, module, function, loop)
+    outer = module.function_of(function)
+    if outer is not None:
+        return depth > 0 and _is_of_loop(project, module, outer, loop, depth - 1)
+    if depth <= 0 or (not hook and (function.name in LIGHTNING_HOOKS or function.name.startswith("__"))):
+        return False
+    used = uses_of(project, module, function).outside_tests()
+    if used.more or used.handed_on or len(used.calls) > _MOST_CALLS or not (used.calls or hook):
+        return False
+    return all(_comes_from_loop(project, s.module, s.call, function, loop, depth) for s in used.calls)
+
+
+def _comes_from_loop(
+    project: Project, module: SourceModule, call: ast.Call, function: FunctionNode, loop: str, depth: int
+) -> bool:
+    caller = module.function_of(call)
+    if caller is None:
+        return False
+    return caller is function or _is_of_loop(project, module, caller, loop, depth - 1)
+
+
+def _is_hook(project: Project, module: SourceModule, function: FunctionNode, loop: str) -> bool:
+    owner = module.parent(function)
+    if not function.name.startswith((f"{loop}_", f"on_{loop}_")) or function.name not in LIGHTNING_HOOKS:
+        return False
+    return isinstance(owner, ast.ClassDef) and any(class_facts(project, module, owner).is_a(role) for role in _CLASSES)
+
+
+# Who asks for it
+
+
+def _is_asked_on_one(project: Project, module: SourceModule, names: frozenset[str], loop: str) -> bool:
+    """True where programs that have the classes ask for the loop, and none on several devices in the runs that are shown."""
+    return project.keep(("asked on one", module.path, names, loop), lambda: _find_asked(project, module, names, loop))
+
+
+def _find_asked(project: Project, module: SourceModule, names: frozenset[str], loop: str) -> bool:
+    if not has_programs(project) or not (project.files_containing(b".fit(") or project.files_containing(f".{loop}(".encode())):
+        return False
+    if any(_BY_TEXT.search(project.read(p) or b"") for p in project.files_containing(b"rainer") if not is_test_file(p)):
+        return False
+    if loop == "validation":
+        return _is_switched_off(project, module, names)
+    if project.files_containing(f"rainer.{loop}(".encode(), kinds=_TEXTS):
+        return False
+    asked = [(home, call, path) for home, call in _asking(project, loop) for path in _programs(project, module, names, home)]
+    shown = {path for _, _, path in asked if starts_of(project, path)}
+    return bool(asked) and all(
+        (shown and path not in shown and len(starts(project)) >= MANY_COMMANDS and not _is_told_to_start(project, path))
+        or _is_on_one_device(project, home, call)
+        or _program_has_one(project, path, names, home, call)
+        for home, call, path in asked
+    )
+
+
+def _is_switched_off(project: Project, module: SourceModule, names: frozenset[str]) -> bool:
+    """True for validation in a project whose settings keep it off each training of the classes."""
+    asked = [(home, c, p) for loop in ("fit", "validate") for home, c in _asking(project, loop)
+             for p in _programs(project, module, names, home)]  # fmt: skip
+    having = [(home, call, _having(project, path, names)) for home, call, path in asked]
+    return bool(asked) and all(
+        runs and all(not is_taken(home, call, run) or (_fits(call) and never_validates(run)) for run in runs)
+        for home, call, runs in having
+    )
+
+
+def _fits(call: ast.Call) -> bool:
+    return isinstance(call.func, ast.Attribute) and call.func.attr == "fit"
+
+
+def _having(project: Project, path: str, names: frozenset[str]) -> list[ShownRun]:
+    """The runs of a Hydra program whose settings name one of the classes."""
+    program = hydra_program(project, path)
+    shown = hydra_runs(project, program) if program is not None else ()
+    return [run for run in shown if any(run.has(project, n.encode()) for n in names)]
+
+
+def _is_told_to_start(project: Project, path: str) -> bool:
+    """True for a program that a text may start by a command which is not told apart, or that another file launches."""
+    return starts_of(project, path) is None or any(other_starts(project, name) for name in script_names(path))
+
+
+def _asking(project: Project, loop: str) -> Iterator[tuple[SourceModule, ast.Call]]:
+    """The calls that may ask a Trainer for the loop: models and estimators have methods of these names, too."""
+    for path in project.files_containing(f".{loop}(".encode()):
+        module = project.module(path) if not is_test_file(path) else None
+        for call in module.calls_named(loop) if module is not None else ():
+            if module is not None and _asks(module, call):
+                yield module, call
+
+
+def _asks(module: SourceModule, call: ast.Call) -> bool:
+    held = call.func.value if isinstance(call.func, ast.Attribute) else None
+    if held is None:
+        return False
+    name = dotted(held.func if isinstance(held, ast.Call) else held)
+    made = assigned(module, held, held.id) if isinstance(held, ast.Name) else []
+    if "trainer" in name.lower() or any("rainer" in dotted(v.func) for v in made if isinstance(v, ast.Call)):
+        return True
+    speaks = module.holds(b"rainer") or any(family(m) == "lightning" for m in module.imported_modules)
+    return speaks and not _MODEL.search(name)
+
+
+def _programs(project: Project, module: SourceModule, names: frozenset[str], home: SourceModule) -> tuple[str, ...]:
+    """The programs that come to a call and may have one of the classes: by their files, or by a text that names it."""
+
+    def build() -> tuple[str, ...]:
+        mains = [p for p in project.files_containing(b"__main__") if not is_test_file(p)]
+        asking = [p for p in mains if home.path in whole_program(project, p)] or [home.path]
+        return tuple(p for p in asking if not _is_run(project, p) or _has_one_of(project, module, names, p))
+
+    return project.keep(("programs that ask", module.path, names, home.path), build)
+
+
+def _is_run(project: Project, path: str) -> bool:
+    """False for a file of functions that no program imports: whoever calls them hands in the Trainer."""
+    data = project.read(path) or b""
+    return b"__main__" in data or b"Trainer(" in data or b"Trainer.from" in data
+
+
+def _has_one_of(project: Project, module: SourceModule, names: frozenset[str], program: str) -> bool:
+    files = {p: project.read(p) or b"" for p in whole_program(project, program)}
+    if any(_MADE_BY_TEXT.search(data) for data in files.values()):
+        return True
+    if module.path not in files or not names or program == module.path:
+        return module.path in files
+    return any(uses(data, name.encode()) for path, data in files.items() if path != module.path for name in names)
+
+
+def _is_on_one_device(project: Project, home: SourceModule, call: ast.Call) -> bool:
+    """True for a call whose Trainer has one device whatever is asked, and for one that each run is kept off."""
+    return trains_on_one_device(project, home, home.function_of(call)) or is_in_closed_mode(project, home, call)
+
+
+def _program_has_one(project: Project, path: str, names: frozenset[str], home: SourceModule, call: ast.Call) -> bool:
+    """True where no run of a program comes to the call, or each that does has one device."""
+    program = hydra_program(project, path)
+    having: Sequence[ShownRun]
+    if program is not None:
+        having = _having(project, path, names) or hydra_runs(project, program)
+    else:
+        made = project.module(path)
+        if made is not None and _is_run(project, path) and start_of(project, made) in (Start.ONE, Start.OPEN):
+            return True
+        having = command_runs(project, path)
+    return bool(having) and all(not is_taken(home, call, run) or trainer_has_one(home, call, run) for run in having)
