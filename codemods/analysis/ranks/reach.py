@@ -13,9 +13,9 @@ from codemods.analysis.ranks.excluded_modes import is_in_mode_of_one
 from codemods.analysis.ranks.given_by_rank import ranks_of_receiver
 from codemods.analysis.ranks.in_turn import in_turn
 from codemods.analysis.ranks.rank_guards import Ranks, both, ranks_at
+from codemods.analysis.ranks.rank_sets import negated
 from codemods.analysis.ranks.run_for_some import ranks_of_lambda, ranks_running
 from codemods.analysis.ranks.several_processes import is_of_one_process
-from codemods.analysis.ranks.rank_sets import negated
 from codemods.analysis.ranks.uses import CallSite, HandedOn, Uses, constructions, uses_of
 from codemods.files.source import FunctionNode, SourceModule, walk
 from codemods.store.project import Project
