@@ -1,4 +1,4 @@
-"""The `device_map=` by which a model is loaded: in functions of other files, in a dataclass that carries it, in a class round it."""
+"""The `device_map=` by which a model is loaded: in other files, carried by a dataclass, or kept by a class of the project."""
 
 from __future__ import annotations
 
