@@ -150,6 +150,7 @@ def load_scorer(name):
     backbone = AutoModel.from_pretrained(name, device_map="auto")
     return Scorer(backbone, 8), name
 """
+OTHER = "class Bundle:\n    def __init__(self, model, name):\n        self.model = 0\n"
 TRAINING = """\
 from accelerate import Accelerator
 from module import load_bundle, load_scorer
@@ -180,8 +181,7 @@ def test_a_load_two_calls_away(made: str, model: str, line: int) -> None:
         (LOADER, "bundle = load_bundle(name)", "build(name)"),
         (LOADER.replace('"auto"', "None"), "bundle = load_bundle(name)", "bundle.model"),
         (LOADER.replace("self.backbone = backbone", "self.width = width(backbone)"), "scorer, _ = load_scorer(name)", "scorer"),
-        (LOADER.replace("@dataclass\nclass Bundle:", "class Bundle:\n    def __init__(self, model, name):\n        self.model = 0\n"),
-         "bundle = load_bundle(name)", "bundle.model"),
+        (LOADER.replace("@dataclass\nclass Bundle:", OTHER), "bundle = load_bundle(name)", "bundle.model"),
     ],
     ids=["another field", "a model of another load", "loaded on one device", "the class keeps a part", "another constructor"],
 )  # fmt: skip
