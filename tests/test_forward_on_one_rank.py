@@ -217,7 +217,9 @@ OF_THE_FILE = "net = {wrap}\ntrain([1])\n"
 BY_GLOBAL = "def main():\n    global net\n    net = Net()\n    net = {wrap}\n    train([1])\n\n\nmain()\n"
 
 
-def shared(*, end: str, wrap: str = "DistributedDataParallel(net)", guard: str = "if dist.get_rank() == 0:", net: str = NET) -> str:
+def shared(
+    *, end: str, wrap: str = "DistributedDataParallel(net)", guard: str = "if dist.get_rank() == 0:", net: str = NET
+) -> str:
     return HEAD + net + SHARED.format(guard=guard) + end.format(wrap=wrap)
 
 
