@@ -207,3 +207,41 @@ def test_a_forward_with_gradients_and_a_net_without_buffers() -> None:
     check_told(RULE, judged(EXIT + ASK, head=""), reason="run the module inside")
     check_nothing(RULE, judged(EXIT + ASK, net=PLAIN))
     check_nothing(RULE, judged(EXIT + OUT + ASK))
+
+
+SHARED = (
+    "def judge(loader):\n    with torch.no_grad():\n        return [net(x) for x in loader]\n\n\n"
+    "def train(loader):\n    for x in loader:\n        net(x).sum().backward()\n        {guard}\n            judge(loader)\n\n\n"
+)
+OF_THE_FILE = "net = {wrap}\ntrain([1])\n"
+BY_GLOBAL = "def main():\n    global net\n    net = Net()\n    net = {wrap}\n    train([1])\n\n\nmain()\n"
+
+
+def shared(
+    *, end: str, wrap: str = "DistributedDataParallel(net)", guard: str = "if dist.get_rank() == 0:", net: str = NET
+) -> str:
+    return HEAD + net + SHARED.format(guard=guard) + end.format(wrap=wrap)
+
+
+@pytest.mark.parametrize("end", [BY_GLOBAL, OF_THE_FILE.replace("net = {wrap}", "net = DistributedDataParallel(Net())")])
+def test_a_model_of_the_file_in_a_helper_without_arguments(end: str) -> None:
+    source = shared(end=end)
+    found = told(source)
+    assert [line for line, _ in found] == [line_of(source, "return [net(x)")]
+    assert "on rank 0 alone" in found[0][1]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        shared(end=BY_GLOBAL, guard="if loader:"),
+        shared(end=BY_GLOBAL, net=PLAIN),
+        shared(end=BY_GLOBAL, wrap="net.cuda()"),
+        shared(end=BY_GLOBAL).replace("    train([1])", "    net = net.module\n    train([1])"),
+        shared(end=BY_GLOBAL).replace("    with torch", "    net = load()\n    with torch"),
+        shared(end=BY_GLOBAL).replace("[net(x) for", "[net.module(x) for"),
+    ],
+    ids=["every rank", "no buffers", "no wrapper", "taken out again", "a model of its own", "the module inside"],
+)
+def test_a_model_of_the_file_that_waits_for_nobody(source: str) -> None:
+    assert not told(source)

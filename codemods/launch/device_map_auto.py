@@ -7,24 +7,21 @@ from collections.abc import Iterator
 
 from codemods.analysis.accelerators import is_accelerator
 from codemods.analysis.bindings import Binding, bindings_of
-from codemods.analysis.distribution import is_test_module
+from codemods.analysis.distribution import is_test_file, is_test_module
 from codemods.analysis.job_files.several_started import started_on_several
-from codemods.analysis.loading.origins import Origin, origins
+from codemods.analysis.model.spread_models import KEYWORD, SPREADS, spread_loads
 from codemods.analysis.names import dotted, last
 from codemods.analysis.trainer.trainer_calls import trainer_calls
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression, Span
+from codemods.files.import_statements import stem_of
 from codemods.files.source import SourceModule
 from codemods.runtime.lazy_pattern import lazy
 from codemods.runtime.record import record
 from codemods.store.project import Project
 
-_KEYWORD = "device_map"
-_SPREADS = frozenset({"auto", "balanced", "balanced_low_0", "sequential"})
-_WRAPPERS = frozenset(
-    {"get_peft_model", "prepare_model_for_kbit_training", "prepare_model_for_int8_training", "compile", "prepare_model"}
-)
 _ASKED = lazy(r"num_processes|world_size|WORLD_SIZE|LOCAL_RANK|local_rank|\bddp|distributed|device_count|n_?gpus?|is_initialized")
+_TRAINS = (b"Trainer", b".prepare(")
 _ASSUMED = "assumes that the whole model fits on one GPU; where it does not, only sharding (FSDP, DeepSpeed) trains it on several"
 _ADVICE = (
     'load it on the GPU of the process, `device_map={"": int(os.environ["LOCAL_RANK"])}`, or leave `device_map` out, where '
@@ -36,6 +33,7 @@ _ADVICE = (
 class _Trained:
     """A use that trains a model of the file. holder: the object that knows this process's device; several: where it says so."""
 
+    module: SourceModule
     model: ast.expr
     shown: str
     call: ast.Call
@@ -50,7 +48,8 @@ class DeviceMapAuto(DdpCodemod):
     ## What it does
     Finds `from_pretrained(..., device_map="auto")` (`"balanced"`, `"sequential"`) whose model goes to `accelerator.prepare`, or
     to a Hugging Face `Trainer` in a script that a command of the repository starts on several processes. Loads the model onto
-    the process's own device where there are several processes, and leaves the rest as it is.
+    the process's own device where there are several processes, and leaves the rest as it is. Follows a load in a file that the
+    training imports, a model that a dataclass carries (`bundle.model`), and one that a class keeps (`self.backbone = backbone`).
 
     ## Why it matters
     `device_map="auto"` lays the layers of one model over all GPUs that the process sees, and every process sees all of them.
@@ -89,6 +88,7 @@ class DeviceMapAuto(DdpCodemod):
     - Says nothing of a model that is not trained: a teacher, a judge, a script of evaluation.
     - Says nothing under a test that asks for the number of processes or of GPUs, and of a map that is not a literal text.
     - Says nothing in a repository's own tests.
+    - Reports a load in another file or function than the training.
     - Reports a place where neither an Accelerator nor the training arguments are made above the model.
 
     ## References
@@ -101,32 +101,50 @@ class DeviceMapAuto(DdpCodemod):
     subject = "Load the model on the process's own device"
     must_show = "`nvidia-smi` shows each process on one GPU, and the whole model has room there."
     printed = ("You can't train a model that has been loaded with `device_map='auto'` in any distributed mode",)
-    TRIGGERS = ((b"device_map",), (b"Trainer", b".prepare("), tuple(word.encode() for word in sorted(_SPREADS)))
+    TRIGGERS = ((b"device_map",), tuple(word.encode() for word in sorted(SPREADS)))
     READS_TESTS = False
+
+    def is_worth_parsing(self, path: str, project: Project) -> bool:
+        data = project.read(path) or b""
+        return any(w in data for w in _TRAINS) or bool(_users_of(project, path))
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_module(module):
             return
         seen: set[ast.AST] = set()
-        for trained in _trainings(project, module):
-            for loaded in _spread(project, module, trained.model):
-                if loaded not in seen and not _is_for_one(module, loaded):
+        for trained in (t for user in (module, *_users(project, module)) for t in _trainings(project, user)):
+            for holder, loaded in spread_loads(project, trained.module, trained.model):
+                if holder is module and loaded not in seen and not _is_for_one(module, loaded):
                     seen.add(loaded)
                     yield self._told(module, loaded, trained)
 
     def _told(self, module: SourceModule, loaded: ast.keyword, trained: _Trained) -> Finding:
         edits = _edits(module, loaded, trained)
         given = module.text_of(loaded.value)
+        taken = Evidence("static", f"{trained.shown} takes the model", trained.module.path, trained.call.lineno)
         return self.finding(
             module,
             loaded.value,
-            f"`{_KEYWORD}={given}`: each process spreads the model over all GPUs of the machine, and {trained.shown} refuses it "
+            f"`{KEYWORD}={given}`: each process spreads the model over all GPUs of the machine, and {trained.shown} refuses it "
             "(\"You can't train a model that has been loaded with `device_map='auto'` in any distributed mode\")",
             level=Applicability.UNSAFE if edits else Applicability.DISPLAY,
             edits=edits,
-            evidence=[trained.several, Evidence("static", f"{trained.shown} takes the model", module.path, trained.call.lineno)],
+            evidence=[trained.several, taken],
             reason=_ASSUMED if edits else _ADVICE,
         )
+
+
+def _users(project: Project, module: SourceModule) -> Iterator[SourceModule]:
+    """The files that import this one and train: the model may be loaded here and trained there."""
+    for path in _users_of(project, module.path):
+        user = project.module(path)
+        if user is not None:
+            yield user
+
+
+def _users_of(project: Project, path: str) -> list[str]:
+    users = (p for p in project.files_importing(stem_of(path)) if p != path and not is_test_file(p))
+    return [p for p in users if any(w in (project.read(p) or b"") for w in _TRAINS)]
 
 
 def _trainings(project: Project, module: SourceModule) -> Iterator[_Trained]:
@@ -134,7 +152,7 @@ def _trainings(project: Project, module: SourceModule) -> Iterator[_Trained]:
         if isinstance(call.func, ast.Attribute) and is_accelerator(project, module, call.func.value):
             said = Evidence("static", "the Accelerator prepares it for several processes", module.path, call.lineno)
             for argument in call.args:
-                yield _Trained(argument, f"`{module.text_of(call.func)}`", call, call.func.value, "num_processes", said)
+                yield _Trained(module, argument, f"`{module.text_of(call.func)}`", call, call.func.value, "num_processes", said)
     if not module.holds(b"Trainer"):
         return
     started = started_on_several(project, module.path)
@@ -142,33 +160,7 @@ def _trainings(project: Project, module: SourceModule) -> Iterator[_Trained]:
         model = trainer.argument("model") or next(iter(trainer.call.args), None)
         if model is not None and started is not None:
             shown = f"`{last(dotted(trainer.call.func))}`"
-            yield _Trained(model, shown, trainer.call, trainer.argument("args"), "world_size", started)
-
-
-def _spread(project: Project, module: SourceModule, model: ast.expr) -> Iterator[ast.keyword]:
-    """The `device_map=` by which the model of this expression is loaded in this file."""
-    asked, todo = set[int](), [Origin(module, model)]
-    while todo:
-        origin = todo.pop()
-        if id(origin.node) in asked or origin.module is not module:
-            continue
-        asked.add(id(origin.node))
-        node = origin.node
-        found = [origin] if isinstance(node, ast.Call) and not origin.path else list(origins(project, module, node))
-        for made in found:
-            call = made.node
-            if made.module is not module or not isinstance(call, ast.Call) or made.path:
-                continue
-            name = last(dotted(call.func))
-            if name == "from_pretrained":
-                yield from (k for k in call.keywords if k.arg == _KEYWORD and _is_spread(k.value))
-                todo += [Origin(module, a) for a in call.args[:1] if "Peft" in dotted(call.func)]
-            elif name in _WRAPPERS:
-                todo += [Origin(module, a) for a in call.args[:1]]
-
-
-def _is_spread(value: ast.expr) -> bool:
-    return isinstance(value, ast.Constant) and value.value in _SPREADS
+            yield _Trained(module, model, shown, trainer.call, trainer.argument("args"), "world_size", started)
 
 
 def _is_for_one(module: SourceModule, loaded: ast.keyword) -> bool:
@@ -179,7 +171,9 @@ def _is_for_one(module: SourceModule, loaded: ast.keyword) -> bool:
 
 def _edits(module: SourceModule, loaded: ast.keyword, trained: _Trained) -> list[Edit]:
     holder = trained.holder
-    if not isinstance(holder, ast.Name) or module.function_of(holder) is not module.function_of(loaded):
+    if trained.module is not module or not isinstance(holder, ast.Name):
+        return []
+    if module.function_of(holder) is not module.function_of(loaded):
         return []
     bound = bindings_of(module, holder)
     given_at = module.span(loaded.value)

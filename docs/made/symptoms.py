@@ -49,7 +49,7 @@ SYMPTOMS = (
         "It crashes at the start",
         "The launcher ends before the first step, an argument is unknown, or a folder is there already (`FileExistsError`).",
         "The same command on one process shows whether the launch is to blame.",
-        "204 701 714 717 419 702 710 712 711 713 708 715 716 603 602 801 802 803 806 805 703 706 306",
+        "204 701 714 717 718 419 702 710 712 711 713 708 715 716 603 602 801 802 803 806 805 703 706 306",
     ),
     Symptom(
         "Out of memory on rank 0 or on GPU 0",

@@ -119,3 +119,72 @@ def test_what_is_chosen_or_not_trained(lines: tuple[str, ...]) -> None:
 
 def test_a_repository_s_own_test() -> None:
     check_nothing(RULE, accelerated(), path="tests/test_tune.py")
+
+
+LOADER = """\
+from dataclasses import dataclass
+
+from torch import nn
+from transformers import AutoModel
+
+
+@dataclass
+class Bundle:
+    model: object
+    name: str
+
+
+class Scorer(nn.Module):
+    def __init__(self, backbone, size):
+        super().__init__()
+        self.backbone = backbone
+        self.head = nn.Linear(size, 1)
+
+
+def load_bundle(name):
+    model = AutoModel.from_pretrained(name, device_map="auto")
+    return Bundle(model=model, name=name)
+
+
+def load_scorer(name):
+    backbone = AutoModel.from_pretrained(name, device_map="auto")
+    return Scorer(backbone, 8), name
+"""
+OTHER = "class Bundle:\n    def __init__(self, model, name):\n        self.model = 0\n"
+TRAINING = """\
+from accelerate import Accelerator
+from module import load_bundle, load_scorer
+
+
+def main(name):
+    accelerator = Accelerator()
+    {made}
+    {model} = accelerator.prepare({model})
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "model", "line"),
+    [("bundle = load_bundle(name)", "bundle.model", 21), ("scorer, _ = load_scorer(name)", "scorer", 26)],
+)
+def test_a_load_two_calls_away(made: str, model: str, line: int) -> None:
+    files = {"train.py": TRAINING.format(made=made, model=model)}
+    found = check_told(DeviceMapAuto, LOADER, reason="LOCAL_RANK", files=files)
+    assert found.span.line == line
+    assert {e.path for e in found.evidence} == {"train.py"}
+
+
+@pytest.mark.parametrize(
+    ("loader", "made", "model"),
+    [
+        (LOADER, "bundle = load_bundle(name)", "bundle.name"),
+        (LOADER, "bundle = load_bundle(name)", "build(name)"),
+        (LOADER.replace('"auto"', "None"), "bundle = load_bundle(name)", "bundle.model"),
+        (LOADER.replace("self.backbone = backbone", "self.width = width(backbone)"), "scorer, _ = load_scorer(name)", "scorer"),
+        (LOADER.replace("@dataclass\nclass Bundle:", OTHER), "bundle = load_bundle(name)", "bundle.model"),
+    ],
+    ids=["another field", "a model of another load", "loaded on one device", "the class keeps a part", "another constructor"],
+)  # fmt: skip
+def test_another_model_is_trained(loader: str, made: str, model: str) -> None:
+    files = {"train.py": TRAINING.format(made=made, model="net").replace("(net)", f"({model})")}
+    check_nothing(DeviceMapAuto, loader, files=files)

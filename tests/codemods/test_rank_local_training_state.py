@@ -67,6 +67,59 @@ def test_where_training_begins() -> None:
     assert findings_of(RankLocalTrainingState, script(*counted))
 
 
+RESUME = "def resume(net, path):\n    held = torch.load(path, map_location='cpu')\n    net.load_state_dict(held['net'])\n"
+ROUNDS = ("for epoch in range(start, epochs):", "    net(epoch)")
+
+
+@pytest.mark.parametrize(
+    ("given", "taken"),
+    [
+        ("held['epoch'] + 1", "start = load_last(net, path)"),
+        ("net, held['epoch']", "net, start = load_last(net, path)"),
+    ],
+)
+def test_a_helper_reads_where_training_begins(given: str, taken: str) -> None:
+    helper = f"{RESUME.replace('resume', 'load_last')}    return {given}\n\n\n"
+    lines = ("start = 0", "if rank == 0 and path:", f"    {taken}", *ROUNDS)
+    after = (lines[0], "if path:", *lines[2:])
+    head = HEAD + helper
+    check_transformed(RankLocalTrainingState, script(*lines, head=head), script(*after, head=head), unsafe=True)
+
+
+@pytest.mark.parametrize(
+    ("helper", "taken"),
+    [
+        (f"{RESUME}    return 0\n", "start = resume(net, path)"),
+        (f"{RESUME}    return held['epoch'], net\n", "net, start = resume(net, path)"),
+        (f"{RESUME}    return held['epoch']\n", "seen_epoch = resume(net, path)"),
+        ("", "start = resume(net, path)"),
+    ],
+    ids=["a number of its own", "another part", "no loop begins there", "a helper that is not seen"],
+)
+def test_what_a_helper_gives_back_is_no_beginning(helper: str, taken: str) -> None:
+    lines = ("start = 0", "if rank == 0:", f"    {taken}", *ROUNDS)
+    assert not findings_of(RankLocalTrainingState, script(*lines, head=f"{HEAD}{helper}\n\n"))
+
+
+BOTH_ARMS = """\
+
+
+if __name__ == "__main__":
+    if dist.get_rank() == 0:
+        with open("log", "w") as log:
+            main("a", 1, 2, 3, 4)
+    else:
+        main("a", 1, 2, 3, 4)
+"""
+
+
+def test_each_rank_comes_by_an_arm_of_its_own() -> None:
+    lines = ("start = 0", "if rank == 0:", "    start = state['epoch']", *ROUNDS)
+    assert findings_of(RankLocalTrainingState, script(*lines) + BOTH_ARMS)
+    alone = BOTH_ARMS.replace('    else:\n        main("a", 1, 2, 3, 4)\n', "")
+    assert not findings_of(RankLocalTrainingState, script(*lines) + alone)
+
+
 def test_weights_behind_the_wrap() -> None:
     lines = ("model = DDP(net)", "if rank == 0:", "    model.module.load_state_dict(state['net'])")
     after = (lines[0], "model.module.load_state_dict(state['net'])")

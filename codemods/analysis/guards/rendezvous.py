@@ -189,6 +189,11 @@ def _spawns_here(module: SourceModule, scope: FunctionNode | ast.Module) -> bool
     return any(last(dotted(c.func)) in _SPAWNS and "multiprocessing" in qualified(module, c.func) for c in calls)
 
 
+def speaks_of_nodes(module: SourceModule) -> bool:
+    """True for a script that takes a number of nodes, or asks Slurm for them."""
+    return _nodes(module) is not None
+
+
 def _nodes(module: SourceModule) -> ast.AST | None:
     """What speaks of several nodes: an option for them that is read, or a variable of SLURM."""
     option = _option_for_nodes(module)

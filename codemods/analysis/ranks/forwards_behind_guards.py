@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from codemods.analysis.bindings import bindings_at_top, bindings_in
 from codemods.analysis.call_graph import FunctionSite, called_function
 from codemods.analysis.class_index import ClassSite, Role, class_facts, overriding
 from codemods.analysis.distribution import is_test_file
@@ -202,6 +203,8 @@ class _Walk:
             if isinstance(value, (ast.Name, ast.Attribute)) and (wrapped := may_hold(self.project, module, value, handed))
         }  # fmt: skip
         on_self = dotted(call.func).startswith("self.") and method
+        if not (models or on_self):
+            yield from self._of_the_file(module, call, site)
         if not (models or on_self) or (key := (id(site.node), tuple(sorted(n for _, n in models)))) in self.seen:
             return
         self.seen.add(key)
@@ -217,6 +220,23 @@ class _Walk:
                     return
                 else:
                     yield where, node, text, wrapped, (step, *way)
+
+    def _of_the_file(self, module: SourceModule, call: ast.Call, site: FunctionSite) -> Iterator[_Found]:
+        """The forwards in a function that is handed no model: those of one that the file holds under a name of its own."""
+        key = (id(site.node), ("of the file",))
+        if key in self.seen:
+            return
+        self.seen.add(key)
+        step = Evidence("static", f"`{module.text_of(call.func)}(...)` is called there by rank 0 alone", module.path, call.lineno)
+        for inner in (n for n in walk_scope(site.node) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)):
+            name = inner.func.id if isinstance(inner.func, ast.Name) else ""
+            if bindings_in(site.module, site.node, name) or not bindings_at_top(site.module, name):
+                continue
+            if any(g.ranks in (Ranks.OTHERS, Ranks.LOCAL_OTHERS) for g in guards_over(site.module, inner, project=self.project)):
+                continue
+            found = None if self._asks(site.module, inner) else may_hold(self.project, site.module, inner.func, {})
+            if found is not None:
+                yield site.module, inner.func, name, found, (step,)
 
     def _sites(self, module: SourceModule, call: ast.Call) -> list[FunctionSite]:
         """The functions that the call may run: of a method that a base class leaves open those of its heirs."""

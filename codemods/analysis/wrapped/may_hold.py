@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator, Mapping
 
-from codemods.analysis.bindings import Binding, bindings_in
+from codemods.analysis.bindings import Binding, bindings_at_top, bindings_in
 from codemods.analysis.call_graph import FunctionSite, called_function
 from codemods.analysis.class_index import ClassSite, class_facts, find_class, first_subclasses
 from codemods.analysis.class_values import Given, class_values
@@ -114,7 +114,10 @@ class _Search:
 
     def _name(self, module: SourceModule, name: ast.Name, depth: int) -> Wrapped | None:
         function = module.function_of(name)
-        bound = [b for b in bindings_in(module, function, name.id) if b.parameter or bound_by(b.node) < name.lineno]
+        known = bindings_in(module, function, name.id)
+        if not known and function is not None:
+            return self._global(module, name, depth)
+        bound = [b for b in known if b.parameter or bound_by(b.node) < name.lineno]
         out = [b for b in bound if b.value is not None and takes_out(b.value)]
         if any(not _never_runs(module, b.node) for b in out):
             return None
@@ -123,6 +126,16 @@ class _Search:
                 continue
             found = self._bound(module, function, name, one, depth)
             if found is not None or one.parameter or reaches(module, one.node, name):
+                return found
+        return None
+
+    def _global(self, module: SourceModule, name: ast.Name, depth: int) -> Wrapped | None:
+        """A name of the file, also one that a function binds by `global`: what it holds when all is made."""
+        bound = bindings_at_top(module, name.id)
+        if any(b.value is not None and takes_out(b.value) for b in bound):
+            return None
+        for one in sorted(bound, key=lambda b: bound_by(b.node), reverse=True):
+            if (found := self._bound(module, module.function_of(one.node), name, one, depth)) is not None:
                 return found
         return None
 

@@ -6,8 +6,9 @@ import ast
 from collections.abc import Iterator
 from enum import Enum
 
-from codemods.analysis.bindings import bindings_of, name_or_field_bindings
-from codemods.analysis.model.signatures import bind, defaults, parameters
+from codemods.analysis.bindings import bindings_of, name_or_field_bindings, only_value
+from codemods.analysis.call_graph import called_function
+from codemods.analysis.model.signatures import bind, defaults, parameters, returned
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.rank_guards import Guard, Ranks, guards_over, ranks_at
 from codemods.analysis.ranks.reach import ranks_reaching
@@ -159,17 +160,35 @@ def _rates(module: SourceModule) -> Iterator[tuple[What, ast.stmt, str, bool]]:
 def _counts(project: Project, module: SourceModule) -> Iterator[tuple[What, ast.stmt, str, bool]]:
     """`start = checkpoint["epoch"] + 1`, where a loop of every rank begins at `start`."""
     for assign in module.nodes(ast.Assign):
-        target = assign.targets[0]
-        name = dotted(target)
-        if len(assign.targets) > 1 or not name or not _COUNTS.search(last(name).lower()):
+        parts: list[ast.expr] = assign.targets
+        if len(parts) == 1 and isinstance(parts[0], ast.Tuple):
+            parts = parts[0].elts if isinstance(assign.value, ast.Call) else []
+        elif len(parts) > 1:
             continue
-        if _is_loaded(module, assign.value) and ranks_at(module, assign, project=project) in ONE:
-            if _begins_a_loop(project, module, target, name):
+        for place, target in enumerate(parts):
+            name = dotted(target)
+            if not name or not _COUNTS.search(last(name).lower()):
+                continue
+            loaded = is_loaded(module, assign.value) or _loads(project, module, assign.value, place, len(parts))
+            if loaded and ranks_at(module, assign, project=project) in ONE and _begins_a_loop(project, module, target, name):
                 yield What.COUNT, assign, name, True
 
 
-def _is_loaded(module: SourceModule, value: ast.expr) -> bool:
+def _loads(project: Project, module: SourceModule, value: ast.expr, place: int, parts: int) -> bool:
+    """True for a call of a function of the project that gives back, at the place, a value of a file that it reads."""
+    site = called_function(project, module, value) if isinstance(value, ast.Call) else None
+    for given in returned(site.node, site.module) if site is not None else ():
+        assert site is not None
+        whole = given.elts if isinstance(given, ast.Tuple) and parts > 1 else [given]
+        if len(whole) == parts and is_loaded(site.module, whole[place]):
+            return True
+    return False
+
+
+def is_loaded(module: SourceModule, value: ast.expr) -> bool:
     """True for what was read from a file: `torch.load(p)["epoch"]`, `state["epoch"]` of a `state` that was."""
+    if isinstance(value, ast.Name):
+        value = only_value(bindings_of(module, value)) or value
     if not any(isinstance(n, ast.Subscript) or (isinstance(n, ast.Call) and last(dotted(n.func)) == "get") for n in walk(value)):
         return False
     return any(is_load(n) or (isinstance(n, ast.Name) and _holds_loaded(module, n)) for n in walk(value))
