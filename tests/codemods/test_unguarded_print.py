@@ -1341,6 +1341,71 @@ def test_a_script_that_each_rank_runs(arguments: str) -> None:
     assert findings_of(UnguardedPrint, OF_OLD_LIGHTNING.format(arguments=arguments))
 
 
+OF_A_STRATEGY = """\
+import lightning.pytorch as pl
+from lightning.pytorch.strategies import DDPStrategy, DeepSpeedStrategy
+from net import Net
+
+
+class Patient(DDPStrategy):
+    def __init__(self, start_method={default!r}, timeout=60):
+        super().__init__({handed}timeout=timeout)
+
+
+def told(config):
+    print("trains", config.name)
+
+
+def main(config):
+    told(config)
+    if config.zero:
+        strategy = DeepSpeedStrategy(stage=2)
+    else:
+        strategy = {made}
+    options = {{"devices": 4, "strategy": strategy}}
+    trainer = pl.Trainer(**options)
+    print("starting", config.name)
+    trainer.fit(Net())
+    print("trained")
+
+
+if __name__ == "__main__":
+    main(read())
+"""
+
+
+@pytest.mark.parametrize(
+    ("default", "handed", "made"),
+    [
+        ("spawn", "start_method=start_method, ", "Patient()"),
+        ("popen", "start_method=start_method, ", "Patient(start_method='spawn')"),
+        ("popen", "start_method='fork', ", "Patient()"),
+        ("popen", "", "DDPStrategy(start_method='spawn')"),
+        ("popen", "", "'ddp_spawn' if config.small else 'ddp'"),
+    ],
+)
+def test_a_strategy_that_may_spawn_the_ranks_in_fit(default: str, handed: str, made: str) -> None:
+    check_nothing(UnguardedPrint, OF_A_STRATEGY.format(default=default, handed=handed, made=made))
+
+
+@pytest.mark.parametrize(
+    ("default", "handed", "made"),
+    [
+        ("popen", "start_method=start_method, ", "Patient()"),
+        ("spawn", "start_method=start_method, ", "Patient(start_method='popen')"),
+        ("spawn", "", "Patient()"),  # the default goes nowhere
+        ("popen", "", "'ddp'"),
+    ],
+)
+def test_a_strategy_that_runs_the_script_anew_for_each_rank(default: str, handed: str, made: str) -> None:
+    assert findings_of(UnguardedPrint, OF_A_STRATEGY.format(default=default, handed=handed, made=made))
+
+
+def test_a_strategy_that_spawns_beside_a_launcher() -> None:
+    source = OF_A_STRATEGY.format(default="spawn", handed="start_method=start_method, ", made="Patient()")
+    assert findings_of(UnguardedPrint, source, {"run.sh": "torchrun --nproc_per_node 4 train.py\n"}, path="train.py")
+
+
 @pytest.mark.parametrize("end", ["on_test_epoch_end", "on_validation_epoch_end", "on_test_end"])
 def test_what_an_evaluation_comes_to_on_the_own_share_stays(end: str) -> None:
     source = f"""\

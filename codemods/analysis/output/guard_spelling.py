@@ -8,6 +8,7 @@ from codemods.analysis.accelerators import is_accelerator, is_fabric
 from codemods.analysis.class_index import ClassFacts, Role, class_facts
 from codemods.analysis.functions import find_function
 from codemods.analysis.guards.before_group import group_comes_later, is_of_group
+from codemods.analysis.guards.shown_group import has_shown_group
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS, OBSERVERS
 from codemods.analysis.model.signatures import has_parameter
 from codemods.analysis.names import dotted, is_parameter, last
@@ -21,7 +22,7 @@ from codemods.analysis.output.own_helpers import asks_own_helper, own_helper
 from codemods.analysis.output.run_before import bound_above, run_before
 from codemods.analysis.output.script_guards import printer_of_trainer, script_guard
 from codemods.analysis.output.set_attributes import is_set_by_methods, is_sure_to_be_set
-from codemods.analysis.output.spelled_test import Spelling
+from codemods.analysis.output.spelled_test import GROUP_STARTED, Spelling
 from codemods.analysis.output.stored_keys import has_its_keys
 from codemods.analysis.output.sure_tests import is_bound_before, is_sure, known_anyway, silences_one_process
 from codemods.analysis.output.trainer_guards import test_of_trainer
@@ -69,8 +70,11 @@ def guard_for(project: Project, module: SourceModule, statement: ast.stmt, *, li
     if spelled is not None and has_no_group_yet(project, module, statement, spelled.test):
         return None  # the test would let every process in
     asks = spelled is not None and (spelled.asks_group or is_of_group(spelled.test))
-    if not asks or not group_comes_later(project, module, statement):
+    if spelled is None or not asks:
         return spelled
+    if not group_comes_later(project, module, statement):
+        shown = spelled.assumes or has_shown_group(project, module, statement)
+        return spelled if shown else replace(spelled, assumes=GROUP_STARTED)
     # what asks the group is no guard above its start
     return _known_or(project, module, statement, by_environment(project, module), lines=lines)
 
