@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from codemods.analysis.callers import entries
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.distribution import is_test_module, ranks_in_file, runs_trials
+from codemods.analysis.files.first_runs import is_of_a_first_run
 from codemods.analysis.files.never_true import is_never_asked_for
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS, ONE_PROCESS_HOOKS
 from codemods.analysis.names import dotted
@@ -235,6 +236,8 @@ class UnguardedPrint(DdpCodemod):
                 continue
             if of_bad_numbers(module, run.statements) or reports_bad_numbers(project, run):
                 continue
+            if is_of_a_first_run(project, module, run.first):
+                continue  # the other ranks come later, and find the file
             own = own_line(project, module, function, run.statements)
             if own.own is Own.RESULT:
                 continue  # no repetition: what a guard takes from the other ranks is shown nowhere else

@@ -1521,3 +1521,58 @@ def test_what_is_made_of_the_rank(place: str, sizes: str, line: str) -> None:
 def test_what_names_the_rank_for_the_work_alone(place: str, sizes: str, line: str) -> None:
     before = PLACED.format(place, sizes, line)
     check_transformed(UnguardedPrint, before, before.replace(line, line.replace("print", "accelerator.print")))
+
+
+PREPARED = """\
+import os
+
+import lightning.pytorch as pl
+
+
+class Rows(pl.LightningDataModule):
+    def setup(self, stage=None):
+        if {asked}:
+            print("nothing there yet")
+            self.build()
+        self.rows = read(self.path)
+
+    def build(self):
+        print("building", self.path)
+        write(self.path)
+"""
+SCRIPT = """\
+import lightning.pytorch as pl
+from net import Net
+from rows import Rows
+
+
+def main():
+    rows = Rows()
+    {first}
+    trainer = pl.Trainer(devices=4, strategy="ddp")
+    trainer.fit(Net(), rows)
+
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+@pytest.mark.parametrize("asked", ["not os.path.exists(self.path)", "not os.path.isfile(self.path) or self.force"])
+def test_what_the_first_process_makes_before_the_others_start(asked: str) -> None:
+    files = {"main.py": SCRIPT.format(first="rows.setup('fit')")}
+    check_nothing(UnguardedPrint, PREPARED.format(asked=asked), files=files, path="rows.py")
+
+
+@pytest.mark.parametrize(
+    ("asked", "first", "command"),
+    [
+        ("not os.path.exists(self.path)", "rows.check()", ""),  # each rank comes to the Trainer's own call
+        ("os.path.exists(self.path)", "rows.setup('fit')", ""),
+        ("self.many", "rows.setup('fit')", ""),
+        ("not os.path.exists(self.path)", "rows.setup('fit')", "torchrun --nproc_per_node 4 main.py\n"),
+    ],
+)
+def test_what_each_rank_comes_to_in_setup(asked: str, first: str, command: str) -> None:
+    files = {"main.py": SCRIPT.format(first=first), **({"run.sh": command} if command else {})}
+    assert findings_of(UnguardedPrint, PREPARED.format(asked=asked), files, path="rows.py")

@@ -33,6 +33,12 @@ _SEVERAL_NODES = lazy(
     rb"\bSLURM_NNODES\b|\bSLURM_JOB_NUM_NODES\b|\bSLURM_NODEID\b|multi[- ]?node|#SBATCH[^\n]*(?:-N|--nodes)[ =]+[2-9]|"
     rb"\btwo (?:nodes|machines)\b"
 )
+# In Python, `nodes` by themselves are those of a graph, unless they are counted.
+_NODES_IN_PYTHON = lazy(
+    rb"(?i)\b(?:nnodes|num_nodes|num_machines|n_nodes)[\"']?[ =:]+[\"']?(?![01]\b)[$\w{<]|--nodes[ =]+[\"']?(?![01]\b)[$\w{<]|"
+    rb"\bnodes[\"']?[=:] ?(?![01]\b)\d|\bnode_rank\b|\bmachine_rank\b|\bSLURM_NNODES\b|\bSLURM_JOB_NUM_NODES\b|\bSLURM_NODEID\b|"
+    rb"multi[- ]?node|#SBATCH[^\n]*(?:-N|--nodes)[ =]+[2-9]|\btwo (?:nodes|machines)\b"
+)
 _ONE_NODE = lazy(rb"(?im)^[ \t]*(?:export[ ]+)?(?:nnodes|num_nodes|n_nodes|num_machines)=[\"']?1\b")
 _ASKED = lazy(rb"How many different machines[^\n]*")  # the dialogue of `accelerate config`
 _TEXTS = (".py", ".sh", ".md", ".rst", ".txt", ".yaml", ".yml", ".json", ".slurm", ".sbatch", ".toml", "Makefile")
@@ -166,7 +172,8 @@ def names_nodes(project: Project) -> bool:
 def _names_nodes(path: str, data: bytes) -> bool:
     if path.endswith((".sh", ".slurm", ".sbatch")) and _ONE_NODE.search(data):
         return False  # what it hands to the launcher is one
-    return _SEVERAL_NODES.search(_ASKED.sub(b"", data) if b"How many" in data else data) is not None
+    several = _NODES_IN_PYTHON if path.endswith(".py") else _SEVERAL_NODES
+    return several.search(_ASKED.sub(b"", data) if b"How many" in data else data) is not None
 
 
 def _is_lightning(module: SourceModule, call: ast.Call) -> bool:
