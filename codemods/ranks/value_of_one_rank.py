@@ -160,8 +160,8 @@ class ValueOfOneRank(DdpCodemod):
     def _tell(self, project: Project, module: SourceModule, made: Made, use: ast.AST) -> Finding:
         where = f"{made.name} is there on rank 0 only (line {made.line})"
         message = f"{where}, and every rank uses it here: the others end with {made.error}"
-        where = "above" if made.until else "else"
-        evidence = [Evidence("static", f"{made.name} is set under a test of the rank and nowhere {where}", module.path, made.line)]
+        set_where = f"{made.name} is set under a test of the rank and nowhere {'above' if made.until else 'else'}"
+        evidence = [Evidence("static", set_where, module.path, made.line)]
         statement = module.statement_of(use)
         alone = isinstance(statement, ast.Expr) and module.is_whole(statement)
         place = statement if alone else kept_for_zero(project, module, statement) if made.test else None

@@ -1576,3 +1576,44 @@ def test_what_the_first_process_makes_before_the_others_start(asked: str) -> Non
 def test_what_each_rank_comes_to_in_setup(asked: str, first: str, command: str) -> None:
     files = {"main.py": SCRIPT.format(first=first), **({"run.sh": command} if command else {})}
     assert findings_of(UnguardedPrint, PREPARED.format(asked=asked), files, path="rows.py")
+
+
+FILLED = """\
+import lightning.pytorch as pl
+
+
+class Net(pl.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.scores = {{}}
+
+    def training_step(self, batch, index):
+        {step}
+        return self.net(batch).mean()
+
+    def on_validation_epoch_end(self):
+        {leaves}
+        for name, score in self.score().items():
+            self.scores[name] = score
+
+    def on_train_epoch_end(self):
+        if not self.scores:
+            return
+        print("the epoch is over")
+        self.scores = {{}}
+"""
+LEAVES = "if self.global_rank != 0:\n            return"
+
+
+def test_what_rank_zero_alone_has_filled() -> None:
+    """The others leave above: nothing of theirs is in it."""
+    check_nothing(UnguardedPrint, FILLED.format(leaves=LEAVES, step="self.scores.clear()"))
+
+
+@pytest.mark.parametrize(
+    ("leaves", "step"),
+    [("self.score()", "self.count()"), (LEAVES, "self.fill(self.scores)"), (LEAVES, "self.scores = {'all': 0}"),
+     (LEAVES, "self.scores.update(all=0)")],
+)  # fmt: skip
+def test_what_each_rank_may_have_filled(leaves: str, step: str) -> None:
+    assert findings_of(UnguardedPrint, FILLED.format(leaves=leaves, step=step))
