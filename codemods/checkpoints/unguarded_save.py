@@ -69,8 +69,8 @@ class UnguardedSave(DdpCodemod):
     offers for sure, nobody reads the file behind it, and a `save_pretrained` is that of transformers, diffusers or peft. A test
     that asks the process group is sure where one is started on each way to the place. Above its start (that by the training
     arguments of transformers, too), and where no start is seen, the test asks for the `RANK` of torchrun, accelerate or
-    deepspeed, where a command of the repository starts the file by one of them. Else unsafe: the finding names what is assumed. One process
-    writes as before.
+    deepspeed, where a command of the repository starts the file by one of them. Else unsafe: the finding names what is
+    assumed. One process writes as before.
 
     ## Refuses
     - Saves behind the end of the process group, reported: there `is_initialized()` is False and the test true on every rank.

@@ -27,7 +27,7 @@ def is_behind_what_zero_fills(project: Project, module: SourceModule, node: ast.
     return any(_is_filled_by_zero(project, module, field) for field in _fields_on_the_way(module, node))
 
 
-def _fields_on_the_way(module: SourceModule, node: ast.AST) -> Iterator[ast.Attribute]:
+def _fields_on_the_way(module: SourceModule, node: ast.AST) -> Iterator[ast.expr]:
     """The fields that hold something here: by a test round the place, and by one above that ends a rank whose field is empty."""
     below = node
     for up in module.ancestors(node):
