@@ -66,8 +66,11 @@ class UnguardedSave(DdpCodemod):
 
     ## Safety
     Safe where what is stored and its path are shown to be the same on every rank, the test for rank 0 is one that the place
-    offers for sure, nobody reads the file behind it, and a `save_pretrained` is that of transformers, diffusers or peft. Else
-    unsafe: the finding names what is assumed. One process writes as before.
+    offers for sure, nobody reads the file behind it, and a `save_pretrained` is that of transformers, diffusers or peft. A test
+    that asks the process group is sure where one is started on each way to the place. Above its start (that by the training
+    arguments of transformers, too), and where no start is seen, the test asks for the `RANK` of torchrun, accelerate or
+    deepspeed, where a command of the repository starts the file by one of them. Else unsafe: the finding names what is
+    assumed. One process writes as before.
 
     ## Refuses
     - Saves behind the end of the process group, reported: there `is_initialized()` is False and the test true on every rank.
@@ -81,7 +84,7 @@ class UnguardedSave(DdpCodemod):
     - Paths with the GPU's number in them, and calls under a test of it (`if self.device == 0:`): silent.
     - Places that only some ranks come to, by tests, decorators, exits, callers, or a value that only rank 0 has: silent.
     - Hooks of `register_save_state_pre_hook` where the main process alone calls `save_state`: silent.
-    - Saves above the start of the process group, or above `fit`, whose test would ask it: reported.
+    - Saves above the start of the process group, or above `fit`, whose test would ask it, where no launcher is seen: reported.
     - `save_pretrained` of a model that a library shares out over the ranks (oslo, ColossalAI, NeMo, …), and of one that nothing
       shows beside such a library: silent. Each rank writes its part, and they wait for one another.
     - Functions of which no caller shows several processes, and what stands beside the start of the processes: silent.

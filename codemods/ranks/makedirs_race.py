@@ -13,6 +13,7 @@ from codemods.analysis.files.counted_names import counted_in
 from codemods.analysis.files.dead_ways import is_dead
 from codemods.analysis.files.every_rank import Way, is_for_some, is_of_the_starter, way_of_every_rank
 from codemods.analysis.files.file_or_folder import may_be_a_file
+from codemods.analysis.files.first_runs import is_of_a_first_run
 from codemods.analysis.files.folder_calls import creates_folder, folder_of, gives_exist_ok
 from codemods.analysis.files.folders_made_before import is_made_above
 from codemods.analysis.files.made_by_all_above import is_made_by_all_above
@@ -257,6 +258,8 @@ class MakedirsRace(DdpCodemod):
         if _is_of_own_data(project, module, call) or _fetches(project, module, call):
             return None
         if tested and way is not None and (_is_of_first_process(project, way) or is_made_above(project, module, call, path)):
+            return None
+        if tested and not names_nodes(project) and is_of_a_first_run(project, module, call):
             return None
         if spelling == "os.mkdir":
             return self._mkdir(module, call, path, message, shown)

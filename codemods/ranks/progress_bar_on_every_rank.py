@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from codemods.analysis.callers import entries
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.distribution import is_test_module, ranks_in_file
+from codemods.analysis.files.first_runs import is_of_a_first_run
 from codemods.analysis.files.never_true import is_never_asked_for
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.output.bar_texts import is_labelled_by_rank
@@ -136,7 +137,9 @@ class ProgressBarOnEveryRank(DdpCodemod):
             return False
         if is_never_asked_for(project, module, call) or is_under_a_debug_switch(project, module, [call]):
             return False
-        return not ranks_reaching(project, module, call).some and not is_run_by_nobody(project, module, call)
+        if ranks_reaching(project, module, call).some or is_run_by_nobody(project, module, call):
+            return False
+        return not is_of_a_first_run(project, module, call)
 
     def _judge(self, module: SourceModule, project: Project, call: ast.Call) -> Finding | None:
         spelled = guard_for(project, module, module.statement_of(call), lines=True)

@@ -52,10 +52,11 @@ from codemods.analysis.guards.before_group import group_comes_later, is_of_group
 from codemods.analysis.hooks import WRITER_HOOKS
 from codemods.analysis.output.effects import Effect, Kind, effects_of_function, names_rank, phrases
 from codemods.analysis.output.guard_edits import guard_edit
-from codemods.analysis.output.guard_spelling import Spelling, asks_the_group, guard_for, has_guard, written_out
+from codemods.analysis.output.guard_spelling import Spelling, guard_for, has_guard, written_out
 from codemods.analysis.output.observers import is_taken_as_a_whole
 from codemods.analysis.output.opened_files import emptied_above
 from codemods.analysis.output.output_runs import Run, is_guarded_at_its_calls, makes_folder, output_runs
+from codemods.analysis.output.package_names import asks_the_group
 from codemods.analysis.output.rank_data import rank_local
 from codemods.analysis.output.rank_share import over_a_share
 from codemods.analysis.paths import origin_text

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from codemods.analysis.callers import entries
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.distribution import is_test_module, ranks_in_file, runs_trials
+from codemods.analysis.files.first_runs import is_of_a_first_run
 from codemods.analysis.files.never_true import is_never_asked_for
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS, ONE_PROCESS_HOOKS
 from codemods.analysis.names import dotted
@@ -17,6 +18,7 @@ from codemods.analysis.output.debug_flags import is_under_a_debug_switch
 from codemods.analysis.output.debug_lines import of_debugging, shows_nothing
 from codemods.analysis.output.effects import Kind, effects_of, effects_of_function, phrases
 from codemods.analysis.output.environment_guards import BY_LAUNCHER
+from codemods.analysis.output.filled_by_zero import is_behind_what_zero_fills
 from codemods.analysis.output.guard_edits import kept_to_zero
 from codemods.analysis.output.guard_spelling import guard_for, has_guard
 from codemods.analysis.output.half_lines import tears_a_line
@@ -235,6 +237,8 @@ class UnguardedPrint(DdpCodemod):
                 continue
             if of_bad_numbers(module, run.statements) or reports_bad_numbers(project, run):
                 continue
+            if is_of_a_first_run(project, module, run.first) or is_behind_what_zero_fills(project, module, run.first):
+                continue  # the other ranks come later, and find the file; or have nothing to tell of
             own = own_line(project, module, function, run.statements)
             if own.own is Own.RESULT:
                 continue  # no repetition: what a guard takes from the other ranks is shown nowhere else

@@ -146,6 +146,8 @@ class ValueOfOneRank(DdpCodemod):
                 continue
             if not made.name.startswith("self.") and not outside and statement.lineno < made.line:
                 continue
+            if made.until and line_of(node) > made.until:
+                continue
             return node
         return None
 
@@ -158,7 +160,8 @@ class ValueOfOneRank(DdpCodemod):
     def _tell(self, project: Project, module: SourceModule, made: Made, use: ast.AST) -> Finding:
         where = f"{made.name} is there on rank 0 only (line {made.line})"
         message = f"{where}, and every rank uses it here: the others end with {made.error}"
-        evidence = [Evidence("static", f"{made.name} is set under a test of the rank and nowhere else", module.path, made.line)]
+        set_where = f"{made.name} is set under a test of the rank and nowhere {'above' if made.until else 'else'}"
+        evidence = [Evidence("static", set_where, module.path, made.line)]
         statement = module.statement_of(use)
         alone = isinstance(statement, ast.Expr) and module.is_whole(statement)
         place = statement if alone else kept_for_zero(project, module, statement) if made.test else None
@@ -237,7 +240,7 @@ def _meets(project: Project, module: SourceModule, place: ast.stmt) -> bool:
 
 def _used_on_each_node(module: SourceModule, project: Project, made: Made) -> ast.AST | None:
     """The first use under a plain test for the first process of a node, of what the main process of the run has."""
-    for node in uses_of_made(module, made):
+    for node in uses_of_made(module, made) if not made.until else ():
         tests = {id(g.node) for g in guards_of_each_node(project, module, node) if g.ranks.some}
         if not tests:
             continue

@@ -1341,6 +1341,71 @@ def test_a_script_that_each_rank_runs(arguments: str) -> None:
     assert findings_of(UnguardedPrint, OF_OLD_LIGHTNING.format(arguments=arguments))
 
 
+OF_A_STRATEGY = """\
+import lightning.pytorch as pl
+from lightning.pytorch.strategies import DDPStrategy, DeepSpeedStrategy
+from net import Net
+
+
+class Patient(DDPStrategy):
+    def __init__(self, start_method={default!r}, timeout=60):
+        super().__init__({handed}timeout=timeout)
+
+
+def told(config):
+    print("trains", config.name)
+
+
+def main(config):
+    told(config)
+    if config.zero:
+        strategy = DeepSpeedStrategy(stage=2)
+    else:
+        strategy = {made}
+    options = {{"devices": 4, "strategy": strategy}}
+    trainer = pl.Trainer(**options)
+    print("starting", config.name)
+    trainer.fit(Net())
+    print("trained")
+
+
+if __name__ == "__main__":
+    main(read())
+"""
+
+
+@pytest.mark.parametrize(
+    ("default", "handed", "made"),
+    [
+        ("spawn", "start_method=start_method, ", "Patient()"),
+        ("popen", "start_method=start_method, ", "Patient(start_method='spawn')"),
+        ("popen", "start_method='fork', ", "Patient()"),
+        ("popen", "", "DDPStrategy(start_method='spawn')"),
+        ("popen", "", "'ddp_spawn' if config.small else 'ddp'"),
+    ],
+)
+def test_a_strategy_that_may_spawn_the_ranks_in_fit(default: str, handed: str, made: str) -> None:
+    check_nothing(UnguardedPrint, OF_A_STRATEGY.format(default=default, handed=handed, made=made))
+
+
+@pytest.mark.parametrize(
+    ("default", "handed", "made"),
+    [
+        ("popen", "start_method=start_method, ", "Patient()"),
+        ("spawn", "start_method=start_method, ", "Patient(start_method='popen')"),
+        ("spawn", "", "Patient()"),  # the default goes nowhere
+        ("popen", "", "'ddp'"),
+    ],
+)
+def test_a_strategy_that_runs_the_script_anew_for_each_rank(default: str, handed: str, made: str) -> None:
+    assert findings_of(UnguardedPrint, OF_A_STRATEGY.format(default=default, handed=handed, made=made))
+
+
+def test_a_strategy_that_spawns_beside_a_launcher() -> None:
+    source = OF_A_STRATEGY.format(default="spawn", handed="start_method=start_method, ", made="Patient()")
+    assert findings_of(UnguardedPrint, source, {"run.sh": "torchrun --nproc_per_node 4 train.py\n"}, path="train.py")
+
+
 @pytest.mark.parametrize("end", ["on_test_epoch_end", "on_validation_epoch_end", "on_test_end"])
 def test_what_an_evaluation_comes_to_on_the_own_share_stays(end: str) -> None:
     source = f"""\
@@ -1456,3 +1521,99 @@ def test_what_is_made_of_the_rank(place: str, sizes: str, line: str) -> None:
 def test_what_names_the_rank_for_the_work_alone(place: str, sizes: str, line: str) -> None:
     before = PLACED.format(place, sizes, line)
     check_transformed(UnguardedPrint, before, before.replace(line, line.replace("print", "accelerator.print")))
+
+
+PREPARED = """\
+import os
+
+import lightning.pytorch as pl
+
+
+class Rows(pl.LightningDataModule):
+    def setup(self, stage=None):
+        if {asked}:
+            print("nothing there yet")
+            self.build()
+        self.rows = read(self.path)
+
+    def build(self):
+        print("building", self.path)
+        write(self.path)
+"""
+SCRIPT = """\
+import lightning.pytorch as pl
+from net import Net
+from rows import Rows
+
+
+def main():
+    rows = Rows()
+    {first}
+    trainer = pl.Trainer(devices=4, strategy="ddp")
+    trainer.fit(Net(), rows)
+
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+@pytest.mark.parametrize("asked", ["not os.path.exists(self.path)", "not os.path.isfile(self.path) or self.force"])
+def test_what_the_first_process_makes_before_the_others_start(asked: str) -> None:
+    files = {"main.py": SCRIPT.format(first="rows.setup('fit')")}
+    check_nothing(UnguardedPrint, PREPARED.format(asked=asked), files=files, path="rows.py")
+
+
+@pytest.mark.parametrize(
+    ("asked", "first", "command"),
+    [
+        ("not os.path.exists(self.path)", "rows.check()", ""),  # each rank comes to the Trainer's own call
+        ("os.path.exists(self.path)", "rows.setup('fit')", ""),
+        ("self.many", "rows.setup('fit')", ""),
+        ("not os.path.exists(self.path)", "rows.setup('fit')", "torchrun --nproc_per_node 4 main.py\n"),
+    ],
+)
+def test_what_each_rank_comes_to_in_setup(asked: str, first: str, command: str) -> None:
+    files = {"main.py": SCRIPT.format(first=first), **({"run.sh": command} if command else {})}
+    assert findings_of(UnguardedPrint, PREPARED.format(asked=asked), files, path="rows.py")
+
+
+FILLED = """\
+import lightning.pytorch as pl
+
+
+class Net(pl.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.scores = {{}}
+
+    def training_step(self, batch, index):
+        {step}
+        return self.net(batch).mean()
+
+    def on_validation_epoch_end(self):
+        {leaves}
+        for name, score in self.score().items():
+            self.scores[name] = score
+
+    def on_train_epoch_end(self):
+        if not self.scores:
+            return
+        print("the epoch is over")
+        self.scores = {{}}
+"""
+LEAVES = "if self.global_rank != 0:\n            return"
+
+
+def test_what_rank_zero_alone_has_filled() -> None:
+    """The others leave above: nothing of theirs is in it."""
+    check_nothing(UnguardedPrint, FILLED.format(leaves=LEAVES, step="self.scores.clear()"))
+
+
+@pytest.mark.parametrize(
+    ("leaves", "step"),
+    [("self.score()", "self.count()"), (LEAVES, "self.fill(self.scores)"), (LEAVES, "self.scores = {'all': 0}"),
+     (LEAVES, "self.scores.update(all=0)")],
+)  # fmt: skip
+def test_what_each_rank_may_have_filled(leaves: str, step: str) -> None:
+    assert findings_of(UnguardedPrint, FILLED.format(leaves=leaves, step=step))

@@ -1091,3 +1091,78 @@ def test_a_script_that_writes_its_local_rank_down() -> None:
     check_nothing(
         UnguardedSave, LONE.format('os.environ["LOCAL_RANK"] = "2"').replace('"cuda:" + os.environ["LOCAL_RANK"]', '"cuda"')
     )
+
+
+OF_TRANSFORMERS = """\
+import os
+import sys
+from transformers import AutoTokenizer, Trainer, TrainingArguments
+
+
+def main(name):
+    tokenizer = AutoTokenizer.from_pretrained(name)
+    tokenizer.save_pretrained("words")
+    settings = TrainingArguments(output_dir="out")
+    Trainer(model=net(name), args=settings).train()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
+"""
+
+
+@pytest.mark.parametrize("command", ["torchrun --nproc_per_node 2", "deepspeed --num_gpus=2", "accelerate launch --multi_gpu"])
+def test_above_the_training_arguments_by_the_variable_of_the_launcher(command: str) -> None:
+    """They start the group, and a test that asks it would hold on every rank above them."""
+    line = '    tokenizer.save_pretrained("words")\n'
+    guarded = f'    if int(os.environ.get("RANK", 0)) == 0:\n    {line}'
+    after = OF_TRANSFORMERS.replace(line, guarded)
+    check_transformed(UnguardedSave, OF_TRANSFORMERS, after, files={"run.sh": f"{command} main.py gpt2\n"}, path="main.py")
+
+
+@pytest.mark.parametrize("others", ["srun python main.py gpt2\n", "mpirun -np 2 python main.py gpt2\n"])
+def test_no_variable_where_another_launcher_may_start_it(others: str) -> None:
+    files = {"run.sh": "torchrun --nproc_per_node 2 main.py gpt2\n", "other.sh": others}
+    source = OF_TRANSFORMERS.replace("import sys\n", "import sys\nimport torch\n")
+    (found,) = findings_of(UnguardedSave, source, files, path="main.py")
+    assert not found.edits
+    assert "no process group yet" in found.reason
+
+
+OF_A_HELPER = """\
+import torch
+import torch.distributed as dist
+
+
+def keep():
+    torch.save({"rounds": 3}, "last.pt")
+    print(dist.is_available())
+"""
+
+
+START = "    dist.init_process_group('nccl')\n"
+KEEPS = "    keep()\n"
+
+
+@pytest.mark.parametrize(
+    ("main", "other", "level"),
+    [
+        (START + KEEPS, "", "safe"),
+        ("    net = DDP(net())\n" + KEEPS, "", "safe"),  # it raises without a group
+        ("    if read().distributed:\n    " + START + KEEPS, "", "safe"),
+        ("    if read().check:\n    " + START + "        return\n" + KEEPS, "", "unsafe"),
+        ("    if read().check:\n    " + START + "    else:\n    " + KEEPS, "", "unsafe"),
+        (START + KEEPS, "from engine import init_process\n", "unsafe"),
+        (START + KEEPS, "import numpy\n", "safe"),  # a program that joins no other is one process, and writes as before
+    ],
+)
+def test_a_group_on_every_way_to_the_place(main: str, other: str, level: str) -> None:
+    head = "import torch.distributed as dist\nfrom keeping import keep\n"
+    head += "from torch.nn.parallel import DistributedDataParallel as DDP\n"
+    end = "\n\nif __name__ == '__main__':\n    main()\n"
+    files = {"main.py": f"{head}\n\ndef main():\n{main}{end}"}
+    if other:
+        files["other.py"] = f"from keeping import keep\n{other}\n\ndef main():\n{KEEPS}{end}"
+    (found,) = findings_of(UnguardedSave, OF_A_HELPER, files, path="keeping.py")
+    assert (found.applicability.value, bool(found.edits)) == (level, True), found.reason
+    assert ("has been started by then" in found.reason) == (level == "unsafe")

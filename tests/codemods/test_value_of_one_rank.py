@@ -598,3 +598,43 @@ def test_under_what_every_rank_may_have(test: str, handed: str, asked: str) -> N
     files = {"main.py": HANDED.format(test, handed)}
     (found,) = findings_of(ValueOfOneRank, WORK.format(asked), files, path="work.py")
     assert found.message.startswith("rate is there on rank 0 only")
+
+
+MADE = ("if rank == 0:", "    rows = Rows(args.path)")
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        (*MADE, "net, rows = args.prepare(net(), rows)"),
+        (*MADE, "rows = list(rows)"),
+        (*MADE, "size = len(rows)", "rows = args.others"),
+        ("if rank == 0:", "    with open(args.path) as file:", "        rows = file.read()", "rows = rows.split()"),
+        (*MADE, "for epoch in range(3):", "    step(len(rows))", "rows = None"),
+        (*MADE, "if args.check:", "    step(rows)", "else:", "    rows = Rows(args.other)"),
+    ],
+)
+def test_a_name_that_the_others_get_only_below(lines: tuple[str, ...]) -> None:
+    (found,) = findings_of(ValueOfOneRank, script(*lines))
+    assert "UnboundLocalError" in found.message
+    assert "nowhere above" in found.evidence[0].text
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("rows = None", *MADE, "net, rows = args.prepare(net(), rows)"),
+        (*MADE, "else:", "    rows = None", "rows = list(rows)"),
+        (*MADE, "rows = args.others", "step(rows)"),
+        (*MADE, "for rows in args.parts:", "    step(rows)"),
+        (*MADE, "    step(rows)", "rows = args.others", "step(rows)"),  # the use stands under the test
+        ("for epoch in range(3):", "    if rank == 0:", "        rows = Rows(epoch)", "    if epoch:", "        step(rows)",
+         "    rows = args.others"),  # the next turn has it
+        (*MADE, "try:", "    rows = list(rows)", "except UnboundLocalError:", "    rows = []"),
+        (*MADE, "    return", "rows = list(args.others)", "step(rows)"),
+        (*MADE, "if rank == 0:", "    step(rows)", "rows = args.others"),
+        ("with args.data as rows:", "    step(rows)", *MADE, "rows = list(rows)"),
+    ],
+)  # fmt: skip
+def test_a_name_that_the_others_have_in_time(lines: tuple[str, ...]) -> None:
+    check_nothing(ValueOfOneRank, script(*lines))

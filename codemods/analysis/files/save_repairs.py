@@ -19,7 +19,9 @@ from codemods.analysis.files.saved_models import libraries_of, may_be_shared_out
 from codemods.analysis.files.written_saves import Save, is_of_saves, saves_in
 from codemods.analysis.guards.before_group import group_comes_later, is_of_group
 from codemods.analysis.guards.lost_groups import group_is_over
+from codemods.analysis.guards.shown_group import has_shown_group
 from codemods.analysis.output.effects import Kind, effects_of, names_rank
+from codemods.analysis.output.environment_guards import by_command
 from codemods.analysis.output.guard_edits import guard_edit
 from codemods.analysis.output.guard_spelling import Spelling, guard_for, written_out
 from codemods.analysis.output.natures import values_of
@@ -27,6 +29,7 @@ from codemods.analysis.output.opened_files import emptied_above
 from codemods.analysis.output.output_runs import makes_folder, output_runs
 from codemods.analysis.output.rank_share import over_a_share
 from codemods.analysis.output.rank_values import under_such_a_name
+from codemods.analysis.output.spelled_test import GROUP_STARTED
 from codemods.analysis.ranks.rank_guards import ranks_at
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.analysis.ranks.trace_items import Step
@@ -35,7 +38,7 @@ from codemods.analysis.variance.analysis import variance
 from codemods.analysis.variance.values import Cause
 from codemods.api.findings import Applicability, Edit, Evidence, SetKeyword
 from codemods.files.source import FunctionNode, SourceModule, line_of, walk
-from codemods.runtime.record import record
+from codemods.runtime.record import record, replace
 from codemods.store.project import Project
 
 _Block = tuple[ast.stmt, ...]
@@ -193,7 +196,7 @@ def _repaired(project: Project, place: _Place, saves: Sequence[Save]) -> Iterato
             for at, spelled in calls:
                 yield _guarded(project, at, saves, judgement, spelled)
             return
-    spelled = sure or written_out(project, module, place.block[0], imported=False) or known
+    spelled = sure or written_out(project, module, place.block[0], imported=False) or by_command(project, module) or known
     if spelled is not None and _can_be_wrapped(module, place.block):
         yield _guarded(project, place, saves, judgement, spelled)
         return
@@ -242,9 +245,14 @@ def _guarded(
     if (spelled.asks_group or is_of_group(spelled.test)) and (over := group_is_over(project, place.way.frames)):
         told = f"{over} has destroyed the process group above: keep the rank in a name before that, and write on rank 0 alone"
         return _made(place, saves, Judgement(told=told))
-    if (spelled.asks_group or is_of_group(spelled.test)) and (later := group_comes_later(project, place.module, place.block[0])):
-        told = f"there is no process group yet: {later}, and until then a test that asks it is true on every rank"
-        return _made(place, saves, Judgement(told=told))
+    if spelled.asks_group or is_of_group(spelled.test):
+        if later := group_comes_later(project, place.module, place.block[0]):
+            told = f"there is no process group yet: {later}, and until then a test that asks it is true on every rank"
+            if (launched := by_command(project, place.module)) is None:
+                return _made(place, saves, Judgement(told=told))
+            spelled = launched
+        elif not spelled.assumes and not has_shown_group(project, place.module, place.block[0]):
+            spelled = by_command(project, place.module) or replace(spelled, assumes=GROUP_STARTED)
     module, first, end = place.module, place.block[0], place.block[-1]
     barrier = judgement.behind(project, module, end, spelled.test)
     if barrier.told:

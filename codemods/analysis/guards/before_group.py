@@ -10,11 +10,12 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.call_graph import FunctionSite, called_function
+from codemods.analysis.class_index import Role, class_facts, external_role, find_class
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.files.own_paths import callers_of, leads_to
 from codemods.analysis.guards.barrier_spelling import STARTS
 from codemods.analysis.guards.entry_points import starts_group
-from codemods.analysis.names import family
+from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.ranks.collectives import trainer_of
 from codemods.analysis.ranks.leaving import leaves
 from codemods.analysis.ranks.reach import called_by_framework
@@ -24,6 +25,9 @@ from codemods.store.project import Project
 _CLIMBS = 4
 _STEPS_DOWN = 3
 _STARTED_BY = ("init_process_group", "Accelerator")
+_PLAIN = ("ModelConfig", "PPOConfig")  # of trl: fields alone, in its early releases at least
+_PARSES = ("parse_args_into_dataclasses", "parse_dict", "parse_json_file", "parse_yaml_file")  # of transformers' parser
+_STARTING_WORDS = (b"init_process_group", b"TrainingArguments")
 _RUNS = ("fit", "validate", "test", "predict")
 
 
@@ -84,21 +88,38 @@ def _starting(project: Project, module: SourceModule, function: FunctionNode | N
 
 
 def _find_starting(project: Project, module: SourceModule, function: FunctionNode | None) -> Iterator[tuple[ast.Call, str]]:
-    lightning = any(family(name) == "lightning" for name in module.imported_modules)
     scope = function if function is not None else module.tree
     calls = [n for n in walk_scope(scope) if isinstance(n, ast.Call)]
     for call in sorted(calls, key=lambda c: (c.lineno, c.col_offset)):
-        end = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-        if end in STARTS or starts_group(module, call):
-            yield call, f"{end}()"
-        elif lightning and end in _RUNS and isinstance(call.func, ast.Attribute):
-            if trainer_of(module, call.func.value, project) == "lightning":
-                yield call, f"{module.text_of(call.func)}()"
-        elif end and (site := called_function(project, module, call)) is not None and _starts_inside(project, site, _STEPS_DOWN):
-            yield call, f"{end}()"
+        if what := starts_at(project, module, call):
+            yield call, what
 
 
-def _starts_inside(project: Project, site: FunctionSite, steps: int) -> bool:
+def starts_at(project: Project, module: SourceModule, call: ast.Call) -> str:
+    """What the call is named by if there is a group after it, whatever tests stand round the start; "" for any other call."""
+    end = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    if end in STARTS or starts_group(module, call) or makes_training_arguments(project, module, call):
+        return f"{end}()"
+    if end in _RUNS and isinstance(call.func, ast.Attribute) and any(family(n) == "lightning" for n in module.imported_modules):
+        return f"{module.text_of(call.func)}()" if trainer_of(module, call.func.value, project) == "lightning" else ""
+    site = called_function(project, module, call) if end else None
+    return f"{end}()" if site is not None and starts_inside(project, site, _STEPS_DOWN) else ""
+
+
+def makes_training_arguments(project: Project, module: SourceModule, call: ast.Call) -> bool:
+    """True where transformers makes its training arguments: they look for their device then, and start the group for that."""
+    end = last(dotted(call.func))
+    if end in _PARSES:
+        return b"TrainingArguments" in module.data and module.holds(b"HfArgumentParser")
+    if not end.endswith(("Arguments", "Args", "Config")) or end in _PLAIN:
+        return False
+    if external_role(qualified(module, call.func)) is Role.HF_ARGUMENTS:
+        return True
+    made = find_class(project, module, dotted(call.func))
+    return made is not None and class_facts(project, made.module, made.node).is_a(Role.HF_ARGUMENTS)
+
+
+def starts_inside(project: Project, site: FunctionSite, steps: int = _STEPS_DOWN) -> bool:
     """True for a function that starts the group, itself or by those that it calls, whatever tests stand round it."""
     key = ("starts inside", site.module.path, site.node.lineno, steps)
     return project.keep(key, lambda: _finds_start(project, site, steps))
@@ -108,7 +129,10 @@ def _finds_start(project: Project, site: FunctionSite, steps: int) -> bool:
     module, function = site.module, site.node
     if any(module.function_of(c) is function for c in module.calls_named(*_STARTED_BY)):
         return True
-    if not steps or not project.files_containing(b"init_process_group"):
+    calls = [n for n in walk_scope(function) if isinstance(n, ast.Call)]
+    if any(makes_training_arguments(project, module, c) for c in calls):
+        return True
+    if not steps or not any(project.files_containing(word) for word in _STARTING_WORDS):
         return False
-    called = (called_function(project, module, n) for n in walk_scope(function) if isinstance(n, ast.Call))
-    return any(s is not None and s.node is not function and _starts_inside(project, s, steps - 1) for s in called)
+    called = (called_function(project, module, c) for c in calls)
+    return any(s is not None and s.node is not function and starts_inside(project, s, steps - 1) for s in called)

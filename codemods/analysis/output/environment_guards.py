@@ -7,19 +7,44 @@ import ast
 from codemods.analysis.loading.spawned import in_file_of_workers
 from codemods.analysis.names import dotted, last
 from codemods.analysis.output.spelled_test import Spelling
+from codemods.analysis.ranks.launched_files import is_launched
 from codemods.files.source import SourceModule, once_a_module
-from codemods.rewriting.imports import runs_at_import
+from codemods.files.text_file import PYTHON_KINDS, SHELL_KINDS
+from codemods.rewriting.imports import plan_plain, runs_at_import
 from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
 
 _TRAINS = lazy(rb"\.backward\(|Trainer\(|\.fit\(|DistributedDataParallel|\.train\(\)")
 BY_LAUNCHER = "assumes that a launcher sets RANK for each process, as torchrun does"  # a test by `RANK`, written out
+_TEXTS = (*SHELL_KINDS, *PYTHON_KINDS, ".md", ".rst", ".txt", ".yaml", ".yml")
+_OTHER_LAUNCHERS = (b"srun ", b"mpirun", b"mpiexec", b"horovodrun", b"#SBATCH", b"jsrun")
+_OTHER_STARTS = (
+    b"mp.spawn(", b"multiprocessing.spawn(", b"start_processes(", b"notebook_launcher(", b"SLURM_PROCID", b"submitit",
+    b"pytorch_lightning", b"lightning.pytorch", b"import lightning",
+)  # fmt: skip
 _VARIABLES = frozenset({"RANK", "LOCAL_RANK", "WORLD_SIZE"})
 
 
 def by_environment(project: Project, module: SourceModule) -> Spelling | None:
     """The test by `RANK`, which holds above the start of the group, too; None where nobody may have set it."""
     return None if in_file_of_workers(project, module) else of_environment(module)
+
+
+def by_command(project: Project, module: SourceModule) -> Spelling | None:
+    """The test by `RANK` for a file that a command of the repository launches; None where something else may start processes.
+
+    torchrun, accelerate and deepspeed set the variable for each process. Slurm, MPI, horovod and Lightning set others, and what
+    the project spawns by itself has none at all.
+    """
+    if not is_launched(project, module.path) or project.keep("ranks of other starters", lambda: _has_other_starters(project)):
+        return None
+    system = plan_plain(module, "os")
+    return Spelling(f'int({system.name}.environ.get("RANK", 0)) == 0', system.edits) if system is not None else None
+
+
+def _has_other_starters(project: Project) -> bool:
+    named = any(project.files_containing(word, kinds=_TEXTS) for word in _OTHER_LAUNCHERS)
+    return named or any(project.files_containing(word) for word in _OTHER_STARTS)
 
 
 @once_a_module

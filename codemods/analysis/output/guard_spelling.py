@@ -8,6 +8,7 @@ from codemods.analysis.accelerators import is_accelerator, is_fabric
 from codemods.analysis.class_index import ClassFacts, Role, class_facts
 from codemods.analysis.functions import find_function
 from codemods.analysis.guards.before_group import group_comes_later, is_of_group
+from codemods.analysis.guards.shown_group import has_shown_group
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS, OBSERVERS
 from codemods.analysis.model.signatures import has_parameter
 from codemods.analysis.names import dotted, is_parameter, last
@@ -18,10 +19,11 @@ from codemods.analysis.output.environment_guards import BY_LAUNCHER, by_environm
 from codemods.analysis.output.groupless_branch import is_without_group
 from codemods.analysis.output.one_process_claims import claims_one_process
 from codemods.analysis.output.own_helpers import asks_own_helper, own_helper
+from codemods.analysis.output.package_names import group_name, horovod_name
 from codemods.analysis.output.run_before import bound_above, run_before
 from codemods.analysis.output.script_guards import printer_of_trainer, script_guard
 from codemods.analysis.output.set_attributes import is_set_by_methods, is_sure_to_be_set
-from codemods.analysis.output.spelled_test import Spelling
+from codemods.analysis.output.spelled_test import GROUP_STARTED, Spelling
 from codemods.analysis.output.stored_keys import has_its_keys
 from codemods.analysis.output.sure_tests import is_bound_before, is_sure, known_anyway, silences_one_process
 from codemods.analysis.output.trainer_guards import test_of_trainer
@@ -34,7 +36,7 @@ from codemods.rewriting.imports import in_scope, plan_rank_zero_only, runs_at_im
 from codemods.runtime.record import record, replace
 from codemods.store.project import Project
 
-__all__ = ["Spelling", "asks_the_group", "guard_for", "has_guard", "written_out"]
+__all__ = ["Spelling", "guard_for", "has_guard", "written_out"]
 
 _STARTS = (
     "init_process_group", "init_distributed_mode", "init_distributed", "Accelerator", "Fabric", "setup_distributed", "ddp_setup",
@@ -69,8 +71,11 @@ def guard_for(project: Project, module: SourceModule, statement: ast.stmt, *, li
     if spelled is not None and has_no_group_yet(project, module, statement, spelled.test):
         return None  # the test would let every process in
     asks = spelled is not None and (spelled.asks_group or is_of_group(spelled.test))
-    if not asks or not group_comes_later(project, module, statement):
+    if spelled is None or not asks:
         return spelled
+    if not group_comes_later(project, module, statement):
+        shown = lines or spelled.assumes or has_shown_group(project, module, statement)  # a line too many is no lost file
+        return spelled if shown else replace(spelled, assumes=GROUP_STARTED)
     # what asks the group is no guard above its start
     return _known_or(project, module, statement, by_environment(project, module), lines=lines)
 
@@ -113,8 +118,8 @@ def written_out(project: Project, module: SourceModule, statement: ast.stmt, *, 
 
     imported: only where the file speaks of torch.distributed itself. Horovod's processes have no group of torch, and ask it.
     """
-    name = _group_name(module)
-    if name is None and (horovod := in_scope(module, lambda dotted_name: dotted_name == "horovod.torch")):
+    name = group_name(module)
+    if name is None and (horovod := horovod_name(module)):
         return Spelling(f"{horovod}.rank() == 0") if module.calls_named("init") else None
     if name is None and not imported:
         root = in_scope(module, lambda dotted_name: dotted_name == "torch")
@@ -133,22 +138,6 @@ def written_out(project: Project, module: SourceModule, statement: ast.stmt, *, 
     if root in module.imports and not runs_at_import(module, module.imports[root][0].node):
         own = ""  # known in the function that imports it
     return Spelling(own or f"not {name}.is_initialized() or {name}.get_rank() == 0", asks_group=True)
-
-
-def asks_the_group(module: SourceModule) -> bool:
-    """True where torch.distributed has a name in the file: its group can be asked there."""
-    return _group_name(module) is not None
-
-
-def _group_name(module: SourceModule) -> str | None:
-    """`dist`, or `torch.distributed` in a file that writes it out."""
-    name = in_scope(module, lambda dotted_name: dotted_name == "torch.distributed")
-    if name is None and module.holds(b"torch.distributed."):
-        root = in_scope(module, lambda dotted_name: dotted_name == "torch")
-        used = (dotted(n) == "torch.distributed" for n in module.nodes(ast.Attribute) if n.attr == "distributed")
-        uses = root == "torch" and any(used)
-        return "torch.distributed" if uses else None
-    return name
 
 
 def has_guard(project: Project, module: SourceModule, function: FunctionNode, *, lines: bool = False) -> bool:

@@ -9,9 +9,10 @@ from codemods.analysis.names import dotted, last
 from codemods.analysis.output.early_ranks import under_such_a_test
 from codemods.analysis.output.effects import Effect, Effects, Kind, does_nothing, effects_of, names_rank, only_output_of
 from codemods.analysis.output.figures import releases_figures
-from codemods.analysis.output.guard_spelling import asks_the_group, guard_for, has_guard
+from codemods.analysis.output.guard_spelling import guard_for, has_guard
 from codemods.analysis.output.natures import Nature, nature
 from codemods.analysis.output.observers import covered
+from codemods.analysis.output.package_names import asks_the_group
 from codemods.analysis.output.rank_values import under_such_a_name
 from codemods.analysis.positions import above
 from codemods.analysis.ranks.rank_guards import early_exit, ranks_at

@@ -31,7 +31,7 @@ from codemods.analysis.output.one_process_claims import TRAINERS, is_alone
 from codemods.analysis.output.own_helpers import is_own_rank, own_flag, own_helper
 from codemods.analysis.output.run_before import binds, bound_above, run_before
 from codemods.analysis.output.set_attributes import is_sure_to_be_set
-from codemods.analysis.output.spelled_test import Spelling
+from codemods.analysis.output.spelled_test import GROUP_STARTED, Spelling
 from codemods.analysis.output.trainer_guards import test_of_trainer
 from codemods.analysis.output.worker_ranks import rank_of_worker
 from codemods.analysis.own_trainers import made_own_trainer
@@ -82,7 +82,7 @@ def script_guard(
         rank = rank_of_worker(module, function, statement)
         return Spelling(f"{rank} in (-1, 0)", assumes=f"assumes that {rank} is -1 or 0 without a process group") if rank else None
     own = own_flag(project, module, function, lines=lines) or own_helper(project, module, function, statement)
-    return Spelling(own, assumes="assumes that the process group, where there is one, has been started by then") if own else found
+    return Spelling(own, assumes=GROUP_STARTED) if own else found
 
 
 def _of_object(project: Project, module: SourceModule, name: str, value: ast.expr) -> Spelling | None:

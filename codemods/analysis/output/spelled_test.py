@@ -5,6 +5,8 @@ from __future__ import annotations
 from codemods.api.findings import Applicability, Edit
 from codemods.runtime.record import record
 
+GROUP_STARTED = "assumes that the process group, where there is one, has been started by then"
+
 
 @record
 class Spelling:

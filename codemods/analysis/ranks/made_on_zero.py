@@ -10,7 +10,7 @@ from codemods.analysis.names import dotted
 from codemods.analysis.output.run_before import bound_above
 from codemods.analysis.ranks.rank_guards import Ranks, guards_over, ranks_at
 from codemods.analysis.starred_names import star_may_bring
-from codemods.files.source import FunctionNode, SourceModule
+from codemods.files.source import FunctionNode, SourceModule, walk
 from codemods.runtime.record import record
 from codemods.store.project import Project
 
@@ -21,13 +21,14 @@ _OF_ZERO = (Ranks.ZERO, Ranks.LOCAL_ZERO)
 class Made:
     """A name that is bound on rank 0 alone: in a class (`self.x`), a function or a file, the line of the binding, and its test.
 
-    test: "" where it cannot be written anywhere in the home.
+    test: "" where it cannot be written anywhere in the home. until: the line from which on every rank has it; 0 for none.
     """
 
     home: ast.ClassDef | FunctionNode | ast.Module
     name: str
     line: int
     test: str
+    until: int = 0
 
     @property
     def error(self) -> str:
@@ -58,6 +59,8 @@ def made_on_zero(project: Project, module: SourceModule) -> Iterator[Made]:
                     yield Made(owner, dotted(target), assign.lineno, _test_over(project, module, assign, {"self"}))
             elif isinstance(target, ast.Name) and _has_no_other(project, module, function, target.id):
                 yield Made(function or module.tree, target.id, assign.lineno, _test_where(project, module, function, assign))
+            elif isinstance(target, ast.Name) and function is not None and (until := _bound_later(project, module, target)):
+                yield Made(function, target.id, assign.lineno, _test_where(project, module, function, assign), until)
 
 
 def _targets(assign: ast.stmt) -> list[ast.expr]:
@@ -75,6 +78,31 @@ def _has_no_other(project: Project, module: SourceModule, function: FunctionNode
     if name in module.imports or (function is None and star_may_bring(project, module, name)):
         return False
     return _on_zero(project, module, bound)
+
+
+def _bound_later(project: Project, module: SourceModule, target: ast.Name) -> int:
+    """The last line of the first statement below that gives a local name a value on every rank: what it reads itself is above.
+
+    0 where one of them stands above, or in a loop round both, whose next turn has that value.
+    """
+    function = module.function_of(target)
+    bound = bindings_in(module, function, target.id)
+    if target.id in module.imports or any(b.parameter or module.function_of(b.node) is not function for b in bound):
+        return 0
+    others = [b for b in bound if ranks_at(module, b.node, project=project) not in _OF_ZERO]
+    places = [module.statement_of(b.node) for b in others]
+    if not places or min(p.lineno for p in places) <= target.lineno or _shares_a_loop(module, target, places):
+        return 0
+    if any(isinstance(n, (ast.Global, ast.Nonlocal)) and target.id in n.names for n in walk(function or module.tree)):
+        return 0
+    first = min(places, key=lambda p: p.lineno)
+    plain = isinstance(first, (ast.Assign, ast.AnnAssign)) and first.value is not None
+    return (first.end_lineno or first.lineno) if plain else first.lineno - 1
+
+
+def _shares_a_loop(module: SourceModule, target: ast.Name, places: list[ast.stmt]) -> bool:
+    loops = {id(up) for up in module.ancestors(target) if isinstance(up, (ast.For, ast.AsyncFor, ast.While))}
+    return any(id(up) in loops for place in places for up in module.ancestors(place))
 
 
 def _imported_on_zero(

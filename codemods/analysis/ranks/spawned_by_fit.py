@@ -7,33 +7,63 @@ was named (`AcceleratorConnector._choose_strategy` of 1.9; `strategy="ddp"` and 
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from codemods.analysis.bound_values import assigned
+from codemods.analysis.distribution import is_test_file
 from codemods.analysis.frameworks import lightning_pin
 from codemods.analysis.job_files.given_settings import keys_below, set_values
 from codemods.analysis.names import dotted, family, qualified
+from codemods.analysis.ranks.spawning_strategies import spawns_by
+from codemods.analysis.ranks.uses import calls_of
 from codemods.data.lightning_arguments import OLD
 from codemods.data.lightning_names import V2
 from codemods.files.source import FunctionNode, SourceModule
+from codemods.files.text_file import PYTHON_KINDS
 from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
 
 _LAUNCHED = lazy(rb"torchrun|torch\.distributed\.(?:run|launch)|\bsrun\b|#SBATCH|LIGHTNING_LAUNCH|LSB_")
 _COMMANDS = (".sh", ".md", ".rst", ".slurm", ".sbatch", ".job", ".yaml", ".yml", "Makefile")
 _GONE = frozenset({"gpus"} | {row.name for row in OLD.values() if row.gone <= V2})  # 2.0 and later raise a TypeError
-# Lightning's launcher of processes in Python takes these; `popen`, the default, starts the script anew (DDPStrategy of 2.6).
-_SPAWNING = ("spawn", "fork")
+_CLIMBS = 2
 _NAMING = ("strategy", "accelerator", "distributed_backend", "plugins")
 
 
 def starts_ranks_in_fit(project: Project, module: SourceModule, function: FunctionNode | None) -> bool:
-    """True where every Trainer that `function` (or the script) makes spawns its ranks, and no launcher starts the program."""
-    if not module.holds(b"Trainer("):
+    """True where every Trainer that `function` (or the script) makes may spawn its ranks, and no launcher starts the program.
+
+    Also for a function that only such ones call.
+    """
+    return _does(project, module, function, _CLIMBS)
+
+
+def _does(project: Project, module: SourceModule, function: FunctionNode | None, climbs: int) -> bool:
+    if not _spawning_files(project):
         return False
+    if module.path in _spawning_files(project) and _makes_spawning(project, module, function):
+        return True
+    if function is None or not climbs or module.parent(function) is not module.tree:
+        return False
+    sites = calls_of(project, module, function)
+    return bool(sites) and all(_does(project, s.module, s.module.function_of(s.call), climbs - 1) for s in sites or ())
+
+
+def _spawning_files(project: Project) -> frozenset[str]:
+    """The files of the project in which such a Trainer is made; none where a launcher starts the processes."""
+
+    def build() -> frozenset[str]:
+        found = [p for p in project.files_calling("Trainer") if p.endswith(PYTHON_KINDS) and not is_test_file(p)]
+        modules = [m for p in found if (m := project.module(p)) is not None]
+        made = [m for m in modules if any(_is_lightning(m, c) and _spawns(project, m, c) for c in m.calls_named("Trainer"))]
+        return frozenset(m.path for m in made) if made and not _is_launched(project) else frozenset()
+
+    return project.keep("files whose Trainer spawns", build)
+
+
+def _makes_spawning(project: Project, module: SourceModule, function: FunctionNode | None) -> bool:
     made = [c for c in module.calls_named("Trainer") if module.function_of(c) is function and _is_lightning(module, c)]
-    if not made or not all(_spawns(project, module, call) for call in made):
-        return False
-    return not project.keep("launched from outside", lambda: _is_launched(project))
+    return bool(made) and all(_spawns(project, module, call) for call in made)
 
 
 def _is_lightning(module: SourceModule, call: ast.Call) -> bool:
@@ -42,20 +72,36 @@ def _is_lightning(module: SourceModule, call: ast.Call) -> bool:
 
 def _spawns(project: Project, module: SourceModule, call: ast.Call) -> bool:
     if any(k.arg is None and not _names_no_strategy(project, module, k.value) for k in call.keywords):
-        return False
+        return any(spawns_by(project, module, v) for k in call.keywords if k.arg is None for v in _in_table(module, k.value))
     named = {k.arg: k.value for k in call.keywords if k.arg in _NAMING}
     given = {name: value for name, value in named.items() if not _is_left_off(project, module, value)}
+    if any(spawns_by(project, module, value) for value in given.values()):
+        return True
     texts = [_text(module, v) for v in given.values()]
     if any(t is None for t in texts):
         return False
-    if any(word in (t or "") for t in texts for word in _SPAWNING):
-        return True
     if any(k.arg == "num_nodes" and not (isinstance(k.value, ast.Constant) and k.value.value == 1) for k in call.keywords):
         return False  # several nodes had "ddp" for their default
     if set(given) - {"accelerator"} or texts not in ([], ["gpu"], ["auto"], ["cuda"]):
         return False
     pin = lightning_pin(project, near=module.path)
     return pin.surely_below(V2) if pin is not None else any(k.arg in _GONE for k in call.keywords)
+
+
+def _in_table(module: SourceModule, table: ast.expr) -> Iterator[ast.expr]:
+    """What a dict that is handed on by `**` has for its strategy: where it is written out, and where a key is set later."""
+    tables = assigned(module, table, table.id) if isinstance(table, ast.Name) else [table]
+    for made in tables:
+        if isinstance(made, ast.Dict):
+            pairs = zip(made.keys, made.values, strict=True)
+            yield from (v for k, v in pairs if isinstance(k, ast.Constant) and k.value in _NAMING)
+        elif isinstance(made, ast.Call) and dotted(made.func) == "dict":
+            yield from (k.value for k in made.keywords if k.arg in _NAMING)
+    for node in module.nodes(ast.Assign):
+        target = node.targets[0]
+        if isinstance(target, ast.Subscript) and dotted(target.value) and dotted(target.value) == dotted(table):
+            if isinstance(target.slice, ast.Constant) and target.slice.value in _NAMING:
+                yield node.value
 
 
 def _is_left_off(project: Project, module: SourceModule, value: ast.expr) -> bool:
@@ -93,16 +139,10 @@ def _key(value: ast.expr) -> str:
 
 
 def _text(module: SourceModule, value: ast.expr) -> str | None:
-    """The text that an argument surely is, a strategy's class by its name and how it starts; None where it is not seen."""
-    found = [value] if isinstance(value, (ast.Constant, ast.Call)) else assigned(module, value, dotted(value))
-    if len(found) == 1 and isinstance(made := found[0], ast.Call):
-        return " ".join([dotted(made.func).lower(), *(_start_method(k.value) for k in made.keywords if k.arg == "start_method")])
+    """The text that an argument surely is; None where it is not seen."""
+    found = [value] if isinstance(value, ast.Constant) else assigned(module, value, dotted(value))
     texts = {v.value for v in found if isinstance(v, ast.Constant) and isinstance(v.value, str)}
     return texts.pop() if len(texts) == 1 and len(found) == 1 else None
-
-
-def _start_method(value: ast.expr) -> str:
-    return value.value if isinstance(value, ast.Constant) and isinstance(value.value, str) else ""
 
 
 def _is_launched(project: Project) -> bool:
