@@ -32,11 +32,14 @@ def test_a_star_import_of_a_file_that_is_not_there_leads_nowhere() -> None:
 
 OF_CLASSES = {
     "log.py": (
-        "class Base:\n    @staticmethod\n    def close(path):\n        pass\n\n\nclass Log(Base):\n    @classmethod\n    def open(cls, path):\n"
-        "        pass\n\n    def write(self, line):\n        pass\n"
+        "class Base:\n    @staticmethod\n    def close(path):\n        pass\n\n\nclass Log(Base):\n    @classmethod\n"
+        "    def open(cls, path):\n        pass\n\n    def write(self, line):\n        pass\n"
     ),
     "__init__.py": "",
-    "train.py": "from log import Log\n\nLog.open('a')\nLog.close('a')\nLog.write(Log(), 'a')\nLog.missing()\nlog.open('a')\nOther.open('a')\n",
+    "train.py": (
+        "from log import Log\n\nLog.open('a')\nLog.close('a')\nLog.write(Log(), 'a')\nLog.missing()\nlog.open('a')\n"
+        "Other.open('a')\n"
+    ),
 }
 
 

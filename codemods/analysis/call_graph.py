@@ -1,4 +1,4 @@
-"""Which project function a call leads to: names, imports, methods of self and of classes, modules imported whole, constructors."""
+"""Which project function a call leads to: names, imports, methods of self or a class, modules imported whole, constructors."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def called_function(project: Project | None, module: SourceModule, call: ast.Cal
 
 
 def _of_class(project: Project | None, module: SourceModule, name: str) -> FunctionSite | None:
-    """`Log.open(path)` for a class of the project: its own method, no heir's, where it is asked of the class and not of an object."""
+    """`Log.open(path)` for a class of the project: a method that is asked of the class, and so is no heir's."""
     owner, _, end = name.partition(".")
     if project is None or not owner[:1].isupper() or not end or "." in end:
         return None
