@@ -732,27 +732,6 @@ def test_a_log_that_a_method_of_the_class_empties(mark: str, given: str) -> None
     check_nothing(UnguardedFileIo, OF_CLASS.format(mark=mark, given=given), files={**files, "train.py": kept}, path="log.py")
 
 
-OWN_LINES = """
-    import os
-    import lightning.pytorch as pl
-
-    class Scores(pl.LightningModule):
-        def validation_step(self, batch, batch_idx):
-            self.rows.append({"file": batch["file"], "score": self(batch)})
-
-        def on_validation_epoch_end(self):
-            self.prune()
-            with open(os.path.join(self.folder, "scores.txt"), "w") as f:
-                for row in self.rows:
-                    f.write(f"{row['file']} {row['score']:.3f}")
-    """
-
-
-def test_own_lines_in_a_file_that_each_rank_opens_anew() -> None:
-    (told,) = findings_of(UnguardedFileIo, OWN_LINES)
-    assert not told.edits and "rank 0 alone would lose the other ranks' part" in told.reason
-
-
 def test_a_buffer_is_no_file() -> None:
     lines = ("buffer = io.BytesIO()", "torch.save(state, buffer)", "return torch.load(buffer)")
     body = "".join(f"    {line}\n" for line in lines)

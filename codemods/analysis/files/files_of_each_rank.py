@@ -33,30 +33,9 @@ def are_of_each_rank(project: Project, module: SourceModule, run: Run, paths: li
         return True
     if _are_own_lines(module, run) or goes_into_open_files(module, run.statements):
         return True
-    put = _put_into_new_files(run)
-    named = [p for p in paths if id(p) not in put]
-    return any(is_own_path(project, module, p) for p in (*named, *handles)) or (
+    return any(is_own_path(project, module, p) for p in (*paths, *handles)) or (
         _is_on_demand(project, module, run) or _is_left_to_the_first(module, run)
     )
-
-
-def _put_into_new_files(run: Run) -> set[int]:
-    """What is written to files that the run itself opens anew: own lines in a file of one name are lost all the same."""
-    found: set[int] = set()
-    for block in (n for s in run.statements for n in walk(s) if isinstance(n, (ast.With, ast.AsyncWith))):
-        opened = {
-            dotted(i.optional_vars)
-            for i in block.items
-            if i.optional_vars is not None and isinstance(i.context_expr, ast.Call) and _is_opened_anew(i.context_expr)
-        }
-        for call in (n for s in block.body for n in walk(s) if isinstance(n, ast.Call)):
-            if isinstance(call.func, ast.Attribute) and call.func.attr == "write" and dotted(call.func.value) in opened:
-                found.update(map(id, call.args))
-    return found
-
-
-def _is_opened_anew(call: ast.Call) -> bool:
-    return last(dotted(call.func)) == "open" and "w" in mode_of(call, 1)
 
 
 def is_of_a_rank(project: Project, module: SourceModule, path: ast.expr) -> bool:
