@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from codemods.analysis.call_graph import find_function
+import ast
+
+import pytest
+
+from codemods.analysis.call_graph import called_function, find_function
 from codemods.store.project import Project
 
 MINE = "try:\n    from .mine import *  # each developer has one of their own\nexcept ImportError:\n    pass\n"
@@ -24,3 +28,36 @@ def found(name: str) -> str | None:
 def test_a_star_import_of_a_file_that_is_not_there_leads_nowhere() -> None:
     assert found("build") == found("tasks.build") == "tasks/common.py:build"
     assert found("missing") is found("tasks.missing") is None
+
+
+OF_CLASSES = {
+    "log.py": (
+        "class Base:\n    @staticmethod\n    def close(path):\n        pass\n\n\nclass Log(Base):\n    @classmethod\n"
+        "    def open(cls, path):\n        pass\n\n    def write(self, line):\n        pass\n"
+    ),
+    "__init__.py": "",
+    "train.py": (
+        "from log import Log\n\nLog.open('a')\nLog.close('a')\nLog.write(Log(), 'a')\nLog.missing()\nlog.open('a')\n"
+        "Other.open('a')\n"
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("line", "wanted"),
+    [
+        (3, "log.py:open"),
+        (4, "log.py:close"),
+        (5, None),  # the object is an argument there: the others would be counted from the wrong one
+        (6, None),
+        (7, None),
+        (8, None),
+    ],
+)
+def test_a_method_that_is_asked_of_its_class(line: int, wanted: str | None) -> None:
+    project = Project.of({path: text.encode() for path, text in OF_CLASSES.items()})
+    module = project.module("train.py")
+    assert module is not None
+    call = next(c for c in module.nodes(ast.Call) if c.lineno == line)
+    site = called_function(project, module, call)
+    assert (f"{site.module.path}:{site.node.name}" if site else None) == wanted

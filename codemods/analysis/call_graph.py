@@ -1,4 +1,4 @@
-"""Which project function a call leads to: names, imports, methods of self, modules imported whole, constructors."""
+"""Which project function a call leads to: names, imports, methods of self or a class, modules imported whole, constructors."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from codemods.runtime.record import record, replace
 from codemods.store.project import Project
 
 _RANK_WORDS = lazy(rb"rank|RANK|master|main|primary|root|chief|_zero|process_index|PROCID|LOCALID")
+_OF_THE_CLASS = frozenset({"staticmethod", "classmethod"})
 _AUTOGRAD = frozenset({"torch.autograd.Function", "torch.autograd.function.Function"})
 
 
@@ -38,7 +39,19 @@ def called_function(project: Project | None, module: SourceModule, call: ast.Cal
         return _method(project, module, call, rest)
     if not rest and (near := _nested(module, call, root)):
         return near
-    return find_function(project, module, name)
+    return find_function(project, module, name) or _of_class(project, module, name)
+
+
+def _of_class(project: Project | None, module: SourceModule, name: str) -> FunctionSite | None:
+    """`Log.open(path)` for a class of the project: a method that is asked of the class, and so is no heir's."""
+    owner, _, end = name.partition(".")
+    if project is None or not owner[:1].isupper() or not end or "." in end:
+        return None
+    made = find_class(project, module, owner)
+    method = class_facts(project, made.module, made.node).method(end) if made is not None else None
+    if method is None or _OF_THE_CLASS.isdisjoint(map(dotted, method[1].decorator_list)):
+        return None
+    return FunctionSite(method[0].module, method[1])
 
 
 def run_function(project: Project, module: SourceModule, call: ast.Call) -> FunctionSite | None:

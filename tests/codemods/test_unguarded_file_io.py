@@ -716,6 +716,22 @@ def test_a_log_of_scripts_that_one_process_runs() -> None:
     check_nothing(UnguardedFileIo, source, files={"export.py": alone}, path="log.py")
 
 
+OF_CLASS = "import logging\n\nimport torch.distributed as dist\n\n\nclass Log:\n    {mark}\n    def begin({given}path):\n" \
+    "        dist.barrier()\n        logging.basicConfig(filename=path, filemode='w')\n"
+ONE_PROCESS = "from log import Log\n\nif __name__ == '__main__':\n    Log.begin('export.txt')\n"
+OTHERS = "def follow(timers):\n    for timer in timers:\n        timer.begin('a')\n"
+
+
+@pytest.mark.parametrize(("mark", "given"), [("@classmethod", "cls, "), ("@staticmethod", "")])
+def test_a_log_that_a_method_of_the_class_empties(mark: str, given: str) -> None:
+    train = OPENED_BY.replace("open_log", "Log").format(call="Log.begin(path)")
+    files = {"train.py": train, "export.py": ONE_PROCESS, "timers.py": OTHERS}
+    found = findings_of(UnguardedFileIo, OF_CLASS.format(mark=mark, given=given), files, path="log.py")
+    assert len(found) == 1 and "each rank empties the log" in found[0].message
+    kept = train.replace("Log.begin", "dist.get_rank() == 0 and Log.begin")
+    check_nothing(UnguardedFileIo, OF_CLASS.format(mark=mark, given=given), files={**files, "train.py": kept}, path="log.py")
+
+
 def test_a_buffer_is_no_file() -> None:
     lines = ("buffer = io.BytesIO()", "torch.save(state, buffer)", "return torch.load(buffer)")
     body = "".join(f"    {line}\n" for line in lines)
