@@ -28,6 +28,7 @@ from codemods.analysis.ranks.shown_runs import (
     unseen_run,
 )
 from codemods.analysis.ranks.unrun_hooks import is_in_unrun_hook
+from codemods.analysis.variance.analysis import begin_file
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Evidence, Finding, Span
 from codemods.engine import suppressions
@@ -90,6 +91,7 @@ def find_in(
 
 
 def _find_in(module: SourceModule, project: Project, chosen: Sequence[DdpCodemod], numbers: Numbers) -> list[Finding]:
+    begin_file(project)
     asked = [c for c in chosen if not _is_of_ranks(c, module.path)] if runs_no_ranks(module) else chosen
     made = ((codemod, finding) for codemod in asked for finding in _found_by(codemod, module, project))
     found: list[Finding] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
@@ -142,6 +143,7 @@ class Project:
             self._modules = {p: m for p, m in self._modules.items() if isinstance(m, Unreadable)}
             self._memo = {}
             self._held = 0
+            gc.collect()  # trees and what was worked out of them hold each other, and the collector is off in a check
 
     def read(self, path: str) -> bytes | None:
         if path not in self._changed and (held := self._corpora.get((".py",))) is not None:

@@ -23,11 +23,22 @@ from codemods.files.source import FunctionNode, SourceModule
 from codemods.store.project import Project
 
 _Key = tuple[str, int, int]
+LARGE = 400  # Python files of a project in which a way from call to call may lead through most of it
+MOST_READ = 100  # functions that are interpreted for one file of such a project: what lies farther away is unknown
 
 
 def variance(project: Project) -> Analysis:
     """The one analysis of a project."""
     return project.memo("variance", lambda: Analysis(project))
+
+
+def begin_file(project: Project) -> None:
+    """A file is judged next: in a large project it is judged by itself, and with a bound on what is read for it.
+
+    In a library of 1,400 files one question came to 2,200 functions of 230 others.
+    """
+    if len(project.python_files) > LARGE:
+        variance(project).begin()
 
 
 class Analysis:
@@ -37,8 +48,14 @@ class Analysis:
         self.project = project
         self.settling: Settling[State | Value | Thing | None] = Settling(project)
         self._running: dict[_Key, State] = {}
+        self._left: int | None = None  # functions that may still be interpreted for this file
         self._callers = Callers(self)
         self._fields = Fields(self, self._callers)
+
+    def begin(self) -> None:
+        """Forget what was worked out for another file, which had its own bound."""
+        self.settling = Settling(self.project)
+        self._left = MOST_READ
 
     # Functions
 
@@ -54,6 +71,12 @@ class Analysis:
         return self._read((module.path, 0, 0), module, None)
 
     def _read(self, key: _Key, module: SourceModule, function: FunctionNode | None) -> State | None:
+        if self._left is not None and not self.settling.is_known(key):
+            if not self._left:
+                self.project.order_counts()  # of two questions about a file the first may have read more
+                return None
+            self._left -= 1
+
         def build() -> State | None:
             state = self._running[key] = State(self, module, function, value_of)
             try:

@@ -35,7 +35,7 @@ from codemods.data.rank_variance import DATA_NAMES
 from codemods.files.source import FunctionNode, SourceModule, walk_scope
 from codemods.runtime.record import replace
 
-MOST_CALLERS = 10
+MOST_CALLERS = 10  # a function that is called in more places is everybody's: what one of them hands over says nothing of it
 _STEPS = frozenset({"training_step", "validation_step", "test_step", "predict_step"})
 _STEP_BEFORE = {f"{stage}_epoch_end": f"{stage}_step" for stage in ("training", "validation", "test")}
 _GIVEN_BATCH = frozenset({"batch", "outputs"})
@@ -86,7 +86,7 @@ class Callers:
         if (hook := self._of_hook(site, name)) is not None:
             return hook
         found: list[Value] = []
-        for place in self._callers(site)[:MOST_CALLERS]:
+        for place in self._callers(site):
             function = place.module.function_of(place.call)
             caller = FunctionSite(place.module, function) if function else None
             state = self.analysis.of(caller) if caller else self.analysis.top_level(place.module)
@@ -152,7 +152,8 @@ class Callers:
             uses = constructions(self.project, site.module, owner)
         else:
             uses = uses_of(self.project, site.module, site.node)
-        return [c for c in uses.outside_tests().calls if not is_test_module(c.module)] if uses is not None else []
+        found = [c for c in uses.outside_tests().calls if not is_test_module(c.module)] if uses is not None else []
+        return found if len(found) <= MOST_CALLERS else []
 
     def _called_objects(self, site: FunctionSite) -> list[CallSite]:
         """Calls of objects of the class, in the files that make them."""
