@@ -209,6 +209,11 @@ def test_a_forward_with_gradients_and_a_net_without_buffers() -> None:
     check_nothing(RULE, judged(EXIT + OUT + ASK))
 
 
+OLDER = (
+    "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+    "        self.fast = hasattr(nn.functional, 'scaled_dot_product_attention')\n"
+    "        if not self.fast:\n            self.register_buffer('mask', torch.ones(4, 4))\n\n\n"
+)
 SHARED = (
     "def judge(loader):\n    with torch.no_grad():\n        return [net(x) for x in loader]\n\n\n"
     "def train(loader):\n    for x in loader:\n        net(x).sum().backward()\n        {guard}\n            judge(loader)\n\n\n"
@@ -236,12 +241,20 @@ def test_a_model_of_the_file_in_a_helper_without_arguments(end: str) -> None:
     [
         shared(end=BY_GLOBAL, guard="if loader:"),
         shared(end=BY_GLOBAL, net=PLAIN),
+        shared(end=BY_GLOBAL, net=OLDER),
+        shared(end=BY_GLOBAL.replace("= Net()", "= KINDS[kind]()"), net=OLDER),
         shared(end=BY_GLOBAL, wrap="net.cuda()"),
         shared(end=BY_GLOBAL).replace("    train([1])", "    net = net.module\n    train([1])"),
         shared(end=BY_GLOBAL).replace("    with torch", "    net = load()\n    with torch"),
         shared(end=BY_GLOBAL).replace("[net(x) for", "[net.module(x) for"),
     ],
-    ids=["every rank", "no buffers", "no wrapper", "taken out again", "a model of its own", "the module inside"],
-)
+    ids=["every rank", "no buffers", "buffers for an older torch", "of a class that is looked up", "no wrapper",
+         "taken out again", "a model of its own", "the module inside"],
+)  # fmt: skip
 def test_a_model_of_the_file_that_waits_for_nobody(source: str) -> None:
     assert not told(source)
+
+
+@pytest.mark.parametrize("change", [("if not self.fast", "if self.fast"), ("attention')", "attention') and self.rate == 0")])
+def test_buffers_that_a_torch_of_today_has(change: tuple[str, str]) -> None:
+    assert told(shared(end=BY_GLOBAL, net=OLDER.replace(*change)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from codemods.analysis.bindings import name_or_field_bindings
 from codemods.analysis.class_index import ClassSite, class_facts, find_class
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.names import dotted, last, qualified
@@ -13,6 +14,7 @@ from codemods.store.project import Project
 
 _MOST = 400  # classes of one model that are looked at
 _REGISTERING = frozenset({"register_buffer", "spectral_norm"})  # the latter keeps its vectors in buffers
+_ATTENTION = "scaled_dot_product_attention"  # torch has it since 2.0
 # Of timm's layers those without buffers; its models have BatchNorm more often than not.
 _PLAIN_PARTS = frozenset(
     {"DropPath", "trunc_normal_", "lecun_normal_", "to_2tuple", "to_3tuple", "to_ntuple", "Mlp", "PatchEmbed", "LayerNorm",
@@ -66,6 +68,8 @@ def _read(project: Project, site: ClassSite) -> _Own:
         name, full = dotted(node.func), qualified(site.module, node.func)
         if full.startswith("timm.") and last(full) in _PLAIN_PARTS:
             continue
+        if last(name) in _REGISTERING and is_for_older_torch(site.module, node):
+            continue
         if "BatchNorm" in last(name) or last(name) in _REGISTERING or full.startswith(("torchvision.models.", "timm.")):
             return _Own(True)
         if full.startswith(("torch.", "super", "self.")) or not name:
@@ -93,7 +97,42 @@ def _runs_what_it_is_given(site: ClassSite) -> bool:
 def speaks_of_buffers(project: Project) -> bool:
     """False where no file of the project gives a model buffers: then a model that is not seen counts as one without."""
     words = (b"BatchNorm", b"register_buffer")
-    return any(not is_test_file(path) for word in words for path in project.files_containing(word))
+    paths = {path for word in words for path in project.files_containing(word) if not is_test_file(path)}
+    return any(_gives_buffers(project, path) for path in sorted(paths))
+
+
+def _gives_buffers(project: Project, path: str) -> bool:
+    data = project.read(path) or b""
+    if b"BatchNorm" in data or _ATTENTION.encode() not in data or (module := project.module(path)) is None:
+        return True
+    calls = module.calls_named("register_buffer")
+    return not calls or not all(is_for_older_torch(module, c) for c in calls)
+
+
+def is_for_older_torch(module: SourceModule, node: ast.AST) -> bool:
+    """True in the arm for a torch before 2.0: `self.flash = hasattr(F, "scaled_dot_product_attention")`, `if not self.flash:`."""
+    if not module.holds(_ATTENTION.encode()):
+        return False
+    below = node
+    for up in module.ancestors(node):
+        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            return False
+        if isinstance(up, ast.If):
+            turned = isinstance(up.test, ast.UnaryOp) and isinstance(up.test.op, ast.Not)
+            asked = up.test.operand if isinstance(up.test, ast.UnaryOp) and turned else up.test
+            arm = up.body if turned else up.orelse
+            if any(s is below for s in arm) and _asks_for_attention(module, asked):
+                return True
+        below = up
+    return False
+
+
+def _asks_for_attention(module: SourceModule, test: ast.expr) -> bool:
+    if isinstance(test, ast.Call):
+        named = test.args[1] if dotted(test.func) == "hasattr" and len(test.args) == 2 else None
+        return isinstance(named, ast.Constant) and named.value == _ATTENTION
+    bound = name_or_field_bindings(module, test)
+    return bool(bound) and all(isinstance(b.value, ast.Call) and _asks_for_attention(module, b.value) for b in bound)
 
 
 def _is_part(module: SourceModule, node: ast.Call) -> bool:
