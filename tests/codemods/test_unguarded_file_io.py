@@ -734,8 +734,8 @@ def test_a_log_that_a_method_of_the_class_empties(mark: str, given: str) -> None
 
 TABLE = "def score(rows, path):\n    if path is not None:\n        rows.to_csv(path)\n\n\n" \
     "def judge(rows, path):\n    score(rows, path)\n"
-JUDGED = "import torch.distributed as dist\nfrom tables import judge\n\n\ndef main(rows):\n    dist.init_process_group('gloo')\n" \
-    "    print(dist.get_world_size())\n    judge(rows, {path})\n"
+JUDGED = "import torch.distributed as dist\nfrom tables import judge\n\n\ndef main(rows):\n" \
+    "    dist.init_process_group('gloo')\n    print(dist.get_world_size())\n    judge(rows, {path})\n"
 
 
 def test_a_path_that_no_call_gives() -> None:
