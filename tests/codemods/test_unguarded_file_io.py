@@ -732,6 +732,32 @@ def test_a_log_that_a_method_of_the_class_empties(mark: str, given: str) -> None
     check_nothing(UnguardedFileIo, OF_CLASS.format(mark=mark, given=given), files={**files, "train.py": kept}, path="log.py")
 
 
+TABLE = "def score(rows, path):\n    if path is not None:\n        rows.to_csv(path)\n\n\n" \
+    "def judge(rows, path):\n    score(rows, path)\n"
+JUDGED = "import torch.distributed as dist\nfrom tables import judge\n\n\ndef main(rows):\n" \
+    "    dist.init_process_group('gloo')\n    print(dist.get_world_size())\n    judge(rows, {path})\n"
+
+
+def test_a_path_that_no_call_gives() -> None:
+    given = findings_of(UnguardedFileIo, TABLE, {"train.py": JUDGED.format(path="'a.csv'")}, path="tables.py")
+    assert len(given) == 1 and "`'a.csv'`" in given[0].message
+    check_nothing(UnguardedFileIo, TABLE, files={"train.py": JUDGED.format(path="None")}, path="tables.py")
+
+
+SETTINGS = "class Settings:\n    @classmethod\n    def read(cls, path):\n        return cls(path)\n\n" \
+    "    def dump_to(self, path):\n        with open(path, 'w') as f:\n            f.write(self.text)\n"
+STARTED = "import time\nimport lightning as L\nfrom settings import Settings\n\n\ndef main(model, data):\n" \
+    "    settings = Settings.read('a.yaml')\n    settings.dump_to({path})\n" \
+    "    trainer = L.Trainer(devices=2)\n    trainer.fit(model, data)\n"
+
+
+def test_a_file_that_a_caller_names_after_the_clock_above_fit() -> None:
+    (told,) = findings_of(UnguardedFileIo, SETTINGS, {"train.py": STARTED.format(path="'run.yaml'")}, path="settings.py")
+    assert told.path == "train.py" and "`'run.yaml'`" in told.message
+    named = STARTED.format(path="time.strftime('%H-%M') + '.yaml'")  # the other processes come there later
+    check_nothing(UnguardedFileIo, SETTINGS, files={"train.py": named}, path="settings.py")
+
+
 def test_a_buffer_is_no_file() -> None:
     lines = ("buffer = io.BytesIO()", "torch.save(state, buffer)", "return torch.load(buffer)")
     body = "".join(f"    {line}\n" for line in lines)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.bound_values import assigned
 from codemods.analysis.call_graph import called_function
+from codemods.analysis.files.before_fit import comes_first
 from codemods.analysis.files.behind_first_mkdir import is_behind_first_mkdir
 from codemods.analysis.files.beside_tracker import is_beside_tracker
 from codemods.analysis.files.changed_files import MOVES, changed, is_log, modes_of_log
@@ -93,7 +94,9 @@ def _find(project: Project, module: SourceModule) -> Iterator[FileOfAll]:
             if any(is_behind_an_error(project, home, node) for home, node in each.frames):
                 continue
             seen.add(key)
-            yield FileOfAll(*_place(module, call, found.path, each), module, found, each)
+            home, at, path = _place(module, call, found.path, each)
+            if not _is_nothing(path) and not _is_of_another_time(project, home, path, each):
+                yield FileOfAll(home, at, path, module, found, each)
 
 
 def _of_caches(project: Project, module: SourceModule) -> Iterator[int]:
@@ -280,6 +283,11 @@ def _is_filled_once(module: SourceModule, found: FileCall, way: Way) -> bool:
         if is_asked_for(home, site, named):
             return True
     return False
+
+
+def _is_of_another_time(project: Project, home: SourceModule, path: ast.expr, way: Way) -> bool:
+    """True where a caller names the file after the clock above `fit`, which starts the other processes seconds later."""
+    return _CLOCK.search(origin_text(home, path)) is not None and comes_first(project, way)
 
 
 def _is_nothing(value: ast.expr | None) -> bool:
