@@ -157,6 +157,7 @@ def test_settings_that_test_nothing() -> None:
         ("README.md", "python eval.py", "python eval.py trainer=ddp"),
         ("README.md", "python eval.py", "python eval.py trainer.devices=2"),
         ("README.md", "python eval.py", "python eval.py trainer=$TRAINER"),
+        ("README.md", "python eval.py", "python eval.py general.gps=[0,1]"),  # misspelt, and meant so
         ("README.md", "python eval.py", 'python eval.py "$@"'),
         ("README.md", "python eval.py", "torchrun --nproc_per_node 2 eval.py"),
         ("conf/eval.yaml", "gpu.yaml", "ddp.yaml"),

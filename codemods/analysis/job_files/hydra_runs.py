@@ -26,6 +26,7 @@ _GIVEN = lazy(r"(?<!\S)(?P<sign>\+{0,2}|~)(?P<key>[\w./@]+)=(?P<value>\"[^\"]*\"
 _PLACEHOLDER = lazy(r"[$<{]|\.\.\.")
 _MORE = lazy(r"(?<![\w=])\$\{?(?:@|\*|\w+)|(?<!\S)\.\.\.(?!\S)")  # words that stand for others, but for the value of a key
 _Asked = tuple[dict[str, str], dict[Keys, str | None], bool]  # choices, values, whether a launcher starts several
+_SEVERAL_GPUS = lazy(r"(?:gp\w*|devices?)=[\"']?\[\s*\d+\s*,\s*\d")  # also by a key that no settings have
 _SAYS = lazy(rb"(?m)^[ \t]*[^#\s{-]")
 _EXPERIMENT = "experiment"
 _DEEPEST, _MOST = 6, 200
@@ -100,7 +101,8 @@ def _runs(project: Project, program: HydraProgram) -> list[ShownRun]:
         named = choices.get(_EXPERIMENT)
         stands_for_any = named is not None and not _file(project, program.folder, f"{_EXPERIMENT}/{named}")
         chosen = [{**choices, _EXPERIMENT: name} for name in there] if stands_for_any and there else [choices]
-        asked += [(each, values, command.several) for each in chosen]
+        several = command.several or _SEVERAL_GPUS.search(command.given) is not None
+        asked += [(each, values, several) for each in chosen]
     if len(asked) > _MOST:
         return []
     return [_Composed(project, program, *one).run() for one in asked]

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import IntEnum
 from posixpath import basename
+from typing import TypeVar
 
 from codemods.analysis.accelerators import made_as_fabric
 from codemods.analysis.bound_values import assigned
@@ -29,6 +30,9 @@ from codemods.analysis.ranks.ungiven_options import UngivenOptions
 from codemods.files.source import FunctionNode, SourceModule
 from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
+
+T = TypeVar("T")
+_Asks = Callable[[Project, SourceModule, ast.AST, "UngivenOptions | None"], T]
 
 # Names of calls that start ranks or join them, whoever defines them: those of torch, Fabric and Ray, and what projects and their
 # libraries call a start of their own.
@@ -127,7 +131,8 @@ def _start_of_all(project: Project, program: SourceModule, ungiven: UngivenOptio
     """
     best, alone = Start.ONE, False
     for number, (module, scope) in enumerate(_reached(project, program, ungiven), 1):
-        best = max(best, _start_in(project, module, scope, ungiven), Start.ONE if number < _MOST else Start.OPEN)
+        started = _once_a_scope(project, module, scope, ungiven, "start in", _start_in)
+        best = max(best, started, Start.ONE if number < _MOST else Start.OPEN)
         if best is Start.SEVERAL:
             break
         alone = alone or _spreads_a_model(module, scope) or _is_told_of_one(project, module, scope)
@@ -336,11 +341,7 @@ def _is_entry(function: FunctionNode) -> bool:
 def _named(
     project: Project, module: SourceModule, scope: ast.AST, ungiven: UngivenOptions | None
 ) -> Iterator[tuple[SourceModule, FunctionNode | ast.ClassDef]]:
-    names = {
-        dotted(node) for node in _inside(module, scope, ungiven)
-        if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load)
-    }  # fmt: skip
-    for name in sorted(names):
+    for name in _once_a_scope(project, module, scope, ungiven, "names in", _names_in):
         root = name.partition(".")[0]
         if not root or not (root in module.imports or "*" in module.imports or _is_top(module, root)):
             continue
@@ -351,6 +352,24 @@ def _named(
     if isinstance(scope, ast.ClassDef):
         for above in class_facts(project, module, scope).lineage[1:]:
             yield above.module, above.node
+
+
+def _names_in(project: Project, module: SourceModule, scope: ast.AST, ungiven: UngivenOptions | None) -> tuple[str, ...]:
+    names = {
+        dotted(node) for node in _inside(module, scope, ungiven)
+        if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load)
+    }  # fmt: skip
+    return tuple(sorted(names))
+
+
+def _once_a_scope(
+    project: Project, module: SourceModule, scope: ast.AST, ungiven: UngivenOptions | None, question: str, ask: _Asks[T]
+) -> T:
+    """The answer for a scope, which is the same for each program that comes to it."""
+    if ungiven is not None:
+        return ask(project, module, scope, ungiven)
+    line = -1 if scope is module.tree else getattr(scope, "lineno", 0)
+    return project.keep((question, module.path, line), lambda: ask(project, module, scope, None))
 
 
 def _is_top(module: SourceModule, name: str) -> bool:
