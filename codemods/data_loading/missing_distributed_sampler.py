@@ -9,7 +9,7 @@ from codemods.analysis.class_index import ClassSite, class_facts
 from codemods.analysis.distribution import is_test_module
 from codemods.analysis.loading.handed_loaders import Handed, handed_loaders, trainer_loaders
 from codemods.analysis.loading.origins import Origin, all_known, made_class, origins
-from codemods.analysis.loading.passes import Pass, training_passes
+from codemods.analysis.loading.passes import Pass, training_passes, uses_framework
 from codemods.analysis.loading.programs import starts_group_before, wraps
 from codemods.analysis.loading.samplers import Loader, is_none, loader_of, samplers_of, shares_out
 from codemods.analysis.loading.seeds import is_seeded, seeded_by_rank
@@ -119,6 +119,8 @@ class MissingDistributedSampler(DdpCodemod):
             return
         done: set[int] = set()
         for found in training_passes(project, module.path):
+            if uses_framework(found.backward.module):
+                continue  # an engine may have fewer shares than ranks: stages of a pipeline have the same batches
             made = origins(project, found.module, found.source)
             if not any(o.module is module for o in made) or not all_known(made):
                 continue

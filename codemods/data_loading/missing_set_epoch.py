@@ -106,8 +106,8 @@ class MissingSetEpoch(DdpCodemod):
       the same file, each of another sampler that is made beside it.
     - Says nothing where each round has the data itself change its order (`loader.dataset.shuffle(epoch)`).
     - Says nothing with `shuffle=False`, and of loops without a backward pass.
-    - Says nothing under Lightning, Accelerate, Fabric and DeepSpeed: they call it, or they make their own samplers. A generator
-      without end under DeepSpeed is reported where `deepspeed.initialize` is handed no `training_data`.
+    - Says nothing under Lightning, Accelerate and Fabric: they call it, or they make their own samplers. So does DeepSpeed where
+      `deepspeed.initialize` is handed `training_data`.
     - Says nothing where the loader may be another one than torch's, or one that something prepared.
     - Says nothing of a `set_epoch` of what is tested (`hasattr`, `isinstance`), or is another sampler with one process alone.
     - Says nothing of a loop that one rank alone comes to, and of a repository's own tests.

@@ -210,7 +210,6 @@ def test_loops_that_do_not_train_or_are_not_repeated() -> None:
 def test_frameworks_and_tests() -> None:
     check_nothing(MissingSetEpoch, script(*loop(), head="from accelerate import Accelerator\n" + HEAD))
     check_nothing(MissingSetEpoch, script(*loop(), head="import lightning.pytorch as pl\n" + HEAD))
-    check_nothing(MissingSetEpoch, script(*loop(), head="import deepspeed\n" + HEAD))
     check_nothing(MissingSetEpoch, script(*loop()), path="tests/test_train.py")
 
 
@@ -926,6 +925,25 @@ def main(args, model, data):
         engine.backward(loss)
         engine.step()
 """
+
+
+_ENGINE_STEP = ("        loss = engine(x).mean()", "        engine.backward(loss)", "        engine.step()")
+_BEGIN = "engine, *_ = deepspeed.initialize(args, model, model_parameters=model.parameters())"
+
+
+def test_an_engine_of_deepspeed_goes_through_a_loader_of_torch() -> None:
+    head = "import deepspeed\n" + HEAD
+    before = script(_BEGIN, "for epoch in range(3):", "    for x in loader:", *_ENGINE_STEP, head=head)
+    after = script(
+        _BEGIN, "for epoch in range(3):", "    sampler.set_epoch(epoch)", "    for x in loader:", *_ENGINE_STEP, head=head
+    )
+    check_transformed(MissingSetEpoch, before, after)
+
+
+def test_an_engine_of_deepspeed_that_makes_the_loader() -> None:
+    head = "import deepspeed\n" + HEAD
+    begin = "engine, _, loader, _ = deepspeed.initialize(args, model, training_data=data)"
+    check_nothing(MissingSetEpoch, script(begin, "for epoch in range(3):", "    for x in loader:", *_ENGINE_STEP, head=head))
 
 
 def test_an_endless_pass_under_deepspeed() -> None:

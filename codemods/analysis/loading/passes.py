@@ -95,14 +95,15 @@ def leaves_samplers_alone(module: SourceModule) -> bool:
 def _all(project: Project, path: str) -> Iterator[Pass]:
     seen: set[tuple[int, int]] = set()
     module = project.module(path)
-    if module is None or uses_framework(module):
+    if module is None or not leaves_samplers_alone(module):
         return
+    engines = uses_framework(module)
     for call in module.calls_named("backward"):
-        if not _of_a_loss(call):
+        if not (_of_a_loss(call) or (engines and _of_an_engine(call))):
             continue
         for found in _round(project, CallSite(module, call), CallSite(module, call), 0, frozenset()):
             key = (id(found.loop), id(found.source))
-            if key not in seen and not uses_framework(found.module):
+            if key not in seen and leaves_samplers_alone(found.module):
                 seen.add(key)
                 yield found
 
@@ -110,6 +111,11 @@ def _all(project: Project, path: str) -> Iterator[Pass]:
 def _of_a_loss(call: ast.Call) -> bool:
     """False for `accelerator.backward(loss)`, and for `ctx`'s and functions of that name."""
     return isinstance(call.func, ast.Attribute) and not call.args and dotted(call.func.value) not in ("self", "super")
+
+
+def _of_an_engine(call: ast.Call) -> bool:
+    """True for `model.backward(loss)` of DeepSpeed."""
+    return isinstance(call.func, ast.Attribute) and len(call.args) == 1 and dotted(call.func.value) not in ("self", "super", "")
 
 
 def _round(project: Project, place: CallSite, backward: CallSite, climbs: int, seen: frozenset[int]) -> Iterator[Pass]:
