@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_module, may_show_ranks, ranks_in_file, ranks_in_importers
+from codemods.analysis.guards.no_group_at import no_group_at
 from codemods.analysis.names import dotted
 from codemods.analysis.ranks.asked_by_callers import asked_by_callers
 from codemods.analysis.ranks.started_groups import is_of_lone_scripts
@@ -157,7 +158,8 @@ class RankLocalTrainingState(DdpCodemod):
         by_guard: dict[int, list[Change]] = {}
         for change in changes(project, module):
             if not (change.restores and change.what is What.WEIGHTS and is_behind_training(project, module, change.node)):
-                by_guard.setdefault(id(_place(module, change)), []).append(change)
+                if not no_group_at(project, module, change.node):
+                    by_guard.setdefault(id(_place(module, change)), []).append(change)
         if by_guard and is_of_lone_scripts(project, module.path):
             return
         for found in by_guard.values():

@@ -671,3 +671,67 @@ def test_a_callback_that_monitors_is_named_beside_a_scheduler_that_does_not() ->
     result = f"[optimizer], [{{'scheduler': {COSINE}, 'monitor': 'val/loss'}}]"
     saves = {"train.py": "from module import Model\n" + SAVES}
     assert "ModelCheckpoint(monitor=…) at train.py:4 decides" in decided(result, files=saves)
+
+
+RATES = """
+import torch
+from torchmetrics import SumMetric
+
+
+def rate(part, whole):
+    if whole.value == 0:
+        return torch.tensor(-1)
+    return (part / whole).compute()
+
+
+class Rates:
+    def __init__(self, name):
+        self.name = name
+        self.wrong = SumMetric()
+        self.seen = SumMetric()
+
+    def __call__(self, wrong, seen):
+        self.wrong.update(wrong)
+        self.seen.update(seen)
+
+    def take(self):
+        found = {f"{self.name}_rate": rate(self.wrong, self.seen), f"{self.name}_share": (self.wrong / self.seen).compute()}
+        self.wrong.reset()
+        return found
+"""
+KEEPS = """
+    def __init__(self):
+        super().__init__()
+        self.rates = Rates("val")
+
+    def validation_step(self, batch, batch_idx):
+        self.rates(self(batch), len(batch))
+
+    def on_validation_epoch_end(self):
+        self.log_dict(self.rates.take())
+"""
+OWN = (
+    RATES.replace("rate(self.wrong, self.seen)", "self.last")
+    .replace("(self.wrong / self.seen).compute()", "self.last / 2")
+    .replace("self.seen.update(seen)", "self.last = wrong / seen")
+)
+
+
+def test_what_an_object_of_the_project_computes_with_its_metrics() -> None:
+    source = "from rates import Rates\n" + module(KEEPS)
+    check_nothing(UnsyncedMetric, source, files={"rates.py": RATES})
+    one = source.replace("self.log_dict(self.rates.take())", "self.log('rate', self.rates.take()['val_rate'])")
+    check_nothing(UnsyncedMetric, one, files={"rates.py": RATES})
+
+
+@pytest.mark.parametrize(
+    ("rates", "old", "new"),
+    [
+        (OWN, "", ""),  # a number of the rank, beside the metrics
+        (RATES.replace("torchmetrics", "sums"), "", ""),  # what another package's compute() gives is not known
+        (RATES, 'self.rates = Rates("val")', 'self.rates = Rates("val") if self.fine else Plain()'),  # one of two
+    ],
+)
+def test_what_an_object_gives_may_be_the_number_of_the_rank(rates: str, old: str, new: str) -> None:
+    source = "from rates import Rates\n" + module(KEEPS)
+    assert findings_of(UnsyncedMetric, source.replace(old, new) if old else source, {"rates.py": rates})

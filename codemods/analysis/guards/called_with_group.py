@@ -39,6 +39,14 @@ def words_of(test: ast.expr) -> set[str]:
     return found
 
 
+def fails_without_group(module: SourceModule, test: ast.expr) -> bool:
+    """True for a test that fails in every run of one process, and asks nothing else: `args.distributed`, `world_size > 1`.
+
+    Of `args.distributed and args.last` the second part may keep a group.
+    """
+    return not isinstance(test, ast.BoolOp) and _says_group(module, test, holds=True)
+
+
 def _known_calls(project: Project, module: SourceModule, function: FunctionNode) -> list[CallSite] | None:
     """Every call, those that a base class makes on itself as well; None where there may be others."""
     if called_by_framework(project, module, function) is not None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from codemods.analysis.call_graph import called_function
 from codemods.analysis.distribution import is_test_file
-from codemods.analysis.guards.called_with_group import words_of
+from codemods.analysis.guards.called_with_group import fails_without_group, words_of
 from codemods.analysis.guards.entry_points import starts_group
 from codemods.analysis.guards.group_may_be_missing import ASKED, holds_for_spawned, is_guarded
 from codemods.analysis.names import last, qualified
@@ -74,21 +74,29 @@ def _second(project: Project, site: CallSite) -> _Why:
         return _NOTHING
     for earlier in reversed(above(site.module, statement)):
         calls = [n for n in (earlier, *walk_scope(earlier)) if isinstance(n, ast.Call)]
-        if any(_starts(project, site.module, c) for c in calls):
+        if any(has_start(project, site.module, c) for c in calls):
             return _NOTHING
         if (first := _destroyed_by(project, site.module, earlier)) is not None:
             return f"line {first.lineno} has destroyed the process group already", first.lineno
     return _NOTHING
 
 
-def _destroyed_by(project: Project, module: SourceModule, statement: ast.stmt) -> ast.Call | None:
-    """The call in a statement that leaves no group, whatever happens: also in a `try`, and under a test for a group."""
+def _destroyed_by(
+    project: Project, module: SourceModule, statement: ast.stmt, *, settings: bool = False
+) -> ast.Call | None:
+    """The call in a statement that leaves no group, whatever happens: also in a `try`, and under a test for a group.
+
+    settings: also under `if args.distributed:`, as long as a run that fails it has no group to begin with.
+    """
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
         return statement.value if _leaves_none(project, module, statement.value) else None
     inner: list[ast.stmt] = []
-    if isinstance(statement, (ast.Try, ast.With)) or (isinstance(statement, ast.If) and words_of(statement.test) & ASKED):
+    if isinstance(statement, (ast.Try, ast.With)):
         inner = statement.body
-    return next((c for s in inner if (c := _destroyed_by(project, module, s)) is not None), None)
+    elif isinstance(statement, ast.If):
+        asks = bool(words_of(statement.test) & ASKED) or (settings and fails_without_group(module, statement.test))
+        inner = statement.body if asks else []
+    return next((c for s in inner if (c := _destroyed_by(project, module, s, settings=settings)) is not None), None)
 
 
 def _leaves_none(project: Project, module: SourceModule, call: ast.Call) -> bool:
@@ -122,9 +130,9 @@ def group_is_over(project: Project, frames: Iterable[tuple[SourceModule, ast.AST
         calls: list[ast.stmt] = list(run_before(module, module.statement_of(node)))
         for earlier in sorted(calls, key=lambda s: s.lineno, reverse=True):
             inside = [n for n in (earlier, *walk_scope(earlier)) if isinstance(n, ast.Call)]
-            if any(_starts(project, module, c) for c in inside):
+            if any(has_start(project, module, c) for c in inside):
                 return ""
-            if (first := _destroyed_by(project, module, earlier)) is not None:
+            if (first := _destroyed_by(project, module, earlier, settings=True)) is not None:
                 return f"{module.path}:{first.lineno}"
     return ""
 
@@ -138,7 +146,7 @@ def _in_parent(project: Project, site: CallSite) -> _Why:
         return _NOTHING
     calls = [n for n in walk_scope(function) if isinstance(n, ast.Call)]
     spawned = next((c for c in calls if _spawns(site.module, c) and stands_above(c, site.call)), None)
-    if spawned is None or any(_starts(project, site.module, c) for c in calls):
+    if spawned is None or any(has_start(project, site.module, c) for c in calls):
         return _NOTHING
     return "the ranks are its children: this process never joined a group", spawned.lineno
 
@@ -157,7 +165,7 @@ def _conditional(project: Project, site: CallSite) -> _Why:
     if function is None:
         return _NOTHING
     tests: list[ast.If] = []
-    for call in (n for n in walk_scope(function) if isinstance(n, ast.Call) and _starts(project, module, n)):
+    for call in (n for n in walk_scope(function) if isinstance(n, ast.Call) and has_start(project, module, n)):
         over = [u for u in module.ancestors(call) if isinstance(u, ast.If) and module.function_of(u) is function]
         over = [u for u in over if not holds_for_spawned(project, module, u.test)]
         if not over or any(words_of(t.test) & (ASKED | {"__name__"}) for t in over) or call.lineno > site.call.lineno:
@@ -170,13 +178,13 @@ def _conditional(project: Project, site: CallSite) -> _Why:
     return f"the group is started under `{module.text_of(tests[0].test)}` only", tests[0].lineno
 
 
-def _starts(project: Project, module: SourceModule, call: ast.Call) -> bool:
+def has_start(project: Project, module: SourceModule, call: ast.Call) -> bool:
     """True where the call starts a group, itself or in the function that it runs."""
     if starts_group(module, call):
         return True
     site = called_function(project, module, call)
-    return site is not None and site.module.holds(b"init_process_group") and _has_start(site.module, site.node)
+    return site is not None and site.module.holds(b"init_process_group") and _holds_start(site.module, site.node)
 
 
-def _has_start(module: SourceModule, function: FunctionNode) -> bool:
+def _holds_start(module: SourceModule, function: FunctionNode) -> bool:
     return any(isinstance(n, ast.Call) and starts_group(module, n) for n in walk_scope(function))

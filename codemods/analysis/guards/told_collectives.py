@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from codemods.analysis.guards.guard_place import Repair
 from codemods.analysis.guards.guarded_collectives import Guarded, guarded_collectives, later_collective
+from codemods.analysis.guards.no_group_at import no_group_at
 from codemods.analysis.guards.old_save_state import harm_of_all, loses_little
 from codemods.analysis.guards.unmatched_collectives import Unmatched, is_paired, other_way, steps_shown
 from codemods.analysis.ranks.collectives import AFTER_EVALUATION, PENDING
@@ -24,8 +25,9 @@ _WHO = {
 
 
 def guarded_here(project: Project, module: SourceModule) -> list[Guarded]:
-    """The guarded collectives of a file, without those that every rank has a partner for, and without what is lost for little."""
+    """The guarded collectives of a file that no partner meets, but can: a group is there, and more is lost than a little."""
     found = (site for site in guarded_collectives(project, module) if not is_paired(project, module, site))
+    found = (site for site in found if not no_group_at(project, module, site.node))
     return [s for s in found if not (s.collective.writes_its_part and loses_little(project, module, s.function))]
 
 

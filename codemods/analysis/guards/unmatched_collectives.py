@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.guards.guarded_collectives import SHOWN, Guarded
+from codemods.analysis.guards.no_group_at import no_group_at
 from codemods.analysis.ranks.collectives import PENDING
 from codemods.analysis.ranks.matching import Mismatch, mismatches, pairing
 from codemods.analysis.ranks.rank_guards import Guard, guards_over
@@ -54,7 +55,7 @@ def _unmatched(project: Project, module: SourceModule) -> tuple[Unmatched, ...]:
     }
     out = []
     for function, mismatch in all_here:
-        if mismatch.meeting.collective.writes_its_part:
+        if mismatch.meeting.collective.writes_its_part or no_group_at(project, module, mismatch.meeting.node):
             continue
         half = (mismatch.side.turned, mismatch.meeting.name, module.class_of(mismatch.meeting.node))
         if mismatch.other is None and not mismatch.leaves and half in halves:

@@ -245,9 +245,28 @@ def _of_object(scope: Scope, node: ast.Call, path: Path, depth: int) -> Value | 
     site = state.targets.get(id(node)) if state is not None and any(m.carries for m in state.met.get(id(node), ())) else None
     owner = site.module.parent(site.node) if site is not None else None
     if site is None or not isinstance(owner, ast.ClassDef):
-        return None
+        return _of_metrics_kept(scope, node, path, depth)
     inner = scope.inside(site.module, site.node, class_facts(scope.project, site.module, owner))
     found = _of_returns(scope, node, inner, site.node, path, depth)
+    return found if found is not None and found.kind is Kind.REDUCED else None
+
+
+def _of_metrics_kept(scope: Scope, node: ast.Call, path: Path, depth: int) -> Value | None:
+    """As above, of `self.x` that is made of one class of the project, whose file works with torchmetrics."""
+    name = dotted(node.func).split(".")
+    if len(name) != 3 or name[0] != "self" or scope.facts is None:
+        return None
+    given = class_values(scope.project, scope.facts).given.get(name[1], [])
+    made = [(g, dotted(g.value.func)) for g in given if isinstance(g.value, ast.Call) and g.part is None]
+    sites = [find_class(scope.project, g.site.module, written) for g, written in made if written]
+    site = sites[0] if sites and len(sites) == len(given) else None
+    if site is None or any(s is None or s.node is not site.node for s in sites):
+        return None
+    facts = class_facts(scope.project, site.module, site.node)
+    method = facts.method(name[2])
+    if method is None or all(family(n) != "torchmetrics" for n in method[0].module.imported_modules):
+        return None
+    found = _of_returns(scope, node, scope.inside(method[0].module, method[1], facts), method[1], path, depth)
     return found if found is not None and found.kind is Kind.REDUCED else None
 
 

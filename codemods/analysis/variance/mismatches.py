@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from codemods.analysis.call_graph import FunctionSite
 from codemods.analysis.class_index import Role, class_facts
+from codemods.analysis.guards.no_group_at import no_group_at
 from codemods.analysis.literals import is_none
 from codemods.analysis.names import dotted
 from codemods.analysis.ranks.exit_statuses import is_status
@@ -38,9 +39,17 @@ def mismatches_in(project: Project, module: SourceModule) -> tuple[Mismatch, ...
             return ()
         found = [m for state in _parting_states(analysis, module) for m in mismatches(analysis, state)]
         found = [m for m in found if not contradicts_itself(project, m.value.chain)]
+        found = [m for m in found if not _meets_nobody(project, module, m)]
         return tuple(sorted(found, key=lambda m: (m.node.lineno, m.node.col_offset)))
 
     return project.memo(("mismatches", module.path), build)
+
+
+def _meets_nobody(project: Project, module: SourceModule, found: Mismatch) -> bool:
+    """True where no group can be at the place at which the ranks part, or at that where some of them wait."""
+    step = found.meeting.steps[0] if found.meeting is not None and found.meeting.steps else None
+    calls = [c for c in module.nodes(ast.Call) if step is not None and step.path == module.path and c.lineno == step.line]
+    return any(no_group_at(project, module, node) for node in (found.node, *calls))
 
 
 def _parting_states(analysis: Analysis, module: SourceModule) -> Iterator[State]:
