@@ -240,6 +240,39 @@ def test_what_a_readme_leaves_open(text: str) -> None:
     assert torch_pin(of("README.md", text)) is None
 
 
+@pytest.mark.parametrize(
+    ("heading", "line", "spec"),
+    [
+        ("Prerequisites:", "- pytorch-lightning=1.3.5", "=1.3.5"),
+        ("## Model", "* `pytorch-lightning = 1.3.5`", "=1.3.5"),
+        ("## Requirements", "- PyTorch Lightning 1.3.5", "=1.3.5"),
+        ("Dependencies\n------------", "- **PyTorch Lightning** v1.3", "=1.3"),
+        ("It was tested with", "+ pytorch_lightning 1.3.5", "=1.3.5"),
+    ],
+)
+def test_versions_in_a_list_of_what_is_needed(heading: str, line: str, spec: str) -> None:
+    pin = lightning_pin(of("README.md", f"# Install\n\n{heading}\n\n- python 3.9\n{line}\n- rdkit\n"))
+    assert pin is not None
+    assert (pin.package, pin.spec) == ("pytorch-lightning", spec)
+    assert pin.surely_below((1, 4)) and pin.surely_at_least((1, 3))
+
+
+@pytest.mark.parametrize(
+    ("heading", "line"),
+    [
+        ("## News", "- PyTorch Lightning 2.0"),  # no list of needs
+        ("## Requirements", "- PyTorch Lightning 1.3 or later"),
+        ("## Requirements", "- PyTorch Lightning >= 1.3"),
+        ("## Requirements", "- PyTorch Lightning 1.3, 1.4"),
+        ("## Requirements", "PyTorch Lightning 1.3"),  # no item
+        ("## Requirements", "- our port of PyTorch Lightning 1.3"),
+        ("## Requirements", "- PyTorch Lightning 2"),  # a number of what?
+    ],
+)
+def test_lists_that_leave_the_version_open(heading: str, line: str) -> None:
+    assert lightning_pin(of("README.md", f"# Install\n\n{heading}\n\n- python 3.9\n{line}\n")) is None
+
+
 def test_a_file_of_pins_goes_before_a_readme() -> None:
     readme = "pip install torch==1.9.0"
     pinned = torch_pin(project(**{"requirements.txt": "torch>=2.1\n", "README.md": readme}))

@@ -159,10 +159,23 @@ def test_one_that_no_call_of_the_name_gives(call: str) -> None:
         "model.tag(batch, **options)",
         "jobs.submit(model.tag, batch)",
         "import fire\nfire.Fire(Tagger)\nmodel.tag(batch, 0)",
+        "import fire\nfire.Fire({'tag': Tagger})\nmodel.tag(batch, 0)",
+        "import fire\nmodel = Tagger()\nfire.Fire(model)\nmodel.tag(batch, 0)",
+        "import fire\nfire.Fire()\nmodel.tag(batch, 0)",
+        "import fire\nfrom module import Tagger as Marker\nfire.Fire(Marker)\nmodel.tag(batch, 0)",
+        "import fire\nimport module as steps\nfire.Fire(steps)\nmodel.tag(batch, 0)",
+        "import fire\nclass Finer(Tagger):\n    pass\nfire.Fire(Finer)\nmodel.tag(batch, 0)",
     ],
 )
 def test_one_that_some_call_may_give(call: str) -> None:
     assert not never(step("if verbose:", hook="tag"), {"run.py": f"from module import Tagger\n{call}\n"})
+
+
+@pytest.mark.parametrize("made", ["fire.Fire(plot)", "fire.Fire({'plot': plot})", "fire.Fire(dict(draw=plot))"])
+def test_commands_of_another_program(made: str) -> None:
+    plots = f"import fire\ndef plot():\n    pass\n{made}\n"
+    run = "from module import Tagger\nmodel.tag(batch, 0)\n"
+    assert never(step("if verbose:", hook="tag"), {"run.py": run, "plots.py": plots})
 
 
 @pytest.mark.parametrize(

@@ -146,7 +146,7 @@ def _read_all(project: Project) -> dict[str, tuple[Pin, ...]]:
 
 def _saying_files(project: Project) -> set[str]:
     """The texts that say how to install the repository, the scripts and images that do it, and scripts that such a text names."""
-    words = (b"install", b"==")
+    words = (b"nstall", b"==", b"equire", b"requisite", b"ependenc")
     texts = {p for word in words for p in project.files_containing(word, kinds=(".md", ".rst", ".txt"))}
     scripts = {p for p in project.files_containing(b"install", kinds=INSTALL_KINDS) if is_run(p)}
     said = {p for p in texts if documents(p) and is_run(p)}

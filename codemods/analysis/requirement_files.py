@@ -24,6 +24,9 @@ _CONDA = lazy(
 
 _INSTALLS = lazy(r"\b(?:pip3?|conda|mamba)\s+install\s+(.+)")
 _LISTED = lazy(r"^\s*(?:[-*+]\s+)?`?([A-Za-z][\w.-]*\s*==\s*\d[\w.]*)`?\s*$")
+# `- pytorch-lightning=1.3.1`, and under words that say what is needed `* PyTorch Lightning 1.3.1` as well
+_NAMED = lazy(r"^\s*[-*+]\s+[`*]*([A-Za-z][\w.-]*(?: [A-Za-z][\w.-]*)?)[`*]*(\s*=\s*|\s+v?)[`*]*(\d+\.\d[\d.]*)[`*]*\s*$")
+_NEEDED = lazy(r"(?i)\b(?:prerequisite|requirement|require|dependenc|install|environment|tested|set-?up)")
 _COMMENT = lazy(r"(?:^|\s)#.*$")
 INSTALL_KINDS = (*SHELL_KINDS, *IMAGE_KINDS)  # whose commands install what the code runs with
 _OF_INSTALLING = ("install", "setup", "env", "conda", "requirement", "dependenc", "dockerfile")
@@ -81,14 +84,20 @@ def installs(path: str) -> bool:
 
 def documented_pins(path: str, data: bytes) -> Iterator[Pin]:
     """The versions that the install commands of a text or a script name, `conda install pytorch==2.0.1 -c pytorch`, and a text's
-    lists of exact ones: `* torch==1.7.0`.
+    lists of exact ones: `* torch==1.7.0`, `- torch=1.7`, `- PyTorch 1.7` below "Requirements".
     """
-    goes_on = False
+    goes_on, heading = False, ""
     is_run = path.endswith(INSTALL_KINDS)
     for number, written in enumerate(data.decode("utf-8", "replace").split("\n"), 1):
         line = _COMMENT.sub("", written) if is_run else written
         if (listed := _LISTED.match(line)) is not None and (named := requirement(listed[1], path, number)) is not None:
             yield Pin(_CONDA_NAMES.get(named.package, named.package), named.spec, path, number)
+            continue
+        is_item = re.match(r"\s*[-*+]\s", line) is not None
+        if re.match(r"#*\s*[A-Za-z*_]", line) is not None and not is_item and not line[:1].isspace():
+            heading = line
+        if is_item and not is_run and (pin := _of_list(line, path, number, needed=_NEEDED.search(heading) is not None)):
+            yield pin
             continue
         command = _INSTALLS.search(line)
         words = line if goes_on else command[1] if command is not None else ""
@@ -97,6 +106,15 @@ def documented_pins(path: str, data: bytes) -> Iterator[Pin]:
             pin = requirement(word.strip("`'\"\\"), path, number) or _of_conda(word, path, number)
             if pin is not None and pin.spec and re.search(r"\d", pin.spec):
                 yield Pin(_CONDA_NAMES.get(pin.package, pin.package), pin.spec, path, number)
+
+
+def _of_list(line: str, path: str, number: int, *, needed: bool) -> Pin | None:
+    """The pin of an item that names one version. Behind a blank alone it counts only in a list of what is needed."""
+    found = _NAMED.match(line)
+    if found is None or not (needed or "=" in found[2]):
+        return None
+    name = normalized(found[1].replace(" ", "-"))
+    return Pin(_CONDA_NAMES.get(name, name), f"={found[3].rstrip('.')}", path, number)
 
 
 def _of_conda(word: str, path: str, line: int) -> Pin | None:

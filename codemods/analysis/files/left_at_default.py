@@ -7,14 +7,16 @@ known where none of them gives it.
 from __future__ import annotations
 
 import ast
+import re
 
 from codemods.analysis.bindings import attribute_bindings
-from codemods.analysis.class_index import ClassFacts, class_facts
+from codemods.analysis.class_index import ClassFacts, ClassSite, class_facts, subclasses
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS
 from codemods.analysis.model.signatures import defaults
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.uses import HandedOn, uses_of
-from codemods.files.source import FunctionNode, SourceModule
+from codemods.files.import_statements import stem_of
+from codemods.files.source import FunctionNode, SourceModule, walk
 from codemods.store.project import Project
 
 # What Lightning and transformers hand to hooks by these names, if the hook takes them.
@@ -28,7 +30,7 @@ _KNOWN = frozenset(
     {"staticmethod", "classmethod", "no_grad", "inference_mode", "override", "rank_zero_only", "abstractmethod", "contextmanager",
      "autocast", "lru_cache", "cache", "typechecked", "record"}
 )  # fmt: skip
-_COMMANDS = (b"fire.Fire", b"typer.", b"hydra.utils.call", b"auto_cli", b"defopt")
+_COMMANDS = (b"typer.", b"hydra.utils.call", b"auto_cli", b"defopt")
 
 
 def left_at_default(project: Project, module: SourceModule, function: FunctionNode, name: str) -> ast.Constant | None:
@@ -40,9 +42,32 @@ def left_at_default(project: Project, module: SourceModule, function: FunctionNo
     return default if project.keep(key, lambda: _is_left(project, module, function, name)) else None
 
 
-def is_made_a_command(project: Project, function: FunctionNode) -> bool:
+def is_made_a_command(project: Project, module: SourceModule, function: FunctionNode) -> bool:
     """True where the arguments may come from a command line, by a decorator or a package that makes one of each function."""
-    return not all(map(_is_known, function.decorator_list)) or any(project.files_containing(word) for word in _COMMANDS)
+    if not all(map(_is_known, function.decorator_list)) or any(project.files_containing(word) for word in _COMMANDS):
+        return True
+    files = map(project.module, project.files_containing(b"fire.Fire"))
+    return any(file is None or _fires(project, file, module, function) for file in files)
+
+
+def _fires(project: Project, file: SourceModule, module: SourceModule, function: FunctionNode) -> bool:
+    """True where `fire.Fire(Trainer)` may make a command of the function: by its own name, its class's, an heir's or its file's.
+
+    Without arguments, or with a name that is no function, class or import (`fire.Fire(trainer)`), all that the file names counts.
+    """
+    calls = file.calls_named("Fire")
+    handed = [n for c in calls for a in (*c.args, *(k.value for k in c.keywords)) for n in walk(a)]
+    named = {n.attr if isinstance(n, ast.Attribute) else n.id for n in handed if isinstance(n, (ast.Attribute, ast.Name))}
+    given = {n.name for n in file.tree.body if isinstance(n, (ast.FunctionDef, ast.ClassDef))} | {"dict", *file.imports}
+    open_names = [n.id for n in handed if isinstance(n, ast.Name) and n.id not in given]
+    if open_names or not calls or not all(c.args or c.keywords for c in calls):
+        named |= {*re.findall(r"\w+", file.text)}
+        if file is module or "*" in file.imports:
+            return True
+    named |= {last(i.dotted) for name in named for i in file.imports.get(name, ())}
+    owner = module.parent(function)
+    kin = (ClassSite(module, owner), *subclasses(project, ClassSite(module, owner))) if isinstance(owner, ast.ClassDef) else ()
+    return not named.isdisjoint({function.name, stem_of(module.path), *(s.node.name for s in kin)})
 
 
 def _is_left(project: Project, module: SourceModule, function: FunctionNode, name: str) -> bool:

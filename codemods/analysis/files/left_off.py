@@ -99,7 +99,7 @@ def _is_argument_left_off(project: Project, given: Given, wants_none: bool) -> b
     if function is None or function.name != "__init__" or not isinstance(value, ast.Name):
         return False
     bound = bindings_in(site.module, function, value.id)
-    if len(bound) != 1 or not bound[0].parameter or is_made_a_command(project, function):
+    if len(bound) != 1 or not bound[0].parameter or is_made_a_command(project, site.module, function):
         return False
     kin = (site, *subclasses(project, site))
     if any(project.files_containing(one.node.name.encode(), kinds=_SETTINGS) for one in kin):

@@ -163,7 +163,7 @@ def _given_to(project: Project, module: SourceModule, function: FunctionNode, na
 
 def _given(project: Project, module: SourceModule, function: FunctionNode, name: str) -> list[object]:
     """What each call gives the parameter, as far as it stands there; nothing where not all calls are seen."""
-    if is_made_a_command(project, function):
+    if is_made_a_command(project, module, function):
         return []
     used = uses_of(project, module, function).outside_tests()
     sites = callers_of(project, module, function)

@@ -219,7 +219,7 @@ def _name(module: SourceModule, node: ast.Name, project: Project | None, depth: 
 
 
 def _is_handed_on(name: str, project: Project | None) -> bool:
-    return "rank" in name.lower() or (project is not None and name in bound_to_rank(project))
+    return any(word in name.lower() for word in ("rank", "gpu")) or (project is not None and name in bound_to_rank(project))
 
 
 def _agreed(module: SourceModule, bound: list[Binding], project: Project | None, depth: int) -> Ranks | None:
