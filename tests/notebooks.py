@@ -19,7 +19,7 @@ import torch.distributed as dist
 import torch.multiprocessing as mp"""
 TRAIN = """\
 def train(rank, world_size):
-    dist.init_process_group("nccl", rank=rank, world_size=world_size)
+    dist.init_process_group("nccl", "tcp://127.0.0.1:29500", rank=rank, world_size=world_size)
     model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(3, 3).cuda())
     for epoch in range(3):
         model(torch.rand(3)).sum().backward()

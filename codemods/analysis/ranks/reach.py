@@ -14,11 +14,10 @@ from codemods.analysis.ranks.excluded_modes import is_in_mode_of_one
 from codemods.analysis.ranks.given_by_rank import ranks_of_receiver
 from codemods.analysis.ranks.in_turn import in_turn
 from codemods.analysis.ranks.rank_guards import Ranks, both, ranks_at
-from codemods.analysis.ranks.rank_sets import negated
 from codemods.analysis.ranks.run_for_some import ranks_of_lambda, ranks_running
 from codemods.analysis.ranks.several_processes import is_of_one_process
-from codemods.analysis.ranks.uses import CallSite, HandedOn, Uses, constructions, uses_of
-from codemods.files.source import FunctionNode, SourceModule, walk
+from codemods.analysis.ranks.uses import HandedOn, Uses, constructions, uses_of
+from codemods.files.source import FunctionNode, SourceModule
 from codemods.store.project import Project
 
 _LAUNCHERS = frozenset(
@@ -88,8 +87,6 @@ def _from_uses(project: Project, uses: Uses, seen: frozenset[int]) -> Ranks | No
             continue
         answers.add(ranks if ranks in (None, Ranks.ALL) else Ranks.UNKNOWN)  # who calls it then is not shown
     answers.discard(None)
-    if any(a is not None and negated(a) in answers for a in answers) and _in_both_arms(used.calls):
-        return Ranks.ALL
     if Ranks.ALL in answers or (not answers and not uses.more):
         return Ranks.ALL
     if uses.more:
@@ -97,20 +94,6 @@ def _from_uses(project: Project, uses: Uses, seen: frozenset[int]) -> Ranks | No
     if len(answers) > 1 and None not in answers and in_both_arms(project, used.calls):
         return Ranks.ALL
     return answers.pop() if len(answers) == 1 else Ranks.UNKNOWN
-
-
-def _in_both_arms(calls: tuple[CallSite, ...]) -> bool:
-    """True for `if rank == 0: with run: main()` and `else: main()`: each rank comes to one of the two."""
-    for one in calls:
-        ifs = [up for up in one.module.ancestors(one.call) if isinstance(up, ast.If)]
-        for other in calls:
-            if other.module is one.module and any(_holds(i.body, one.call) and _holds(i.orelse, other.call) for i in ifs):
-                return True
-    return False
-
-
-def _holds(block: list[ast.stmt], node: ast.AST) -> bool:
-    return any(n is node for statement in block for n in walk(statement))
 
 
 def to_a_launcher(place: HandedOn) -> bool:
