@@ -107,3 +107,11 @@ def test_somebody_else_sets_them(path: str, text: str) -> None:
 def test_a_port_alone_is_missing() -> None:
     before = script(spawn=f"os.environ['MASTER_ADDR'] = 'localhost'\n    {SPAWN}")
     check_transformed(RULE, before, before.replace(SPAWN, f"{PORT}\n    {SPAWN}"))
+
+
+def test_a_launcher_has_started_the_parent() -> None:
+    spawn = 'mp.spawn(worker, args=(int(os.environ["WORLD_SIZE"]),), nprocs=1)'
+    check_nothing(RULE, script(spawn=spawn))
+    own = f'os.environ["WORLD_SIZE"] = "2"\n    {spawn}'  # the script puts it there itself
+    before = script(spawn=own)
+    check_transformed(RULE, before, before.replace(spawn, f"{ADDRESS}\n    {PORT}\n    {spawn}"))

@@ -28,6 +28,9 @@ _OTHERS = lazy(
     rb"dotenv|environs\b|submitit|sagemaker|azureml|\bray\b|kubeflow|PyTorchJob|torchelastic|elastic_launch|horovod|"
     rb"determined|LightningEnvironment|mpi4py|os\.exec|subprocess|Popen|environ\.update\(|os\.environ\[[^\"'\]]+\] *=|\bmpi\b"
 )
+# A launcher has started the parent, whose ranks inherit all that it set: read with no value in its place, and not set here.
+_GIVEN = lazy(rb"environ\[[\"'](RANK|WORLD_SIZE)[\"']\](?! *=[^=])")
+_SETS = lazy(rb"environ\[[\"'](?:RANK|WORLD_SIZE)[\"']\] *=[^=]")
 
 
 @record
@@ -86,7 +89,7 @@ def _is_launched(project: Project, path: str) -> bool:
 @file_fact
 def _may_be_told(path: str, data: bytes) -> bool:
     del path
-    return _OTHERS.search(data) is not None
+    return _OTHERS.search(data) is not None or (_GIVEN.search(data) is not None and _SETS.search(data) is None)
 
 
 def _is_known(project: Project, path: str, variable: str) -> bool:
