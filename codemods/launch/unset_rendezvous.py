@@ -74,8 +74,8 @@ class UnsetRendezvous(DdpCodemod):
     ## Refuses
     - Says nothing in a repository's own tests.
     - Says nothing where a file of the program, of a program that imports it, or a text or job file names the variable.
-    - Says nothing of a program that a text starts by a launcher, which sets the variables, or that reads `os.environ["WORLD_SIZE"]`
-      and does not set it.
+    - Says nothing of a program that a text starts by a launcher, which sets the variables, or that reads
+      `os.environ["WORLD_SIZE"]` and does not set it.
     - Says nothing where the program may get variables from elsewhere (dotenv, submitit, SageMaker, Ray), or starts others itself.
     - Says nothing of another address (`tcp://`, `file://`, an option), and of a `store`.
     - Says nothing of processes that `multiprocessing.Process` starts, unless it is torch's and the file sets the method `spawn`.
