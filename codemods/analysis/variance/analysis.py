@@ -35,7 +35,7 @@ def variance(project: Project) -> Analysis:
 def begin_file(project: Project) -> None:
     """A file is judged next: in a large project it is judged by itself, and with a bound on what is read for it.
 
-    In a library of 1,400 files one question came to 2,200 functions of 230 others.
+    In a library of 2,900 files one question came to 2,200 functions of 230 others.
     """
     if len(project.python_files) > LARGE:
         variance(project).begin()
