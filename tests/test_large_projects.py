@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+
 from codemods.analysis.call_graph import FunctionSite
 from codemods.analysis.class_index import ClassSite, first_subclasses
 from codemods.analysis.variance.analysis import LARGE, MOST_READ, begin_file, variance
@@ -47,6 +49,7 @@ def test_the_first_heirs_are_read_and_no_others() -> None:
     project = Project.of({path: text.encode() for path, text in texts.items()})
     base = project.module("base.py")
     assert base is not None
-    found = first_subclasses(project, ClassSite(base, next(iter(base.tree.body))), 4)  # type: ignore[arg-type]
+    (owner,) = base.nodes(ast.ClassDef)
+    found = first_subclasses(project, ClassSite(base, owner), 4)
     assert [s.name for s in found] == ["Heir0", "Heir1", "Heir2", "Heir3"]
     assert "heir20.py" not in project._modules

@@ -1,4 +1,4 @@
-"""What stands under the question for a missing file, where a script of Lightning comes to it above `fit`.
+"""What stands under the question for a missing file, where a script of Lightning reaches it above `fit`.
 
 `data.setup("fit")` in the script, and the Trainer's own call of `setup` behind it: the first process is through with the former,
 and has made the file, before Lightning starts the others.

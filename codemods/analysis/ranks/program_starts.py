@@ -365,7 +365,7 @@ def _names_in(project: Project, module: SourceModule, scope: ast.AST, ungiven: U
 def _once_a_scope(
     project: Project, module: SourceModule, scope: ast.AST, ungiven: UngivenOptions | None, question: str, ask: _Asks[T]
 ) -> T:
-    """The answer for a scope, which is the same for each program that comes to it."""
+    """The answer for a scope, which is the same for each program that reaches it."""
     if ungiven is not None:
         return ask(project, module, scope, ungiven)
     line = -1 if scope is module.tree else getattr(scope, "lineno", 0)
