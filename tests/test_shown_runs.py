@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from codemods.api.findings import Applicability
+from codemods.checkpoints.attribute_of_wrapper import AttributeOfWrapper
 from codemods.ranks.unguarded_file_io import UnguardedFileIo
 from codemods.ranks.unguarded_print import UnguardedPrint
 from codemods.sync.collective_under_rank_guard import CollectiveUnderRankGuard
@@ -97,3 +98,40 @@ def test_nothing_is_told_in_a_function_that_nobody_calls() -> None:
     start = '\n\nif __name__ == "__main__":\n    dist.init_process_group()\n    {}\n'
     assert findings_of(CollectiveUnderRankGuard, bare + start.format("old(*parts())"))
     assert not findings_of(CollectiveUnderRankGuard, bare + start.format("new(*parts())"))
+
+
+SHOWN = {"README.md": "    python other.py\n", "other.py": START + "    train(args())\n", "module.py": WORK}
+PREPARED = """\
+import torch
+from accelerate import Accelerator
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.head = torch.nn.Linear(2, 2)
+
+    def forward(self, x):
+        return self.head(x)
+
+def main():
+    accelerator = Accelerator()
+    model = accelerator.prepare(Net())
+    with torch.no_grad():
+        ASK
+        print(model.head.weight)
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+def test_what_ends_each_run_is_reported_of_a_program_written_for_ranks() -> None:
+    source = PREPARED.replace("ASK", "if accelerator.is_main_process:\n            print('once')")
+    (found,) = findings_of(AttributeOfWrapper, source, SHOWN, path="train.py")
+    assert "with several processes this line raises AttributeError" in found.message
+    assert found.applicability is Applicability.UNSAFE
+    assert "right if its program is launched as several processes: no command of the repository does so" in found.reason
+
+
+def test_a_program_that_asks_for_no_rank_is_one_process() -> None:
+    assert not findings_of(AttributeOfWrapper, PREPARED.replace("ASK", "print('once')"), SHOWN, path="train.py")

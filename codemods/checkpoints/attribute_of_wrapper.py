@@ -114,6 +114,7 @@ class AttributeOfWrapper(DdpCodemod):
 
     code = "DDP507"
     severity = "crash"
+    ends_each_run = True
     subject = "Ask the model inside the DDP wrapper"
     must_show = "Two processes get past these lines, and one process prints and saves what it did."
     printed = ("object has no attribute",)
@@ -153,6 +154,7 @@ class AttributeOfWrapper(DdpCodemod):
         return self.finding(
             module, first.node, f"{first.text}{where}", level=repair.level,
             edits=repair.edits, evidence=[*_wrapped(first.wrapped), *first.evidence], reason=repair.reason,
+            severity="risk" if first.inverse else "",
         )  # fmt: skip
 
     def _of_trainers(self, module: SourceModule, project: Project) -> Iterator[Finding]:

@@ -35,6 +35,7 @@ from codemods.engine import suppressions
 from codemods.files.source import SourceModule
 from codemods.files.text_file import NOTEBOOK, PYTHON_KINDS, TextFile
 from codemods.runtime.deep_stack import with_deep_stack
+from codemods.runtime.lazy_pattern import lazy
 from codemods.runtime.record import replace
 from codemods.store.project import Project
 
@@ -46,6 +47,13 @@ _OF_RUNS = frozenset({"ranks", "sync", "metrics", "data_loading", "checkpoints"}
 
 # Those whose fix is a test round what puts something out; those of `sync` part the collectives from it themselves.
 _GUARDING = frozenset({"ranks", "checkpoints"})
+
+
+# What a program of one process has no need to ask its framework.
+_ASKS_FOR_RANKS = lazy(
+    rb"\b(?:is_(?:local_)?main_process|is_world_process_zero|is_global_zero|global_rank|process_index|num_processes|"
+    rb"wait_for_everyone|gather_for_metrics|unwrap_model|rank_zero_only)\b"
+)
 
 
 class Numbers:
@@ -178,17 +186,25 @@ def _is_unstarted(codemod: DdpCodemod, finding: Finding, module: SourceModule, p
 
     And under an option or a setting that keeps each run off which they show.
 
-    Of 31 such fixes on unseen repositories a reader would have merged one. A hang is reported all the same; noise is not worth a
-    word where no text says how anything is started, either.
+    Of 31 such fixes on unseen repositories a reader would have merged one. A hang is reported all the same, and so is an error
+    that ends each run of a program written for a launcher's processes. Noise is not worth a word where no text says how anything
+    is started, either.
     """
     if codemod.topic() not in _OF_RUNS or finding.severity == "hang":
         return False
     place = module if finding.path == module.path else project.module(finding.path)
     if place is None or isinstance(place, TextFile):
         return False
-    if start_at(project, place, finding.span) is Start.SEVERAL:
+    start = start_at(project, place, finding.span)
+    if start is Start.SEVERAL:
         return is_of_a_closed_mode(project, place, finding.span)
+    if codemod.ends_each_run and finding.severity == "crash" and _is_written_for_ranks(place, start):
+        return False
     return finding.severity == "noise" or bool(starts(project))
+
+
+def _is_written_for_ranks(module: SourceModule, start: Start | None) -> bool:
+    return start is Start.JOINS or (start is Start.OPEN and _ASKS_FOR_RANKS.search(module.data) is not None)
 
 
 def _as_seen(codemod: DdpCodemod, finding: Finding, module: SourceModule, project: Project) -> Finding:

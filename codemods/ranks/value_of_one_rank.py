@@ -101,6 +101,7 @@ class ValueOfOneRank(DdpCodemod):
 
     code = "DDP210"
     severity = "crash"
+    ends_each_run = True
     subject = "Use what rank 0 alone has on rank 0 alone"
     must_show = "Both processes get past the line."
     printed = ("object has no attribute", "'NoneType' object", "UnboundLocalError", "KeyError", *WAITING)

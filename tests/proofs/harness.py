@@ -305,5 +305,13 @@ def differing(before: Seen, after: Seen, names: Sequence[str], *, stdout: bool) 
     return out
 
 
+def ended_by_gloo(seen: Seen) -> bool:
+    """Did a process end by the SIGABRT of gloo's threads, behind its last line (`_ddpfix_tracer/groups.py` has the cause)?
+
+    The tracer prevents it in the ranks that it watches; those of a launcher that the program starts itself have no tracer.
+    """
+    return any("terminate called without an active exception" in r.stderr for r in seen.ended.ranks)
+
+
 def told(sentences: Sequence[str], seen: Seen) -> str:
     return "\n".join([*sentences, "--- output", seen.ended.marked()[-6000:]]) if sentences else ""
