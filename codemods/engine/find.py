@@ -32,6 +32,7 @@ from codemods.analysis.variance.analysis import begin_file
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Evidence, Finding, Span
 from codemods.engine import suppressions
+from codemods.engine.worth_telling import is_worth_telling
 from codemods.files.source import SourceModule
 from codemods.files.text_file import NOTEBOOK, PYTHON_KINDS, TextFile
 from codemods.runtime.deep_stack import with_deep_stack
@@ -101,8 +102,8 @@ def _find_in(module: SourceModule, project: Project, chosen: Sequence[DdpCodemod
             continue
         if _is_unstarted(codemod, finding, module, project):
             unstarted += 1
-        else:
-            found.append(_as_seen(codemod, finding, module, project))
+        elif _is_told(codemod, seen := _as_seen(codemod, finding, module, project), module, project):
+            found.append(seen)
     project.left_out[module.path] = unstarted
     if module.holds(b"ddpfix:"):
         checked = frozenset(word.lower() for c in chosen for word in (c.code, c.rule_name()))
@@ -189,6 +190,13 @@ def _is_unstarted(codemod: DdpCodemod, finding: Finding, module: SourceModule, p
     if start_at(project, place, finding.span) is Start.SEVERAL:
         return is_of_a_closed_mode(project, place, finding.span)
     return finding.severity == "noise" or bool(starts(project))
+
+
+def _is_told(codemod: DdpCodemod, finding: Finding, module: SourceModule, project: Project) -> bool:
+    if codemod.topic() not in _OF_RUNS:
+        return True
+    place = module if finding.path == module.path else project.module(finding.path)
+    return is_worth_telling(project, place, finding)
 
 
 def _as_seen(codemod: DdpCodemod, finding: Finding, module: SourceModule, project: Project) -> Finding:
