@@ -135,8 +135,8 @@ class TasksOfAJob(DdpCodemod):
             f"srun sets {given}, and no {unset.variable}: each task of {unset.module.path} ends with {unset.error} in "
             f"line {unset.node.lineno}",
             evidence=[Evidence("static", f"{unset.variable} is asked for in every run", unset.module.path, unset.node.lineno)],
-            reason="let srun start one torchrun on each node, or set RANK, LOCAL_RANK and WORLD_SIZE in each task from Slurm's own "
-            "numbers, by a `bash -c` behind srun",
+            reason="let srun start one torchrun on each node, or set RANK, LOCAL_RANK and WORLD_SIZE in each task from Slurm's "
+            "own numbers, by a `bash -c` behind srun",
         )
 
     def _of_trainer(self, project: Project, command: CommandLine, tasks: Tasks) -> Iterator[Finding]:
