@@ -119,8 +119,8 @@ class ValueOfOneRank(DdpCodemod):
             if (use := used_on_all(project, module, made)) is not None:
                 if not is_run_by_nobody(project, module, use, by_one=True):
                     yield self._tell(project, module, made, use)
-            elif (use := _used_on_each_node(module, project, made)) is not None:
-                yield self._tell_of_nodes(module, made, use)
+            elif (on_node := _used_on_each_node(module, project, made)) is not None:
+                yield self._tell_of_nodes(module, made, on_node)
         for found in partial_uses(project, module):
             if not is_run_by_nobody(project, module, found.node):
                 yield self._tell_of_none(project, module, found)
