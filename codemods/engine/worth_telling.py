@@ -25,12 +25,12 @@ def is_worth_telling(project: Project, place: SourceModule | None, finding: Find
     statement = statement_at(place, finding.span)
     if statement is None:
         return True
-    return not _only_rank_zero_is_left(project, place, statement) and not _is_untested(project, place, finding)
+    return not _only_rank_zero_is_left(project, place, statement, finding) and not _is_untested(project, place, finding)
 
 
-def _only_rank_zero_is_left(project: Project, place: SourceModule, statement: ast.stmt) -> bool:
-    """True where the other ranks end above it, by a name that they do not have."""
-    return ends_above(project, place, statement) is not None
+def _only_rank_zero_is_left(project: Project, place: SourceModule, statement: ast.stmt, finding: Finding) -> bool:
+    """True where the other ranks end above it, by a name that they do not have; an error may be rank 0's as well."""
+    return finding.severity != "crash" and ends_above(project, place, statement) is not None
 
 
 def _is_untested(project: Project, place: SourceModule, finding: Finding) -> bool:
