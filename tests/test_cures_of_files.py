@@ -63,3 +63,38 @@ STAGES = (
 def test_what_the_hooks_of_another_stage_fill(filling: str, own: bool) -> None:  # `trainer.test` runs no validation
     found = findings_of(UnguardedFileIo, STAGES.format(filling=filling), path="net.py")
     assert any("with what this rank has seen" in f.reason for f in found) is own
+
+
+ROWS = """\
+import pandas as pd
+from accelerate import Accelerator
+
+
+class Runs:
+    def __init__(self):
+        self.accelerator = Accelerator()
+
+    def note(self, score):
+        table = pd.read_csv("rows.csv")
+        {between}
+        table = pd.concat([table, pd.DataFrame([score])])
+        table.to_csv("rows.csv")
+
+
+def main():
+    runs = Runs()
+    model = runs.accelerator.prepare(build())
+    runs.accelerator.backward(model(1))
+    runs.note(1)
+
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+@pytest.mark.parametrize(("between", "alone"), [("pass", True), ("self.best = table.min()", False)])
+def test_what_is_read_for_the_write_alone_is_read_on_rank_zero(between: str, alone: bool) -> None:
+    (found,) = findings_of(UnguardedFileIo, ROWS.format(between=between))
+    assert ("let rank 0 alone read it (line 10), change it and write it" in found.reason) is alone
+    assert ("a barrier right above this line" in found.reason) is not alone

@@ -48,6 +48,17 @@ def test_above_the_start_of_the_group(lines: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize(
+    ("command", "set_by_it"),
+    [("torchrun --nproc_per_node=2 module.py", True), ("mpirun -n 2 python module.py", False),
+     ("srun torchrun --nproc_per_node=2 module.py", True)],
+)  # fmt: skip
+def test_rank_is_asked_for_where_a_launcher_sets_it(command: str, set_by_it: bool) -> None:
+    (found,) = findings_of(UnguardedFileIo, script(*WRITE), {"run.sh": f"{command}\n"})
+    assert found.reason.startswith("no group exists yet")
+    assert ("RANK" in found.reason) is set_by_it
+
+
+@pytest.mark.parametrize(
     "lines",
     [
         ("if int(os.environ['RANK']) == 0:", *(f"    {line}" for line in WRITE)),

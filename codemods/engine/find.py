@@ -32,6 +32,7 @@ from codemods.analysis.variance.analysis import begin_file
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Evidence, Finding, Span
 from codemods.engine import suppressions
+from codemods.engine.worth_telling import is_worth_telling
 from codemods.files.source import SourceModule
 from codemods.files.text_file import NOTEBOOK, PYTHON_KINDS, TextFile
 from codemods.runtime.deep_stack import with_deep_stack
@@ -109,8 +110,8 @@ def _find_in(module: SourceModule, project: Project, chosen: Sequence[DdpCodemod
             continue
         if _is_unstarted(codemod, finding, module, project):
             unstarted += 1
-        else:
-            found.append(_as_seen(codemod, finding, module, project))
+        elif _is_told(codemod, seen := _as_seen(codemod, finding, module, project), module, project):
+            found.append(seen)
     project.left_out[module.path] = unstarted
     if module.holds(b"ddpfix:"):
         checked = frozenset(word.lower() for c in chosen for word in (c.code, c.rule_name()))
@@ -205,6 +206,13 @@ def _is_unstarted(codemod: DdpCodemod, finding: Finding, module: SourceModule, p
 
 def _is_written_for_ranks(module: SourceModule, start: Start | None) -> bool:
     return start is Start.JOINS or (start is Start.OPEN and _ASKS_FOR_RANKS.search(module.data) is not None)
+
+
+def _is_told(codemod: DdpCodemod, finding: Finding, module: SourceModule, project: Project) -> bool:
+    if codemod.topic() not in _OF_RUNS:
+        return True
+    place = module if finding.path == module.path else project.module(finding.path)
+    return is_worth_telling(project, place, finding)
 
 
 def _as_seen(codemod: DdpCodemod, finding: Finding, module: SourceModule, project: Project) -> Finding:

@@ -9,6 +9,7 @@ from codemods.analysis.distribution import is_test_file
 from codemods.analysis.frameworks import lightning_pin
 from codemods.analysis.job_files.command_lines import CommandLine, Flag, command_lines, script_of
 from codemods.analysis.job_files.slurm_tasks import Tasks, tasks_on_a_node
+from codemods.analysis.job_files.srun_variables import OF_SLURM, UnsetRead, unset_by_srun
 from codemods.analysis.ranks.launcher_variables import is_under_a_test
 from codemods.analysis.trainer.lightning_trainers import keywords, more_of, trainer_calls
 from codemods.api.codemod import DdpCodemod
@@ -34,12 +35,15 @@ class TasksOfAJob(DdpCodemod):
     ## What it does
     Finds `srun torchrun --nproc_per_node=4 …` in a job with `--ntasks-per-node=4`: each of the four tasks is a launcher, and
     starts four processes; so with `torch.distributed.launch`. Finds `srun python train.py` whose script makes a Lightning
-    `Trainer(devices=4)`, in a job with another `--ntasks-per-node`.
+    `Trainer(devices=4)`, in a job with another `--ntasks-per-node`. Finds `srun python train.py` whose script reads `RANK`,
+    `LOCAL_RANK` or `WORLD_SIZE` in every run, itself or by `init_process_group`, and nothing sets them.
 
     ## Why it matters
     The job waits in the queue, and starts sixteen processes on four GPUs. Where the command names a port, one launcher has it,
     and the others end with "address already in use"; where it names none, four trainings run beside each other and write the same
-    files. Lightning ends each task in `fit` with "the number of tasks per node configured in SLURM does not match".
+    files. Lightning ends each task in `fit` with "the number of tasks per node configured in SLURM does not match". What srun
+    starts has the numbers of Slurm in its environment alone: `os.environ["RANK"]` ends each task with KeyError,
+    `init_process_group("nccl")` with ValueError.
 
     ## Example
     ```bash
@@ -75,6 +79,8 @@ class TasksOfAJob(DdpCodemod):
     - Says nothing of a Trainer of one device, of a number that is no literal, with `plugins`, under a test, or beside another.
     - Says nothing where Lightning may be below 2.1, which does not look, and of jobs named `bash` and `interactive`, where it
       does not ask Slurm.
+    - Says nothing of a variable that the job sets, or a file that it sources may, of one that is read under a test, and where a
+      file of the program asks Slurm itself, sets variables, or has a framework that may (DeepSpeed, Lightning, submitit, mpi4py).
     - A repository's own tests.
 
     ## References
@@ -93,6 +99,9 @@ class TasksOfAJob(DdpCodemod):
         if not isinstance(module, TextFile) or is_test_file(module.path):
             return
         for command in command_lines(module):
+            if (unset := unset_by_srun(project, command)) is not None:
+                yield self._of_the_environment(command, unset)
+                continue
             tasks = tasks_on_a_node(command)
             if tasks is None:
                 continue
@@ -116,6 +125,18 @@ class TasksOfAJob(DdpCodemod):
             evidence=[Evidence("static", f"{tasks.count} tasks on each node", command.file.path, tasks.line)],
             reason="ask for one task on each node, with the CPUs of all (`--ntasks-per-node=1`, `--cpus-per-task`), or let srun "
             "start the program without a launcher",
+        )
+
+    def _of_the_environment(self, command: CommandLine, unset: UnsetRead) -> Finding:
+        given = OF_SLURM[unset.variable]
+        return self.finding(
+            command.file,
+            command.span(command.words[0].start, command.words[-1].end),
+            f"srun sets {given}, and no {unset.variable}: each task of {unset.module.path} ends with {unset.error} in "
+            f"line {unset.node.lineno}",
+            evidence=[Evidence("static", f"{unset.variable} is asked for in every run", unset.module.path, unset.node.lineno)],
+            reason="let srun start one torchrun on each node, or set RANK, LOCAL_RANK and WORLD_SIZE in each task from Slurm's "
+            "own numbers, by a `bash -c` behind srun",
         )
 
     def _of_trainer(self, project: Project, command: CommandLine, tasks: Tasks) -> Iterator[Finding]:

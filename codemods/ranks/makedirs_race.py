@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from codemods.analysis.bound_values import assigned
 from codemods.analysis.distribution import is_test_module, may_be_run_by_ranks, ranks_in_file, ranks_in_importers
 from codemods.analysis.files.before_fit import comes_first, is_made_above_fit
+from codemods.analysis.files.counted_apart import CountedApart, counted_apart, is_handed_round
 from codemods.analysis.files.counted_names import counted_in
 from codemods.analysis.files.dead_ways import is_dead
 from codemods.analysis.files.every_rank import Way, is_for_some, is_of_the_starter, way_of_every_rank
@@ -24,7 +25,7 @@ from codemods.analysis.files.named_by_functions import texts_of_functions
 from codemods.analysis.files.sample_folders import is_folder_of_the_sample
 from codemods.analysis.files.state_folders import state_folders
 from codemods.analysis.model.signatures import bind, defaults
-from codemods.analysis.names import dotted, last
+from codemods.analysis.names import dotted
 from codemods.analysis.output.effects import names_rank
 from codemods.analysis.paths import origin_text
 from codemods.analysis.ranks.rank_guards import Ranks
@@ -58,7 +59,7 @@ class MakedirsRace(DdpCodemod):
     ## What it does
     Finds `os.makedirs(p)` and `Path.mkdir()` that every rank reaches without `exist_ok`, and adds `exist_ok=True`. A test that
     the folder is missing goes where nothing else stands under it: `exist_ok` asks the same, in one step. Reports a new folder
-    whose name each rank works out for itself: after its clock, or as the next that is free.
+    whose name each rank works out for itself: after its clock, or as the next that is free, though rank 0 alone makes it.
 
     ## Why it matters
     Two ranks that start together both see that the folder is missing, and both create it. The slower one dies with
@@ -195,6 +196,8 @@ class MakedirsRace(DdpCodemod):
     def _counted(self, module: SourceModule, project: Project, call: ast.Call, spelling: str) -> Finding | None:
         """A folder whose name is the next that is free: a rank that comes later finds that of another, and takes the next."""
         path = folder_of(call, spelling)
+        if path is not None and (apart := counted_apart(project, module, call, path)) is not None:
+            return self._made_by_one(module, project, call, path, apart)
         if path is None or not any(module.holds(word) for word in _LISTING):
             return None
         shown = ranks_in_file(project, module) or ranks_in_importers(project, module)
@@ -204,7 +207,7 @@ class MakedirsRace(DdpCodemod):
             return None  # the slower rank fails, which is told as the race that it is
         if any(ranks_reaching(project, m, n).some for m, n in ((module, call), (found.module, found.node))):
             return None
-        if _OWN_PATH.search(origin_text(module, path)) or _is_handed_round(project, module, call):
+        if _OWN_PATH.search(origin_text(module, path)) or is_handed_round(project, module, call):
             return None
         if is_of_the_starter(project, module, call) or is_for_some(project, module, call) or _comes_alone(project, module, call):
             return None
@@ -217,6 +220,21 @@ class MakedirsRace(DdpCodemod):
         evidence = [shown, Evidence("static", "the name is worked out here", found.module.path, found.node.lineno)]
         reason = "choose the name on rank 0 and broadcast it, or hand it to all processes as an argument or a variable"
         return self.finding(module, at, message, evidence=evidence, reason=reason)
+
+    def _made_by_one(
+        self, module: SourceModule, project: Project, call: ast.Call, path: ast.expr, apart: CountedApart
+    ) -> Finding | None:
+        shown = ranks_in_file(project, module) or ranks_in_importers(project, module)
+        if shown is None or is_run_by_nobody(project, module, call):
+            return None
+        message = (
+            f"every rank works out for itself which name is free for {module.text_of(path)}, and rank 0 makes the folder (line "
+            f"{call.lineno}): a rank that comes later counts it and takes the next name, in line {apart.used} a folder of its own"
+        )
+        at = apart.found.module.path, apart.found.node.lineno
+        evidence = [shown, Evidence("static", "the name is worked out here", *at)]
+        reason = "choose the name on rank 0 and broadcast it, or hand it to all processes as an argument or a variable"
+        return self.finding(module, apart.statement, message, evidence=evidence, reason=reason, severity="data")
 
     def _judge(self, module: SourceModule, project: Project, call: ast.Call, spelling: str) -> Finding | None:
         evidence = ranks_in_file(project, module)
@@ -298,23 +316,6 @@ def _is_made_by_one(project: Project, module: SourceModule, call: ast.Call) -> b
     sites = made.outside_tests().calls if made is not None else ()
     return bool(sites) and all(
         ranks_reaching(project, s.module, s.call).some or is_run_by_nobody(project, s.module, s.call) for s in sites
-    )
-
-
-def _is_handed_round(project: Project, module: SourceModule, call: ast.Call) -> bool:
-    """True where the function, or one that calls it, has given the others above what one rank has chosen."""
-    function = module.function_of(call)
-    sites = uses_of(project, module, function).outside_tests().calls if function is not None else ()
-    return any(_broadcasts_above(m, node) for m, node in ((module, call), *((s.module, s.call) for s in sites)))
-
-
-def _broadcasts_above(module: SourceModule, node: ast.Call) -> bool:
-    function = module.function_of(node)
-    first = function.lineno if function is not None else 0
-    return any(
-        first <= c.lineno <= node.lineno
-        for c in module.nodes(ast.Call)
-        if "broadcast" in (last(dotted(c.func)) or getattr(c.func, "attr", ""))
     )
 
 

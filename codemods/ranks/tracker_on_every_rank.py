@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.distribution import is_test_module, ranks_in_file
-from codemods.analysis.files.every_rank import is_for_some
 from codemods.analysis.files.file_calls import CHANGES, Act
 from codemods.analysis.files.file_flow import steps_in
 from codemods.analysis.names import qualified
 from codemods.analysis.output.effects import Effect, Kind, effects_of, names_rank, phrases
+from codemods.analysis.output.event_writers import writers_of_each_rank
 from codemods.analysis.output.guard_edits import guard_edit
 from codemods.analysis.output.guard_spelling import guard_for
 from codemods.analysis.output.observers import is_left_to_rank_zero, plain_body
@@ -25,7 +25,7 @@ from codemods.analysis.ranks.started_groups import starts_no_group
 from codemods.analysis.trainer.wandb_callbacks import reports_of_heirs
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Edit, Evidence, Finding, SetKeyword, WrapInGuard
-from codemods.data.host_only import TRACKER_FUNCTIONS, TRACKER_METHODS
+from codemods.data.host_only import TRACKER_FUNCTIONS
 from codemods.data.printed_errors import WAITING
 from codemods.data.process_words import SHOWS_PROCESSES
 from codemods.files.sites import Site
@@ -33,7 +33,6 @@ from codemods.files.source import FunctionNode, SourceModule, walk
 from codemods.store.project import Project
 
 _CLASSES = (Role.LIGHTNING_CALLBACK, Role.LIGHTNING_MODULE, Role.HF_CALLBACK, Role.HF_TRAINER)
-_WRITERS = frozenset({"torch.utils.tensorboard.SummaryWriter", "tensorboardX.SummaryWriter"})
 _HARMLESS = frozenset({"finish"})  # does nothing without a run
 
 
@@ -95,7 +94,8 @@ class TrackerOnEveryRank(DdpCodemod):
     - A place where the rank is not known yet, reported: move it below `init_process_group`.
     - `wandb.log` in spawned processes, reported once for what is spawned: none of them has the parent's run, rank 0 neither.
       Says nothing of forked ones, which have it, and where the program starts a run in another place.
-    - A SummaryWriter whose folder names the rank, or that only rank 0 writes to.
+    - A SummaryWriter whose folder names the rank, or that only rank 0 writes to; where other ranks may write to it in some
+      places alone, it reports their stray event files.
     - Files without a sign of several processes, a repository's own tests.
 
     ## References
@@ -124,7 +124,8 @@ class TrackerOnEveryRank(DdpCodemod):
         for call, state in reports_of_heirs(project, module) if kept and module.holds(b"WandbCallback") else ():
             yield self._of_heir(module, project, call, state)
         yield from self._starts(module, project)
-        yield from self._writers(module, project)
+        for writer in writers_of_each_rank(project, module):
+            yield self.finding(module, writer.call, writer.message, reason=writer.reason)
         if without or _each_rank_has_one(project) or _starts_without_a_test(project):
             return  # a test for rank 0 is no help where rank 0 has no run
         homes: dict[FunctionNode | ast.Module, None] = {}
@@ -237,31 +238,6 @@ class TrackerOnEveryRank(DdpCodemod):
                 edits = [SetKeyword(module.path, module.span(call), "mode", value), *spelled.edits]
                 reason = "assumes that a run for each rank is not wanted"
                 yield self.finding(module, call, message, level=Applicability.UNSAFE, edits=edits, reason=reason)
-
-    def _writers(self, module: SourceModule, project: Project) -> Iterator[Finding]:
-        for call in module.calls_named("SummaryWriter"):
-            if qualified(module, call.func) not in _WRITERS or names_rank(module.text_of(module.statement_of(call))):
-                continue
-            if not ranks_in_file(project, module) or ranks_reaching(project, module, call).some:
-                continue
-            if is_for_some(project, module, call):
-                continue
-            reports = list(module.calls_named(*TRACKER_METHODS))
-            uses = [c for c in reports if not ranks_reaching(project, module, c).some and not is_for_some(project, module, c)]
-            if is_run_by_nobody(project, module, call):
-                continue
-            if uses and not any(asks_for_run(module, module.statement_of(c)) for c in uses):
-                message = "every rank makes a SummaryWriter and writes to it: TensorBoard draws each curve once for each process"
-                if len(uses) < len(reports):  # what rank 0 alone writes stands there once
-                    message = (
-                        "every rank makes a SummaryWriter, each with a file of its own, and TensorBoard draws what is written in "
-                        f"line {uses[0].lineno} once for each process"
-                    )
-                reason = (
-                    f"make it on rank 0 and None elsewhere, and put what writes to it (line {uses[0].lineno}) under a test "
-                    "for rank 0"
-                )
-                yield self.finding(module, call, message, reason=reason)
 
 
 def _is_of_one_process(project: Project, module: SourceModule) -> bool:

@@ -40,7 +40,7 @@ from codemods.analysis.files.own_contents import holds_own
 from codemods.analysis.files.own_results import filled_by_batches
 from codemods.analysis.files.paths_given_out import given_out
 from codemods.analysis.files.paths_in_statements import paths_in
-from codemods.analysis.files.reads_beside import read_first, reader_beside
+from codemods.analysis.files.reads_beside import for_readers
 from codemods.analysis.files.save_judgement import Judgement
 from codemods.analysis.files.save_repairs import holds_save
 from codemods.analysis.files.scratch_files import OF_ONE_PROCESS, is_scratch
@@ -354,7 +354,7 @@ class UnguardedFileIo(DdpCodemod):
         if told := self._why_not(module, project, function, run, paths):
             yield self.finding(module, run.first, message, evidence=evidence, reason=told)
             return
-        told, other_harm = self._why_not_for_readers(module, project, function, run, paths)
+        told, other_harm = for_readers(project, module, function, run, paths)
         if told:
             message = f"every rank comes here, and {phrases(files[:1])}: {other_harm or harm}"
             yield self.finding(module, run.first, message, evidence=evidence, reason=told)
@@ -401,20 +401,6 @@ class UnguardedFileIo(DdpCodemod):
         if opened := emptied_above(module, run.statements):
             return f"every rank opens that file, and empties it, in line {opened}: put the test round the opening too"
         return ""
-
-    @staticmethod
-    def _why_not_for_readers(
-        module: SourceModule, project: Project, function: FunctionNode | ast.Module, run: Run, paths: list[ast.expr]
-    ) -> tuple[str, str]:
-        """(advice, harm) where every rank reads the file beside the run; of those below, the barrier is part of the fix."""
-        for path in paths:
-            reader = reader_beside(project, module, function, run, path)
-            if reader and (first := read_first(project, module, function, run, path)) is not None:
-                advice = "let all ranks read it first: a barrier right above this line, then rank 0 alone writes"
-                return advice, f"a rank that comes later to line {first.lineno} reads what is written here"
-            if reader:
-                return f"{reader} on every rank: the guard needs a barrier behind it, or the others read too early", ""
-        return "", ""
 
     def _constructor(self, module: SourceModule, project: Project, function: FunctionNode) -> Iterator[Finding]:
         output = effects_of_function(project, module, function).output

@@ -13,13 +13,12 @@ from codemods.analysis.output.rank_values import under_such_a_name
 from codemods.analysis.ranks.each_node import guards_of_each_node
 from codemods.analysis.ranks.lost_keys import LostKey, lost_keys
 from codemods.analysis.ranks.made_on_zero import Made, made_on_zero
-from codemods.analysis.ranks.made_uses import hides_test, is_asked_for, is_in_function, is_used_by_all, uses_of_made
+from codemods.analysis.ranks.made_uses import hides_test, is_asked_for, uses_of_made
 from codemods.analysis.ranks.partial_uses import PartialUse, given_to_others, partial_uses
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_at
-from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.analysis.ranks.reached_collectives import reached_by
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
-from codemods.analysis.ranks.set_elsewhere import may_be_set_elsewhere
+from codemods.analysis.ranks.used_on_all import is_set_elsewhere, used_on_all
 from codemods.analysis.short_texts import shortened
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Edit, Evidence, Finding
@@ -118,11 +117,11 @@ class ValueOfOneRank(DdpCodemod):
             if key in done:
                 continue
             done.add(key)
-            if (use := self._use(module, project, made)) is not None:
+            if (use := used_on_all(project, module, made)) is not None:
                 if not is_run_by_nobody(project, module, use, by_one=True):
                     yield self._tell(project, module, made, use)
-            elif (use := _used_on_each_node(module, project, made)) is not None:
-                yield self._tell_of_nodes(module, made, use)
+            elif (on_node := _used_on_each_node(module, project, made)) is not None:
+                yield self._tell_of_nodes(module, made, on_node)
         for found in partial_uses(project, module):
             if not is_run_by_nobody(project, module, found.node):
                 yield self._tell_of_none(project, module, found)
@@ -132,31 +131,6 @@ class ValueOfOneRank(DdpCodemod):
         for lost in lost_keys(project, module):
             if not is_run_by_nobody(project, lost.module, lost.read):
                 yield self._tell_of_key(module, lost)
-
-    def _use(self, module: SourceModule, project: Project, made: Made) -> ast.AST | None:
-        """The first use that every rank comes to."""
-        if made.name.startswith("self.") and _set_elsewhere(project, module, made):
-            return None
-        for node in uses_of_made(module, made):
-            statement, outside = module.statement_of(node), is_in_function(module, made, node)
-            if ranks_at(module, node, project=project).some or not self._is_reached(module, project, made, node):
-                continue
-            if outside and not is_used_by_all(project, module, made, node):
-                continue
-            if under_such_a_name(project, module, statement) or is_asked_for(project, module, node, made.name):
-                continue
-            if not made.name.startswith("self.") and not outside and statement.lineno < made.line:
-                continue
-            if made.until and line_of(node) > made.until:
-                continue
-            return node
-        return None
-
-    def _is_reached(self, module: SourceModule, project: Project, made: Made, node: ast.AST) -> bool:
-        """True where every rank comes to the use; of a name of the function, where not rank 0 alone calls the function."""
-        ranks = ranks_reaching(project, module, node)
-        own = not made.name.startswith("self.") and not is_in_function(module, made, node)
-        return not ranks.some or (own and ranks is Ranks.UNKNOWN)
 
     def _tell(self, project: Project, module: SourceModule, made: Made, use: ast.AST) -> Finding:
         where = f"{made.name} is there on rank 0 only (line {made.line})"
@@ -246,7 +220,7 @@ def _used_on_each_node(module: SourceModule, project: Project, made: Made) -> as
         if not tests:
             continue
         statement, own = module.statement_of(node), made.name.startswith("self.")
-        if not _is_of_the_run(project, module, made, node) or (own and _set_elsewhere(project, module, made)):
+        if not _is_of_the_run(project, module, made, node) or (own and is_set_elsewhere(project, module, made)):
             return None
         if under_such_a_name(project, module, statement) or is_asked_for(project, module, node, made.name, apart=tests):
             continue
@@ -263,8 +237,3 @@ def _is_of_the_run(project: Project, module: SourceModule, made: Made, use: ast.
         assert not isinstance(made.home, ast.ClassDef)
         bound = bindings_in(module, made.home if not isinstance(made.home, ast.Module) else None, made.name)
     return bool(bound) and all(ranks_at(module, b.node, project=project) is Ranks.ZERO for b in bound)
-
-
-def _set_elsewhere(project: Project, module: SourceModule, made: Made) -> bool:
-    assert isinstance(made.home, ast.ClassDef)
-    return may_be_set_elsewhere(project, module, made.home, made.name.removeprefix("self."))

@@ -10,11 +10,11 @@ from codemods.analysis.distribution import is_test_file, is_test_module, ranks_i
 from codemods.analysis.files.loose_ends import brought_in_by, by_a_setting
 from codemods.analysis.loading.same_program import reached
 from codemods.analysis.logged.epoch_numbers import is_kept_to_one_device
-from codemods.analysis.model.signatures import defaults
 from codemods.analysis.names import last, qualified
-from codemods.analysis.ranks.uses import constructions
 from codemods.analysis.wrapped.followed_batches import followed_states
 from codemods.analysis.wrapped.own_batches import WORDS, OwnState, own_states
+from codemods.analysis.wrapped.replica_norms import MARK, ReplicaNorm, replica_norms
+from codemods.analysis.wrapped.surely_made import is_made
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Evidence, Finding
 from codemods.files.sites import Site
@@ -33,6 +33,7 @@ _BROUGHT = (
 )
 
 _SENT = "let rank 0 choose for all (`dist.broadcast(values, src=0)` on every rank), or gather the batches first"
+_CONVERT = "convert the model in front of the wrap: `torch.nn.SyncBatchNorm.convert_sync_batchnorm(model)`"
 _WRITES = lazy(rb"self\.\w+(?:\.data)?\[[^\]\n]*\]\s*=[^=]|\.data\s*=[^=]|(?:copy_|scatter_)\(")
 
 
@@ -44,7 +45,8 @@ class StateOfOwnBatches(DdpCodemod):
     initialization by the first batch, statistics that are kept as a parameter), or moves a codebook on by the mean of the batch
     (vector quantization), without any reduction, gather or broadcast in the class. Beside such ones, and in methods that the
     training calls by itself, finds what is followed to the batch and put into a parameter: codes that are not used and begin
-    anew at rows of the own batch.
+    anew at rows of the own batch. Finds BatchNorm that joins its statistics over the replicas of DataParallel
+    (`SynchronizedBatchNorm2d`, `convert_model`) in a program that wraps its model in DDP.
 
     ## Why it matters
     DDP sends the parameters once, when it is made, and averages gradients from then on. What a forward writes into a parameter is
@@ -117,6 +119,8 @@ class StateOfOwnBatches(DdpCodemod):
     - Where each wrap of the script has `broadcast_buffers=False`, it says that the buffers of the ranks drift apart.
     - Says nothing of running means and variances, as BatchNorm keeps them, of counters, masks and queues.
     - Says nothing of what `forward` does not come to, and of what is made of the shape of the batch alone.
+    - Says nothing of BatchNorm of replicas where the program converts it (`convert_sync_batchnorm`), has that DataParallel, too,
+      or makes it under a test.
     - Says nothing of a class that nobody makes, or that is only made under a test: an option may leave it out.
     - Says nothing where no file that brings the module in shows several processes and trains, and of a Trainer of one device.
     - A repository's own tests.
@@ -132,8 +136,8 @@ class StateOfOwnBatches(DdpCodemod):
     must_show = "After some steps on two processes the parameters and codebooks are the same on both, and those of all data."
     printed = ()
     TRIGGERS = (
-        (b"Parameter(", b"register_parameter", b"register_buffer"),
-        (b"copy_(", b".data", b"mul_(", b"lerp_(", b"ema", b"[...]", b"* self.", b"] = "),
+        (b"Parameter(", b"register_parameter", b"register_buffer", b"DistributedDataParallel"),
+        (b"copy_(", b".data", b"mul_(", b"lerp_(", b"ema", b"[...]", b"* self.", b"] = ", b"DistributedDataParallel"),
     )
     SITES = (
         Site(
@@ -141,21 +145,27 @@ class StateOfOwnBatches(DdpCodemod):
             rb"|self\.(\w+)\s*=[^\n=]*\*\s*self\.\1\b|self\.(\w+)\s*=\s*self\.\w+\s*\*\s*self\.\2\b",
             b".data", b"copy_(", b"mul_(", b"lerp_(", b"ema", b"moving", b"average", b"[...]", b"self.",
         ),
+        Site(rb"\bDistributedDataParallel\b", b"DistributedDataParallel"),
     )  # fmt: skip
     READS_TESTS = False
 
     def is_worth_parsing(self, path: str, project: Project) -> bool:
-        return b"def forward" in (project.read(path) or b"")
+        data = project.read(path) or b""
+        return b"def forward" in data or (b"DistributedDataParallel" in data and bool(project.files_containing(MARK)))
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
-        if is_test_module(module) or not any(module.holds(word) for word in WORDS):
+        if is_test_module(module):
+            return
+        if module.holds(b"DistributedDataParallel") and project.files_containing(MARK):
+            yield from (self._of_replicas(module, found) for found in replica_norms(project, module))
+        if not any(module.holds(word) for word in WORDS) or not module.holds(b"def forward"):
             return
         if any(project.files_containing(word) for word in (*_BY_HAND, *_SENT_ANEW)):
             return
         told: set[str] = set()
         for found in own_states(project, module):
             shown = _several(project, module)
-            if shown is None or is_kept_to_one_device(project) or not _is_made(project, module, found.owner):
+            if shown is None or is_kept_to_one_device(project) or not is_made(project, module, found.owner):
                 continue
             told.add(found.owner.name)
             others = "".join(f", `{name}`" for name in found.others[:3])
@@ -164,12 +174,21 @@ class StateOfOwnBatches(DdpCodemod):
         if _WRITES.search(module.data):
             yield from self._followed(project, module, told)
 
+    def _of_replicas(self, module: SourceModule, found: ReplicaNorm) -> Finding:
+        """BatchNorm that is made for DataParallel, under DDP."""
+        text = (
+            f"`{found.used}` makes BatchNorm that joins its statistics over the replicas of DataParallel: under "
+            "DistributedDataParallel there are none, and each rank normalizes by its own share of the batch"
+        )
+        shown = [Evidence("static", f"`{found.used}` is used in the model", found.path, found.line)]
+        return self.finding(module, found.node, text, evidence=shown, reason=_CONVERT)
+
     def _followed(self, project: Project, module: SourceModule, told: set[str]) -> Iterator[Finding]:
         """What a method that the training calls puts into a parameter, if it comes from the rank's own batch."""
         for found in followed_states(project, module):
             if found.owner.name in told or is_kept_to_one_device(project):
                 continue
-            if _several(project, module) is None or not _is_made(project, module, found.owner):
+            if _several(project, module) is None or not is_made(project, module, found.owner):
                 continue
             way = [Evidence("way", link.text, link.path, link.line) for link in found.way]
             text = (
@@ -253,39 +272,3 @@ def _named_by_a_setting(project: Project, path: str) -> Evidence | None:
         if module is not None and (found := by_a_setting(project, module, owner)) is not None:
             return found[1]
     return None
-
-
-def _is_made(project: Project, module: SourceModule, owner: ast.ClassDef) -> bool:
-    """True where the class, or an heir, is made or handed on in a place that no test decides over."""
-    made = constructions(project, module, owner)
-    if made is None:
-        return True
-    used = made.outside_tests()
-    places = [(c.module, c.call) for c in used.calls] + [(h.module, h.node) for h in used.handed_on]
-    return any(not _is_under_a_test(there, node) for there, node in places)
-
-
-def _is_under_a_test(module: SourceModule, node: ast.AST) -> bool:
-    below = node
-    for up in module.ancestors(node):
-        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            return False
-        if isinstance(up, (ast.If, ast.IfExp)) and below is not up.test:
-            body = up.body if isinstance(up.body, list) else [up.body]
-            if not any(s is below for s in body) or not _is_the_default(module, up.test):
-                return True
-        below = up
-    return False
-
-
-def _is_the_default(module: SourceModule, test: ast.expr) -> bool:
-    """True for `if kind == "ema":` and `if ema:` in a function that has it so unless it is told otherwise."""
-    function = module.function_of(test)
-    if function is None:
-        return False
-    wanted: object = True
-    if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.Eq):
-        value = test.comparators[0]
-        wanted, test = value.value if isinstance(value, ast.Constant) else None, test.left
-    default = defaults(function).get(test.id) if isinstance(test, ast.Name) else None
-    return isinstance(default, ast.Constant) and wanted is not None and default.value == wanted

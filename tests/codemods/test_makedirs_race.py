@@ -1332,3 +1332,48 @@ def test_a_folder_that_a_log_file_was_opened_in_is_there() -> None:
 )
 def test_a_log_file_elsewhere_or_one_that_is_opened_later_shows_nothing(path: str) -> None:
     assert findings_of(MakedirsRace, LOGGED.format(path=path))
+
+
+NUMBERED = """\
+import glob
+import os
+
+import torch.distributed as dist
+
+
+def free_name():
+    return "runs/" + str(len(glob.glob("runs/*")) + 1)
+
+
+def main():
+    dist.init_process_group("nccl")
+    folder = free_name()
+    {between}
+    if dist.get_rank() == 0:
+        os.makedirs(folder)
+    train(folder)
+
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+def test_a_name_that_each_rank_counts_and_rank_zero_makes() -> None:
+    (found,) = findings_of(MakedirsRace, NUMBERED.format(between="pass"))
+    assert found.span.line == 13
+    assert found.message.startswith("every rank works out for itself which name is free for folder, and rank 0 makes")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        NUMBERED.format(between="dist.barrier()"),  # all have counted before it is there
+        NUMBERED.format(between="folder = [folder]; dist.broadcast_object_list(folder); folder = folder[0]"),
+        NUMBERED.format(between="pass").replace("    train(folder)", "        train(folder)"),
+        NUMBERED.format(between="pass").replace("folder = free_name()", "folder = 'runs/1'"),
+        NUMBERED.format(between="pass").replace("folder = free_name()", "folder = free_name() if dist.get_rank() == 0 else ''"),
+    ],
+)
+def test_names_that_the_ranks_agree_on(source: str) -> None:
+    assert not findings_of(MakedirsRace, source)

@@ -188,3 +188,69 @@ def test_a_wrapper_that_sends_no_buffers() -> None:
     for given in ("", ", broadcast_buffers=True"):
         found = check_told(StateOfOwnBatches, net(CODES, *change, behind=behind.format(given)), reason="sum what the ranks saw")
         assert "rank 0's buffers to all before each forward" in found.message
+
+
+NORMS = """\
+import torch.nn as nn
+
+
+class SyncedBatchNorm2d(nn.BatchNorm2d):
+    _is_parallel = False
+
+    def __data_parallel_replicate__(self, ctx, copy_id):
+        self._is_parallel = True
+
+
+def convert_model(model):
+    return model
+"""
+NET = """\
+import torch.nn as nn
+from norms.batch import SyncedBatchNorm2d as Norm
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = Norm(8)
+"""
+WRAP = """\
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel as DDP
+from net import Net
+
+
+def main(gpu):
+    dist.init_process_group("nccl")
+    model = DDP(Net().to(gpu), device_ids=[gpu])
+
+
+if __name__ == "__main__":
+    main(0)
+"""
+CONVERTED = WRAP.replace("import Net\n", "import Net\nfrom norms.batch import convert_model\n")
+CONVERTED = CONVERTED.replace("    model = DDP(Net().to(gpu)", "    model = convert_model(Net().to(gpu))\n    model = DDP(model")
+PLAIN = NET.replace("from norms.batch import SyncedBatchNorm2d as Norm\n", "").replace("Norm(8)", "nn.BatchNorm2d(8)")
+HOME = {"norms/__init__.py": "", "norms/batch.py": NORMS}
+
+
+@pytest.mark.parametrize(("source", "net", "line", "name"), [(WRAP, NET, 8, "Norm"), (CONVERTED, PLAIN, 9, "convert_model")])
+def test_batch_norm_of_replicas_under_ddp(source: str, net: str, line: int, name: str) -> None:
+    (found,) = findings_of(StateOfOwnBatches, source, {**HOME, "net.py": net})
+    assert found.span.line == line
+    assert found.message.startswith(f"`{name}` makes BatchNorm that joins its statistics over the replicas of DataParallel")
+
+
+@pytest.mark.parametrize(
+    ("source", "net"),
+    [
+        (WRAP, PLAIN),
+        (WRAP.replace("DDP(Net().to(gpu), device_ids=[gpu])", "Net()"), NET),
+        (WRAP.replace("DDP(Net().to(gpu)", "DDP(nn.SyncBatchNorm.convert_sync_batchnorm(Net()).to(gpu)"), NET),
+        (WRAP, NET.replace("        self.norm", "        if synced:\n            self.norm")),  # an option may leave it out
+        (CONVERTED.replace("    model = convert", "    if args.sync:\n        model = convert"), PLAIN),
+        (WRAP.replace("    model =", "    model = DataParallelWithCallback(Net()) if one else None\n    model ="), NET),
+    ],
+)
+def test_batch_norm_that_is_left_alone(source: str, net: str) -> None:
+    assert not findings_of(StateOfOwnBatches, source, {**HOME, "net.py": net})

@@ -131,3 +131,46 @@ def test_nothing_is_said_of_one_of_two_trainers_or_of_an_older_lightning() -> No
 
 def test_nothing_is_said_in_a_test_of_the_repository() -> None:
     check_nothing(RULE, job("--ntasks-per-node=4"), path="tests/run.sbatch")
+
+
+READS = """\
+import os
+
+import torch.distributed as dist
+
+
+def setup():
+    local = int(os.environ["LOCAL_RANK"])
+    dist.init_process_group("nccl")
+    return local
+
+
+if __name__ == "__main__":
+    setup()
+"""
+SRUN = job("--nodes=2", "--ntasks-per-node=4", command="srun --mpi=pmi2 \\\n    python -u train.py --epochs 3")
+
+
+def test_srun_sets_no_variables_of_torchrun() -> None:
+    (message,) = lines_of(SRUN, {"train.py": READS})
+    assert message == "srun sets SLURM_LOCALID, and no LOCAL_RANK: each task of train.py ends with KeyError in line 7"
+    (message,) = lines_of(SRUN, {"train.py": READS.replace('int(os.environ["LOCAL_RANK"])', "0")})
+    assert message == "srun sets SLURM_PROCID, and no RANK: each task of train.py ends with ValueError in line 8"
+
+
+@pytest.mark.parametrize(
+    ("source", "train"),
+    [
+        (SRUN.replace("srun", "export LOCAL_RANK=$SLURM_LOCALID RANK=$SLURM_PROCID\nsrun", 1), READS),
+        (SRUN.replace("\nsrun", "\nsource cluster.env\nsrun", 1), READS),  # it may set them
+        (SRUN.replace("python -u", "torchrun --nproc_per_node=2"), READS),
+        (SRUN.replace("srun --mpi=pmi2 \\\n    ", ""), READS),  # not by srun
+        (SRUN, READS.replace("import os\n", 'import os\n\nos.environ["RANK"] = os.environ["SLURM_PROCID"]\n')),
+        (SRUN, READS.replace("import os\n", "import os\nimport deepspeed\n")),
+        (SRUN, READS.replace('os.environ["LOCAL_RANK"]', 'os.environ.get("LOCAL_RANK", 0)').replace('"nccl"', '"nccl", store=S')),
+        (SRUN, READS.replace("    setup()", "    if os.environ.get('RANK'):\n        setup()")),  # asked for first
+        (SRUN, READS.replace("    setup()", "    main()")),  # not called
+    ],
+)
+def test_variables_that_may_be_there(source: str, train: str) -> None:
+    assert not lines_of(source, {"train.py": train})

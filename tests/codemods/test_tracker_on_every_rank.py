@@ -102,7 +102,7 @@ def test_a_writer_to_which_rank_0_writes_most(test: str) -> None:
         "writer = SummaryWriter(args.out)", f"if {test}:", "    writer.add_scalar('a', 1, 0)", "writer.add_scalar('b', 1, 0)",
     )  # fmt: skip
     found = check_told(TrackerOnEveryRank, script(*lines, head=WRITER), reason="line 8")
-    assert "what is written in line 8 once for each process" in found.message
+    assert "beside that of rank 0, and line 8 writes to all of them" in found.message
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ _READS = frozenset(
     {"open", "load", "exists", "isfile", "is_file", "isdir", "is_dir", "listdir", "glob", "read_csv", "read_text", "imread",
      "read_json", "safe_load", "iterdir", "stat", "getsize", "getmtime"}
 )  # fmt: skip
+_ADDS = frozenset({"append", "extend", "insert", "update", "add", "setdefault"})
 
 
 def reader_beside(
@@ -59,6 +60,55 @@ def read_first(
         if not arms_exclude(module, call, run.first) and not ranks_at(module, call, project=project).some:
             return call
     return None
+
+
+def for_readers(
+    project: Project, module: SourceModule, function: FunctionNode | ast.Module, run: Run, paths: list[ast.expr]
+) -> tuple[str, str]:
+    """(advice, harm) where every rank reads the file beside the run; of those below, the barrier is part of the fix."""
+    for path in paths:
+        reader = reader_beside(project, module, function, run, path)
+        if reader and (first := read_first(project, module, function, run, path)) is not None:
+            if serves_the_write(module, function, first, run):
+                advice = f"let rank 0 alone read it (line {first.lineno}), change it and write it: nobody else uses what is read"
+                return advice, f"each rank reads it (line {first.lineno}) and writes it anew: entries are lost, or there twice"
+            advice = "let all ranks read it first: a barrier right above this line, then rank 0 alone writes"
+            return advice, f"a rank that comes later to line {first.lineno} reads what is written here"
+        if reader:
+            return f"{reader} on every rank: the guard needs a barrier behind it, or the others read too early", ""
+    return "", ""
+
+
+def serves_the_write(module: SourceModule, function: FunctionNode | ast.Module, read: ast.Call, run: Run) -> bool:
+    """True where what is read goes into the run alone, by names of the function: no rank needs it for anything else."""
+    if isinstance(function, ast.Module):
+        return False
+    made, seen = [module.statement_of(read)], set[str]()
+    while made:
+        statement = made.pop()
+        if any(statement is s or s in module.ancestors(statement) for s in run.statements):
+            continue
+        if (names := _bound_by(statement)) is None:
+            return False
+        for name in set(names) - seen:
+            seen.add(name)
+            reads = (n for n in module.reads_of(name) if isinstance(n, ast.Name) and module.function_of(n) is function)
+            made += [s for s in (module.statement_of(n) for n in reads) if s.lineno >= statement.lineno]
+    return bool(seen)
+
+
+def _bound_by(statement: ast.stmt) -> list[str] | None:
+    """The names to which a statement hands what it reads: `x = …`, `with … as x:`, `x.append(…)`; None where it does more."""
+    targets: list[ast.expr | None] = []
+    if isinstance(statement, ast.Assign):
+        targets = [*statement.targets]
+    elif isinstance(statement, ast.With):
+        targets = [item.optional_vars for item in statement.items]
+    elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+        called = statement.value.func
+        targets = [called.value if isinstance(called, ast.Attribute) and called.attr in _ADDS else None]
+    names = [t.id for t in targets if isinstance(t, ast.Name)]
+    return names if targets and len(names) == len(targets) else None
 
 
 def _ends_there(module: SourceModule, run: Run) -> bool:

@@ -14,6 +14,7 @@ from codemods.analysis.files.tests_at_hand import test_at_hand
 from codemods.analysis.guards.before_group import group_comes_later
 from codemods.analysis.guards.lost_groups import group_is_over
 from codemods.analysis.names import dotted, qualified
+from codemods.analysis.output.environment_guards import may_lack_rank
 from codemods.analysis.short_texts import shortened
 from codemods.files.source import SourceModule, line_of
 from codemods.store.project import Project
@@ -70,6 +71,8 @@ def advice_for(project: Project, found: FileOfAll) -> str:
                 f"no group exists yet, and {spawning} sets no RANK: do it behind the start of the group, on rank 0, or before "
                 "the processes are started"
             )
+        if may_lack_rank(project):
+            return "no group exists yet: do it behind its start, on rank 0"
         return 'no group exists yet: do it behind its start, on rank 0, or test `int(os.environ.get("RANK", 0)) == 0`'
     if (known := test_at_hand(project, found.module, found.at)) is not None:
         where = "this function" if known.here else "the class"

@@ -7,6 +7,7 @@ import ast
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.literals import is_none
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_at
+from codemods.analysis.ranks.used_on_all import is_missing_elsewhere
 from codemods.analysis.variance.exits import is_failure
 from codemods.analysis.variance.partings import Form, Mismatch
 from codemods.analysis.variance.values import Cause, How
@@ -66,6 +67,15 @@ def set_by_one_rank(module: SourceModule, found: Mismatch) -> ast.AST:
         return found.node
     line = found.value.chain[-2].line
     return next((s for s in module.nodes(ast.Assign) if s.lineno == line), found.node)
+
+
+def is_set_nowhere_else(project: Project, module: SourceModule, found: Mismatch) -> bool:
+    """True where the other ranks have no value to decide by: they end at the first use of the name (DDP210)."""
+    at = set_by_one_rank(module, found)
+    if at is found.node:
+        return False
+    names = [n.id for n in ast.walk(at) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
+    return any(is_missing_elsewhere(project, module, at, name) for name in names)
 
 
 def is_there_on_all(project: Project, module: SourceModule, found: Mismatch) -> bool:

@@ -22,6 +22,7 @@ _OTHER_STARTS = (
     b"mp.spawn(", b"multiprocessing.spawn(", b"start_processes(", b"notebook_launcher(", b"SLURM_PROCID", b"submitit",
     b"pytorch_lightning", b"lightning.pytorch", b"import lightning",
 )  # fmt: skip
+_SETTING = (b"torchrun", b"torch.distributed.launch", b"torch.distributed.run", b"accelerate launch", b"deepspeed ")
 _VARIABLES = frozenset({"RANK", "LOCAL_RANK", "WORLD_SIZE"})
 
 
@@ -40,6 +41,17 @@ def by_command(project: Project, module: SourceModule) -> Spelling | None:
         return None
     system = plan_plain(module, "os")
     return Spelling(f'int({system.name}.environ.get("RANK", 0)) == 0', system.edits) if system is not None else None
+
+
+def may_lack_rank(project: Project) -> bool:
+    """True where the texts start processes by what sets no RANK (Slurm, MPI, horovod), and by nothing that does."""
+
+    def build() -> bool:
+        if any(project.files_containing(word, kinds=_TEXTS) for word in _SETTING):
+            return False
+        return any(project.files_containing(word, kinds=_TEXTS) for word in _OTHER_LAUNCHERS)
+
+    return project.keep("launchers that set no RANK", build)
 
 
 def _has_other_starters(project: Project) -> bool:

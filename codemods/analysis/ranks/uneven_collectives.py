@@ -21,6 +21,7 @@ from codemods.analysis.ranks.rank_guards import Ranks, guards_over, ranks_at, sp
 from codemods.analysis.ranks.rank_sources import rank_source
 from codemods.analysis.ranks.rank_zero_forward import forwards_on_one_rank, parameter_of
 from codemods.analysis.ranks.unwrapping import unwraps_first
+from codemods.analysis.ranks.used_on_all import is_missing_elsewhere
 from codemods.api.findings import DropKeyword, Edit, SetKeyword
 from codemods.files.source import FunctionNode, SourceModule, line_of, walk
 from codemods.runtime.record import record
@@ -131,7 +132,7 @@ def _one_sided(
     last_one = some[-1]
     if last_one.value is None or _only_wraps(last_one.value, name) or bound[-1] is not last_one:
         return None
-    if is_so_on_all(module, bound, last_one):
+    if is_so_on_all(module, bound, last_one) or is_missing_elsewhere(project, module, user, name):
         return None
     for node in walk(function):
         if isinstance(node, ast.Call) and line_of(last_one.node) < line_of(node) < line_of(user) and name in used_names(node):

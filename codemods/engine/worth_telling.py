@@ -1,0 +1,39 @@
+"""What every finding without a fix has to answer before it is told: does the second rank it speaks of come to that place?
+
+A fix that changes nothing there costs nobody anything; a report costs its reader the way to the place.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from codemods.analysis.ranks.shown_runs import statement_at
+from codemods.analysis.ranks.unrun_hooks import is_in_untested_hook
+from codemods.analysis.ranks.used_on_all import ends_above
+from codemods.api.findings import Finding
+from codemods.files.source import SourceModule
+from codemods.files.text_file import TextFile
+from codemods.store.project import Project
+
+_ENDS = "DDP210"  # the finding that tells where the other ranks end
+
+
+def is_worth_telling(project: Project, place: SourceModule | None, finding: Finding) -> bool:
+    """False for a report on what ranks do where only rank 0 comes, and in a hook of tests that nothing asks for."""
+    if finding.fix is not None or place is None or isinstance(place, TextFile) or finding.code == _ENDS:
+        return True
+    statement = statement_at(place, finding.span)
+    if statement is None:
+        return True
+    return not _only_rank_zero_is_left(project, place, statement, finding) and not _is_untested(project, place, finding)
+
+
+def _only_rank_zero_is_left(project: Project, place: SourceModule, statement: ast.stmt, finding: Finding) -> bool:
+    """True where the other ranks end above it, by a name that they do not have; an error may be rank 0's as well."""
+    return finding.severity != "crash" and ends_above(project, place, statement) is not None
+
+
+def _is_untested(project: Project, place: SourceModule, finding: Finding) -> bool:
+    if project.observed or project.launched or finding.severity == "hang":
+        return False
+    return is_in_untested_hook(project, place, finding.span.line)
