@@ -531,6 +531,14 @@ def test_an_evaluation_of_the_whole_set_on_every_rank() -> None:
     check_transformed(UnsyncedMetric, source, after, files={"train.py": "import lightning\n"})
 
 
+def test_what_fabric_is_told_of_one_loader_says_nothing_of_the_trainer() -> None:
+    script = "def run(fabric, loader):\n    return fabric.setup_dataloaders(loader, use_distributed_sampler=False)\n"
+    source = step('self.log("val/loss", loss)')
+    after = source.replace('/loss", loss)', '/loss", loss, sync_dist=True)')
+    check_transformed(UnsyncedMetric, source, after, files={"other/loop.py": script, "train.py": "import lightning\n"})
+    check_nothing(UnsyncedMetric, source, files={"other/loop.py": script, "train.py": WHOLE})
+
+
 def test_a_stream_that_gives_each_rank_its_part() -> None:
     stream = "from torch.utils.data import IterableDataset\n\n\nclass Stream(IterableDataset):\n    pass\n"
     files = {"train.py": "from data import Stream\nfrom module import Model\n" + WHOLE, "data.py": stream}
