@@ -39,7 +39,9 @@ def _entries(project: Project) -> Iterator[Place]:
 
 
 def _is_on_cpu(module: SourceModule, value: ast.expr) -> bool:
-    return isinstance(value, ast.Call) and qualified(module, value.func) in _NEW and all(k.arg != "device" for k in value.keywords)
+    if not isinstance(value, ast.Call) or qualified(module, value.func) not in _NEW:
+        return False
+    return all(k.arg != "device" for k in value.keywords)
 
 
 def _is_given_back(module: SourceModule, node: ast.Dict) -> bool:

@@ -304,7 +304,7 @@ def _judge_values(log: LogCall, found: Entries, logged: list[tuple[str, Value]],
         elif value.kind is Kind.UNKNOWN and _has_written_keys(log):
             verdict.lower(UNSAFE, f"{named}right if the value is a number or a tensor on the module's device: {value.text}")
         elif value.kind is Kind.UNKNOWN and (place := cpu_entry(log)) is not None:
-            verdict.lower(DISPLAY, f"{place}: NCCL cannot reduce a CPU tensor; where it is in this dict, give it the device first")
+            verdict.lower(DISPLAY, f"{place}: NCCL cannot reduce a CPU tensor; where it is in this dict, give it the device")
         elif value.kind is Kind.REDUCED and len(logged) > 1:
             verdict.lower(UNSAFE, f"{named}{value.text}; reducing it again changes nothing under a mean")
         elif value.kind in (Kind.LOCAL, Kind.NUMBER) and value.text:
