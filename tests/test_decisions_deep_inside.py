@@ -445,3 +445,8 @@ def main(model, args):
 
 def test_a_key_of_keywords_is_not_what_another_key_holds() -> None:
     check_nothing(RULE, OPTIONS.replace("KEY", "name"))
+
+
+def test_a_batch_alone_that_a_generator_hands_out() -> None:
+    source = STEPS.replace("yield step, batch", "yield batch").replace("for step, batch in Log()", "for batch in Log()")
+    check_told(RULE, source.replace("TEST", "batch.mean() > 3"), reason="reduce")

@@ -531,6 +531,32 @@ def test_an_evaluation_of_the_whole_set_on_every_rank() -> None:
     check_transformed(UnsyncedMetric, source, after, files={"train.py": "import lightning\n"})
 
 
+def test_what_fabric_is_told_of_one_loader_says_nothing_of_the_trainer() -> None:
+    script = "def run(fabric, loader):\n    return fabric.setup_dataloaders(loader, use_distributed_sampler=False)\n"
+    source = step('self.log("val/loss", loss)')
+    after = source.replace('/loss", loss)', '/loss", loss, sync_dist=True)')
+    check_transformed(UnsyncedMetric, source, after, files={"other/loop.py": script, "train.py": "import lightning\n"})
+    check_nothing(UnsyncedMetric, source, files={"other/loop.py": script, "train.py": WHOLE})
+
+
+ENTRIES = """import torch
+
+
+class Pair(torch.nn.Module):
+    def forward(self, x, factor):
+        log = {"val/pair": x.mean(), "val/factor": MADE}
+        return x.sum(), log
+"""
+
+
+def test_a_tensor_on_the_cpu_in_a_dict_that_is_not_followed() -> None:
+    source = step("self.log_dict(unheard_of(loss)[1])")
+    files = {"pair.py": ENTRIES.replace("MADE", "torch.tensor(factor)"), "train.py": "import lightning\n"}
+    check_told(UnsyncedMetric, source, reason="NCCL cannot reduce a CPU tensor", files=files)
+    for made in ("torch.tensor(factor, device=x.device)", "x.std()"):
+        offered(source, "has the same keys", {**files, "pair.py": ENTRIES.replace("MADE", made)})
+
+
 def test_a_stream_that_gives_each_rank_its_part() -> None:
     stream = "from torch.utils.data import IterableDataset\n\n\nclass Stream(IterableDataset):\n    pass\n"
     files = {"train.py": "from data import Stream\nfrom module import Model\n" + WHOLE, "data.py": stream}

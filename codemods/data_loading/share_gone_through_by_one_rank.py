@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_module
 from codemods.analysis.loading.walked_alone import Harm, WalkedAlone, walked_alone
-from codemods.analysis.variance.numbers import numbers_of_one_rank
+from codemods.analysis.variance.told_numbers import numbers_of_one_rank
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Evidence, Finding
 from codemods.data.rank_words import GUARDS, PROCESSES, RANK_GUARDS

@@ -32,7 +32,8 @@ class AveragedMetric(DdpCodemod):
     ## What it does
     Finds an F1, a precision, a correlation, an AUC, a BLEU or the average precision of COCO (of scikit-learn, SciPy, pycocotools,
     seqeval, sacrebleu, nltk or torchmetrics) that an evaluation works out for one batch, or for the share of one rank, and then
-    averages over the ranks: with `all_reduce`, a function of the project that does, or Lightning's `sync_dist=True`. Metric
+    averages over the ranks: with `all_reduce`, a function of the project that does, meters that are added up
+    (`synchronize_between_processes()`), or Lightning's `sync_dist=True`. The root of a mean (an RMSE) of a share counts. Metric
     objects count by what they return for a batch: those of an attribute, of a dict that is gone through, and of the function
     itself, and a metric class of the project by the scores of classes (an IoU, a Dice, a recall) that it works out of the
     diagonal of the matrix it has counted. Finds the largest or smallest number of a rank that is logged with `sync_dist=True`
@@ -110,17 +111,18 @@ class AveragedMetric(DdpCodemod):
     subject = "Work metrics out of the predictions of all ranks"
     must_show = "One process and two give the same score for the same checkpoint."
     printed = ()
-    TRIGGERS = ((b"reduce", b"sync_dist"),)
+    TRIGGERS = ((b"reduce", b"sync_dist", b"synchronize_between_processes"),)
     READS_TESTS = False
 
     def is_worth_parsing(self, path: str, project: Project) -> bool:
-        said = _names_a_metric(project) or b"sync_dist" in (project.read(path) or b"")
+        data = project.read(path) or b""
+        said = _names_a_metric(project) or b"sync_dist" in data or b"sqrt" in data
         return said and may_show_ranks(project, path)
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_module(module):
             return
-        for found in averaged_metrics(project, module) if _names_a_metric(project) else ():
+        for found in averaged_metrics(project, module) if _names_a_metric(project) or module.holds(b"sqrt") else ():
             yield self._tell(module, found)
         for extreme in averaged_extremes(project, module):
             yield self._extreme(module, extreme)

@@ -10,8 +10,9 @@ from codemods.analysis.logged.own_entries import OwnEntry, own_entries
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
 from codemods.analysis.variance.mismatches import mismatches_in
 from codemods.analysis.variance.number_roles import Role
-from codemods.analysis.variance.numbers import Number, numbers_of_one_rank
+from codemods.analysis.variance.numbers import Number
 from codemods.analysis.variance.parts_of_the_others import is_put_together
+from codemods.analysis.variance.told_numbers import numbers_of_one_rank
 from codemods.analysis.variance.values import Proof
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Evidence, Finding
@@ -32,7 +33,8 @@ class UnreducedNumber(DdpCodemod):
     a test of the rank, or of `wandb.run` where rank 0 alone starts a run, what goes to an object that rank 0 alone has, or
     whose class writes on rank 0 alone, and what goes through a logger that the project keeps quiet on the other ranks. Entries
     of a dict of results that are shown one by one (`for name, value in results.items():`) count. Also reports a result that is
-    made of the rank's own part where the function has just gathered those of all ranks.
+    made of the rank's own part where the function has just gathered those of all ranks, and the mean loss of a training epoch
+    that is shown in the same way as a loss that the function reduces over the ranks.
 
     ## Why it matters
     On eight ranks the number is that of an eighth of the data. The printed accuracy is not that of the set it is taken for, and
@@ -90,9 +92,9 @@ class UnreducedNumber(DdpCodemod):
       loss whose forward gathers over the ranks.
     - Says nothing of output that every rank makes, and of lines that name the rank.
     - Says nothing of a single batch of an evaluation, and nothing of pictures and tables.
-    - Says nothing of a loss that rank 0 draws or prints while it trains, of a step or of an epoch, though the program reduces
-      other numbers: that is what most programs want, and nothing rests on it. Nothing of an accuracy of the steps so far, and
-      of what Lightning logs at each step.
+    - Says nothing of a loss that rank 0 draws or prints while it trains, of a step or of an epoch, where no reduced number of its
+      kind is shown by the same function in the same way: that is what most programs want, and nothing rests on it. Nothing of
+      an accuracy of the steps so far, and of what Lightning logs at each step.
     - Says nothing where no program of several processes comes to the place.
     - Says nothing of a part that was gathered where those of the others are put into it afterwards.
     - Says nothing of an entry of a dict of losses beside a reduced copy of it, where it goes backward or was added later.
@@ -148,6 +150,9 @@ class UnreducedNumber(DdpCodemod):
     def _number(self, module: SourceModule, number: Number) -> Finding:
         strength = "strong" if number.value.proof is Proof.PROVEN else "weak"
         way = [Evidence("way", x.text, x.path, x.line, strength) for x in number.value.chain]
+        if number.beside is not None:
+            line = number.beside.reduced.lineno
+            way.append(Evidence("static", f"`{number.beside.text}` is that of all ranks", module.path, line))
         return self.finding(module, number.at, _message(number), evidence=way, reason=_ALONE if number.alone else _ADVICE)
 
 
@@ -183,6 +188,11 @@ def _message(number: Number) -> str:
         return (
             f"each rank holds `{text}` against the best so far{there}, and it is that of the rank's own share of the data: the "
             "ranks decide differently which result is the best, and none by the whole set"
+        )
+    if number.beside is not None:
+        return (
+            f"rank 0 shows `{text}`{there} by the side of `{number.beside.text}`, which line {number.beside.reduced.lineno} "
+            "reduces over all ranks: this one is not reduced, it is that of rank 0's own share of the training data"
         )
     if number.role is Role.EPOCH:
         return (

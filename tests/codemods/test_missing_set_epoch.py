@@ -1050,3 +1050,36 @@ def test_a_number_that_stays_for_another_sampler_is_mended() -> None:
 
 def test_a_number_that_stays_in_front_of_a_right_one_is_no_matter() -> None:
     check_nothing(MissingSetEpoch, twice("self.sampler.set_epoch(self.start)", "self.sampler.set_epoch(e)"))
+
+
+STATISTICS = """
+
+class Statistics:
+    def set_epoch(self, epoch):
+        self.epoch = epoch
+"""
+SHOWS = "statistics.set_epoch(epoch)"
+
+
+def beside(more: str = "", base: str = "") -> str:
+    """A loop that tells an object of a class of the project the epoch, and not the sampler."""
+    named = STATISTICS.replace("Statistics:", f"Statistics({base}):") if base else STATISTICS
+    return script(*loop("for epoch in range(3):", SHOWS), made=(*MADE, "statistics = Statistics()")) + named + more
+
+
+def test_statistics_that_are_told_the_epoch() -> None:
+    before = beside()
+    check_transformed(MissingSetEpoch, before, before.replace(SHOWS, f"sampler.set_epoch(epoch)\n        {SHOWS}"))
+
+
+@pytest.mark.parametrize(
+    ("more", "base"),
+    [
+        ("", "Unseen"),  # what the base does with the number is not seen
+        ("        sampler.set_epoch(epoch)\n", ""),  # it hands the number on
+        ("\n    def __iter__(self):\n        return iter(range(self.epoch))\n", ""),  # an order may be made of it
+        ("\n    def __getitem__(self, i):\n        return self.epoch + i\n", ""),
+    ],
+)
+def test_objects_that_may_make_something_of_the_epoch(more: str, base: str) -> None:
+    check_nothing(MissingSetEpoch, beside(more, base))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from codemods.analysis.averages.metered import SYNCHRONIZES, metered
 from codemods.analysis.averages.metric_functions import gathers, metric_of_parts
 from codemods.analysis.averages.metric_objects import metric_object
 from codemods.analysis.averages.own_matrices import matrix_score
@@ -57,14 +58,16 @@ class Averaged:
 def averaged_metrics(project: Project, module: SourceModule) -> Iterator[Averaged]:
     """Those of a file, one for each metric and function."""
     seen: set[tuple[int, int]] = set()
-    passed_over: dict[int, bool] = {}  # function, by id: asked once, however many numbers it logs
-    for call, given, logged in (*_reductions(project, module), *synced_logs(project, module)):
+    passed_over: dict[tuple[int, str], bool] = {}  # function, by id: asked once, however many numbers it logs
+    meters = ((call, given, False) for call, given in metered(project, module))
+    for call, given, logged in (*_reductions(project, module), *synced_logs(project, module), *meters):
         function = module.function_of(call)
         if function is None:
             continue
-        if id(function) not in passed_over:
-            passed_over[id(function)] = gathers(function) or _trains(function)
-        if passed_over[id(function)]:
+        means = last(dotted(call.func)) if last(dotted(call.func)) == SYNCHRONIZES else ""
+        if (id(function), means) not in passed_over:
+            passed_over[id(function), means] = gathers(function, but=means) or _trains(function)
+        if passed_over[id(function), means]:
             continue
         metric = _behind(project, module, given, _Search(function, module.class_of(function)))
         if metric is None or (id(metric.outer), id(function)) in seen:

@@ -6,7 +6,7 @@ import ast
 
 from codemods.analysis.bindings import bindings_of, only_value
 from codemods.analysis.distribution import is_test_file
-from codemods.analysis.loading.origins import all_known, origins
+from codemods.analysis.loading.origins import all_known, made_facts, origins
 from codemods.analysis.loading.passes import Epochs, Pass
 from codemods.analysis.loading.same_program import reached, whole_program
 from codemods.analysis.loading.samplers import is_distributed_sampler
@@ -194,7 +194,7 @@ def may_be_told(project: Project, paths: frozenset[str]) -> bool:
 
 def _concerns(project: Project, path: str, paths: frozenset[str]) -> bool:
     module = project.module(path)
-    if module is None or not _calls_it(module):
+    if module is None or not _calls_it(module) or _tells_others(project, module):
         return False
     if path in paths:
         return True
@@ -213,6 +213,37 @@ def _is_of_another_program(project: Project, path: str, paths: frozenset[str]) -
     if not programs or any(m.holds(b"import_module") or m.holds(b"__import__") for m in programs):
         return False
     return not any(path in whole_program(project, m.path) for m in programs)
+
+
+def _tells_others(project: Project, module: SourceModule) -> bool:
+    """True where each `set_epoch` of the file is of an object whose class keeps the number to itself: statistics, a logger."""
+    calls = [c for c in module.calls_named("set_epoch") if isinstance(c.func, ast.Attribute)]
+    if not calls or len(calls) != _mentions(module):
+        return False
+    return all(isinstance(c.func, ast.Attribute) and _keeps_to_itself(project, module, c.func.value) for c in calls)
+
+
+def _keeps_to_itself(project: Project, module: SourceModule, holder: ast.expr) -> bool:
+    """True for objects of classes without a base, whose `set_epoch` calls nothing: no order of any data is made from it.
+
+    A data set may read the field where it fetches its items: such a class counts as one that may.
+    """
+    made = origins(project, module, holder) if isinstance(holder, (ast.Name, ast.Attribute)) else ()
+    for origin in made:
+        facts = made_facts(project, origin)
+        method = facts.method("set_epoch") if facts is not None else None
+        if facts is None or method is None or facts.external or facts.unresolved:
+            return False
+        if any(facts.method(name) is not None for name in ("__iter__", "__getitem__")):
+            return False
+        if any(isinstance(n, ast.Call) for n in walk(method[1])):
+            return False
+    return bool(made)
+
+
+def _mentions(module: SourceModule) -> int:
+    named = sum(a.attr == "set_epoch" for a in module.nodes(ast.Attribute))
+    return named + sum(c.value == "set_epoch" for c in module.nodes(ast.Constant))
 
 
 def _tells_its_own(project: Project, module: SourceModule) -> bool:

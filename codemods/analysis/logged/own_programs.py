@@ -63,8 +63,18 @@ def evaluates_on_the_whole_set(project: Project) -> bool:
     return project.keep("each rank evaluates the whole set", lambda: _is_whole(project))
 
 
+def _speaks_of_loaders_alone(project: Project, path: str) -> bool:
+    """True where the option is one of Fabric's, for the loader that it is handed: no Trainer goes by it."""
+    module = project.module(path) if path.endswith(".py") else None
+    if module is None or not module.holds(b"setup_dataloaders("):
+        return False
+    given = [k for c in module.calls_named("setup_dataloaders") for k in c.keywords if k.arg == _WORDS[1].decode()]
+    return len(given) == sum(module.data.count(word) for word in _WORDS)
+
+
 def _is_whole(project: Project) -> bool:
     paths = {p for word in _WORDS for p in project.files_containing(word, kinds=(".py", *_CONFIGS)) if not is_test_file(p)}
+    paths = {p for p in paths if not _speaks_of_loaders_alone(project, p)}
     said = [_OFF.search(project.read(p) or b"") is not None for p in paths]
     if not said or not all(said):
         return False  # some configurations leave it to Lightning

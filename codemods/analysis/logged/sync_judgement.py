@@ -10,6 +10,7 @@ from codemods.analysis.distribution import is_test_file
 from codemods.analysis.frameworks import lightning_pin
 from codemods.analysis.hooks import EVALUATION_HOOKS, TRAINING_EPOCH_HOOKS, TRAINING_HOOKS
 from codemods.analysis.logged.accumulated import puts_into
+from codemods.analysis.logged.cpu_entries import cpu_entry
 from codemods.analysis.logged.divergent_dicts import dictionary_divergence
 from codemods.analysis.logged.held_values import seen_to_differ
 from codemods.analysis.logged.local_values import local_values
@@ -302,6 +303,8 @@ def _judge_values(log: LogCall, found: Entries, logged: list[tuple[str, Value]],
             verdict.lower(UNSAFE if moved else DISPLAY, f"{named}{value.text}: {reason}; {advice}")
         elif value.kind is Kind.UNKNOWN and _has_written_keys(log):
             verdict.lower(UNSAFE, f"{named}right if the value is a number or a tensor on the module's device: {value.text}")
+        elif value.kind is Kind.UNKNOWN and (place := cpu_entry(log)) is not None:
+            verdict.lower(DISPLAY, f"{place}: NCCL cannot reduce a CPU tensor; where it is in this dict, give it the device")
         elif value.kind is Kind.REDUCED and len(logged) > 1:
             verdict.lower(UNSAFE, f"{named}{value.text}; reducing it again changes nothing under a mean")
         elif value.kind in (Kind.LOCAL, Kind.NUMBER) and value.text:

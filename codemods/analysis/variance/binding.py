@@ -109,7 +109,7 @@ def bind_elements(state: State, target: ast.expr, source: ast.expr) -> Value:
         bind(state, elements[0], plain(value) if value.keyed else SAME)  # the keys are the same unless other ones are put in
         bind(state, elements[1], _element(state, source, value))
         return value
-    elif len(value.parts) == len(elements) and _is_generator(state, source):  # `for step, batch in self.log_every(loader)`
+    elif elements and len(value.parts) == len(elements) and _is_generator(state, source):  # `for step, x in log_every(loader)`
         for element, part in zip(elements, value.parts, strict=True):
             bind(state, element, _element(state, source, part))
         return value

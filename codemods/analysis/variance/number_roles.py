@@ -28,6 +28,7 @@ class Role(Enum):
     """From the lightest to the heaviest."""
 
     CURVE = "it is drawn or printed while the training runs"
+    BESIDE = "it is drawn by the side of a number of all ranks"
     EPOCH = "it is shown as the accuracy of an epoch of the training"
     RESULT = "it is reported as what an evaluation came to"
     DECIDES = "it decides"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.call_graph import FunctionSite
 from codemods.analysis.class_index import class_facts
 from codemods.analysis.names import dotted, last
-from codemods.analysis.variance.analysis import Analysis, variance
+from codemods.analysis.variance.analysis import Analysis
 from codemods.analysis.variance.comparisons import decides, rivals
 from codemods.analysis.variance.guessed_shares import is_guess
 from codemods.analysis.variance.number_roles import Role, Source, source_of, state_of
@@ -31,7 +31,7 @@ from codemods.analysis.variance.passed_over import PassedOver, is_completed, pas
 from codemods.analysis.variance.shown_results import holds_results, puts_itself
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.values import SAME, Cause, How, Value
-from codemods.data.rank_variance import BARS, DRAWS, SHOWN_BY_MAIN, SHOWN_NUMBERS
+from codemods.data.rank_variance import SHOWN_BY_MAIN, SHOWN_NUMBERS
 from codemods.files.source import FunctionNode, SourceModule, walk
 from codemods.runtime.record import record, replace
 from codemods.store.project import Project
@@ -50,11 +50,20 @@ _Place = ast.Call | ast.Compare
 
 
 @record
+class Beside:
+    """text: a number of all ranks, as it is written where it is shown; reduced: the call that makes it one."""
+
+    text: str
+    reduced: ast.Call
+
+
+@record
 class Number:
     """at: where the number is made (a mean) or shown; shown: the call or test that shows it. text: the number, as written.
 
     role: what it is used for. everyone: each rank decides by its own, not only rank 0. source: the loop that it comes from.
     behind: it is shown behind that loop. alone: only rank 0 goes through the loop at all. over: the parts of all ranks are there.
+    beside: a number of all ranks that is shown in the same way.
     """
 
     at: ast.AST
@@ -67,42 +76,15 @@ class Number:
     everyone: bool = False
     alone: bool = False
     over: PassedOver | None = None
+    beside: Beside | None = None
 
 
-def numbers_of_one_rank(project: Project, module: SourceModule) -> tuple[Number, ...]:
-    """Of each loop over batches the number that weighs most, where it is more than a curve.
-
-    The losses that rank 0 draws of its own batches while it trains are what most programs want, and nothing rests on them: of
-    twenty-one, means of an epoch and those beside a reduced one among them, maintainers would have wanted to know of two.
-    """
-    return project.memo(("numbers of one rank", module.path), lambda: tuple(_heaviest(project, module)))
-
-
-def _heaviest(project: Project, module: SourceModule) -> list[Number]:
-    analysis = variance(project)
+def all_numbers(analysis: Analysis, module: SourceModule) -> list[Number]:
+    """Every number of one rank that a file shows or goes by, in the order of its functions."""
+    project = analysis.project
     if not analysis.is_parallel(module) and not _speaks_of_main(project, module):
         return []
-    found = [n for function, places in _places(project, module).items() for n in _in_function(analysis, module, function, places)]
-    best: dict[tuple[str, int], Number] = {}
-    deciding = {(x.path, x.line) for n in found if n.role is Role.DECIDES for x in n.value.chain}
-    for number in found:
-        if number.over is not None:  # the parts of the others are there: a place of its own, whatever else its loop gives
-            if (place := (module.path, number.over.statement.lineno)) not in deciding:
-                best.setdefault(place, number)
-            continue
-        known = number.source.loop is not None or (number.role is Role.CURVE and number.source.line)
-        key = number.source.key if known else (module.path, getattr(number.at, "lineno", 0))
-        if key not in best or weight(number) > weight(best[key]):
-            best[key] = number
-    return [n for n in _by_place(best.values()) if n.role is not Role.CURVE]
-
-
-def _by_place(found: Iterable[Number]) -> list[Number]:
-    """Of those at one place the heaviest, in the order of the file."""
-    places: dict[int, Number] = {}
-    for number in sorted(found, key=weight):
-        places[getattr(number.at, "lineno", 0)] = number
-    return [places[line] for line in sorted(places)]
+    return [n for function, places in _places(project, module).items() for n in _in_function(analysis, module, function, places)]
 
 
 def _speaks_of_main(project: Project, module: SourceModule) -> bool:
@@ -129,14 +111,6 @@ def _in_function(
     for node in sorted(places, key=lambda n: (n.lineno, n.col_offset)) if state is not None else ():
         assert state is not None
         yield from _shown_in(analysis, state, node) if isinstance(node, ast.Call) else _compared_in(analysis, state, node)
-
-
-def weight(number: Number) -> tuple[int, int, int]:
-    """What decides before what is told as a result, and that before a curve; of curves the mean of an epoch first."""
-    roles = (Role.CURVE, Role.EPOCH, Role.RESULT, Role.DECIDES)
-    name = last(dotted(number.shown.func)) if isinstance(number.shown, ast.Call) else ""
-    shown = 0 if name in BARS else 3 if name in DRAWS else 1 if name in SHOWN_NUMBERS else 2
-    return roles.index(number.role), int(number.value.mean and number.behind), shown
 
 
 # What is shown
