@@ -10,10 +10,11 @@ from codemods.analysis.ranks.rank_guards import Ranks, ranks_at
 from codemods.analysis.variance.exits import is_failure
 from codemods.analysis.variance.partings import Form, Mismatch
 from codemods.analysis.variance.values import Cause, How
-from codemods.files.source import SourceModule
+from codemods.files.source import SourceModule, line_of, walk
 from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
 
+_OF_ZERO = (Ranks.ZERO, Ranks.LOCAL_ZERO)
 _SHARED = lazy(r"\b(?:b(?:road)?cast\w*|all_?reduce|all_?gather\w*)\(")
 
 
@@ -35,6 +36,13 @@ def is_set_by_test(found: Mismatch) -> bool:
     return len(way) > 1 and way[-1].how is How.ASKS_RANK and way[-2].how is How.ASSIGNED
 
 
+def stays_on_one_rank(project: Project, module: SourceModule, found: Mismatch) -> bool:
+    """True where what one rank sets changes nothing for the others, decides for that rank alone, or is not there on them."""
+    if is_there_on_all(project, module, found) or is_on_one_side(module, found):
+        return True
+    return is_missing_elsewhere(project, module, found)
+
+
 def is_on_one_side(module: SourceModule, found: Mismatch) -> bool:
     """True where the value is given, and decides, in one branch of the test of the rank: whoever comes there has that value.
 
@@ -51,6 +59,21 @@ def is_on_one_side(module: SourceModule, found: Mismatch) -> bool:
 
 def _holds(block: list[ast.stmt], line: int) -> bool:
     return bool(block) and block[0].lineno <= line <= (block[-1].end_lineno or 0)
+
+
+def is_missing_elsewhere(project: Project, module: SourceModule, found: Mismatch) -> bool:
+    """True where rank 0 alone binds the name that decides: the others end at its use, which value-of-one-rank tells."""
+    deciding = found.node.iter if isinstance(found.node, ast.For) else getattr(found.node, "test", None)
+    if found.value.cause is not Cause.RANK or not is_set_by_test(found) or not isinstance(deciding, ast.expr):
+        return False
+    given = found.value.chain[-2]
+    for name in (n for n in walk(deciding) if isinstance(n, ast.Name)):
+        bound = bindings_of(module, name)
+        if given.path != module.path or given.line not in [line_of(b.node) for b in bound]:
+            continue
+        if all(not b.parameter and ranks_at(module, b.node, project=project) in _OF_ZERO for b in bound):
+            return module.function_of(name) is not None
+    return False
 
 
 def set_by_one_rank(module: SourceModule, found: Mismatch) -> ast.AST:

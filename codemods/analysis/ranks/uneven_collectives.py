@@ -128,6 +128,8 @@ def _one_sided(
     some = [b for b in bound if sides.get(id(b)) in (Ranks.ZERO, Ranks.LOCAL_ZERO)]
     if here is not Ranks.ALL or not some or any(r not in (Ranks.ALL, Ranks.ZERO, Ranks.LOCAL_ZERO) for r in sides.values()):
         return None
+    if len(some) == len(bound):
+        return None  # the others have no such name, and end there: value-of-one-rank tells it
     last_one = some[-1]
     if last_one.value is None or _only_wraps(last_one.value, name) or bound[-1] is not last_one:
         return None
