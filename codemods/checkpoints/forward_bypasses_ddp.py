@@ -135,9 +135,9 @@ class ForwardBypassesDdp(DdpCodemod):
             if wrap in told or not _trains(module, one, elsewhere=True) or averages_by_hand(project):
                 continue
             message = (
-                f"`{short(module, kept)}` keeps the module inside and drops the DDP wrapper: nothing can call the wrapper, so the "
-                f"backward pass in line {one.call.lineno} averages no gradients, and the weights of the ranks drift apart without "
-                "an error"
+                f"`{short(module, kept)}` keeps the module inside and drops the DDP wrapper: nothing can call the wrapper, so "
+                f"the backward pass in line {one.call.lineno} averages no gradients, and the weights of the ranks drift apart "
+                "without an error"
             )
             evidence = [Evidence("static", "the backward pass", module.path, one.call.lineno)]
             yield self.finding(module, kept, message, evidence=evidence, reason=_DROPPED)

@@ -611,7 +611,7 @@ def test_a_wrapper_that_is_kept(body: str) -> None:
 
 
 def test_a_wrapper_dropped_where_gradients_are_averaged_by_hand() -> None:
-    by_hand = _STEPS + "\n    def share(self):\n        for p in self.painter.parameters():\n            dist.all_reduce(p.grad)\n"
+    by_hand = f"{_STEPS}\n    def share(self):\n        for p in self.critic.parameters():\n            all_reduce(p.grad)\n"
     check_nothing(ForwardBypassesDdp, _DROPS.format(body="return [DDP(n).module for n in nets]"), files={"steps.py": by_hand})
 
 

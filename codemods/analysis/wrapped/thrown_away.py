@@ -14,7 +14,7 @@ from codemods.store.project import Project
 
 
 def thrown_away(project: Project, module: SourceModule) -> Iterator[tuple[ast.Attribute, ast.Call, Backward]]:
-    """(`DDP(net).module`, the wrap, a backward pass of the file) where the value is kept, and the project wraps it nowhere else."""
+    """(`DDP(net).module`, the wrap, a backward pass of the file) where the value is kept and is wrapped nowhere else."""
     taken = [(up, call) for call in wraps_in(module) if isinstance(up := module.parent(call), ast.Attribute)]
     kept = [(up, call) for up, call in taken if up.attr == "module" and _is_kept(module, up)]
     trained = next((one for one in backward_passes(module) if not is_quiet(module, one.call)), None) if kept else None
