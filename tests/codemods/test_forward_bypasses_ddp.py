@@ -617,3 +617,37 @@ def test_a_wrapper_dropped_where_gradients_are_averaged_by_hand() -> None:
 
 def test_a_wrapper_dropped_in_a_project_that_steps_nowhere() -> None:
     check_nothing(ForwardBypassesDdp, _DROPS.format(body="return [DDP(n).module for n in nets]"))
+
+
+_FIELDS = f"""{HEAD}
+class Loop:
+    def __init__(self, net, optimizer):
+        self.model = DDP(net)
+        self.optimizer = optimizer
+
+    @property
+    def net(self):
+        return self.model{{inner}}
+
+    def step(self, x):
+        loss = {{call}}
+        loss.backward()
+        self.optimizer.step()
+"""
+
+
+def test_a_property_that_gives_the_module_inside() -> None:
+    found = check_told(ForwardBypassesDdp, _FIELDS.format(inner=".module", call="self.net(x).mean()"), reason="call the wrapper")
+    assert found.message.startswith("`self.net(...)` goes past")
+    check_told(ForwardBypassesDdp, _FIELDS.format(inner=".module", call="self.net.loss(x)"), reason="runs `forward` alone")
+
+
+def test_a_property_that_gives_the_wrapper() -> None:
+    check_nothing(ForwardBypassesDdp, _FIELDS.format(inner="", call="self.net(x).mean()"))
+
+
+def test_a_name_for_a_method_of_the_module_inside() -> None:
+    wrap = "model = DDP(net)\n    run = model.module.loss"
+    check_told(ForwardBypassesDdp, loop("loss = run(x, y)", wrap=wrap), reason="runs `forward` alone")
+    check_nothing(ForwardBypassesDdp, loop("loss = run(x, y)", wrap="model = DDP(net)\n    run = args.module.loss"))
+    check_nothing(ForwardBypassesDdp, loop("loss = run(x, y)", wrap="model = DDP(net)\n    run = model.forward"))
