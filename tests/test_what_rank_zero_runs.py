@@ -53,6 +53,6 @@ def test_an_error_is_one_of_the_program(test: str) -> None:
     assert told(SEVERAL, test) == 1
 
 
-@pytest.mark.parametrize("run", ["torchrun --nproc_per_node=8 other.py\n", f"python train.py\n{SEVERAL.replace('train', 'other')}"])
-def test_an_error_of_a_program_that_nothing_starts_as_several(run: str) -> None:
-    assert told(run) == 0
+@pytest.mark.parametrize("before", ["", "python train.py\n"])
+def test_an_error_of_a_program_that_nothing_starts_as_several(before: str) -> None:
+    assert told(f"{before}torchrun --nproc_per_node=8 other.py\n") == 0
