@@ -51,7 +51,7 @@ def _puts_back(module: SourceModule, function: FunctionNode, call: ast.Call) -> 
 
 def _is_state_of(value: ast.expr, receiver: str) -> bool:
     asked = (n.func for n in walk(value) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute))
-    return any(f.attr == "state_dict" and dotted(f.value) == receiver for f in asked if isinstance(f, ast.Attribute))
+    return any(f.attr == "state_dict" and dotted(f.value) == receiver for f in asked)
 
 
 def _is_changed(function: FunctionNode, name: str) -> bool:
