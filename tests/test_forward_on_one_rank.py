@@ -92,6 +92,7 @@ def test_several_forwards_of_one_function_are_one() -> None:
     "source",
     [
         script(judge=JUDGE, net=PLAIN),  # no buffers: the forward sends nothing
+        script(judge=JUDGE, net=PLAIN, wrap="DistributedDataParallel(nn.SyncBatchNorm.convert_sync_batchnorm(Net()))"),
         script(judge=JUDGE, wrap="DistributedDataParallel(Net(), broadcast_buffers=False)"),
         script(judge=JUDGE, wrap="Net()"),
         script(judge=JUDGE, call="judge(model.module, loader)"),

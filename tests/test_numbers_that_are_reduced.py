@@ -91,6 +91,8 @@ def buffers(*lines: str) -> bool | None:
 
 def test_layers_of_timm_without_buffers() -> None:
     assert buffers("self.drop = DropPath(0.1)", "trunc_normal_(self.w, std=0.02)") is False
+    assert buffers("from timm.models.vision_transformer import Block", "self.blocks = nn.ModuleList([Block(8, 2)])") is False
+    assert buffers("from timm.models.swin_transformer import Block", "self.blocks = nn.ModuleList([Block(8, 2)])") is True
     assert buffers("self.body = timm.create_model('resnet50')") is True
     assert buffers("self.drop = DropPath(0.1)", "self.norm = nn.BatchNorm2d(8)") is True
 

@@ -693,3 +693,9 @@ def test_a_program_of_another_language() -> None:
     joins = f"from misc import init_distributed_mode\n\ndef main():\n    init_distributed_mode(1)\n{MAIN}"
     assert start(joins, other) is Start.OPEN
     assert start(joins, {**other, "run.sh": job.replace("./sim.exe", "$SCRIPT")}) is Start.SEVERAL
+
+
+@pytest.mark.parametrize(("count", "expected"), [("1", Start.ONE), ("2", Start.SEVERAL), ("n", Start.SEVERAL)])
+def test_a_notebook_launcher_says_how_many_it_starts(count: str, expected: Start) -> None:
+    lines = "from accelerate import notebook_launcher\n\n\ndef run():\n    print(1)\n\n\nn = 4\n"
+    assert start(f"{lines}notebook_launcher(run, (), num_processes={count})\n") is expected

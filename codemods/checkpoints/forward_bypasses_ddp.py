@@ -13,6 +13,7 @@ from codemods.analysis.wrapped.by_hand_averages import averages_by_hand
 from codemods.analysis.wrapped.losses import Backward, Behind, backward_passes, only_looks_at_gradients
 from codemods.analysis.wrapped.past_wrapper import past_the_wrapper, run_by_getter
 from codemods.analysis.wrapped.skipped_rounds import skipped_round
+from codemods.analysis.wrapped.thrown_away import thrown_away
 from codemods.analysis.wrapped.unrun_wraps import Unrun, unrun_wraps
 from codemods.analysis.wrapped.wraps import Held
 from codemods.api.codemod import DdpCodemod
@@ -26,6 +27,7 @@ _UNRUN = (
     "wrap what is run: a module that holds the trained layers and whose forward calls {0}; or average the gradients of these "
     "layers by hand before each optimizer step"
 )
+_DROPPED = "keep the wrapper and call it in training; ask `.module` of it where something is asked of the model inside"
 
 
 class ForwardBypassesDdp(DdpCodemod):
@@ -38,7 +40,8 @@ class ForwardBypassesDdp(DdpCodemod):
     class of the wrapper looks attributes up in the module inside (`__getattr__`).
 
     Reports a wrapper that nobody calls, too: one round the layers of a model that is run itself (`Layers(net.attn_processors)`),
-    and one round a network that `apply_to` puts into other models.
+    one round a network that `apply_to` puts into other models, and one of which only the module inside is kept
+    (`nets = [DDP(n).module for n in nets]`).
 
     ## Why it matters
     DDP gets ready to average the gradients in the forward of the wrapper. Without it the backward pass averages nothing: each
@@ -105,7 +108,7 @@ class ForwardBypassesDdp(DdpCodemod):
     printed = UNUSED
     TRIGGERS = (
         (b".backward(", b"scaler(", b".setup("),
-        (b".step(", b"scaler(", b"apply_to("),
+        (b".step(", b"scaler(", b"apply_to(", b").module"),
         (b"DistributedDataParallel", b".module", b"unwrap", b"model", b"net"),
     )
     READS_TESTS = False
@@ -114,6 +117,7 @@ class ForwardBypassesDdp(DdpCodemod):
         if is_test_module(module) or not _is_possible(project):
             return
         done: set[tuple[str, int, int]] = set()
+        told: set[ast.Call] = set()
         for one in backward_passes(module):
             if not _trains(module, one):
                 continue
@@ -121,8 +125,22 @@ class ForwardBypassesDdp(DdpCodemod):
                 key = (past.module.path, past.call.lineno, past.call.col_offset)
                 if key not in done and not averages_by_hand(project):
                     done.add(key)
+                    told.add(inside.wrap)
                     yield self._tell(module, one, past, inside, node)
         yield from self._unrun(module, project)
+        yield from self._thrown_away(module, project, told)
+
+    def _thrown_away(self, module: SourceModule, project: Project, told: set[ast.Call]) -> Iterator[Finding]:
+        for kept, wrap, one in thrown_away(project, module):
+            if wrap in told or not _trains(module, one, elsewhere=True) or averages_by_hand(project):
+                continue
+            message = (
+                f"`{short(module, kept)}` keeps the module inside and drops the DDP wrapper: nothing can call the wrapper, so "
+                f"the backward pass in line {one.call.lineno} averages no gradients, and the weights of the ranks drift apart "
+                "without an error"
+            )
+            evidence = [Evidence("static", "the backward pass", module.path, one.call.lineno)]
+            yield self.finding(module, kept, message, evidence=evidence, reason=_DROPPED)
 
     def _unrun(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         """The first wrapper that nobody runs, while what it wraps is run inside of another model."""
@@ -203,9 +221,9 @@ def _is_possible(project: Project) -> bool:
     return any(project.files_containing(word) for word in (b"DistributedDataParallel", b".prepare(", b".setup("))
 
 
-def _trains(module: SourceModule, one: Backward) -> bool:
-    """True where an optimizer steps in the file, and the pass is not for the gradient of an input (`x.grad`)."""
-    if not module.calls_named("step") and not one.steps:
+def _trains(module: SourceModule, one: Backward, *, elsewhere: bool = False) -> bool:
+    """True where an optimizer steps (elsewhere: in any file), and the pass is not for the gradient of an input (`x.grad`)."""
+    if not elsewhere and not module.calls_named("step") and not one.steps:
         return False
     function = module.function_of(one.call)
     if function is not None and not one.steps and only_looks_at_gradients(module, function):

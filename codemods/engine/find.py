@@ -15,6 +15,7 @@ from codemods.analysis.job_files.documented_starts import starts
 from codemods.analysis.ranks.guarded_meetings import meeting_under
 from codemods.analysis.ranks.program_starts import Start
 from codemods.analysis.ranks.shown_runs import (
+    comes_by_rank_zero,
     is_never_reached,
     is_of_a_closed_mode,
     is_of_unshared_mode,
@@ -187,21 +188,22 @@ def _is_unstarted(codemod: DdpCodemod, finding: Finding, module: SourceModule, p
 
     And under an option or a setting that keeps each run off which they show.
 
-    Of 31 such fixes on unseen repositories a reader would have merged one. A hang is reported all the same, and so is an error
-    that ends each run of a program written for a launcher's processes. Noise is not worth a word where no text says how anything
-    is started, either.
+    Of 31 such fixes on unseen repositories a reader would have merged one. What rank 0 does alone is run as well: an error there
+    ends the program, though noise of it is heard once. A hang is reported all the same, and so is an error that ends each run of
+    a program written for a launcher's processes. Noise is not worth a word where no text says how anything is started, either.
     """
     if codemod.topic() not in _OF_RUNS or finding.severity == "hang":
         return False
     place = module if finding.path == module.path else project.module(finding.path)
     if place is None or isinstance(place, TextFile):
         return False
+    noise = finding.severity == "noise"
     start = start_at(project, place, finding.span)
-    if start is Start.SEVERAL:
+    if start is Start.SEVERAL or (not noise and starts(project) and comes_by_rank_zero(project, place, finding.span)):
         return is_of_a_closed_mode(project, place, finding.span)
     if codemod.ends_each_run and finding.severity == "crash" and _is_written_for_ranks(place, start):
         return False
-    return finding.severity == "noise" or bool(starts(project))
+    return noise or bool(starts(project))
 
 
 def _is_written_for_ranks(module: SourceModule, start: Start | None) -> bool:

@@ -13,13 +13,7 @@ from codemods.analysis.guards.counted_by_one import counted_by_one
 from codemods.analysis.guards.empty_rounds import is_of_a_loop
 from codemods.analysis.guards.one_rank_decisions import Decision, Form, decisions, tests_gathered_loss
 from codemods.analysis.guards.reduced_tests import reduced_test
-from codemods.analysis.guards.set_by_one_rank import (
-    is_decision,
-    is_on_one_side,
-    is_set_nowhere_else,
-    is_there_on_all,
-    set_by_one_rank,
-)
+from codemods.analysis.guards.set_by_one_rank import is_decision, set_by_one_rank, stays_on_one_rank
 from codemods.analysis.guards.swallowed_errors import swallowed
 from codemods.analysis.names import dotted, family
 from codemods.analysis.short_texts import short
@@ -193,9 +187,9 @@ class OneRankDecision(DdpCodemod):
             if origin is not None and origin in origins:
                 continue  # one place decides over all of them
             if is_decision(parted) and not lines & told and not is_guess(project, module, parted):
-                if is_there_on_all(project, module, parted) or is_on_one_side(module, parted):
+                if stays_on_one_rank(project, module, parted):
                     continue
-                if tests_gathered_loss(project, module, parted.node) or is_set_nowhere_else(project, module, parted):
+                if tests_gathered_loss(project, module, parted.node):
                     continue
                 origins |= {origin} if origin is not None else set()
                 told |= lines

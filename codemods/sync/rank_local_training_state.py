@@ -12,6 +12,7 @@ from codemods.analysis.ranks.asked_by_callers import asked_by_callers
 from codemods.analysis.ranks.started_groups import is_of_lone_scripts
 from codemods.analysis.short_texts import short
 from codemods.analysis.wrapped.behind_training import is_behind_training
+from codemods.analysis.wrapped.left_in_eval import LeftInEval, left_in_eval
 from codemods.analysis.wrapped.left_modes import LeftMode, left_modes
 from codemods.analysis.wrapped.own_files import restored_from_own_files
 from codemods.analysis.wrapped.restore_repairs import Repair, on_every_rank
@@ -22,12 +23,12 @@ from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Evidence, Finding
 from codemods.data.rank_words import PROCESSES
 from codemods.files.sites import Site
-from codemods.files.source import SourceModule
+from codemods.files.source import SourceModule, line_of
 from codemods.store.project import Project
 
 _STATE = (
     b"load_state", b"register_buffer", b"copy_to", b"apply_shadow", b"copy_params_to", b".step(", b"epoch", b"param_groups",
-    b"start", b".train(", b"ckpt_path", b"resum", b"restor", b"unwrap_model(",
+    b"start", b".train(", b".eval()", b"ckpt_path", b"resum", b"restor", b"unwrap_model(",
 )  # fmt: skip
 _EFFECT = {
     What.OPTIMIZER: "the others begin with empty moments, and the same gradients give other weights on each rank",
@@ -69,8 +70,8 @@ class RankLocalTrainingState(DdpCodemod):
     printed stays on rank 0. Reports a learning rate or a schedule that rank 0 alone moves on, of a new buffer that it registers
     behind the wrap, of an average of the weights (EMA) that it copies into the model in training and leaves there, of a
     restore from each rank's own file whose error is swallowed, of a model that it takes out of its wrapper under the same name
-    in the training loop (`model = accelerator.unwrap_model(model)`), and of a checkpoint that every rank restores from a path
-    which rank 0 alone has worked out (the folder of this run, the best epoch).
+    in the training loop (`model = accelerator.unwrap_model(model)`), of one that it leaves in eval mode there, and of a
+    checkpoint that every rank restores from a path which rank 0 alone has worked out (the folder of this run, the best epoch).
 
     ## Why it matters
     DDP averages gradients and nothing else. From the same gradients two optimizers with other moments make other weights: the
@@ -114,6 +115,8 @@ class RankLocalTrainingState(DdpCodemod):
     - Says nothing of a test on a parameter that the callers give a number, or nothing.
     - Says nothing of an average that is copied into the model behind the training, or with a `store` or `restore` beside it.
     - Says nothing of `model.train()` where all ranks call it in the same round of the loop, or no loop round it trains.
+    - Says nothing of `model.eval()` on rank 0 where anything in the loop may put a model into train mode, where the training ends
+      with it, and where no file of the project speaks of dropout or BatchNorm.
     - Says nothing of what averages of the weights (EMA) restore, of loggers, meters, and of an optimizer that rank 0 alone has
       or steps.
     - Says nothing where the other arm of the test does the like.
@@ -141,9 +144,9 @@ class RankLocalTrainingState(DdpCodemod):
     )
     SITES = (
         Site(rb"load_state|register_buffer|sched\w*\.step|param_groups|load\w*\(|\.(?:copy_to|copy_params_to|apply_shadow)\("
-             rb"|\.train\(|ckpt_path\s*=|(?:restor|resum|restart)\w*[(=]|=[ ]*[\w.]+(?:\.unwrap_model\(|\.module\b)",
+             rb"|\.(?:train\(|eval\(\))|ckpt_path\s*=|(?:restor|resum|restart)\w*[(=]|=[ ]*[\w.]+(?:\.unwrap_model\(|\.module\b)",
              b"load", b"register_buffer", b"sched", b"param_groups", b"copy_to", b"copy_params_to", b"apply_shadow", b".train(",
-             b"ckpt_path", b"restor", b"resum", b"restart", b"unwrap_model", b".module"),
+             b".eval()", b"ckpt_path", b"restor", b"resum", b"restart", b"unwrap_model", b".module"),
     )  # fmt: skip
     READS_TESTS = False
 
@@ -166,6 +169,8 @@ class RankLocalTrainingState(DdpCodemod):
             yield self._tell(module, project, sorted(found, key=lambda c: c.node.lineno))
         for mode in left_modes(project, module):
             yield self._mode(module, mode)
+        for left in left_in_eval(project, module):
+            yield self._left_in_eval(module, left)
         for call in restored_from_own_files(project, module):
             yield self.finding(
                 module,
@@ -216,6 +221,19 @@ class RankLocalTrainingState(DdpCodemod):
                 Evidence("static", "every rank does this", module.path, found.evaluates.lineno),
             ],
             reason=reason,
+        )  # fmt: skip
+
+    def _left_in_eval(self, module: SourceModule, found: LeftInEval) -> Finding:
+        return self.finding(
+            module, found.call,
+            f"rank 0 alone puts `{found.name}` into eval mode here, and nothing in the loop puts it back: in line "
+            f"{found.forward.lineno} it trains on {found.effect}, and the others as before",
+            evidence=[
+                Evidence("static", "only rank 0 passes the test", module.path, line_of(found.test)),
+                Evidence("static", "this puts it into eval mode", found.path, found.line),
+                Evidence("static", "every rank trains with it here", module.path, found.forward.lineno),
+            ],
+            reason=f"write `{found.name}.train()` behind it, under the same test",
         )  # fmt: skip
 
     def _tell(self, module: SourceModule, project: Project, found: list[Change]) -> Finding:

@@ -562,3 +562,92 @@ def test_where_a_rank_may_skip_the_round_the_wrapper_would_wait(skip: str) -> No
 def test_an_exit_by_a_setting_is_the_same_on_all_ranks(skip: str) -> None:
     before, after = (loop(skip, f"loss = loss_fn({call}, y)") for call in ("model.module(x)", "model(x)"))
     check_transformed(ForwardBypassesDdp, before, after, unsafe=True)
+
+
+_DROPS = """
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+
+class Fit:
+    def __init__(self, painter, critic, optimizers, many):
+        self.optimizers = optimizers
+        self.painter, self.critic = self.shared([painter, critic]) if many else (painter, critic)
+
+    def shared(self, nets):
+        {body}
+
+    def back(self):
+        loss = sum(self.losses.values())
+        loss.backward()
+"""
+_STEPS = "from fit import Fit\n\n\nclass Both(Fit):\n    def after(self):\n        self.optimizers[0].step()\n"
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["return [DDP(n).module for n in nets]", "nets = [DDP(n, [0]).module for n in nets]\n        return nets"],
+)
+def test_a_wrapper_of_which_only_the_module_inside_is_kept(body: str) -> None:
+    found = check_told(ForwardBypassesDdp, _DROPS.format(body=body), reason="keep the wrapper", files={"steps.py": _STEPS})
+    assert "drops the DDP wrapper" in found.message
+
+
+def test_a_wrapper_dropped_at_once_is_told_where_its_module_is_called() -> None:
+    source = loop("loss = loss_fn(model(x), y)", wrap="model = DDP(net).module")
+    check_told(ForwardBypassesDdp, source, reason="call the wrapper")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "return [DDP(n) for n in nets]",
+        "return [DDP(n).module.state_dict() for n in nets]",  # it is asked for its weights
+        "inner = [DDP(n).module for n in nets]\n        return [DDP(n) for n in inner]",  # wrapped again under a name of its own
+        "return [DDP(n).device for n in nets]",
+    ],
+)
+def test_a_wrapper_that_is_kept(body: str) -> None:
+    check_nothing(ForwardBypassesDdp, _DROPS.format(body=body), files={"steps.py": _STEPS})
+
+
+def test_a_wrapper_dropped_where_gradients_are_averaged_by_hand() -> None:
+    by_hand = f"{_STEPS}\n    def share(self):\n        for p in self.critic.parameters():\n            all_reduce(p.grad)\n"
+    check_nothing(ForwardBypassesDdp, _DROPS.format(body="return [DDP(n).module for n in nets]"), files={"steps.py": by_hand})
+
+
+def test_a_wrapper_dropped_in_a_project_that_steps_nowhere() -> None:
+    check_nothing(ForwardBypassesDdp, _DROPS.format(body="return [DDP(n).module for n in nets]"))
+
+
+_FIELDS = f"""{HEAD}
+class Loop:
+    def __init__(self, net, optimizer):
+        self.model = DDP(net)
+        self.optimizer = optimizer
+
+    @property
+    def net(self):
+        return self.model{{inner}}
+
+    def step(self, x):
+        loss = {{call}}
+        loss.backward()
+        self.optimizer.step()
+"""
+
+
+def test_a_property_that_gives_the_module_inside() -> None:
+    found = check_told(ForwardBypassesDdp, _FIELDS.format(inner=".module", call="self.net(x).mean()"), reason="call the wrapper")
+    assert found.message.startswith("`self.net(...)` goes past")
+    check_told(ForwardBypassesDdp, _FIELDS.format(inner=".module", call="self.net.loss(x)"), reason="runs `forward` alone")
+
+
+def test_a_property_that_gives_the_wrapper() -> None:
+    check_nothing(ForwardBypassesDdp, _FIELDS.format(inner="", call="self.net(x).mean()"))
+
+
+def test_a_name_for_a_method_of_the_module_inside() -> None:
+    wrap = "model = DDP(net)\n    run = model.module.loss"
+    check_told(ForwardBypassesDdp, loop("loss = run(x, y)", wrap=wrap), reason="runs `forward` alone")
+    check_nothing(ForwardBypassesDdp, loop("loss = run(x, y)", wrap="model = DDP(net)\n    run = args.module.loss"))
+    check_nothing(ForwardBypassesDdp, loop("loss = run(x, y)", wrap="model = DDP(net)\n    run = model.forward"))

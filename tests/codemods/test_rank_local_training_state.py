@@ -622,3 +622,33 @@ def test_a_schedule_of_sharded_weights() -> None:
     sharded = HEAD + "from torch.distributed.fsdp import FullyShardedDataParallel as FSDP\n\n"
     (found,) = findings_of(RankLocalTrainingState, script(*line, head=sharded))
     assert "move their shards of the weights by it" in found.message and "drift apart" not in found.message
+
+
+_SWAP = """
+import copy
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+
+def swap(model, average):
+    model.load_state_dict(average)
+
+
+def train(net, average, batches, optimizer):
+    model = DDP(net)
+    for x in batches:
+        model(x).sum().backward()
+        optimizer.step()
+        if dist.get_rank() == 0:
+            kept = copy.deepcopy(net.state_dict())
+            {swap}
+            print(net(x))
+            {back}
+"""
+
+
+@pytest.mark.parametrize("swap", ["net.load_state_dict(average)", "swap(net, average)"])
+def test_weights_that_are_put_back(swap: str) -> None:
+    check_nothing(RankLocalTrainingState, _SWAP.format(swap=swap, back="net.load_state_dict(kept)"))
+    for back in ("net.eval()", "kept.update(average); net.load_state_dict(kept)", "net.load_state_dict(average)"):
+        assert findings_of(RankLocalTrainingState, _SWAP.format(swap=swap, back=back)), back

@@ -15,6 +15,7 @@ from codemods.files.source import SourceModule
 from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
 
+_OF_ZERO = (Ranks.ZERO, Ranks.LOCAL_ZERO)
 _SHARED = lazy(r"\b(?:b(?:road)?cast\w*|all_?reduce|all_?gather\w*)\(")
 
 
@@ -34,6 +35,13 @@ def is_set_by_test(found: Mismatch) -> bool:
     """True for what is given a value under a test of the rank."""
     way = found.value.chain
     return len(way) > 1 and way[-1].how is How.ASKS_RANK and way[-2].how is How.ASSIGNED
+
+
+def stays_on_one_rank(project: Project, module: SourceModule, found: Mismatch) -> bool:
+    """True where what one rank sets changes nothing for the others, decides for that rank alone, or is not there on them."""
+    if is_there_on_all(project, module, found) or is_on_one_side(module, found):
+        return True
+    return is_set_nowhere_else(project, module, found)
 
 
 def is_on_one_side(module: SourceModule, found: Mismatch) -> bool:

@@ -233,6 +233,8 @@ def _start_by(project: Project, module: SourceModule, call: ast.Call) -> Start:
         return Start.ONE  # the call that makes it says how many it starts
     if bare == "launch" and isinstance(call.func, ast.Attribute) and "gradio" in module.imported_modules:
         return Start.ONE  # a page for one person
+    if bare == "notebook_launcher" and any(k.arg == "num_processes" and module.text_of(k.value) == "1" for k in call.keywords):
+        return Start.ONE
     if bare in _LAUNCHED:  # which of several programs is launched, a person may leave open
         return Start.JOINS if any(s.several for s in starts(project)) else Start.OPEN
     if _NAME.match(bare) or _DOTTED.match(name) or _DOTTED.match(full):

@@ -27,6 +27,11 @@ def started(project: Project, module: SourceModule, node: ast.AST) -> Start | No
     return Start.SEVERAL if found else search.best
 
 
+def runs_on_several(project: Project, module: SourceModule, node: ast.AST) -> bool:
+    """True where a program of several processes comes to `node`, on rank 0 alone as well."""
+    return not has_programs(project) or _Starts(project, by_one=True).comes_to(module, node, shown=False)
+
+
 def runs_one_a_machine(project: Project, module: SourceModule, node: ast.AST) -> bool:
     """True where each program of several processes that comes to `node` is started on one GPU of each machine alone.
 
@@ -51,8 +56,8 @@ class _Starts(Search):
     pinned: with the programs that the texts leave one GPU.
     """
 
-    def __init__(self, project: Project, *, pinned: bool = True) -> None:
-        super().__init__(project, presumed=False)
+    def __init__(self, project: Project, *, pinned: bool = True, by_one: bool = False) -> None:
+        super().__init__(project, presumed=False, by_one=by_one)
         self.best: Start | None = None
         self._pinned = pinned
 

@@ -15,7 +15,7 @@ from codemods.analysis.ranks.never_set import needs_what_nobody_sets
 from codemods.analysis.ranks.notebook_cells import is_of_the_kernel, starts_no_ranks
 from codemods.analysis.ranks.program_starts import Start
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody, is_shown_to_run
-from codemods.analysis.ranks.seen_starts import runs_one_a_machine, started
+from codemods.analysis.ranks.seen_starts import runs_on_several, runs_one_a_machine, started
 from codemods.analysis.ranks.several_processes import is_asserted_alone
 from codemods.analysis.ranks.started_alone import is_started_alone
 from codemods.analysis.ranks.superseded import is_superseded
@@ -59,6 +59,11 @@ def start_at(project: Project, module: SourceModule, span: Span) -> Start | None
     if isinstance(module, TextFile) or project.observed or project.launched:
         return Start.SEVERAL
     return _once_a_function("start at", started, project, module, span)
+
+
+def comes_by_rank_zero(project: Project, module: SourceModule, span: Span) -> bool:
+    """True for a place that a program of several processes comes to where what rank 0 does alone counts as well."""
+    return not isinstance(module, TextFile) and _once_a_function("by rank 0", runs_on_several, project, module, span)
 
 
 def is_one_a_machine(project: Project, module: SourceModule, span: Span) -> bool:

@@ -20,6 +20,7 @@ _PLAIN_PARTS = frozenset(
     {"DropPath", "trunc_normal_", "lecun_normal_", "to_2tuple", "to_3tuple", "to_ntuple", "Mlp", "PatchEmbed", "LayerNorm",
      "LayerNorm2d", "register_model", "drop_path"}
 )  # fmt: skip
+_OF_PLAIN_MODEL = frozenset({"Block", "Attention", "LayerScale"})  # those of its plain vision transformer: others keep masks
 
 
 @record
@@ -66,7 +67,7 @@ def _read(project: Project, site: ClassSite) -> _Own:
         if not isinstance(node, ast.Call):
             continue
         name, full = dotted(node.func), qualified(site.module, node.func)
-        if full.startswith("timm.") and last(full) in _PLAIN_PARTS:
+        if _is_plain_of_timm(full):
             continue
         if last(name) in _REGISTERING and is_for_older_torch(site.module, node):
             continue
@@ -80,6 +81,12 @@ def _read(project: Project, site: ClassSite) -> _Own:
         elif _is_part(site.module, node):
             known = None
     return _Own(known, tuple(parts.values()))
+
+
+def _is_plain_of_timm(full: str) -> bool:
+    if full.startswith("timm.models.vision_transformer.") and last(full) in _OF_PLAIN_MODEL:
+        return True
+    return full.startswith("timm.") and last(full) in _PLAIN_PARTS
 
 
 def _runs_what_it_is_given(site: ClassSite) -> bool:

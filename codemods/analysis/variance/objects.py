@@ -66,7 +66,7 @@ def made(state: State, call: CallParts) -> Value | None:
         return Value(thing=Thing(Kind.METRIC))
     if call.kind in (Kind.MODULE, Kind.WRAPPED) and end in _GIVE_THE_MODEL:
         return call.holder
-    if name == "torch.compile" and args:
+    if (name == "torch.compile" or end == "convert_sync_batchnorm") and args:
         return args[0]
     return _without_constructor(state, node)
 

@@ -14,6 +14,7 @@ from codemods.analysis.ranks.rank_guards import Guard, Ranks, guards_over, ranks
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.analysis.ranks.uses import uses_of
 from codemods.analysis.wrapped.left_averages import averages_left_in
+from codemods.analysis.wrapped.put_back import is_put_back
 from codemods.analysis.wrapped.wraps import Held, held
 from codemods.files.source import SourceModule, walk
 from codemods.runtime.lazy_pattern import lazy
@@ -109,9 +110,9 @@ def _calls(project: Project, module: SourceModule) -> Iterator[tuple[What, ast.C
             inside = held(project, module, receiver)
             if inside is not None and not _is_behind(module, receiver, inside):
                 continue
-            if inside is not None and verb == "load_state_dict":
+            if inside is not None and verb == "load_state_dict" and not is_put_back(project, module, call):
                 yield What.WEIGHTS, call, name, True
-            elif inside is not None and _stays_here(project, call, inside.wrap):
+            elif inside is not None and verb == "register_buffer" and _stays_here(project, call, inside.wrap):
                 yield What.BUFFER, call, name, False
 
 

@@ -16,6 +16,7 @@ from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.wrapped.arms import are_other_arms
 from codemods.analysis.wrapped.forwarding import hands_on, own_wrapper
 from codemods.analysis.wrapped.handed_in import callers_of, given_to_base
+from codemods.analysis.wrapped.properties import given_by_property, is_property, named_method
 from codemods.files.source import FunctionNode, SourceModule, once_a_module, walk
 from codemods.runtime.record import record
 from codemods.store.project import Project
@@ -97,6 +98,12 @@ def inside_of(project: Project, module: SourceModule, func: ast.expr) -> tuple[H
     `ddp.module(x)`, `ddp.module.encode(x)` and `ddp.module.encoder(x)` all belong to `ddp.module`; so does `ddp.encode(x)` where
     the project's own class of the wrapper hands attributes on.
     """
+    found = _part_of(project, module, func)
+    method = named_method(module, func) if found is None else None
+    return _part_of(project, module, method) if method is not None else found
+
+
+def _part_of(project: Project, module: SourceModule, func: ast.expr) -> tuple[Held, ast.expr] | None:
     node: ast.expr | None = func
     asked = ""
     while node is not None:
@@ -143,6 +150,8 @@ class _Search:
             if call.args[1].value == "module" and dotted(call.args[0]) == dotted(call.args[2]):
                 return _inside(self.of(module, call.args[0], depth), dotted(call.args[0]))
         site = called_function(self.project, module, call) if call.args and name != "prepare" else None
+        if site is not None and is_property(site.node):
+            return None  # `self.net(x)`: what the property gives is called
         if site is not None and site.module.holds(b"DistributedDataParallel") and site.node.name != "__init__":
             made = (self.of(site.module, value, depth + 1) for value in returned(site.node, site.module))
             wrapped = next((one for one in made if one is not None), None)
@@ -215,6 +224,9 @@ class _Search:
 
     def _attribute(self, module: SourceModule, node: ast.Attribute, depth: int) -> Held | None:
         bound = attribute_bindings(module, node)
+        if not bound and (given := given_by_property(module, node)) is not None:
+            found = self.of(module, given, depth + 1)
+            return Held(found.side, found.module, found.wrap, "", found.prepared) if found is not None else None
         if not bound:
             handed = (self.of(where, value, depth + 1) for where, value in given_to_base(self.project, module, node))
             found = next((f for f in handed if f is not None), None)
