@@ -21,6 +21,7 @@ from codemods.analysis.ranks.shown_runs import (
     is_one_a_machine,
     never_runs,
     only_in_the_kernel,
+    rank_zero_is_left,
     runs_no_ranks,
     runs_to_no_end,
     start_at,
@@ -46,6 +47,10 @@ _OF_RUNS = frozenset({"ranks", "sync", "metrics", "data_loading", "checkpoints"}
 
 # Those whose fix is a test round what puts something out; those of `sync` part the collectives from it themselves.
 _GUARDING = frozenset({"ranks", "checkpoints"})
+
+
+# What takes two ranks at the place; who crashes or waits there says so himself.
+_OF_TWO = frozenset({"noise", "data", "risk"})
 
 
 class Numbers:
@@ -157,6 +162,8 @@ def _is_for_one_process(codemod: DdpCodemod, finding: Finding, module: SourceMod
     if never_runs(project, place, finding.span) or is_never_reached(project, place, finding.span):
         return True
     if finding.severity == "noise" and runs_to_no_end(project, place, finding.span):
+        return True
+    if codemod.topic() in _GUARDING and finding.severity in _OF_TWO and rank_zero_is_left(project, place, finding.span):
         return True
     if not _is_of_ranks(codemod, finding.path):
         return False
