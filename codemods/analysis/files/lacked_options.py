@@ -47,7 +47,9 @@ def is_of_lacked_option(project: Project, module: SourceModule, part: ast.expr) 
 def _is_lacked(project: Project, name: str) -> bool:
     word = re.escape(name.encode())
     named = re.compile(rb"(?<!\w)" + word.replace(b"_", b"[-_]") + rb"(?![\w-])")
-    asked = re.compile(rb"(?:get|has)attr\(\s*[\w.]+,\s*[\"']" + word + rb"[\"']|(?:args|opts?|options)\." + word + rb"\b(?!\s*=[^=])")
+    asked = re.compile(
+        rb"(?:get|has)attr\(\s*[\w.]+,\s*[\"']" + word + rb"[\"']|(?:args|opts?|options)\." + word + rb"\b(?!\s*=[^=])"
+    )
     found = {p for w in {name, name.replace("_", "-")} for kinds in ((".py",), _TEXTS)
              for p in project.files_containing(w.encode(), kinds=kinds)}  # fmt: skip
     texts = [project.read(p) or b"" for p in found]
@@ -55,7 +57,7 @@ def _is_lacked(project: Project, name: str) -> bool:
 
 
 def _are_written_out(project: Project, module: SourceModule) -> bool:
-    """True where the options of the program, or of all programs of the project, come from parsers and classes of its own alone."""
+    """True where the options of the program, or of all programs, come from parsers and classes of the project alone."""
     paths = whole_program(project, module.path) if module.holds(b"__main__") else project.python_files
     if len(project.python_files) > _MOST:
         return False

@@ -12,9 +12,13 @@ _ONE_TASK = lazy(r"(?m)^[ \t]*#SBATCH\b[^\n]*\s(?:-n|--ntasks)[ =]*1\b")
 _ONE_TASK_A_NODE = lazy(r"(?m)^[ \t]*#SBATCH\b[^\n]*\s--ntasks-per-node[ =]*1\b")
 _ONE_NODE = lazy(r"(?m)^[ \t]*#SBATCH\b[^\n]*\s(?:-N|--nodes)[ =]*1\b")
 # What a job asks for of GPUs, and how many nodes and tasks it asks for.
-_GPUS = lazy(r"(?m)^[ \t]*#SBATCH\b[^\n]*\s(?:--gres[ =]gpu|--gpus(?:-per-node)?|-G)(?:[ =:][A-Za-z][\w.-]*)?(?:[ =:](\d+))?(?=\s|$)")
+_GPUS = lazy(
+    r"(?m)^[ \t]*#SBATCH\b[^\n]*\s(?:--gres[ =]gpu|--gpus(?:-per-node)?|-G)(?:[ =:][A-Za-z][\w.-]*)?(?:[ =:](\d+))?(?=\s|$)"
+)
 _TASKS = lazy(r"(?m)^[ \t]*#SBATCH\b[^\n]*\s(?:-n|--ntasks|--n?tasks-per-node|-N|--nodes)[ =]*(\S+)")
-_SRUN_MORE = lazy(r"\bsrun\b[^\n]*?\s(?:(?:-n|-N|--ntasks|--ntasks-per-node|--nodes)[ =]*(?!1\b)|--gres[ =]gpu:(?:[A-Za-z]\w*:)?[2-9])")
+_SRUN_MORE = lazy(
+    r"\bsrun\b[^\n]*?\s(?:(?:-n|-N|--ntasks|--ntasks-per-node|--nodes)[ =]*(?!1\b)|--gres[ =]gpu:(?:[A-Za-z]\w*:)?[2-9])"
+)
 # What a job asks for, one value each time; that it asks for one; what SLURM then sets.
 _TASKS_A_NODE = (
     lazy(r"(?m)^[ \t]*#SBATCH\b[^\n]*\s--n?tasks-per-node[ =]*(\S+)"), _ONE_TASK_A_NODE,

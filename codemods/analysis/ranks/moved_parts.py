@@ -37,7 +37,7 @@ def has_moved(project: Project, module: SourceModule, source: str, name: str) ->
 
 
 def _has_moved_down(project: Project, module: SourceModule, stem: str, name: str) -> bool:
-    """True for `from parts import Parts` where `lib/parts.py` is the only one, and programs beside this have it by `lib.parts`."""
+    """True for `from parts import Parts` where `lib/parts.py` is the only one, and others beside this say `lib.parts`."""
     meant = [p for p in project.files if f"/{stem}/" in f"/{p}" or basename(p).partition(".")[0] == stem]
     if stem in sys.stdlib_module_names or len(meant) != 1 or not meant[0].endswith(f"/{stem}.py") or module.holds(b"sys.path"):
         return False

@@ -30,7 +30,8 @@ _SEVERAL = lazy(
     rb"(?i:multi(?:ple)?[- ]?gpu|\bddp\b|several gpu|\b(?:[2-9]|two|four|eight)[ ](?:x[ ])?(?:\w+[ ]){0,3}gpus\b|\bgpus\b)"
 )
 _ONE_GPU = lazy(
-    rb"(?i)\b(?:a[ ]single|single|one|1|1x)[- ](?:x[ ])?(?:[\w-]+[ ]){0,3}gpu\b(?!s)|#SBATCH[ ]+--(?:gres=gpu:(?:[a-z]\w*:)?1|gpus=1)\b"
+    rb"(?i)\b(?:a[ ]single|single|one|1|1x)[- ](?:x[ ])?(?:[\w-]+[ ]){0,3}gpu\b(?!s)|"
+    rb"#SBATCH[ ]+--(?:gres=gpu:(?:[a-z]\w*:)?1|gpus=1)\b"
 )
 
 
