@@ -18,7 +18,7 @@ from codemods.analysis.ranks.other_methods import (
     is_of_another_object,
     of_another_class,
 )  # fmt: skip
-from codemods.analysis.ranks.other_packages import is_of_another_package
+from codemods.analysis.ranks.other_packages import is_of_another_package, is_one_of_several
 from codemods.analysis.ranks.value_calls import plain_calls
 from codemods.files.source import FunctionNode, SourceModule
 from codemods.runtime.record import record, replace
@@ -294,4 +294,4 @@ def means(project: Project, module: SourceModule, node: ast.Name | ast.Attribute
     found = find_class(project, module, dotted(node)) if dotted(node) else None
     if found is None:
         return not is_of_another_package(project, module, dotted(node))
-    return found.node is site.node
+    return found.node is site.node or is_one_of_several(project, module, dotted(node), site)
