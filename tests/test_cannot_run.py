@@ -369,3 +369,26 @@ def test_a_part_that_has_moved(files: dict[str, str], gone: bool) -> None:
     module = project.module("example.py")
     assert module is not None
     assert cannot_be_imported(project, module) is gone
+
+
+@pytest.mark.parametrize(
+    ("files", "gone"),
+    [
+        ({}, True),
+        ({"lib2/rows.py": "class Rows: ...\n"}, False),  # which one is meant is open
+        ({"rows.py": "class Rows: ...\n"}, False),
+        ({"rows/cell.py": ""}, False),
+        ({"test.py": f"from rows import Rows\n\n{MAIN}"}, False),  # two programs need it so
+        ({"main.py": f"from lib.rows import Columns as Rows\n\n{MAIN}"}, False),
+        ({"run.sh": "export PYTHONPATH=lib\n"}, False),
+        ({"run.sh": "torchrun example.py\n"}, False),
+        ({"lib/setup.py": "setup(py_modules=['rows'])\n"}, False),
+        ({"example.py": f"import sys\nsys.path.append('lib')\nfrom rows import Rows\n\n{MAIN}"}, False),
+    ],
+)
+def test_a_part_that_lies_in_a_folder_now(files: dict[str, str], gone: bool) -> None:
+    main = {"main.py": f"from lib.rows import Rows\n\n{MAIN}", "lib/rows.py": "class Rows: ...\nclass Columns: ...\n"}
+    project = project_of({**main, "example.py": f"from rows import Rows\n\n{MAIN}", **files})
+    module = project.module("example.py")
+    assert module is not None
+    assert cannot_be_imported(project, module) is gone

@@ -158,6 +158,7 @@ OF_SLURM = (
     "#!/bin/bash\n#SBATCH --nodes=1\n#SBATCH --ntasks-per-node={}\nexport N=${{SLURM_NTASKS_PER_NODE}}\nN=${{N:-4}}\n"
     "torchrun --nproc_per_node=$N train.py\n"
 )
+OF_ONE_GPU = "#!/bin/bash\n#SBATCH --gres=gpu:1\n#SBATCH --cpus-per-task=4\nsrun python \"$HERE\"/train.py --out x\n"
 JOB = "#!/bin/bash\n#SBATCH --nodes=1\n#SBATCH --ntasks-per-node={}\nsrun python train.py\n"
 
 
@@ -186,6 +187,16 @@ JOB = "#!/bin/bash\n#SBATCH --nodes=1\n#SBATCH --ntasks-per-node={}\nsrun python
         (JOB.format(1).replace("nodes=1", "nodes=2"), Start.SEVERAL),
         (JOB.format(1).replace("python", "torchrun --nproc_per_node=4"), Start.SEVERAL),
         ("#SBATCH --ntasks=1\nsrun python train.py", Start.OPEN),
+        (OF_ONE_GPU, Start.OPEN),
+        (OF_ONE_GPU.replace("gres=gpu:1", "gres=gpu:a100:1"), Start.OPEN),
+        (OF_ONE_GPU.replace("gres=gpu:1", "gpus=1"), Start.OPEN),
+        (OF_ONE_GPU.replace("gres=gpu:1", "gres=gpu:a100:4"), Start.SEVERAL),
+        (OF_ONE_GPU.replace("gres=gpu:1", "gres=gpu:$GPUS"), Start.SEVERAL),
+        (OF_ONE_GPU.replace("gres=gpu:1", "gres=gpu:1\n#SBATCH --nodes=4"), Start.SEVERAL),  # one on each of four nodes
+        (OF_ONE_GPU.replace("gres=gpu:1", "gres=gpu:1\n#SBATCH -n 2"), Start.SEVERAL),
+        (OF_ONE_GPU.replace("srun", "srun -n 4"), Start.SEVERAL),
+        (OF_ONE_GPU.replace("srun python", "srun torchrun --nproc_per_node=2"), Start.SEVERAL),
+        (OF_ONE_GPU + "srun -w node7 rsync -a data/ /scratch/$USER/\n", Start.OPEN),  # no program of several processes
         (OF_SLURM.format(1), Start.OPEN),
         (OF_SLURM.format(1).replace("export ", "").replace("${SLURM_NTASKS_PER_NODE}", "$SLURM_NTASKS_PER_NODE"), Start.OPEN),
         (OF_SLURM.format(1) + "N=4\n", Start.SEVERAL),
@@ -699,3 +710,20 @@ def test_a_program_of_another_language() -> None:
 def test_a_notebook_launcher_says_how_many_it_starts(count: str, expected: Start) -> None:
     lines = "from accelerate import notebook_launcher\n\n\ndef run():\n    print(1)\n\n\nn = 4\n"
     assert start(f"{lines}notebook_launcher(run, (), num_processes={count})\n") is expected
+
+
+JOB_OF_ONE = '#SBATCH --gres=gpu:1\npython "$HERE"/train.py --out x\n'
+
+
+@pytest.mark.parametrize(
+    ("job", "expected"),
+    [
+        (JOB_OF_ONE, Start.OPEN),
+        (JOB_OF_ONE.replace("gpu:1", "gpu:rtx:1"), Start.OPEN),
+        (JOB_OF_ONE.replace("gpu:1", "gpu:4"), Start.SEVERAL),
+        (JOB_OF_ONE.replace("#SBATCH --gres=gpu:1\n", ""), Start.SEVERAL),  # as many as the machine has
+        (f"{JOB_OF_ONE}# or on 4 GPUs\n", Start.SEVERAL),
+    ],
+)
+def test_a_trainer_that_takes_what_the_job_has(job: str, expected: Start) -> None:
+    assert start(FITS.format(made="pl.Trainer(accelerator='gpu')"), {"job.sh": job}) is expected

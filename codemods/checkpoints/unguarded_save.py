@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_module, runs_trials
 from codemods.analysis.files.loose_guards import LooseGuard, loose_guards
+from codemods.analysis.files.never_true import is_never_asked_for
 from codemods.analysis.files.save_repairs import Repair, repairs
 from codemods.analysis.names import dotted, family, qualified
 from codemods.analysis.positions import behind
@@ -123,7 +124,7 @@ class UnguardedSave(DdpCodemod):
         if is_test_module(module) or runs_trials(module):
             return
         for found in repairs(project, module):
-            if _ends_above_the_trainer(found):
+            if _ends_above_the_trainer(found) or is_never_asked_for(project, found.module, found.at):
                 continue
             if not is_run_by_nobody(project, found.module, found.at):
                 yield self._told(found)

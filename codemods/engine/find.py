@@ -22,6 +22,7 @@ from codemods.analysis.ranks.shown_runs import (
     is_one_a_machine,
     never_runs,
     only_in_the_kernel,
+    rank_zero_is_left,
     runs_no_ranks,
     runs_to_no_end,
     start_at,
@@ -56,6 +57,9 @@ _ASKS_FOR_RANKS = lazy(
     rb"\b(?:is_(?:local_)?main_process|is_world_process_zero|is_global_zero|global_rank|process_index|num_processes|"
     rb"wait_for_everyone|gather_for_metrics|unwrap_model|rank_zero_only)\b"
 )
+
+# What takes two ranks at the place; who crashes or waits there says so himself.
+_OF_TWO = frozenset({"noise", "data", "risk"})
 
 
 class Numbers:
@@ -167,6 +171,8 @@ def _is_for_one_process(codemod: DdpCodemod, finding: Finding, module: SourceMod
     if never_runs(project, place, finding.span) or is_never_reached(project, place, finding.span):
         return True
     if finding.severity == "noise" and runs_to_no_end(project, place, finding.span):
+        return True
+    if codemod.topic() in _GUARDING and finding.severity in _OF_TWO and rank_zero_is_left(project, place, finding.span):
         return True
     if not _is_of_ranks(codemod, finding.path):
         return False

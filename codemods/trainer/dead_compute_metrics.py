@@ -104,6 +104,7 @@ class DeadComputeMetrics(DdpCodemod):
     - `prediction_step`, `evaluate` or `predict` is overridden, or `evaluation_loop` without handing `prediction_loss_only` on
     - code reads or sets the attribute `compute_metrics`, or the Trainer subclass handles it or the training arguments itself
     - generation is on in a `Seq2SeqTrainer`
+    - a comment beside the evaluation's setting says how it is turned on (`eval_strategy="no",  # "epoch" to evaluate`)
     - the training arguments come from a `**kwargs` that is not one dict literal for this call alone, or are changed on the way
     - they come from a command line of which no job file of the repository, or not all of it, is to be seen (`"$@"`): where all
       are seen, the removal is unsafe

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from codemods.api.findings import Applicability
 from codemods.engine.fix_source import fix_project, safe
 from codemods.store.project import Project
 from codemods.trainer.dead_compute_metrics import DeadComputeMetrics
@@ -172,6 +173,25 @@ def test_an_unknown_callback_may_ask_for_evaluations() -> None:
     after = "from zoo import Probe\n" + CLEAN + body("num_train_epochs=3", "callbacks=[Probe()]")
     found = check_transformed(DeadComputeMetrics, before, after, unsafe=True)
     assert "Probe does not ask for evaluations" in found[0].reason
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        'eval_strategy="no",  # "epoch" to score the dev set',
+        "do_eval=False,  # for eval on the dev set",
+        '# eval_strategy="steps",',
+        'num_train_epochs=3,\n        # turn on for the last run\n        eval_strategy="no",',
+    ],
+)
+def test_a_comment_keeps_the_evaluation_for_another_day(told: str) -> None:
+    check_told(DeadComputeMetrics, script(f"\n        {told}\n    "), reason="for whoever turns it on")
+
+
+@pytest.mark.parametrize("told", ['eval_strategy="no",  # no evaluation here', 'num_train_epochs=3,  # "epoch" is a pass'])
+def test_a_comment_that_tells_of_no_switch(told: str) -> None:
+    found = findings_of(DeadComputeMetrics, script(f"\n        {told}\n    "))
+    assert [f.applicability for f in found] == [Applicability.SAFE]
 
 
 # Layout

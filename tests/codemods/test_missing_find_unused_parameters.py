@@ -800,3 +800,22 @@ SETTING = "\n        if getattr(self, 'turned', y):\n            h = h * turn"
 
 def test_a_test_that_decides_over_a_shown_number_alone_leaves_nothing_out() -> None:
     check_nothing(Rule, WRAP.format(""), files={"net.py": SHOWN.format(use=SETTING)})
+
+
+MASKED = "mask = None\n        if self.p{}:\n            drawn = torch.rand(8) < self.p\n            mask = drawn"
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        # a tensor of random numbers is never None: whether the text is asked does not change from step to step
+        (MASKED.format(""), False),
+        (MASKED.format(" > 0 and self.training"), False),
+        (MASKED.format(" > random.random()"), True),  # chance decides
+    ],
+)
+def test_a_random_tensor_that_is_asked_for_none(lines: str, said: bool) -> None:
+    net = NET.format(test="mask is not None").replace("h = self.body(x)", f"h = self.body(x)\n        {lines}")
+    net = net.replace("super().__init__()", "super().__init__()\n        self.p = 0.1")
+    found = findings_of(Rule, WRAP.format(""), {"net.py": net})
+    assert any(f.applicability is Applicability.SAFE for f in found) is said

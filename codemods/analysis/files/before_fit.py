@@ -13,6 +13,7 @@ from codemods.analysis.files.every_rank import Way
 from codemods.analysis.files.loose_ends import BROUGHT_IN
 from codemods.analysis.files.own_paths import callers_of
 from codemods.analysis.files.shown_ranks import is_launched_from_outside
+from codemods.analysis.job_files.documented_starts import other_starts, script_names, starts, starts_of
 from codemods.analysis.names import family, qualified
 from codemods.files.source import FunctionNode, SourceModule, line_of
 from codemods.runtime.lazy_pattern import lazy
@@ -61,7 +62,16 @@ def _starts_by_itself(project: Project, module: SourceModule) -> bool:
     if not any(module.holds(word) for word in (b"Trainer(", b"Trainer.")) or _OTHERS.search(module.data):
         return False
     made = (c for c in module.calls_named("Trainer", "from_argparse_args") if family(qualified(module, c.func)) == "lightning")
-    return any(made) and not is_launched_from_outside(project)
+    return any(made) and not (is_launched_from_outside(project) and not _is_started_by_python(project, module.path))
+
+
+def _is_started_by_python(project: Project, path: str) -> bool:
+    """True for a script of which each command is `python script.py`: the launchers that the texts speak of start others."""
+    own = starts_of(project, path)
+    if not own or any(s.launched or s.several for s in own):
+        return False
+    unnamed = any(s.several and not s.script for s in starts(project))
+    return not unnamed and not any(other_starts(project, name) for name in script_names(path))
 
 
 def is_above_fit(project: Project, module: SourceModule, node: ast.AST) -> bool:

@@ -15,9 +15,11 @@ from codemods.analysis.class_index import class_facts
 from codemods.analysis.class_values import class_values
 from codemods.analysis.conditions import conjuncts
 from codemods.analysis.files.file_paths import arguments_of, forms
+from codemods.analysis.files.lacked_options import is_of_lacked_option
 from codemods.analysis.files.left_at_default import is_made_a_command, left_at_default
 from codemods.analysis.files.left_off import is_attribute_left_off, is_local_off
 from codemods.analysis.files.own_paths import are_sure, callers_of
+from codemods.analysis.files.unwritten_markers import is_of_unwritten_marker
 from codemods.analysis.model.signatures import defaults
 from codemods.analysis.names import dotted, qualified
 from codemods.analysis.ranks.described_parts import is_configured_off
@@ -39,6 +41,8 @@ def is_never_asked_for(project: Project, module: SourceModule, node: ast.AST) ->
     if any(asks_for_what_nobody_sets(project, module, part) for part in tested):
         return True
     if any(isinstance(part, ast.Name) and is_local_off(module, part) for part in tested):
+        return True
+    if any(is_of_lacked_option(project, module, part) or is_of_unwritten_marker(project, module, part) for part in tested):
         return True
     if any(_is_attribute_off(project, module, part) or is_attribute_left_off(project, module, part) for part in tested):
         return True

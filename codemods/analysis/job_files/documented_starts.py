@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from posixpath import basename, dirname, join
 
 from codemods.analysis.job_files.named_files import named_file
-from codemods.analysis.job_files.one_process import is_job_of_one, starts_one, with_own_ones
+from codemods.analysis.job_files.one_process import has_one_gpu, is_job_of_one, starts_one, with_own_ones
 from codemods.analysis.job_files.script_texts import script_text
 from codemods.files.text_file import SHELL_KINDS
 from codemods.runtime.lazy_pattern import lazy
@@ -26,9 +26,11 @@ _SEVERAL = lazy(
 _OF_THE_JOB = lazy(r"(?m)^[ \t]*#SBATCH\s+(?:-n|--ntasks)\S*")  # each line of such a file may be run as many times
 _JOINED = lazy(r"\\[ \t]*\n[ \t]*#?")
 _GOES_ON = lazy(r"\\[ \t]*$")
-_ALONE = lazy(r"(?:^|[\s`$>;&(])(?:python[\d.]*|\$\{?PYTHON\}?)\s+(?:-[uOB]\s+)?(-m\s+)?([\w./${}-]+)")
+_ALONE = lazy(r"(?:^|[\s`$>;&(])(?:python[\d.]*|\$\{?PYTHON\}?)\s+(?:-[uOB]\s+)?(-m\s+)?([\w./${}\"'-]+)")
 _SCRIPT = lazy(r"(?<![\w-])[\w./${}()\"'-]*\.py\b|\s-m\s+(?!torch\.|accelerate)[\w.]+")
-_BINARY = lazy(r"(?<!\S)[\w./$}{]+\.exe\b")  # a program of another language
+_BINARY = lazy(  # a program of another language, or of the system
+    r"(?<!\S)[\w./$}{]+\.exe\b|(?<!\S)(?:/usr/bin/|/bin/)?(?:rsync|scp|cp|mv|rm|ls|mkdir|tar|unzip|hostname|nvidia-smi|echo|sleep)\s"
+)
 _NEXT = lazy(r"&&|[;|`#]")  # the next command, or a comment on this one
 _FLAG = lazy(r"(?<!\S)--?([A-Za-z][\w.-]*)")
 _MORE_FLAGS = lazy(r"\$\{?(?:@|\*|\d|\w*(?i:args?|opts?|options|flags|params)\b)|\.\.\.|…|<[^>]*>")
@@ -70,13 +72,14 @@ def _starts(project: Project) -> Iterator[Start]:
         if len(data) > _LONGEST:
             continue  # a list of something, or a log
         text = with_own_ones(script_text(project, path))
-        alone = is_job_of_one(text)
+        alone, narrow = is_job_of_one(text), has_one_gpu(text)
         shared = _OF_THE_JOB.search(text) is not None and not alone
         lines = _whole_lines(text)
         for i, line in enumerate(lines):
             below = lines[i + 1 : i + 3] if not _is_comment(line) else [n for n in lines[i + 1 : i + 3] if _is_comment(n)]
             for start in _in_line(line, below, shared=shared):
                 pinned = (start.launched or not start.several) and starts_one(project, line, alone=alone)
+                pinned = pinned or (narrow and not start.launched and not start.several)
                 several = start.several and not pinned
                 place = _file(project, path, start, lines[:i]) if path.endswith(SHELL_KINDS) else ""
                 yield replace(start, several=several, path=place, pinned=pinned, job=path)
@@ -131,7 +134,7 @@ def _in_line(line: str, following: list[str], *, shared: bool) -> Iterator[Start
             yield _start(script[0] if script else "", rest[script.end() if script else 0 :], several=True)
         return
     for found in _ALONE.finditer(line):
-        name = found[2]
+        name = found[2].rstrip("\"'")
         if found[1] or name.endswith(".py"):
             rest = _NEXT.split(line[found.end() :], maxsplit=1)[0]
             yield _start(f"-m {name}" if found[1] else name, rest, several=shared, launched=False)

@@ -11,6 +11,14 @@ from codemods.store.project import Project
 _ONE_TASK = lazy(r"(?m)^[ \t]*#SBATCH\b[^\n]*\s(?:-n|--ntasks)[ =]*1\b")
 _ONE_TASK_A_NODE = lazy(r"(?m)^[ \t]*#SBATCH\b[^\n]*\s--ntasks-per-node[ =]*1\b")
 _ONE_NODE = lazy(r"(?m)^[ \t]*#SBATCH\b[^\n]*\s(?:-N|--nodes)[ =]*1\b")
+# What a job asks for of GPUs, and how many nodes and tasks it asks for.
+_GPUS = lazy(
+    r"(?m)^[ \t]*#SBATCH\b[^\n]*\s(?:--gres[ =]gpu|--gpus(?:-per-node)?|-G)(?:[ =:][A-Za-z][\w.-]*)?(?:[ =:](\d+))?(?=\s|$)"
+)
+_TASKS = lazy(r"(?m)^[ \t]*#SBATCH\b[^\n]*\s(?:-n|--ntasks|--n?tasks-per-node|-N|--nodes)[ =]*(\S+)")
+_SRUN_MORE = lazy(
+    r"\bsrun\b[^\n]*?\s(?:(?:-n|-N|--ntasks|--ntasks-per-node|--nodes)[ =]*(?!1\b)|--gres[ =]gpu:(?:[A-Za-z]\w*:)?[2-9])"
+)
 # What a job asks for, one value each time; that it asks for one; what SLURM then sets.
 _TASKS_A_NODE = (
     lazy(r"(?m)^[ \t]*#SBATCH\b[^\n]*\s--n?tasks-per-node[ =]*(\S+)"), _ONE_TASK_A_NODE,
@@ -67,15 +75,24 @@ def _is_one_throughout(text: str, name: str) -> bool:
 
 
 def is_job_of_one(text: str) -> bool:
-    """True for a job of SLURM with one task."""
+    """True for a job of SLURM with one task, also of one GPU where it asks for no more tasks: sbatch's default is one a node."""
+    if has_one_gpu(text):
+        return True
     return bool(_ONE_TASK.search(text) or (_ONE_TASK_A_NODE.search(text) and _ONE_NODE.search(text)))
+
+
+def has_one_gpu(text: str) -> bool:
+    """True for a job of SLURM that asks for one GPU on one node: `#SBATCH --gres=gpu:1`, and no second task or node."""
+    if "#SBATCH" not in text or not (gpus := _GPUS.findall(text)):
+        return False
+    return all(n in ("", "1") for n in gpus) and all(n == "1" for n in _TASKS.findall(text))
 
 
 def starts_one(project: Project, line: str, *, alone: bool) -> bool:
     """True for a launcher that is told to start one process, on the command line, by the job or by its own settings."""
     if _MORE_NODES.search(line):
         return False
-    if alone and _SRUN.search(line) and not _BELOW_SRUN.search(line):
+    if alone and _SRUN.search(line) and not _BELOW_SRUN.search(line) and not _SRUN_MORE.search(line):
         return True
     if _ONE.search(line) and not _MORE.search(line):
         return True

@@ -5,12 +5,14 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from codemods.analysis.literals import is_none
 from codemods.analysis.model.flow_frame import Branch, Env, Frame, asks_for_none
 from codemods.analysis.model.flow_tests import cause_of, is_random_call, optional_names, varies
 from codemods.analysis.model.flow_truth import truth
 from codemods.analysis.model.flow_values import NONE, NOTHING, Cause, Decision, Names, Value, merged
 from codemods.analysis.model.member_kinds import canonical
 from codemods.analysis.model.model_members import members_of
+from codemods.analysis.names import qualified
 from codemods.files.source import walk
 
 if TYPE_CHECKING:
@@ -76,8 +78,41 @@ def decide(flow: Flow, frame: Frame, test: ast.expr, lost: Names, *, random: boo
 
 
 def is_random(flow: Flow, frame: Frame, test: ast.expr) -> bool:
+    if _is_none_by_settings(flow, frame, test):
+        return False
     calls = (n for n in walk(test) if isinstance(n, ast.Call))
     return id(test) in flow.random_tests or any(is_random_call(frame.module, c) for c in calls)
+
+
+def _is_none_by_settings(flow: Flow, frame: Frame, test: ast.expr) -> bool:
+    """True for `mask is not None` of a name that is None, or else a tensor of random numbers, and no chance decides which."""
+    name = test.left if isinstance(test, ast.Compare) and asks_for_none(test) else None
+    if not isinstance(name, ast.Name) or name.id in frame.parameters:
+        return False
+    given = _given(frame, name.id)
+    if not given or not all(is_none(a.value) or _is_tensor(frame, a.value) for a in given):
+        return False
+    over = (up.test for a in given for up in frame.module.ancestors(a) if isinstance(up, (ast.If, ast.While)))
+    return not any(id(t) in flow.random_tests or _draws(frame, t) for t in over)
+
+
+def _given(frame: Frame, name: str) -> list[ast.Assign]:
+    assigns = (n for n in walk(frame.function) if isinstance(n, ast.Assign))
+    return [a for a in assigns if any(isinstance(t, ast.Name) and t.id == name for t in a.targets)]
+
+
+def _is_tensor(frame: Frame, value: ast.expr, depth: int = 2) -> bool:
+    """True for what is never None: a comparison, arithmetic, what a function of torch gives, and a name of one of these."""
+    if isinstance(value, ast.Name) and depth and value.id not in frame.parameters:
+        given = _given(frame, value.id)
+        return bool(given) and all(_is_tensor(frame, a.value, depth - 1) for a in given)
+    if isinstance(value, ast.Call):
+        return qualified(frame.module, value.func).startswith(("torch.", "numpy."))
+    return isinstance(value, (ast.Compare, ast.BinOp))
+
+
+def _draws(frame: Frame, test: ast.expr) -> bool:
+    return any(isinstance(n, ast.Call) and is_random_call(frame.module, n) for n in walk(test))
 
 
 def note_random(flow: Flow, frame: Frame, env: Env, test: ast.expr) -> None:

@@ -79,7 +79,7 @@ def _is_set(project: Project, module: SourceModule, name: bytes, *, word: bool) 
         return False
     paths = [p for p in project.files_containing(name, kinds=ELSEWHERE) if _may_have_it_run(project, p, name.decode())]
     if word:
-        return any(_speaks_of(project.read_text(p) or b"", module, name) for p in paths)
+        return any(_speaks_of(project, project.read_text(p) or b"", module, name) for p in paths)
     word_of = re.escape(name)
     spoken = re.compile(rb"\w[.:]%b\b|\b%b\(|\bimport\b[^\n]*\b%b\b" % (word_of, word_of, word_of))
     return any(spoken.search(project.read_text(path) or b"") for path in paths)
@@ -90,8 +90,8 @@ def _may_have_it_run(project: Project, path: str, name: str) -> bool:
     return not path.endswith(NOTEBOOK) or may_run_several(project, path, name)
 
 
-def _speaks_of(data: bytes, module: SourceModule, name: bytes) -> bool:
-    if not uses(data, name):
+def _speaks_of(project: Project, data: bytes, module: SourceModule, name: bytes) -> bool:
+    if not uses(data, name) or _has_it_from_a_package(project, data, module, name):
         return False
     home = "/" + module.path.removesuffix(".py").removesuffix("/__init__") + "/"
     for found in re.finditer(rb"(?:target_?|class_path|_target_)[\"']?:[ \t]*[\"']?([\w.]+)\." + re.escape(name) + rb"\b", data):
@@ -99,6 +99,13 @@ def _speaks_of(data: bytes, module: SourceModule, name: bytes) -> bool:
             return True
         data = data.replace(found[0], b"")
     return uses(data, name)
+
+
+def _has_it_from_a_package(project: Project, data: bytes, module: SourceModule, name: bytes) -> bool:
+    """True for a notebook or a text that imports the name, and each time from what is no part of the project."""
+    found = re.findall(rb"\bfrom[ \t]+([\w.]+)[ \t]+import\b[^\n]*\b" + re.escape(name) + rb"\b", data)
+    sources = {source.decode() for source in found}
+    return bool(sources) and not any(s.startswith(".") or project.resolve(s, module.path) is not None for s in sources)
 
 
 def _is_looked_into(project: Project, module: SourceModule) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator
-from posixpath import basename
+from posixpath import basename, dirname
 
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.ranks.top_imports import brought_in, has_at_top
@@ -22,6 +22,8 @@ _MOST = 200
 def has_moved(project: Project, module: SourceModule, source: str, name: str) -> bool:
     """True for `from data.parts import Parts` where no `data` is left, and programs import the same name from `data2.parts`."""
     parts = source.split(".")
+    if name and len(parts) == 1 and parts[0]:
+        return _has_moved_down(project, module, source, name)
     if not name or len(parts) < 2 or not all(parts) or parts[0] in sys.stdlib_module_names:
         return False
     end = f"{parts[-1]}.py"
@@ -34,11 +36,32 @@ def has_moved(project: Project, module: SourceModule, source: str, name: str) ->
     return not _is_spoken_of(project, parts[0]) and not any(_users(project, module.path, parts[0]))
 
 
-def _is_imported_from(project: Project, path: str, but: str, stem: str, name: str) -> bool:
-    """True where a program other than `but` imports the name from the file."""
+def _has_moved_down(project: Project, module: SourceModule, stem: str, name: str) -> bool:
+    """True for `from parts import Parts` where `lib/parts.py` is the only one, and others beside this say `lib.parts`."""
+    meant = [p for p in project.files if f"/{stem}/" in f"/{p}" or basename(p).partition(".")[0] == stem]
+    if stem in sys.stdlib_module_names or len(meant) != 1 or not meant[0].endswith(f"/{stem}.py") or module.holds(b"sys.path"):
+        return False
+    folder = dirname(meant[0])
+    if folder == dirname(module.path) or f"{folder}/setup.py" in project.files or _is_searched(project):
+        return False
+    other = project.module(meant[0])
+    if other is None or not has_at_top(other, name) or any(_users(project, module.path, stem)):
+        return False
+    return _is_imported_from(project, meant[0], module.path, stem, name, below=dirname(module.path))
+
+
+def _is_searched(project: Project) -> bool:
+    """True where a text tells Python to look in more folders."""
+    return any(project.files_containing(word, kinds=_NAMING) for word in (b"PYTHONPATH", b"package_dir"))
+
+
+def _is_imported_from(project: Project, path: str, but: str, stem: str, name: str, below: str | None = None) -> bool:
+    """True where a program other than `but` imports the name from the file. below: one of this folder, by a dotted name."""
     for user in project.files_importing(stem):
         other = project.module(user) if user != but and b"__main__" in (project.read(user) or b"") else None
         for source, brought in brought_in(other) if other is not None else ():
+            if below is not None and (dirname(user) != below or "." not in source):
+                continue
             found = project.resolve(source, user) if brought == name else None
             if found is not None and found.path == path and not found.rest:
                 return True

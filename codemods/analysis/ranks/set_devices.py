@@ -29,7 +29,10 @@ _SEVERAL = lazy(
     rb"--gres=gpu:(?:\w+:)?[2-9]|"
     rb"(?i:multi(?:ple)?[- ]?gpu|\bddp\b|several gpu|\b(?:[2-9]|two|four|eight)[ ](?:x[ ])?(?:\w+[ ]){0,3}gpus\b|\bgpus\b)"
 )
-_ONE_GPU = lazy(rb"(?i)\b(?:a[ ]single|single|one|1|1x)[- ](?:x[ ])?(?:[\w-]+[ ]){0,3}gpu\b(?!s)")
+_ONE_GPU = lazy(
+    rb"(?i)\b(?:a[ ]single|single|one|1|1x)[- ](?:x[ ])?(?:[\w-]+[ ]){0,3}gpu\b(?!s)|"
+    rb"#SBATCH[ ]+--(?:gres=gpu:(?:[a-z]\w*:)?1|gpus=1)\b"
+)
 
 
 def is_set_to_one(project: Project, module: SourceModule, call: ast.Call) -> bool:

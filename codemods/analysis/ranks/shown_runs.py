@@ -13,6 +13,7 @@ from codemods.analysis.ranks.excluded_modes import is_in_mode_of_one
 from codemods.analysis.ranks.inference_modes import is_in_unshared_mode
 from codemods.analysis.ranks.never_set import needs_what_nobody_sets
 from codemods.analysis.ranks.notebook_cells import is_of_the_kernel, starts_no_ranks
+from codemods.analysis.ranks.others_ended import others_end_nearby, others_have_ended
 from codemods.analysis.ranks.program_starts import Start
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody, is_shown_to_run
 from codemods.analysis.ranks.seen_starts import runs_on_several, runs_one_a_machine, started
@@ -119,7 +120,16 @@ def runs_to_no_end(project: Project, module: SourceModule, span: Span) -> bool:
         return False
     if is_in_untested_hook(project, module, span.line) and not is_of_a_library(project, module.path):
         return True
-    return is_in_a_failing_block(project, module, _statements(module).get(span.line, module.tree))
+    statement = _statements(module).get(span.line, module.tree)
+    return is_in_a_failing_block(project, module, statement) or others_end_nearby(project, module, statement)
+
+
+def rank_zero_is_left(project: Project, module: SourceModule, span: Span) -> bool:
+    """True for a place that rank 0 alone comes to: the others have ended above, for want of what it alone has."""
+    if isinstance(module, TextFile):
+        return False
+    statement = _statements(module).get(span.line)
+    return statement is not None and others_have_ended(project, module, statement)
 
 
 def is_never_reached(project: Project, module: SourceModule, span: Span) -> bool:

@@ -27,7 +27,7 @@ _IMPORTED = frozenset(sys.stdlib_module_names) | {
     "timedelta", "defaultdict", "OrderedDict", "namedtuple", "deepcopy", "partial", "Path", "Counter", "deque", "dataclass",
 }  # fmt: skip
 _DEPTH = 2  # functions that a statement calls, and these
-_TRAINS = lazy(r"\.backward\(|\.step\(|\.fit\(|\btrain\w*\(", re.IGNORECASE)
+TRAINS = lazy(r"\.backward\(|\.step\(|\.fit\(|\btrain\w*\(", re.IGNORECASE)
 _OPTIONS = tuple(f"{name}.".encode() for name in sorted(OPTION_NAMES))
 _LEAVES = (ast.Return, ast.Raise, ast.Break, ast.Continue)
 
@@ -69,7 +69,7 @@ def _dies(project: Project, module: SourceModule, block: list[ast.stmt], index: 
     """True where another statement of the block fails in every run, and no training lies between: it would print for hours."""
     for at in _failing(project, module, block):
         between = block[index:at]
-        if at != index and not any(_TRAINS.search(module.text_of(s)) for s in between):
+        if at != index and not any(TRAINS.search(module.text_of(s)) for s in between):
             return True
     return False
 
@@ -82,7 +82,7 @@ def _failing(project: Project, module: SourceModule, block: list[ast.stmt]) -> f
             i for i, s in enumerate(block)
             if any(
                 _fails(project, module, part) or (isinstance(part, ast.Call) and is_refused(project, module, part))
-                for part in _evaluated(s)
+                for part in evaluated(s)
             )
         )  # fmt: skip
 
@@ -100,7 +100,7 @@ def _first_failure(project: Project, module: SourceModule, block: list[ast.stmt]
 
 def _statement_fails(project: Project, module: SourceModule, statement: ast.stmt, depth: int = _DEPTH) -> bool:
     """True where every run raises there: by what the statement reads, in a function that it calls, or on one of the ranks."""
-    if any(_fails(project, module, part) or _calls_a_failure(project, module, part, depth) for part in _evaluated(statement)):
+    if any(_fails(project, module, part) or _calls_a_failure(project, module, part, depth) for part in evaluated(statement)):
         return True
     if not isinstance(statement, ast.If):
         return False
@@ -151,18 +151,18 @@ def _is_without_self(module: SourceModule, name: ast.Name) -> bool:
     return any(n.attr == name.id and isinstance(n.value, ast.Name) and n.value.id == "self" for n in reads)
 
 
-def _evaluated(statement: ast.stmt) -> Iterator[ast.expr]:
+def evaluated(statement: ast.stmt) -> Iterator[ast.expr]:
     """What a statement surely reads, whichever way it takes."""
     if isinstance(statement, (ast.If, ast.While, ast.Assert)):
-        yield from _certain(statement.test)
+        yield from certain(statement.test)
     elif isinstance(statement, (ast.For, ast.AsyncFor)):
-        yield from _certain(statement.iter)
+        yield from certain(statement.iter)
     elif isinstance(statement, (ast.Expr, ast.Return, ast.Assign, ast.AugAssign, ast.AnnAssign)):
         if statement.value is not None:
-            yield from _certain(statement.value)
+            yield from certain(statement.value)
     elif isinstance(statement, (ast.With, ast.AsyncWith)):
         for item in statement.items:
-            yield from _certain(item.context_expr)
+            yield from certain(item.context_expr)
 
 
 def _asked(test: ast.expr, *, whole: bool) -> Iterator[ast.expr]:
@@ -171,10 +171,10 @@ def _asked(test: ast.expr, *, whole: bool) -> Iterator[ast.expr]:
         for part in test.values:
             yield from _asked(part, whole=True)
     else:
-        yield from _certain(test)
+        yield from certain(test)
 
 
-def _certain(node: ast.expr) -> Iterator[ast.expr]:
+def certain(node: ast.expr) -> Iterator[ast.expr]:
     """The expressions that are worked out with this one in any case."""
     yield node
     inner: list[ast.AST]
@@ -192,4 +192,4 @@ def _certain(node: ast.expr) -> Iterator[ast.expr]:
         inner = [n.value if isinstance(n, ast.keyword) else n for n in child_nodes(node)]
     for part in inner:
         if isinstance(part, ast.expr):
-            yield from _certain(part)
+            yield from certain(part)

@@ -18,6 +18,7 @@ from codemods.analysis.ranks.other_methods import (
     is_of_another_object,
     of_another_class,
 )  # fmt: skip
+from codemods.analysis.ranks.other_packages import is_of_another_package, is_one_of_several
 from codemods.analysis.ranks.value_calls import plain_calls
 from codemods.files.source import FunctionNode, SourceModule
 from codemods.runtime.record import record, replace
@@ -291,4 +292,6 @@ def only_names(module: SourceModule, node: ast.expr, *, made_by_methods: bool = 
 def means(project: Project, module: SourceModule, node: ast.Name | ast.Attribute, site: ClassSite) -> bool:
     """False where a name in `module` is another class's than `site`; what the source does not show counts."""
     found = find_class(project, module, dotted(node)) if dotted(node) else None
-    return found is None or found.node is site.node
+    if found is None:
+        return not is_of_another_package(project, module, dotted(node))
+    return found.node is site.node or is_one_of_several(project, module, dotted(node), site)

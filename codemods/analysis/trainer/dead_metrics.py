@@ -13,6 +13,7 @@ from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.trainer.job_arguments import Jobs, jobs_of
 from codemods.analysis.trainer.metric_obstacles import obstacles
 from codemods.analysis.trainer.references import in_text_files
+from codemods.analysis.trainer.told_switches import told_switch
 from codemods.analysis.trainer.trainer_calls import (
     TrainerCall,
     constant,
@@ -104,6 +105,8 @@ def _never_evaluates(trainer: TrainerCall) -> Dead | None:
     if not trainer.is_plain and not trainer.opaque:
         return Dead(why, (), f"{last(trainer.kind)} of {family(trainer.kind)} may evaluate in its own way")
     here = Evidence("static", "no evaluation strategy", trainer.module.path, arguments.call.lineno)
+    if told := told_switch(trainer.module, arguments.call):
+        return Dead(why, (here,), f"the comment at {told.path}:{told.line} keeps the evaluation for whoever turns it on")
     return Dead(why, (here,), "", _intended(trainer, arguments.call) or _unknown_callback(trainer))
 
 
