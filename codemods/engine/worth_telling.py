@@ -5,11 +5,8 @@ A fix that changes nothing there costs nobody anything; a report costs its reade
 
 from __future__ import annotations
 
-import ast
-
-from codemods.analysis.ranks.shown_runs import statement_at
+from codemods.analysis.ranks.shown_runs import rank_zero_is_left
 from codemods.analysis.ranks.unrun_hooks import is_in_untested_hook
-from codemods.analysis.ranks.used_on_all import ends_above
 from codemods.api.findings import Finding
 from codemods.files.source import SourceModule
 from codemods.files.text_file import TextFile
@@ -22,15 +19,9 @@ def is_worth_telling(project: Project, place: SourceModule | None, finding: Find
     """False for a report on what ranks do where only rank 0 comes, and in a hook of tests that nothing asks for."""
     if finding.fix is not None or place is None or isinstance(place, TextFile) or finding.code == _ENDS:
         return True
-    statement = statement_at(place, finding.span)
-    if statement is None:
-        return True
-    return not _only_rank_zero_is_left(project, place, statement, finding) and not _is_untested(project, place, finding)
-
-
-def _only_rank_zero_is_left(project: Project, place: SourceModule, statement: ast.stmt, finding: Finding) -> bool:
-    """True where the other ranks end above it, by a name that they do not have; an error may be rank 0's as well."""
-    return finding.severity != "crash" and ends_above(project, place, statement) is not None
+    if finding.severity != "crash" and rank_zero_is_left(project, place, finding.span):
+        return False  # an error may be rank 0's as well
+    return not _is_untested(project, place, finding)
 
 
 def _is_untested(project: Project, place: SourceModule, finding: Finding) -> bool:

@@ -25,6 +25,7 @@ from codemods.api.findings import Applicability, Edit, Evidence, Finding
 from codemods.data.printed_errors import WAITING
 from codemods.data.rank_words import PROCESSES, RANK_TEST, SPAWNED_TEST
 from codemods.files.source import SourceModule, line_of, walk
+from codemods.runtime.record import replace
 from codemods.store.project import Project
 
 
@@ -112,6 +113,7 @@ class ValueOfOneRank(DdpCodemod):
         if is_test_module(module):
             return
         done: set[tuple[int, str]] = set()
+        used: list[tuple[Made, ast.expr]] = []
         for made in made_on_zero(project, module):
             key = (id(made.home), made.name)
             if key in done:
@@ -119,9 +121,10 @@ class ValueOfOneRank(DdpCodemod):
             done.add(key)
             if (use := used_on_all(project, module, made)) is not None:
                 if not is_run_by_nobody(project, module, use, by_one=True):
-                    yield self._tell(project, module, made, use)
+                    used.append((made, use))
             elif (on_node := _used_on_each_node(module, project, made)) is not None:
                 yield self._tell_of_nodes(module, made, on_node)
+        yield from self._tell_of_names(project, module, used)
         for found in partial_uses(project, module):
             if not is_run_by_nobody(project, module, found.node):
                 yield self._tell_of_none(project, module, found)
@@ -131,6 +134,23 @@ class ValueOfOneRank(DdpCodemod):
         for lost in lost_keys(project, module):
             if not is_run_by_nobody(project, lost.module, lost.read):
                 yield self._tell_of_key(module, lost)
+
+    def _tell_of_names(self, project: Project, module: SourceModule, used: list[tuple[Made, ast.expr]]) -> Iterator[Finding]:
+        """One finding for what a function reads of one test for rank 0 and has no fix: the others end at the first."""
+        first: dict[tuple[int, str, str], Finding] = {}
+        more: dict[tuple[int, str, str], list[str]] = {}
+        for made, use in sorted(used, key=lambda pair: line_of(pair[1])):
+            found = self._tell(project, module, made, use)
+            key = id(module.function_of(use)), made.test, made.error
+            if found.fix is not None:
+                yield found
+            elif key in first:
+                more.setdefault(key, []).append(f"{made.name} in line {line_of(use)}")
+            else:
+                first[key] = found
+        for key, found in first.items():
+            also = f" (also {', '.join(more[key][:4])})" if key in more else ""
+            yield replace(found, message=found.message + also)
 
     def _tell(self, project: Project, module: SourceModule, made: Made, use: ast.AST) -> Finding:
         where = f"{made.name} is there on rank 0 only (line {made.line})"

@@ -83,5 +83,15 @@ def _ending(project: Project, module: SourceModule, made: Made) -> list[int]:
         if ranks_at(module, use, project=project).some or under_such_a_name(project, module, statement):
             continue
         if not is_asked_for(project, module, use, made.name):
-            found.append(id(statement))
+            found += _with_blocks(module, statement)
+    return found
+
+
+def _with_blocks(module: SourceModule, statement: ast.stmt) -> list[int]:
+    """The statement and the `with` blocks round it, which it leaves as well; `suppress` lets nothing out."""
+    found = [id(statement)]
+    above = module.parent(statement)
+    while isinstance(above, (ast.With, ast.AsyncWith)) and not any("suppress" in module.text_of(i) for i in above.items):
+        found.append(id(above))
+        above = module.parent(above)
     return found

@@ -178,11 +178,6 @@ def _once_a_function(
     return project.keep(key, lambda: ask(project, module, statement))
 
 
-def statement_at(module: SourceModule, span: Span) -> ast.stmt | None:
-    """The innermost statement round the line that a span begins in."""
-    return _statements(module).get(span.line)
-
-
 @once_a_module
 def _statements(module: SourceModule) -> dict[int, ast.stmt]:
     """Line -> the innermost statement round it."""
