@@ -91,7 +91,7 @@ def _with_blocks(module: SourceModule, statement: ast.stmt) -> list[int]:
     """The statement and the `with` blocks round it, which it leaves as well; `suppress` lets nothing out."""
     found = [id(statement)]
     above = module.parent(statement)
-    while isinstance(above, (ast.With, ast.AsyncWith)) and not any("suppress" in module.text_of(i) for i in above.items):
+    while isinstance(above, (ast.With, ast.AsyncWith)) and not any("suppress" in module.text_of(i.context_expr) for i in above.items):
         found.append(id(above))
         above = module.parent(above)
     return found
