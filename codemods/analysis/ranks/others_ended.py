@@ -91,7 +91,9 @@ def _with_blocks(module: SourceModule, statement: ast.stmt) -> list[int]:
     """The statement and the `with` blocks round it, which it leaves as well; `suppress` lets nothing out."""
     found = [id(statement)]
     above = module.parent(statement)
-    while isinstance(above, (ast.With, ast.AsyncWith)) and not any("suppress" in module.text_of(i.context_expr) for i in above.items):
+    while isinstance(above, (ast.With, ast.AsyncWith)):
+        if any("suppress" in module.text_of(item.context_expr) for item in above.items):
+            break
         found.append(id(above))
         above = module.parent(above)
     return found
