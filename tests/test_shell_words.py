@@ -32,6 +32,11 @@ def test_commands(text: str, words: list[list[str | None]]) -> None:
     assert read(text) == words
 
 
+def test_the_words_of_an_array_are_one_command() -> None:
+    text = 'RUN=(\n  accelerate launch\n  --config_file a.yaml  # one GPU\n  run.py\n)\nexec "${RUN[@]}"\n'
+    assert [[w.text for w in c] for c in commands(text)][1] == ["accelerate", "launch", "--config_file", "a.yaml", "run.py"]
+
+
 def test_a_word_knows_its_place_with_its_quotes() -> None:
     text = "a \\\n  --name='x y' b"
     (command,) = commands(text)

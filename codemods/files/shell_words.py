@@ -18,6 +18,7 @@ _PLAIN = lazy(r"[^\s'\"\\$`;&|()<>#]+")
 _NUMBER = lazy(r"\d+")
 _HEREDOC = lazy(r"<<-?[ \t]*(['\"]?)([\w.-]+)\1")
 _SPLIT = lazy(r"[\s*?\[]|^$")  # a value without quotes: several words, a pattern, or none
+_ARRAY = lazy(r"\w+\+?=")
 _CLOSING = {"(": ")", "{": "}"}
 # an unquoted word with one of these is a pattern, a list or a home folder that the shell replaces
 _EXPANDED = lazy(r"[*?\[]|\{[^{}]*(?:,|\.\.)[^{}]*\}|^~|\{\{")
@@ -44,7 +45,10 @@ class Word:
 
 
 def commands(text: str) -> list[tuple[Word, ...]]:
-    """The simple commands of a script in order, redirections and comments left out; as far as the quotes are balanced."""
+    """The simple commands of a script in order, redirections and comments left out; as far as the quotes are balanced.
+
+    The words of an array count as one: `run=(torchrun train.py)` is there for `"${run[@]}"`.
+    """
     reader = _Reader(text)
     try:
         reader.read()
@@ -78,12 +82,13 @@ class _Reader:
     heredocs: list[str] = field(default_factory=list)
     variables: Variables = field(default_factory=Variables)
     replaced: list[tuple[int, int, str]] = field(default_factory=list)
+    in_array: bool = False
 
     def read(self) -> None:
         text, size = self.text, len(self.text)
         while self.at < size:
             char = text[self.at]
-            if char in _BLANK:
+            if char in _BLANK or (self.in_array and char in "\r\n"):
                 self.at += 1
             elif char == "\\" and (end := self._line_end(self.at + 1)):
                 self.at = end
@@ -106,6 +111,7 @@ class _Reader:
             self.words.clear()
 
     def _end_command(self, char: str) -> None:
+        self.in_array = char == "(" and self._names_array()
         self._finish()
         self.at += 1
         if char in "\r\n":
@@ -117,6 +123,9 @@ class _Reader:
                     raise _Unbalanced
                 self.at = end.end()
             self.heredocs.clear()
+
+    def _names_array(self) -> bool:
+        return bool(self.words) and self.words[-1].end == self.at and _ARRAY.fullmatch(self.words[-1].raw) is not None
 
     def _line_end(self, at: int) -> int:
         """Behind the line end at `at`, 0 where there is none."""

@@ -288,3 +288,9 @@ def test_options_of_torchrun_for_a_program_of_a_wrong_name(name: str, given: str
 )
 def test_programs_of_that_name_that_are_something_else(command: str) -> None:
     check_nothing(RULE, f"{command}\n", path="run.sh", files=FILES)
+
+
+def test_lines_of_an_array_need_no_backslash() -> None:
+    script = 'RUN=(\n  accelerate launch\n  --config_file a.yaml\n  run.py\n)\nexec "${RUN[@]}"\n'
+    files = {"run.py": "print(1)\n", "a.yaml": "num_processes: 2\n"}
+    assert not findings_of(CommandThatCannotStart, script, files, path="run.sh")
