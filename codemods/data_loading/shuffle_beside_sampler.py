@@ -19,8 +19,8 @@ class ShuffleBesideSampler(DdpCodemod):
 
     ## What it does
     Finds a `DataLoader` with `shuffle=True` whose sampler is a `DistributedSampler`, or is one where the program runs as several
-    processes. Leaves `shuffle` out, or writes `shuffle=(sampler is None)` where one process has no sampler. The `True` may be what a
-    caller hands to the function that makes the loader.
+    processes. Leaves `shuffle` out, or writes `shuffle=(sampler is None)` where one process has no sampler. The `True` may be
+    what a caller hands to the function that makes the loader.
 
     ## Why it matters
     The order is either the sampler's or the loader's: torch ends with "sampler option is mutually exclusive with shuffle". Where
@@ -53,7 +53,8 @@ class ShuffleBesideSampler(DdpCodemod):
     ## Refuses
     - Says nothing of `shuffle` that is no `True` written out, there or in the call of the function that makes loader and sampler,
       and of samplers whose making is not seen.
-    - Says nothing of such a call under a test of its own, or where a setting of the call or the wish itself decides over the sampler.
+    - Says nothing of such a call under a test of its own, or where a setting of the call, or the wish itself, decides over the
+      sampler.
     - Says nothing where a test decides over the loader by what decides over the sampler, or by the sampler itself.
     - Reports a sampler with `shuffle=False`: which of the two is meant is not shown.
     - Reports a sampler written out in the call under a test of several parts.

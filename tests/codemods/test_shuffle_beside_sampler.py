@@ -157,8 +157,8 @@ Trainer([], [], False)
 def test_a_caller_that_asks_for_it() -> None:
     new = HANDED.replace("shuffle=shuffle", "shuffle=(shuffle and sampler is None)")
     check_transformed(RULE, HEAD + HANDED, HEAD + new)
-    check_transformed(RULE, HEAD + HANDED.replace(" if self.ddp else None", ""), HEAD + HANDED.replace(" if self.ddp else None", "")
-                      .replace("shuffle=shuffle, ", ""))  # fmt: skip
+    always = HEAD + HANDED.replace(" if self.ddp else None", "")
+    check_transformed(RULE, always, always.replace("shuffle=shuffle, ", ""))
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ def shuffled_beside(project: Project, module: SourceModule) -> Iterator[Beside]:
             continue
         made = samplers_of(project, loader)
         shared = [o for o in made if is_distributed_sampler(project, o) or is_epoch_heir(project, o)]
-        if not shared or not all(_may_meet(loader, given, o) for o in shared):
+        if not shared or not all(may_meet(loader, given, o) for o in shared):
             continue
         if isinstance(shuffle, ast.Name) and not all(_is_asked(project, loader, shuffle, o) for o in shared):
             continue
@@ -74,8 +74,8 @@ def _is_asked(project: Project, loader: Loader, shuffle: ast.Name, sampler: Orig
 
 def _draws(project: Project, sampler: Origin, shuffle: ast.expr) -> bool | None:
     """Whether the sampler shuffles: one that is handed the same wish does so where the loader would."""
-    own = next((k.value for k in sampler.node.keywords if k.arg == "shuffle"), None) if isinstance(sampler.node, ast.Call) else None
-    if own is not None and dotted(own) and dotted(own) == dotted(shuffle):
+    keywords = sampler.node.keywords if isinstance(sampler.node, ast.Call) else []
+    if dotted(shuffle) and any(k.arg == "shuffle" and dotted(k.value) == dotted(shuffle) for k in keywords):
         return True
     return shuffles(sampler) if is_distributed_sampler(project, sampler) else heir_shuffles(project, sampler)
 
@@ -91,7 +91,7 @@ def _none_is_given(module: SourceModule, given: ast.expr) -> str:
     return {(False, True): f"not {test}", (True, False): test}.get((empty[0], empty[1]), "")
 
 
-def _may_meet(loader: Loader, given: ast.expr, sampler: Origin) -> bool:
+def may_meet(loader: Loader, given: ast.expr, sampler: Origin) -> bool:
     """False where a test may keep the loader and the sampler apart: nothing is known of how two tests hang together."""
     module = loader.module
     over = [(test, arm) for test, arm in _tests_over(module, loader.call) if _names(test)]
