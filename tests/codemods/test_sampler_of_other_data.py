@@ -73,7 +73,8 @@ def test_the_sampler_of_the_training(made: str) -> None:
 
 def test_fields_of_a_trainer() -> None:
     source = (
-        f"{HEAD}class Trainer:\n    def __init__(self, train, held_out):\n        self.train_set, self.val_set = train, held_out\n"
+        f"{HEAD}class Trainer:\n    def __init__(self, train, held_out):\n"
+        "        self.train_set, self.val_set = train, held_out\n"
         "        self.sampler = DistributedSampler(self.train_set)\n\n"
         "    def val_loader(self):\n        return DataLoader(self.val_set, sampler=self.sampler)\n\n\n"
         "Trainer(MNIST(1), MNIST(2))\n"
@@ -103,7 +104,7 @@ def test_data_that_are_made_below_the_sampler() -> None:
      SHARED.replace("val_set", "other"), SHARED.replace("val_set", "train_val_set"), SHARED.replace("train_set", "images"),
      # who gives the sampler is not seen, or it may be one of the loader's own data
      SHARED.replace("DistributedSampler(train_set)", "args.sampler(train_set)"),
-     SHARED.replace("DistributedSampler(train_set) if args.ddp else None", "DistributedSampler(val_set if args.b else train_set)"),
+     SHARED.replace("DistributedSampler(train_set) if args.ddp else None", "DistributedSampler(val_set if args else train_set)"),
      SHARED.replace("sampler=sampler)\n    return", "sampler=args.sampler)\n    return"),
      SHARED.replace("sampler=sampler)\n    return", "sampler=sampler if not args.ddp else None)\n    return"),
      SHARED.replace("    val_loader", "    sampler = DistributedSampler(val_set)\n    val_loader"),

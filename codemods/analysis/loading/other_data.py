@@ -65,9 +65,8 @@ def _is_plain(given: ast.expr) -> bool:
 
 def _in_options(module: SourceModule, call: ast.Call) -> ast.expr | None:
     """The sampler in a dictionary written out in the same function: `DataLoader(data, **options)`."""
-    starred = [k.value for k in call.keywords if k.arg is None and isinstance(k.value, ast.Name)]
-    for name in starred:
-        options = only_value(bindings_of(module, name)) if isinstance(name, ast.Name) else None
+    for name in (k.value for k in call.keywords if k.arg is None and isinstance(k.value, ast.Name)):
+        options = only_value(bindings_of(module, name))
         if not isinstance(options, ast.Dict):
             continue
         pairs = zip(options.keys, options.values, strict=True)
