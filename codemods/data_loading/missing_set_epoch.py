@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_module
 from codemods.analysis.loading.endless import Endless, endless_passes
+from codemods.analysis.loading.engine_loaders import EngineLoader, engine_loaders
 from codemods.analysis.loading.epoch_on_some_ranks import EpochOnSome, epochs_on_some
 from codemods.analysis.loading.epoch_repairs import told_each_epoch, told_each_restart
 from codemods.analysis.loading.epoch_stays import EpochStays, epochs_that_stay
@@ -106,8 +107,8 @@ class MissingSetEpoch(DdpCodemod):
       the same file, each of another sampler that is made beside it.
     - Says nothing where each round has the data itself change its order (`loader.dataset.shuffle(epoch)`).
     - Says nothing with `shuffle=False`, and of loops without a backward pass.
-    - Says nothing under Lightning, Accelerate and Fabric: they call it, or they make their own samplers. So does DeepSpeed where
-      `deepspeed.initialize` is handed `training_data`.
+    - Says nothing under Lightning, Accelerate and Fabric: they call it, or they make their own samplers. Of the loader that
+      `deepspeed.initialize` makes of `training_data` it says nothing where a `set_epoch` or a `data_sampler` stands anywhere.
     - Says nothing where the loader may be another one than torch's, or one that something prepared.
     - Says nothing of a `set_epoch` of what is tested (`hasattr`, `isinstance`), or is another sampler with one process alone.
     - Says nothing of a loop that one rank alone comes to, and of a repository's own tests.
@@ -138,7 +139,8 @@ class MissingSetEpoch(DdpCodemod):
     READS_TESTS = False
 
     def is_worth_parsing(self, path: str, project: Project) -> bool:
-        return bool(project.files_containing(b"DistributedSampler"))
+        words = (b"DistributedSampler", b"training_data")
+        return any(project.files_containing(word) for word in words)
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_module(module):
@@ -164,6 +166,9 @@ class MissingSetEpoch(DdpCodemod):
                 yield self._of_endless(module, endless)
         if module.holds(b"set_epoch"):
             yield from self._told_wrongly(module, project)
+        for made in engine_loaders(project, module) if project.files_containing(b"training_data") else ():
+            if not ranks_reaching(project, module, made.epochs.loop).some:
+                yield self._of_engine(module, made)
         for restart in restarts(module) if project.files_containing(b"backward(") else ():
             yield from self._of_restart(module, project, restart)
 
@@ -271,6 +276,22 @@ class MissingSetEpoch(DdpCodemod):
         message = f"nobody calls set_epoch of the sampler of `{loader}`: each pass from here on has the same batches in one order"
         edits, reason, level = told_each_restart(module, project, missing, restart)
         yield self.finding(module, restart.at, message, level=level, edits=edits, evidence=evidence, reason=reason)
+
+    def _of_engine(self, module: SourceModule, found: EngineLoader) -> Finding:
+        """A loader that DeepSpeed makes, with a sampler that it never tells the epoch."""
+        name, loop = module.text_of(found.loader), found.epochs.loop
+        told = f"{name}.data_sampler.set_epoch({found.counter.name})"
+        edits: list[Edit] = [InsertBefore(module.path, module.span(loop.body[0]), told)]
+        return self.finding(
+            module,
+            loop.iter if isinstance(loop, ast.For) else loop.test,
+            f"DeepSpeed made `{name}` with a DistributedSampler, and nobody calls its set_epoch: each round of this loop has the "
+            "same batches in the same order",
+            level=Applicability.UNSAFE,
+            edits=edits,
+            evidence=[Evidence("static", "`training_data` becomes a loader here", found.made.module.path, found.made.line)],
+            reason="assumes that DeepSpeed's loader keeps its sampler as `data_sampler`, and that each rank counts alike",
+        )
 
     def _of_endless(self, module: SourceModule, found: Endless) -> Finding:
         name, sampler = found.name, found.sampler

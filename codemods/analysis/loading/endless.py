@@ -33,9 +33,9 @@ from codemods.store.project import Project
 class Endless:
     """A pass that never ends, over a loader with a shuffling DistributedSampler.
 
-    loop: the `while`; through: the `for` or `yield from` in it; iterated: what that goes through; name: that of the loader. known:
-    it is a loader of torch in every run. sure: all of these have such a sampler in every run. paths: the files in which loaders and
-    samplers are made, and the callers'.
+    loop: the `while`; through: the `for` or `yield from` in it; iterated: what that goes through; name: that of the loader.
+    known: it is a loader of torch in every run. sure: each has such a sampler in every run. paths: the files in which loaders
+    and samplers are made, and the callers'.
     """
 
     function: FunctionNode
