@@ -124,7 +124,8 @@ class MissingSetEpoch(DdpCodemod):
 
     ## References
     The documentation of `torch.utils.data.distributed.DistributedSampler` ("calling the set_epoch() method at the beginning of
-    each epoch before creating the DataLoader iterator is necessary"); two processes with torch 2.13.
+    each epoch before creating the DataLoader iterator is necessary"); two processes with torch 2.13. DeepSpeed 0.19.8,
+    `DeepSpeedDataLoader`; its later sources move the epoch on by themselves, and keep one that they are given.
     """
 
     code = "DDP402"
@@ -290,7 +291,7 @@ class MissingSetEpoch(DdpCodemod):
             level=Applicability.UNSAFE,
             edits=edits,
             evidence=[Evidence("static", "`training_data` becomes a loader here", found.made.module.path, found.made.line)],
-            reason="assumes that DeepSpeed's loader keeps its sampler as `data_sampler`, and that each rank counts alike",
+            reason="assumes DeepSpeed up to 0.19.8, whose loader leaves the epoch as it is",
         )
 
     def _of_endless(self, module: SourceModule, found: Endless) -> Finding:

@@ -1,6 +1,6 @@
 """Passes over the loader that DeepSpeed makes of `training_data`: it has a DistributedSampler, and tells it no epoch.
 
-DeepSpeed 0.5 to 0.16, `DeepSpeedDataLoader`: the sampler is `data_sampler`, and each `iter(loader)` begins a pass over it.
+DeepSpeed up to 0.19.8, `DeepSpeedDataLoader`: the sampler is `data_sampler`, and each `iter(loader)` begins a pass over it.
 """
 
 from __future__ import annotations
