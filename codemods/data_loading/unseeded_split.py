@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_module, ranks_in_file, ranks_in_importers
 from codemods.analysis.loading.programs import wrap_in
-from codemods.analysis.loading.same_program import callers
 from codemods.analysis.loading.samplers import short
 from codemods.analysis.loading.seeded_way import is_seeded_on_the_way
 from codemods.analysis.loading.splits import Split, splits_in
@@ -14,6 +13,7 @@ from codemods.analysis.names import is_from, qualified
 from codemods.analysis.ranks.program_starts import Start
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.analysis.ranks.seen_starts import started
+from codemods.analysis.ranks.uses import uses_of
 from codemods.analysis.trainer.trainer_calls import trainer_calls
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Edit, Evidence, Finding, SetKeyword
@@ -135,7 +135,7 @@ def _several(project: Project, module: SourceModule) -> Evidence | None:
 def _used(project: Project, module: SourceModule, split: Split) -> Evidence | None:
     """The call of the function that splits in a file whose own model DeepSpeed or an Accelerator shares out."""
     function = module.function_of(split.call)
-    for site in callers(project, module, function) if function is not None else ():
+    for site in uses_of(project, module, function).outside_tests().calls if function is not None else ():
         if _prepares(site.module) or _is_of_an_engine(site.module):
             return Evidence("static", "each process of this program divides the data here", site.module.path, site.call.lineno)
     return None
