@@ -12,7 +12,7 @@ from codemods.analysis.loading.epoch_on_some_ranks import EpochOnSome, epochs_on
 from codemods.analysis.loading.epoch_repairs import told_each_epoch, told_each_restart
 from codemods.analysis.loading.epoch_stays import EpochStays, epochs_that_stay
 from codemods.analysis.loading.epochs import Counter, are_told_instead, counter_of, may_be_told, parts_round, written_at
-from codemods.analysis.loading.passes import Epochs, epochs_of, leaves_samplers_alone, training_passes
+from codemods.analysis.loading.passes import Epochs, epochs_of, goes_round_once, leaves_samplers_alone, training_passes
 from codemods.analysis.loading.reordered import is_reordered
 from codemods.analysis.loading.restarts import Restart, is_made_again, restarts
 from codemods.analysis.loading.samplers import short
@@ -317,8 +317,8 @@ class MissingSetEpoch(DdpCodemod):
 
     def _tell(self, module: SourceModule, missing: Untold, epochs: Epochs, name: str) -> Finding | None:
         counter = counter_of(epochs)
-        if counter is None and isinstance(epochs.loop, ast.For):
-            return None  # a loop over folds or files: each pass may be the only one
+        if goes_round_once(epochs.loop) or (counter is None and isinstance(epochs.loop, ast.For)):
+            return None  # or a loop over folds or files: each pass may be the only one
         outer = parts_round(epochs, name) if name else epochs
         if outer is None:
             return None

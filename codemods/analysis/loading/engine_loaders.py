@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from codemods.analysis.literals import is_none
 from codemods.analysis.loading.epochs import Counter, counter_of
 from codemods.analysis.loading.origins import Origin, all_known, origins
-from codemods.analysis.loading.passes import Epochs, loops_round, sources_of
+from codemods.analysis.loading.passes import Epochs, goes_round_once, loops_round, sources_of
 from codemods.analysis.names import dotted, qualified
 from codemods.files.source import SourceModule, walk
 from codemods.runtime.record import record
@@ -44,7 +44,9 @@ def engine_loaders(project: Project, module: SourceModule) -> Iterator[EngineLoa
                 continue
             for epochs in loops_round(project, module, loop):
                 counter = counter_of(epochs)
-                if epochs.module is module and not epochs.way and counter is not None and id(epochs.loop) not in done:
+                if epochs.module is not module or epochs.way or goes_round_once(epochs.loop):
+                    continue
+                if counter is not None and id(epochs.loop) not in done:
                     done.add(id(epochs.loop))
                     yield EngineLoader(epochs, source, counter, made[0])
 
