@@ -59,7 +59,8 @@ def test_a_loader_of_deepspeed() -> None:
     ("old", "new"),
     [("training_data=data", "training_data=None"), (", training_data=data", ""),
      ("        total = 0", "        data.set_epoch(epoch)"), ("for epoch in range(10):", "for part in data.parts:"),
-     ("            engine.backward(loss)\n", ""), ("            engine.step()\n", "            engine.step()\n        break\n"), ("deepspeed.initialize", "own.initialize"),
+     ("            engine.backward(loss)\n", ""),
+     ("            engine.step()\n", "            engine.step()\n        break\n"), ("deepspeed.initialize", "own.initialize"),
      ("    for epoch", "    loader = own(loader)\n    for epoch"), ("        total = 0", "        loader.data_sampler.turn()")],
 )  # fmt: skip
 def test_loaders_of_deepspeed_that_need_nothing(old: str, new: str) -> None:
