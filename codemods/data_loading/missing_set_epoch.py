@@ -7,11 +7,12 @@ from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_module
 from codemods.analysis.loading.endless import Endless, endless_passes
+from codemods.analysis.loading.engine_loaders import EngineLoader, engine_loaders
 from codemods.analysis.loading.epoch_on_some_ranks import EpochOnSome, epochs_on_some
 from codemods.analysis.loading.epoch_repairs import told_each_epoch, told_each_restart
 from codemods.analysis.loading.epoch_stays import EpochStays, epochs_that_stay
 from codemods.analysis.loading.epochs import Counter, are_told_instead, counter_of, may_be_told, parts_round, written_at
-from codemods.analysis.loading.passes import Epochs, epochs_of, leaves_samplers_alone, training_passes
+from codemods.analysis.loading.passes import Epochs, epochs_of, goes_round_once, leaves_samplers_alone, training_passes
 from codemods.analysis.loading.reordered import is_reordered
 from codemods.analysis.loading.restarts import Restart, is_made_again, restarts
 from codemods.analysis.loading.samplers import short
@@ -106,8 +107,8 @@ class MissingSetEpoch(DdpCodemod):
       the same file, each of another sampler that is made beside it.
     - Says nothing where each round has the data itself change its order (`loader.dataset.shuffle(epoch)`).
     - Says nothing with `shuffle=False`, and of loops without a backward pass.
-    - Says nothing under Lightning, Accelerate and Fabric: they call it, or they make their own samplers. So does DeepSpeed where
-      `deepspeed.initialize` is handed `training_data`.
+    - Says nothing under Lightning, Accelerate and Fabric: they call it, or they make their own samplers. Of the loader that
+      `deepspeed.initialize` makes of `training_data` it says nothing where a `set_epoch` or a `data_sampler` stands anywhere.
     - Says nothing where the loader may be another one than torch's, or one that something prepared.
     - Says nothing of a `set_epoch` of what is tested (`hasattr`, `isinstance`), or is another sampler with one process alone.
     - Says nothing of a loop that one rank alone comes to, and of a repository's own tests.
@@ -123,7 +124,8 @@ class MissingSetEpoch(DdpCodemod):
 
     ## References
     The documentation of `torch.utils.data.distributed.DistributedSampler` ("calling the set_epoch() method at the beginning of
-    each epoch before creating the DataLoader iterator is necessary"); two processes with torch 2.13.
+    each epoch before creating the DataLoader iterator is necessary"); two processes with torch 2.13. DeepSpeed 0.19.8,
+    `DeepSpeedDataLoader`; its later sources move the epoch on by themselves, and keep one that they are given.
     """
 
     code = "DDP402"
@@ -138,7 +140,8 @@ class MissingSetEpoch(DdpCodemod):
     READS_TESTS = False
 
     def is_worth_parsing(self, path: str, project: Project) -> bool:
-        return bool(project.files_containing(b"DistributedSampler"))
+        words = (b"DistributedSampler", b"training_data")
+        return any(project.files_containing(word) for word in words)
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_module(module):
@@ -164,6 +167,9 @@ class MissingSetEpoch(DdpCodemod):
                 yield self._of_endless(module, endless)
         if module.holds(b"set_epoch"):
             yield from self._told_wrongly(module, project)
+        for made in engine_loaders(project, module) if project.files_containing(b"training_data") else ():
+            if not ranks_reaching(project, module, made.epochs.loop).some:
+                yield self._of_engine(module, made)
         for restart in restarts(module) if project.files_containing(b"backward(") else ():
             yield from self._of_restart(module, project, restart)
 
@@ -272,6 +278,22 @@ class MissingSetEpoch(DdpCodemod):
         edits, reason, level = told_each_restart(module, project, missing, restart)
         yield self.finding(module, restart.at, message, level=level, edits=edits, evidence=evidence, reason=reason)
 
+    def _of_engine(self, module: SourceModule, found: EngineLoader) -> Finding:
+        """A loader that DeepSpeed makes, with a sampler that it never tells the epoch."""
+        name, loop = module.text_of(found.loader), found.epochs.loop
+        told = f"{name}.data_sampler.set_epoch({found.counter.name})"
+        edits: list[Edit] = [InsertBefore(module.path, module.span(loop.body[0]), told)]
+        return self.finding(
+            module,
+            loop.iter if isinstance(loop, ast.For) else loop.test,
+            f"DeepSpeed made `{name}` with a DistributedSampler, and nobody calls its set_epoch: each round of this loop has the "
+            "same batches in the same order",
+            level=Applicability.UNSAFE,
+            edits=edits,
+            evidence=[Evidence("static", "`training_data` becomes a loader here", found.made.module.path, found.made.line)],
+            reason="assumes DeepSpeed up to 0.19.8, whose loader leaves the epoch as it is",
+        )
+
     def _of_endless(self, module: SourceModule, found: Endless) -> Finding:
         name, sampler = found.name, found.sampler
         message = (
@@ -295,8 +317,8 @@ class MissingSetEpoch(DdpCodemod):
 
     def _tell(self, module: SourceModule, missing: Untold, epochs: Epochs, name: str) -> Finding | None:
         counter = counter_of(epochs)
-        if counter is None and isinstance(epochs.loop, ast.For):
-            return None  # a loop over folds or files: each pass may be the only one
+        if goes_round_once(epochs.loop) or (counter is None and isinstance(epochs.loop, ast.For)):
+            return None  # or a loop over folds or files: each pass may be the only one
         outer = parts_round(epochs, name) if name else epochs
         if outer is None:
             return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_module
+from codemods.analysis.literals import is_true
 from codemods.analysis.loading.shuffle_beside import Beside, shuffled_beside
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
 from codemods.api.codemod import DdpCodemod
@@ -18,7 +19,8 @@ class ShuffleBesideSampler(DdpCodemod):
 
     ## What it does
     Finds a `DataLoader` with `shuffle=True` whose sampler is a `DistributedSampler`, or is one where the program runs as several
-    processes. Leaves `shuffle` out, or writes `shuffle=(sampler is None)` where one process has no sampler.
+    processes. Leaves `shuffle` out, or writes `shuffle=(sampler is None)` where one process has no sampler. The `True` may be
+    what a caller hands to the function that makes the loader.
 
     ## Why it matters
     The order is either the sampler's or the loader's: torch ends with "sampler option is mutually exclusive with shuffle". Where
@@ -49,7 +51,10 @@ class ShuffleBesideSampler(DdpCodemod):
     decide whether the sampler shuffles: assumes that they are meant.
 
     ## Refuses
-    - Says nothing of `shuffle` that is no `True` written out, and of samplers whose making is not seen.
+    - Says nothing of `shuffle` that is no `True` written out, there or in the call of the function that makes loader and sampler,
+      and of samplers whose making is not seen.
+    - Says nothing of such a call under a test of its own, or where a setting of the call, or the wish itself, decides over the
+      sampler.
     - Says nothing where a test decides over the loader by what decides over the sampler, or by the sampler itself.
     - Reports a sampler with `shuffle=False`: which of the two is meant is not shown.
     - Reports a sampler written out in the call under a test of several parts.
@@ -83,10 +88,12 @@ class ShuffleBesideSampler(DdpCodemod):
         level = Applicability.DISPLAY if edit is None else Applicability.UNSAFE if unsafe else Applicability.SAFE
         where = "" if found.always else " where it has one"
         sampler = found.sampler
+        what = "`shuffle=True` stands"
+        if not is_true(found.shuffle):
+            what = f"a caller hands True over for `{module.text_of(found.shuffle)}`, which stands"
         return self.finding(
             module, found.shuffle,
-            f"`shuffle=True` stands beside a DistributedSampler: torch refuses the loader{where}, and each rank ends here with "
-            "ValueError",
+            f"{what} beside a DistributedSampler: torch refuses the loader{where}, and each rank ends here with ValueError",
             level=level,
             edits=[edit] if edit is not None else [],
             evidence=[Evidence("static", "the sampler is made here", sampler.module.path, sampler.line)],
@@ -103,5 +110,7 @@ def _repair(module: SourceModule, found: Beside) -> tuple[Edit | None, str]:
     instead = "False" if found.always else found.instead
     if not instead:
         return None, "leave `shuffle` to the ways on which the loader has no sampler"
+    if not is_true(found.shuffle) and not found.always:
+        instead = f"{module.text_of(found.shuffle)} and {instead}"
     written = f"({instead})" if named and " is " in instead else instead
     return ReplaceExpression(module.path, module.span(found.shuffle), written), ""

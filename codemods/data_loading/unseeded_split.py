@@ -9,10 +9,11 @@ from codemods.analysis.loading.programs import wrap_in
 from codemods.analysis.loading.samplers import short
 from codemods.analysis.loading.seeded_way import is_seeded_on_the_way
 from codemods.analysis.loading.splits import Split, splits_in
-from codemods.analysis.names import is_from
+from codemods.analysis.names import is_from, qualified
 from codemods.analysis.ranks.program_starts import Start
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.analysis.ranks.seen_starts import started
+from codemods.analysis.ranks.uses import uses_of
 from codemods.analysis.trainer.trainer_calls import trainer_calls
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Edit, Evidence, Finding, SetKeyword
@@ -100,7 +101,7 @@ class UnseededSplit(DdpCodemod):
         for split in splits_in(project, module):
             if split.given is not None or ranks_reaching(project, module, split.call).some:
                 continue
-            shown = _several(project, module) or _dealt_by_trainer(project, module, split)
+            shown = _several(project, module) or _dealt_by_trainer(project, module, split) or _used(project, module, split)
             if shown is not None and not is_seeded_on_the_way(project, module, split.call):
                 yield self._tell(module, split, shown)
 
@@ -120,7 +121,8 @@ class UnseededSplit(DdpCodemod):
 def _several(project: Project, module: SourceModule) -> Evidence | None:
     """What shows that several processes come here: a wrap in this file or in one that uses it, or Lightning."""
     shown = ranks_in_file(project, module)
-    if shown is not None and (wrap_in(module) is not None or _prepares(module) or _is_lightning_with_several(project, module)):
+    wrapped = wrap_in(module) is not None or _prepares(module) or _is_of_an_engine(module)
+    if shown is not None and (wrapped or _is_lightning_with_several(project, module)):
         return shown
     above = ranks_in_importers(project, module)
     if above is not None:
@@ -128,6 +130,19 @@ def _several(project: Project, module: SourceModule) -> Evidence | None:
         if user is not None and wrap_in(user) is not None:
             return above
     return None
+
+
+def _used(project: Project, module: SourceModule, split: Split) -> Evidence | None:
+    """The call of the function that splits in a file whose own model DeepSpeed or an Accelerator shares out."""
+    function = module.function_of(split.call)
+    for site in uses_of(project, module, function).outside_tests().calls if function is not None else ():
+        if _prepares(site.module) or _is_of_an_engine(site.module):
+            return Evidence("static", "each process of this program divides the data here", site.module.path, site.call.lineno)
+    return None
+
+
+def _is_of_an_engine(module: SourceModule) -> bool:
+    return any(qualified(module, call.func) == "deepspeed.initialize" for call in module.calls_named("initialize"))
 
 
 def _dealt_by_trainer(project: Project, module: SourceModule, split: Split) -> Evidence | None:

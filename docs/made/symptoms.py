@@ -43,7 +43,7 @@ SYMPTOMS = (
         "An error in the first or second step, such as `Expected to have finished reduction in the prior iteration`, or an "
         "`AttributeError` on ranks other than 0.",
         "Read the error of the rank that fell first; the others only say that the connection was closed.",
-        "002 004 003 507 508 209 210 213 214 506 505 804 306 113 114 604",
+        "002 004 003 507 420 508 209 210 213 214 506 505 804 306 113 114 604",
     ),
     Symptom(
         "It crashes at the start",

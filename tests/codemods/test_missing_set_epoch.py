@@ -940,12 +940,6 @@ def test_an_engine_of_deepspeed_goes_through_a_loader_of_torch() -> None:
     check_transformed(MissingSetEpoch, before, after)
 
 
-def test_an_engine_of_deepspeed_that_makes_the_loader() -> None:
-    head = "import deepspeed\n" + HEAD
-    begin = "engine, _, loader, _ = deepspeed.initialize(args, model, training_data=data)"
-    check_nothing(MissingSetEpoch, script(begin, "for epoch in range(3):", "    for x in loader:", *_ENGINE_STEP, head=head))
-
-
 def test_an_endless_pass_under_deepspeed() -> None:
     after = _ENGINE.replace("    while True:\n", "    epoch = 0\n    while True:\n        loader.sampler.set_epoch(epoch)\n")
     after = after.replace("            yield x\n", "            yield x\n        epoch += 1\n")

@@ -136,3 +136,38 @@ def test_a_loader_that_no_program_makes() -> None:
         RULE, source, source.replace("shuffle=True, ", ""), files={"train.py": program.replace("main()\n", "make_loader([], 0)\n")
         .replace("import torch", "from module import make_loader\nimport torch", 1)},
     )  # fmt: skip
+
+
+HANDED = """class Trainer:
+    def __init__(self, train, val, ddp):
+        self.train, self.val, self.ddp = train, val, ddp
+        if self.train is not None:
+            self.loader = self.make(self.train, shuffle=True)
+        self.checked = self.make(self.val, shuffle=False)
+
+    def make(self, data, shuffle):
+        sampler = DistributedSampler(data) if self.ddp else None
+        return DataLoader(data, shuffle=shuffle, sampler=sampler)
+
+
+Trainer([], [], False)
+"""
+
+
+def test_a_caller_that_asks_for_it() -> None:
+    new = HANDED.replace("shuffle=shuffle", "shuffle=(shuffle and sampler is None)")
+    check_transformed(RULE, HEAD + HANDED, HEAD + new)
+    always = HEAD + HANDED.replace(" if self.ddp else None", "")
+    check_transformed(RULE, always, always.replace("shuffle=shuffle, ", ""))
+
+
+@pytest.mark.parametrize(
+    "source",
+    [HANDED.replace("shuffle=True", "shuffle=not ddp"), HANDED.replace("self.train is not None", "not self.ddp"),
+     HANDED.replace("if self.ddp else", "if self.ddp and not shuffle else"), HANDED.replace("shuffle=True", "shuffle=False"),
+     HANDED.replace("        sampler", "        if self.ddp:\n            shuffle = False\n        sampler"),
+     HANDED.replace("if self.ddp else", "if shared else").replace("data, shuffle)", "data, shuffle, shared=False)"),
+     HANDED.replace("        if self.train is", "        if ddp:\n            return\n        if self.train is")],
+)  # fmt: skip
+def test_callers_that_may_not_meet_the_sampler(source: str) -> None:
+    check_nothing(RULE, HEAD + source)

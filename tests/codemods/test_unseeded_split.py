@@ -175,3 +175,42 @@ def test_what_the_trainer_deals_out() -> None:
     check_nothing(UnseededSplit, TRAINER, files={"run.sh": "python train.py\n"}, path="train.py")
     seeded = TRAINER.replace("import Trainer,", "import Trainer, set_seed,").replace("    sets =", "    set_seed(3)\n    sets =")
     check_nothing(UnseededSplit, seeded, files=start, path="train.py")
+
+
+ENGINE = """import deepspeed
+
+from parts import make_parts
+
+
+def main(model, rows):
+    deepspeed.init_distributed()
+    train_set, val_set = make_parts(rows)
+    engine, _, _, _ = deepspeed.initialize(model=model, config={})
+    return engine, train_set, val_set
+
+
+main(None, [])
+"""
+PARTS = """import torch
+from torch.utils.data import random_split
+
+
+def make_parts(rows):
+    return random_split(rows, [8, 2])
+"""
+
+
+def test_a_split_that_a_program_of_an_engine_uses() -> None:
+    after = PARTS.replace("[8, 2])", "[8, 2], generator=torch.Generator().manual_seed(0))")
+    files = {"train.py": ENGINE, "run.sh": "deepspeed --num_gpus 4 train.py\n"}
+    check_transformed(UnseededSplit, PARTS, after, files=files, path="parts.py", unsafe=True)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("    deepspeed.init_distributed()\n", "    torch.manual_seed(0)\n"), ("deepspeed.initialize(", "own.initialize("),
+     ("make_parts(rows)", "rows.parts()")],
+)  # fmt: skip
+def test_programs_of_an_engine_that_divide_alike(old: str, new: str) -> None:
+    files = {"train.py": ENGINE.replace(old, new).replace("import deepspeed", "import deepspeed\nimport torch")}
+    check_nothing(UnseededSplit, PARTS, files=files, path="parts.py")

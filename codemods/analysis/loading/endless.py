@@ -1,15 +1,27 @@
-"""Generators that go through a loader again and again: `while True: for batch in loader: yield batch`."""
+"""Generators that go through a loader again and again: `while True: for batch in loader: yield batch`.
+
+The loader is what a caller hands over, or what the generator makes itself.
+"""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
 
+from codemods.analysis.bindings import bindings_in, only_value
 from codemods.analysis.call_graph import FunctionSite
 from codemods.analysis.handed import handed
 from codemods.analysis.loading.origins import Origin, all_known, origins
 from codemods.analysis.loading.same_program import callers
-from codemods.analysis.loading.samplers import Loader, is_distributed_sampler, loader_of, samplers_of, shuffles_by_callers
+from codemods.analysis.loading.samplers import (
+    Loader,
+    is_distributed_sampler,
+    is_none,
+    loader_of,
+    made_loader,
+    samplers_of,
+    shuffles_by_callers,
+)
 from codemods.analysis.names import dotted
 from codemods.analysis.variance.paths import unpacked
 from codemods.files.source import FunctionNode, SourceModule, walk
@@ -19,11 +31,11 @@ from codemods.store.project import Project
 
 @record
 class Endless:
-    """A pass over a parameter that never ends, and a loader with a shuffling DistributedSampler that a caller hands it.
+    """A pass that never ends, over a loader with a shuffling DistributedSampler.
 
-    loop: the `while`; through: the `for` or `yield from` in it; iterated: what that goes through; name: the parameter. known: all
-    callers hand it a loader of torch. sure: all of these have such a sampler in every run. paths: the files in which loaders and
-    samplers are made, and the callers'.
+    loop: the `while`; through: the `for` or `yield from` in it; iterated: what that goes through; name: that of the loader.
+    known: it is a loader of torch in every run. sure: each has such a sampler in every run. paths: the files in which loaders
+    and samplers are made, and the callers'.
     """
 
     function: FunctionNode
@@ -52,6 +64,25 @@ def endless_passes(project: Project, module: SourceModule) -> Iterator[Endless]:
             if (found := _with_samplers(project, module, function, source.id)) is not None:
                 loader, sampler, known, sure, paths = found
                 yield Endless(function, loop, statement, iterated, source.id, loader, sampler, known, sure, paths)
+        elif isinstance(source, ast.Name) and (own := _made_here(project, module, function, source)) is not None:
+            loader, sampler, sure, paths = own
+            yield Endless(function, loop, statement, iterated, source.id, loader, sampler, True, sure, paths)
+
+
+def _made_here(
+    project: Project, module: SourceModule, function: FunctionNode, name: ast.Name
+) -> tuple[Loader, Origin, bool, frozenset[str]] | None:
+    """(the loader, its sampler, sure, paths), for a name that the generator gives one loader of its own making."""
+    value = only_value(bindings_in(module, function, name.id))
+    loader = made_loader(project, Origin(module, value)) if value is not None else None
+    if loader is None or loader.sampler is None:
+        return None
+    samplers = samplers_of(project, loader)
+    own = [o for o in samplers if is_distributed_sampler(project, o) and shuffles_by_callers(project, o, loader)]
+    if not own or any(o not in own and not is_none(o) for o in samplers):
+        return None
+    sites = {site.module.path for site in callers(project, module, function)}
+    return loader, own[0], len(own) == len(samplers), frozenset({module.path, *sites, *(o.module.path for o in samplers)})
 
 
 def _goes_through(loop: ast.While) -> tuple[ast.stmt, ast.expr] | None:

@@ -275,6 +275,11 @@ def epochs_of(project: Project, found: Pass) -> tuple[Epochs, ...]:
     return tuple(_epochs(project, found.module, found.start, (), 0))
 
 
+def goes_round_once(loop: ast.For | ast.While) -> bool:
+    """True for a loop that its own body leaves in the first round, whatever happens: of a trial run."""
+    return any(isinstance(s, (ast.Break, ast.Return)) for s in loop.body)
+
+
 def loops_round(project: Project, module: SourceModule, node: ast.AST) -> tuple[Epochs, ...]:
     """The nearest loops round any place, in its function or round the calls of it."""
     return tuple(_epochs(project, module, node, (), 0))

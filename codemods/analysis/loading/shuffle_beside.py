@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.literals import is_true
+from codemods.analysis.loading.asked_to_shuffle import is_asked_to_shuffle
 from codemods.analysis.loading.origins import Origin, all_known
 from codemods.analysis.loading.samplers import (
     Loader,
@@ -28,7 +29,8 @@ _SHUFFLE = 2  # its place among the arguments of a loader
 
 @record
 class Beside:
-    """loader, shuffle: the call, and its `True`. sampler: one that it may be given. always: it has one on every way.
+    """loader, shuffle: the call, and its `True`, or the parameter that a caller makes True. sampler: one that it may be given.
+    always: it has one on every way.
 
     instead: what says that no sampler is there, "" where nothing does. drawn: the sampler shuffles by itself, None where that
     is a matter of settings.
@@ -47,15 +49,35 @@ def shuffled_beside(project: Project, module: SourceModule) -> Iterator[Beside]:
         loader = Loader(module, call)
         shuffle = loader.argument("shuffle", _SHUFFLE)
         given = loader.sampler
-        if shuffle is None or not is_true(shuffle) or given is None or not is_loader(module, call):
+        if shuffle is None or given is None or not (is_true(shuffle) or isinstance(shuffle, ast.Name)):
+            continue
+        if not is_loader(module, call):
             continue
         made = samplers_of(project, loader)
         shared = [o for o in made if is_distributed_sampler(project, o) or is_epoch_heir(project, o)]
-        if not shared or not all(_may_meet(loader, given, o) for o in shared):
+        if not shared or not all(may_meet(loader, given, o) for o in shared):
+            continue
+        if isinstance(shuffle, ast.Name) and not all(_is_asked(project, loader, shuffle, o) for o in shared):
             continue
         always = all_known(made) and not any(is_none(o) for o in made)
-        drawn = {shuffles(o) if is_distributed_sampler(project, o) else heir_shuffles(project, o) for o in shared}
+        drawn = {_draws(project, o, shuffle) for o in shared}
         yield Beside(loader, shuffle, shared[0], always, _none_is_given(module, given), drawn.pop() if len(drawn) == 1 else None)
+
+
+def _is_asked(project: Project, loader: Loader, shuffle: ast.Name, sampler: Origin) -> bool:
+    """True where a caller asks the function to shuffle that makes both, and no test of the sampler asks about that wish."""
+    if loader.module.function_of(loader.call) is not sampler.module.function_of(sampler.node):
+        return False
+    asked: set[str] = set().union(*(_names(test) for test, _ in _tests_over(loader.module, sampler.node)))
+    return shuffle.id not in asked and is_asked_to_shuffle(project, loader.module, loader.call, shuffle, asked)
+
+
+def _draws(project: Project, sampler: Origin, shuffle: ast.expr) -> bool | None:
+    """Whether the sampler shuffles: one that is handed the same wish does so where the loader would."""
+    keywords = sampler.node.keywords if isinstance(sampler.node, ast.Call) else []
+    if dotted(shuffle) and any(k.arg == "shuffle" and dotted(k.value) == dotted(shuffle) for k in keywords):
+        return True
+    return shuffles(sampler) if is_distributed_sampler(project, sampler) else heir_shuffles(project, sampler)
 
 
 def _none_is_given(module: SourceModule, given: ast.expr) -> str:
@@ -69,7 +91,7 @@ def _none_is_given(module: SourceModule, given: ast.expr) -> str:
     return {(False, True): f"not {test}", (True, False): test}.get((empty[0], empty[1]), "")
 
 
-def _may_meet(loader: Loader, given: ast.expr, sampler: Origin) -> bool:
+def may_meet(loader: Loader, given: ast.expr, sampler: Origin) -> bool:
     """False where a test may keep the loader and the sampler apart: nothing is known of how two tests hang together."""
     module = loader.module
     over = [(test, arm) for test, arm in _tests_over(module, loader.call) if _names(test)]
