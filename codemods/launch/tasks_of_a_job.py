@@ -78,7 +78,7 @@ class TasksOfAJob(DdpCodemod):
     - Says nothing where srun is given a number of its own (`srun --ntasks-per-node=1`), and of a launcher without srun: the job
       runs it once.
     - Says nothing of a number that is not written out, and where tasks have GPUs of their own (`--gpus-per-task`),
-      but for a launcher that is told to stand alone.
+      but of a torchrun with `--standalone` in several of them.
     - Says nothing where a launcher is given the number of its task (`SLURM_PROCID`, `SLURM_LOCALID`), or starts another number of
       processes than there are tasks.
     - Says nothing of a Trainer of one device, of a number that is no literal, with `plugins`, under a test, or beside another.
