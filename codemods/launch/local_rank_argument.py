@@ -41,7 +41,7 @@ _UNKNOWN = (
     "`--local_rank` alone, and every process ends with \"Unknown command line flag 'local-rank'\""
 )
 _PASSES_DASHES = (2, 0)  # torch: the launcher passes `--local-rank`
-_TAKEN_FROM_ENVIRONMENT = lazy(rb"local_rank[\"'\])]*\s*=[^=\n]*LOCAL_RANK")
+_TAKEN_FROM_ENVIRONMENT = lazy(rb"(?m)^[^#\n]*local_rank[\"'\])]*\s*=[^=\n]*LOCAL_RANK")
 
 
 class LocalRankArgument(DdpCodemod):

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_module
 from codemods.analysis.ranks.launcher_order import Order, orders, started_by_launcher
+from codemods.analysis.ranks.tasks_for_ranks import tasks_for_ranks
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Evidence, Finding
 from codemods.data.printed_errors import WAITING
@@ -23,7 +24,8 @@ class SchedulerBeforeLauncher(DdpCodemod):
     ## What it does
     Finds places that read `SLURM_PROCID`, `SLURM_LOCALID` or `SLURM_NTASKS` before `RANK`, `LOCAL_RANK` and `WORLD_SIZE`: a list
     of names of which the first that is set counts, a default of `os.environ.get`, and `if "SLURM_PROCID" in os.environ:` whose
-    other arm reads what the launcher sets, where this one does not, or overwrites it first. Asks the launcher first.
+    other arm reads what the launcher sets, where this one does not, or overwrites it first. Asks the launcher first. Finds them
+    under a test that the launcher's variable is set (`if int(os.environ.get("RANK", -1)) != -1:`), too, and reads that one.
 
     ## Why it matters
     Slurm numbers tasks, and each process that a task starts inherits the number of the task. `torchrun` on a node of a job (in an
@@ -87,7 +89,7 @@ class SchedulerBeforeLauncher(DdpCodemod):
         if is_test_module(module):
             return
         grouped: dict[ast.AST | None, list[Order]] = {}
-        for one in orders(module):
+        for one in (*orders(module), *tasks_for_ranks(module)):
             grouped.setdefault(module.function_of(one.node), []).append(one)
         start = started_by_launcher(project, module) if grouped else None
         for found in grouped.values() if start is not None else ():
@@ -99,9 +101,10 @@ class SchedulerBeforeLauncher(DdpCodemod):
         names = " and ".join(f"`{v}`" for v in dict.fromkeys(o.variable for o in found))
         what = next((_TAKEN[o.variable] for o in found if o.variable in _TAKEN), _TASKS)
         asked = f", taken where `{first.asked}` is set," if first.asked else ""
+        stands = f"is taken where torchrun has set `{first.under}`" if first.under else "stands before what torchrun sets"
         return self.finding(
             module, first.node,
-            f"{names}{asked} stands before what torchrun sets: in a Slurm job all processes of one torchrun {what}",
+            f"{names}{asked} {stands}: in a Slurm job all processes of one torchrun {what}",
             level=Applicability.UNSAFE,
             edits=[e for o in found for e in o.edits],
             evidence=[Evidence("static", "torchrun starts this program, or one beside it", *start)],

@@ -10,6 +10,7 @@ from codemods.analysis.frameworks import lightning_pin
 from codemods.analysis.job_files.command_lines import CommandLine, Flag, command_lines, script_of
 from codemods.analysis.job_files.slurm_tasks import Tasks, tasks_on_a_node
 from codemods.analysis.job_files.srun_variables import OF_SLURM, UnsetRead, unset_by_srun
+from codemods.analysis.loading.same_program import whole_program
 from codemods.analysis.ranks.launcher_variables import is_under_a_test
 from codemods.analysis.trainer.lightning_trainers import keywords, more_of, trainer_calls
 from codemods.api.codemod import DdpCodemod
@@ -22,6 +23,8 @@ from codemods.store.project import Project
 _CHECKED_SINCE = (2, 1)  # Lightning: the Trainer holds its devices against the tasks
 _GPUS = lazy(r"(?:--gpus-per-node|--gres=gpu|--gres[ \t]+gpu)(?:[=: \t]+[A-Za-z][\w.-]*)?[=: \t]+(\d+)(?!\S)")
 _OF_TASK = lazy(r"SLURM_(?:PROCID|LOCALID|NTASKS\b|NPROCS)")  # each launcher is told which one it is
+_TASK = lazy(rb"SLURM_(?:PROCID|LOCALID|NTASKS|NPROCS|STEP)")
+_TASK_AS_RANK = lazy(rb"rank\b[^\n]{0,60}?SLURM_(?:PROCID|LOCALID)")
 _AS_MANY = lazy(r"[\"']?\$\{?SLURM_(?:NTASKS_PER_NODE|TASKS_PER_NODE)\}?[\"']?$")
 _ALL_GPUS = lazy(r"gpu$|auto$|[\"']?\$\{?SLURM_GPUS_(?:ON|PER)_NODE\}?[\"']?$")
 _MEETING = ("master_port", "rdzv_endpoint")
@@ -34,9 +37,10 @@ class TasksOfAJob(DdpCodemod):
 
     ## What it does
     Finds `srun torchrun --nproc_per_node=4 …` in a job with `--ntasks-per-node=4`: each of the four tasks is a launcher, and
-    starts four processes; so with `torch.distributed.launch`. Finds `srun python train.py` whose script makes a Lightning
-    `Trainer(devices=4)`, in a job with another `--ntasks-per-node`. Finds `srun python train.py` whose script reads `RANK`,
-    `LOCAL_RANK` or `WORLD_SIZE` in every run, itself or by `init_process_group`, and nothing sets them.
+    starts four processes; so with `torch.distributed.launch`. Finds `srun torchrun --standalone` in several tasks of a
+    node. Finds `srun python train.py` whose script makes a Lightning `Trainer(devices=4)`, in a job with another
+    `--ntasks-per-node`. Finds `srun python train.py` whose script reads `RANK`, `LOCAL_RANK` or `WORLD_SIZE` in every run,
+    itself or by `init_process_group`, and nothing sets them.
 
     ## Why it matters
     The job waits in the queue, and starts sixteen processes on four GPUs. Where the command names a port, one launcher has it,
@@ -73,7 +77,8 @@ class TasksOfAJob(DdpCodemod):
     ## Refuses
     - Says nothing where srun is given a number of its own (`srun --ntasks-per-node=1`), and of a launcher without srun: the job
       runs it once.
-    - Says nothing of a number that is not written out, and where tasks have GPUs of their own (`--gpus-per-task`).
+    - Says nothing of a number that is not written out, and where tasks have GPUs of their own (`--gpus-per-task`),
+      but of a torchrun with `--standalone` in several of them.
     - Says nothing where a launcher is given the number of its task (`SLURM_PROCID`, `SLURM_LOCALID`), or starts another number of
       processes than there are tasks.
     - Says nothing of a Trainer of one device, of a number that is no literal, with `plugins`, under a test, or beside another.
@@ -103,11 +108,13 @@ class TasksOfAJob(DdpCodemod):
                 yield self._of_the_environment(command, unset)
                 continue
             tasks = tasks_on_a_node(command)
-            if tasks is None:
-                continue
-            if command.launcher == "torchrun" and (each := _processes(command, tasks)) is not None:
-                yield self._of_launchers(command, tasks, each)
-            elif not command.launcher and tasks.per_node and not _NOT_SLURM.search(tasks.options):
+            if command.launcher == "torchrun":
+                each = _processes(command, tasks) if tasks is not None else None
+                if tasks is not None and each is not None:
+                    yield self._of_launchers(command, tasks, each)
+                elif (alone := _tasks_of_their_own(project, command)) is not None:
+                    yield self._of_lone_launchers(command, alone)
+            elif tasks is not None and not command.launcher and tasks.per_node and not _NOT_SLURM.search(tasks.options):
                 yield from self._of_trainer(project, command, tasks)
 
     def _of_launchers(self, command: CommandLine, tasks: Tasks, each: int) -> Finding:
@@ -125,6 +132,17 @@ class TasksOfAJob(DdpCodemod):
             evidence=[Evidence("static", f"{tasks.count} tasks on each node", command.file.path, tasks.line)],
             reason="ask for one task on each node, with the CPUs of all (`--ntasks-per-node=1`, `--cpus-per-task`), or let srun "
             "start the program without a launcher",
+        )
+
+    def _of_lone_launchers(self, command: CommandLine, tasks: Tasks) -> Finding:
+        return self.finding(
+            command.file,
+            command.span(command.words[0].start, command.words[-1].end),
+            f"srun starts {tasks.count} tasks on each node, and each of them is a torchrun of its own (`--standalone`): "
+            f"{tasks.count} trainings run beside each other, each with a rank 0 of its own, and write the same files",
+            evidence=[Evidence("static", f"{tasks.count} tasks on each node", command.file.path, tasks.line)],
+            reason="ask for one task on each node, with the GPUs and CPUs of all (`--ntasks-per-node=1`, `--gpus-per-node`), or "
+            "let srun start the program without a launcher",
         )
 
     def _of_the_environment(self, command: CommandLine, unset: UnsetRead) -> Finding:
@@ -157,6 +175,20 @@ class TasksOfAJob(DdpCodemod):
             ],
             reason="give both the same number: the GPUs of a node",
         )
+
+
+def _tasks_of_their_own(project: Project, command: CommandLine) -> Tasks | None:
+    """The tasks of `srun torchrun --standalone` that nothing tells apart: no two of them meet."""
+    tasks = tasks_on_a_node(command, own_gpus=True) if any(f.field == "standalone" for f in command.launcher_flags) else None
+    script = script_of(project, command) if tasks is not None and tasks.count > 1 else None
+    if script is None or any(_OF_TASK.search(w.raw) for w in command.words):
+        return None
+    return tasks if not any(_tells_apart(project.read(p) or b"") for p in whole_program(project, script)) else None
+
+
+def _tells_apart(data: bytes) -> bool:
+    """True for a program that asks for its task, but for one that takes it for its rank."""
+    return _TASK.search(_TASK_AS_RANK.sub(b"", data)) is not None
 
 
 def _processes(command: CommandLine, tasks: Tasks) -> int | None:

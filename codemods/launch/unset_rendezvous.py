@@ -12,9 +12,11 @@ from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Edit, Evidence, Finding, InsertBefore
 from codemods.files.source import SourceModule
 from codemods.rewriting.imports import plan_plain
+from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
 
 _VALUES = {"MASTER_ADDR": "localhost", "MASTER_PORT": "29500"}
+_PORT = lazy(r"(?<!\d)[1-9]\d{3,4}$")
 _NODES = "the script takes several nodes: set the variables to the address of the first one, or pass it as `init_method`"
 _MORE = "hand `rank` and `world_size` to init_process_group, and set MASTER_ADDR and MASTER_PORT before the ranks are spawned"
 _BARE = "set MASTER_ADDR and MASTER_PORT in os.environ before the ranks are spawned"
@@ -24,8 +26,9 @@ class UnsetRendezvous(DdpCodemod):
     """Spawned ranks that take the address of their process group from the environment, where nothing has put it.
 
     ## What it does
-    Finds `init_process_group` without an address, or with `env://`, in what `mp.spawn` runs, where no file of the program and no
-    text of the repository names `MASTER_ADDR` or `MASTER_PORT`. Sets them in front of the spawn, where they are not set.
+    Finds `init_process_group` without an address, or with `env://` (also `env://29500`, of which torch reads no port), in what
+    `mp.spawn` runs, where no file of the program and no text of the repository names `MASTER_ADDR` or `MASTER_PORT`. Sets them
+    in front of the spawn, where they are not set.
 
     ## Why it matters
     `torchrun` puts the variables into the environment of the processes that it starts; `mp.spawn` does not. Every rank ends in
@@ -76,7 +79,8 @@ class UnsetRendezvous(DdpCodemod):
     - Says nothing where a file of the program, of a program that imports it, or a text or job file names the variable.
     - Says nothing of a program that a text starts by a launcher, which sets the variables, or that reads
       `os.environ["WORLD_SIZE"]` and does not set it.
-    - Says nothing where the program may get variables from elsewhere (dotenv, submitit, SageMaker, Ray), or starts others itself.
+    - Says nothing where the program may get variables from elsewhere (dotenv, submitit, SageMaker, Ray), or starts others itself
+      (not by `subprocess.run(["git", …])` and the like).
     - Says nothing of another address (`tcp://`, `file://`, an option), and of a `store`.
     - Says nothing of processes that `multiprocessing.Process` starts, unless it is torch's and the file sets the method `spawn`.
     - Reports a script that takes a number of nodes, and a call that is not handed the rank and the number of processes either.
@@ -111,12 +115,13 @@ class UnsetRendezvous(DdpCodemod):
         first = found.missing[0]
         started = f"starts `{found.start.worker.node.name}` on several processes, without a launcher"
         here = found.holder is module
+        unread = f"; `{found.unread}` says neither, for torch reads nothing behind `env://`" if found.unread else ""
         return self.finding(
             module,
             found.call if here else found.start.call,
             f"every process that {module.text_of(found.start.call.func)} starts ends in "
             f"{found.holder.text_of(found.call.func)}: it looks for {first} in the environment, where nothing in the repository "
-            f"puts it (\"environment variable {first} expected, but not set\")",
+            f"puts it (\"environment variable {first} expected, but not set\"){unread}",
             level=Applicability.SAFE if edits else Applicability.DISPLAY,
             edits=edits,
             evidence=[
@@ -136,5 +141,7 @@ def _repair(module: SourceModule, found: Unset) -> tuple[list[Edit], str]:
     planned = plan_plain(module, "os")
     if planned is None or not isinstance(statement, ast.Expr) or not module.is_whole(statement):
         return [], _BARE
-    lines = [f'{planned.name}.environ.setdefault("{v}", "{_VALUES[v]}")' for v in found.missing]
+    meant = _PORT.search(found.unread)  # `env://29501`
+    values = _VALUES | ({"MASTER_PORT": meant.group()} if meant is not None else {})
+    lines = [f'{planned.name}.environ.setdefault("{v}", "{values[v]}")' for v in found.missing]
     return [*planned.edits, InsertBefore(module.path, module.span(statement), "\n".join(lines))], ""

@@ -19,7 +19,14 @@ from codemods.analysis.files.folder_calls import creates_folder, folder_of, give
 from codemods.analysis.files.folders_made_before import is_made_above
 from codemods.analysis.files.made_by_all_above import is_made_by_all_above
 from codemods.analysis.files.made_by_trainer import is_made_by_trainer
-from codemods.analysis.files.missing_folders import goes_on, handler_of, is_tested, why_an_error, without_test
+from codemods.analysis.files.missing_folders import (
+    goes_on,
+    handler_of,
+    is_default_under_test,
+    is_tested,
+    why_an_error,
+    without_test,
+)
 from codemods.analysis.files.named_by_day import without_days
 from codemods.analysis.files.named_by_functions import texts_of_functions
 from codemods.analysis.files.sample_folders import is_folder_of_the_sample
@@ -103,7 +110,7 @@ class MakedirsRace(DdpCodemod):
       and those of Lightning's `ddp` start one after the other.
     - A folder named after what is there (`len(os.listdir(root))`, `max(numbers) + 1`, `while os.path.exists(run): n += 1`),
       reported, with `exist_ok` too: the ranks do not come at once.
-    - Where `exist_ok` is given, `False` too: that is a decision.
+    - Where `exist_ok` is given, `False` too: that is a decision, but for one under a test that the folder is missing.
     - Where FileExistsError is caught: handled already, or reported if the handler raises or goes on to another name.
     - Where the name is searched for (`while os.path.exists(run): n += 1`), reported: sharing a folder would be worse.
     - Where the code stops if the folder exists (`if os.path.exists(p): raise`), reported: `exist_ok` would let it go on.
@@ -134,10 +141,10 @@ class MakedirsRace(DdpCodemod):
     must_show = "With the folder deleted first, both processes start."
     printed = ("FileExistsError",)
     TRIGGERS = ((b"makedirs(", b"mkdir(", b".save_state("),)
-    # a call that gives no exist_ok in its first line, or a clock
+    # a call that gives no exist_ok in its first line, or False, or a clock
     SITES = (Site(
         rb"strftime\(|\bnow\(|int\(time\.time|"
-        rb"(?:makedirs|mkdir)(?:[ \t]*\((?![^()\n]*(?:\([^()\n]*\)[^()\n]*){0,4}exist_ok)|[ \t]+as\b)",
+        rb"(?:makedirs|mkdir)(?:[ \t]*\((?![^()\n]*(?:\([^()\n]*\)[^()\n]*){0,4}exist_ok[ \t]*=[ \t]*(?!False))|[ \t]+as\b)",
         b"strftime(", b"now(", b"time.time", b"makedirs", b"mkdir",
     ), Site(  # what is there is listed, or a loop looks for what is not
         rb"(?:listdir|glob|iterdir|scandir)\(|while\b[^\n]*exists\(|not [^\n]*exists\([^\n]*:\s*(?:break|return)",
@@ -160,7 +167,9 @@ class MakedirsRace(DdpCodemod):
             if spelling and (told := self._counted(module, project, call, spelling)) is not None:
                 yield told
                 continue
-            if not spelling or gives_exist_ok(call, spelling) or any(k.arg is None for k in call.keywords):
+            if not spelling or any(k.arg is None for k in call.keywords):
+                continue
+            if gives_exist_ok(call, spelling) and not is_default_under_test(module, call, spelling):
                 continue
             if (found := self._judge(module, project, call, spelling)) is not None:
                 yield found

@@ -96,6 +96,7 @@ class WrongRank(DdpCodemod):
     - A rank that some caller is not seen to take from the group, and ranks that `mp.spawn` starts: there they count the
       processes of one node.
     - A rank that is taken modulo the number of devices: that is the local rank.
+    - A rank that the project works out itself (`node_rank * gpus + gpu`), reported: no variable holds the local one there.
     - Files whose path, or what made it, speaks of a cache, a download, a node or a temporary folder, or holds the rank; files
       that every rank of the function reads; folders alone; lines that are printed or logged.
     - A state that the same file restores on every rank where it finds one: each node may keep its own snapshot.

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from codemods.analysis.distribution import is_test_module, may_be_run_by_ranks, ranks_in_file, ranks_in_importers
+from codemods.analysis.files.before_fit import is_of_each_round, starts_its_ranks
 from codemods.analysis.files.fetched_by_all import Fetch, fetched_by_all
 from codemods.analysis.files.file_paths import forms
 from codemods.analysis.files.filled_on_demand import OnDemand, filled_on_demand
@@ -37,10 +38,11 @@ class CacheFilledByEveryRank(DdpCodemod):
     is whole; the rest is reported. A wait of the function counts where it stands between the making and the reading, or above
     the test behind something that some ranks do alone: a training waits at many other places. Reports what every rank fetches
     into one folder on the first run: `torch.hub.load`, the weights of OpenAI's `clip.load`, data sets of torchvision and
-    torchaudio with `download=True`, also where a caller gives it, be the class in a variable or chosen by its name, and data
-    sets of torch_geometric with a `process` or `download` of their own. A class that a Lightning data module names is made on
-    every rank; so is one that goes out of a factory or a registry which a script of several processes imports, or that a
-    setting names for such a script, also by the name of an heir.
+    torchaudio with `download=True`, also where a caller gives it, be the class in a variable or chosen by its name, archives
+    (`beir.util.download_and_unzip`, torchvision's `download_and_extract_archive`), and data sets of torch_geometric with a
+    `process` or `download` of their own. A class that a Lightning data module names is made on every rank; so is one that goes
+    out of a factory or a registry which a script of several processes imports, or that a setting names for such a script, also
+    by the name of an heir.
 
     ## Why it matters
     Each rank does the whole work, and all of them write the same files: one reads what another has half written, and `__len__`
@@ -137,7 +139,8 @@ class CacheFilledByEveryRank(DdpCodemod):
             b"there",
         ),
         Site(
-            rb"\b(?:hub|clip)\.load\(|\bdownload[ \t]*=[ \t]*(?:True|self\.\w+|(?!False|None)\w+[ \t]*[,)\r\n])|torch_geometric",
+            rb"\b(?:hub|clip)\.load\(|\bdownload[ \t]*=[ \t]*(?:True|self\.\w+|(?!False|None)\w+[ \t]*[,)\r\n])|torch_geometric"
+            rb"|\bdownload_and_(?:unzip|extract_archive)\(",
             b"hub.load(", b"clip.load(", b"download", b"torch_geometric",
         ),
     )
@@ -150,12 +153,14 @@ class CacheFilledByEveryRank(DdpCodemod):
         if is_test_module(module):
             return
         told: set[int] = set()
+        written: set[int] = set()
         for demand in filled_on_demand(project, module):
             told.add(id(demand.function))
+            written.add(id(demand.write.call))
             yield self._on_demand(project, module, demand)
         yield from (self._polled(project, module, demand) for demand in polled_files(project, module))
         by_function: dict[int, list[Fetch]] = {}
-        for fetch in fetched_by_all(project, module):
+        for fetch in (f for f in fetched_by_all(project, module) if id(f.call) not in written):
             by_function.setdefault(id(module.function_of(fetch.call)), []).append(fetch)
         for fetches in by_function.values():
             yield self._fetched(module, fetches[0], fetches[1:])
@@ -234,8 +239,10 @@ class CacheFilledByEveryRank(DdpCodemod):
         ]
         path = " ".join(module.text_of(found.asked.path).split())[:60]
         who = "rank 0" if found.by_zero else "each that does not find it"
+        later = is_of_each_round(found.way, found.asked.path) and starts_its_ranks(project, module)
+        when = "from the second round of the loop on, when the first `fit` has started the others, " if later else ""
         message = (
-            f"every rank asks whether `{path}` is there, and {who} writes it in place "
+            f"{when}every rank asks whether `{path}` is there, and {who} writes it in place "
             f"({_place(module, write.module, write.call)}): another reads it half written "
             f"({_place(module, found.read.module, found.read.call)})"
         )

@@ -6,6 +6,8 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_module
+from codemods.analysis.files.file_calls import Act
+from codemods.analysis.guards.asked_meanwhile import AskedMeanwhile, asked_meanwhile
 from codemods.analysis.guards.early_returns import renest_inner
 from codemods.analysis.guards.exits_of_rank_zero import ExitOfZero, exits_of_rank_zero
 from codemods.analysis.guards.guard_place import Repair
@@ -24,7 +26,7 @@ from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Evidence, Finding
 from codemods.data.printed_errors import WAITING
 from codemods.data.rank_words import GUARDS, PROCESSES, RANK_GUARDS
-from codemods.files.source import SourceModule
+from codemods.files.source import SourceModule, line_of
 from codemods.store.project import Project
 
 _OF_BREAK = "broadcast the decision of rank 0 first (`broadcast_object_list`, or a tensor), and let every rank leave by it"
@@ -96,6 +98,7 @@ class EarlyReturnBeforeCollective(DdpCodemod):
     - Reports an exit that sets what the test or the work reads.
     - Says nothing of a conditional return of rank 0 where the others make calls in the other arm, in a loop or a `try`, where the
       same test stands below for all ranks, and where no meeting below is sure.
+    - Says nothing of a path that takes long to be made, of a wait above the change, and where both arms wait.
     - Leaves a `break` that rank 0 alone takes, by more than its rank, to DDP305.
     - Reports a `break`, and an exit inside other blocks: what the other ranks do then has to be decided.
     - Reports an exit in a guarded block behind which more than barriers follow, or that is not the only one.
@@ -149,6 +152,24 @@ class EarlyReturnBeforeCollective(DdpCodemod):
         for exit_ in exits_of_rank_zero(project, module):
             if exit_.leaving.lineno not in lines | decided and not exits & {exit_.test.lineno, exit_.leaving.lineno}:
                 yield self._alone(module, exit_)
+        for found_late in asked_meanwhile(project, module):
+            yield self._late(module, found_late)
+
+    def _late(self, module: SourceModule, found: AskedMeanwhile) -> Finding:
+        path = " ".join(module.text_of(found.asked.path).split())[:60]
+        removes = found.change.act is Act.REMOVES
+        does, sees = ("removes", "no longer finds it") if removes else ("makes", "finds it")
+        change, wait = (_place(module, s.module, s.call) for s in (found.change, found.wait))
+        return self.finding(
+            module, found.test,
+            f"every rank asks here whether `{path}` is there, and rank 0 {does} it ({change}): a rank that asks after that "
+            f"{sees}, does not come to the wait in {wait}, and the others stand there until the time-out",
+            evidence=[
+                Evidence("static", f"rank 0 alone {does} it", found.change.module.path, line_of(found.change.call)),
+                Evidence("static", "the ranks that ask in time wait here", found.wait.module.path, line_of(found.wait.call)),
+            ],
+            reason="let every rank come to the wait: put it behind the `if`, or ask on rank 0 alone",
+        )  # fmt: skip
 
     def _alone(self, module: SourceModule, found: ExitOfZero) -> Finding:
         shown = [
@@ -171,6 +192,10 @@ def _decided(project: Project, module: SourceModule) -> set[int]:
     """The lines of the tests and exits by which one rank leaves on a decision of its own."""
     exits = [d.node for d in decisions(project, module)]
     return {n.lineno for e in exits for n in (e, *module.ancestors(e)) if isinstance(n, (ast.If, ast.Break))}
+
+
+def _place(here: SourceModule, module: SourceModule, node: ast.AST) -> str:
+    return f"line {line_of(node)}" if module is here else f"{module.path}:{line_of(node)}"
 
 
 def _lines(node: ast.AST) -> tuple[int, int]:

@@ -225,6 +225,39 @@ def test_a_class_of_data_sets_that_a_name_holds() -> None:
     check_nothing(RULE, FETCH + MAIN + "    kind = args.kind or datasets.MNIST\n    return kind(args.root, download=True)\n")
 
 
+ARCHIVE = (
+    "import torch.distributed as dist\nfrom torchvision.datasets.utils import download_and_extract_archive\n\n\n"
+    "class Rows:\n    def __init__(self, root, download={off}):\n        self.root = root\n        self.download = download\n"
+    "        {call}\n\n    def fetch(self):\n        download_and_extract_archive(URL, self.root)\n\n\n"
+    + MAIN + "    return Rows(args.root{given})\n"
+)
+
+
+def test_an_archive_that_every_rank_unpacks() -> None:
+    beir = "import torch.distributed as dist\nfrom beir import util\n\n\n" + MAIN
+    found = findings_of(RULE, beir + "    return util.download_and_unzip(args.url, args.folder)\n")
+    assert len(found) == 1 and "unpack into `args.folder` at once" in found[0].message
+    check_nothing(RULE, beir + "    if dist.get_rank() == 0:\n        util.download_and_unzip(args.url, args.folder)\n")
+    check_nothing(RULE, beir + "    return util.download_and_unzip(args.url, f'{args.folder}/{dist.get_rank()}')\n")
+    own = beir.replace("from beir import util", "import util")
+    check_nothing(RULE, own + "    return util.download_and_unzip(args.url, args.folder)\n")
+
+
+@pytest.mark.parametrize(
+    ("call", "off", "given", "told"),
+    [
+        ("self.fetch()", "False", "", True),
+        ("if download and not self.is_there():\n            self.fetch()", "True", "", True),
+        ("if self.download:\n            self.fetch()", "False", ", download=True", True),
+        ("if self.download:\n            self.fetch()", "False", "", False),
+        ("if self.download:\n            self.fetch()", "False", ", download=args.download", False),
+        ("if self.download:\n            pass\n        else:\n            self.fetch()", "True", "", False),
+    ],
+)
+def test_a_flag_over_an_archive(call: str, off: str, given: str, told: bool) -> None:
+    assert bool(findings_of(RULE, ARCHIVE.format(call=call, off=off, given=given))) is told
+
+
 HELPER = (
     "from torchvision import datasets\n\n\n"
     "def get_sets(root, train=True, download=False):\n    return datasets.MNIST(root, train=train, download=download)\n"
@@ -672,3 +705,30 @@ def test_a_method_of_trl_in_which_all_ranks_meet_before_rank_0_writes() -> None:
 
 def test_a_method_of_a_base_that_is_not_known_may_let_all_through() -> None:
     assert findings_of(RULE, TRL.format(library="trainers"))
+
+
+FOLDS = (
+    "import os\nimport pickle\n\nimport lightning as L\n\n\ndef main(model, build):\n    for fold in range(5):\n"
+    "        path = {path}\n        if not os.path.exists(path):\n            with open(path, 'wb') as file:\n"
+    "                pickle.dump(build(fold), file)\n        with open(path, 'rb') as file:\n"
+    "            rows = pickle.load(file)\n"
+    "        {fit}\n{behind}\n\nif __name__ == '__main__':\n    main(None, dict)\n"
+)
+TRAINED = "L.Trainer(devices=2, strategy='ddp').fit(model, rows)"
+
+
+def test_a_file_of_each_round_that_trains() -> None:
+    (found,) = findings_of(RULE, FOLDS.format(path="f'rows_{fold}.pkl'", fit=TRAINED, behind=""))
+    assert found.message.startswith("from the second round of the loop on")
+
+
+@pytest.mark.parametrize(
+    ("path", "fit", "behind"),
+    [
+        ("'rows.pkl'", TRAINED, ""),  # the first round makes it for all
+        ("f'rows_{fold}.pkl'", "keep(rows)", f"    {TRAINED}\n"),
+        ("f'rows_{fold}.pkl'", f"{TRAINED}\n        break", ""),
+    ],
+)
+def test_a_file_that_is_there_before_the_others_start(path: str, fit: str, behind: str) -> None:
+    check_nothing(RULE, FOLDS.format(path=path, fit=fit, behind=behind))

@@ -474,3 +474,51 @@ def train(rows, most):
     dist.barrier()
 """
     check_nothing(RULE, source)
+
+
+MEANWHILE = (
+    "import os\nimport shutil\n\nimport torch.distributed as dist\n\n\ndef begin(run, other):\n    {test}\n{body}\n\n"
+    "def main():\n    dist.init_process_group('gloo')\n    begin('runs', 'others')\n\n\nif __name__ == '__main__':\n    main()\n"
+)
+
+
+def asked(test: str, *lines: str) -> str:
+    return MEANWHILE.format(test=test, body="".join(f"        {line}\n" for line in lines))
+
+
+THERE, MISSING = "if os.path.exists(run):", "if not os.path.isdir(run):"
+GUARD, REMOVE, MAKE, WAIT = "if dist.get_rank() == 0:", "    shutil.rmtree(run)", "    os.makedirs(run)", "dist.barrier()"
+
+
+@pytest.mark.parametrize(
+    ("test", "change", "said"),
+    [
+        (THERE, REMOVE, "rank 0 removes it (line 10): a rank that asks after that no longer finds it, does not come to the wait"),
+        (MISSING, MAKE, "rank 0 makes it (line 10): a rank that asks after that finds it, does not come to the wait in line 11"),
+    ],
+)
+def test_a_wait_under_a_test_for_what_rank_0_changes_meanwhile(test: str, change: str, said: str) -> None:
+    (found,) = findings_of(EarlyReturnBeforeCollective, asked(test, GUARD, change, WAIT))
+    assert said in found.message and found.span.line == 8
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        asked(THERE, WAIT, GUARD, REMOVE, WAIT),  # all have asked before it is removed
+        asked(THERE, GUARD, REMOVE),  # nobody waits
+        asked("if os.path.exists(other):", GUARD, REMOVE, WAIT),
+        asked(THERE, GUARD, MAKE, WAIT),  # it is there still
+        asked("if run:", GUARD, REMOVE, WAIT),
+        asked(f"if dist.get_rank() == 0 and {THERE[3:]}", REMOVE.strip(), "print(run)"),
+        asked(MISSING, GUARD, "    open(run, 'w').write(str(build()))", WAIT),  # the others have asked long before
+        asked(THERE.replace("run", "f'{run}/{dist.get_rank()}'"), GUARD, REMOVE, WAIT),
+    ],
+)
+def test_what_every_rank_finds_alike(source: str) -> None:
+    check_nothing(EarlyReturnBeforeCollective, source)
+
+
+def test_both_arms_wait() -> None:
+    source = asked(THERE, GUARD, REMOVE, WAIT).replace(f"        {WAIT}\n", f"        {WAIT}\n    else:\n        {WAIT}\n")
+    check_nothing(EarlyReturnBeforeCollective, source)

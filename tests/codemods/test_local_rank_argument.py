@@ -356,3 +356,11 @@ def test_flags_that_no_launcher_hands_over_or_that_are_taken(source: str, comman
 
 def test_a_flag_of_absl_for_an_old_torch() -> None:
     check_nothing(RULE, FLAGS, files={"run.sh": LAUNCH, "requirements.txt": "torch==1.12.1\n"})
+
+
+def test_a_line_that_is_commented_out_asks_for_nothing() -> None:
+    note = "# args.local_rank = os.environ['LOCAL_RANK']\n"
+    before = script("parser.add_argument('--local_rank', type=int, default=0)", f"{note}{TAIL}")
+    option = "parser.add_argument('--local_rank', '--local-rank', type=int, default=int(os.environ.get(\"LOCAL_RANK\", 0)))"
+    check_transformed(RULE, before, script(option, f"{note}{TAIL}"), files={"other.py": f"import os\n\n{note}"})
+    check_nothing(RULE, before.replace("# args", "args"))

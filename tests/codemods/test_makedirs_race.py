@@ -227,6 +227,24 @@ def test_a_decision_or_another_object_is_left_alone(line: str) -> None:
     check_nothing(MakedirsRace, script(line))
 
 
+@pytest.mark.parametrize("test", ["not os.path.isdir(args.out)", "not os.path.exists(args.out)"])
+def test_a_default_that_is_written_out_under_the_test_decides_nothing(test: str) -> None:
+    before = script(f"if {test}:", "    os.makedirs(args.out, exist_ok=False)")
+    check_transformed(MakedirsRace, before, script("os.makedirs(args.out, exist_ok=True)"))
+
+
+@pytest.mark.parametrize(
+    ("test", "call"),
+    [
+        ("not os.path.isdir(args.root)", "os.makedirs(args.out, exist_ok=False)"),  # the test is for another folder
+        ("not os.path.isdir(args.out)", "os.makedirs(args.out, exist_ok=args.again)"),
+        ("rank == 0 and not os.path.isdir(args.out)", "os.makedirs(args.out, exist_ok=False)"),
+    ],
+)
+def test_another_exist_ok_is_a_decision(test: str, call: str) -> None:
+    check_nothing(MakedirsRace, script(f"if {test}:", f"    {call}"))
+
+
 @pytest.mark.parametrize("caught", ["FileExistsError", "OSError", "(OSError, ValueError)", "Exception"])
 def test_a_handled_error_is_left_alone(caught: str) -> None:
     check_nothing(MakedirsRace, script("try:", "    os.makedirs(args.out)", f"except {caught}:", "    pass"))

@@ -199,3 +199,49 @@ def test_tests_that_leave_the_launcher_its_say(source: str) -> None:
 
 def test_own_tests_stay() -> None:
     check_nothing(RULE, arms("'SLURM_PROCID' in os.environ", TASK), files=STARTS, path="tests/test_begin.py")
+
+
+SET = 'if int(os.environ.get("RANK", -1)) != -1:'
+
+
+@pytest.mark.parametrize(
+    ("test", "line", "after"),
+    [
+        (SET, 'rank = int(os.environ["SLURM_PROCID"])', 'rank = int(os.environ["RANK"])'),
+        ("if 'RANK' in os.environ and options.several:", "options.rank = int(os.environ['SLURM_PROCID'])",
+         "options.rank = int(os.environ['RANK'])"),
+        ("if os.environ.get('LOCAL_RANK') is not None:", "local_rank = int(os.getenv('SLURM_LOCALID', 0))",
+         "local_rank = int(os.getenv('LOCAL_RANK', 0))"),
+        ("if int(os.environ.get('RANK', '-1')) >= 0:",
+         "start(rank=int(os.environ['SLURM_PROCID']), world_size=int(os.environ['WORLD_SIZE']))",
+         "start(rank=int(os.environ['RANK']), world_size=int(os.environ['WORLD_SIZE']))"),
+    ],
+)  # fmt: skip
+def test_a_task_is_taken_where_the_launcher_has_set_a_rank(test: str, line: str, after: str) -> None:
+    check_transformed(RULE, program(test, f"    {line}"), program(test, f"    {after}"), files=STARTS, unsafe=True)
+
+
+def test_a_name_for_the_test() -> None:
+    given = "several = int(os.environ.get('RANK', -1)) != -1"
+    before = program(given, "if options.on and several:", f"    {TASK}")
+    check_transformed(RULE, before, before.replace("SLURM_PROCID", "RANK"), files=STARTS, unsafe=True)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        program(SET, f"    {LAUNCHED}", "    options.task_rank = int(os.environ['SLURM_PROCID'])"),  # both are read
+        program("if options.several:", f"    {TASK}"),
+        program("if int(os.environ.get('RANK', 0)) >= 0:", f"    {TASK}"),  # holds without a launcher
+        program(SET, "    print(os.environ['SLURM_PROCID'])"),
+        program(SET, "    node_rank = int(os.environ['SLURM_PROCID'])"),
+        program(SET, "    rank = int(os.environ['SLURM_PROCID']) * options.gpus + options.gpu"),
+        program(SET, "    pass", "else:", f"    {TASK}"),
+    ],
+)
+def test_a_task_that_is_no_rank_of_the_launcher(source: str) -> None:
+    check_nothing(RULE, source, files=STARTS)
+
+
+def test_a_project_without_a_launcher_may_set_the_rank_itself() -> None:
+    check_nothing(RULE, program(SET, f"    {TASK}"))

@@ -174,3 +174,30 @@ def test_srun_sets_no_variables_of_torchrun() -> None:
 )
 def test_variables_that_may_be_there(source: str, train: str) -> None:
     assert not lines_of(source, {"train.py": train})
+
+
+ALONE = "srun python -m torch.distributed.run --standalone --nproc_per_node=gpu train.py --out runs"
+OWN_GPUS = ("--nodes=1", "--ntasks-per-node=4", "--gpus-per-task=1")
+TAKEN = "import os\n\nrank = int(os.environ['SLURM_PROCID'])\n"
+
+
+@pytest.mark.parametrize("script", ["import torch\n", TAKEN])
+def test_launchers_that_stand_alone_in_tasks_with_gpus_of_their_own(script: str) -> None:
+    (message,) = lines_of(job(*OWN_GPUS, command=ALONE), {"train.py": script})
+    assert "each of them is a torchrun of its own (`--standalone`): 4 trainings run beside each other" in message
+
+
+@pytest.mark.parametrize(
+    ("options", "command", "script"),
+    [
+        (OWN_GPUS, f"{ALONE} --seed $SLURM_PROCID", "import torch\n"),
+        (OWN_GPUS, ALONE, TAKEN.replace("rank", "fold")),  # the script tells its task apart
+        (OWN_GPUS, ALONE.replace("srun ", ""), "import torch\n"),
+        (OWN_GPUS, ALONE.replace("--standalone ", "--rdzv_endpoint=$HOST:29500 --nnodes=4 "), "import torch\n"),
+        (("--ntasks-per-node=1", "--gpus-per-task=4"), ALONE, "import torch\n"),
+        (OWN_GPUS, ALONE.replace("srun", "srun -n 1 -N 1"), "import torch\n"),
+        (OWN_GPUS, ALONE.replace("train.py", "absent.py"), "import torch\n"),
+    ],
+)
+def test_tasks_that_are_meant_or_told_apart(options: tuple[str, ...], command: str, script: str) -> None:
+    check_nothing(RULE, job(*options, command=command), path="run.sbatch", files={"train.py": script})

@@ -655,7 +655,13 @@ LOGGED = (
 
 
 @pytest.mark.parametrize(
-    "opened", ["self.handler = logging.FileHandler(path, 'w')", "logging.basicConfig(filename=path, filemode='w')"]
+    "opened",
+    [
+        "self.handler = logging.FileHandler(path, 'w')",
+        "logging.basicConfig(filename=path, filemode='w')",
+        "self.handler = logging.FileHandler(path, mode='w+')",
+        "self.handler = logging.FileHandler(\n            path,\n            mode='w',\n        )",
+    ],
 )
 def test_a_log_that_every_rank_empties_is_told(opened: str) -> None:
     files = {"train.py": LOGGED}
@@ -702,6 +708,7 @@ def test_a_log_that_is_added_to_where_it_is_opened(given: str, opened: str, call
     [
         "self.handler = logging.FileHandler(path)",
         "self.handler = logging.FileHandler(path, mode='a')",
+        "self.handler = logging.FileHandler(\n            path,\n            mode='a+',\n        )",
         "self.handler = logging.FileHandler(f'{path}.{os.getpid()}', 'w')",
     ],
 )

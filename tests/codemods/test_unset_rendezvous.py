@@ -104,6 +104,27 @@ def test_somebody_else_sets_them(path: str, text: str) -> None:
     check_nothing(RULE, script(), files={path: text})
 
 
+@pytest.mark.parametrize(
+    ("address", "port"), [("env://12355", "12355"), ("env://localhost:4000", "4000"), ("env://here", "29500")]
+)
+def test_what_stands_behind_env_is_not_read(address: str, port: str) -> None:
+    before = script(f"dist.init_process_group('nccl', '{address}', rank=rank, world_size=world)")
+    check_transformed(RULE, before, before.replace(SPAWN, f"{ADDRESS}\n    {PORT.replace('29500', port)}\n    {SPAWN}"))
+
+
+def test_a_query_is_read() -> None:
+    check_nothing(RULE, script("dist.init_process_group('nccl', f'env://?rank={rank}&world_size={world}')"))
+    check_nothing(RULE, script("dist.init_process_group('nccl', 'env://?rank=0', world_size=world)"))
+
+
+def test_a_tool_that_the_program_runs_sets_nothing() -> None:
+    above = "import subprocess\n\nsubprocess.run(['git', 'diff'])\n\n\n"
+    before = script(above=above)
+    check_transformed(RULE, before, before.replace(SPAWN, f"{ADDRESS}\n    {PORT}\n    {SPAWN}"))
+    check_nothing(RULE, script(above=above.replace("'git', 'diff'", "sys.executable, 'train.py'")))
+    check_nothing(RULE, script(above=above.replace("import subprocess", "from subprocess import run")))
+
+
 def test_a_port_alone_is_missing() -> None:
     before = script(spawn=f"os.environ['MASTER_ADDR'] = 'localhost'\n    {SPAWN}")
     check_transformed(RULE, before, before.replace(SPAWN, f"{PORT}\n    {SPAWN}"))

@@ -1017,3 +1017,64 @@ def test_a_name_that_another_program_gives_the_global_rank() -> None:
     )
     check_nothing(WrongRank, source.format(""), path="check.py", files={"train.py": other})
     assert findings_of(WrongRank, source.format("import train\n"), {"train.py": other}, path="check.py")
+
+
+SETUP = (
+    "import os\n\nimport torch\nimport torch.distributed as dist\n\n\n"
+    "def set_up():\n    dist.init_process_group('nccl')\n    rank = int(os.environ['RANK'])\n"
+    "    local_rank = int(os.environ['LOCAL_RANK'])\n    {0}\n\n\n"
+    "def wrap(model, rank):\n    return torch.nn.parallel.DistributedDataParallel(model, device_ids=[{1}])\n\n\n"
+    "def main(model):\n    {2} = set_up()\n    return wrap(model, {3})\n"
+)
+
+
+def test_a_rank_among_others_that_a_function_gives_back_is_followed() -> None:
+    shape = "return rank, local_rank, dist.get_world_size()", "rank, local_rank, size", "rank"
+    before = SETUP.format(shape[0], "rank", *shape[1:])
+    after = SETUP.format(shape[0], 'int(os.environ.get("LOCAL_RANK", rank))', *shape[1:])
+    check_transformed(WrongRank, before, after, files={"run.sh": "torchrun --nnodes=2 train.py\n"})
+
+
+@pytest.mark.parametrize(
+    ("given", "bound", "handed"),
+    [
+        ("return local_rank, rank", "rank, other", "rank"),  # the local one, under another name
+        ("return rank, local_rank", "rank, local_rank", "local_rank"),
+        ("return numbers()", "rank, local_rank", "rank"),  # not shown
+        ("return rank, *others", "other, rank", "rank"),
+    ],
+)
+def test_another_part_is_no_global_rank(given: str, bound: str, handed: str) -> None:
+    check_nothing(WrongRank, SETUP.format(given, "rank", bound, handed), files={"run.sh": "torchrun --nnodes=2 train.py\n"})
+
+
+STARTER = (
+    "import torch\nimport torch.distributed as dist\nfrom torch.multiprocessing import Process\n\n\n"
+    "def work(rank, size, args):\n    torch.cuda.set_device({0})\n"
+    "    dist.init_process_group('nccl', init_method=args.url, rank=rank, world_size=size)\n\n\n"
+    "def main(args):\n    for gpu in range(args.gpus):\n        rank = {1}\n"
+    "        Process(target=work, args=(rank, args.nodes * args.gpus, args)).start()\n"
+)
+
+
+@pytest.mark.parametrize("worked_out", ["args.node_rank * args.gpus + gpu", "gpu + args.gpus * args.machine_rank"])
+def test_a_rank_that_the_project_works_out_is_told(worked_out: str) -> None:
+    check_told(WrongRank, STARTER.format("rank", worked_out), reason="the number on the node is `gpu` in")
+
+
+@pytest.mark.parametrize(
+    ("device", "worked_out"),
+    [
+        ("rank % torch.cuda.device_count()", "args.node_rank * args.gpus + gpu"),
+        ("rank", "args.shift * args.gpus + gpu"),  # nothing says that nodes are counted
+        ("rank", "args.node_rank * args.gpus + 0"),
+        ("rank", "gpu"),
+    ],
+)
+def test_a_number_of_this_machine_is_no_global_rank(device: str, worked_out: str) -> None:
+    check_nothing(WrongRank, STARTER.format(device, worked_out))
+
+
+def test_ranks_of_one_machine_that_is_named_are_left_alone() -> None:
+    source = STARTER.format("rank", "args.node_rank * args.gpus + gpu").replace("args.url", "'tcp://127.0.0.1:23456'")
+    check_nothing(WrongRank, source)

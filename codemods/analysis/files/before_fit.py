@@ -7,6 +7,7 @@ the script again from its top. Only a launcher from outside (torchrun, srun) let
 from __future__ import annotations
 
 import ast
+import re
 
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.files.every_rank import Way
@@ -15,7 +16,8 @@ from codemods.analysis.files.own_paths import callers_of
 from codemods.analysis.files.shown_ranks import is_launched_from_outside
 from codemods.analysis.job_files.documented_starts import other_starts, script_names, starts, starts_of
 from codemods.analysis.names import family, qualified
-from codemods.files.source import FunctionNode, SourceModule, line_of
+from codemods.analysis.paths import origin_text
+from codemods.files.source import FunctionNode, SourceModule, line_of, walk
 from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
 
@@ -31,8 +33,31 @@ def comes_first(project: Project, way: Way) -> bool:
     return is_above_fit(project, home, node)
 
 
-def is_made_above_fit(project: Project, way: Way) -> bool:
-    """True where a script of Lightning comes to the place above `fit`: what is made there is there for those that start later."""
+def is_made_above_fit(project: Project, way: Way, path: ast.expr | None = None) -> bool:
+    """True where a script of Lightning comes to the place above `fit`: what is made there is there for those that start later.
+
+    path: what is made; False where that is another one in each round of a loop over `fit`.
+    """
+    if path is not None and is_of_each_round(way, path):
+        return False
+    return _is_made_above_fit(project, way)
+
+
+def is_of_each_round(way: Way, path: ast.expr) -> bool:
+    """True for a path of the round of a loop that also calls `fit`: from the second round on all processes come there."""
+    home, node = way.frames[0]
+    function = home.function_of(node)
+    for loop in home.ancestors(node):
+        if loop is function:
+            break
+        if isinstance(loop, ast.For) and isinstance(loop.target, ast.Name):
+            started = [c for c in _starts_in(home, function) if getattr(c.func, "attr", "") == "fit" and c in walk(loop)]
+            if started and not any(isinstance(n, (ast.Break, ast.Return)) for s in loop.body for n in walk(s)):
+                return re.search(rf"\b{re.escape(loop.target.id)}\b", origin_text(home, path)) is not None
+    return False
+
+
+def _is_made_above_fit(project: Project, way: Way) -> bool:
     if comes_first(project, way) or _is_of_a_script(project, way):
         return True
     places = ((home, home.function_of(node)) for home, node in (way.frames[0], way.frames[-1]))
@@ -54,10 +79,10 @@ def _is_of_a_script(project: Project, way: Way) -> bool:
     if BROUGHT_IN not in way.shown.text:
         return False
     script = project.module(way.shown.path)
-    return script is not None and _starts_by_itself(project, script)
+    return script is not None and starts_its_ranks(project, script)
 
 
-def _starts_by_itself(project: Project, module: SourceModule) -> bool:
+def starts_its_ranks(project: Project, module: SourceModule) -> bool:
     """True for a script whose Trainer starts the processes, and nobody else."""
     if not any(module.holds(word) for word in (b"Trainer(", b"Trainer.")) or _OTHERS.search(module.data):
         return False
@@ -77,7 +102,7 @@ def _is_started_by_python(project: Project, path: str) -> bool:
 def is_above_fit(project: Project, module: SourceModule, node: ast.AST) -> bool:
     """True for a place of a script, or of a function that it calls, above what starts the other processes."""
     function = module.function_of(node)
-    if not _starts_by_itself(project, module) or _is_of_a_class(project, module, function):
+    if not starts_its_ranks(project, module) or _is_of_a_class(project, module, function):
         return False
     return all(line_of(node) < c.lineno for c in _starts_in(module, function))
 

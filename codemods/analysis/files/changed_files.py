@@ -12,6 +12,7 @@ from codemods.analysis.model.signatures import defaults
 from codemods.analysis.names import dotted, is_parameter, last, qualified
 from codemods.files.source import SourceModule
 
+_EMPTYING = frozenset({"w", "w+", "wt", "w+t", "wt+"})
 MOVES = frozenset({"os.rename", "os.renames", "os.replace", "shutil.move"})
 
 
@@ -46,7 +47,7 @@ def _empties(module: SourceModule, call: ast.Call) -> bool:
     modes = modes_of_log(call)
     modes += [v for m in modes if isinstance(m, ast.Name) for v in (*assigned(module, m, m.id), *_left(module, m))]
     arms = [arm for m in modes for arm in ((m.body, m.orelse) if isinstance(m, ast.IfExp) else (m,))]
-    return any(isinstance(m, ast.Constant) and m.value == "w" for m in arms)
+    return any(isinstance(m, ast.Constant) and m.value in _EMPTYING for m in arms)
 
 
 def modes_of_log(call: ast.Call) -> list[ast.expr]:

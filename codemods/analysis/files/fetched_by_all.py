@@ -1,4 +1,4 @@
-"""What every rank fetches into one folder on the first run: torch.hub's repositories, CLIP's weights, `download=True`."""
+"""What every rank fetches into one folder on the first run: torch.hub's repositories, CLIP's weights, sets, archives."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.bound_values import assigned
 from codemods.analysis.class_index import class_facts, find_class
+from codemods.analysis.conditions import conjuncts
 from codemods.analysis.files.before_fit import is_made_above_fit
 from codemods.analysis.files.dead_ways import is_dead
 from codemods.analysis.files.every_rank import Way, is_for_some, way_of_every_rank
@@ -20,12 +21,14 @@ from codemods.analysis.paths import origin_text
 from codemods.analysis.ranks.rank_tests import split_of
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.analysis.ranks.uses import CallSite
-from codemods.files.source import FunctionNode, SourceModule, line_of
+from codemods.files.source import FunctionNode, SourceModule, line_of, walk
 from codemods.runtime.lazy_pattern import lazy
 from codemods.runtime.record import record
 from codemods.store.project import Project
 
 _SETS = ("torchvision.datasets.", "torchaudio.datasets.")
+# What loads an archive in place where it is missing, and unpacks it: beir 2.2, torchvision.
+_ARCHIVES = frozenset({"beir.util.download_and_unzip", "torchvision.datasets.utils.download_and_extract_archive"})
 _CHOSEN = "*"  # for the name of a class that the program chooses
 _OF_CLIP = lazy(r"RN50|RN101|ViT-[BL]/\d\d")
 _A_FILE = lazy(r"path|file|ckpt|checkpoint|weights|\.pt\b|\.pth\b|dir\b|folder|join\(", re.IGNORECASE)
@@ -37,7 +40,9 @@ _BARRIERS = lazy(r"wait_for_everyone|barrier\(|synchronize\(")
 # What some ranks do above a barrier that may bring the files, or let them wait for the one that does.
 _BRINGS = lazy(r"download|prepare|load|build|fetch|hub|[dD]ata|cache|get_\w+\(|make_|barrier|wait|sync")
 _GEOMETRIC = frozenset({"Dataset", "InMemoryDataset", "OnDiskDataset"})
-WORDS = (b"hub.load(", b"clip.load(", b"download=", b"download =", b"torch_geometric")
+WORDS = (
+    b"hub.load(", b"clip.load(", b"download=", b"download =", b"torch_geometric", b"download_and_unzip(", b"download_and_extract",
+)  # fmt: skip
 
 
 @record
@@ -111,6 +116,9 @@ def _fetches(project: Project, module: SourceModule, call: ast.Call) -> tuple[as
     if name == "torch.hub.load":
         source = given.get("source")
         return None if isinstance(source, ast.Constant) and source.value == "local" else ()
+    if name in _ARCHIVES:
+        folder = call.args[1] if len(call.args) > 1 else given.get("out_dir", given.get("download_root"))
+        return (folder,) if folder is not None and _is_switched_on(project, module, call) else None
     if module.holds(b"torch_geometric") and _builds(project, module, call):
         return ()
     download = given.get("download")
@@ -120,6 +128,24 @@ def _fetches(project: Project, module: SourceModule, call: ast.Call) -> tuple[as
         return None
     root = call.args[0] if call.args else given.get("root")
     return (root,) if root is not None else None
+
+
+def _is_switched_on(project: Project, module: SourceModule, call: ast.Call, up: int = 1) -> bool:
+    """True where each flag over the call, or over that of a method of the same class round it, is True by some caller."""
+    function = module.function_of(call)
+    for outer in module.ancestors(call):
+        if outer is function:
+            break
+        if isinstance(outer, ast.If) and any(call in walk(s) for s in outer.body):
+            flags = (c for c in conjuncts(outer.test) if isinstance(c, (ast.Name, ast.Attribute)))
+            if not all(any(True for _ in switched_on(project, module, flag, call)) for flag in flags):
+                return False
+        elif isinstance(outer, ast.If):
+            return False  # what an `else` leaves over
+    if up == 0 or function is None or module.class_of(function) is None:
+        return True
+    own = [c for c in module.calls_named(function.name) if dotted(c.func) == f"self.{function.name}"]
+    return not own or any(_is_switched_on(project, module, c, up - 1) for c in own)
 
 
 def _class_name(module: SourceModule, call: ast.Call) -> str:

@@ -6,6 +6,7 @@ import ast
 import re
 
 from codemods.analysis.bound_values import assigned
+from codemods.analysis.files.folder_calls import folder_of
 from codemods.analysis.handlers import handler_over
 from codemods.analysis.names import dotted, last
 from codemods.analysis.paths import origin_text
@@ -134,6 +135,14 @@ def is_tested(module: SourceModule, call: ast.Call, path: ast.expr) -> bool:
     """True where the call stands under a test that the folder is missing."""
     text = _bare(module, path)
     return any(isinstance(up, ast.If) and _tests(module, up.test, text) for up in module.ancestors(call))
+
+
+def is_default_under_test(module: SourceModule, call: ast.Call, spelling: str) -> bool:
+    """True for `exist_ok=False` under a test that the folder is missing: a folder that is there is welcome."""
+    path = folder_of(call, spelling)
+    given = next((k.value for k in call.keywords if k.arg == "exist_ok"), None)
+    off = isinstance(given, ast.Constant) and given.value is False
+    return off and spelling != "os.mkdir" and path is not None and is_tested(module, call, path)
 
 
 def without_test(module: SourceModule, call: ast.Call, path: ast.expr) -> tuple[Edit, ...]:

@@ -38,11 +38,14 @@ class Tasks:
     options: str
 
 
-def tasks_on_a_node(command: CommandLine) -> Tasks | None:
-    """None where srun does not start the command, and where the number is not written out."""
+def tasks_on_a_node(command: CommandLine, *, own_gpus: bool = False) -> Tasks | None:
+    """None where srun does not start the command, and where the number is not written out.
+
+    own_gpus: also for tasks that have GPUs of their own (`--gpus-per-task`).
+    """
     at = next((i for i, w in enumerate(command.words) if basename(w.text) == "srun"), None)
     file, source = command.file, command.source
-    if at is None or not isinstance(source, Passage) or not file.path.endswith(SHELL_KINDS) or _OTHERWISE.search(file.text):
+    if at is None or not isinstance(source, Passage) or not file.path.endswith(SHELL_KINDS) or _is_other(file.text, own_gpus):
         return None
     own = _own_options(command.words[at + 1 :])
     if own is None:
@@ -51,6 +54,10 @@ def tasks_on_a_node(command: CommandLine) -> Tasks | None:
     line = command.span(command.words[at].start, command.words[at].end).line
     given = any(option.search(own) for option in (_TASKS, _NODES, _PER_NODE))
     return _by_srun(own, line, job) if given else _by_job(own, job)
+
+
+def _is_other(text: str, own_gpus: bool) -> bool:
+    return _OTHERWISE.search(text.replace("--gpus-per-task", "") if own_gpus else text) is not None
 
 
 def _own_options(words: Sequence[Word]) -> str | None:

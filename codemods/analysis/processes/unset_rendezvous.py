@@ -22,11 +22,17 @@ from codemods.store.project import Project
 _ADDRESS = ("MASTER_ADDR", "MASTER_PORT")
 _PLACES = ("backend", "init_method", "timeout", "world_size", "rank", "store")
 _TEXTS = (*READ_KINDS, ".txt", ".rst", ".env", ".toml", ".cfg", ".ini")
-_WHOLE = frozenset({"env://", None})
+_ENVIRONMENT = lazy(r"env://[^?]*$")  # what stands behind it is not read, but for a query
 # What may put variables into the environment of a process without naming them in the project, or starts it with them there.
 _OTHERS = lazy(
     rb"dotenv|environs\b|submitit|sagemaker|azureml|\bray\b|kubeflow|PyTorchJob|torchelastic|elastic_launch|horovod|"
-    rb"determined|LightningEnvironment|mpi4py|os\.exec|subprocess|Popen|environ\.update\(|os\.environ\[[^\"'\]]+\] *=|\bmpi\b"
+    rb"(?:import|from) determined\b|LightningEnvironment|mpi4py|os\.exec|subprocess|Popen|"
+    rb"environ\.update\(|os\.environ\[[^\"'\]]+\] *=|\bmpi\b"
+)
+# A command that starts no Python of the project: `subprocess.run(["git", "diff"])`.
+_TOOLS = lazy(
+    rb"\bimport subprocess\b|\bsubprocess\.(?:run|call|check_output|check_call|Popen|getoutput)\(\s*\[?\s*[\"']"
+    rb"(?:git|nvidia-smi|lscpu|hostname|tar|unzip|wget|curl|cp|mv|rm|mkdir|ffmpeg|pip)\b"
 )
 # A launcher has started the parent, whose ranks inherit all that it set: read with no value in its place, and not set here.
 _GIVEN = lazy(rb"environ\[[\"'](RANK|WORLD_SIZE)[\"']\](?! *=[^=])")
@@ -35,12 +41,16 @@ _SETS = lazy(rb"environ\[[\"'](?:RANK|WORLD_SIZE)[\"']\] *=[^=]")
 
 @record
 class Unset:
-    """start: what spawns the ranks. holder: the file of `call`, where each ends. missing: the variables that nothing sets."""
+    """start: what spawns the ranks. holder: the file of `call`, where each ends. missing: the variables that nothing sets.
+
+    unread: the address, where more than `env://` is written, of which torch takes nothing.
+    """
 
     start: Start
     holder: SourceModule
     call: ast.Call
     missing: tuple[str, ...]
+    unread: str = ""
 
 
 def unset_rendezvous(project: Project, module: SourceModule) -> Iterator[Unset]:
@@ -52,30 +62,33 @@ def unset_rendezvous(project: Project, module: SourceModule) -> Iterator[Unset]:
             for call in site.module.calls_named("init_process_group"):
                 if site.module.function_of(call) is not site.node or not _is_torch(site.module, call):
                     continue
-                missing = tuple(v for v in _asked(site.module, call) if not _is_known(project, module.path, v))
+                asked, address = _asked(site.module, call)
+                missing = tuple(v for v in asked if not _is_known(project, module.path, v))
                 if missing and set(_ADDRESS) & set(missing):
-                    yield Unset(start, site.module, call, missing)
+                    yield Unset(start, site.module, call, missing, address.removeprefix("env://") and address)
 
 
 def _is_torch(module: SourceModule, call: ast.Call) -> bool:
     return qualified(module, call.func).startswith("torch.distributed.") and not any(k.arg is None for k in call.keywords)
 
 
-def _asked(module: SourceModule, call: ast.Call) -> tuple[str, ...]:
-    """The variables that the call reads, in the order in which it does: none where it is told of another meeting."""
+def _asked(module: SourceModule, call: ast.Call) -> tuple[tuple[str, ...], str]:
+    """The variables that the call reads, in its order, and its address: nothing where it is told of another meeting."""
     given: dict[str, ast.expr] = dict(zip(_PLACES, call.args, strict=False))
     given |= {k.arg: k.value for k in call.keywords if k.arg}
     if any(isinstance(a, ast.Starred) for a in call.args) or "store" in given:
-        return ()
+        return (), ""
     method = given.get("init_method")
     if isinstance(method, ast.Name):
         method = only_value(bindings_of(module, method))
         if method is None:
-            return ()
-    if method is not None and not (isinstance(method, ast.Constant) and method.value in _WHOLE):
-        return ()
+            return (), ""
+    written = method.value if isinstance(method, ast.Constant) else "" if method is not None else None
+    address = "env://" if written is None else written
+    if not isinstance(address, str) or not _ENVIRONMENT.match(address):
+        return (), ""
     left = [v for v, name in (("RANK", "rank"), ("WORLD_SIZE", "world_size")) if name not in given]
-    return (*left, *_ADDRESS)
+    return (*left, *_ADDRESS), address
 
 
 def _is_launched(project: Project, path: str) -> bool:
@@ -89,7 +102,7 @@ def _is_launched(project: Project, path: str) -> bool:
 @file_fact
 def _may_be_told(path: str, data: bytes) -> bool:
     del path
-    return _OTHERS.search(data) is not None or (_GIVEN.search(data) is not None and _SETS.search(data) is None)
+    return _OTHERS.search(_TOOLS.sub(b"", data)) is not None or (_GIVEN.search(data) is not None and _SETS.search(data) is None)
 
 
 def _is_known(project: Project, path: str, variable: str) -> bool:

@@ -18,9 +18,9 @@ from codemods.analysis.job_files.documented_starts import Start, script_names, s
 from codemods.analysis.loading.same_program import whole_program
 from codemods.analysis.names import dotted
 from codemods.analysis.positions import above
-from codemods.analysis.ranks.counted_among import values_behind
 from codemods.analysis.ranks.leaving import leaves
 from codemods.analysis.ranks.shown_values import Known, shown_values
+from codemods.analysis.ranks.values_behind import values_behind
 from codemods.files.source import SourceModule
 from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project

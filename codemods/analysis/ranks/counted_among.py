@@ -8,33 +8,24 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
 from enum import Enum
 
-from codemods.analysis.bindings import Binding, attribute_bindings, bindings_of
-from codemods.analysis.call_graph import called_function
-from codemods.analysis.loading.same_program import same_program
+from codemods.analysis.bindings import bindings_of
 from codemods.analysis.names import dotted, end_of, family, qualified
-from codemods.analysis.ranks.handed_arguments import arguments
-from codemods.analysis.ranks.rank_members import field_bindings, options_elsewhere
-from codemods.analysis.ranks.rank_sources import imported_value
 from codemods.analysis.ranks.spawned import spawned_parameter
+from codemods.analysis.ranks.values_behind import Value, values_behind
 from codemods.data.rank_names import LOCAL_NAMES
-from codemods.files.source import SourceModule, walk_scope
+from codemods.files.source import SourceModule
 from codemods.files.text_file import PYTHON_KINDS
 from codemods.runtime.lazy_pattern import lazy
-from codemods.runtime.record import record
 from codemods.store.project import Project
 
-DEPTH = 7
-MOST_CALLS = 12
 _LOCAL_SIZES = frozenset({"LOCAL_WORLD_SIZE", "SLURM_NTASKS_PER_NODE", "OMPI_COMM_WORLD_LOCAL_SIZE"})
 _WORLD_SIZES = frozenset({"WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE"})
 _LOCAL_RANKS = frozenset(n for n in LOCAL_NAMES if n.isupper())
 # A number of machines, by its name: `args.nodes`, `SLURM_NNODES`, `num_machines`.
 _NODES = lazy(r"(?:^|_)(?:n_?|num_?)?(?:nodes|machines|hosts)$|^SLURM_J?O?B?_?N(?:UM_)?NODES$", re.I)
 _LOCAL = lazy(r"local_?rank|LOCAL_RANK", re.I)
-_SIZE = lazy(r"world|replica|n_?procs?\b|num_proc|n_?gpus?\b", re.I)
 # The number of this machine among them.
 _NODE_INDEX = lazy(r"(?:^|_)(?:node|machine|host|group)_?(?:rank|id|index|idx)$|^SLURM_NODEID$|^nodeid$", re.I)
 
@@ -52,25 +43,6 @@ class Among(Enum):
     @property
     def one_node(self) -> bool:
         return self in (Among.NODE, Among.SPAWNED)
-
-
-@record
-class Value:
-    """Where a value comes from. given: the argument of the outermost call that hands it over, without one the expression."""
-
-    module: SourceModule
-    node: ast.expr
-    given_in: SourceModule
-    given: ast.expr
-
-
-def values_behind(project: Project, module: SourceModule, node: ast.expr, *, constants: bool = False) -> list[Value]:
-    """The expressions that a value comes from. constants: also those beside others, as a run with one process gives them."""
-    found = list(_behind(project, Value(module, node, module, node), 0))
-    if constants:
-        return found
-    telling = [v for v in found if not isinstance(v.node, ast.Constant)]
-    return telling or found
 
 
 def index_among(project: Project, module: SourceModule, node: ast.expr) -> Among | None:
@@ -218,100 +190,3 @@ def _sets(project: Project, variable: str) -> bool:
     pattern = re.compile(_SETS.format(variable).encode())
     paths = [p for p in project.files_containing(variable.encode()) if p.endswith(PYTHON_KINDS)]
     return any(pattern.search(project.read(p) or b"") for p in paths)
-
-
-# Where a value comes from
-
-
-def _behind(project: Project, value: Value, depth: int) -> Iterator[Value]:
-    node, module = value.node, value.module
-    if depth > DEPTH:
-        yield value
-        return
-    if isinstance(node, ast.IfExp):
-        parts = [node.body, node.orelse]
-    elif isinstance(node, ast.BoolOp):
-        parts = node.values
-    elif isinstance(node, ast.NamedExpr):
-        parts = [node.value]
-    elif isinstance(node, ast.Call) and dotted(node.func) in ("int", "str") and len(node.args) == 1:
-        parts = node.args
-    else:
-        yield from _named(project, value, depth)
-        return
-    for part in parts:
-        yield from _behind(project, _moved(value, module, part), depth + 1)
-
-
-def _moved(value: Value, module: SourceModule, node: ast.expr) -> Value:
-    """The same value a step further back; while no call hands it over, the expression asked about stays."""
-    return Value(module, node, value.given_in, value.given)
-
-
-def _named(project: Project, value: Value, depth: int) -> Iterator[Value]:
-    node, module = value.node, value.module
-    if isinstance(node, ast.Name):
-        if spawned_parameter(project, module, node):
-            bound = bindings_of(module, node)
-            if len(bound) == 1:
-                yield value
-                return
-        yield from _bound(project, value, bindings_of(module, node), depth)
-    elif isinstance(node, ast.Attribute):
-        yield from _of_attribute(project, value, node, depth)
-    elif isinstance(node, ast.Call) and (site := called_function(project, module, node)) is not None:
-        returned = [r.value for r in walk_scope(site.node) if isinstance(r, ast.Return) and r.value is not None]
-        if not returned or len(returned) > 3 or site.node.name == "__init__":
-            yield value
-        for result in returned[:3] if len(returned) <= 3 else []:
-            yield from _behind(project, _moved(value, site.module, result), depth + 1)
-    else:
-        yield value
-
-
-def _of_attribute(project: Project, value: Value, node: ast.Attribute, depth: int) -> Iterator[Value]:
-    if own := attribute_bindings(value.module, node):
-        yield from _bound(project, value, own, depth)
-        return
-    fields = field_bindings(project, value.module, node)
-    if any(not same_program(project, value.module.path, m.path) for m, _ in fields):
-        yield _moved(value, value.module, node.value)  # another program's own: what it is here is unknown
-        return
-    if not fields and _SIZE.search(node.attr):
-        given = options_elsewhere(project, node)
-        fields = [(m, b) for m, b in given if same_program(project, value.module.path, m.path)]
-    others = [(m, b) for m, b in fields if b.value is not None and dotted(b.value) != dotted(node)]
-    if not others or len(others) > 4:
-        yield value
-        return
-    for module, binding in others:
-        assert binding.value is not None
-        yield from _behind(project, _moved(value, module, binding.value), depth + 1)
-
-
-def _bound(project: Project, value: Value, bound: list[Binding], depth: int) -> Iterator[Value]:
-    if not bound and isinstance(value.node, ast.Name):
-        imported = imported_value(value.module, value.node, project)
-        if imported is not None:
-            yield from _behind(project, _moved(value, *imported), depth + 1)
-            return
-    if not bound or len(bound) > 4 or any(b.part or (b.value is None and not b.parameter) for b in bound):
-        yield value
-        return
-    for binding in bound:
-        if binding.parameter:
-            yield from _given(project, value, binding, depth)
-        elif binding.value is not None:
-            yield from _behind(project, _moved(value, value.module, binding.value), depth + 1)
-
-
-def _given(project: Project, value: Value, binding: Binding, depth: int) -> Iterator[Value]:
-    """What the callers hand over for a parameter; the parameter itself where nobody is seen to."""
-    function = value.module.function_of(binding.node)
-    assert isinstance(binding.node, ast.arg)
-    handed = list(arguments(project, value.module, function, binding.node.arg)) if function is not None else []
-    if not handed or len(handed) > MOST_CALLS:
-        yield value
-        return
-    for module, node in handed:
-        yield from _behind(project, Value(module, node, module, node), depth + 1)

@@ -8,20 +8,19 @@ from typing import TypeGuard
 
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.guards.global_rank_at import is_global
-from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.names import dotted, last
 from codemods.analysis.output.global_ranks import is_text
 from codemods.analysis.output.natures import values_of
 from codemods.analysis.output.run_before import bound_above
+from codemods.analysis.ranks.device_numbers import numbers_of_devices, process_index, says_where
 from codemods.analysis.ranks.misnamed_ranks import (
-    DEVICE_CALLS,
-    DEVICE_KEYWORDS,
     LOCAL,
     bound_as_local,
     chooses_a_device,
     is_handed_on,
     read_otherwise,
 )
-from codemods.analysis.ranks.proven_rank import is_proven_global, local_beside
+from codemods.analysis.ranks.proven_rank import is_proven_global, local_beside, worked_out
 from codemods.api.findings import Edit, InsertBefore, ReplaceExpression
 from codemods.files.source import FunctionNode, SourceModule, line_of, walk
 from codemods.rewriting.imports import plan_plain
@@ -30,8 +29,6 @@ from codemods.store.project import Project
 
 _Place = tuple[ast.expr, tuple[Edit, ...]]  # where the global rank stands, and what writes the local one there
 _NEW, _MANY = ("local_rank", "gpu", "gpu_index"), 3
-_WRAPS = frozenset({"DistributedDataParallel", "DDP"})
-_SHOWS = frozenset({"print", "debug", "info", "warning", "error", "log"})
 _LAUNCHED = (b"torchrun", b"distributed.launch", b"distributed.run", b"LOCAL_RANK")
 
 
@@ -52,13 +49,17 @@ def device_ranks(project: Project, module: SourceModule) -> Iterator[DeviceRank]
     """The devices of the file that are chosen by the global rank; those of one name that lies about its rank together."""
     misnamed: dict[tuple[int, str], tuple[ast.expr, list[_Place]]] = {}
     plain: dict[tuple[FunctionNode | None, str], list[_Place]] = {}
-    for rank in dict.fromkeys(_numbers_of_devices(project, module)):
+    told: set[tuple[FunctionNode | None, str]] = set()
+    for rank in dict.fromkeys(numbers_of_devices(project, module)):
         edits = _repair(project, module, rank)
         if not edits:
+            if (reason := _without_launcher(project, module, rank)) and (key := _name_at(module, rank)) not in told:
+                told.add(key)
+                yield DeviceRank(rank, rank, (), reason)
             continue
         source = bound_as_local(module, rank)
         if source is None:
-            plain.setdefault((module.function_of(rank), module.text_of(rank)), []).append((rank, edits))
+            plain.setdefault(_name_at(module, rank), []).append((rank, edits))
         else:
             misnamed.setdefault((id(source), last(dotted(rank))), (source, []))[1].append((rank, edits))
     for rank in _given_elsewhere(module, plain):
@@ -70,11 +71,24 @@ def device_ranks(project: Project, module: SourceModule) -> Iterator[DeviceRank]
         yield _misnamed(project, module, source, places)
 
 
+def _name_at(module: SourceModule, rank: ast.expr) -> tuple[FunctionNode | None, str]:
+    return module.function_of(rank), module.text_of(rank)
+
+
+def _without_launcher(project: Project, module: SourceModule, rank: ast.expr) -> str:
+    """What to do where the project numbers the processes of all nodes itself: no variable holds the number on the node."""
+    if (found := worked_out(project, module, rank)) is None:
+        return ""
+    local = found.module.text_of(found.local)
+    place = f"{found.module.path}:{line_of(found.local)}"
+    return f"the number on the node is `{local}` in {place}, of which the global one is made there: choose the device by that one"
+
+
 def _given_elsewhere(module: SourceModule, known: Mapping[tuple[FunctionNode | None, str], object]) -> list[ast.Name]:
     """`device=rank` of any function, beside places where the same name is a GPU for sure."""
     given = (k.value for call in module.nodes(ast.Call) for k in call.keywords if k.arg == "device")
     names = (g for g in given if isinstance(g, ast.Name) and (module.function_of(g), g.id) in known)
-    return [name for name in names if not _says_where(module, name)]
+    return [name for name in names if not says_where(module, name)]
 
 
 def _bound_once(module: SourceModule, places: list[_Place]) -> tuple[Edit, ...]:
@@ -149,86 +163,15 @@ def _goes_further(module: SourceModule, source: ast.expr, places: list[ast.expr]
     return next((module.statement_of(n) for n in others if is_handed_on(module, n)), None)
 
 
-def _numbers_of_devices(project: Project, module: SourceModule) -> Iterator[ast.expr]:
-    for call in module.nodes(ast.Call):
-        name, end = qualified(module, call.func), last(dotted(call.func)) or getattr(call.func, "attr", "")
-        given = [k.value for k in call.keywords if k.arg in DEVICE_KEYWORDS]
-        method = isinstance(call.func, ast.Attribute)
-        if name in DEVICE_CALLS:
-            given += call.args[-1:]
-        elif method and end in ("cuda", "to"):
-            given += call.args[:1]
-        elif last(name) not in _WRAPS:
-            given = [g for g in given if _says_where(module, g)]
-        for one in given:
-            yield from (r for r in _ranks_in(one) if _is_global(project, module, r))
-    for text in module.nodes(ast.JoinedStr):  # whatever takes it: the text says what it is
-        up = module.parent(text)
-        handed = isinstance(up, ast.Call) and last(dotted(up.func)) not in _SHOWS and any(a is text for a in up.args)
-        if (handed or isinstance(up, ast.Assign)) and len(text.values) == 2:
-            yield from (r for r in _ranks_in(text) if r is not text and _is_global(project, module, r))
-
-
-def _says_where(module: SourceModule, given: ast.expr) -> bool:
-    """False for `device=rank` of any function, which says little."""
-    if isinstance(given, ast.Call):
-        return isinstance(given.func, ast.Attribute) and given.func.attr == "format"
-    return not isinstance(given, (ast.Name, ast.Attribute)) or _process_index(module, given) is not None
-
-
-def _ranks_in(node: ast.expr) -> Iterator[ast.expr]:
-    """What chooses the GPU: `rank`, `[rank]`, `{"": rank}`, `f"cuda:{rank}"`, `"cuda:{}".format(rank)`, `"cuda:%d" % rank`."""
-    if isinstance(node, (ast.List, ast.Tuple)):
-        for element in node.elts:
-            yield from _ranks_in(element)
-    elif isinstance(node, ast.Dict):
-        if len(node.keys) == 1 and isinstance(node.keys[0], ast.Constant) and node.keys[0].value == "":
-            yield from _ranks_in(node.values[0])
-    elif isinstance(node, ast.JoinedStr):
-        if len(node.values) == 2 and _is_cuda(node.values[0]) and isinstance(node.values[1], ast.FormattedValue):
-            yield node.values[1].value
-    elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) and _is_cuda(node.left):
-        yield node.right
-    elif isinstance(node, ast.IfExp):  # `f"cuda:{rank}" if torch.cuda.is_available() else "cpu"`
-        yield from (*_ranks_in(node.body), *_ranks_in(node.orelse))
-    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "format":
-        if _is_cuda(node.func.value) and len(node.args) == 1:
-            yield node.args[0]
-    else:
-        yield node
-
-
-def _is_cuda(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith("cuda:")
-
-
-def _is_global(project: Project, module: SourceModule, node: ast.expr) -> bool:
-    if is_global(module, node) or _process_index(module, node) is not None:
-        return True
-    return is_proven_global(project, module, node)
-
-
-def _process_index(module: SourceModule, node: ast.expr) -> ast.Attribute | None:
-    """`accelerator.process_index` of an object of Accelerate, and a name whose one value it is."""
-    if isinstance(node, ast.Name):
-        values = values_of(module, node)
-        return _process_index(module, values[0]) if len(values) == 1 and isinstance(values[0], ast.Attribute) else None
-    if not isinstance(node, ast.Attribute) or node.attr != "process_index":
-        return None
-    made = [node.value] if isinstance(node.value, ast.Call) else values_of(module, node.value)
-    names = {last(qualified(module, v.func)) for v in made if isinstance(v, ast.Call)}
-    return node if names and names <= {"Accelerator", "PartialState", "AcceleratorState"} else None
-
-
 def _repair(project: Project, module: SourceModule, rank: ast.expr) -> tuple[Edit, ...]:
     """What writes the local rank in the place of the global one; nothing where the processes are those of one node."""
     span = module.span(rank)
-    if (index := _process_index(module, rank)) is not None:
+    if (index := process_index(module, rank)) is not None:
         return _index_of_the_node(module, rank, index)
     written = module.text_of(rank)
     if (name := _at_hand(module, rank)) is not None:
         return (ReplaceExpression(module.path, span, name),) if name != written else ()
-    if _spawns_its_ranks(project, module):
+    if _spawns_its_ranks(project, module) or worked_out(project, module, rank) is not None:
         return ()
     if (beside := local_beside(project, module, rank)) is not None:
         return (ReplaceExpression(module.path, span, beside),) if beside != written else ()

@@ -28,13 +28,14 @@ _LAUNCHER = lazy(rb"(?m)^(?![ \t]*(?:pip|conda)\b)[^\n]*?(?:\btorchrun[ \t]|torc
 class Order:
     """node: where the order is decided. variable: what is taken from Slurm first. edits: the launcher is asked first.
 
-    asked: the variable whose presence decides, where that is another one.
+    asked: the variable whose presence decides, where that is another one. under: that of the launcher which is set there.
     """
 
     node: ast.expr
     variable: str
     edits: tuple[Edit, ...]
     asked: str = ""
+    under: str = ""
 
 
 def orders(module: SourceModule) -> Iterator[Order]:

@@ -23,9 +23,9 @@ from codemods.analysis.ranks.counted_among import (
     size_among,
     size_beside,
     size_of,
-    values_behind,
 )  # fmt: skip
 from codemods.analysis.ranks.rank_sources import shows_processes
+from codemods.analysis.ranks.values_behind import values_behind
 from codemods.analysis.ranks.worked_out_ranks import worked_out_rank
 from codemods.data.rank_names import LOCAL_NAMES
 from codemods.files.import_statements import stem_of

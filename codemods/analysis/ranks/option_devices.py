@@ -19,6 +19,7 @@ _DEPTH = 3
 _PLACES = frozenset({"set_device", "device", "DistributedDataParallel", "DDP", "cuda", "to"})
 _NUMBERS = frozenset({"int", "list", "range", "tuple"})
 _SPAWNS = (b"mp.spawn", b"multiprocessing.spawn", b"start_processes(")
+_ASKED = lazy(rb"(?m)^[^#\n]*LOCAL_RANK")  # a comment asks for nothing
 _GIVEN_ELSEWHERE = lazy(rb"(?<!self)\.local_rank[ \t]*=(?!=)[ \t]*(?!-?\d)")
 
 
@@ -35,19 +36,23 @@ def device_by_option(project: Project, module: SourceModule) -> Place | None:
 
     Nothing where such a file reads `LOCAL_RANK`, and nothing of other files where the project gives the field a value itself.
     """
-    if module.holds(b"LOCAL_RANK"):
+    if _asks_the_environment(module):
         return None
     if module.holds(b"init_process_group") and (found := _place(project, module)) is not None:
         return found
     if any(module.holds(word) for word in _SPAWNS):
         return None
-    near = [m for m in _beside(project, module) if not m.holds(b"LOCAL_RANK") and not m.holds(b"deepspeed")]
+    near = [m for m in _beside(project, module) if not _asks_the_environment(m) and not m.holds(b"deepspeed")]
     groups = [m for m in near if m.holds(b"init_process_group")]
     if not groups and not module.holds(b"init_process_group"):
         return None
     places = (_place(project, m) for m in (module, *groups))
     found = next((p for p in places if p is not None), None)
     return found if found is not None and not _is_given_elsewhere(project) else None
+
+
+def _asks_the_environment(module: SourceModule) -> bool:
+    return module.holds(b"LOCAL_RANK") and _ASKED.search(module.data) is not None
 
 
 def _beside(project: Project, module: SourceModule) -> Iterator[SourceModule]:

@@ -7,9 +7,11 @@ from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.names import end_of, qualified
-from codemods.analysis.ranks.counted_among import Value, environment, sets_environment, values_behind
+from codemods.analysis.ranks.counted_among import environment, is_node_index, sets_environment
+from codemods.analysis.ranks.values_behind import Value, values_behind
 from codemods.data.rank_names import HOLDERS, LOCAL_NAMES
 from codemods.files.source import SourceModule
+from codemods.runtime.record import record
 from codemods.store.project import Project
 
 _GLOBAL = frozenset({"RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK"})
@@ -23,6 +25,33 @@ def is_proven_global(project: Project, module: SourceModule, node: ast.expr) -> 
         return False
     found = _values(project, module, node)
     return bool(found) and all(_is_global(project, value) for value in found)
+
+
+@record
+class WorkedOut:
+    """local: the number of the process on its node, in the sum that makes the global rank of it."""
+
+    module: SourceModule
+    local: ast.expr
+
+
+def worked_out(project: Project, module: SourceModule, node: ast.expr) -> WorkedOut | None:
+    """The first sum behind an expression, where each of its values is `node_rank * gpus + gpu`."""
+    if "rank" not in _word(node).lower():
+        return None
+    found = [_local_in(value) for value in _values(project, module, node)]
+    return found[0] if found and None not in found else None
+
+
+def _local_in(value: Value) -> WorkedOut | None:
+    total = value.node
+    if not isinstance(total, ast.BinOp) or not isinstance(total.op, ast.Add):
+        return None
+    for product, local in ((total.left, total.right), (total.right, total.left)):
+        if isinstance(product, ast.BinOp) and isinstance(product.op, ast.Mult) and not isinstance(local, ast.Constant):
+            if any(is_node_index(value.module, side) for side in (product.left, product.right)):
+                return WorkedOut(value.module, local)
+    return None
 
 
 def local_beside(project: Project, module: SourceModule, node: ast.expr) -> str | None:

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from codemods.analysis.bindings import bindings_in
 from codemods.analysis.call_graph import FunctionSite
 from codemods.analysis.names import dotted, qualified
-from codemods.analysis.ranks.counted_among import values_behind
 from codemods.analysis.ranks.handed_arguments import spawned_with
+from codemods.analysis.ranks.values_behind import values_behind
 from codemods.files.source import SourceModule, walk
 from codemods.runtime.record import record
 from codemods.store.project import Project

@@ -10,9 +10,10 @@ from codemods.analysis.bindings import bindings_of
 from codemods.analysis.call_graph import FunctionSite, find_function
 from codemods.analysis.functions import functions_by_name
 from codemods.analysis.names import dotted, qualified
-from codemods.analysis.ranks.counted_among import Among, is_node_count, size_among, values_behind
+from codemods.analysis.ranks.counted_among import Among, is_node_count, size_among
 from codemods.analysis.ranks.started_ranks import started_rank
 from codemods.analysis.ranks.unequal_counts import Unequal, unequal_counts
+from codemods.analysis.ranks.values_behind import values_behind
 from codemods.files.source import SourceModule
 from codemods.runtime.record import record
 from codemods.store.project import Project
