@@ -34,9 +34,8 @@ class Fit(Painter):
 @pytest.mark.parametrize("call", ["self.net(x)", "self.net.loss(x)"])
 def test_the_wrapper_of_a_base_class_is_dropped_by_the_next_line(call: str) -> None:
     files = {"fit.py": _HEIR.format(call=call)}
-    found = check_told(
-        ForwardBypassesDdp, _BASE.format(then="self.net = self.net.module"), reason="keep the wrapper", files=files, path="painter.py"
-    )
+    base = _BASE.format(then="self.net = self.net.module")
+    found = check_told(ForwardBypassesDdp, base, reason="keep the wrapper", files=files, path="painter.py")
     assert "fit.py:8 averages no gradients" in found.message
 
 

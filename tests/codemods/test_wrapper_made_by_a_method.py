@@ -50,7 +50,10 @@ class Fit:
 
 
 def fit(
-    *lines: str, asked: str = "self.model.width", wrap: str = "self.model = DDP(self.model)", compiled: str = "torch.compile(self.model)"
+    *lines: str,
+    asked: str = "self.model.width",
+    wrap: str = "self.model = DDP(self.model)",
+    compiled: str = "torch.compile(self.model)",
 ) -> str:
     indented = "\n        ".join(lines)
     return FIT.format(fit=indented, asked=asked, wrap=wrap, compiled=compiled)
@@ -122,5 +125,6 @@ def main(args, optimizer):
     (found,) = findings_of(AttributeOfWrapper, steps, files={**NETS, "main.py": source}, path="steps.py")
     assert found.message.endswith("(also `height`, `penalty`, in line 3, 4)")
     assert found.reason.startswith("ask `accelerator.unwrap_model(net)` instead; ")
-    (only,) = findings_of(AttributeOfWrapper, "def sample(net):\n    return net.width\n", files={**NETS, "main.py": source}, path="steps.py")
+    short = "def sample(net):\n    return net.width\n"
+    (only,) = findings_of(AttributeOfWrapper, short, files={**NETS, "main.py": source}, path="steps.py")
     assert only.reason.startswith("write `accelerator.unwrap_model(net).width`; ")

@@ -1,4 +1,4 @@
-"""Places that all ranks come to, but for a mode in which rank 0 has left the function: `if dry_run and rank == 0: ...; return`."""
+"""Places that all ranks come to but in a mode that ends above for some: `if dry_run and rank == 0: ...; return`."""
 
 from __future__ import annotations
 
