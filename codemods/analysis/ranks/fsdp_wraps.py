@@ -1,8 +1,8 @@
 """What `FullyShardedDataParallel(...)` of the same file wraps, layer by layer, so that each rank keeps a part of each layer.
 
 Measured on two processes (torch 2.13): `state_dict()` of it on rank 0 alone waits for the others, after a step and after an
-evaluation. It does not after an evaluation where the root alone is wrapped (no policy), or under SHARD_GRAD_OP: the last forward has
-left rank 0 the whole weights. `torch.nn.utils.clip_grad_norm_` gives each rank the norm of its own shards.
+evaluation. It does not after an evaluation where the root alone is wrapped (no policy), or under SHARD_GRAD_OP: the last forward
+has left rank 0 the whole weights. `torch.nn.utils.clip_grad_norm_` gives each rank the norm of its own shards.
 """
 
 from __future__ import annotations

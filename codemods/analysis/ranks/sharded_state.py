@@ -67,7 +67,7 @@ def _in_full_state(module: SourceModule, call: ast.Call) -> bool:
 
 
 def _of_wrapper(module: SourceModule, call: ast.Call) -> bool:
-    """True for `model.state_dict()` of an FSDP wrapper in a file that asks for no other kind of state: it gathers the whole model."""
+    """True for `model.state_dict()` of an FSDP wrapper, in a file that asks for no other kind of state: it gathers them all."""
     if not isinstance(call.func, ast.Attribute) or module.holds(b"state_dict_type"):
         return False
     return fsdp_wrap_of(module, call.func.value) is not None
