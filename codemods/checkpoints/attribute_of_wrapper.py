@@ -23,7 +23,7 @@ from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Evidence, Finding, ReplaceExpression
 from codemods.data.wrapper_attributes import QUIET
 from codemods.files.source import SourceModule
-from codemods.runtime.record import record
+from codemods.runtime.record import record, replace
 from codemods.store.project import Project
 
 _OF_WEIGHTS = frozenset({"state_dict", "load_state_dict", "parameters", "named_parameters", "save_pretrained", "requires_grad_"})
@@ -144,7 +144,7 @@ class AttributeOfWrapper(DdpCodemod):
                 continue  # forward-bypasses-ddp writes a call of the wrapper
             key = (id(module.function_of(one.node)), one.receiver, one.key)
             grouped.setdefault(key, []).append(one)
-        repairs = [_Repair(asked, *_repair(project, module, asked, passes)) for asked in grouped.values()]
+        repairs = [_repair(project, module, asked, passes) for asked in grouped.values()]
         for repair in _together(module, repairs):
             yield self._tell(module, repair)
 
@@ -189,12 +189,15 @@ def _also(asked: list[tuple[ast.expr, str]]) -> str:
 
 @record
 class _Repair:
-    """asked: the same model, asked in one function. edits, level and reason: how it is put right."""
+    """asked: the same model, asked in one function. edits, level and reason: how it is put right. kin: what the reason says but
+    for the attribute; several: the reason for more than one."""
 
     asked: list[Asked]
     edits: list[ReplaceExpression]
     level: Applicability
     reason: str
+    kin: str = ""
+    several: str = ""
 
 
 def _together(module: SourceModule, repairs: list[_Repair]) -> Iterator[_Repair]:
@@ -206,15 +209,21 @@ def _together(module: SourceModule, repairs: list[_Repair]) -> Iterator[_Repair]
     for same in whole.values():
         left = [r for r in same if r.level is not _SAFE]
         merged: dict[tuple[Applicability, str, bool], _Repair] = {}
-        for repair in same:
-            level, reason = repair.level, repair.reason
-            if left and level is _SAFE:
-                level, reason = _UNSAFE, f"line {left[0].asked[0].node.lineno} ends the program, too: see there"
-            key = level, reason, repair.asked[0].inverse
-            held = merged.get(key)
-            asked, edits = (held.asked, held.edits) if held is not None else ([], [])
-            merged[key] = _Repair([*asked, *repair.asked], [*edits, *repair.edits], level, reason)
+        for one in same:
+            repair = one
+            if left and one.level is _SAFE:
+                reason = f"line {left[0].asked[0].node.lineno} ends the program, too: see there"
+                repair = replace(one, level=_UNSAFE, reason=reason)
+            key = repair.level, repair.kin or repair.reason, repair.asked[0].inverse
+            merged[key] = _joined(merged[key], repair) if key in merged else repair
         yield from merged.values()
+
+
+def _joined(one: _Repair, other: _Repair) -> _Repair:
+    several = max(one.several, other.several, key=len)
+    return replace(
+        one, asked=[*one.asked, *other.asked], edits=[*one.edits, *other.edits], reason=several or one.reason, several=several
+    )
 
 
 def _is_kept_on_wrapper(project: Project, one: Asked) -> bool:
@@ -236,35 +245,44 @@ def _wrapped(wrapped: Wrapped) -> Iterable[Evidence]:
 
 def _repair(
     project: Project, module: SourceModule, asked: list[Asked], passes: LossParts
-) -> tuple[list[ReplaceExpression], Applicability, str]:
+) -> _Repair:
     first = asked[0]
     if first.instead:
         edit = ReplaceExpression(module.path, module.span(first.holder), first.instead)
-        return [edit], _UNSAFE, "assumes that the test is there for the wrapper alone"
+        return _Repair(asked, [edit], _UNSAFE, "assumes that the test is there for the wrapper alone")
     inside, doubt = way_inside(project, module, first.node, first.wrapped, first.receiver)
     if first.handed:
-        return [], _DISPLAY, f"hand over `{inside or 'the model inside'}`, or take the model out of the wrapper in the function"
+        reason = f"hand over `{inside or 'the model inside'}`, or take the model out of the wrapper in the function"
+        return _Repair(asked, [], _DISPLAY, reason)
     if any(passes.made_of(a.node) for a in asked) and not first.inverse:
-        return [], _DISPLAY, (
+        return _Repair(
+            asked, [], _DISPLAY,
             "a loss is made of it: let `forward` of the model make it, and call the wrapper; the gradients of what goes past the "
-            "wrapper are not averaged"
+            "wrapper are not averaged",
         )  # fmt: skip
     if first.inverse and (past := next((a for a in asked if passes.goes_past(a.node)), None)) is not None:
-        return [], _DISPLAY, (
+        return _Repair(
+            asked, [], _DISPLAY,
             f"the loss is made of line {past.node.lineno}, past the wrapper, and its gradients are not averaged: let `forward` "
-            f"of the model make it, and call `{first.receiver}`, which is right with one process, too"
+            f"of the model make it, and call `{first.receiver}`, which is right with one process, too",
         )  # fmt: skip
     if not inside or doubt:
         also = "" if all(_is_harmless(module, a) for a in asked) else "; where a loss is made of it, let `forward` make it"
-        return [], _DISPLAY, f"write `{inside or 'the model inside'}{first.rest}`; {doubt}{also}"
+        where = inside or "the model inside"
+        reason, several = f"write `{where}{first.rest}`; {doubt}{also}", f"ask `{where}` instead; {doubt}{also}"
+        return _Repair(asked, [], _DISPLAY, reason, f"{where}; {doubt}", several)
     edits = [ReplaceExpression(module.path, module.span(a.holder), inside) for a in asked]
     if first.inverse or (first.known and all(_is_harmless(module, a) for a in asked)):
-        return edits, _SAFE, ""
+        return _Repair(asked, edits, _SAFE, "")
     if not first.known and not is_named_in(project, first.attribute):
-        return [], _DISPLAY, f"the class of the model is not seen: where it has `{first.attribute}`, write `{inside}{first.rest}`"
+        unseen = "the class of the model is not seen: where it has"
+        reason, several = f"{unseen} `{first.attribute}`, write `{inside}{first.rest}`", f"{unseen} them, ask `{inside}` instead"
+        return _Repair(asked, [], _DISPLAY, reason, unseen, several)
     if not first.known:
-        return edits, _UNSAFE, "assumes that the model has it, and that it runs no forward whose gradients are needed"
-    return edits, _UNSAFE, "assumes that it runs no forward whose gradients are needed: those would not be averaged"
+        reason = "assumes that the model has it, and that it runs no forward whose gradients are needed"
+    else:
+        reason = "assumes that it runs no forward whose gradients are needed: those would not be averaged"
+    return _Repair(asked, edits, _UNSAFE, reason)
 
 
 def _is_harmless(module: SourceModule, one: Asked) -> bool:

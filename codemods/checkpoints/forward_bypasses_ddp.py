@@ -10,6 +10,7 @@ from codemods.analysis.distribution import is_test_file, is_test_module
 from codemods.analysis.names import dotted
 from codemods.analysis.short_texts import short
 from codemods.analysis.wrapped.by_hand_averages import averages_by_hand
+from codemods.analysis.wrapped.dropped_behind import dropped_behind
 from codemods.analysis.wrapped.losses import Backward, Behind, backward_passes, only_looks_at_gradients
 from codemods.analysis.wrapped.past_wrapper import past_the_wrapper, run_by_getter
 from codemods.analysis.wrapped.skipped_rounds import skipped_round
@@ -41,7 +42,7 @@ class ForwardBypassesDdp(DdpCodemod):
 
     Reports a wrapper that nobody calls, too: one round the layers of a model that is run itself (`Layers(net.attn_processors)`),
     one round a network that `apply_to` puts into other models, and one of which only the module inside is kept
-    (`nets = [DDP(n).module for n in nets]`).
+    (`nets = [DDP(n).module for n in nets]`, `self.net = self.net.module` behind the wrap).
 
     ## Why it matters
     DDP gets ready to average the gradients in the forward of the wrapper. Without it the backward pass averages nothing: each
@@ -107,8 +108,8 @@ class ForwardBypassesDdp(DdpCodemod):
     must_show = "After some steps on two processes the weights of both agree."
     printed = UNUSED
     TRIGGERS = (
-        (b".backward(", b"scaler(", b".setup("),
-        (b".step(", b"scaler(", b"apply_to(", b").module"),
+        (b".backward(", b"scaler(", b".setup(", b".module\n", b".module\r"),
+        (b".step(", b"scaler(", b"apply_to(", b").module", b".module\n", b".module\r"),
         (b"DistributedDataParallel", b".module", b"unwrap", b"model", b"net"),
     )
     READS_TESTS = False
@@ -131,15 +132,16 @@ class ForwardBypassesDdp(DdpCodemod):
         yield from self._thrown_away(module, project, told)
 
     def _thrown_away(self, module: SourceModule, project: Project, told: set[ast.Call]) -> Iterator[Finding]:
-        for kept, wrap, one in thrown_away(project, module):
-            if wrap in told or not _trains(module, one, elsewhere=True) or averages_by_hand(project):
+        for kept, wrap, one in (*thrown_away(project, module), *dropped_behind(project, module)):
+            if wrap in told or not _trains(one.module, one, elsewhere=True) or averages_by_hand(project):
                 continue
+            told.add(wrap)
+            where = f"line {one.call.lineno}" if one.module is module else f"{one.module.path}:{one.call.lineno}"
             message = (
                 f"`{short(module, kept)}` keeps the module inside and drops the DDP wrapper: nothing can call the wrapper, so "
-                f"the backward pass in line {one.call.lineno} averages no gradients, and the weights of the ranks drift apart "
-                "without an error"
+                f"the backward pass in {where} averages no gradients, and the weights of the ranks drift apart without an error"
             )
-            evidence = [Evidence("static", "the backward pass", module.path, one.call.lineno)]
+            evidence = [Evidence("static", "the backward pass", one.module.path, one.call.lineno)]
             yield self.finding(module, kept, message, evidence=evidence, reason=_DROPPED)
 
     def _unrun(self, module: SourceModule, project: Project) -> Iterator[Finding]:

@@ -94,7 +94,8 @@ class CollectiveUnderRankGuard(DdpCodemod):
     - Says nothing of the `else` of `hasattr(model, "module")`, to which no wrapper comes.
     - Says nothing where the other branch makes calls, or another rank has the same call: it may be the other half of a
       protocol.
-    - Says nothing of a sharded or a local `state_dict()` of FSDP, nor of one outside of `FSDP.state_dict_type(...)`.
+    - Says nothing of a sharded or a local `state_dict()` of FSDP, nor, outside of `FSDP.state_dict_type(...)`, where the file
+      does not wrap layer by layer (`auto_wrap_policy`) by `FULL_SHARD`: rank 0 may hold the whole weights after an evaluation.
     - Says nothing of `torch.save`, `state_dict()`, `save_pretrained`, `accelerator.save`: no collectives under plain DDP.
     - Says nothing of `trainer.save_checkpoint` where every allowed Lightning is older than 2.1.0.
     - Says nothing of the forward of a wrapper round a model that is seen to have no buffers, that was asked not to send

@@ -11,6 +11,7 @@ import ast
 
 from codemods.analysis.bindings import attribute_bindings, bindings_of
 from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.ranks.fsdp_wraps import fsdp_wrap_of
 from codemods.files.source import SourceModule
 from codemods.store.project import Project
 
@@ -28,7 +29,7 @@ NAMES = _OF_FSDP | _OF_WRAPPED | _GIVEN_BACK | _OF_ZERO | _CONTEXTS | {"consolid
 def framework_of_sharded(module: SourceModule, call: ast.Call, name: str, end: str, project: Project | None) -> str:
     """Whose call it is that puts a sharded state together, or shares one out; "" for any other. name: its qualified one."""
     if end == "state_dict":
-        return "fsdp" if _in_full_state(module, call) and not _keeps_all(module) else ""
+        return "fsdp" if (_in_full_state(module, call) and not _keeps_all(module)) or _of_wrapper(module, call) else ""
     if end == "consolidate_state_dict":
         own = project is not None and project.files_containing(b"def consolidate_state_dict")
         return "torch" if isinstance(call.func, ast.Attribute) and not own else ""
@@ -63,6 +64,13 @@ def _in_full_state(module: SourceModule, call: ast.Call) -> bool:
             if kind is not None and last(dotted(kind)) == "FULL_STATE_DICT":
                 return dotted(entered.args[0]) == dotted(call.func.value) != ""
     return False
+
+
+def _of_wrapper(module: SourceModule, call: ast.Call) -> bool:
+    """True for `model.state_dict()` of an FSDP wrapper, in a file that asks for no other kind of state: it gathers them all."""
+    if not isinstance(call.func, ast.Attribute) or module.holds(b"state_dict_type"):
+        return False
+    return fsdp_wrap_of(module, call.func.value) is not None
 
 
 def _keeps_all(module: SourceModule) -> bool:

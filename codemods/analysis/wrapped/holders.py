@@ -26,7 +26,7 @@ from codemods.analysis.wrapped.bound_places import (
 )
 from codemods.analysis.wrapped.global_names import binding_function, first_come_to
 from codemods.analysis.wrapped.made_models import is_wrapped_by_prepare
-from codemods.analysis.wrapped.method_order import runs_behind
+from codemods.analysis.wrapped.method_order import always_runs, runs_behind
 from codemods.analysis.wrapped.wrap_files import callers, giving
 from codemods.analysis.wrapped.wrapper_tests import arms_exclude, conditions_of, is_tested
 from codemods.analysis.wrapped.wraps import is_prepare, is_wrap, without_moves
@@ -310,6 +310,7 @@ class _Search:
                 return None
             round_it = {id(up) for up in module.ancestors(node)}
             sure = all(id(c) in round_it for c in conditions_of(one.site.module, statement, one.function))
+            sure = sure and (place[1] is one.function or always_runs(facts, one.site, one.function, statement))
             return found if sure else replace(found, always=False)
         return None
 
@@ -350,9 +351,14 @@ class _Search:
         if isinstance(other.value, (ast.List, ast.Tuple)) and [dotted(e) for e in other.value.elts] == [f"self.{name}"]:
             return False
         if any(dotted(n) == f"self.{name}" for n in walk(other.value)) and isinstance(other.value, ast.Call):
-            if without_moves(other.value) is not other.value:
+            if without_moves(other.value) is not other.value or _is_compiled(other.site.module, other.value, f"self.{name}"):
                 return False
         return self._given(other, depth) is None
+
+
+def _is_compiled(module: SourceModule, call: ast.Call, name: str) -> bool:
+    """True for `torch.compile(self.net)`, in front of the wrap or behind it: what it gives asks what it was handed."""
+    return qualified(module, call.func) == "torch.compile" and any(dotted(a) == name for a in call.args[:1])
 
 
 def _is_moved_elsewhere(module: SourceModule, name: str, one: Binding, above: list[Binding]) -> bool:

@@ -7,8 +7,7 @@ import ast
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.names import dotted, last
 from codemods.analysis.positions import behind as statements_behind
-from codemods.analysis.ranks.rank_guards import Ranks
-from codemods.analysis.ranks.reach import ranks_reaching
+from codemods.analysis.ranks.left_in_a_mode import all_come
 from codemods.analysis.wrapped.arms import are_opposite, are_other_arms
 from codemods.analysis.wrapped.losses import Backward, Behind, behind
 from codemods.analysis.wrapped.plain_parts import is_plain_part
@@ -38,7 +37,7 @@ def past_the_wrapper(project: Project, one: Backward) -> list[Past]:
     beside = [r for each in calls if past and (r := _run_wrapper(project, each)) is not None]
     past = [p for p in past if all(_is_apart(r, p, one) for r in beside if not _is_other_arm(r[0], past))]
     outer = [p for p in past if not any(p is not q and _within(p[0].call, q[0].call) for q in past)] or past
-    return [p for p in outer if ranks_reaching(project, p[0].module, p[0].call) is Ranks.ALL]
+    return [p for p in outer if all_come(project, p[0].module, p[0].call)]
 
 
 def is_getter(call: ast.Call) -> bool:

@@ -21,7 +21,7 @@ def thrown_away(project: Project, module: SourceModule) -> Iterator[tuple[ast.At
     if trained is None or not _takes_steps(project):
         return
     for up, call in kept:
-        if not _is_wrapped_again(project, module, up, call):
+        if not is_wrapped_again(project, module, up, call):
             yield up, call, trained
 
 
@@ -39,7 +39,7 @@ def _takes_steps(project: Project) -> bool:
     return any(not is_test_file(p) for p in project.files_containing(b".step("))
 
 
-def _is_wrapped_again(project: Project, module: SourceModule, value: ast.Attribute, call: ast.Call) -> bool:
+def is_wrapped_again(project: Project, module: SourceModule, value: ast.expr, call: ast.Call) -> bool:
     """True where another wrap, in any file, is put round what goes by the same name: that one may be called."""
     inner = inner_of(call)
     names = {last(dotted(inner))} if inner is not None else set()
