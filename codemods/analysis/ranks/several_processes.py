@@ -9,6 +9,7 @@ from codemods.analysis.bindings import bindings_of
 from codemods.analysis.conditions import conjuncts
 from codemods.analysis.names import dotted, last
 from codemods.analysis.positions import position
+from codemods.analysis.ranks.groupless_handlers import is_without_a_group
 from codemods.analysis.ranks.process_modes import several_by_mode
 from codemods.analysis.ranks.rank_sources import rank_source
 from codemods.files.source import SourceModule, once_a_module
@@ -96,6 +97,8 @@ def _is_in_a_branch_of_one(module: SourceModule, node: ast.AST) -> bool:
                 return True
             if not otherwise:
                 known.update(ast.unparse(part) for part in conjuncts(up.test))
+        elif isinstance(up, ast.ExceptHandler) and is_without_a_group(module, up):
+            return True
         below = up
     return False
 
