@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from codemods.checkpoints.load_on_one_gpu import LoadOnOneGpu
-from ddpfix.testing import check_nothing, check_transformed
+from ddpfix.testing import check_nothing, check_transformed, findings_of
 
 TRAIN = """\
 import torch
@@ -186,3 +186,14 @@ def test_helpers_that_nothing_shows_to_load_on_every_rank(what: str, old: str, n
     elif what == "another key":
         other = other.replace('"adam": adam', '"optimizer": adam')
     check_nothing(LoadOnOneGpu, HELPERS, files={"train.py": other})
+
+
+def test_the_branch_of_a_helper_for_a_run_without_ranks() -> None:
+    read = "    state = torch.load(path)\n"
+    branch = "    if rank is None:\n        state = torch.load(path)\n    else:\n        state = torch.load(path, map_location=at(rank))\n"
+    helpers = HELPERS.replace("adam):", "adam, rank=None):").replace(read, branch)
+    ranked = CALLER.replace("model, adam)", "model, adam, dist.get_rank())")
+    check_nothing(LoadOnOneGpu, helpers, files={"train.py": ranked})
+    other = helpers.replace("rank is None", "rank is not None").replace("at(rank)", "'cpu'")
+    assert findings_of(LoadOnOneGpu, other, {"train.py": ranked})
+    assert findings_of(LoadOnOneGpu, helpers.replace("rank", "name"), {"train.py": ranked.replace("dist.get_rank())", "args.name)")})
