@@ -189,11 +189,11 @@ def test_helpers_that_nothing_shows_to_load_on_every_rank(what: str, old: str, n
 
 
 def test_the_branch_of_a_helper_for_a_run_without_ranks() -> None:
-    read = "    state = torch.load(path)\n"
-    branch = "    if rank is None:\n        state = torch.load(path)\n    else:\n        state = torch.load(path, map_location=at(rank))\n"
-    helpers = HELPERS.replace("adam):", "adam, rank=None):").replace(read, branch)
+    head, body = HELPERS.split("adam):\n")
+    inner = body.replace("    ", "        ")
+    helpers = f"{head}adam, rank=None):\n    if rank is None:\n{inner}    return read(path, rank)\n"
     ranked = CALLER.replace("model, adam)", "model, adam, dist.get_rank())")
     check_nothing(LoadOnOneGpu, helpers, files={"train.py": ranked})
-    other = helpers.replace("rank is None", "rank is not None").replace("at(rank)", "'cpu'")
-    assert findings_of(LoadOnOneGpu, other, {"train.py": ranked})
-    assert findings_of(LoadOnOneGpu, helpers.replace("rank", "name"), {"train.py": ranked.replace("dist.get_rank())", "args.name)")})
+    assert findings_of(LoadOnOneGpu, helpers.replace("is None", "is not None"), {"train.py": ranked})
+    named = ranked.replace("dist.get_rank())\n", "args.name)\n")
+    assert findings_of(LoadOnOneGpu, helpers.replace("rank", "name"), {"train.py": named})
