@@ -52,7 +52,8 @@ LOOPS = "hydra.utils.instantiate(cfg.loop, accelerator=accelerator, boards=board
 
 
 def told(made: str, *, loop: str = LOOP, makes: str = MAKES) -> int:
-    files = {"main.py": makes.format(made=made), "run.sh": "accelerate launch --multi_gpu main.py\n"}
+    started = {"run.sh": "accelerate launch --multi_gpu main.py\n", "conf/loop.yaml": "_target_: loop.Loop\n"}
+    files = {"main.py": makes.format(made=made), **started}
     return len(findings_of(UnguardedPrint, loop, files, path="loop.py"))
 
 
