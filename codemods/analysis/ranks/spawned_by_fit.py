@@ -25,7 +25,9 @@ from codemods.store.project import Project
 
 _LAUNCHED = lazy(rb"torchrun|torch\.distributed\.(?:run|launch)|\bsrun\b|#SBATCH|LIGHTNING_LAUNCH|LSB_")
 # A job file that names none of these is left for others to fill in: `srun python`, and no script.
-_OF_SOMETHING = lazy(rb"\.py\b|\s-m\s|\.sh\b|\$\{?(?:\d|@|\*|\w*(?i:cmd|command|script|exec|program|run)\b)|\.(?:yaml|toml|json)\b")
+_OF_SOMETHING = lazy(
+    rb"\.(?:py|sh|yaml|toml|json)\b|\s-m\s|\$\{?(?:\d|@|\*|\w*(?i:cmd|command|script|exec|program|run)\b)"
+)
 _COMMANDS = (".sh", ".md", ".rst", ".slurm", ".sbatch", ".job", ".yaml", ".yml", "Makefile")
 _GONE = frozenset({"gpus"} | {row.name for row in OLD.values() if row.gone <= V2})  # 2.0 and later raise a TypeError
 _CLIMBS = 2
