@@ -215,6 +215,28 @@ def test_validation_that_is_put_off() -> None:
     assert not left_out({**CONF, "conf/trainer/default.yaml": off, "README.md": readme}, look)
 
 
+@pytest.mark.parametrize(
+    ("limit", "out"), [("0", True), ("0.0", True), ("False", False), ("1", False), ("args.share", False)],
+)
+def test_a_trainer_that_is_told_to_leave_validation_out(limit: str, out: bool) -> None:
+    look = 'print("a look")'
+    fit = FIT.replace("MORE", "pass").replace("devices=4", f"devices=4, limit_val_batches={limit}")
+    assert left_out({"train.py": fit}, look) is out
+    assert not left_out({"train.py": fit, "again.py": FIT}, look)
+    asked = FIT.replace("MORE", "pass").replace(".fit(", ".validate(")
+    assert not left_out({"train.py": fit, "look.py": asked}, look)
+    # what the step of a test calls, too, is asked of both loops
+    told = NET.replace('print("a look")', "self.told(batch)")
+    assert left_out({"train.py": fit, "evaluate.py": TEST}, 'print("told")', net=told) is out
+
+
+def test_a_program_of_the_name_of_a_test() -> None:
+    program = TEST.replace("import lightning", "import argparse\nimport lightning").replace("pl.Trainer", "Trainer")
+    program = program.replace("import argparse", "import argparse\nfrom lightning import Trainer")
+    assert left_out({"train.py": FIT.replace("MORE", "pass"), "test_net.py": program})
+    assert not left_out({"train.py": FIT.replace("MORE", "pass"), "test_net.py": program.replace("argparse", "pytest")})
+
+
 # Commands
 
 OPTIONS = """\

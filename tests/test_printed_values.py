@@ -248,3 +248,54 @@ def test_an_evaluation_hands_out_as_many_items_on_every_rank(hook: str) -> None:
 def test_what_predict_prints_of_all_ranks_is_a_repetition() -> None:
     (found,) = findings_of(UnguardedPrint, step("if self.told:", "'predicting'"))
     assert found.applicability is Applicability.SAFE
+
+
+SCORES = """\
+from torch.utils.data import DataLoader, DistributedSampler
+import torch
+import torch.distributed as dist
+
+
+class Scores:
+    def __init__(self, rows):
+        self.rows = rows
+
+    def score(self, model):
+        loader = DataLoader(self.rows, sampler={sampler}(self.rows))
+        return self.judge(self.collect(model, loader))
+
+    def collect(self, model, loader):
+        {step}
+        return model.rows(loader)
+
+    def judge(self, found):
+        return measure(found)
+"""
+SHOWS = """\
+import torch.distributed as dist
+from scores import Scores
+
+
+def main(rows, model):
+    dist.init_process_group("nccl")
+    rank = dist.get_rank()
+    scores = Scores(rows)
+    found = scores.score(model)
+    print(found)
+    print("rows", rows)
+    if rank == 0:
+        model.save()
+"""
+
+
+@pytest.mark.parametrize(
+    ("sampler", "step", "lines"),
+    [("DistributedSampler", "pass", 0),  # each rank has its own answers
+     ("RandomSampler", "pass", 1),
+     ("DistributedSampler", "dist.all_reduce(model.total)", 1),
+     ("DistributedSampler", "model.loss(loader).backward()", 1)],
+)  # fmt: skip
+def test_what_an_object_answers_for_a_share(sampler: str, step: str, lines: int) -> None:
+    files = {"scores.py": SCORES.format(sampler=sampler, step=step)}
+    found = findings_of(UnguardedPrint, SHOWS, files)
+    assert sum("print(found)" in str(f.fix) or f.span.line == 10 for f in found) == lines

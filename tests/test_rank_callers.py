@@ -234,3 +234,30 @@ def test_whose_method_a_call_runs(lines: str, is_ours: bool) -> None:
     function = next(f for f in module.functions if f.name == "train")
     calls = [s.module.path for s in uses_of(project, module, function).calls]
     assert calls == (["run.py"] if is_ours else [])
+
+
+ASKED = """\
+def report(x):
+    here()
+
+def work(x):
+    try:
+        {first}
+        if dist.get_rank() == 0:
+            report(gathered(x))
+    except{caught}:
+        {otherwise}
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "caught", "otherwise", "ranks"),
+    [("if dist.get_world_size() > 1:\n            x = 2 * x", "", "report(x)", Ranks.ZERO),
+     ("size = dist.get_world_size()", " RuntimeError", "report(x)", Ranks.ZERO),
+     ("x = prepare(x)", "", "report(x)", Ranks.ALL),  # what fails may be anything
+     ("size = dist.get_world_size()", " OSError", "report(x)", Ranks.ALL),
+     ("if dist.is_initialized() and dist.get_world_size() > 1:\n            x = 2 * x", "", "report(x)", Ranks.ALL),
+     ("size = dist.get_world_size()", "", "report(x)\n        raise", Ranks.ALL)],
+)  # fmt: skip
+def test_a_handler_for_runs_without_a_group(first: str, caught: str, otherwise: str, ranks: Ranks) -> None:
+    assert reaching(ASKED.format(first=first, caught=caught, otherwise=otherwise)) is ranks

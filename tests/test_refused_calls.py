@@ -147,3 +147,43 @@ def test_the_noise_of_a_training_that_fails_at_its_end_is_heard_till_then() -> N
     late = PROGRAM.format(arguments="[1, 2], k=3").replace("    rows = ", loop)
     (found,) = findings_of(UnguardedPrint, late, files={"data.py": DATA}, path="train.py")
     assert found.span.line == 9
+
+
+FIT = """\
+import torch.distributed as dist
+
+
+def build(rows):
+    return rows
+
+
+class Fit:
+    def __init__(self, rows):
+        self.rows = {made}
+
+    def run(self):
+        rank = dist.get_rank()
+        print("begin")
+        if rank == 0:
+            self.rows = None
+
+
+def main(rows):
+    dist.init_process_group("nccl")
+    rank = dist.get_rank()
+    print("made")
+    fit = Fit(rows)
+    if rank == 0:
+        fit.run()
+    fit.run()
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "told"),
+    [("build(rows)", 2), ("build(rows, 2)", 0), ("build(rows, 2) if rows else None", 2)],
+)
+def test_an_object_that_no_run_gets_made(made: str, told: int) -> None:
+    assert len(findings_of(UnguardedPrint, FIT.format(made=made))) == told
+    heir = FIT + "\n\nclass Own(Fit):\n    def __init__(self):\n        self.rows = []\n"  # its objects have the method, too
+    assert len(findings_of(UnguardedPrint, heir.format(made=made))) == (told or 1)

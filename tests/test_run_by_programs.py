@@ -347,3 +347,32 @@ def test_a_table_of_classes_in_a_package_that_nobody_imports() -> None:
     program = PARTS["train.py"].replace("from sets import SETS", "from others import SETS")
     start = {"train.py": program, "others.py": "SETS = {}\n"}
     assert nobody({**PARTS, **TABLE, **start}, "sets/rows.py")
+
+
+IDLE = """\
+    import lightning.pytorch as pl
+    from rows import Rows, look
+
+    def main(args):
+        trainer = pl.Trainer(devices=args.devices)
+        rows = {rows}
+        print("rows")
+
+    if __name__ == "__main__":
+        main(None)
+    """
+ROWS = "class Rows:\n    def __init__(self, trainer):\n        self.trainer = trainer\n\n    def go(self):\n        {go}\n\ndef look(x):\n    pass\n"
+
+
+@pytest.mark.parametrize(
+    ("rows", "go", "idle"),
+    [("Rows(trainer)", "return self.trainer.logger", True),
+     ("look(trainer)", "pass", True),
+     ("Rows(trainer)", "self.trainer.test(self)", False),
+     ("Rows(trainer)", "getattr(self.trainer, 'fit')(self)", False),
+     ("other.take(trainer)", "pass", False),  # a library may let it run
+     ("[trainer]", "pass", False)],
+)  # fmt: skip
+def test_a_trainer_that_is_made_and_never_runs(rows: str, go: str, idle: bool) -> None:
+    files = {"main.py": IDLE.format(rows=rows), "rows.py": ROWS.format(go=go), "fit.py": TRAIN.format(name="Base")}
+    assert nobody(files, at="main.py", name="main") is idle

@@ -142,3 +142,41 @@ def test_a_setting_in_python(top: str, value: str, text: str, expected: Start) -
     module = project.module("train.py")
     assert module is not None
     assert start_of(project, module) is expected
+
+
+PACKED = """\
+import pytorch_lightning as pl
+from argparse import ArgumentParser
+
+
+def main():
+    parser = ArgumentParser()
+    parser = pl.Trainer.add_argparse_args(parser)
+    trainer = pl.Trainer.from_argparse_args(parser.parse_args())
+    trainer.fit(build())
+
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("command", "found"),
+    [("python ex/fit/train.py --gpus 1 --lr 0.1", Start.OPEN),
+     ("python ex/fit/train.py --gpus 2", Start.SEVERAL),
+     ("python ex/fit/train.py --lr 0.1", Start.SEVERAL),
+     ("python ex/fit/train.py --gpus 1 --strategy ddp", Start.SEVERAL),
+     ("python ex/fit/train.py --gpus $N", Start.SEVERAL),
+     ("torchrun --nproc_per_node 2 ex/fit/train.py --gpus 1", Start.SEVERAL),
+     ("python ex/fit/train.py --gpus 1\npython ex/fit/train.py --devices 4", Start.SEVERAL),
+     ("python ex/other.py --gpus 1", Start.OPEN),  # all that the folder round it shows
+     ("python ex/other.py --gpus 1\npython ex/third.py --gpus 4", Start.SEVERAL),
+     ("echo", Start.SEVERAL)],
+)  # fmt: skip
+def test_options_of_lightning_that_each_command_sets_to_one(command: str, found: Start) -> None:
+    files = {"ex/fit/train.py": PACKED, "ex/other.py": "", "ex/third.py": "", "ex/more/run.sh": command}
+    project = Project.of({path: text.encode() for path, text in files.items()})
+    module = project.module("ex/fit/train.py")
+    assert module is not None
+    assert start_of(project, module) is found

@@ -26,6 +26,7 @@ if __name__ == "__main__":
 OLD = {"requirements.txt": "pytorch-lightning==1.9.0\n"}
 NEW = {"requirements.txt": "pytorch-lightning==2.1.0\n"}
 SPAWNED = [
+    ("max_epochs=3, gpus=4", {**OLD, "job.sh": "#SBATCH --gres=gpu:1\n# run the thing\nsrun python \n"}),  # left to be filled in
     ("max_epochs=3, accelerator='gpu', devices=args.devices", OLD),
     ("max_epochs=3, gpus=4", OLD),
     ("max_epochs=3, gpus=4", {}),  # an argument that 2.0 has no longer

@@ -108,3 +108,20 @@ def test_a_log_that_asks_for_a_run_ends_nobody() -> None:
     head = HEAD + "from lightning.pytorch.loggers import WandbLogger\n\ndef watch():\n    return WandbLogger()\n\n"
     asked = "    print(args)\n    if wandb.run:\n        wandb.log({'a': 1})\n"
     check_nothing(TrackerOnEveryRank, head + "def main(args):\n    rank = dist.get_rank()\n" + asked)
+
+
+LIGHTNING = "import lightning as L\n\ndef main(logger, model):\n    L.Trainer(logger=logger).fit(model)\n"
+
+
+@pytest.mark.parametrize(
+    ("lines", "ranks"),
+    [("    if isinstance(logger.experiment, Run):\n        here()\n", Ranks.ZERO),
+     ("    name = logger.experiment.entity\n    if isinstance(name, str):\n        here()\n", Ranks.ZERO),
+     ("    if isinstance(logger.experiment, DummyExperiment):\n        here()\n", Ranks.UNKNOWN),
+     ("    if not isinstance(logger.experiment, Run):\n        here()\n", Ranks.UNKNOWN),
+     ("    if isinstance(logger.name, str):\n        here()\n", Ranks.ALL),
+     ("    if isinstance(model.experiment.name, str):\n        here()\n", Ranks.ALL)],
+)  # fmt: skip
+def test_the_type_of_an_experiment(lines: str, ranks: Ranks) -> None:
+    assert coming(LIGHTNING + lines) is ranks
+    assert coming(LIGHTNING.replace("import lightning as L", "import own as L") + lines) is Ranks.ALL  # another class's

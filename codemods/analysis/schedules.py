@@ -41,6 +41,7 @@ PROCESSES = re.compile(r"num_processes|world_?size|n_?gpus?\b|num_gpus|num_devic
 _SETTINGS = re.compile(r"(?:\w+_)?(?:args|cfg|config|conf|opts|options|params|hparams|flags)|opt|self|hps", re.I)
 _NUMBERS = frozenset({"int", "float", "round", "ceil", "floor", "max", "min"})
 _DEPTH = 6
+_EPOCHS = re.compile(r"(?:n|nb|num|max|total|train|warmup)?_?(?:train|warmup)?_?epochs?", re.I)
 _FEW = 1000  # a number that is written out and smaller may count epochs
 
 
@@ -106,15 +107,20 @@ def lengths(project: Project, schedule: Schedule) -> list[Length]:
         return []
     for name, place in LENGTHS.get(schedule.kind, {}).items():
         node = next((k.value for k in call.keywords if k.arg == name), call.args[place] if len(call.args) > place else None)
-        if node is not None and not _is_small(node):
+        if node is not None and not _is_small(schedule.module, node):
             read = Reading(project)
             read.follow(schedule.module, node, 0)
             out.append(Length(name, node, read.counted, read.scaled))
     return out
 
 
-def _is_small(node: ast.expr) -> bool:
-    """True for a number that rather counts epochs, or nothing, than steps."""
+def _is_small(module: SourceModule, node: ast.expr) -> bool:
+    """True for a number that rather counts epochs, or nothing, than steps; also by its name, `args.epochs`."""
+    if _EPOCHS.fullmatch(last(dotted(node))):
+        return True
+    bound = bindings_of(module, node) if isinstance(node, ast.Name) else []
+    if len(bound) == 1 and isinstance(bound[0].value, ast.Constant):
+        node = bound[0].value
     return isinstance(node, ast.Constant) and (not isinstance(node.value, int) or node.value < _FEW)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from codemods.analysis.distribution import is_test_module
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.reach import ranks_reaching
+from codemods.analysis.ranks.several_processes import is_without_rank
 from codemods.analysis.wrapped.near_wraps import near_wraps
 from codemods.analysis.wrapped.resumed_states import Resumed, resumed_states, shows_processes
 from codemods.api.codemod import DdpCodemod
@@ -81,7 +82,8 @@ class LoadOnOneGpu(DdpCodemod):
     ## Refuses
     - Says nothing where one rank alone loads, and in a file that neither wraps a model, nor starts the group, nor has an
       Accelerator, and whose function is called by no such file.
-    - Says nothing in an arm beside the one that wraps the model (`if args.dist == "OFF"`).
+    - Says nothing in an arm beside the one that wraps the model (`if args.dist == "OFF"`), and in one for runs of one process
+      (`if rank is None`).
     - Says nothing where no file of the project saves such a state under that key, or saves it from the CPU.
     - Says nothing of weights that were trained elsewhere (`args.pretrained`): where they were saved is not shown.
     - Says nothing where each process sees one GPU alone, and where nothing is on a GPU.
@@ -111,7 +113,7 @@ class LoadOnOneGpu(DdpCodemod):
         for found in resumed_states(project, module):
             if found.caller is not None and not _may_be_on_a_gpu(found.caller.data):
                 continue
-            if ranks_reaching(project, module, found.load).some:
+            if ranks_reaching(project, module, found.load).some or is_without_rank(project, module, found.load):
                 continue
             yield self._tell(project, module, found)
 

@@ -89,6 +89,8 @@ class ScheduleLength(DdpCodemod):
     - Says nothing of a Trainer's schedule where a name of its length speaks of all processes (`total_batch_size`, `max_steps`).
     - Says nothing of lengths that nobody reads: where the configurations and scripts of the project all ask for a constant
       schedule, or for one that warms up for no steps.
+    - Says nothing of a number of epochs (`T_max=args.epochs`) for a scheduler that is stepped with each batch: it is wrong by
+      another factor than the processes.
     - Reports a scheduler that is stepped once an epoch: it should not be prepared.
     - A repository's own tests.
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.job_files.ended_commands import cut_off_by
-from codemods.analysis.job_files.old_commands import LAUNCHER, OldCommand, old_commands
+from codemods.analysis.job_files.old_commands import LAUNCHER, OldCommand, is_shown_as_old, old_commands
 from codemods.analysis.job_files.ready_for_torchrun import Readiness, is_only_named_so, readiness, scripts_of
 from codemods.analysis.job_files.said_torch import SaidTorch, said_torch
 from codemods.api.codemod import DdpCodemod
@@ -62,6 +62,8 @@ class TorchDistributedLaunch(DdpCodemod):
     - Says nothing where the program sets `MASTER_PORT` itself, whatever the launcher has set: the ranks look for the store of
       torchrun there, and none finds the others (run with torch 2.13, by the old launcher as well).
     - Says nothing where one of them names or allows a torch below 1.10 and the start ends in no error: only the warning would go.
+    - Says nothing below a heading of a document that names the launcher (`## Using torch.distributed.launch (deprecated)`) where
+      the start ends in no error: it is shown there for what it is.
     - Says nothing of a command for one process (`--nproc_per_node=1`) that ends in no error, and of one that its line ends, for
       want of a backslash above its options (DDP710 does).
     - Says nothing of a script that the repository does not have or that stands behind a variable, and in its own tests.
@@ -101,9 +103,10 @@ class TorchDistributedLaunch(DdpCodemod):
         if isinstance(command.source, Passage) and cut_off_by(command.source.text, command.words[-1]):
             return None  # it starts the script without its options: DDP710 tells of it
         edits = command.edits()
+        as_old = is_shown_as_old(command)
         older = torch.allows_below(_SINCE)
         if command.use_env:
-            if command.starts_one or older or command.strange or not edits:
+            if command.starts_one or older or command.strange or not edits or as_old:
                 return None
             at = Evidence("static", "`--use_env`: the script is handed nothing", command.file.path, command.span.line)
             return self._fixed(command, edits, "", [Readiness(Applicability.SAFE, "", (at,))])
@@ -118,7 +121,7 @@ class TorchDistributedLaunch(DdpCodemod):
         why = command.strange or not_ready
         if why or not edits:
             return self._told(command, refused, why) if refused else None
-        return self._fixed(command, edits, older, ready) if refused or not older else None
+        return self._fixed(command, edits, older, ready) if refused or not (older or as_old) else None
 
     def _fixed(self, command: OldCommand, edits: list[Edit], older: str, ready: list[Readiness]) -> Finding:
         beside = [e for r in ready for e in r.edits]

@@ -13,6 +13,7 @@ from codemods.analysis.output.effect_kinds import FOLDERS
 from codemods.analysis.output.effects import Kind, effects_of, effects_of_function, phrases
 from codemods.analysis.output.guard_edits import kept_to_zero
 from codemods.analysis.output.guard_spelling import guard_for
+from codemods.analysis.output.measured_runs import only_measures
 from codemods.analysis.output.output_runs import makes_folder, output_runs
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, DropDecorator, DropImport, Edit, Finding, WrapInGuard
@@ -118,8 +119,9 @@ class ForbiddenRankZeroDecorator(DdpCodemod):
     ## Refuses
     - Hooks that only observe: there the decorator is right. Reported where such a hook changes what a step reads and does more
       than that, or puts something out that no guard can be put round.
-    - `on_fit_start`, `teardown`, `setup` and the hooks round the backward pass where they only print, write or log;
-      `on_save_checkpoint` that puts nothing into the checkpoint; a `prepare_data` that is empty or only prints.
+    - `on_fit_start`, `teardown`, `setup` and the hooks round the backward pass where they only print, write or log (what is put into
+      a logger's `experiment` included), or measure how fast the model runs and leave it in train mode; `on_save_checkpoint` that
+      puts nothing into the checkpoint; a `prepare_data` that is empty or only prints.
     - Classes that are not shown to be Lightning's, and other decorators.
 
     ## References
@@ -163,6 +165,8 @@ class ForbiddenRankZeroDecorator(DdpCodemod):
         effects = effects_of_function(free, naked, plain)
         if function.name in _SOFT and not effects.besides() and not effects.returns:
             return None  # others go on with nothing of it: what it logs through a Trainer's logger is rank 0's already
+        if function.name in _SOFT - {"setup"} and only_measures(module, function, effects):
+            return None
         if function.name == "prepare_data" and all(e.kind in (Kind.PRINT, Kind.LOG) for e in effects.items):
             return None
         if function.name == "on_save_checkpoint" and not _fills_checkpoint(function):

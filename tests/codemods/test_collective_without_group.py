@@ -89,6 +89,12 @@ def test_a_model_that_is_wrapped_above_needs_the_group_first(wrapper: str) -> No
     assert findings_of(RULE, f"{head}{late}", {"tools.py": HELPER})
 
 
+def test_the_size_that_the_helper_of_mmcv_gives() -> None:
+    head = f"from mmcv.runner import get_dist_info\n{DIST}def validate(ws):\n    "
+    check_nothing(RULE, f"{head}rank, ws = get_dist_info()\n    if ws > 1:\n        dist.barrier()\n")
+    assert findings_of(RULE, f"{head}rank, n = get_dist_info()\n    if ws > 1:\n        dist.barrier()\n")
+
+
 def test_the_helper_of_mmcv() -> None:
     head = f"from mmcv.runner import get_dist_info\n{DIST}def validate():\n    rank, size = get_dist_info()\n"
     before = f"{head}    dist.barrier()\n"

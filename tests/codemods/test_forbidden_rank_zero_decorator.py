@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from codemods.ranks.forbidden_rank_zero_decorator import ForbiddenRankZeroDecorator
-from ddpfix.testing import check_nothing, check_told, check_transformed
+from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of
 
 IMPORTS = """\
 import torch
@@ -165,3 +165,41 @@ def test_an_observer_that_changes_what_a_step_reads_is_for_every_rank() -> None:
     told = check_told(ForbiddenRankZeroDecorator, source.replace("print(len(self.rows))", "x = print(self.f(self.rows))"),
                       reason="on every rank")
     assert "self.rows" in told.message
+
+
+COUNTS = (
+    "count = sum(p.numel() for p in pl_module.parameters())",
+    "if isinstance(trainer.logger.experiment, Run):",
+    "    trainer.logger.experiment.summary['parameters'] = count",
+    "trainer.logger.log_hyperparams({'parameters': count})",
+)
+
+
+def test_a_hook_that_counts_and_logs() -> None:
+    hook = "on_fit_start(self, trainer, pl_module)"
+    check_nothing(ForbiddenRankZeroDecorator, module(hook, *COUNTS, base="Callback"))
+    kept = module(hook, *COUNTS, "self.count = count", base="Callback")
+    assert findings_of(ForbiddenRankZeroDecorator, kept)
+
+
+TIMED = (
+    "pl_module.eval()",
+    "start = torch.cuda.Event(enable_timing=True)",
+    "start.record()",
+    "pl_module(trainer.sample)",
+    "print(start)",
+    "pl_module.train()",
+)
+
+
+@pytest.mark.parametrize(
+    ("lines", "above", "told"),
+    [(TIMED, "    @torch.no_grad()\n", 0),
+     (TIMED[:-1], "    @torch.no_grad()\n", 1),  # the model stays in eval mode
+     (TIMED, "", 1),  # gradients are left
+     ((*TIMED, "trainer.fill(pl_module)"), "    @torch.no_grad()\n", 1)],
+)  # fmt: skip
+def test_a_hook_that_measures_the_model(lines: tuple[str, ...], above: str, told: int) -> None:
+    source = module("on_fit_start(self, trainer, pl_module)", *lines, base="Callback")
+    found = findings_of(ForbiddenRankZeroDecorator, source.replace("    def on_fit", f"{above}    def on_fit"))
+    assert len(found) == told

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from codemods.checkpoints.load_on_one_gpu import LoadOnOneGpu
-from ddpfix.testing import check_nothing, check_transformed
+from ddpfix.testing import check_nothing, check_transformed, findings_of
 
 TRAIN = """\
 import torch
@@ -186,3 +186,14 @@ def test_helpers_that_nothing_shows_to_load_on_every_rank(what: str, old: str, n
     elif what == "another key":
         other = other.replace('"adam": adam', '"optimizer": adam')
     check_nothing(LoadOnOneGpu, HELPERS, files={"train.py": other})
+
+
+def test_the_branch_of_a_helper_for_a_run_without_ranks() -> None:
+    head, body = HELPERS.split("adam):\n")
+    inner = body.replace("    ", "        ")
+    helpers = f"{head}adam, rank=None):\n    if rank is None:\n{inner}    return read(path, rank)\n"
+    ranked = CALLER.replace("model, adam)", "model, adam, dist.get_rank())")
+    check_nothing(LoadOnOneGpu, helpers, files={"train.py": ranked})
+    assert findings_of(LoadOnOneGpu, helpers.replace("is None", "is not None"), {"train.py": ranked})
+    named = ranked.replace("dist.get_rank())\n", "args.name)\n")
+    assert findings_of(LoadOnOneGpu, helpers.replace("rank", "name"), {"train.py": named})

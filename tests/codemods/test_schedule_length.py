@@ -113,6 +113,8 @@ def test_told_where_a_prepared_schedule_is_stepped_once_an_epoch(made: str, step
         ("ranks = accelerator.num_processes", "total = args.max_steps * ranks", "sched = CosineAnnealingLR(optimizer, total)"),
         ("args.max_steps *= accelerator.num_processes", COSINE),
         ("sched = CosineAnnealingLR(optimizer, T_max=steps_of(args))",),
+        ("sched = CosineAnnealingLR(optimizer, T_max=args.num_epochs)",),  # stepped with each batch it is wrong by another factor
+        ("rounds = 100", "sched = CosineAnnealingLR(optimizer, T_max=rounds)"),
         ("sched = CosineAnnealingLR(optimizer, **args.options)",),
         (
             "share = math.ceil(len(loader) / accelerator.num_processes)",

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from codemods.sync.swallowed_by_one_rank import SwallowedByOneRank
-from ddpfix.testing import check_nothing, check_told, check_transformed
+from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of
 
 HEAD = """\
 import contextlib
@@ -224,3 +224,11 @@ def test_a_handler_that_reports_to_ray_waits_there() -> None:
     told = check_told(SwallowedByOneRank, ray, reason="of Ray waits for all workers")
     assert "where it waits for the other workers" in told.message
     check_transformed(SwallowedByOneRank, source, source + "        raise\n", unsafe=True)
+
+
+def test_a_loss_that_is_made_past_the_wrapper_is_waited_for_nowhere() -> None:
+    past = handled("print(error)").replace("net(row).sum()", "net.module.score(row).sum()")
+    check_nothing(SwallowedByOneRank, past)  # its backward pass reduces nothing
+    met = past.replace("    train(net, rows)\n    except", "    train(net, rows)\n        dist.barrier()\n    except")
+    (finding,) = findings_of(SwallowedByOneRank, met)
+    assert "wait for it in torch.distributed.barrier" in finding.message

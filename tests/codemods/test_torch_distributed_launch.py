@@ -365,3 +365,14 @@ def test_a_command_that_its_line_cuts_off() -> None:
     check_nothing(RULE, command.format(""), path="run.sh", files=files)
     assert findings_of(RULE, command.format(" \\"), files, path="run.sh")
     assert findings_of(RULE, command.format("\necho done"), files, path="run.sh")
+
+
+@pytest.mark.parametrize(
+    ("heading", "told_there"),
+    [("### 2. Using torch.distributed.launch (deprecated)", 0), ("### Training", 1), ("# torch.distributed.launch\n## Training", 1),
+     ("### torch.distributed.launch\n```python\n# train\n```", 0)],
+)  # fmt: skip
+def test_a_heading_that_names_the_launcher(heading: str, told_there: int) -> None:
+    text = f"{heading}\n\n```bash\n{LAUNCH} --use_env train.py\n```\n"
+    assert len(findings_of(RULE, text, FILES, path="README.md")) == told_there
+    assert findings_of(RULE, text.replace(" --use_env", ""), {"train.py": OLD}, path="README.md")  # it ends in an error

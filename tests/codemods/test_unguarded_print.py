@@ -435,6 +435,16 @@ def test_without_a_trainer_the_rank_of_a_module_is_zero_everywhere() -> None:
     assert len(findings_of(UnguardedPrint, reached, files={"run.py": both})) == 1
 
 
+def test_above_its_trainer_a_module_has_the_rank_zero() -> None:
+    module = hook("print('start')", base="pl.LightningModule", arguments="self", name="_note")
+    run = "import lightning as L\nfrom module import {name}\n\nmodel = {name}()\n{above}L.Trainer(devices=2)\n{below}"
+    name = next(w.removeprefix("class ").partition("(")[0] for w in module.splitlines() if w.startswith("class "))
+    above = run.format(name=name, above="model._note()\ntrainer = ", below="trainer.fit(model)\n")
+    check_nothing(UnguardedPrint, module, files={"run.py": above})
+    below = run.format(name=name, above="trainer = ", below="trainer.fit(model)\nmodel._note()\n")
+    assert len(findings_of(UnguardedPrint, module, files={"run.py": below})) == 1
+
+
 PRINTING = """\
     import functools
     import torch.distributed as dist
@@ -1317,6 +1327,41 @@ def test_a_file_that_asks_for_the_rank_by_a_function_of_the_project(asked: str, 
 def test_a_function_of_the_project_that_shows_no_group(files: dict[str, str]) -> None:
     source = LOOP.format(asked="is_main_process", test="is_main_process()")
     assert not findings_of(UnguardedPrint, source, files, path="loop.py")
+
+
+STRATEGY = """\
+import torch.distributed as dist
+from comm import is_main_process
+
+
+class Strategy:
+    def __init__(self, cfg):
+        self.cfg = cfg
+        self.name = self._choose()
+
+    def _choose(self):
+        print("looking for processes", self.cfg)
+        return "ddp"
+
+    def setup(self):
+        if self.name == "ddp":
+            dist.init_process_group("nccl")
+
+    def done(self):
+        if is_main_process():
+            self.name = ""
+"""
+
+
+@pytest.mark.parametrize(
+    ("run", "told"),
+    [("strategy = Strategy('')\nstrategy.setup()\n", 0),  # the constructor runs above the start of the group
+     ("Strategy('').setup()\nother = Strategy('')\n", 1),
+     ("strategy = make()\nstrategy.setup()\nother = Strategy('')\n", 1)],
+)  # fmt: skip
+def test_a_constructor_above_the_method_that_starts_the_group(run: str, told: int) -> None:
+    files = {"comm.py": OWN, "train.py": f"from strategy import Strategy\n\n{run}"}
+    assert len(findings_of(UnguardedPrint, STRATEGY, files, path="strategy.py")) == told
 
 
 OF_OLD_LIGHTNING = """\

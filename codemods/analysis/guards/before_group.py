@@ -18,6 +18,7 @@ from codemods.analysis.guards.entry_points import starts_group
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.ranks.collectives import trainer_of
 from codemods.analysis.ranks.leaving import leaves
+from codemods.analysis.ranks.object_class import answers_of_its_own, class_of_object
 from codemods.analysis.ranks.reach import called_by_framework
 from codemods.files.source import FunctionNode, SourceModule, line_of, walk_scope
 from codemods.store.project import Project
@@ -102,8 +103,22 @@ def starts_at(project: Project, module: SourceModule, call: ast.Call) -> str:
         return f"{end}()"
     if end in _RUNS and isinstance(call.func, ast.Attribute) and any(family(n) == "lightning" for n in module.imported_modules):
         return f"{module.text_of(call.func)}()" if trainer_of(module, call.func.value, project) == "lightning" else ""
-    site = called_function(project, module, call) if end else None
+    site = (called_function(project, module, call) or _of_object(project, module, call)) if end else None
     return f"{end}()" if site is not None and starts_inside(project, site, _STEPS_DOWN) else ""
+
+
+def _of_object(project: Project, module: SourceModule, call: ast.Call) -> FunctionSite | None:
+    """The method of `strategy.setup()`, where `strategy` is made above from one class of the project."""
+    func = call.func
+    if not isinstance(func, ast.Attribute) or not isinstance(func.value, ast.Name) or func.value.id in module.imports:
+        return None
+    if func.value.id in ("self", "cls") or not project.files_containing(b"init_process_group"):
+        return None
+    made = class_of_object(project, module, func.value)
+    if made is None or not answers_of_its_own(project, made, func.attr):
+        return None
+    method = class_facts(project, made.module, made.node).method(func.attr)
+    return FunctionSite(method[0].module, method[1]) if method is not None else None
 
 
 def makes_training_arguments(project: Project, module: SourceModule, call: ast.Call) -> bool:

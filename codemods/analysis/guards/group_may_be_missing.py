@@ -77,7 +77,7 @@ def _unguarded(project: Project, module: SourceModule) -> Iterator[Unguarded]:
                 yield found
             elif start is not None and call.lineno > start.lineno and not is_guarded(project, module, call, words_of(start.test)):
                 yield Unguarded(call, f"the group is started under `{module.text_of(start.test)}` only", start.lineno, True)
-            elif alone is not None and alone.lineno < call.lineno and not is_guarded(project, module, call, set()):
+            elif alone is not None and alone.lineno < call.lineno and not is_guarded(project, module, call, _sizes(module, alone)):
                 body = function.body if function is not None else []
                 if ask is not None and ask.lineno < call.lineno and module.statement_of(ask) in body:
                     continue  # without a group the function ends there already: it is not made to run so
@@ -262,6 +262,18 @@ def _asked_alone(project: Project, module: SourceModule, function: FunctionNode 
             if site is not None and any(_asks_node(n) for n in walk(site.node)):
                 return call
     return None
+
+
+def _sizes(module: SourceModule, ask: ast.Call) -> set[str]:
+    """The names that hold the number of processes: `ws` of `rank, ws = get_dist_info()`; it is 1 where there is no group."""
+    statement = module.parent(ask)
+    target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+    end = last(qualified(module, ask.func))
+    if end.endswith("_info") and isinstance(target, ast.Tuple) and len(target.elts) == 2:
+        target = target.elts[1]
+    elif end != "get_world_size":
+        return set()
+    return {target.id} if isinstance(target, ast.Name) else set()
 
 
 def _asks_node(node: ast.AST) -> bool:

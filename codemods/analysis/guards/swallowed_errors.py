@@ -12,6 +12,8 @@ from codemods.analysis.positions import behind, is_in_a_loop
 from codemods.analysis.variance.analysis import variance
 from codemods.analysis.variance.may_meet import may_meet
 from codemods.analysis.variance.state import Meeting, State
+from codemods.analysis.wrapped.losses import backward_passes
+from codemods.analysis.wrapped.past_wrapper import past_the_wrapper
 from codemods.files.source import FunctionNode, SourceModule, walk, walk_scope
 from codemods.runtime.lazy_pattern import lazy
 from codemods.runtime.record import record
@@ -55,13 +57,13 @@ def swallowed(project: Project, module: SourceModule) -> Iterator[Swallowed]:
         if not may_meet(project, module, attempt.body):
             continue
         state = _state_of(project, module, attempt)
-        if state is None or (meeting := _run_in(state, attempt.body)) is None or _meets(state, handler.body):
+        if state is None or (meeting := _run_in(project, state, attempt.body)) is None or _meets(state, handler.body):
             continue
         yield Swallowed(handler, handler, meeting, _next(state, module, attempt))
     for function in module.functions:
         for decorator in function.decorator_list:
             if _catches(module, decorator) and (state := analysis.of(FunctionSite(module, function))) is not None:
-                if (meeting := _run_in(state, function.body)) is not None:
+                if (meeting := _run_in(project, state, function.body)) is not None:
                     yield Swallowed(decorator, None, meeting, None)
     for block in module.nodes(ast.With):
         for item in block.items if not is_in_a_loop(module, block) else ():
@@ -69,7 +71,7 @@ def swallowed(project: Project, module: SourceModule) -> Iterator[Swallowed]:
                 if not may_meet(project, module, block.body):
                     continue
                 state = _state_of(project, module, block)
-                if state is not None and (meeting := _run_in(state, block.body)) is not None:
+                if state is not None and (meeting := _run_in(project, state, block.body)) is not None:
                     yield Swallowed(item.context_expr, None, meeting, _next(state, module, block))
 
 
@@ -86,14 +88,24 @@ def _meets(state: State, statements: Iterable[ast.stmt]) -> list[Meeting]:
     return [m for s in statements for n in walk(s) for m in state.met.get(id(n), ())]
 
 
-def _run_in(state: State, body: list[ast.stmt]) -> Meeting | None:
+def _run_in(project: Project, state: State, body: list[ast.stmt]) -> Meeting | None:
     """The first collective of a run that the statements start: training, or a function with more than one of them."""
     found = _meets(state, body)
     run = next((m for m in found if m.name in _RUNS), None)
+    if run is not None and run.name == "backward" and _waits_for_nobody(project, run):
+        return next((m for m in found if m.name != "backward"), None)
     if run is not None:
         return None if run.name != "backward" and _has_one_device(state.module) else run
     deep = [m for m in found if len(m.steps) > 1]
     return deep[0] if len({m.place for m in deep}) > 2 else None
+
+
+def _waits_for_nobody(project: Project, run: Meeting) -> bool:
+    """True for the backward pass of a loss that is made past the wrapper: its hooks have nothing to reduce."""
+    path, line = run.place
+    module = project.module(path)
+    passes = [one for one in backward_passes(module) if one.call.lineno == line] if module is not None else []
+    return any(past_the_wrapper(project, one) for one in passes)
 
 
 def _has_one_device(module: SourceModule) -> bool:

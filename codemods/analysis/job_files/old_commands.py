@@ -13,7 +13,7 @@ from codemods.data.launcher_options import SWITCHES, VALUES_OF_TORCHRUN
 from codemods.files.passages import Passage, WordList, passages, word_lists
 from codemods.files.shell_words import Word, commands
 from codemods.files.source import SourceModule
-from codemods.files.text_file import TextFile
+from codemods.files.text_file import DOCUMENT_KINDS, TextFile
 from codemods.runtime.lazy_pattern import lazy
 from codemods.runtime.record import record
 
@@ -24,6 +24,7 @@ _BY_PATH = lazy(r"@?-?python3?$")  # what the search path finds, as it finds tor
 _VARIABLE = lazy(r"[\"']?\$\{?(\w+|[@*])(?:\[@\])?\}?[\"']?$")
 _ONE = lazy(r"(?<!\S)--nproc[_-]per[_-]node[= ]1(?!\S)")
 _NODES = lazy(r"(?<!\S)--nnodes[= ](?!1(?!\S))")
+_HEADING = lazy(r" {0,3}#{1,6}\s+(?P<text>.*)")
 _TAKEN_ELSEWHERE = lazy(r"use[_-]env")
 
 
@@ -97,6 +98,20 @@ def old_commands(file: SourceModule) -> Iterator[OldCommand]:
             yield from _read(file, passage, words)
     for listed in word_lists(file):
         yield from _read(file, listed, listed.words)
+
+
+def is_shown_as_old(command: OldCommand) -> bool:
+    """True below a heading of a document that names the launcher: it is shown there for what it is, beside its successor."""
+    if not command.file.path.endswith(DOCUMENT_KINDS):
+        return False
+    heading, fence = "", ""
+    for line in command.file.lines[: command.span.line - 1]:
+        mark = line.lstrip()[:3]
+        if mark in ("```", "~~~") and (not fence or fence == mark):
+            fence = "" if fence else mark
+        elif not fence and (found := _HEADING.match(line)) is not None:
+            heading = found["text"]
+    return LAUNCHER in heading
 
 
 def _items(file: SourceModule, node: ast.List) -> tuple[Word, ...]:

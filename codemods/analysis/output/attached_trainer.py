@@ -1,6 +1,7 @@
 """May a LightningModule have its Trainer when a method runs? `self.global_rank` is 0 on every rank without one.
 
-A constructor runs before `fit` attaches the Trainer, and Fabric attaches none at all: a test of the member is true everywhere.
+A constructor runs before `fit` attaches the Trainer, so does what a script calls on its model above the Trainer that it makes, and
+Fabric attaches none at all: a test of the member is true everywhere.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from codemods.analysis.class_index import ClassFacts, Role, class_facts
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.hooks import LIGHTNING_HOOKS
 from codemods.analysis.names import dotted, family, last, qualified
+from codemods.analysis.output.early_ranks import makes_trainer_below
 from codemods.analysis.ranks.uses import constructions
 from codemods.files.source import FunctionNode, SourceModule
 from codemods.store.project import Project
@@ -33,8 +35,10 @@ def may_be_attached(project: Project, facts: ClassFacts, function: FunctionNode)
     if function.name in LIGHTNING_HOOKS:
         return True
     found = entries(project, facts, function)
-    if found.hooks or found.outside:
+    if found.hooks:
         return True
+    if found.outside:
+        return not all(makes_trainer_below(o.module, o.module.statement_of(o.call)) for o in found.outside)
     known = [s.function.name for s in found.steps if s.function.name != function.name]
     return bool(known) and "__init__" not in known
 

@@ -21,7 +21,7 @@ def is_asked_too_early(project: Project, module: SourceModule, node: ast.If) -> 
 
     Lightning makes it in `fit`; with `is_initialized()` before it the rank is None, or 0, on every process until then.
     """
-    if not module.holds(b".fit(") or not module.holds(b"rank") or not _makes_trainer_below(module, node):
+    if not module.holds(b".fit(") or not module.holds(b"rank") or not makes_trainer_below(module, node):
         return False
     if not _asks_for_zero(module, project, node.test) or not _asks_the_group(project, module, node.test):
         return False
@@ -55,11 +55,11 @@ def has_no_group_yet(project: Project, module: SourceModule, statement: ast.stmt
 
 
 def _is_above_trainer(project: Project, module: SourceModule, statement: ast.stmt) -> bool:
-    if _makes_trainer_below(module, statement):
+    if makes_trainer_below(module, statement):
         return True
     function = module.function_of(statement)
     sites = (calls_of(project, module, function) or ()) if function is not None else ()
-    return bool(sites) and all(_makes_trainer_below(s.module, s.module.statement_of(s.call)) for s in sites)
+    return bool(sites) and all(makes_trainer_below(s.module, s.module.statement_of(s.call)) for s in sites)
 
 
 def _asks_for_zero(module: SourceModule, project: Project, test: ast.expr) -> bool:
@@ -70,7 +70,7 @@ def _asks_for_zero(module: SourceModule, project: Project, test: ast.expr) -> bo
     return bool(asked) and all(ast.unparse(o).endswith(" is None") for o in rest)
 
 
-def _makes_trainer_below(module: SourceModule, node: ast.stmt) -> bool:
+def makes_trainer_below(module: SourceModule, node: ast.stmt) -> bool:
     """True where Lightning's Trainer is made behind the test, and none before it.
 
     That is in the same function, and for a constructor in a method of the class.

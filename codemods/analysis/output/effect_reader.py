@@ -19,6 +19,7 @@ from codemods.analysis.output.receivers import (
     classes_of,
     is_buffer,
     is_experiment,
+    is_of_an_experiment,
     is_logger,
     is_script_module,
     mode_of,
@@ -157,7 +158,8 @@ class Reader:
 
     def _change(self, target: ast.expr, node: ast.AST) -> None:
         if nature(self._module, target) is Nature.SHARED:
-            self._add(Kind.STATE, root_name(target), node)
+            kind = Kind.QUIET if is_of_an_experiment(self._module, target) else Kind.STATE
+            self._add(kind, root_name(target), node)
 
     def _attribute(self, node: ast.Attribute) -> None:
         if isinstance(node.ctx, (ast.Store, ast.Del)):

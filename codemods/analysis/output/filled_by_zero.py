@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from codemods.analysis.bindings import attribute_bindings
 from codemods.analysis.conditions import conjuncts
 from codemods.analysis.names import dotted, last
+from codemods.analysis.output.held_by_zero import is_behind_what_zero_is_given
 from codemods.analysis.positions import above
 from codemods.analysis.ranks.leaving import leaves
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_at
@@ -24,7 +25,9 @@ def is_behind_what_zero_fills(project: Project, module: SourceModule, node: ast.
     """True where a container of the object is asked for on the way, and rank 0 alone puts anything into it."""
     if module.class_of(node) is None:
         return False
-    return any(_is_filled_by_zero(project, module, field) for field in _fields_on_the_way(module, node))
+    if any(_is_filled_by_zero(project, module, field) for field in _fields_on_the_way(module, node)):
+        return True
+    return is_behind_what_zero_is_given(project, module, node)
 
 
 def _fields_on_the_way(module: SourceModule, node: ast.AST) -> Iterator[ast.expr]:

@@ -12,6 +12,7 @@ from enum import IntEnum
 
 from codemods.analysis.hooks import EVALUATION_HOOKS, OBSERVERS
 from codemods.analysis.names import dotted, last
+from codemods.analysis.output.own_answers import is_answer_for_a_share
 from codemods.analysis.output.own_batches import is_of_own_batch
 from codemods.analysis.output.own_words import asks_the_process, is_own_word, speaks_for_each
 from codemods.analysis.output.trainer_answers import is_of_own_answers
@@ -72,6 +73,8 @@ def own_line(
                 found.append(OwnLine(Own.RESULT))  # seeds are given by rank as often as not
             for part in shown:
                 if is_own_word(project, module, part) or is_of_own_answers(project, module, part):
+                    found.append(OwnLine(Own.RESULT))
+                elif is_answer_for_a_share(project, module, part):
                     found.append(OwnLine(Own.RESULT))
                 value = analysis.value(module, part)
                 if value.cause is Cause.UNKNOWN and is_of_own_batch(project, module, part):

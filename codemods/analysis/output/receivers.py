@@ -33,6 +33,12 @@ def is_experiment(module: SourceModule, receiver: ast.expr) -> bool:
     return bool(values) and all(last(dotted(v)) == "experiment" for v in values)
 
 
+def is_of_an_experiment(module: SourceModule, target: ast.expr) -> bool:
+    """True for `logger.experiment.summary`, whatever is put into it: rank 0's object, or a dummy's function."""
+    part = target.value if isinstance(target, ast.Attribute) else target
+    return ".experiment." in f"{dotted(target)}." or is_experiment(module, part)
+
+
 def is_script_module(module: SourceModule, receiver: ast.expr) -> bool:
     """True for what `torch.jit` has compiled: its `save` writes a file of this process and waits for nobody."""
     values = [v for v in values_of(module, receiver) if isinstance(v, ast.Call)]

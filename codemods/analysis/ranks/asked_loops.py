@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from codemods.analysis.bound_values import assigned
 from codemods.analysis.class_index import ClassSite, Role, class_facts, subclasses
-from codemods.analysis.distribution import is_test_file
+from codemods.analysis.distribution import is_own_test
 from codemods.analysis.hooks import LIGHTNING_HOOKS
 from codemods.analysis.job_files.command_runs import command_runs
 from codemods.analysis.job_files.documented_starts import other_starts, script_names, starts, starts_of
@@ -21,7 +21,7 @@ from codemods.analysis.job_files.shown_run import ShownRun
 from codemods.analysis.loading.same_program import whole_program
 from codemods.analysis.names import dotted, family
 from codemods.analysis.ranks.closed_modes import MANY_COMMANDS, is_in_closed_mode
-from codemods.analysis.ranks.one_device import trains_on_one_device
+from codemods.analysis.ranks.one_device import lightning_trainers, trains_on_one_device
 from codemods.analysis.ranks.program_starts import Start, start_of
 from codemods.analysis.ranks.run_by_programs import has_programs
 from codemods.analysis.ranks.shown_tests import is_taken, never_validates, trainer_has_one
@@ -51,9 +51,8 @@ def is_in_loop_of_one(project: Project, module: SourceModule, node: ast.AST) -> 
     if function is None:
         return False
     names = _classes(project, module, node)
-    return any(
-        _is_of_loop(project, module, function, loop, _DEPTH) and _is_asked_on_one(project, module, names, loop) for loop in _LOOPS
-    )
+    loops = _loops_of(project, module, function, _DEPTH)
+    return bool(loops) and all(_is_asked_on_one(project, module, names, loop) for loop in loops)
 
 
 def _classes(project: Project, module: SourceModule, node: ast.AST) -> frozenset[str]:
@@ -64,32 +63,35 @@ def _classes(project: Project, module: SourceModule, node: ast.AST) -> frozenset
     return frozenset({owner.name, *(s.node.name for s in subclasses(project, ClassSite(module, owner)))})
 
 
-def _is_of_loop(project: Project, module: SourceModule, function: FunctionNode, loop: str, depth: int) -> bool:
-    """True for a hook of the loop, and for a function whose calls all stand in such hooks."""
-    key = ("of a loop", module.path, function.lineno, loop)
-    return project.keep(key, lambda: _find_loop(project, module, function, loop, depth))
+def _loops_of(project: Project, module: SourceModule, function: FunctionNode, depth: int) -> frozenset[str]:
+    """The loop of a hook, and those of a function whose calls all stand in such hooks; none for one that is called elsewhere."""
+    key = ("loops of", module.path, function.lineno, depth)
+    return project.keep(key, lambda: _find_loops(project, module, function, depth))
 
 
-def _find_loop(project: Project, module: SourceModule, function: FunctionNode, loop: str, depth: int) -> bool:
-    hook = _is_hook(project, module, function, loop)
+def _find_loops(project: Project, module: SourceModule, function: FunctionNode, depth: int) -> frozenset[str]:
+    hook = {loop for loop in _LOOPS if _is_hook(project, module, function, loop)}
     outer = module.function_of(function)
     if outer is not None:
-        return depth > 0 and _is_of_loop(project, module, outer, loop, depth - 1)
+        return _loops_of(project, module, outer, depth - 1) if depth > 0 else frozenset()
     if depth <= 0 or (not hook and (function.name in LIGHTNING_HOOKS or function.name.startswith("__"))):
-        return False
+        return frozenset()
     used = uses_of(project, module, function).outside_tests()
-    if used.more or used.handed_on or len(used.calls) > _MOST_CALLS or not (used.calls or hook):
-        return False
-    return all(_comes_from_loop(project, s.module, s.call, function, loop, depth) for s in used.calls)
+    if used.more or used.handed_on or len(used.calls) > _MOST_CALLS:
+        return frozenset()
+    found = [frozenset(hook), *(_loops_from(project, s.module, s.call, function, depth) for s in used.calls)]
+    known = [loops for loops in found if loops is not None]
+    return frozenset().union(*known) if all(known[1:]) else frozenset()
 
 
-def _comes_from_loop(
-    project: Project, module: SourceModule, call: ast.Call, function: FunctionNode, loop: str, depth: int
-) -> bool:
+def _loops_from(
+    project: Project, module: SourceModule, call: ast.Call, function: FunctionNode, depth: int
+) -> frozenset[str] | None:
+    """Those that come to a call; None for a function that calls itself."""
     caller = module.function_of(call)
-    if caller is None:
-        return False
-    return caller is function or _is_of_loop(project, module, caller, loop, depth - 1)
+    if caller is function:
+        return None
+    return _loops_of(project, module, caller, depth - 1) if caller is not None else frozenset()
 
 
 def _is_hook(project: Project, module: SourceModule, function: FunctionNode, loop: str) -> bool:
@@ -110,7 +112,7 @@ def _is_asked_on_one(project: Project, module: SourceModule, names: frozenset[st
 def _find_asked(project: Project, module: SourceModule, names: frozenset[str], loop: str) -> bool:
     if not has_programs(project) or not (project.files_containing(b".fit(") or project.files_containing(f".{loop}(".encode())):
         return False
-    if any(_BY_TEXT.search(project.read(p) or b"") for p in project.files_containing(b"rainer") if not is_test_file(p)):
+    if any(_BY_TEXT.search(project.read(p) or b"") for p in project.files_containing(b"rainer") if not is_own_test(project, p)):
         return False
     if loop == "validation":
         return _is_switched_off(project, module, names)
@@ -132,13 +134,21 @@ def _is_switched_off(project: Project, module: SourceModule, names: frozenset[st
              for p in _programs(project, module, names, home)]  # fmt: skip
     having = [(home, call, _having(project, path, names)) for home, call, path in asked]
     return bool(asked) and all(
-        runs and all(not is_taken(home, call, run) or (_fits(call) and never_validates(run)) for run in runs)
+        _is_told_never(home, call) or (not _fits(call) and _is_on_one_device(project, home, call))
+        or (runs and all(not is_taken(home, call, run) or (_fits(call) and never_validates(run)) for run in runs))
         for home, call, runs in having
-    )
+    )  # fmt: skip
 
 
 def _fits(call: ast.Call) -> bool:
     return isinstance(call.func, ast.Attribute) and call.func.attr == "fit"
+
+
+def _is_told_never(home: SourceModule, call: ast.Call) -> bool:
+    """True for `fit` of a Trainer that is made beside it with `limit_val_batches=0`: it does not validate, nor try it out."""
+    made = list(lightning_trainers(home, home.function_of(call))) if _fits(call) else []
+    given = [next((k.value for k in c.keywords if k.arg == "limit_val_batches"), None) for c in made]
+    return bool(given) and all(isinstance(v, ast.Constant) and v.value == 0 and v.value is not False for v in given)
 
 
 def _having(project: Project, path: str, names: frozenset[str]) -> list[ShownRun]:
@@ -156,7 +166,7 @@ def _is_told_to_start(project: Project, path: str) -> bool:
 def _asking(project: Project, loop: str) -> Iterator[tuple[SourceModule, ast.Call]]:
     """The calls that may ask a Trainer for the loop: models and estimators have methods of these names, too."""
     for path in project.files_containing(f".{loop}(".encode()):
-        module = project.module(path) if not is_test_file(path) else None
+        module = project.module(path) if not is_own_test(project, path) else None
         for call in module.calls_named(loop) if module is not None else ():
             if module is not None and _asks(module, call):
                 yield module, call
@@ -178,7 +188,7 @@ def _programs(project: Project, module: SourceModule, names: frozenset[str], hom
     """The programs that come to a call and may have one of the classes: by their files, or by a text that names it."""
 
     def build() -> tuple[str, ...]:
-        mains = [p for p in project.files_containing(b"__main__") if not is_test_file(p)]
+        mains = [p for p in project.files_containing(b"__main__") if not is_own_test(project, p)]
         asking = [p for p in mains if home.path in whole_program(project, p)] or [home.path]
         return tuple(p for p in asking if not _is_run(project, p) or _has_one_of(project, module, names, p))
 

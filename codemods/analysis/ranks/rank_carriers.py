@@ -28,7 +28,7 @@ from codemods.store.tables import Table
 # Every name of data/rank_names.py holds one of these.
 _WORDS = (
     "rank", "master", "main", "primary", "root", "chief", "lead", "first", "zero", "ordinal", "process_index", "logging_process",
-    "procid", "localid", "nodeid", "should_", "gpu",
+    "procid", "localid", "nodeid", "should_", "gpu", "logger.experiment",
 )  # fmt: skip
 _HEADS = frozenset({b"", b"def ", b"async def "})
 _END = re.compile(rb"\n(?=[^\s)\]}#])")  # where the next thing at the top of a file begins
@@ -119,6 +119,7 @@ def _names(node: ast.AST) -> list[str]:
         elif isinstance(top, ast.Call):
             found += (called := end_of(top.func), dotted(top.func))
             stack += top.args if called in _READS or "env" in called.lower() else ()
+            stack += top.args[:1] if called == "isinstance" else ()
         elif isinstance(top, ast.Constant):
             if isinstance(top.value, str):
                 found.append(top.value)

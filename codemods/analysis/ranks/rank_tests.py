@@ -8,6 +8,7 @@ from codemods.analysis.bindings import Binding, attribute_bindings, bindings_of
 from codemods.analysis.call_graph import FunctionSite, called_function, may_speak_of_ranks
 from codemods.analysis.names import dotted, end_of
 from codemods.analysis.ranks.emptied_elsewhere import split_of_emptied
+from codemods.analysis.ranks.experiment_tests import split_of_experiment
 from codemods.analysis.ranks.flag_branches import tests_of_flag
 from codemods.analysis.ranks.keyword_fields import keyword_values
 from codemods.analysis.ranks.parts import part_of, place_of
@@ -70,6 +71,7 @@ def _kept(
         return plainly(module, test)
 
     found = split_of_run(module, value, project, plainly) or split_of_partial(module, value, project, plainly)
+    found = found or split_of_experiment(module, value)
     return found or split_of_emptied(module, value, project, here, none_alone=not_none)
 
 

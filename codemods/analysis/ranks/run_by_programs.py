@@ -25,6 +25,7 @@ from codemods.analysis.ranks.failing_ranks import ranks_unless_one_fails
 from codemods.analysis.ranks.first_device import is_tied_to_first_device
 from codemods.analysis.ranks.handed_zero import is_handed_zero
 from codemods.analysis.ranks.hidden_packages import is_hidden
+from codemods.analysis.ranks.idle_trainers import has_an_idle_trainer
 from codemods.analysis.ranks.looked_up import is_looked_up
 from codemods.analysis.ranks.lost_settings import has_lost_settings
 from codemods.analysis.ranks.one_device import has_trainers_of_one_device, trains_on_one_device
@@ -78,7 +79,7 @@ def is_run_by_nobody(project: Project, module: SourceModule, node: ast.AST, *, s
         return True
     if is_behind_a_failure(project, module, node) or is_hidden(project, module) or is_switched_off(project, module):
         return True
-    if is_in_mode_of_one(project, module, node):
+    if is_in_mode_of_one(project, module, node) or has_an_idle_trainer(project, module, function):
         return True
     if starts_ranks_in_fit(project, module, function) or is_of_a_pool(project, module, function):
         return True

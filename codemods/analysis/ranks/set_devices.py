@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import ast
 import re
+from posixpath import dirname
 
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.distribution import is_test_file
-from codemods.analysis.job_files.documented_starts import starts_of
+from codemods.analysis.job_files.documented_starts import starts, starts_of
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.python_settings import setting_in_python
 from codemods.files.source import SourceModule
@@ -21,6 +22,8 @@ _DEPTH = 3  # names that hand the number on
 _SETTINGS = (".yaml", ".yml", ".json", ".toml")
 _TEXTS = (".sh", ".md", ".rst", ".txt", ".slurm", ".sbatch", "Makefile")
 _DEVICE_FLAGS = frozenset({"devices", "gpus", "num_nodes", "g", "device"})
+_HOW = frozenset({"strategy", "accelerator", "distributed_backend", "num_processes", "plugins"})  # who gives one means several
+_TOLD = lazy(r"(?<!\S)--(?:devices|gpus|num_nodes)[= ][\"']?([^\s\"']*)")
 _ONE = lazy(rb"[\"']?1[\"']?|\[[ ]*\d+[ ]*\]")
 # What speaks of several devices in a command or a text, whatever the setting is called there.
 _SEVERAL = lazy(
@@ -45,15 +48,35 @@ def is_set_to_one(project: Project, module: SourceModule, call: ast.Call) -> boo
 
 
 def is_left_to_one_by_commands(project: Project, module: SourceModule, call: ast.Call) -> bool:
-    """True for `Trainer.from_argparse_args(args)` of a script whose own option names one device, and no command another."""
+    """True for `Trainer.from_argparse_args(args)` of a script whose own option names one device, and no command another.
+
+    Of Lightning's own options, which name none, where the commands do.
+    """
     if last(dotted(call.func)) != "from_argparse_args" or any(k.arg in ("devices", "gpus", "num_nodes") for k in call.keywords):
         return False
     asked = [c for c in module.calls_named("add_argument") if _names(c, "devices") or _names(c, "gpus")]
     defaults = [next((k.value for k in c.keywords if k.arg == "default"), None) for c in asked]
-    if not defaults or not all(d is not None and _is_one(project, module, d, 0) for d in defaults):
+    if not defaults:
+        return module.holds(b"add_argparse_args") and _is_told_one(project, module)
+    if not all(d is not None and _is_one(project, module, d, 0) for d in defaults):
         return False
     commands = starts_of(project, module.path)
     return bool(commands) and not any(s.several or s.more or s.flags & _DEVICE_FLAGS for s in commands or ())
+
+
+def _is_told_one(project: Project, module: SourceModule) -> bool:
+    """True where each command for the script gives one device (`--gpus 1`).
+
+    Where there is none, each of those that the folder round its own has for others.
+    """
+    commands = starts_of(project, module.path)
+    if not commands and commands is not None:
+        folder = dirname(dirname(module.path))
+        near = (s for s in starts(project) if not folder or s.job.startswith(f"{folder}/"))
+        commands = [s for s in near if s.flags & _DEVICE_FLAGS]
+    told = [_TOLD.findall(s.given) for s in commands or ()]
+    alone = not any(s.several or s.more or s.launched or s.flags & _HOW for s in commands or ())
+    return alone and bool(told) and all(found and all(count == "1" for count in found) for found in told)
 
 
 def is_left_to_one_gpu(project: Project, call: ast.Call) -> bool:

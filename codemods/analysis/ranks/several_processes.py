@@ -7,12 +7,15 @@ from collections.abc import Mapping
 
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.conditions import conjuncts
+from codemods.analysis.literals import is_none
 from codemods.analysis.names import dotted, last
 from codemods.analysis.positions import position
+from codemods.analysis.ranks.groupless_handlers import is_without_a_group
 from codemods.analysis.ranks.process_modes import several_by_mode
 from codemods.analysis.ranks.rank_sources import rank_source
 from codemods.files.source import SourceModule, once_a_module
 from codemods.runtime.lazy_pattern import lazy
+from codemods.store.project import Project
 
 _WORDS = ("is_initialized", "is_available", "distributed", "ddp", "multi_gpu", "is_dist", "use_dist", "dist_train", "is_parallel")
 _MODES = ("dist", "ddp", "distributed", "launcher")  # a setting that says how the program is started
@@ -71,6 +74,24 @@ def is_of_one_process(module: SourceModule, node: ast.AST) -> bool:
     return module.function_of(node) is None and _starts_alone(module)
 
 
+def is_without_rank(project: Project, module: SourceModule, node: ast.AST) -> bool:
+    """As `is_of_one_process`, also where callers alone show what is tested for None: `rank` of `load(path, rank=None)`."""
+    if is_of_one_process(module, node):
+        return True
+    below = node
+    for up in module.ancestors(node):
+        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            return False
+        if isinstance(up, ast.If) and below is not up.test and isinstance(up.test, ast.Compare):
+            asked, there = up.test, any(below is s for s in up.body)
+            empty = isinstance(asked.ops[0], (ast.Is, ast.Eq))
+            if is_none(asked.comparators[0]) and isinstance(asked.ops[0], (ast.Is, ast.IsNot, ast.Eq, ast.NotEq)):
+                if empty is there and rank_source(module, asked.left, project) is not None:
+                    return True
+        below = up
+    return False
+
+
 def is_asserted_alone(module: SourceModule, node: ast.AST) -> bool:
     """True behind a statement of the same function that ends every run of several processes."""
     below = node
@@ -96,6 +117,8 @@ def _is_in_a_branch_of_one(module: SourceModule, node: ast.AST) -> bool:
                 return True
             if not otherwise:
                 known.update(ast.unparse(part) for part in conjuncts(up.test))
+        elif isinstance(up, ast.ExceptHandler) and is_without_a_group(module, up):
+            return True
         below = up
     return False
 

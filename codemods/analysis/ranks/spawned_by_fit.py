@@ -24,6 +24,10 @@ from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
 
 _LAUNCHED = lazy(rb"torchrun|torch\.distributed\.(?:run|launch)|\bsrun\b|#SBATCH|LIGHTNING_LAUNCH|LSB_")
+# A job file that names none of these is left for others to fill in: `srun python`, and no script.
+_OF_SOMETHING = lazy(
+    rb"\.(?:py|sh|yaml|toml|json)\b|\s-m\s|\$\{?(?:\d|@|\*|\w*(?i:cmd|command|script|exec|program|run)\b)"
+)
 _COMMANDS = (".sh", ".md", ".rst", ".slurm", ".sbatch", ".job", ".yaml", ".yml", "Makefile")
 _GONE = frozenset({"gpus"} | {row.name for row in OLD.values() if row.gone <= V2})  # 2.0 and later raise a TypeError
 _CLIMBS = 2
@@ -146,4 +150,5 @@ def _text(module: SourceModule, value: ast.expr) -> str | None:
 
 
 def _is_launched(project: Project) -> bool:
-    return any(_LAUNCHED.search(project.read(path) or b"") for path in project.files if path.endswith(_COMMANDS))
+    texts = (project.read(path) or b"" for path in project.files if path.endswith(_COMMANDS))
+    return any(_LAUNCHED.search(text) and _OF_SOMETHING.search(text) for text in texts)

@@ -11,6 +11,8 @@ import re
 import sys
 from collections.abc import Iterator
 
+from codemods.analysis.class_index import ClassSite, find_class, subclasses
+from codemods.analysis.names import dotted, last
 from codemods.analysis.positions import position
 from codemods.analysis.ranks.lost_options import OPTION_NAMES, is_lost_option
 from codemods.analysis.ranks.rank_branches import known_split
@@ -29,6 +31,7 @@ _IMPORTED = frozenset(sys.stdlib_module_names) | {
 _DEPTH = 2  # functions that a statement calls, and these
 TRAINS = lazy(r"\.backward\(|\.step\(|\.fit\(|\btrain\w*\(", re.IGNORECASE)
 _OPTIONS = tuple(f"{name}.".encode() for name in sorted(OPTION_NAMES))
+_OF_THE_CLASS = frozenset({"staticmethod", "classmethod"})
 _LEAVES = (ast.Return, ast.Raise, ast.Break, ast.Continue)
 
 
@@ -59,10 +62,53 @@ def is_in_a_failing_block(project: Project, module: SourceModule, node: ast.AST)
         place = position(module, below)
         if place is not None and _dies(project, module, place.block, place.index):
             return True
-        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Try, ast.TryStar)):
+        if isinstance(up, (ast.Try, ast.TryStar)):
             return False
+        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            return _is_of_unmade(project, module, up)
         below = up
     return False
+
+
+def _is_of_unmade(project: Project, module: SourceModule, function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """True for a method of an object that no run gets made: its constructor dies, and each heir has it from there."""
+    owner = module.parent(function)
+    if not isinstance(owner, ast.ClassDef) or function.name.startswith("__"):
+        return False
+    if _OF_THE_CLASS & {last(dotted(d)) for d in function.decorator_list}:
+        return False
+    below = subclasses(project, ClassSite(module, owner))
+    return not any("__init__" in s.methods() for s in below) and _constructor_dies(project, ClassSite(module, owner))
+
+
+def _constructor_dies(project: Project, site: ClassSite) -> bool:
+    """True where a call among the plain statements of the class's own constructor is refused in every run."""
+
+    def build() -> bool:
+        init = site.methods().get("__init__")
+        if init is None or init.decorator_list:
+            return False
+        calls = (part for s in _sure(init.body) for part in evaluated(s) if isinstance(part, ast.Call))
+        return any(is_refused(project, site.module, c) for c in calls)
+
+    return project.keep(("constructor dies", site.module.path, site.node.lineno), build)
+
+
+def _sure(block: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """The statements of a block that every run comes to: not behind one that may leave it."""
+    for statement in block:
+        yield statement
+        if any(isinstance(n, _LEAVES) for n in (statement, *walk_scope(statement))):
+            return
+
+
+def _is_refused(project: Project, module: SourceModule, call: ast.Call) -> bool:
+    return is_refused(project, module, call) or _makes_none(project, module, call)
+
+
+def _makes_none(project: Project, module: SourceModule, call: ast.Call) -> bool:
+    made = find_class(project, module, dotted(call.func)) if isinstance(call.func, ast.Name) else None
+    return made is not None and _constructor_dies(project, made)
 
 
 def _dies(project: Project, module: SourceModule, block: list[ast.stmt], index: int) -> bool:
@@ -81,7 +127,7 @@ def _failing(project: Project, module: SourceModule, block: list[ast.stmt]) -> f
         return frozenset(
             i for i, s in enumerate(block)
             if any(
-                _fails(project, module, part) or (isinstance(part, ast.Call) and is_refused(project, module, part))
+                _fails(project, module, part) or (isinstance(part, ast.Call) and _is_refused(project, module, part))
                 for part in evaluated(s)
             )
         )  # fmt: skip
