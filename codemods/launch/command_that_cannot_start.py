@@ -82,7 +82,9 @@ class CommandThatCannotStart(DdpCodemod):
     severity = "crash"
     subject = "Give the launcher the script instead of python"
     must_show = "The job starts: the command of the file, with two processes."
-    printed = ("can't open file 'python'", "unrecognized arguments", "ambiguous option", "arguments are required: training_script")
+    printed = (
+        "can't open file 'python'", "unrecognized arguments", "ambiguous option", "arguments are required: training_script",
+    )  # fmt: skip
     TRIGGERS = ((b"nproc_per_node",), (b"deepspeed_config_file",))  # no Python is read
     READS_TESTS = False
     TEXT = (b"torchrun", b"torch.distributed", b"accelerate", b"deepspeed", b"srun", b"mpirun", b"horovodrun", b"nproc")
