@@ -9,6 +9,7 @@ from codemods.analysis.distribution import is_test_module, may_show_ranks
 from codemods.analysis.frameworks import lightning_pin
 from codemods.analysis.guards import failing_exits
 from codemods.analysis.guards.agreed_skips import ASSUMED, advice_for_skip, agreed_skips
+from codemods.analysis.guards.before_group import group_comes_later
 from codemods.analysis.guards.counted_by_one import counted_by_one
 from codemods.analysis.guards.empty_rounds import is_of_a_loop
 from codemods.analysis.guards.one_rank_decisions import Decision, Form, decisions, tests_gathered_loss
@@ -173,6 +174,8 @@ class OneRankDecision(DdpCodemod):
                 continue
             if parted.form in (Parting.RAISES, Parting.WAITS) and (parted.node.lineno in whole or serves):
                 continue
+            if parted.form is Parting.RAISES and group_comes_later(project, module, parted.node):
+                continue  # who fails there has not joined the others, and what fails on one rank most often fails on all
             lines = {parted.node.lineno, parted.leaving.lineno if parted.leaving is not None else 0}
             if parted.form is Parting.FAILS or (parted.form is Parting.ENDS and is_failure(parted.leaving)):
                 if not lines & told and not is_guess(project, module, parted):

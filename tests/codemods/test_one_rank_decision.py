@@ -1511,3 +1511,55 @@ def test_a_module_that_makes_its_steps_itself() -> None:
     step += "        if torch.isnan(loss):\n            return None\n        self.manual_backward(loss)\n"
     init = "    def __init__(self):\n        super().__init__()\n        self.automatic_optimization = False\n\n"
     check_told(RULE, f"{PL}\n\nclass M(pl.LightningModule):\n{init}{step}", reason="let all ranks skip it together")
+
+
+CLEARED = """\
+import shutil
+import torch.distributed as dist
+
+
+def save(folder, state):
+    rank = dist.get_rank()
+    try:
+        if rank == 0:
+            {clear}
+        if dist.is_available() and dist.is_initialized():
+            dist.barrier()
+    except Exception:
+        print("not cleared")
+    write(state, folder)
+"""
+
+
+@pytest.mark.parametrize(
+    ("clear", "told"), [("shutil.rmtree(folder, ignore_errors=True)", False), ("shutil.rmtree(folder)", True)]
+)
+def test_a_body_in_which_nothing_fails_on_one_rank(clear: str, told: bool) -> None:
+    assert bool(findings_of(RULE, CLEARED.replace("{clear}", clear))) is told
+
+
+READ = """\
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+
+def setup():
+    dist.init_process_group("nccl")
+
+
+def main(args, net, loader):
+    {first}
+    try:
+        config = Config(args.config)
+    except Exception:
+        return
+    {second}
+    model = DistributedDataParallel(net)
+    for batch in loader:
+        model(batch).sum().backward()
+"""
+
+
+@pytest.mark.parametrize(("first", "second", "told"), [("setup()", "pass", True), ("pass", "setup()", False)])
+def test_an_exception_above_the_start_of_the_group(first: str, second: str, told: bool) -> None:
+    assert bool(findings_of(RULE, READ.replace("{first}", first).replace("{second}", second))) is told
