@@ -12,8 +12,8 @@ from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
 
 OWN_ITEMS = (
-    "each rank may have items of its own: gather them and let rank 0 write, or put the rank into the name where nobody reads it back "
-    "under this one"
+    "each rank may have items of its own: gather them and let rank 0 write, or put the rank into the name, unless somebody reads "
+    "the file under this one"
 )
 _DEALS = lazy(rb"(?<!class )\bDistributed\w*Sampler\w*\(")
 _LOADERS = lazy(r"loader|batches|\bdl\b", re.IGNORECASE)
