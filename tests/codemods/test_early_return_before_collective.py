@@ -524,3 +524,8 @@ def test_rank_0_leaves_where_all_come() -> None:
     alone = LEFT_ABOVE.format(above="").replace("if upload and", "if leader and")
     alone = alone.replace("        finish(folder)\n        return", "        return")
     check_told(RULE, alone, reason="turn the early exit into an if-block")
+
+
+def test_an_unknown_call_above_the_exit_of_rank_0() -> None:
+    body = "    if rank == 0:\n        if not samples(x):\n            return\n        decode(x)\n    dist.barrier()\n"
+    assert findings_of(RULE, START + body.replace("if not samples(x)", "y = encode(x)\n        if not y"))

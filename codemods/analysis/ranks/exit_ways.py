@@ -40,6 +40,12 @@ def _ways_of_one(mine: Items, at: int, choice: Choice, theirs: Items, most: int)
             yield from ways_out((*mine[:at], *followed(arm, mine[at + 1 :], False)), theirs, most - 1)
 
 
+def leaves_alone(a: Items, b: Items) -> bool:
+    """True where one side makes a test by which it may leave, and the other does not come to it."""
+    one, other = ({choice.key for x in items if (choice := _with_exit(x)) is not None} for items in (a, b))
+    return one != other
+
+
 def _with_exit(item: Item) -> Choice | None:
     """The item, where it is a test by which a side may leave, itself or by one that stands in an arm of it."""
     if not isinstance(item, Choice) or item.loop:

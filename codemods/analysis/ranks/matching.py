@@ -11,7 +11,7 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.names import dotted, last
-from codemods.analysis.ranks.exit_ways import Items, followed, ways_out
+from codemods.analysis.ranks.exit_ways import Items, followed, leaves_alone, ways_out
 from codemods.analysis.ranks.rank_guards import ORDERED_CONTEXTS, speaks_of_ranks
 from codemods.analysis.ranks.trace_items import Choice, Item, Meeting, Side, Unknown, behind_loop, holds_unknown, meetings
 from codemods.analysis.ranks.traces import parts_ranks, trace_of
@@ -93,7 +93,7 @@ def _paired_on_each_way(a: Items, b: Items) -> bool | None:
         if found.out:
             return None
         sure = sure and found.sure
-    return sure
+    return None if not sure and leaves_alone(a, b) else sure  # an unknown call in place of the meeting excuses no exit
 
 
 def _may_part(project: Project, module: SourceModule, function: FunctionNode | None) -> bool:
