@@ -97,6 +97,13 @@ def test_layers_of_timm_without_buffers() -> None:
     assert buffers("self.drop = DropPath(0.1)", "self.norm = nn.BatchNorm2d(8)") is True
 
 
+def test_layers_of_graphs_and_numbers_without_buffers() -> None:
+    graphs = "from torch_geometric.nn import GINConv, PointNetConv, TransformerConv; import math"
+    assert buffers(graphs, "self.conv = GINConv(nn.Linear(8, 8))", "self.scale = math.sqrt(8)") is False
+    assert buffers(graphs, "self.conv = TransformerConv(8, 2)", "self.other = PointNetConv()") is None
+    assert buffers(graphs, "self.conv = GINConv(nn.Sequential(nn.Linear(8, 8), nn.BatchNorm1d(8)))") is True
+
+
 SCHEDULE = """
 import torch
 import torch.distributed as dist

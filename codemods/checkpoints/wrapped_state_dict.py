@@ -106,7 +106,7 @@ class WrappedStateDict(DdpCodemod):
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_module(module):
             return
-        for shard in own_shards(project, module):
+        for shard in {id(s.state): s for s in reversed(list(own_shards(project, module)))}.values():  # saved twice, told once
             yield self._tell_shard(module, shard)
         if not may_hold_wrapper(project, module.path):
             return

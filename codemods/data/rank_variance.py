@@ -56,6 +56,7 @@ LOOKS_AT_FILES = frozenset(
     {"exists", "isfile", "isdir", "is_file", "is_dir", "listdir", "glob", "iglob", "scandir", "rglob", "iterdir", "lexists",
      "getmtime", "stat", "getsize", "walk"}
 )  # fmt: skip
+ASKS_PATHS = frozenset({"exists", "is_file", "is_dir", "iterdir"})  # of pathlib
 
 # Questions that every process answers alike.
 SAME_CALLS = frozenset(

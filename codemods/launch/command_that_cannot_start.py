@@ -82,7 +82,9 @@ class CommandThatCannotStart(DdpCodemod):
     severity = "crash"
     subject = "Give the launcher the script instead of python"
     must_show = "The job starts: the command of the file, with two processes."
-    printed = ("can't open file 'python'", "unrecognized arguments", "arguments are required: training_script")
+    printed = (
+        "can't open file 'python'", "unrecognized arguments", "ambiguous option", "arguments are required: training_script",
+    )  # fmt: skip
     TRIGGERS = ((b"nproc_per_node",), (b"deepspeed_config_file",))  # no Python is read
     READS_TESTS = False
     TEXT = (b"torchrun", b"torch.distributed", b"accelerate", b"deepspeed", b"srun", b"mpirun", b"horovodrun", b"nproc")
@@ -132,6 +134,15 @@ class CommandThatCannotStart(DdpCodemod):
 
     def _option(self, command: CommandLine, found: UnknownOption) -> Finding:
         name, span = found.flag.name, command.span_of(found.flag)
+        if found.several:
+            which = ", ".join(f"`{o}`" for o in found.several[:-1]) + f" and `{found.several[-1]}`"
+            return self.finding(
+                command.file,
+                span,
+                f"{found.script} has {which}, and no option `{name}`: argparse ends each rank with \"ambiguous option\"",
+                evidence=[Evidence("static", "its options are written out, and several begin with this one", found.script, 1)],
+                reason="write out which of them is meant",
+            )
         there = f"assumes that {found.meant} is meant"
         word = found.flag.word
         edit = ReplaceText(command.file.path, command.span(word.start, word.start + len(name)), found.meant)

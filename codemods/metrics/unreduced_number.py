@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_file, may_show_ranks
@@ -18,6 +19,7 @@ from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Evidence, Finding
 from codemods.data.rank_variance import BARS
 from codemods.files.source import SourceModule
+from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
 
 
@@ -153,7 +155,9 @@ class UnreducedNumber(DdpCodemod):
         if number.beside is not None:
             line = number.beside.reduced.lineno
             way.append(Evidence("static", f"`{number.beside.text}` is that of all ranks", module.path, line))
-        return self.finding(module, number.at, _message(number), evidence=way, reason=_ALONE if number.alone else _ADVICE)
+        texts = " ".join((number.text, *(x.text for x in number.value.chain)))
+        advice = _OF_SCORES if _BY_ORDER.search(texts) else _ADVICE
+        return self.finding(module, number.at, _message(number), evidence=way, reason=_ALONE if number.alone else advice)
 
 
 def _is_for_a_moment(shown: ast.AST) -> bool:
@@ -164,6 +168,12 @@ def _is_for_a_moment(shown: ast.AST) -> bool:
 _ADVICE = (
     "reduce sums and counts over the ranks first (`all_reduce`, `accelerator.gather_for_metrics`), then divide; every rank has "
     "to make that call"
+)
+# Numbers that hang on the order of all scores: no sums of parts make them.
+_BY_ORDER = lazy(r"(?<![a-z])(?:eer|auc|auroc|auprc|roc_?curve|average_precision|spearmanr?|kendalltau)(?![a-z])", re.IGNORECASE)
+_OF_SCORES = (
+    "gather the scores and labels of all ranks first (`all_gather`, `accelerator.gather_for_metrics`), and work it out of all of "
+    "them: it is no quotient of sums; every rank has to make that call"
 )
 _ALONE = (
     "let every rank go through the loader, then reduce sums and counts; or give rank 0 a loader of the whole set, without the "

@@ -9,6 +9,7 @@ from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.distribution import is_test_module, ranks_in_file
 from codemods.analysis.files.file_calls import CHANGES, Act
 from codemods.analysis.files.file_flow import steps_in
+from codemods.analysis.guards.before_group import group_comes_later
 from codemods.analysis.names import qualified
 from codemods.analysis.output.effects import Effect, Kind, effects_of, names_rank, phrases
 from codemods.analysis.output.event_writers import writers_of_each_rank
@@ -230,7 +231,7 @@ class TrackerOnEveryRank(DdpCodemod):
                 reason = 'its keywords come from elsewhere: give the other ranks mode="disabled" there'
                 yield self.finding(module, call, message, reason=reason)
             elif spelled is None:
-                reason = "the rank is not known yet: start it on rank 0, below where the process group is made"
+                reason = _NOT_YET if group_comes_later(project, module, call) else _NO_TEST
                 yield self.finding(module, call, message, reason=reason)
             else:
                 given = module.text_of(mode) if mode is not None else "None"
@@ -263,6 +264,8 @@ def _report_alone(project: Project, module: SourceModule, run: Run) -> tuple[ast
     return (body[0], body[-1]) if reads else None
 
 
+_NOT_YET = "the rank is not known yet: start it on rank 0, below where the process group is made"
+_NO_TEST = 'no test for rank 0 is seen here: start it on rank 0 alone, or give the other ranks mode="disabled"'
 _STARTED_ON_RANK_ZERO = (b"WandbLogger", b"WandbCallback", b"TrainerCallback", b"TrainingArguments", b"report_to")
 
 

@@ -408,7 +408,8 @@ class UnguardedFileIo(DdpCodemod):
         if files:
             message = f"every rank builds this object, and {phrases(files[:1])}: the ranks overwrite each other's file"
             reason = "a constructor runs before the rank is sure to be known: open the file in a hook, on rank 0"
-            yield self.finding(module, function, message, reason=reason)
+            evidence = [Evidence("static", e.phrase, e.path, e.line) for e in files[:1]]
+            yield self.finding(module, function, message, evidence=evidence, reason=reason)
 
     def _between(self, module: SourceModule, project: Project, function: FunctionNode) -> Iterator[Finding]:
         """A hook that writes, but not in statements of their own."""

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from codemods.analysis.distribution import is_test_module, may_show_ranks
 from codemods.analysis.frameworks import lightning_pin
 from codemods.analysis.guards import failing_exits
-from codemods.analysis.guards.agreed_skips import ASSUMED, agreed_skips
+from codemods.analysis.guards.agreed_skips import ASSUMED, advice_for_skip, agreed_skips
+from codemods.analysis.guards.before_group import group_comes_later
 from codemods.analysis.guards.counted_by_one import counted_by_one
 from codemods.analysis.guards.empty_rounds import is_of_a_loop
 from codemods.analysis.guards.one_rank_decisions import Decision, Form, decisions, tests_gathered_loss
@@ -34,10 +35,6 @@ from codemods.store.project import Project
 _PROCESSES = (b"torch.distributed", b"ightning", b"Trainer", b"ccelerat", b"DistributedDataParallel", b"import distributed")
 _OWN_WORDS = (b"should_stop", b"should_training_stop", b"finally", b"sys.exit", b"exit()", b"exit(0)", b"isnan", b"isfinite",
               b"isinf", b"return None", b"early_stop", b"stop_early", b"EarlyStop")  # fmt: skip
-_LOSS_WITHOUT_EFFECT = (
-    "Lightning from 2.3 on refuses None with several processes: return a loss without effect on every rank, such as "
-    "`0.0 * sum(p.sum() for p in self.parameters())`"
-)
 _UNSAFE, _DISPLAY = Applicability.UNSAFE, Applicability.DISPLAY
 _RATES: dict[Parting, Severity] = {Parting.PLATEAU: "data", Parting.RATE: "data"}  # nobody waits: the weights part
 
@@ -177,6 +174,8 @@ class OneRankDecision(DdpCodemod):
                 continue
             if parted.form in (Parting.RAISES, Parting.WAITS) and (parted.node.lineno in whole or serves):
                 continue
+            if parted.form is Parting.RAISES and group_comes_later(project, module, parted.node):
+                continue  # who fails there has not joined the others, and what fails on one rank most often fails on all
             lines = {parted.node.lineno, parted.leaving.lineno if parted.leaving is not None else 0}
             if parted.form is Parting.FAILS or (parted.form is Parting.ENDS and is_failure(parted.leaving)):
                 if not lines & told and not is_guess(project, module, parted):
@@ -202,7 +201,7 @@ class OneRankDecision(DdpCodemod):
                 told |= also
                 yield self.finding(
                     module, at, told_as, evidence=chain(parted), level=_UNSAFE if edits else _DISPLAY, edits=edits,
-                    reason=ASSUMED if edits else _advice(module, parted), severity=_RATES.get(parted.form, ""),
+                    reason=ASSUMED if edits else _advice(project, module, parted), severity=_RATES.get(parted.form, ""),
                 )  # fmt: skip
 
     def _failing(self, project: Project, module: SourceModule, parted: Mismatch) -> Iterator[Finding]:
@@ -226,7 +225,7 @@ def _changed_with(project: Project, module: SourceModule, found: Decision) -> se
     return agreed_skips(project, module, found.node)[1] if found.form is Form.NO_LOSS else set()
 
 
-def _advice(module: SourceModule, found: Mismatch) -> str:
+def _advice(project: Project, module: SourceModule, found: Mismatch) -> str:
     if found.form is Parting.WAITS:
         return "take the call out of the handler: the others make it once, where all ranks come, or not at all"
     if found.form is Parting.RAISES:
@@ -235,7 +234,7 @@ def _advice(module: SourceModule, found: Mismatch) -> str:
             "flag first"
         )
     if found.form is Parting.NO_LOSS:
-        return _LOSS_WITHOUT_EFFECT
+        return advice_for_skip(project, module, found.leaving)
     if found.form is Parting.STOPS:
         return (
             "reduce the decision over the ranks first (`trainer.strategy.reduce_boolean_decision(flag, all=False)`, or an "
@@ -279,7 +278,7 @@ def _repair(project: Project, module: SourceModule, found: Decision) -> tuple[li
         return [], "put it behind the `try`, where only ranks come that ended well: a `finally` must wait for nobody"
     if found.form is Form.NO_LOSS:
         edits, _ = agreed_skips(project, module, found.node)
-        return edits, ASSUMED if edits else _LOSS_WITHOUT_EFFECT
+        return edits, ASSUMED if edits else advice_for_skip(project, module, found.node)
     asked = next((up.test for up in module.ancestors(found.node) if isinstance(up, ast.If)), None)
     if found.guard is not None and asked is not None and (counted := counted_by_one(project, module, asked)) is not None:
         return [], counted.count_on_all(f"this {type(found.node).__name__.lower()}")

@@ -148,6 +148,18 @@ def test_an_option_that_no_parser_has() -> None:
     assert found.message.startswith("train.py has no option `--momentum`")
 
 
+def test_the_beginning_of_two_options() -> None:
+    two = OPTIONS.replace("args = parser", 'parser.add_argument("--path1")\nparser.add_argument("--path2")\nargs = parser')
+    source = START.format("--path a --momentum 0.9")
+    found = check_told(RULE, source, reason="write out which", path="run.sh", files=with_options(two))
+    assert '`--path1` and `--path2`, and no option `--path`: argparse ends each rank with "ambiguous option"' in found.message
+    check_nothing(RULE, START.format("--path1 a"), path="run.sh", files=with_options(two))
+    exact = two.replace('"--path2"', '"--path"')
+    check_nothing(RULE, START.format("--path a"), path="run.sh", files=with_options(exact))
+    other = two.replace("import argparse\n", "import argparse\n\nother = argparse.ArgumentParser()\n")
+    check_nothing(RULE, START.format("--path a"), path="run.sh", files=with_options(other))
+
+
 def test_an_option_with_the_other_stroke() -> None:
     before, after = (START.format(f"--epochs 2 {name}=8") for name in ("--batch_size", "--batch-size"))
     check_transformed(RULE, before, after, path="run.sh", files=with_options(), unsafe=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from codemods.api.findings import Applicability
+from codemods.sync.collective_under_rank_guard import CollectiveUnderRankGuard
 from codemods.sync.early_return_before_collective import EarlyReturnBeforeCollective
 from codemods.sync.one_rank_decision import OneRankDecision
 from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of
@@ -522,3 +523,57 @@ def test_what_every_rank_finds_alike(source: str) -> None:
 def test_both_arms_wait() -> None:
     source = asked(THERE, GUARD, REMOVE, WAIT).replace(f"        {WAIT}\n", f"        {WAIT}\n    else:\n        {WAIT}\n")
     check_nothing(EarlyReturnBeforeCollective, source)
+
+
+LEFT_ABOVE = """\
+import os
+import torch.distributed as dist
+
+
+def finish(folder=None):
+    if dist.is_initialized():
+        dist.barrier()
+
+
+def save(state, folder, upload):
+    leader = dist.get_rank() == 0
+    {above}if upload and os.path.exists(folder):
+        finish(folder)
+        return
+    archive(folder)
+    finish(folder)
+
+
+if __name__ == "__main__":
+    dist.init_process_group("nccl")
+    save(make(), "runs", parse().upload)
+"""
+THE_OTHERS_LEAVE = "if not leader:\n        finish()\n        return\n    "
+
+
+@pytest.mark.parametrize(
+    "inner",
+    ["finish(folder)\n        return", "if push(folder):\n            finish(folder)\n            return"],
+)
+def test_each_way_of_rank_0_ends_with_the_wait_of_those_that_left_above(inner: str) -> None:
+    source = LEFT_ABOVE.replace("finish(folder)\n        return", inner)
+    for codemod in (RULE, CollectiveUnderRankGuard, OneRankDecision):
+        check_nothing(codemod, source.format(above=THE_OTHERS_LEAVE))
+
+
+@pytest.mark.parametrize("old", ["        finish(folder)\n        return", "    archive(folder)\n    finish(folder)"])
+def test_one_way_of_rank_0_ends_without_it(old: str) -> None:
+    source = LEFT_ABOVE.format(above=THE_OTHERS_LEAVE)
+    assert old in source
+    assert findings_of(RULE, source.replace(old, old.replace("archive(folder)", "pass").replace("finish(folder)", "pass")))
+
+
+def test_rank_0_leaves_where_all_come() -> None:
+    alone = LEFT_ABOVE.format(above="").replace("if upload and", "if leader and")
+    alone = alone.replace("        finish(folder)\n        return", "        return")
+    check_told(RULE, alone, reason="turn the early exit into an if-block")
+
+
+def test_an_unknown_call_above_the_exit_of_rank_0() -> None:
+    body = "    if rank == 0:\n        if not samples(x):\n            return\n        decode(x)\n    dist.barrier()\n"
+    assert findings_of(RULE, START + body.replace("if not samples(x)", "y = encode(x)\n        if not y"))

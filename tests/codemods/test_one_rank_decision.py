@@ -1393,3 +1393,173 @@ def test_an_object_that_goes_on_with_what_it_is_told_on_rank_zero_alone(exit_: s
 )  # fmt: skip
 def test_objects_that_say_the_same_on_all_ranks(source: str) -> None:
     check_nothing(RULE, source)
+
+
+LAUNCHED = """\
+import os
+import torch.distributed as dist
+
+
+def local_rank():
+    if "LOCAL_RANK" in os.environ:
+        return int(os.environ["LOCAL_RANK"])
+    return int(os.environ.get("OMPI_COMM_WORLD_LOCAL_RANK", -1))
+
+
+def launched():
+    return INSTALLED and local_rank() {test}
+
+
+def from_leader(make):
+    if not launched():
+        return make()
+    if not dist.is_initialized():
+        dist.init_process_group("nccl")
+    found = [make() if dist.get_rank() == 0 else None]
+    dist.broadcast_object_list(found, src=0)
+    return found[0]
+"""
+
+
+@pytest.mark.parametrize(("test", "told"), [(">= 0", False), ("> -1", False), ("!= -1", False), ("- 1 >= 0", True)])
+def test_whether_a_launcher_has_set_the_rank(test: str, told: bool) -> None:
+    assert bool(findings_of(RULE, LAUNCHED.replace("{test}", test))) is told
+
+
+IN_TURN = """\
+import os
+import torch.distributed as dist
+
+
+def fetched(name):
+    if dist.get_rank() == 0:
+        found = fetch(name)
+    dist.barrier()
+    if dist.get_rank() != 0:
+        found = {second}
+    return found
+
+
+def prepare(name):
+    found = fetched(name)
+    if {test}:
+        dist.barrier()
+"""
+
+
+@pytest.mark.parametrize(
+    ("second", "test", "told"),
+    [
+        ("fetch(name)", "found.ready", False),
+        ("fetch(name + '.part')", "found.ready", True),
+    ],
+)
+def test_what_each_side_of_a_test_of_the_rank_gives_by_the_same_words(second: str, test: str, told: bool) -> None:
+    assert bool(findings_of(RULE, IN_TURN.replace("{second}", second).replace("{test}", test))) is told
+
+
+BY_CLOCK = """\
+import datetime
+from pathlib import Path
+import torch.distributed as dist
+
+
+def main(args):
+    dist.init_process_group("nccl")
+    folder = Path("runs") / datetime.datetime.now().strftime("%H%M%S")
+    first = second = folder / "a"
+    if args.two:
+        second = folder / "b"
+    if {test}:
+        dist.barrier()
+"""
+
+
+@pytest.mark.parametrize("test", ["first.is_file()", "folder.exists()", "first == second", "first != second"])
+def test_a_folder_that_is_called_by_the_clock(test: str) -> None:
+    check_nothing(RULE, BY_CLOCK.format(test=test))
+
+
+def test_the_clock_itself() -> None:
+    source = BY_CLOCK.format(test="datetime.datetime.now().minute > args.end")
+    assert findings_of(RULE, source)
+
+
+PAST = """\
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+
+def train(net, loader, optimizer, rank):
+    dist.init_process_group("nccl")
+    model = DistributedDataParallel(net)
+    for batch in loader:
+        losses = {call}
+        if is_bad(losses) and rank == 0 and losses["total"].isnan():
+            continue
+        losses["total"].backward()
+"""
+
+
+@pytest.mark.parametrize(("call", "told"), [("model(batch)", True), ("model.module.losses_of(batch)", False)])
+def test_a_backward_past_the_wrapper(call: str, told: bool) -> None:
+    assert bool(findings_of(RULE, PAST.format(call=call))) is told
+
+
+def test_a_module_that_makes_its_steps_itself() -> None:
+    step = "    def training_step(self, batch, batch_idx):\n        loss = self.net(batch).sum()\n"
+    step += "        if torch.isnan(loss):\n            return None\n        self.manual_backward(loss)\n"
+    init = "    def __init__(self):\n        super().__init__()\n        self.automatic_optimization = False\n\n"
+    check_told(RULE, f"{PL}\n\nclass M(pl.LightningModule):\n{init}{step}", reason="let all ranks skip it together")
+
+
+CLEARED = """\
+import shutil
+import torch.distributed as dist
+
+
+def save(folder, state):
+    rank = dist.get_rank()
+    try:
+        if rank == 0:
+            {clear}
+        if dist.is_available() and dist.is_initialized():
+            dist.barrier()
+    except Exception:
+        print("not cleared")
+    write(state, folder)
+"""
+
+
+@pytest.mark.parametrize(
+    ("clear", "told"), [("shutil.rmtree(folder, ignore_errors=True)", False), ("shutil.rmtree(folder)", True)]
+)
+def test_a_body_in_which_nothing_fails_on_one_rank(clear: str, told: bool) -> None:
+    assert bool(findings_of(RULE, CLEARED.replace("{clear}", clear))) is told
+
+
+READ = """\
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+
+def setup():
+    dist.init_process_group("nccl")
+
+
+def main(args, net, loader):
+    {first}
+    try:
+        config = Config(args.config)
+    except Exception:
+        return
+    {second}
+    model = DistributedDataParallel(net)
+    for batch in loader:
+        model(batch).sum().backward()
+"""
+
+
+@pytest.mark.parametrize(("first", "second", "told"), [("setup()", "pass", True), ("pass", "setup()", False)])
+def test_an_exception_above_the_start_of_the_group(first: str, second: str, told: bool) -> None:
+    assert bool(findings_of(RULE, READ.replace("{first}", first).replace("{second}", second))) is told

@@ -1140,3 +1140,10 @@ def test_rows_that_each_rank_takes_in_turn(index: str) -> None:
 @pytest.mark.parametrize("index", ["i", "i * 2 + 1", "i * world_size"])
 def test_rows_that_every_rank_takes(index: str) -> None:
     check_nothing(RULE, DEALT.replace("INDEX", index))
+
+
+@pytest.mark.parametrize(("name", "advice"), [("eer", "gather the scores and labels"), ("error", WHY)])
+def test_a_score_that_is_no_quotient_of_sums(name: str, advice: str) -> None:
+    end = f"val_{name} = {name}_of(found)\nif dist.get_rank() == 0 and val_{name} < best:\n    torch.save(model, 'best.pt')"
+    source = evaluate(end, step="found.append(model(batch))").replace("total = 0.0", "found = []")
+    check_told(RULE, source, reason=advice)

@@ -124,6 +124,10 @@ def test_rows_of_a_data_module(devices: str, found: int) -> None:
     )
     main = f"import lightning.pytorch as pl\nfrom module import Data\n\npl.Trainer({devices}).fit(net, Data())\n"
     assert len(findings_of(UnseededSplit, data, {"main.py": main})) == found
+    run = "\n\ndef run(args, net):\n    pl.seed_everything(args.seed)\n    pl.Trainer"
+    seeded = main.replace("\npl.Trainer", run)
+    check_nothing(UnseededSplit, data, files={"main.py": seeded})
+    assert len(findings_of(UnseededSplit, data, {"main.py": main, "other.py": "import torch\ntorch.manual_seed(0)\n"})) == found
 
 
 DATASETS = "from datasets import load_dataset\n" + HEAD.replace("from sklearn.model_selection import train_test_split\n", "")

@@ -11,7 +11,10 @@ from codemods.files.source import SourceModule, walk
 from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
 
-OWN_ITEMS = "each rank may have items of its own: put the rank into the name, or gather them and let rank 0 write"
+OWN_ITEMS = (
+    "each rank may have items of its own: gather them and let rank 0 write, or put the rank into the name, unless somebody reads "
+    "the file under this one"
+)
 _DEALS = lazy(rb"(?<!class )\bDistributed\w*Sampler\w*\(")
 _LOADERS = lazy(r"loader|batches|\bdl\b", re.IGNORECASE)
 _ROUNDS = 4  # assignments that lead from the batch to the name, in any order

@@ -9,6 +9,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from codemods.analysis.class_index import class_facts
+from codemods.analysis.class_values import class_values
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.frameworks import lightning_pin
 from codemods.analysis.variance.analysis import variance
@@ -19,6 +21,14 @@ from codemods.store.project import Project
 ASSUMED = (
     "assumes that each batch may be skipped on all ranks where one rank wants to, and that a step with gradients of zero may be "
     "made for it"
+)
+_LOSS_WITHOUT_EFFECT = (
+    "Lightning from 2.3 on refuses None with several processes: return a loss without effect on every rank, such as "
+    "`0.0 * sum(p.sum() for p in self.parameters())`"
+)
+_BY_HAND = (
+    "this module makes its steps itself, so that a loss that is given back runs no backward: let all ranks skip it together, by "
+    "`self.trainer.strategy.reduce_boolean_decision(flag, all=False)`"
 )
 _LOSS = "0.0 * sum(p.sum() for p in self.parameters()) if self.trainer.world_size > 1 else None"
 _SHARDED = (b"fsdp", b"FSDP", b"deepspeed", b"DeepSpeed", b"static_graph", b"automatic_optimization")
@@ -46,6 +56,15 @@ def agreed_skips(project: Project, module: SourceModule, leaving: ast.stmt | Non
             ReplaceExpression(module.path, module.span(end.value), _LOSS),
         ]
     return edits, {line for skip in skips for line in (skip.lineno, skip.body[-1].lineno)}
+
+
+def advice_for_skip(project: Project, module: SourceModule, leaving: ast.stmt | None) -> str:
+    """What is to be done about a step that gives no loss, where nothing is repaired."""
+    owner = module.class_of(leaving) if leaving is not None else None
+    facts = class_facts(project, module, owner) if owner is not None else None
+    given = class_values(project, facts).given.get("automatic_optimization", []) if facts is not None else []
+    by_hand = bool(given) and all(isinstance(g.value, ast.Constant) and g.value.value is False for g in given)
+    return _BY_HAND if by_hand else _LOSS_WITHOUT_EFFECT
 
 
 def _skips(module: SourceModule, function: FunctionNode) -> Iterator[ast.If]:

@@ -88,7 +88,8 @@ def _of_rank(project: Project, module: SourceModule, leaving: ast.Return, tests:
     if outer is tests[0] and not (isinstance(outer.test, ast.BoolOp) and isinstance(outer.test.op, ast.And)):
         return None  # the rank alone decides: the ways of the ranks are laid side by side for that
     if ranks_at(module, leaving, project=project) in _ZERO:
-        return outer
+        left_above = ranks_at(module, outer, project=project) is not Ranks.ALL  # then the others do not come to what is below
+        return None if left_above else outer
     if not isinstance(outer.test, ast.Call) or not _FIRST.search(last(dotted(outer.test.func))):
         return None
     value = variance(project).tested(module, outer.test)  # `is_master(args, local=args.log_local)`

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from codemods.analysis.bindings import bindings_of
+from codemods.analysis.guards.told_collectives import guarded_here
 from codemods.analysis.literals import is_none
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_at
 from codemods.analysis.ranks.used_on_all import is_missing_elsewhere
@@ -39,9 +40,17 @@ def is_set_by_test(found: Mismatch) -> bool:
 
 def stays_on_one_rank(project: Project, module: SourceModule, found: Mismatch) -> bool:
     """True where what one rank sets changes nothing for the others, decides for that rank alone, or is not there on them."""
-    if is_there_on_all(project, module, found) or is_on_one_side(module, found):
+    if is_there_on_all(project, module, found) or is_on_one_side(module, found) or _waits_first(project, module, found):
         return True
     return is_set_nowhere_else(project, module, found)
+
+
+def _waits_first(project: Project, module: SourceModule, found: Mismatch) -> bool:
+    """True where the rank waits in the branch itself, above its exit: it gets no further (DDP301 tells of that)."""
+    if found.value.cause is not Cause.RANK or not isinstance(found.node, ast.If) or found.leaving is None:
+        return False
+    alone = (s for s in guarded_here(project, module) if s.guard.node is found.node)
+    return any(s.node.lineno < found.leaving.lineno and _holds(found.node.body, s.node.lineno) for s in alone)
 
 
 def is_on_one_side(module: SourceModule, found: Mismatch) -> bool:

@@ -29,11 +29,12 @@ _MADE = frozenset({"add_argument_group", "add_mutually_exclusive_group", "Argume
 @record
 class UnknownOption:
     """flag: the option, as the command has it. script: the file whose parser is asked. meant: the option that is so but for `-`
-    and `_`, "" where there is none."""
+    and `_`, "" where there is none. several: the options that begin with it, where argparse asks which of them it is."""
 
     flag: Flag
     script: str
     meant: str
+    several: tuple[str, ...] = ()
 
 
 def unknown_options(project: Project, command: CommandLine) -> Iterator[UnknownOption]:
@@ -41,11 +42,30 @@ def unknown_options(project: Project, command: CommandLine) -> Iterator[UnknownO
     wanted = [f for f in command.flags if _OPTION.match(f.name)]
     script = script_of(project, command) if wanted else None
     known = project.keep(("options of a script", script), lambda: _options(project, script or "")) if script else None
+    if known and script and (doubtful := _doubtful(project, wanted, script, known)):
+        yield doubtful  # argparse comes to it first, and ends there
+        return
     for flag in wanted if known else ():
         assert script is not None and known is not None
         if not any(option.startswith(flag.name) for option in known):  # argparse takes what an option begins with
             alike = (option for option in known if option.replace("_", "-") == flag.name.replace("_", "-"))
             yield UnknownOption(flag, script, next(alike, ""))
+
+
+def _doubtful(project: Project, wanted: list[Flag], script: str, known: frozenset[str]) -> UnknownOption | None:
+    """The first option that is the beginning of several, where one parser has all of them."""
+    for flag in wanted:
+        several = sorted(o for o in known if o.startswith(flag.name))
+        if len(several) > 1 and flag.name not in several and _is_one_parser(project, script):
+            return UnknownOption(flag, script, "", tuple(several))
+    return None
+
+
+def _is_one_parser(project: Project, script: str) -> bool:
+    """True where the program makes one parser, which takes beginnings of options for them."""
+    data = [project.read(path) or b"" for path in whole_program(project, script)]
+    made = sum(text.count(b"ArgumentParser(") for text in data)
+    return made == 1 and not any(b"add_subparsers" in text or b"allow_abbrev" in text for text in data)
 
 
 def _options(project: Project, script: str) -> frozenset[str] | None:

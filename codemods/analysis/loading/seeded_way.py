@@ -6,7 +6,8 @@ import ast
 
 from codemods.analysis.call_graph import FunctionSite, called_function
 from codemods.analysis.conditions import is_main_block
-from codemods.analysis.loading.same_program import reached, runs_of
+from codemods.analysis.distribution import is_test_file
+from codemods.analysis.loading.same_program import reached, runs_of, same_program
 from codemods.analysis.loading.seeds import SEEDERS, seed_at, seeds_in
 from codemods.files.source import FunctionNode, SourceModule, called_name, walk_scope
 from codemods.store.project import Project
@@ -29,7 +30,20 @@ def _climb(project: Project, module: SourceModule, node: ast.AST, climbs: int) -
         return False
     if climbs > _UP:
         return True
-    return any(_climb(project, s.module, s.call, climbs + 1) for s in runs_of(project, module, function))
+    runs = runs_of(project, module, function)
+    if not runs and isinstance(module.parent(function), ast.ClassDef):  # a hook: the framework runs it behind what the scripts do
+        return any(_seeds_a_program(project, path, module.path) for path in project.files_containing(b"seed"))
+    return any(_climb(project, s.module, s.call, climbs + 1) for s in runs)
+
+
+def _seeds_a_program(project: Project, path: str, other: str) -> bool:
+    """True for a file that seeds by any call outside of a method, in one program with the other file."""
+    if is_test_file(path) or not path.endswith((".py", ".ipynb")):
+        return False
+    module = project.module(path)
+    if module is None or all(s.own or module.class_of(s.call) is not None for s in seeds_in(module)):
+        return False
+    return same_program(project, path, other)
 
 
 def _calls(module: SourceModule, function: FunctionNode | None) -> list[ast.Call]:

@@ -77,8 +77,10 @@ def _judged(log: LogCall) -> Verdict | None:
         return None
     if _is_drawn_in_steps(log, found):
         return None
-    if all(v.kind is Kind.CPU for _, v in logged) and _is_gathered_above(log, found):
-        return None
+    if all(v.kind in (Kind.CPU, Kind.UNKNOWN) for _, v in logged) and _is_gathered_above(log, found):
+        unseen = any(v.kind is Kind.UNKNOWN for _, v in logged)
+        if not unseen or not seen_to_differ(log.project, log.module, log.call, logged_value(log.call)):
+            return None
     verdict = _judged_place(log, found)
     told_for_place = verdict.level is DISPLAY
     _judge_values(log, found, logged, verdict)
@@ -228,7 +230,7 @@ def _judge_class(log: LogCall, verdict: Verdict) -> None:
 
 
 def _is_gathered_above(log: LogCall, found: Entries) -> bool:
-    """True at the end of an epoch, in a function that has gathered something above: what it makes of it on the CPU is whole."""
+    """True at the end of an epoch, in a function that has gathered something above: what is made of it is whole."""
     calls = (c for name in _GATHERS for c in log.module.calls_named(name))
     gathered = any(c.lineno < log.call.lineno and log.function.lineno <= c.lineno for c in calls)
     return gathered and bool(found.hooks & _EPOCH_HOOKS)

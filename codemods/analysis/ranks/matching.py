@@ -11,16 +11,15 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.names import dotted, last
+from codemods.analysis.ranks.exit_ways import Items, followed, leaves_alone, ways_out
 from codemods.analysis.ranks.rank_guards import ORDERED_CONTEXTS, speaks_of_ranks
-from codemods.analysis.ranks.trace_items import Choice, Item, Meeting, Side, Trace, Unknown, behind_loop, holds_unknown, meetings
+from codemods.analysis.ranks.trace_items import Choice, Item, Meeting, Side, Unknown, behind_loop, holds_unknown, meetings
 from codemods.analysis.ranks.traces import parts_ranks, trace_of
 from codemods.files.source import FunctionNode, SourceModule
 from codemods.runtime.record import record
 from codemods.store.project import Project
 
 _HEAVY = 1000  # a collective is paired before any number of unknown calls
-Items = tuple[Item, ...]
-_MOST_TESTS = 3  # each makes two ways of one
 _WIDEST = 400  # items of one side; longer ones are not laid side by side
 
 
@@ -84,7 +83,7 @@ def _paired_on_each_way(a: Items, b: Items) -> bool | None:
     `if testing:` holds the barrier that lets the others in, and a `return`; behind it stands one for the other way. None where
     a way leaves something over.
     """
-    ways = list(_ways(a, b, _MOST_TESTS))
+    ways = list(ways_out(a, b))
     if len(ways) < 2:
         return None
     sure = True
@@ -94,24 +93,7 @@ def _paired_on_each_way(a: Items, b: Items) -> bool | None:
         if found.out:
             return None
         sure = sure and found.sure
-    return sure
-
-
-def _ways(a: Items, b: Items, most: int) -> Iterator[tuple[Items, Items]]:
-    """What the two sides meet, for each answer of the tests by which both may leave."""
-    for i, x in enumerate(a) if most else ():
-        if not isinstance(x, Choice) or x.loop or not any(arm.end for arm in x.arms):
-            continue
-        for j, y in enumerate(b):
-            if not isinstance(y, Choice) or y.loop or x.key != y.key or len(x.arms) != len(y.arms):
-                continue
-            for one, two in zip(x.arms, y.arms, strict=True):
-                if "raise" not in (one.end, two.end):
-                    left = (*a[:i], *_followed(one, a[i + 1 :], False))
-                    right = (*b[:j], *_followed(two, b[j + 1 :], False))
-                    yield from _ways(left, right, most - 1)
-            return
-    yield a, b
+    return None if not sure and leaves_alone(a, b) else sure  # an unknown call in place of the meeting excuses no exit
 
 
 def _may_part(project: Project, module: SourceModule, function: FunctionNode | None) -> bool:
@@ -178,7 +160,7 @@ class _Comparison:
             if len(ends) == 1:
                 self.compare(one.items, two.items, (rest_a, rest_b))
             elif "raise" not in ends:
-                self.compare(_followed(one, rest_a, x.loop), _followed(two, rest_b, x.loop))
+                self.compare(followed(one, rest_a, x.loop), followed(two, rest_b, x.loop))
 
     def gap(self, a: Items, b: Items, rest_a: Items, rest_b: Items) -> None:
         """What stands between two pairs."""
@@ -196,11 +178,6 @@ class _Comparison:
                 if missed is not None:
                     self.out.append(Mismatch(side, missed, None, leaves=line))
                     break
-
-
-def _followed(arm: Trace, rest: Items, loop: bool) -> Items:
-    goes_on = not arm.end or (loop and arm.end == "continue")
-    return (*arm.items, *rest) if goes_on else arm.items
 
 
 def _may_leave(items: Items, ends: tuple[str, ...] = ("return", "break", "continue")) -> int:
@@ -281,5 +258,3 @@ def _heaviest(a: Items, b: Items) -> list[tuple[int, int]]:
         else:
             j += 1
     return out
-
-

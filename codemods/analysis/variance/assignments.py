@@ -10,6 +10,7 @@ from codemods.analysis.literals import is_none
 from codemods.analysis.names import dotted, last
 from codemods.analysis.variance.binding import bind
 from codemods.analysis.variance.copies import keep_fields
+from codemods.analysis.variance.given_in_turn import is_given_in_turn
 from codemods.analysis.variance.meetings import make_same, settle_object
 from codemods.analysis.variance.paths import path_of
 from codemods.analysis.variance.state import State
@@ -144,6 +145,8 @@ def _decided(state: State, value: Value, target: ast.expr | None = None) -> Valu
     """A value that is given under a test: which one it is differs where the test does."""
     deciding = [c for c in state.control if c.cause.differs or c.params]
     alike = isinstance(target, ast.Name) and any(target.id in names for names in state.alike)
+    if not alike and target is not None and any(c.cause is Cause.RANK for c in deciding):
+        alike = is_given_in_turn(state, target)
     if alike or value.thing is not None:  # which object it is says nothing of numbers
         deciding = [c for c in deciding if c.cause is not Cause.RANK]
     if not deciding:

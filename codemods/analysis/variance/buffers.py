@@ -7,7 +7,8 @@ import ast
 from codemods.analysis.bindings import name_or_field_bindings
 from codemods.analysis.class_index import ClassSite, class_facts, find_class
 from codemods.analysis.distribution import is_test_file
-from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.names import dotted, family, last, qualified
+from codemods.data.rank_variance import HOST_PACKAGES
 from codemods.files.source import SourceModule, walk
 from codemods.runtime.record import record
 from codemods.store.project import Project
@@ -21,6 +22,11 @@ _PLAIN_PARTS = frozenset(
      "LayerNorm2d", "register_model", "drop_path"}
 )  # fmt: skip
 _OF_PLAIN_MODEL = frozenset({"Block", "Attention", "LayerScale"})  # those of its plain vision transformer: others keep masks
+# Of PyTorch Geometric's layers those without buffers (2.6; what is cached is no buffer).
+_PLAIN_OF_GRAPHS = frozenset(
+    {"GINConv", "GINEConv", "TransformerConv", "GATConv", "GATv2Conv", "SAGEConv", "GCNConv", "GraphConv", "Linear", "LayerNorm",
+     "GraphNorm", "EdgeConv"}
+)  # fmt: skip
 
 
 @record
@@ -67,7 +73,7 @@ def _read(project: Project, site: ClassSite) -> _Own:
         if not isinstance(node, ast.Call):
             continue
         name, full = dotted(node.func), qualified(site.module, node.func)
-        if _is_plain_of_timm(full):
+        if _is_plain_part(full):
             continue
         if last(name) in _REGISTERING and is_for_older_torch(site.module, node):
             continue
@@ -83,9 +89,11 @@ def _read(project: Project, site: ClassSite) -> _Own:
     return _Own(known, tuple(parts.values()))
 
 
-def _is_plain_of_timm(full: str) -> bool:
+def _is_plain_part(full: str) -> bool:
     if full.startswith("timm.models.vision_transformer.") and last(full) in _OF_PLAIN_MODEL:
         return True
+    if full.startswith("torch_geometric.nn."):
+        return last(full) in _PLAIN_OF_GRAPHS
     return full.startswith("timm.") and last(full) in _PLAIN_PARTS
 
 
@@ -146,4 +154,6 @@ def _is_part(module: SourceModule, node: ast.Call) -> bool:
     """True for `self.name = make(...)` with a function or class from elsewhere: a part of the model that is not seen."""
     up = module.parent(node)
     given = isinstance(up, ast.Assign) and any(isinstance(t, ast.Attribute) for t in up.targets)
+    if family(qualified(module, node.func)) in {"math", *HOST_PACKAGES}:  # `self.scale = math.sqrt(width)`
+        return False
     return given and dotted(node.func).partition(".")[0] in module.imports

@@ -74,11 +74,32 @@ def _compared(state: State, node: ast.Compare) -> Value:
             if not _is_key(state, node.left, ends[-1]):
                 return length_of(held)
             return plain(held) if held.keyed and held.cause.differs else UNKNOWN if held.params else SAME
+    if _asks_for_launcher(state, node):
+        return SAME
     if (counted := _asked_for_any(node)) is not None:
         state.value(node.left)
         return length_of(state.value(counted))
     found = state.values[id(node)] = made_of(*(state.value(e) for e in ends))
+    if all(isinstance(op, (ast.Eq, ast.NotEq)) for op in node.ops) and _are_of_one_clock([state.value(e) for e in ends]):
+        return UNKNOWN
     return found
+
+
+def _are_of_one_clock(ends: list[Value]) -> bool:
+    """True for two names that hold one time of the process: whether they are equal is up to what else they are made of."""
+    origins = {v.origin for v in ends}
+    return len(ends) > 1 and len(origins) == 1 and all(v.origin is not None and v.origin.how is How.CLOCK for v in ends)
+
+
+def _asks_for_launcher(state: State, node: ast.Compare) -> bool:
+    """True for `local_rank() >= 0`: whether a launcher has set the rank has one answer for all that it started."""
+    op, bound = node.ops[0], node.comparators[0]
+    value = state.value(node.left)
+    if len(node.ops) > 1 or not _is_the_rank(value) or len(value.chain) > 1 or not isinstance(node.left, ast.Call):
+        return False
+    if isinstance(bound, ast.Constant):
+        return bound.value == 0 and isinstance(op, (ast.GtE, ast.Lt))
+    return ast.unparse(bound) == "-1" and isinstance(op, (ast.Gt, ast.LtE, ast.Eq, ast.NotEq))
 
 
 def _asked_for_any(node: ast.Compare) -> ast.expr | None:

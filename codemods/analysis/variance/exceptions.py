@@ -99,10 +99,18 @@ def _is_risky(ways: Ways, node: Attempt) -> bool:
     """
     met = ways.state.met
     calls = (c for c in calls_in(node.body) if last(dotted(c.func)) not in _MAKES_NUMBERS and not _is_item(ways, c))
+    calls = (c for c in calls if not _raises_nothing(c))
     return any(id(c) not in met or len(met[id(c)][0].steps) > 1 for c in calls)
 
 
 _MAKES_NUMBERS = frozenset({"tensor", "zeros", "ones", "full", "zeros_like", "ones_like", "float", "int", "bool", "device"})
+
+
+def _raises_nothing(call: ast.Call) -> bool:
+    """True for a question to torch.distributed, and for `shutil.rmtree(folder, ignore_errors=True)`."""
+    name = last(dotted(call.func))
+    quiet = any(k.arg == "ignore_errors" and isinstance(k.value, ast.Constant) and k.value.value is True for k in call.keywords)
+    return name in ("is_initialized", "is_available", "print") or (name == "rmtree" and quiet)
 
 
 def _is_item(ways: Ways, call: ast.Call) -> bool:

@@ -14,6 +14,7 @@ from codemods.analysis.ranks.trace_items import Step
 from codemods.analysis.variance.gradient_sync import may_have_one_model, may_sync_gradients
 from codemods.analysis.variance.heirs import held_by_heirs
 from codemods.analysis.variance.objects import wrapped
+from codemods.analysis.variance.past_the_wrapper import is_made_past_the_wrapper
 from codemods.analysis.variance.paths import own_field, path_of
 from codemods.analysis.variance.state import STEP, Meeting, State
 from codemods.analysis.variance.values import SAME, UNKNOWN, Cause, Kind, Proof, Thing, Value
@@ -201,7 +202,7 @@ def is_backward(state: State, node: ast.Call, name: str) -> bool:
     owner = state.module.class_of(node)
     if owner is not None and class_facts(state.project, state.module, owner).is_a(Role.LIGHTNING_MODULE):
         return name.startswith("self.") and name.endswith("manual_backward")  # a bare one reduces nothing there
-    return state.is_parallel and may_sync_gradients(state.project)
+    return state.is_parallel and may_sync_gradients(state.project) and not is_made_past_the_wrapper(state.module, node)
 
 
 def forward(state: State, node: ast.Call) -> None:

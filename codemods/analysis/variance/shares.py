@@ -32,7 +32,8 @@ def _item(state: State, node: ast.Subscript) -> Value:
     if _is_of_many(state, node):
         return UNKNOWN
     path = path_of(node)
-    holder = state.env.get(path) if path and "." not in path else None
+    nested = isinstance(node.value, ast.Subscript)  # `names[batch_index][0]`: the inner index counts, too
+    holder = state.env.get(path) if path and "." not in path and not nested else None
     holder = holder if holder is not None else state.value(node.value)
     if isinstance(node.slice, ast.Slice):
         bounds = made_of(*(state.value(b) for b in (node.slice.lower, node.slice.upper, node.slice.step)))

@@ -13,6 +13,7 @@ from codemods.analysis.variance.state import State, Told
 from codemods.analysis.variance.values import SAME, UNKNOWN, Cause, Kind, Proof, Value, at_most, join, made_of, plain
 from codemods.data.rank_variance import (
     AGREED,
+    ASKS_PATHS,
     CASTS,
     EMPTIES,
     FILLS,
@@ -80,7 +81,7 @@ def unknown_call(state: State, call: CallParts) -> Value:
         known = known or call.holder.cause is not Cause.UNKNOWN
     if call.end in PASSED_ON and call.everything:
         return replace(call.everything[0], sized=False) if call.end in WITHOUT_END else call.everything[0]
-    if _is_handed_out(state, call):
+    if _is_handed_out(state, call) or _looks_at_files(call):
         return UNKNOWN
     return _made_of_operands(call, operands, known=known)
 
@@ -98,6 +99,11 @@ def _is_handed_out(state: State, call: CallParts) -> bool:
     if not isinstance(func, ast.Name) or func.id not in state.env:
         return False
     return any(v.kind is Kind.LOADER for v in call.everything) or any(LOADER_NAMES.search(last(path_of(w))) for w in written)
+
+
+def _looks_at_files(call: CallParts) -> bool:
+    """True for `path.is_file()`: what lies on the disk is no matter of how the path was made, as with `os.path.isfile(path)`."""
+    return isinstance(call.node.func, ast.Attribute) and call.end in ASKS_PATHS and not call.node.args
 
 
 def _key_of(state: State, node: ast.Call) -> list[Value]:

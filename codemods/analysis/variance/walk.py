@@ -69,7 +69,7 @@ class Walk(Ways):
     def _parting(self, node: ast.stmt, value: Value, arms: Arms, rest: Statements, loop: Statements | None) -> Iterator[Mismatch]:
         """Where the collectives of one arm, and of what comes behind it, are not those of another."""
         sides = self._sides(node, value, arms)
-        if all(sides) and self._balanced(sides):
+        if all(sides) and (self._balanced(sides) or (loop is None and self._end_alike(arms, sides, rest))):
             return
         if all(sides) and not any(leaving_of(arm) for arm in arms):  # what comes behind the test is asked at the tests there
             ways: list[list[Meeting] | None] = [self.meets(arm, side) for arm, side in zip(arms, sides, strict=True)]
@@ -147,6 +147,14 @@ class Walk(Ways):
         body = self.state.body
         one, other = (Counter(sort_of(m) for m in self.meets(body, side)) for side in sides)
         return one == other
+
+    def _end_alike(self, arms: Arms, sides: list[Ranks | None], rest: Statements) -> bool:
+        """True where both sides have come to the same collectives at each `return` that they may leave by."""
+        if not any(isinstance(n, ast.Return) for n in walk_block(list(rest))):
+            return False
+        ends = [self.ends([*arm, *rest], side) for arm, side in zip(arms, sides, strict=True)]
+        one = ends[0]
+        return bool(one) and all(each is not None and all(met == one[0] for met in each) for each in ends if one)
 
     def _inner_exits(
         self, node: ast.stmt, value: Value, arms: Arms, ways: list[list[Meeting] | None], sides: list[Ranks | None]

@@ -12,10 +12,11 @@ from codemods.analysis.variance.analysis import Analysis
 from codemods.analysis.variance.exits import blocks_of, end_of, is_exit, leaving_of
 from codemods.analysis.variance.state import Meeting, State
 from codemods.analysis.variance.values import SAME, Cause, Kind, Value
-from codemods.files.source import child_nodes, walk, walk_scope
+from codemods.files.source import child_nodes, walk, walk_block, walk_scope
 
 _WAITS = frozenset({"barrier", "Barrier", "wait_for_everyone", "monitored_barrier", "synchronize"})
 Statements = Sequence[ast.stmt]
+_MOST_ENDS = 8
 
 
 class Ways:
@@ -51,12 +52,16 @@ class Ways:
             return [m for n in (node, *walk_scope(node)) for m in self.state.met.get(id(n), ()) if self._counts(m)]
         if isinstance(node, ast.If):
             here = self.in_expression(node.test)
-            split = known_split(self.state.module, node.test, self.state.project)
-            if split is not None and split.alone and side in (split.true, split.false) and split.true is not split.false:
-                return [*here, *self.meets(node.body if side is split.true else node.orelse, side)]
-            return [*here, *self.meets(node.body, side), *self.meets(node.orelse, side)]
+            return [*here, *(m for arm in self._arms_of(node, side) for m in self.meets(arm, side))]
         found = [m for child in child_nodes(node) if isinstance(child, ast.expr) for m in self.in_expression(child)]
         return [*found, *(m for block in blocks_of(node) for m in self.meets(block, side))]
+
+    def _arms_of(self, node: ast.If, side: Ranks | None) -> list[list[ast.stmt]]:
+        """The arms that the ranks may take: of another test of the rank only theirs."""
+        split = known_split(self.state.module, node.test, self.state.project)
+        if split is not None and split.alone and side in (split.true, split.false) and split.true is not split.false:
+            return [node.body if side is split.true else node.orelse]
+        return [node.body, node.orelse]
 
     def in_expression(self, node: ast.expr) -> list[Meeting]:
         return [m for n in walk(node) for m in self.state.met.get(id(n), ()) if self._counts(m)]
@@ -91,6 +96,37 @@ class Ways:
         if isinstance(leaving, ast.Break):
             return [*here, *self.meets(rest[end_of(rest) :] if loop else rest, side)]
         return here
+
+    def ends(self, statements: Statements, side: Ranks | None) -> list[Counter[str]] | None:
+        """What a rank has come to at each end of a function that the statements lead to, by its `return`s.
+
+        None where a way out stands in a loop or a `try`, or where there are more ways than are worth the while.
+        """
+        found = self._ends(statements, side)
+        return None if found is None else [met for met, _ in found]
+
+    def _ends(self, statements: Statements, side: Ranks | None) -> list[tuple[Counter[str], bool]] | None:
+        """The same, and whether the end is that of the function, or only that of the statements."""
+        before: Counter[str] = Counter()
+        for i, statement in enumerate(statements):
+            if isinstance(statement, ast.Raise):
+                return []
+            if not any(isinstance(n, ast.Return) for n in walk_block([statement])):
+                before.update(map(sort_of, self.meets([statement], side)))
+            elif isinstance(statement, ast.Return):
+                return [(before + Counter(map(sort_of, self.meets([statement], side))), True)]
+            elif isinstance(statement, ast.If):
+                before.update(map(sort_of, self.in_expression(statement.test)))
+                found: list[tuple[Counter[str], bool]] = []
+                for arm in self._arms_of(statement, side):
+                    inner = self._ends([*arm, *statements[i + 1 :]], side)
+                    if inner is None or len(found) + len(inner) > _MOST_ENDS:
+                        return None
+                    found += [(before + met, left) for met, left in inner]
+                return found
+            else:
+                return None
+        return [(before, False)]
 
 
 def missed_of(way: list[Meeting], other: list[Meeting]) -> Meeting | None:

@@ -83,10 +83,7 @@ def _of_framework(found: Mismatch, who: str, text: str) -> str:
             "time-out"
         )
     if found.form is Form.NO_LOSS:
-        return (
-            f"{who} over `{text}`: a rank without a loss skips the backward that the others wait in; newer Lightning raises "
-            "an error"
-        )
+        return f"{who} over `{text}`: a rank without a loss skips the backward that the others wait in"
     if found.form is Form.PLATEAU:
         return (
             f"`{text}` is given each rank's own number: the ranks lower the learning rate at different times, and their "
