@@ -361,7 +361,17 @@ IDLE = """\
     if __name__ == "__main__":
         main(None)
     """
-ROWS = "class Rows:\n    def __init__(self, trainer):\n        self.trainer = trainer\n\n    def go(self):\n        {go}\n\ndef look(x):\n    pass\n"
+ROWS = """\
+    class Rows:
+        def __init__(self, trainer):
+            self.trainer = trainer
+
+        def go(self):
+            {go}
+
+    def look(x):
+        pass
+    """
 
 
 @pytest.mark.parametrize(

@@ -119,8 +119,8 @@ class ForbiddenRankZeroDecorator(DdpCodemod):
     ## Refuses
     - Hooks that only observe: there the decorator is right. Reported where such a hook changes what a step reads and does more
       than that, or puts something out that no guard can be put round.
-    - `on_fit_start`, `teardown`, `setup` and the hooks round the backward pass where they only print, write or log (what is put into
-      a logger's `experiment` included), or measure how fast the model runs and leave it in train mode; `on_save_checkpoint` that
+    - `on_fit_start`, `teardown`, `setup` and the hooks round the backward pass where they only print, write or log (also into a
+      logger's `experiment`), or measure how fast the model runs and leave it in train mode; `on_save_checkpoint` that
       puts nothing into the checkpoint; a `prepare_data` that is empty or only prints.
     - Classes that are not shown to be Lightning's, and other decorators.
 

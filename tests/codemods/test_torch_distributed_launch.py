@@ -369,7 +369,8 @@ def test_a_command_that_its_line_cuts_off() -> None:
 
 @pytest.mark.parametrize(
     ("heading", "told_there"),
-    [("### 2. Using torch.distributed.launch (deprecated)", 0), ("### Training", 1), ("# torch.distributed.launch\n## Training", 1),
+    [("### 2. Using torch.distributed.launch (deprecated)", 0), ("### Training", 1),
+     ("# torch.distributed.launch\n## Training", 1),
      ("### torch.distributed.launch\n```python\n# train\n```", 0)],
 )  # fmt: skip
 def test_a_heading_that_names_the_launcher(heading: str, told_there: int) -> None:

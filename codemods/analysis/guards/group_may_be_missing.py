@@ -77,7 +77,9 @@ def _unguarded(project: Project, module: SourceModule) -> Iterator[Unguarded]:
                 yield found
             elif start is not None and call.lineno > start.lineno and not is_guarded(project, module, call, words_of(start.test)):
                 yield Unguarded(call, f"the group is started under `{module.text_of(start.test)}` only", start.lineno, True)
-            elif alone is not None and alone.lineno < call.lineno and not is_guarded(project, module, call, _sizes(module, alone)):
+            elif alone is not None and alone.lineno < call.lineno:
+                if is_guarded(project, module, call, _sizes(module, alone)):
+                    continue
                 body = function.body if function is not None else []
                 if ask is not None and ask.lineno < call.lineno and module.statement_of(ask) in body:
                     continue  # without a group the function ends there already: it is not made to run so

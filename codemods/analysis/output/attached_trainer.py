@@ -1,7 +1,7 @@
 """May a LightningModule have its Trainer when a method runs? `self.global_rank` is 0 on every rank without one.
 
-A constructor runs before `fit` attaches the Trainer, so does what a script calls on its model above the Trainer that it makes, and
-Fabric attaches none at all: a test of the member is true everywhere.
+A constructor runs before `fit` attaches the Trainer, and so does what a script calls on its model above the Trainer that it
+makes; Fabric attaches none at all. A test of the member is true everywhere then.
 """
 
 from __future__ import annotations

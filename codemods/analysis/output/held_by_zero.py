@@ -101,8 +101,8 @@ def _may_be_set_later(project: Project, facts: ClassFacts, init: FunctionNode, k
     first = set(walk(init))
     names = {kept}
     for function in (f for s in facts.lineage for f in walk(s.node) if isinstance(f, ast.FunctionDef)):
-        stores = [n for n in walk(function) if _field(n) == kept and isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store)]
-        if any(n not in first for n in stores):
+        fields = (n for n in walk(function) if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store))
+        if any(_field(n) == kept and n not in first for n in fields):
             if not _is(function, "setter"):
                 return True
             names.add(function.name)

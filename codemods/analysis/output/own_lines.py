@@ -72,9 +72,7 @@ def own_line(
             if any(isinstance(n, ast.Call) and last(dotted(n.func)) in _OF_GENERATORS for n in walk(node.value)):
                 found.append(OwnLine(Own.RESULT))  # seeds are given by rank as often as not
             for part in shown:
-                if is_own_word(project, module, part) or is_of_own_answers(project, module, part):
-                    found.append(OwnLine(Own.RESULT))
-                elif is_answer_for_a_share(project, module, part):
+                if is_own_word(project, module, part) or _is_own_answer(project, module, part):
                     found.append(OwnLine(Own.RESULT))
                 value = analysis.value(module, part)
                 if value.cause is Cause.UNKNOWN and is_of_own_batch(project, module, part):
@@ -90,6 +88,11 @@ def own_line(
     if most.own is Own.NUMBER and (_is_of_a_step(function, most) or speaks_for_each(module, function, statements)):
         return OwnLine(Own.RESULT)
     return most
+
+
+def _is_own_answer(project: Project, module: SourceModule, part: ast.expr) -> bool:
+    """True for what a Trainer, or an object of the project, answered for this rank's samples."""
+    return is_of_own_answers(project, module, part) or is_answer_for_a_share(project, module, part)
 
 
 def _is_of_a_step(function: FunctionNode | ast.Module, line: OwnLine) -> bool:

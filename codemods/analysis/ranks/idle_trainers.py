@@ -24,7 +24,7 @@ _RUNS = lazy(
 
 
 def has_an_idle_trainer(project: Project, module: SourceModule, function: FunctionNode | None) -> bool:
-    """True where `function` makes a Trainer that no file of its program runs, and that it hands to the project's own code alone."""
+    """True where `function` makes a Trainer that no file of its program runs, and hands it to the project's own code alone."""
     if not module.holds(b"Trainer(") or not any(True for _ in lightning_trainers(module, function)):
         return False
     key = ("idle trainer", module.path, 0 if function is None else function.lineno)
