@@ -21,7 +21,7 @@ from ddpfix.settings import Settings
 HEAD = "import torch\nimport torch.distributed as dist\n\n\n"
 RUN = f"{HEAD}def f(rank, kind, model, loader):\n    dist.init_process_group('nccl')\n    rank = dist.get_rank()\n"
 PLAIN = f"{RUN}    if rank == 0:\n        torch.save(kind, 'a.pt')\n        dist.barrier()\n    dist.destroy_process_group()\n"
-SECONDS = 5.0
+SECONDS = 9.0  # at most 5 on a quiet machine; on a busy one the same state takes up to 6
 
 CASES: dict[str, tuple[str, str | None]] = {  # text, and what is told of the file
     "an elif chain of 2,000": (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from itertools import takewhile
 
 from codemods.analysis.bindings import Binding, bindings_in
 from codemods.analysis.positions import behind
@@ -19,7 +20,7 @@ def reaching(module: SourceModule, name: ast.Name, bound: list[Binding]) -> list
     function = module.function_of(name)
     if len(bound) < 2 or any(not b.parameter and module.function_of(b.node) is not function for b in bound):
         return bound
-    above = [up for up in module.ancestors(name) if isinstance(up, ast.stmt)]
+    above = list(takewhile(lambda up: up is not function, (up for up in module.ancestors(name) if isinstance(up, ast.stmt))))
     loops = [up for up in above if isinstance(up, _LOOPS)]
     statement = module.statement_of(name)
     line = min((name.lineno, name.col_offset), (statement.lineno, statement.col_offset))

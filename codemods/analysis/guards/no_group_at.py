@@ -29,7 +29,12 @@ def no_group_at(project: Project, module: SourceModule, node: ast.AST) -> bool:
     """True where no group can be, by what the function of `node` does above it, or by what the whole script is."""
     if serves_alone(project, module):
         return True
-    return bool(project.files_containing(b"destroy_process_group")) and bool(group_is_over(project, [(module, node)]))
+    return may_have_no_group(project, module) and bool(group_is_over(project, [(module, node)]))
+
+
+def may_have_no_group(project: Project, module: SourceModule) -> bool:
+    """False where `no_group_at` is for no place of the file."""
+    return serves_alone(project, module) or bool(project.files_containing(b"destroy_process_group"))
 
 
 def serves_alone(project: Project, module: SourceModule) -> bool:

@@ -41,14 +41,17 @@ def _is_idle(project: Project, module: SourceModule, function: FunctionNode | No
 
 
 def _stays(project: Project, module: SourceModule, call: ast.Call) -> bool:
-    """True for `trainer = Trainer(…)` whose name is only asked, and handed to functions and classes of the project."""
+    """True for `trainer = Trainer(…)` whose name is only asked, and handed to functions and classes of the project.
+
+    One that nothing reads stands in a part of a program: what runs it is not shown.
+    """
     up = module.parent(call)
     target = up.targets[0] if isinstance(up, ast.Assign) and len(up.targets) == 1 else None
     if not isinstance(target, ast.Name):
         return False
     function = module.function_of(call)
     reads = [r for r in module.reads_of(target.id) if module.function_of(r) is function]
-    return all(_keeps_it(project, module, module.parent(read)) for read in reads)
+    return bool(reads) and all(_keeps_it(project, module, module.parent(read)) for read in reads)
 
 
 def _keeps_it(project: Project, module: SourceModule, user: ast.AST | None) -> bool:

@@ -17,7 +17,7 @@ from codemods.analysis.ranks.one_device import trains_on_one_device
 from codemods.analysis.ranks.run_by_programs import has_programs, is_run_by_nobody
 from codemods.analysis.ranks.unused import is_of_a_library, is_packaged
 from codemods.analysis.trainer.gone_hooks import gone_hook
-from codemods.files.source import FunctionNode, SourceModule
+from codemods.files.source import FunctionNode, SourceModule, once_a_module
 from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
 
@@ -73,10 +73,12 @@ def is_in_untested_hook(project: Project, module: SourceModule, line: int) -> bo
 
 def _method_at(module: SourceModule, line: int) -> FunctionNode | None:
     """The method round a line, not a function inside it."""
-    for function in module.functions:
-        if function.lineno <= line <= (function.end_lineno or line) and isinstance(module.parent(function), ast.ClassDef):
-            return function
-    return None
+    return next((f for f in _methods(module) if f.lineno <= line <= (f.end_lineno or line)), None)
+
+
+@once_a_module
+def _methods(module: SourceModule) -> list[FunctionNode]:
+    return [f for f in module.functions if isinstance(module.parent(f), ast.ClassDef)]
 
 
 def _takes_over(project: Project, heir: ClassSite, function: FunctionNode) -> bool:

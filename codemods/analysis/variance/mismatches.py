@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from codemods.analysis.call_graph import FunctionSite
 from codemods.analysis.class_index import Role, class_facts
-from codemods.analysis.guards.no_group_at import no_group_at
+from codemods.analysis.guards.no_group_at import may_have_no_group, no_group_at
 from codemods.analysis.literals import is_none
 from codemods.analysis.names import dotted
 from codemods.analysis.ranks.exit_statuses import is_status
@@ -22,7 +22,7 @@ from codemods.analysis.variance.state import State
 from codemods.analysis.variance.values import Cause
 from codemods.analysis.variance.walk import Walk
 from codemods.data.rank_variance import PROCESS_EXITS, STOP_FLAGS
-from codemods.files.source import FunctionNode, SourceModule, walk, walk_block, walk_scope
+from codemods.files.source import FunctionNode, SourceModule, once_a_module, walk, walk_block, walk_scope
 from codemods.store.project import Project
 
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -47,9 +47,19 @@ def mismatches_in(project: Project, module: SourceModule) -> tuple[Mismatch, ...
 
 def _meets_nobody(project: Project, module: SourceModule, found: Mismatch) -> bool:
     """True where no group can be at the place at which the ranks part, or at that where some of them wait."""
+    if not may_have_no_group(project, module):
+        return False
     step = found.meeting.steps[0] if found.meeting is not None and found.meeting.steps else None
-    calls = [c for c in module.nodes(ast.Call) if step is not None and step.path == module.path and c.lineno == step.line]
+    calls = _calls_by_line(module).get(step.line, []) if step is not None and step.path == module.path else []
     return any(no_group_at(project, module, node) for node in (found.node, *calls))
+
+
+@once_a_module
+def _calls_by_line(module: SourceModule) -> dict[int, list[ast.Call]]:
+    found: dict[int, list[ast.Call]] = {}
+    for call in module.nodes(ast.Call):
+        found.setdefault(call.lineno, []).append(call)
+    return found
 
 
 def _parting_states(analysis: Analysis, module: SourceModule) -> Iterator[State]:
