@@ -43,7 +43,7 @@ def unknown_options(project: Project, command: CommandLine) -> Iterator[UnknownO
     script = script_of(project, command) if wanted else None
     known = project.keep(("options of a script", script), lambda: _options(project, script or "")) if script else None
     if known and script and (doubtful := _doubtful(project, wanted, script, known)):
-        yield doubtful  # argparse comes to it first, and ends there
+        yield doubtful  # argparse reads it first, and ends there
         return
     for flag in wanted if known else ():
         assert script is not None and known is not None
