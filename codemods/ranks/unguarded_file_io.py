@@ -221,6 +221,8 @@ class UnguardedFileIo(DdpCodemod):
                 continue  # DDP211 tells of it
             if self._is_of_a_hook(project, found) or copies_source(found.home, found.file.call):
                 continue  # looked at above, with the whole of its class
+            if self._comes_by_a_hook(project, found):
+                continue  # unguarded-hook keeps the hook to rank 0
             place = found.module.path, found.at.lineno
             if found.file.call.lineno in lines or place in seen or self._is_told_with_a_caller(project, found):
                 continue
@@ -257,6 +259,12 @@ class UnguardedFileIo(DdpCodemod):
             if self._told_lines(home, project) & set(range(span.line, end + 1)):
                 return True
         return False
+
+    @staticmethod
+    def _comes_by_a_hook(project: Project, found: FileOfAll) -> bool:
+        """True where a method on the way, which calls what writes, is judged as a whole."""
+        owners = ((home, home.method_of(node)) for home, node in found.way.frames)
+        return any(owner is not None and is_taken_as_a_whole(project, home, owner[1]) for home, owner in owners)
 
     @staticmethod
     def _is_of_a_hook(project: Project, found: FileOfAll) -> bool:

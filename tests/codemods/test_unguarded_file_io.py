@@ -6,6 +6,7 @@ import pytest
 
 from codemods.api.codemod import DdpCodemod
 from codemods.ranks.unguarded_file_io import UnguardedFileIo
+from codemods.ranks.unguarded_hook import UnguardedHook
 from codemods.ranks.unguarded_print import UnguardedPrint
 from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of
 
@@ -1445,3 +1446,36 @@ class Net(Base):
         self.write()
 """
     check_told(UnguardedFileIo, base, reason="`self.rows` is filled in Base.keep", path="base.py", files={"net.py": heir})
+
+
+def test_a_hook_that_writes_through_a_helper_is_told_once() -> None:
+    hook = """\
+import logging
+from pathlib import Path
+
+import lightning.pytorch as pl
+from lightning.pytorch.callbacks import Callback
+
+from kept import keep
+
+logger = logging.getLogger(__name__)
+
+
+class History(Callback):
+    def __init__(self):
+        self.rows, self.folder = {}, Path("runs")
+
+    def on_train_end(self, trainer, pl_module):
+        if not pl_module.args.dry:
+            path = self.folder / "history.json"
+            keep(self.rows, str(path))
+            logger.info(f"the history is in {path}")
+
+
+if __name__ == "__main__":
+    trainer = pl.Trainer(devices=2, strategy="ddp", callbacks=[History()])
+    trainer.fit(None)
+"""
+    kept = "import json\n\n\ndef keep(rows, path):\n    with open(path, 'w') as file:\n        json.dump(rows, file)\n"
+    assert findings_of(UnguardedHook, hook, {"kept.py": kept})
+    assert not findings_of(UnguardedFileIo, kept, {"train.py": hook}, path="kept.py")
