@@ -10,6 +10,7 @@ import ddpfix
 from codemods.analysis.ranks.program_starts import Start, start_of
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability
+from codemods.checkpoints.unguarded_save import UnguardedSave
 from codemods.ranks.unguarded_file_io import UnguardedFileIo
 from codemods.ranks.unguarded_print import UnguardedPrint
 from codemods.store.project import Project
@@ -555,7 +556,7 @@ BESIDE = {"run.sh": "torchrun --nproc_per_node=4 train_all.py\n"}
     [
         (BY_OPTION, BESIDE, Start.OPEN),
         (BY_OPTION, {**BESIDE, "conf/one.txt": "distributed = False\n", "two.yaml": "distributed: false\n"}, Start.OPEN),
-        (BY_OPTION, {}, Start.SEVERAL),  # a repository that starts nothing
+        (BY_OPTION, {}, Start.PRESUMED),  # a repository that starts nothing
         (BY_OPTION, {**BESIDE, "two.yaml": "distributed: true\n"}, Start.SEVERAL),
         (BY_OPTION, {**BESIDE, "README.md": "Add `--distributed` for more GPUs.\n"}, Start.SEVERAL),
         (BY_OPTION, {"run.sh": "torchrun --nproc_per_node=4 train_all.py\ntorchrun train.py --distributed\n"}, Start.SEVERAL),
@@ -727,3 +728,39 @@ JOB_OF_ONE = '#SBATCH --gres=gpu:1\npython "$HERE"/train.py --out x\n'
 )
 def test_a_trainer_that_takes_what_the_job_has(job: str, expected: Start) -> None:
     assert start(FITS.format(made="pl.Trainer(accelerator='gpu')"), {"job.sh": job}) is expected
+
+
+IN_MAIN = "import os\nimport torch.distributed as dist\n\ndef main():\n{}\n" + MAIN
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("    dist.init_process_group('nccl')", Start.SEVERAL),  # ends a run of one process
+        ("    local = int(os.environ['LOCAL_RANK'])\n    print(local)", Start.SEVERAL),
+        ("    if True:\n        dist.init_process_group('nccl')", Start.SEVERAL),
+        ("    with open('log'):\n        dist.init_process_group('nccl')", Start.SEVERAL),
+        ("    if 'RANK' in os.environ:\n        dist.init_process_group('nccl')", Start.PRESUMED),
+        ("    if 'RANK' not in os.environ:\n        return\n    dist.init_process_group('nccl')", Start.PRESUMED),
+        ("    rank = int(os.environ.get('RANK', 0))\n    print(rank)", Start.PRESUMED),
+        ("    try:\n        dist.init_process_group('nccl')\n    except ValueError:\n        print('one')", Start.PRESUMED),
+        ("    rank = int(os.environ['RANK']) if 'RANK' in os.environ else 0\n    print(rank)", Start.PRESUMED),
+        ("    os.environ['WORLD_SIZE'] = '1'\n    dist.init_process_group('gloo', rank=0)", Start.PRESUMED),
+        ("    os.environ.setdefault('RANK', '0')\n    dist.init_process_group('gloo')", Start.PRESUMED),
+        ("    dist.init_process_group('gloo', init_method='tcp://localhost:1', rank=0, world_size=1)", Start.PRESUMED),
+    ],
+)
+def test_a_program_that_no_text_launches(body: str, expected: Start) -> None:
+    """It joins a launcher's processes in each run, or is run as one process as well."""
+    assert start(IN_MAIN.format(body)) is expected
+    assert start(IN_MAIN.format(body), {"run.sh": "torchrun --nproc_per_node=4 train.py\n"}) is Start.SEVERAL
+
+
+def test_a_fix_of_a_program_that_may_run_as_one_process_is_not_safe() -> None:
+    """Of 12 such fixes on unseen repositories a reader would have merged 5, unread."""
+    asked = "import os\n" + GROUP.replace("    dist.init", "    if 'RANK' in os.environ:\n        dist.init")
+    for text, level in (("", Applicability.UNSAFE), ("torchrun --nproc_per_node=4 train.py\n", Applicability.SAFE)):
+        files = {"misc.py": asked, **({"run.sh": text} if text else {})}
+        found = findings_of(UnguardedSave, SHOWN.format("    torch.save({'step': 1}, 'last.pt')\n"), files, path="train.py")
+        assert [f.applicability for f in found] == [level]
+        assert ("no text names a launcher" in found[0].reason) is (not text)

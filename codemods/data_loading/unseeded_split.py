@@ -10,9 +10,8 @@ from codemods.analysis.loading.samplers import short
 from codemods.analysis.loading.seeded_way import is_seeded_on_the_way
 from codemods.analysis.loading.splits import Split, splits_in
 from codemods.analysis.names import is_from, qualified
-from codemods.analysis.ranks.program_starts import Start
 from codemods.analysis.ranks.reach import ranks_reaching
-from codemods.analysis.ranks.seen_starts import started
+from codemods.analysis.ranks.seen_starts import is_of_several
 from codemods.analysis.ranks.uses import uses_of
 from codemods.analysis.trainer.trainer_calls import trainer_calls
 from codemods.api.codemod import DdpCodemod
@@ -151,7 +150,7 @@ def _dealt_by_trainer(project: Project, module: SourceModule, split: Split) -> E
     if (
         trainer is None
         or trainer.method("get_train_dataloader") is not None
-        or started(project, module, split.call) is not Start.SEVERAL
+        or not is_of_several(project, module, split.call)
     ):
         return None
     return Evidence("static", "the Trainer deals out what each process has divided by itself", module.path, trainer.call.lineno)

@@ -205,7 +205,8 @@ def _is_unstarted(codemod: DdpCodemod, finding: Finding, module: SourceModule, p
         return False
     noise = finding.severity == "noise"
     start = start_at(project, place, finding.span)
-    if start is Start.SEVERAL or (not noise and starts(project) and comes_by_rank_zero(project, place, finding.span)):
+    several = start is not None and start.is_several
+    if several or (not noise and starts(project) and comes_by_rank_zero(project, place, finding.span)):
         return is_of_a_closed_mode(project, place, finding.span)
     if codemod.ends_each_run and finding.severity == "crash" and _is_written_for_ranks(place, start):
         return False

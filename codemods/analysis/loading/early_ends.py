@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from codemods.analysis.class_index import class_facts
 from codemods.analysis.handlers import handler_over
 from codemods.analysis.names import dotted, last
-from codemods.analysis.ranks.program_starts import Start
-from codemods.analysis.ranks.seen_starts import started
+from codemods.analysis.ranks.seen_starts import is_of_several
 from codemods.files.source import FunctionNode, SourceModule
 from codemods.runtime.record import record
 from codemods.store.project import Project
@@ -41,7 +40,7 @@ def early_ends(project: Project, module: SourceModule) -> Iterator[EarlyEnd]:
         if not _gives_an_item(owner, method) or not _is_map_style(project, module, owner) or handler_over(module, node, _CATCHES):
             continue
         failed = _failed_sample(module, node, method)
-        if failed is not None and started(project, module, node) is Start.SEVERAL:
+        if failed is not None and is_of_several(project, module, node):
             yield EarlyEnd(node, failed, owner.name)
 
 

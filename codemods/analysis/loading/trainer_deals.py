@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from codemods.analysis.class_index import ClassSite
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.loading.origins import Origin, made_class, origins, origins_of_part
-from codemods.analysis.ranks.program_starts import Start
-from codemods.analysis.ranks.seen_starts import started
+from codemods.analysis.ranks.seen_starts import is_of_several
 from codemods.analysis.trainer.trainer_calls import TrainerCall, trainer_calls
 from codemods.runtime.record import record
 from codemods.store.project import Project
@@ -37,7 +36,7 @@ def _find(project: Project) -> Iterator[TrainerDeal]:
             if trainer.method("get_train_dataloader") is not None:
                 continue  # it has loaders of its own
             made = [(o, site) for o in _given(trainer) if (site := made_class(project, o)) is not None]
-            if made and started(project, trainer.module, trainer.call) is Start.SEVERAL:
+            if made and is_of_several(project, trainer.module, trainer.call):
                 yield from (TrainerDeal(site, trainer, origin) for origin, site in made)
 
 

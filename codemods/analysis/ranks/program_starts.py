@@ -7,32 +7,27 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from enum import IntEnum
 from posixpath import basename
-from typing import TypeVar
 
 from codemods.analysis.accelerators import made_as_fabric
 from codemods.analysis.bound_values import assigned
 from codemods.analysis.call_graph import find_function
-from codemods.analysis.class_index import class_facts, find_class, local_class
-from codemods.analysis.conditions import is_main_block
-from codemods.analysis.functions import functions_by_name
+from codemods.analysis.class_index import class_facts
 from codemods.analysis.job_files.documented_starts import is_told_alone, other_starts, script_names, starts
 from codemods.analysis.loading.same_program import whole_program
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.ranks.bound_on_first_device import needs_the_first_device
-from codemods.analysis.ranks.cannot_run import is_never
 from codemods.analysis.ranks.one_device import has_one_device, says_more_devices, settings_leave_one
+from codemods.analysis.ranks.reached_scopes import MOST_SCOPES, LeftOut, inside, once_a_scope, parts_of, reached
 from codemods.analysis.ranks.set_devices import is_left_to_one_by_commands, is_left_to_one_gpu, is_set_to_one
 from codemods.analysis.ranks.started_groups import may_start_a_group
+from codemods.analysis.ranks.sure_joins import joins_in_every_run
 from codemods.analysis.ranks.ungiven_options import UngivenOptions
-from codemods.files.source import FunctionNode, SourceModule
+from codemods.files.source import SourceModule
 from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
-
-T = TypeVar("T")
-_Asks = Callable[[Project, SourceModule, ast.AST, "UngivenOptions | None"], T]
 
 # Names of calls that start ranks or join them, whoever defines them: those of torch, Fabric and Ray, and what projects and their
 # libraries call a start of their own.
@@ -65,7 +60,6 @@ _IN_A_GROUP = frozenset({"get_rank", "barrier", "all_reduce", "broadcast", "all_
 # Whether there is a group at all.
 _ASKS = lazy(r"is_initialized|is_available|is_dist|world_size|(?<!torch\.)distributed\b(?!\.)|num_gpus|n_gpu")
 _BY_TEXT = frozenset({"instantiate", "import_module", "__import__", "get_class", "locate", "get_object"})
-_MOST = 200  # functions and classes that one program comes to: what a larger one starts is open
 
 
 class Start(IntEnum):
@@ -74,7 +68,13 @@ class Start(IntEnum):
     ONE = 0  # nothing that it comes to starts ranks
     OPEN = 1  # a framework that would train on several, if somebody launched it so
     JOINS = 2  # it joins the processes of a launcher
-    SEVERAL = 3
+    PRESUMED = 3  # the same, where no text says how any program is started, and one process may run it as well
+    SEVERAL = 4
+
+    @property
+    def is_several(self) -> bool:
+        """True for a program of several processes, as far as is seen."""
+        return self >= Start.PRESUMED
 
 
 def start_of(project: Project, program: SourceModule) -> Start:
@@ -121,18 +121,24 @@ def _start_of_joining(project: Project, program: SourceModule, *, named: bool, l
     if named or is_told_alone(project, program.path):
         return Start.OPEN
     there = project.keep("names of files", lambda: frozenset(map(basename, project.python_files)))
-    return Start.OPEN if not there.isdisjoint(launched) else Start.SEVERAL
+    if not there.isdisjoint(launched):
+        return Start.OPEN
+    return Start.SEVERAL if launched or joins_in_every_run(project, program, _is_join) else Start.PRESUMED
 
 
-def _start_of_all(project: Project, program: SourceModule, ungiven: UngivenOptions | None) -> tuple[Start, bool]:
+def _is_join(project: Project, module: SourceModule, call: ast.Call) -> bool:
+    return _start_by(project, module, call) is Start.JOINS or _is_in_a_group(module, call)
+
+
+def _start_of_all(project: Project, program: SourceModule, left_out: LeftOut | None) -> tuple[Start, bool]:
     """What all that the program comes to starts, and whether something there is for one process alone.
 
-    ungiven: what stands under these options is left out.
+    left_out: what is not followed.
     """
     best, alone = Start.ONE, False
-    for number, (module, scope) in enumerate(_reached(project, program, ungiven), 1):
-        started = _once_a_scope(project, module, scope, ungiven, "start in", _start_in)
-        best = max(best, started, Start.ONE if number < _MOST else Start.OPEN)
+    for number, (module, scope) in enumerate(reached(project, program, left_out), 1):
+        started = once_a_scope(project, module, scope, left_out, "start in", _start_in)
+        best = max(best, started, Start.ONE if number < MOST_SCOPES else Start.OPEN)
         if best is Start.SEVERAL:
             break
         alone = alone or _spreads_a_model(module, scope) or _is_told_of_one(project, module, scope)
@@ -161,11 +167,11 @@ def _imported(project: Project, program: SourceModule) -> Iterator[SourceModule]
                 yield module
 
 
-def _start_in(project: Project, module: SourceModule, scope: ast.AST, ungiven: UngivenOptions | None) -> Start:
+def _start_in(project: Project, module: SourceModule, scope: ast.AST, left_out: LeftOut | None) -> Start:
     """What the code of one file's top level, function or class starts."""
     best = _start_of_heir(project, module, scope) if isinstance(scope, ast.ClassDef) else Start.ONE
-    needs_group = not any(_ASKS.search(module.text_of(part)) for part in _parts(scope))
-    for node in _inside(module, scope, ungiven):
+    needs_group = not any(_ASKS.search(module.text_of(part)) for part in parts_of(scope))
+    for node in inside(module, scope, left_out):
         if isinstance(node, ast.Call):
             best = max(best, _start_by(project, module, node))
             if needs_group and _is_in_a_group(module, node):
@@ -179,7 +185,7 @@ def _start_in(project: Project, module: SourceModule, scope: ast.AST, ungiven: U
 
 def _is_told_of_one(project: Project, module: SourceModule, scope: ast.AST) -> bool:
     """True where the program makes its Trainer or Fabric for one device."""
-    calls = (n for n in _inside(module, scope) if isinstance(n, ast.Call) and last(dotted(n.func)) in ("Trainer", "Fabric"))
+    calls = (n for n in inside(module, scope) if isinstance(n, ast.Call) and last(dotted(n.func)) in ("Trainer", "Fabric"))
     return any(family(qualified(module, c.func)) == "lightning" and _is_on_one(project, module, c) for c in calls)
 
 
@@ -195,7 +201,7 @@ def _spreads_a_model(module: SourceModule, scope: ast.AST) -> bool:
     """
     if not module.holds(b"device_map"):
         return False
-    for node in _inside(module, scope):
+    for node in inside(module, scope):
         if isinstance(node, ast.keyword) and node.arg == "device_map" and isinstance(node.value, ast.Constant):
             if node.value.value == "auto" and not any(isinstance(up, (ast.If, ast.IfExp)) for up in module.ancestors(node)):
                 return True
@@ -304,99 +310,3 @@ def _is_read(module: SourceModule, node: ast.Constant) -> bool:
     if isinstance(up, ast.Call):
         return last(dotted(up.func)) in ("get", "getenv")
     return isinstance(up, ast.Compare)
-
-
-# What a program comes to
-
-
-def _reached(
-    project: Project, program: SourceModule, ungiven: UngivenOptions | None
-) -> Iterator[tuple[SourceModule, ast.AST]]:
-    """The program's top level, and each function and class that it names, or that what it names does: handed on is called.
-
-    With the top levels of the files that these stand in, which run on import.
-    """
-    queue: list[tuple[SourceModule, ast.AST]] = [(program, program.tree)]
-    queue += ((program, f) for f in program.tree.body if isinstance(f, (ast.FunctionDef, ast.AsyncFunctionDef)) and _is_entry(f))
-    seen = {(program.path, 0)}
-    while queue and len(seen) < _MOST:
-        module, scope = queue.pop(0)
-        yield module, scope
-        for other, node in _named(project, module, scope, ungiven):
-            for line, part in ((node.lineno, node), (0, _on_import(other))):
-                if (other.path, line) not in seen:
-                    seen.add((other.path, line))
-                    queue.append((other, part))
-
-
-def _on_import(module: SourceModule) -> ast.Module:
-    """The top level of a file without the block of a program."""
-    body = [s for s in module.tree.body if not is_main_block(s)]
-    return ast.Module(body=body, type_ignores=[])
-
-
-def _is_entry(function: FunctionNode) -> bool:
-    """True for `main`, which an installed command calls, and for what a decorator may hand to a command line."""
-    return function.name == "main" or bool(function.decorator_list)
-
-
-def _named(
-    project: Project, module: SourceModule, scope: ast.AST, ungiven: UngivenOptions | None
-) -> Iterator[tuple[SourceModule, FunctionNode | ast.ClassDef]]:
-    for name in _once_a_scope(project, module, scope, ungiven, "names in", _names_in):
-        root = name.partition(".")[0]
-        if not root or not (root in module.imports or "*" in module.imports or _is_top(module, root)):
-            continue
-        if (site := find_function(project, module, name)) is not None and site.node.name != "__init__":
-            yield site.module, site.node
-        elif (made := find_class(project, module, name)) is not None:
-            yield from ((s.module, s.node) for s in class_facts(project, made.module, made.node).lineage)
-    if isinstance(scope, ast.ClassDef):
-        for above in class_facts(project, module, scope).lineage[1:]:
-            yield above.module, above.node
-
-
-def _names_in(project: Project, module: SourceModule, scope: ast.AST, ungiven: UngivenOptions | None) -> tuple[str, ...]:
-    names = {
-        dotted(node) for node in _inside(module, scope, ungiven)
-        if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load)
-    }  # fmt: skip
-    return tuple(sorted(names))
-
-
-def _once_a_scope(
-    project: Project, module: SourceModule, scope: ast.AST, ungiven: UngivenOptions | None, question: str, ask: _Asks[T]
-) -> T:
-    """The answer for a scope, which is the same for each program that reaches it."""
-    if ungiven is not None:
-        return ask(project, module, scope, ungiven)
-    line = -1 if scope is module.tree else getattr(scope, "lineno", 0)
-    return project.keep((question, module.path, line), lambda: ask(project, module, scope, None))
-
-
-def _is_top(module: SourceModule, name: str) -> bool:
-    return name in functions_by_name(module) or local_class(module, name) is not None
-
-
-def _inside(module: SourceModule, scope: ast.AST, ungiven: UngivenOptions | None = None) -> Iterator[ast.AST]:
-    for part in _parts(scope):
-        yield from _without(module, part, ungiven)
-
-
-def _without(module: SourceModule, part: ast.AST, ungiven: UngivenOptions | None) -> Iterator[ast.AST]:
-    """All nodes but for those that stand under `if False:`, and under an option which nothing gives."""
-    queue = [part]
-    while queue:
-        node = queue.pop()
-        yield node
-        if isinstance(node, ast.If) and (is_never(node.test) or (ungiven is not None and ungiven.is_closed(module, node.test))):
-            queue += [node.test, *node.orelse]
-        else:
-            queue += ast.iter_child_nodes(node)
-
-
-def _parts(scope: ast.AST) -> list[ast.AST]:
-    """A function or class itself; of a file the statements of its top level, which define functions and do not run them."""
-    if not isinstance(scope, ast.Module):
-        return [scope]
-    return [s for s in scope.body if not isinstance(s, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))]

@@ -27,9 +27,15 @@ def started(project: Project, module: SourceModule, node: ast.AST) -> Start | No
     return Start.SEVERAL if found else search.best
 
 
+def is_of_several(project: Project, module: SourceModule, node: ast.AST) -> bool:
+    """True where a program comes to `node` that is run on several processes, as far as is seen."""
+    start = started(project, module, node)
+    return start is not None and start.is_several
+
+
 def runs_on_several(project: Project, module: SourceModule, node: ast.AST) -> bool:
     """True where a program of several processes comes to `node`, on rank 0 alone as well."""
-    return not has_programs(project) or _Starts(project, by_one=True).comes_to(module, node, shown=False)
+    return not has_programs(project) or _Starts(project, by_one=True).finds_several(module, node)
 
 
 def runs_one_a_machine(project: Project, module: SourceModule, node: ast.AST) -> bool:
@@ -39,7 +45,7 @@ def runs_one_a_machine(project: Project, module: SourceModule, node: ast.AST) ->
     """
     if not any(s.pinned for s in starts(project)) or not has_programs(project):
         return False
-    return not _Starts(project, pinned=False).comes_to(module, node, shown=False)
+    return not _Starts(project, pinned=False).finds_several(module, node)
 
 
 def _is_script_of_one(project: Project, module: SourceModule) -> bool:
@@ -60,6 +66,10 @@ class _Starts(Search):
         super().__init__(project, presumed=False, by_one=by_one)
         self.best: Start | None = None
         self._pinned = pinned
+
+    def finds_several(self, module: SourceModule, node: ast.AST) -> bool:
+        """True where a program that comes to `node` is one of several processes, as far as is seen."""
+        return self.comes_to(module, node, shown=False) or (self.best is not None and self.best.is_several)
 
     def _ends_at(self, module: SourceModule, shown: bool) -> bool:
         return self._is_best(_start_above(self._project, module, pinned=self._pinned))

@@ -40,8 +40,11 @@ def unseen_run(project: Project, module: SourceModule, span: Span) -> str | None
         return None
     function = module.function_of(_statements(module).get(span.line, module.tree))
     if _once_a_function("unseen run", is_shown_to_run, project, module, span):
-        if start_at(project, module, span) is Start.OPEN:
+        start = start_at(project, module, span)
+        if start is Start.OPEN:
             return "right if its program is launched as several processes: no command of the repository does so"
+        if start is Start.PRESUMED:
+            return "right if its program is launched as several processes: it runs as one, too, and no text names a launcher"
         field = _once_a_function("left over", _field_that_nobody_sets, project, module, span)
         if function is not None and field:
             return f"right if {function.name} ever gets through: it calls self.{field}, which nothing sets"

@@ -37,6 +37,12 @@ class UngivenOptions:
         self._files = sorted(whole_program(project, program.path) | {program.path})
         self._known: dict[str, bool] = {}
 
+    def followed(self, module: SourceModule, node: ast.AST) -> list[ast.AST] | None:
+        """What is left of an `if` whose test is false in every run that the repository shows."""
+        if isinstance(node, ast.If) and self.is_closed(module, node.test):
+            return [node.test, *node.orelse]
+        return None
+
     def is_closed(self, module: SourceModule, test: ast.expr) -> bool:
         """True for a test of a file that comes out as false in every run that the repository shows."""
         off = isinstance(test, ast.Name) and _is_switched_off(module, test)

@@ -1,0 +1,75 @@
+"""Does a program join a launcher's processes in each run, or only where it finds that a launcher has started it?
+
+`init_process_group()` under no test ends a run of one process: whoever runs the program launches it. Beside
+`if "RANK" in os.environ:` one process is as well.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+
+from codemods.analysis.conditions import is_main_block
+from codemods.analysis.names import dotted, last
+from codemods.analysis.ranks.reached_scopes import inside, reached
+from codemods.files.source import SourceModule
+from codemods.store.project import Project
+
+_OWN = frozenset({"RANK", "WORLD_SIZE", "MASTER_ADDR"})
+_LEAVES = (ast.Return, ast.Raise)
+
+
+def joins_in_every_run(
+    project: Project, program: SourceModule, is_join: Callable[[Project, SourceModule, ast.Call], bool]
+) -> bool:
+    """True where what the program comes to under no test joins ranks, or reads a number that a launcher alone gives.
+
+    is_join: says of a call that it joins ranks. False where the program gives itself the numbers of one process.
+    """
+    joins = False
+    untested = _Untested()
+    for module, scope in reached(project, program, untested):
+        for node in inside(module, scope, untested):
+            if _gives_itself(node):
+                return False
+            joins = joins or _needs_a_launcher(node) or (isinstance(node, ast.Call) and is_join(project, module, node))
+    return joins
+
+
+class _Untested:
+    """Leaves out what stands under a test, in a block that may fail, and behind a test under which a function ends."""
+
+    def followed(self, module: SourceModule, node: ast.AST) -> list[ast.AST] | None:
+        del module
+        if isinstance(node, (ast.If, ast.IfExp)):
+            always = isinstance(node.test, ast.Constant) and bool(node.test.value)
+            return None if always or (isinstance(node, ast.If) and is_main_block(node)) else [node.test]
+        if isinstance(node, ast.Try):
+            return list(node.finalbody) if node.handlers else None
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            end = next((i for i, s in enumerate(node.body) if isinstance(s, ast.If) and _may_leave(s)), len(node.body))
+            return list(node.body[: end + 1])
+        return None
+
+
+def _may_leave(statement: ast.If) -> bool:
+    return any(isinstance(n, _LEAVES) for n in ast.walk(statement))
+
+
+def _needs_a_launcher(node: ast.AST) -> bool:
+    """True for `os.environ["RANK"]`, which one process does not have."""
+    if not isinstance(node, ast.Subscript) or not isinstance(node.ctx, ast.Load) or last(dotted(node.value)) != "environ":
+        return False
+    return isinstance(node.slice, ast.Constant) and node.slice.value in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "SLURM_PROCID")
+
+
+def _gives_itself(node: ast.AST) -> bool:
+    """True for `os.environ["RANK"] = "0"`, and for a group that is said to have one process."""
+    if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+        return last(dotted(node.value)) == "environ" and isinstance(node.slice, ast.Constant) and node.slice.value in _OWN
+    if not isinstance(node, ast.Call):
+        return False
+    if last(dotted(node.func)) == "setdefault" and node.args:
+        return isinstance(node.args[0], ast.Constant) and node.args[0].value in _OWN
+    sizes = [k.value for k in node.keywords if k.arg == "world_size"]
+    return any(isinstance(v, ast.Constant) and v.value == 1 for v in sizes)
