@@ -68,10 +68,11 @@ class ClipOfOwnShard(DdpCodemod):
     Unsafe: the method waits for all ranks, so it assumes that all of them come to the line.
 
     ## Refuses
-    - Reports a model that is wrapped on one way only, or by another wrapper: no other model has the method.
+    - Reports a model that is wrapped on one way only, or by another wrapper: no other model has the method. So it does where a
+      setting picks the strategy from several that are named.
     - Reports a call with arguments that the method does not take (`error_if_nonfinite`, `foreach`).
     - Says nothing of `fully_shard` (FSDP2), whose gradients know of the other ranks: the function is right there.
-    - Says nothing under `NO_SHARD`, of a strategy that a setting picks, and of a call below a test that asks for the wrapper.
+    - Says nothing under `NO_SHARD`, of a strategy that is not seen, and of a call below a test that asks for the wrapper.
     - Says nothing of what Accelerate, Lightning or the Trainer wraps. A repository's own tests.
 
     ## References
@@ -104,7 +105,7 @@ class ClipOfOwnShard(DdpCodemod):
             edits, level = [ReplaceExpression(module.path, module.span(found.call), code)], Applicability.UNSAFE
             reason = "assumes that all ranks come to this line, as they do to the backward pass"
         elif code:
-            reason = f"call `{code}` where the model is wrapped by FSDP: no other model has that method"
+            reason = f"call `{code}` where FSDP wraps the model and shares it out: no other model has that method"
         else:
             reason = "call the method `clip_grad_norm_` of the wrapper, which takes `max_norm` and `norm_type` alone"
         evidence = [Evidence("static", "FSDP wraps the model", found.module.path, found.wrap.lineno)]

@@ -56,6 +56,18 @@ def test_a_model_that_the_caller_hands_over() -> None:
     check_nothing(RULE, source + "\n\ndef main(net, batch):\n    step(DDP(net), batch)\n")
 
 
+def test_a_model_that_a_function_wraps() -> None:
+    wrap = "\n\ndef wrap(net, options):\n    model = FSDP(net, use_orig_params=True)\n    return model\n"
+    assert "    model.clip_grad_norm_(1.0)\n" in fixed(step("model = wrap(net, options)", CLIP) + wrap)
+    either = wrap.replace("    model =", "    if options.plain:\n        return net\n    model =")
+    check_told(RULE, step("model = wrap(net, options)", CLIP) + either, reason="no other model has that method")
+    check_nothing(RULE, step("model = wrap(net, options)", CLIP) + wrap.replace("FSDP(net, use_orig_params=True)", "DDP(net)"))
+
+
+def test_a_model_that_is_compiled_behind_the_wrap() -> None:
+    check_told(RULE, step("model = torch.compile(FSDP(net))", CLIP), reason="where FSDP wraps the model")
+
+
 def test_a_model_that_a_class_holds() -> None:
     source = (
         f"{HEAD}\nclass Trainer:\n    def __init__(self, net):\n        self.model = FSDP(net)\n\n"
@@ -67,7 +79,14 @@ def test_a_model_that_a_class_holds() -> None:
 
 def test_a_model_that_one_way_wraps() -> None:
     lines = ("if options.shard:", "    model = FSDP(net)", "else:", "    model = DDP(net)", "model(batch).sum().backward()", CLIP)
-    check_told(RULE, step(*lines), reason="where the model is wrapped by FSDP")
+    check_told(RULE, step(*lines), reason="where FSDP wraps the model")
+
+
+def test_a_strategy_that_a_setting_picks() -> None:
+    picked = 'strategy = {"full": ShardingStrategy.FULL_SHARD, "none": ShardingStrategy.NO_SHARD}[options.strategy]'
+    wrap = "model = FSDP(net, sharding_strategy=strategy)"
+    check_told(RULE, step(picked, wrap, CLIP), reason="where FSDP wraps the model and shares it out")
+    check_nothing(RULE, step("strategy = ShardingStrategy[options.strategy]", wrap, CLIP))
 
 
 def test_arguments_that_the_method_does_not_take() -> None:

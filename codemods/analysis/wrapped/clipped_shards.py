@@ -10,21 +10,22 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.bindings import Binding, attribute_bindings, bindings_of
+from codemods.analysis.call_graph import called_function
 from codemods.analysis.functions import keeps_its_results
 from codemods.analysis.literals import is_none
-from codemods.analysis.model.signatures import bind
+from codemods.analysis.model.signatures import bind, returned
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.fsdp_wraps import asks_for_wrapper
 from codemods.analysis.reaching import reaching
 from codemods.analysis.wrapped.handed_in import callers_of
-from codemods.files.source import FunctionNode, SourceModule
+from codemods.files.source import FunctionNode, SourceModule, walk
 from codemods.runtime.record import record
 from codemods.store.project import Project
 
 _CLASS = "FullyShardedDataParallel"
 _CLIPS = frozenset({"torch.nn.utils.clip_grad_norm_", "torch.nn.utils.clip_grad.clip_grad_norm_"})
-_SHARDS = ("FULL_SHARD", "SHARD_GRAD_OP", "HYBRID_SHARD")
-_DEPTH = 3
+_SHARDS = frozenset({"FULL_SHARD", "SHARD_GRAD_OP", "HYBRID_SHARD"})
+_DEPTH = 6  # names, callers and functions that give the model back
 
 
 @record
@@ -67,7 +68,7 @@ def _clipped(module: SourceModule, call: ast.Call) -> ast.expr | None:
 def _held(project: Project, module: SourceModule, node: ast.expr, depth: int) -> Iterator[tuple[SourceModule, ast.Call | None]]:
     """The wraps that an expression may hold the result of, and None for each other value that it may have."""
     if isinstance(node, ast.Call):
-        yield module, node if _is_sharding(module, node) else None
+        yield from _given(project, module, node, depth)
         return
     if isinstance(node, ast.Name):
         bound = reaching(module, node, bindings_of(module, node))
@@ -79,6 +80,24 @@ def _held(project: Project, module: SourceModule, node: ast.expr, depth: int) ->
         yield module, None
     for one in bound if depth else ():
         yield from _of_binding(project, module, node, one, depth)
+
+
+def _given(project: Project, module: SourceModule, call: ast.Call, depth: int) -> Iterator[tuple[SourceModule, ast.Call | None]]:
+    """What a call gives: the wrap itself, what a function of the project returns, or a compiled model, which is no wrap for sure."""
+    if _is_wrap(module, call):
+        shards = _shards(module, call)
+        yield module, call if shards is not False else None
+        if shards is None:
+            yield module, None
+        return
+    if qualified(module, call.func) == "torch.compile" and call.args and depth:
+        yield from _held(project, module, call.args[0], depth - 1)
+    site = called_function(project, module, call) if depth else None
+    results = returned(site.node, site.module) if site is not None and not keeps_its_results(site.node) else []
+    if site is None or not results:
+        yield module, None
+    for result in results if site is not None else ():
+        yield from _held(project, site.module, result, depth - 1)
 
 
 def _of_binding(
@@ -110,12 +129,18 @@ def _handed(
             yield from _held(project, site.module, given, depth - 1)
 
 
-def _is_sharding(module: SourceModule, call: ast.Call) -> bool:
-    """True where FSDP shares out the gradients: under every strategy but NO_SHARD, which a setting might pick."""
+def _is_wrap(module: SourceModule, call: ast.Call) -> bool:
     name = qualified(module, call.func)
-    if last(name) != _CLASS or not name.startswith("torch.distributed.fsdp"):
-        return False
-    strategy = next((k.value for k in call.keywords if k.arg == "sharding_strategy"), None)
+    return last(name) == _CLASS and name.startswith("torch.distributed.fsdp")
+
+
+def _shards(module: SourceModule, call: ast.Call) -> bool | None:
+    """Does FSDP share out the gradients? It does under every strategy but NO_SHARD; None where a setting picks from several."""
     if any(k.arg is None for k in call.keywords) or len(call.args) > 2:
         return False  # the strategy may be in there
-    return strategy is None or is_none(strategy) or any(last(dotted(strategy)) == name for name in _SHARDS)
+    strategy = next((k.value for k in call.keywords if k.arg == "sharding_strategy"), None)
+    if strategy is None or is_none(strategy) or last(dotted(strategy)) in _SHARDS:
+        return True
+    bound = [b.value for b in bindings_of(module, strategy) if b.value is not None] if isinstance(strategy, ast.Name) else []
+    named = any(isinstance(n, ast.Attribute) and n.attr in _SHARDS for value in bound for n in (value, *walk(value)))
+    return None if named else False
