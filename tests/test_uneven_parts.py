@@ -42,7 +42,7 @@ FIRST = "first = rank * base + min(rank, rest)"
         (BASE, REST, FIRST, "return rows[first:first + base + (1 if rank < rest else 0)]"),
         ("base, rest = divmod(len(rows), world_size)", FIRST, "end = first + base + int(rank < rest)", "return rows[first:end]"),
         (BASE, REST, FIRST, "count = base", "if rank < rest:", "    count += 1", "return rows[first:first + count]"),
-        (BASE, REST, "first = rank * base + min(rank, rest)", "end = (rank + 1) * base + min(rank + 1, rest)", "return rows[first:end]"),
+        (BASE, REST, FIRST, "end = (rank + 1) * base + min(rank + 1, rest)", "return rows[first:end]"),
         ("parts = np.array_split(rows, world_size)", "return parts[rank]"),
         ("return torch.tensor_split(rows, world_size)[rank]",),
     ],

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from codemods.sync.clip_of_own_shard import ClipOfOwnShard
 from codemods.engine.fix_source import with_unsafe
+from codemods.sync.clip_of_own_shard import ClipOfOwnShard
 from ddpfix.testing import check_nothing, check_told, check_transformed, fix
 
 RULE = ClipOfOwnShard

@@ -1,4 +1,4 @@
-"""Parts that are made for all ranks and are not as long: the first ones get one more of the rest, or `array_split` gives it them."""
+"""Parts of unequal length, one for each rank: the first ones get one more of the rest, by hand or by `array_split`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Calls of `torch.nn.utils.clip_grad_norm_` over the parameters of FullyShardedDataParallel, of which each rank has a part.
 
 Measured on two processes (torch 2.13, gloo): of a norm of 51.8 one rank got 16.4 and the other 49.1, with `use_orig_params` as
-well; the wrapper's own `clip_grad_norm_` gave 51.8 on both, and so did the function after `fully_shard`, whose gradients are DTensors.
+well. The wrapper's own `clip_grad_norm_` gave 51.8 on both, and so did the function after `fully_shard`, whose gradients are
+DTensors.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ def _held(project: Project, module: SourceModule, node: ast.expr, depth: int) ->
 
 
 def _given(project: Project, module: SourceModule, call: ast.Call, depth: int) -> Iterator[tuple[SourceModule, ast.Call | None]]:
-    """What a call gives: the wrap itself, what a function of the project returns, or a compiled model, which is no wrap for sure."""
+    """What a call gives: the wrap itself, what a function of the project returns, or a compiled model, not sure to be one."""
     if _is_wrap(module, call):
         shards = _shards(module, call)
         yield module, call if shards is not False else None
