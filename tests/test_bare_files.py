@@ -11,7 +11,8 @@ from ddpfix.testing import check_transformed, findings_of
 def bare_file(save: str = "torch.save(model.state_dict(), path)", *, wrap: str = "ddp = DDP(model)", load: str = "path") -> str:
     return (
         "import torch\nimport torch.distributed as dist\nfrom torch.nn.parallel import DistributedDataParallel as DDP\n\n\n"
-        f"def work(model, batch, path, other):\n    model = model.cuda()\n    {wrap}\n    if dist.get_rank() == 0:\n        {save}\n"
+        f"def work(model, batch, path, other):\n    model = model.cuda()\n    {wrap}\n    if dist.get_rank() == 0:\n"
+        f"        {save}\n"
         f"    dist.barrier()\n    ddp.load_state_dict(torch.load({load}), strict=False)\n    ddp(batch).sum().backward()\n"
     )
 
