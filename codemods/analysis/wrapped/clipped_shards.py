@@ -97,7 +97,8 @@ def _given(project: Project, module: SourceModule, call: ast.Call, depth: int) -
     results = returned(site.node, site.module) if site is not None and not keeps_its_results(site.node) else []
     if site is None or not results:
         yield module, None
-    for result in results if site is not None else ():
+        return
+    for result in results:
         yield from _held(project, site.module, result, depth - 1)
 
 
