@@ -16,7 +16,7 @@ from codemods.analysis.variance.loaders import training_loaders, uneven_batches
 from codemods.analysis.variance.mismatches import Form, Mismatch, mismatches_in
 from codemods.analysis.variance.paths import goes_through_entries
 from codemods.analysis.variance.shards import is_of_shards
-from codemods.analysis.variance.values import Cause, How
+from codemods.analysis.variance.values import Cause, How, Value
 from codemods.analysis.variance.wording import chain, head, message
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Evidence, Finding
@@ -61,7 +61,8 @@ class UnevenSteps(DdpCodemod):
 
     ## What it does
     Finds loops over a share of the data whose length depends on the rank (`rows[rank::world_size]`, the elements with
-    `i % world_size == rank` in a list or a stream, files of each rank, a sampler or a data set of the project that splits
+    `i % world_size == rank` in a list or a stream, parts of `array_split` and `tensor_split`, slices with one more for the first
+    `n % world_size` ranks, files of each rank, a sampler or a data set of the project that splits
     without padding, windows of a length that is rounded up (`range(first, min(first + n, total))`), a generator that passes
     over what is not the rank's, `shard` and `split_dataset_by_node` of datasets, shards
     that webdataset's `split_by_node` gives each rank), also behind a prefetcher of the project, or over the keys that its own
@@ -190,7 +191,7 @@ def _is_share(found: Mismatch) -> bool:
         return False  # a number read from a file that all have, or not: where they start over, not what they share out
     if is_of_shards(found.value) and any(isinstance(n, ast.Break) for n in walk(found.node)):
         return False  # it counts its steps, fewer than the shards hold
-    if any(_SLOT.search(link.text) for link in found.value.chain):
+    if _is_slot(found.value):
         return False  # a place for each rank in one list: what stands there may be the same
     links = found.value.chain
     shown = is_of_shards(found.value) or any(link.how is How.SHARE or _PICKS.search(link.text) for link in links)
@@ -208,6 +209,12 @@ def _is_share(found: Mismatch) -> bool:
     source = found.node.iter if isinstance(found.node, (ast.For, ast.AsyncFor)) else found.node
     held = any(isinstance(n, ast.Name) and n.id == "self" for n in walk(source))  # what it holds, all ranks made alike
     return not held and (found.meeting is None or found.meeting.name != "forward")
+
+
+def _is_slot(value: Value) -> bool:
+    """True for `names[rank]`, but for the part of a whole that is cut there (`array_split(rows, world_size)[rank]`)."""
+    cut = value.origin.text.partition("`")[2].partition("`")[0] if value.origin and value.origin.how is How.SHARE else ""
+    return any(_SLOT.search(link.text.replace(cut, "") if cut else link.text) for link in value.chain)
 
 
 def _is_evened(module: SourceModule, found: Mismatch) -> bool:

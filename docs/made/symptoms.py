@@ -67,7 +67,7 @@ SYMPTOMS = (
         "It learns worse than on one GPU",
         "The loss falls more slowly or stays higher, replicas drift apart, or seeds no longer decide.",
         "Check first that the gradients are averaged, then that each rank has its own data, then the effective batch.",
-        "504 509 510 511 313 401 402 405 418 413 403 409 404 410 412 417 414 308 311 505 506 606 607 416 406 107 709 715 407",
+        "504 509 315 510 511 313 401 402 405 418 413 403 409 404 410 412 417 414 308 311 505 506 606 607 416 406 107 709 715 407",
     ),
     Symptom(
         "A file is torn, missing or overwritten",

@@ -31,7 +31,12 @@ def fsdp_wrap_of(module: SourceModule, model: ast.expr) -> ast.Call | None:
     wrap = next(_made(module, model, 0), None)
     if wrap is None or not _is_wrapped_by_layer(wrap) or not _may_be_full(module, wrap):
         return None
-    return None if any(_ASKS.search(module.text_of(test)) for test in _tests_over(module, model)) else wrap
+    return None if asks_for_wrapper(module, model) else wrap
+
+
+def asks_for_wrapper(module: SourceModule, node: ast.expr) -> bool:
+    """True where a test round a place, or of an exit above it, may keep the wrapper from there."""
+    return any(_ASKS.search(module.text_of(test)) for test in _tests_over(module, node))
 
 
 def _is_wrapped_by_layer(wrap: ast.Call) -> bool:

@@ -14,6 +14,7 @@ from codemods.analysis.model.signatures import bind as signature_of
 from codemods.analysis.names import dotted
 from codemods.analysis.variance.call_parts import CallParts
 from codemods.analysis.variance.paths import path_of
+from codemods.analysis.variance.rows_handed import rows_handed
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.values import SAME, Cause, How, Kind, Link, Proof, Thing, Value, differing, plain
 from codemods.analysis.wrapped.wraps import wraps_by_apex
@@ -130,6 +131,8 @@ def _loader(state: State, call: CallParts) -> Value:
         return replace(share, thing=thing, chain=(link, *share.chain)[:_KEPT_LINKS], sized=True)
     if share is SAME and not _is_told_a_rank(state, node) and (own := _even_share(state, dataset)) is not None:
         share = own
+    if share is SAME and not _is_told_a_rank(state, node) and (handed := rows_handed(state, node, dataset)) is not None:
+        share = handed
     sampler = keywords.get("sampler", SAME)
     batches = keywords.get("batch_sampler", SAME)
     for found in (sampler, batches):
@@ -145,7 +148,8 @@ def _loader(state: State, call: CallParts) -> Value:
     shuffled = written.get("shuffle")
     if isinstance(shuffled, ast.Constant) and shuffled.value is True:
         link = state.link(node, "each process shuffles on its own", how=How.WHOLE)
-        return differing(Cause.DATA, Proof.LIKELY, link, thing=thing)
+        found = differing(Cause.DATA, Proof.LIKELY, link, thing=thing)
+        return replace(found, params=share.params, length=True) if share.length else found
     if ("sampler" in written and not is_none(written["sampler"])) or "batch_sampler" in written:
         params = sampler.params | batches.params
         return Value(Cause.UNKNOWN, Proof.UNKNOWN, params=params, thing=replace(thing, unseen=True))

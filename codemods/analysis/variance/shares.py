@@ -9,6 +9,7 @@ from codemods.analysis.names import dotted, last
 from codemods.analysis.variance.lookup import from_environment
 from codemods.analysis.variance.paths import entry_of, path_of
 from codemods.analysis.variance.state import State
+from codemods.analysis.variance.uneven_parts import gives_rest, parted, unequal_parts
 from codemods.analysis.variance.values import SAME, UNKNOWN, Cause, How, Kind, Link, Proof, Value, along, at_most, made_of, plain
 from codemods.data.rank_names import speaks_of_rank
 from codemods.data.rank_variance import LOADER_NAMES
@@ -58,6 +59,8 @@ def _item(state: State, node: ast.Subscript) -> Value:
         return Value(Cause.DATA, index.proof, (_cut(state, node),))
     if index.cause is Cause.RANK and (_is_parted_evenly(node.value) or _deals_in_turn(state, node.slice)):
         return Value(Cause.DATA, index.proof, (_cut(state, node),))
+    if (parts := unequal_parts(state, node.value)) is not None and (index.cause is Cause.RANK or index.params):
+        return _part(state, node, index, even=index.decided or divides(state, parted(state, parts)))
     if holder.kind is Kind.LOADER and holder.differs and index.cause in (Cause.SAME, Cause.UNKNOWN):
         return holder  # a loader has no entries: a dict or a list of them
     if index.cause is Cause.UNKNOWN and not index.params:  # which element it is, is not known; what they all are, is
@@ -119,11 +122,19 @@ def _is_of_many(state: State, node: ast.Subscript) -> bool:
 def _share(state: State, node: ast.Subscript, holder: Value, bounds: Value) -> Value:
     """`rows[rank::world]`: each rank has its own part, of a length of its own unless the whole was made to divide."""
     assert isinstance(node.slice, ast.Slice)
-    even = divides(state, node.value) or (node.slice.upper is not None and divides(state, node.slice.upper))
+    upper = node.slice.upper
+    even = divides(state, node.value) or (upper is not None and divides(state, upper) and not gives_rest(state, upper))
     link = _cut(state, node)
     if bounds.cause is Cause.RANK:
         return Value(Cause.DATA, bounds.proof, (link,), sized=not even)
     return along(replace(made_of(holder, bounds), sized=not even), link)
+
+
+def _part(state: State, node: ast.Subscript, index: Value, *, even: bool) -> Value:
+    """`numpy.array_split(rows, world_size)[rank]`."""
+    if index.cause is Cause.RANK:
+        return Value(Cause.DATA, index.proof, (_cut(state, node),), sized=not even)
+    return replace(along(plain(index), _cut(state, node)), sized=not even)
 
 
 def divides(state: State, node: ast.expr, depth: int = 0) -> bool:

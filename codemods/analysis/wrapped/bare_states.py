@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from codemods.analysis.bindings import bindings_of
 from codemods.analysis.bound_values import assigned
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.names import dotted, last
@@ -12,7 +13,7 @@ from codemods.analysis.wrapped.holders import Wrapped, wrapper_in
 from codemods.analysis.wrapped.saved_states import is_in_parallel, key_of, strips
 from codemods.analysis.wrapped.saving_calls import entries, saving_calls
 from codemods.analysis.wrapped.wrapper_tests import is_tested
-from codemods.files.source import SourceModule
+from codemods.files.source import SourceModule, line_of
 from codemods.runtime.record import record
 from codemods.store.project import Project
 
@@ -45,7 +46,7 @@ def bare_states(project: Project, module: SourceModule) -> Iterator[BareState]:
         if wrapped is None or wrapped.many:
             continue
         states = [(m, s) for m, k, s in _saved_states(project) if k == key]
-        own = [(m, s) for m, s in states if _is_inside(project, m, s, wrapped)]
+        own = [(m, s) for m, s in states if _is_inside(project, m, s, wrapped) or _is_wrapped_model(module, call, wrapped, m, s)]
         if own and not any(_is_of_wrapper(project, m, s) for m, s in states):
             given = call.args[1] if len(call.args) > 1 else next((k.value for k in call.keywords if k.arg == "strict"), None)
             strict = not (isinstance(given, ast.Constant) and given.value is False)
@@ -69,6 +70,23 @@ def _is_inside(project: Project, module: SourceModule, state: ast.expr, wrapped:
     inside = _inside(module, state)
     found = wrapper_in(project, module, inside) if inside is not None else None
     return found is not None and found.wrap is wrapped.wrap
+
+
+def _is_wrapped_model(module: SourceModule, load: ast.Call, wrapped: Wrapped, saved_in: SourceModule, state: ast.expr) -> bool:
+    """True for `torch.save(model.state_dict(), path)` beside `ddp = DDP(model)`, in the function that loads from this path."""
+    inside = state.func.value if isinstance(state, ast.Call) and isinstance(state.func, ast.Attribute) else None
+    given = wrapped.wrap.args[0] if wrapped.wrap.args else None
+    if saved_in is not module or not isinstance(inside, ast.Name) or not isinstance(given, ast.Name) or inside.id != given.id:
+        return False
+    function, saving, loaded = module.function_of(load), module.parent(state), load.args[0]
+    if any(module.function_of(n) is not function for n in (state, given)) or not isinstance(saving, ast.Call):
+        return False
+    wrapping = module.statement_of(given).lineno
+    later = any(not b.parameter and line_of(b.node) >= wrapping for b in bindings_of(module, given))
+    if later or len(saving.args) < 2 or saving.args[0] is not state:
+        return False  # the name may hold the wrapper by then
+    paths = (saving.args[1], loaded.args[0] if isinstance(loaded, ast.Call) and loaded.args else None)
+    return paths[1] is not None and module.text_of(paths[0]) == module.text_of(paths[1])
 
 
 def _is_of_wrapper(project: Project, module: SourceModule, state: ast.expr) -> bool:
