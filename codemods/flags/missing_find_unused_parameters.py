@@ -48,6 +48,7 @@ class MissingFindUnusedParameters(DdpCodemod):
     that version. In a conditional expression only the DDP arm changes. A Lightning Trainer that may use several devices and
     names no strategy takes DDP by itself: it is given the strategy's name. Where a LightningModule optimises by hand, each
     `manual_backward` is a backward pass that has to reach every parameter (a critic's loss on a detached picture does not).
+    `BertModel` and its kin end in a pooler; where a class reads their hidden states alone, it gets no gradient in any step.
 
     ## Why it matters
     A parameter without a gradient leaves DDP waiting for it: the first such step trains on gradients that were not averaged,
@@ -144,6 +145,8 @@ class MissingFindUnusedParameters(DdpCodemod):
     - a log's error where the source shows that all take part, or that another message in the log contradicts: reported, with both
     - a log's error that several wrappers can have said, or of a model that is not read: unsafe
     - a module that never takes part: unsafe, and said that freezing it would do without the flag
+    - a pooler of transformers where an answer goes whole to other code, where a file may freeze, take or replace it, or where
+      nothing shows that the checkpoint has one: nothing is said
     - a layer of which a part of the model makes nothing, where that part may be frozen, swapped or hooked: nothing is said
     - an `Accelerator()` that is given handlers or a plugin: nothing is said; without, what never takes part is reported
     - a left-out module that is made outside the project, it may be frozen: unsafe

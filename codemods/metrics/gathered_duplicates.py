@@ -98,6 +98,7 @@ class GatheredDuplicates(DdpCodemod):
     - Says nothing where samples are distinguished by name or number, or what is gathered is cut to the length of the data in
       the order in which it was dealt out.
     - Says nothing of a script that gathers predictions without labels: it may keep them by their order.
+    - Says nothing where an object that gathers them asks of each, in another method, whether it has been seen.
     - Says nothing of a loop that trains, and of `gather` whose result is reduced to a number at once.
     - Says nothing where the function writes out the number of its samples, and eight processes share it out evenly.
     - Says nothing of a `TensorDataset`, whose size the program chooses, and of a sampler that is given the epoch, but where the

@@ -215,7 +215,7 @@ def _message(found: Handover, setting: str) -> str:
     who = "rank 0 alone" if found.ranks is Ranks.ZERO else "local rank 0 alone"
     who = f"where `{shortened(setting)}` does not let the others in, {who}" if setting else who
     does, harm = _MADE[found.write.act]
-    made = f"`{shortened(found.write.written)}` " if found.write.written else ""
+    made = f"`{shortened(found.write.written)}` " if found.write.written and not found.write.written.startswith("*") else ""
     return (
         f"{who} {does} {made}here{_from(found, found.write.module, found.write.call)}, and every rank uses it in "
         f"{_place(found, found.use.module, found.use.call)} ({_called(found.use.module, found.use.call)}) without waiting for "

@@ -10,13 +10,14 @@ from __future__ import annotations
 import ast
 import re
 
-from codemods.analysis.bindings import Binding, attribute_bindings, bindings_at_top, bindings_in
+from codemods.analysis.bindings import attribute_bindings, bindings_at_top, bindings_in
 from codemods.analysis.files.either_part import with_part
 from codemods.analysis.files.file_calls import handed_on
+from codemods.analysis.files.held_at import last_above, only_item
 from codemods.analysis.literals import is_none
 from codemods.analysis.model.signatures import defaults
 from codemods.analysis.names import qualified
-from codemods.files.source import FunctionNode, SourceModule, line_of, walk
+from codemods.files.source import FunctionNode, SourceModule, walk
 from codemods.runtime.lazy_pattern import lazy
 
 _TOKEN = lazy(r"<([PNSIGE]):([^<>]*)>")
@@ -138,7 +139,9 @@ def _named(module: SourceModule, node: ast.Name | ast.Attribute | ast.Subscript,
         if bound:
             if len(bound) == 1 and bound[0].parameter:
                 return f"<P:{root.id}{suffix}>"
-            held = bound[0] if len(bound) == 1 else _last_above(module, root, bound)
+            if not suffix and depth > 0 and (item := only_item(module, root)) is not None and _is_plain(module, item):
+                return _text(module, item, depth - 1)
+            held = bound[0] if len(bound) == 1 else last_above(module, root, bound)
             value = held.value if held is not None and not held.part else None
             if not suffix and depth > 0 and value is not None and _is_plain(module, value):
                 return _text(module, value, depth - 1)
@@ -150,20 +153,6 @@ def _named(module: SourceModule, node: ast.Name | ast.Attribute | ast.Subscript,
     if root.id in module.imports:
         return f"<G:{qualified(module, root)}{suffix}>"
     return f"<G:{module.path}:{root.id}{suffix}>".replace("/", "|") if top else f"<E:{root.id}{suffix}>"
-
-
-def _last_above(module: SourceModule, name: ast.Name, bound: list[Binding]) -> Binding | None:
-    """The binding of a name that is bound anew, where it stands above in one of the blocks round the place and none between."""
-    before = [b for b in bound if not b.parameter and line_of(b.node) < name.lineno]
-    nearest = max(before, key=lambda b: line_of(b.node), default=None)
-    if nearest is None or not isinstance(nearest.node, ast.Assign):
-        return None
-    around = [module.statement_of(name), *module.ancestors(name)]
-    loops = [up for up in around if isinstance(up, (ast.For, ast.AsyncFor, ast.While)) and up.lineno > line_of(nearest.node)]
-    if any(line_of(loop) <= line_of(b.node) <= (loop.end_lineno or 0) for loop in loops for b in bound):
-        return None  # the next round has another value
-    block = module.block_of(nearest.node)
-    return nearest if any(s is up for up in around for s in block) else None
 
 
 def _is_plain(module: SourceModule, value: ast.expr) -> bool:

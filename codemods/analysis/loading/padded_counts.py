@@ -13,6 +13,7 @@ from codemods.analysis.bindings import bindings_of
 from codemods.analysis.call_graph import FunctionSite, called_function
 from codemods.analysis.class_index import Role, class_facts, external_role
 from codemods.analysis.distribution import is_test_file
+from codemods.analysis.loading.counted_once import counts_each_once
 from codemods.analysis.loading.origins import Origin, made_class, origins
 from codemods.analysis.loading.padded_samplers import counts_twice, keeps_order
 from codemods.analysis.loading.samplers import loader_of, samplers_of
@@ -42,6 +43,7 @@ _APART = lazy(
 )
 
 _MODE = lazy(r"\b(train|training|is_train|is_training|phase|mode|split|stage|optimi[sz]er)\b")
+_GATHERS = lazy(r"sync|gather|merge|reduce|collect")
 _CUT = lazy(r"\[\s*:\s*(size|len\(|n_|num_|total|dataset|real)")
 
 
@@ -209,6 +211,9 @@ def _given_to_object(project: Project, module: SourceModule, name: ast.Name) -> 
 def _joined(project: Project, module: SourceModule, scope: ast.AST, depth: int, after: int = 0) -> _Joined | None:
     """The first call in a function or script, or in what it calls, that joins counts of the ranks."""
     calls = [n for n in walk_scope(scope) if isinstance(n, ast.Call) and n.lineno >= after]
+    gathering = (_called(project, module, c) for c in calls if isinstance(c.func, ast.Attribute) and _GATHERS.search(c.func.attr))
+    if any(site is not None and counts_each_once(site) for site in gathering):
+        return None  # whoever counts each sample once knows of the padding; the averages beside it are of losses
     for call in calls:
         if _joins(module, call) or _computes(project, module, call):
             return _Joined(module, call)

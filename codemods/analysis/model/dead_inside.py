@@ -13,6 +13,7 @@ from codemods.analysis.class_index import ClassFacts, ClassSite, class_facts
 from codemods.analysis.model.member_kinds import Kind, Member
 from codemods.analysis.model.model_members import members_of
 from codemods.analysis.model.model_usage import Entry, Usage, Verdict, usage_of
+from codemods.analysis.model.unread_poolers import unread_pooler
 from codemods.analysis.names import dotted
 from codemods.files.source import SourceModule
 from codemods.runtime.lazy_pattern import lazy
@@ -26,7 +27,7 @@ _FREEZES = lazy(r"requires_grad_\(|requires_grad\s*=(?!=)|\.freeze|\.to_empty|ge
 def dead_inside(project: Project, site: ClassSite) -> Usage | None:
     """What is known of a part that each such model has, and of which a layer reaches no loss."""
     key = ("dead inside", site.module.path, site.node.lineno)
-    return project.memo(key, lambda: next(_found(project, site, [], frozenset()), None))
+    return project.memo(key, lambda: next(_found(project, site), None))
 
 
 def dead_in(project: Project, site: ClassSite, entry: Entry) -> Usage | None:
@@ -37,18 +38,25 @@ def dead_in(project: Project, site: ClassSite, entry: Entry) -> Usage | None:
     return dead_inside(project, site) if whole.verdict is Verdict.UNKNOWN else None
 
 
-def _found(project: Project, site: ClassSite, chain: list[SourceModule], seen: frozenset[int]) -> Iterator[Usage]:
+def _found(project: Project, site: ClassSite) -> Iterator[Usage]:
+    parts = list(_parts(project, site, [], frozenset()))
+    for facts in parts[1:]:
+        usage = usage_of(project, facts.lineage[0], Entry.FORWARD)
+        if usage.verdict is Verdict.NEVER and usage.dead and all(_is_of_forward(facts, path) for path in usage.dead):
+            yield usage
+    yield from filter(None, (unread_pooler(project, facts) for facts in parts))
+
+
+def _parts(project: Project, site: ClassSite, chain: list[SourceModule], seen: frozenset[int]) -> Iterator[ClassFacts]:
+    """The model and the parts of it that are read, where no file of them freezes or swaps anything; the model first."""
     facts = class_facts(project, site.module, site.node)
     chain = [*chain, *(s.module for s in facts.lineage)]
     if facts.unresolved or id(site.node) in seen or len(seen) > _DEPTH or any(_FREEZES.search(m.text) for m in chain):
         return
-    if seen:
-        usage = usage_of(project, site, Entry.FORWARD)
-        if usage.verdict is Verdict.NEVER and usage.dead and all(_is_of_forward(facts, path) for path in usage.dead):
-            yield usage
+    yield facts
     for member in members_of(project, facts).by_name.values():
         for inner in _certain(member):
-            yield from _found(project, inner, chain, seen | {id(site.node)})
+            yield from _parts(project, inner, chain, seen | {id(site.node)})
 
 
 def _certain(member: Member) -> Iterator[ClassSite]:

@@ -168,7 +168,8 @@ def dead(project: Project, wrapper: Wrapper, setting: Setting, usage: Usage, tra
     others = [u.name for u in trained.usages if u.site != usage.site]
     assumed = [*usage.assumptions, *([f"not only {', '.join(others)} is trained with it"] if others else [])]
     assumed += [setting.overridable] * bool(setting.overridable)
-    better = "freezing it with requires_grad_(False) before the model is wrapped, or deleting it, does without the flag"
+    freezing = "freezing it with requires_grad_(False) before the model is wrapped, or deleting it, does without the flag"
+    better = usage.instead or freezing
     return Answer(
         setting,
         f"{never_of(usage, usage.dead or usage.never)}: with the flag off DDP stops in the second step",

@@ -55,7 +55,8 @@ class Usage:
     checkpointing that may be the reentrant kind. wrapped: the class of object that forward returns, where it is none of
     Python's own. many: forward returns several outputs, and which of them enter the loss is not in it. taken: those of the
     assumptions that say what the modules are. dead: those of `never` that are made always and that nothing unknown can use.
-    copied: which of those torch works with copies of, and what copies them.
+    copied: which of those torch works with copies of, and what copies them. instead: what does without the flag, where that is
+    more than freezing.
     """
 
     verdict: Verdict
@@ -73,6 +74,7 @@ class Usage:
     many: bool = False
     dead: tuple[str, ...] = ()
     copied: tuple[tuple[str, str], ...] = ()
+    instead: str = ""
 
     @property
     def name(self) -> str:
