@@ -82,10 +82,9 @@ class Number:
 def all_numbers(analysis: Analysis, module: SourceModule) -> list[Number]:
     """Every number of one rank that a file shows or goes by, in the order of its functions."""
     project = analysis.project
-    by_function = _places(project, module)
-    if not by_function or (not analysis.is_parallel(module) and not _speaks_of_main(project, module)):
+    if not analysis.is_parallel(module) and not _speaks_of_main(project, module):
         return []
-    return [n for function, places in by_function.items() for n in _in_function(analysis, module, function, places)]
+    return [n for function, places in _places(project, module).items() for n in _in_function(analysis, module, function, places)]
 
 
 def _speaks_of_main(project: Project, module: SourceModule) -> bool:
