@@ -20,16 +20,11 @@ from codemods.files.without_docstrings import without_words
 HEAD = 4096  # bytes; where a common word occurs, it mostly does so early
 
 
-# codemods with the numbers of the groups that each needs, and what is known of each group
-_Opened = tuple[list[tuple[DdpCodemod, tuple[int, ...]]], list[bool | None]]
-
-
 class Gate:
     """Tests the TRIGGERS of some codemods against bytes.
 
-    The words of all codemods' first groups are looked for together, in one pass: most files hold none of them, and of the
-    others only those codemods go on whose words were seen. There each group is one pass, answered once where several codemods
-    share it. Put the group that most files fail first.
+    The words of all groups of all codemods are looked for together, in one pass; a second one over what is left without
+    documentation, where some codemod is open, says which of them stay so.
     """
 
     MOST_WORDS = 64  # above it an automaton leaves its fast mode: 1.4 GB/s become 0.5 (ahocorasick_rs 1.0.3, measured)
@@ -53,48 +48,15 @@ class Asked:
     """What some codemods ask of bytes; with hundreds of words it takes as long to make as a small file does to be judged."""
 
     def __init__(self, codemods: tuple[DdpCodemod, ...]) -> None:
-        self._codemods = codemods
-        self._words = tuple(dict.fromkeys(group for c in codemods for group in c.TRIGGERS))
-        self._groups = [AnyOf(group) for group in self._words]
-        numbers = {group: n for n, group in enumerate(self._words)}
-        self.anchors = AnyOf(dict.fromkeys(word for c in codemods for word in c.TRIGGERS[0]))
         self._text = [(c, AnyOf(c.TEXT)) for c in codemods if c.TEXT]
-        self._needs = [(c, tuple(numbers[g] for g in c.TRIGGERS)) for c in codemods]
+        groups = {group: 1 << n for n, group in enumerate(dict.fromkeys(group for c in codemods for group in c.TRIGGERS))}
+        self._needs = [(c, sum({groups[group] for group in c.TRIGGERS})) for c in codemods]
         self._needed = dict(self._needs)
-        self._first_in: dict[bytes, list[int]] = {}
-        self._group_with: dict[bytes, list[int]] = {}
-        for asked, groups in ((self._first_in, [c.TRIGGERS[0] for c in codemods]), (self._group_with, self._words)):
-            for n, group in enumerate(groups):
-                for word in group:
-                    asked.setdefault(word, []).append(n)
-        self._of_anchor: dict[int, tuple[frozenset[int], frozenset[int]]] = {}
-        self._opened: dict[frozenset[int], _Opened] = {}  # many files hold the same of the words
-
-    def _open(self, seen: frozenset[int]) -> _Opened:
-        """(the codemods for which these words may matter with the groups they need, the groups that are answered by them)."""
-        maybe: set[int] = set()
-        answers: list[bool | None] = [None] * len(self._groups)
-        for anchor in seen:
-            if anchor not in self._of_anchor:
-                self._of_anchor[anchor] = self.meaning(self.anchors.words[anchor])
-            opened, said = self._of_anchor[anchor]
-            maybe |= opened
-            for i in said:
-                answers[i] = True
-        return [needs for n, needs in enumerate(self._needs) if n in maybe], answers
-
-    def meaning(self, anchor: bytes) -> tuple[frozenset[int], frozenset[int]]:
-        """(numbers of the codemods for which seeing `anchor` may matter, of the groups that it says yes for).
-
-        A pass reports no match inside another: a word that begins within `anchor` may stand there unreported, too. And a word
-        that was seen answers every group that asks for it, or for a part of it.
-        """
-        ends = tuple(anchor[n:] for n in range(len(anchor)))
-        words = (anchor, *(w for w in self.anchors.words if w.startswith(ends)))
-        holders = {holder for word in words for holder in (word, *self.anchors.holders.get(word, ()))}
-        parts = {anchor[n:end] for n in range(len(anchor)) for end in range(n + 1, len(anchor) + 1)}
-        opened = (n for word in holders for n in self._first_in[word])
-        return frozenset(opened), frozenset(n for part in parts for n in self._group_with.get(part, ()))
+        held: dict[bytes, int] = {}  # word -> the groups that it stands in, as bits
+        for group, bit in groups.items():
+            for word in group:
+                held[word] = held.get(word, 0) | bit
+        self._words, self._groups = tuple(held), tuple(held.values())
 
     def text(self, data: bytes, path: str) -> tuple[DdpCodemod, ...]:
         """Those for a file that is no Python."""
@@ -106,23 +68,12 @@ class Asked:
 
     def code(self, data: bytes, path: str) -> tuple[DdpCodemod, ...]:
         """Those for Python, whose own names are spelled as the words are."""
-        seen = frozenset(self.anchors.seen_in(data))
-        if not seen:
+        passed = self._passed(data)
+        maybe = [c for c, needs in self._needs if passed & needs == needs]
+        if not maybe:
             return ()
-        groups = self._groups
-        if seen not in self._opened:
-            self._opened[seen] = self._open(seen)
-        maybe, said = self._opened[seen]
-        answers = list(said)
-
-        def passes(i: int) -> bool:
-            known = answers[i]
-            if known is None:
-                known = answers[i] = groups[i].occurs_in(data)
-            return known
-
         tests = bool(path) and is_test_file(path) and not is_program(path, data)
-        open_for = [c for c, needs in maybe if (c.READS_TESTS or not tests) and all(passes(i) for i in needs)]
+        open_for = [c for c in maybe if c.READS_TESTS or not tests]
         found: dict[re.Pattern[bytes] | Site, bool] = {}  # codemods share patterns, too
 
         def has(site: re.Pattern[bytes] | Site) -> bool:
@@ -135,9 +86,24 @@ class Asked:
 
     def _in_code(self, opened: Sequence[DdpCodemod], code: bytes) -> tuple[DdpCodemod, ...]:
         """Those of the codemods whose words and sites stand in the code as well: documentation speaks of everything."""
-        groups = cache(lambda i: self._groups[i].occurs_in(code))
+        passed = self._passed(code)
         has = cache(lambda site: bool(site.search(code)))
-        return tuple(c for c in opened if all(map(groups, self._needed[c])) and (not c.SITES or any(map(has, c.SITES))))
+        found = (c for c in opened if passed & (needs := self._needed[c]) == needs)
+        return tuple(c for c in found if not c.SITES or any(map(has, c.SITES)))
+
+    def _passed(self, data: bytes) -> int:
+        """The groups of which a word stands in `data`, as bits. All words in one pass, those inside others, too.
+
+        Group by group, each a pass of its own, a file of a framework was gone through seventy times.
+        """
+        passed = 0
+        for n in {match[0] for match in self._every.find_matches_as_indexes(data, overlapping=True)}:
+            passed |= self._groups[n]
+        return passed
+
+    @cached_property
+    def _every(self) -> BytesAhoCorasick:
+        return BytesAhoCorasick(self._words, matchkind=MatchKind.Standard)
 
 
 _asked = lru_cache(maxsize=16)(Asked)  # each round of fixes has a gate of its own, by the project's names for the rank
@@ -174,13 +140,6 @@ class AnyOf:
     def _scans(self) -> list[BytesAhoCorasick]:
         parts = [self.words[i : i + Gate.MOST_WORDS] for i in range(0, len(self.words), Gate.MOST_WORDS)]
         return [BytesAhoCorasick(words, matchkind=MatchKind.LeftmostFirst) for words in parts]
-
-    def seen_in(self, data: bytes) -> set[int]:
-        """The numbers of words that one pass reports; a match inside another is not among them."""
-        found: set[int] = set()
-        for n, scan in enumerate(self._scans):
-            found.update(n * Gate.MOST_WORDS + match[0] for match in scan.find_matches_as_indexes(data))
-        return found
 
     def occurs_in(self, data: bytes) -> bool:
         if len(self.words) == 1:

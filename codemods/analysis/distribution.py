@@ -96,6 +96,16 @@ def ranks_in_file(project: Project, module: SourceModule) -> Evidence | None:
     return project.keep(("ranks in file", module.path), lambda: _ranks_in_file(project, module))
 
 
+def ranks_at(project: Project, path: str) -> Evidence | None:
+    """As `ranks_in_file`, of a file that need not be parsed again for an answer that was given before."""
+
+    def build() -> Evidence | None:
+        module = project.module(path) if project.fact(_speaks, path) else None
+        return _ranks_in_file(project, module) if module is not None else None
+
+    return project.keep(("ranks in file", path), build)
+
+
 def _ranks_in_file(project: Project, module: SourceModule) -> Evidence | None:
     if not _WORDS.search(module.data) or is_for_precision_alone(project, module):
         return None
@@ -252,10 +262,14 @@ def _ranks_in_importers(project: Project, module: SourceModule) -> Evidence | No
 
 def _brings(project: Project, package: str, path: str) -> bool:
     """True for a package that imports names of the file: `from .helpers import *`."""
-    held = project.module(package)
-    sources = held.nodes(ast.ImportFrom) if held is not None else ()
-    found = (project.resolve("." * s.level + (s.module or "") + f".{s.names[0].name}", package) for s in sources)
-    return any(f is not None and f.path == path for f in found)
+
+    def build() -> frozenset[str]:
+        held = project.module(package)
+        sources = held.nodes(ast.ImportFrom) if held is not None else ()
+        found = (project.resolve("." * s.level + (s.module or "") + f".{s.names[0].name}", package) for s in sources)
+        return frozenset(f.path for f in found if f is not None)
+
+    return path in project.keep(("brought by", package), build)
 
 
 def _shown_by_importers(project: Project, path: str, imported: str) -> Evidence | None:
@@ -276,8 +290,7 @@ def _shown_by_importers(project: Project, path: str, imported: str) -> Evidence 
             continue
         if not any(is_meant(name, user) for name in imports_of(project, user) if named in name):
             continue  # it imports a file of the same name from elsewhere
-        other = project.module(user)
-        if other is None or (shown := ranks_in_file(project, other)) is None:
+        if (shown := ranks_at(project, user)) is None or (other := project.module(user)) is None:
             continue
         for item in (i for found in other.imports.values() for i in found):
             if is_meant(item.dotted, user):

@@ -14,9 +14,11 @@ from collections.abc import Callable, Iterator
 from ahocorasick_rs import BytesAhoCorasick, MatchKind
 
 from codemods.runtime.lazy_pattern import lazy
+from codemods.store.vocabulary import Vocabulary
 
 WORD = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
 _RUN = 1 << 21  # bytes; a search that knows enough ends with the run it is in
+_WORTH_WORDS = 100  # searches through all files that take as long as listing their words
 
 
 def is_use(data: bytes | bytearray, at: int, end: int) -> bool:
@@ -120,6 +122,8 @@ class Corpus:
         self._places: dict[str, tuple[int, int, int]] = {}
         self._open: list[bytes] = []
         self._size = 0
+        self._searched = 0  # bytes
+        self._vocabulary: Vocabulary | None = None
 
     def add(self, path: str, data: bytes) -> None:
         if not self._firsts or (self._size and self._size + len(data) > _RUN):
@@ -154,7 +158,14 @@ class Corpus:
     def _found(self, word: bytes) -> Iterator[tuple[str, bytes, int]]:
         """(file, its run, where) for every place at which `word` stands, in order."""
         search = BytesAhoCorasick([word], matchkind=MatchKind.LeftmostFirst)
-        for first, starts, data in zip(self._firsts, self._starts, self._runs, strict=True):
+        runs = self._runs
+        if self._vocabulary is None and self._searched > _WORTH_WORDS * sum(map(len, runs)):
+            self._vocabulary = Vocabulary(runs)
+        near = self._vocabulary.holding(word) if self._vocabulary is not None else -1
+        for n, (first, starts, data) in enumerate(zip(self._firsts, self._starts, runs, strict=True)):
+            if not near >> n & 1:
+                continue
+            self._searched += len(data)
             for _, at, _ in search.find_matches_as_indexes(data):
                 yield self.paths[first + bisect_right(starts, at) - 1], data, at
 

@@ -8,7 +8,7 @@ import os
 import sys
 from typing import NoReturn
 
-from ddpfix import streams
+from ddpfix import __version__, streams
 from ddpfix.cli.ends import CLEAN, ERROR, INTERRUPTED
 
 # what a full, closed or broken disk answers: nothing that ddpfix could have done otherwise
@@ -42,6 +42,9 @@ def main() -> NoReturn:
 
 def run(arguments: list[str]) -> int | None:
     """The status that a command line ends with. What reads every command line is loaded only where that is wanted."""
+    if arguments in (["--version"], ["-V"]):
+        sys.stdout.write(f"ddpfix {__version__}\n")
+        return CLEAN
     from ddpfix.cli import plain
 
     if (asked := plain.asked_of_check(arguments)) is not None:

@@ -68,7 +68,12 @@ def is_of_own_item(module: SourceModule, path: ast.expr) -> bool:
 
     The count of such items (`for i, batch in enumerate(loader)`) is the same on every rank.
     """
-    return _SAMPLER.search(module.data) is not None and _is_own(module, path, _DEPTH + 1)
+    return _has_sampler(module) and _is_own(module, path, _DEPTH + 1)
+
+
+@once_a_module
+def _has_sampler(module: SourceModule) -> bool:
+    return _SAMPLER.search(module.data) is not None
 
 
 @once_a_module

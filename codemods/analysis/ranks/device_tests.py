@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.bound_values import assigned
 from codemods.analysis.names import dotted, last
-from codemods.files.source import SourceModule, walk
+from codemods.files.source import SourceModule, once_a_module, walk
 from codemods.runtime.lazy_pattern import lazy
 
 DEVICE_NAMES = frozenset({"device", "device_id", "device_index", "gpu", "gpu_id", "gpu_index", "gpu_idx", "local_rank"})
@@ -28,9 +28,14 @@ def asks_for_a_device(module: SourceModule, test: ast.expr) -> bool:
 
     `gpu >= 0` asks whether there is any.
     """
-    if not _TEST.search(module.data):
+    if not _may_ask(module):
         return False
     return any(isinstance(n, ast.Compare) and _is_of_one(n) for n in walk(test))
+
+
+@once_a_module
+def _may_ask(module: SourceModule) -> bool:
+    return _TEST.search(module.data) is not None
 
 
 def _is_of_one(node: ast.Compare) -> bool:

@@ -10,7 +10,14 @@ from posixpath import basename, dirname
 
 from codemods.analysis.call_graph import called_function
 from codemods.analysis.class_index import class_facts
-from codemods.analysis.distribution import is_own_test, is_test_module, may_show_ranks, ranks_in_file, ranks_in_importers
+from codemods.analysis.distribution import (
+    is_own_test,
+    is_test_module,
+    may_show_ranks,
+    ranks_at,
+    ranks_in_file,
+    ranks_in_importers,
+)
 from codemods.analysis.names import dotted, end_of, qualified
 from codemods.analysis.ranks.spawned_groups import spawned_ranks
 from codemods.files.source import SourceModule, walk
@@ -33,7 +40,7 @@ def is_parallel(project: Project, module: SourceModule) -> bool:
             return True
         return _joins_by_own_function(project, module) or spawned_ranks(project, module) is not None
 
-    return project.memo(("several processes run", module.path), ask)
+    return project.keep(("several processes run", module.path), ask)
 
 
 def _joins_by_own_function(project: Project, module: SourceModule) -> bool:
@@ -77,33 +84,45 @@ def _is_handed_on(project: Project, module: SourceModule) -> bool:
     package = f"{dirname(module.path)}/{_PACKAGE}" if dirname(module.path) else _PACKAGE
     if basename(module.path) == _PACKAGE or package not in project.files:
         return False
+    given = project.keep(("handed on by", package), lambda: _given_by(project, package)).get(module.path)
+    return given is not None and _is_taken(project, package, given)
+
+
+def _given_by(project: Project, package: str) -> dict[str, frozenset[str]]:
+    """File -> the names that a package has from it. Each file of the package asks: it is read once, not once for each."""
     handing = project.module(package)
-    if handing is None:
-        return False
-    given = {
-        name for name, found in handing.imports.items() for item in found
-        if _leads_to(project, item.dotted, package, module.path)
-    }  # fmt: skip
-    return bool(given) and _is_taken(project, package, given)
+    given: dict[str, set[str]] = {}
+    for name, found in handing.imports.items() if handing is not None else ():
+        for item in found:
+            if (resolved := project.resolve(item.dotted, package)) is not None:
+                given.setdefault(resolved.path, set()).add(name)
+    return {path: frozenset(names) for path, names in given.items()}
 
 
-def _is_taken(project: Project, package: str, given: set[str]) -> bool:
+def _is_taken(project: Project, package: str, given: frozenset[str]) -> bool:
     """True where a file that shows ranks has one of these names from the package."""
     for path in project.files_importing(basename(dirname(package))):
         if path == package or is_own_test(project, path) or not may_show_ranks(project, path):
             continue
-        other = project.module(path)
-        if other is None or not ranks_in_file(project, other):
-            continue
-        for item in (i for found in other.imports.values() for i in found):
-            resolved = project.resolve(item.dotted, path)
-            if resolved is None or resolved.path != package:
-                continue
-            if (resolved.rest and ("*" in given or resolved.rest[0] in given)) or item.name == "*":
+        if taken := _taken_from(project, path, package):
+            if "*" in taken or ("*" in given and taken - {""}) or not given.isdisjoint(taken):
                 return True
     return False
 
 
-def _leads_to(project: Project, name: str, importer: str, path: str) -> bool:
-    resolved = project.resolve(name, importer)
-    return resolved is not None and resolved.path == path
+def _taken_from(project: Project, path: str, package: str) -> frozenset[str]:
+    """The names that a file has from a package, "" for the package itself; none where the file shows no ranks.
+
+    Kept by file: all modules of the package ask it of the same importers, whose trees are gone by then.
+    """
+
+    def build() -> frozenset[str]:
+        module = project.module(path) if ranks_at(project, path) is not None else None
+        names: set[str] = set()
+        for item in (i for found in module.imports.values() for i in found) if module is not None else ():
+            resolved = project.resolve(item.dotted, path)
+            if resolved is not None and resolved.path == package:
+                names.add("*" if item.name == "*" else resolved.rest[0] if resolved.rest else "")
+        return frozenset(names)
+
+    return project.keep(("names from", path, package), build)

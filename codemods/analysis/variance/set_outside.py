@@ -17,9 +17,9 @@ _MOST_FILES = 6
 
 def set_outside(project: Project, site: ClassSite, name: str) -> Iterator[tuple[SourceModule, ast.Assign]]:
     """The assignments that give the field `name` of objects of the class a value, where the object is made by a name."""
-    made = set(project.files_containing(f"{site.node.name}(".encode()))
-    paths = made.intersection(project.files_containing(f".{name} = ".encode()))
-    for path in sorted(p for p in paths if not is_test_file(p))[:_MOST_FILES]:
+    given = project.files_containing(f".{name} = ".encode())
+    made = project.files_containing(f"{site.node.name}(".encode()) if given else ()
+    for path in sorted(p for p in {*made}.intersection(given) if not is_test_file(p))[:_MOST_FILES]:
         module = project.module(path)
         for assign in module.nodes(ast.Assign) if module is not None else ():
             target = assign.targets[0]
