@@ -108,6 +108,8 @@ def _ready(injected: str, modules: tuple[str, ...], copy: int) -> Warm:
         _warm[key] = (
             _ready(injected, TORCH, copy).with_more(more) if more else Warm.begun(modules, base_env(), injected)
         )  # fmt: skip
+        if not copy:  # what a program starts itself is forked, too, but not watched
+            _warm[key].python = _command("", modules)
         atexit.register(_warm[key].close)
     return _warm[key]
 
@@ -116,15 +118,17 @@ def warm_python(injected: str, *modules: str) -> str:
     """A command to give where a test would give `sys.executable`: its processes have those of these modules that there are."""
     if os.environ.get("DDPFIX_PROOFS_COLD"):
         return sys.executable
-    there = tuple(m for m in modules if importlib.util.find_spec(m.partition(".")[0]))
-    key = (injected, *there)
-    ready = warm(*key)
     with _lock:
-        if key not in _commands:
-            folder = tempfile.TemporaryDirectory(prefix="ddpfix-python-")
-            atexit.register(folder.cleanup)
-            _commands[key] = warm_command.made(Path(folder.name), ready)
-        return _commands[key]
+        return _command(injected, tuple(m for m in modules if importlib.util.find_spec(m.partition(".")[0])))
+
+
+def _command(injected: str, modules: tuple[str, ...]) -> str:
+    key = (injected, *modules)
+    if key not in _commands:
+        folder = tempfile.TemporaryDirectory(prefix="ddpfix-python-")
+        atexit.register(folder.cleanup)
+        _commands[key] = warm_command.made(Path(folder.name), lambda: warm(injected, *modules))
+    return _commands[key]
 
 
 def missing(proof: Proof) -> list[str]:
