@@ -16,13 +16,15 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
 from ddpfix.prove.ranks import Launch
 from tests.proofs.forking import FILES
 from tests.proofs.warm import Forked, Warm
+
+Choice = Callable[[Mapping[str, str]], Warm]
 
 # The link is closed by the kernel when the command is killed: its fork goes then, too. Any other signal is handed on; none comes
 # before there is somebody to have it.
@@ -72,8 +74,8 @@ sys.exit(status)
 """
 
 
-def made(folder: Path, warm: Callable[[], Warm]) -> str:
-    """The path of such a command, in `folder`; it works until this process ends. warm: what forks, asked for when it is run."""
+def made(folder: Path, warm: Choice) -> str:
+    """The path of such a command, in `folder`; it works until this process ends. warm: what forks for an environment."""
     place = f"\0ddpfix-{secrets.token_hex(12)}"  # no file: its path might be too long for a socket
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     listener.bind(place)
@@ -85,18 +87,18 @@ def made(folder: Path, warm: Callable[[], Warm]) -> str:
     return str(command)
 
 
-def _serve(listener: socket.socket, warm: Callable[[], Warm]) -> None:
+def _serve(listener: socket.socket, warm: Choice) -> None:
     while True:
         link, _ = listener.accept()
         threading.Thread(target=_run, args=(link, warm), daemon=True).start()
 
 
-def _run(link: socket.socket, warm: Callable[[], Warm]) -> None:
+def _run(link: socket.socket, warm: Choice) -> None:
     with link:
         data, fds, _, _ = socket.recv_fds(link, 1 << 20, FILES)
         words, cwd, env, numbers = json.loads(data)
         try:
-            process = warm().fork(Launch((sys.executable, *words), Path(cwd), env), dict(zip(numbers, fds, strict=True)))
+            process = warm(env).fork(Launch((sys.executable, *words), Path(cwd), env), dict(zip(numbers, fds, strict=True)))
         finally:
             for fd in fds:
                 os.close(fd)
