@@ -119,7 +119,8 @@ def _end(process: Forked, link: socket.socket) -> int | None:
         return process.poll()
     try:
         while (status := process.poll()) is None:
-            ready, _, _ = select.select([link, ended], [], [])
+            both: list[socket.socket | int] = [link, ended]
+            ready, _, _ = select.select(both, [], [])
             if ended not in ready:
                 return None
         return status
