@@ -4,6 +4,7 @@ import gc
 import os
 import shutil
 import signal
+import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -19,8 +20,10 @@ def pytest_configure() -> None:
     """A shell starts what it puts in the background with Ctrl-C ignored, and so would every program be that a test interrupts.
 
     And hundreds of tests start `ddpfix`: where no bytecode may be written, each of them compiles it again, for most of its time.
+    So would each worker, with the tests whose assertions pytest rewrites: half of the time in which it collects them.
     """
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

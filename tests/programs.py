@@ -136,4 +136,4 @@ def _is_there(module: str) -> bool:
 def _command(warm: Warm) -> str:
     folder = tempfile.TemporaryDirectory(prefix="ddpfix-python-")
     atexit.register(folder.cleanup)
-    return warm_command.made(Path(folder.name), warm)
+    return warm_command.made(Path(folder.name), lambda env: warm)

@@ -5,13 +5,16 @@ from __future__ import annotations
 import base64
 import os
 import re
+import shutil
 import subprocess
 from collections.abc import Mapping
+from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 
 GIT_PATH = re.compile(r"/(.+?)\.git(/(?:info/refs|git-upload-pack|git-receive-pack))")
+PLAIN = re.compile(r"refs/[\w/-]+")
 
 
 def git(folder: Path, *arguments: str, ok: bool = True, data: bytes = b"") -> str:
@@ -29,7 +32,21 @@ def import_commit(repo: Path, branch: str, files: Mapping[str, bytes], message: 
     for name, content in files.items():
         out.append(b"M 100644 inline %s\ndata %d\n%s\n" % (os.fsencode(name), len(content), content))
     git(repo, "fast-import", "--quiet", "--force", data=b"".join(out))
-    return git(repo, "rev-parse", f"refs/heads/{branch}")
+    return stands_at(repo, f"refs/heads/{branch}")
+
+
+def stands_at(repo: Path, ref: str) -> str:
+    """The commit of a reference by its full name, "" without one. Read as git writes it: it is asked for thousands of times."""
+    if PLAIN.fullmatch(ref) and not (repo / "packed-refs").exists():
+        file = repo / ref
+        return file.read_text().strip() if file.is_file() else ""
+    return git(repo, "rev-parse", "--verify", "-q", ref, ok=False)
+
+
+@cache
+def programs() -> Path:
+    """Where git has the programs that stand behind its commands."""
+    return Path(subprocess.run(["git", "--exec-path"], capture_output=True, text=True, check=True).stdout.strip())
 
 
 class Server(ThreadingHTTPServer):
@@ -44,6 +61,7 @@ class GitHost:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.made: dict[tuple[tuple[str, bytes], ...], Path] = {}
         self.log: list[tuple[str, str]] = []
         self.sizes: list[int] = [0]
         host = self
@@ -85,7 +103,16 @@ class GitHost:
         return self.folder / f"{slug}.git"
 
     def create(self, slug: str, files: Mapping[str, bytes]) -> Path:
-        repo = self.repository(slug)
+        """A repository; one of the same files is copied as it was when it was made."""
+        repo, key = self.repository(slug), tuple(files.items())
+        if repo.exists():
+            return self._made(repo, files)
+        if key not in self.made:
+            self.made[key] = self._made(self.folder.with_name(f"{self.folder.name}-{len(self.made)}.git"), files)
+        shutil.copytree(self.made[key], repo)
+        return repo
+
+    def _made(self, repo: Path, files: Mapping[str, bytes]) -> Path:
         subprocess.run(["git", "init", "-q", "--bare", "--template=", "-b", "main", str(repo)], check=True)
         with (repo / "config").open("a") as config:
             config.write("[http]\n receivepack = true\n[uploadpack]\n allowFilter = true\n allowAnySHA1InWant = true\n")
@@ -94,7 +121,7 @@ class GitHost:
         return repo
 
     def tip(self, slug: str, ref: str) -> str:
-        return git(self.repository(slug), "rev-parse", "--verify", "-q", ref, ok=False)
+        return stands_at(self.repository(slug), ref)
 
     def _git(self, request: BaseHTTPRequestHandler, slug: str, path: str, body: bytes) -> None:
         query = request.path.partition("?")[2]
@@ -109,7 +136,7 @@ class GitHost:
             "HTTP_CONTENT_ENCODING": request.headers.get("Content-Encoding", ""),
             "GIT_PROTOCOL": request.headers.get("Git-Protocol", ""), "REMOTE_ADDR": "127.0.0.1",
         }  # fmt: skip
-        out = subprocess.run(["git", "http-backend"], input=body, env=env, capture_output=True, check=True).stdout
+        out = subprocess.run([programs() / "git-http-backend"], input=body, env=env, capture_output=True, check=True).stdout
         head, _, content = out.partition(b"\r\n\r\n")
         headers = dict(line.split(": ", 1) for line in head.decode().split("\r\n"))
         return send(request, int(headers.pop("Status", "200").split()[0]), content, headers)

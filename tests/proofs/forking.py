@@ -6,6 +6,8 @@ It imports nothing of ddpfix but what is put into a rank that is started afresh:
 from __future__ import annotations
 
 import atexit
+import fcntl
+import functools
 import gc
 import importlib
 import json
@@ -19,6 +21,11 @@ import types
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
+
+FILES = 64  # that a process may be handed
+HIGH = 512  # no number below is taken from one file while it still has to be given to another
+
+held: list[object] = []  # to the end of the process
 
 
 def watched(injected: str, folders: Sequence[str]) -> None:
@@ -37,7 +44,7 @@ def serve(injected: str, link: socket.socket, modules: Sequence[str]) -> NoRetur
     for finalizer in list(weakref.finalize._registry):  # type: ignore[attr-defined]
         finalizer.atexit = False  # torch would take each operator of its libraries out again: a third of what a rank costs
     while True:
-        data, fds, _, _ = socket.recv_fds(link, 1 << 20, 2)
+        data, fds, _, _ = socket.recv_fds(link, 1 << 20, FILES)
         if not data:
             os._exit(0)
         words = json.loads(data)
@@ -68,15 +75,12 @@ def _reaped() -> dict[int, int]:
 
 
 def become(words: dict[str, Any], fds: Sequence[int], injected: str) -> NoReturn:
-    """Turn this fork into `python script arguments`: session, streams, folder, environment, path, `__main__`.
+    """Turn this fork into `python script arguments`: session, open files, folder, environment, path, `__main__`.
 
-    Or into `python -m module arguments`, with `-P` before it or without.
+    Or into `python -m module arguments`, with `-P` before it or without, or into `python -c code arguments`.
     """
     os.setsid()
-    os.dup2(fds[0], 1)
-    os.dup2(fds[1], 2)
-    for fd in fds:
-        os.close(fd)
+    _open_as(words.get("files", (1, 2)), fds)
     os.chdir(words["cwd"])
     os.environ.clear()
     os.environ.update(words["env"])
@@ -88,7 +92,11 @@ def become(words: dict[str, Any], fds: Sequence[int], injected: str) -> NoReturn
         sys.modules["torch.distributed"].set_debug_level_from_env()
     if injected:
         sys.modules[injected].begin()
+    elif "torch.distributed" in sys.modules:
+        _keep_groups(sys.modules["torch.distributed"])
     reseed()
+    if "python" in words:
+        _starts(words["python"])
     script, *arguments = words["command"]
     main = types.ModuleType("__main__")
     sys.modules["__main__"] = main
@@ -101,11 +109,51 @@ def become(words: dict[str, Any], fds: Sequence[int], injected: str) -> NoReturn
         sys.argv = arguments
         _end(_ran(lambda: runpy.run_module(arguments[0], run_name="__main__", alter_sys=True)))
     sys.argv = [script, *arguments]
+    if script == "-c":
+        sys.path[0] = ""
+        text, *sys.argv[1:] = arguments
+        _end(_ran(lambda: exec(compile(text, "<string>", "exec"), main.__dict__)))
     sys.path[0] = os.path.dirname(os.path.abspath(script))
     main.__dict__.update(__file__=os.path.abspath(script), __builtins__=__builtins__)
     with open(script, "rb") as file:
         code = compile(file.read(), script, "exec")
     _end(_ran(lambda: exec(code, main.__dict__)))
+
+
+def _open_as(numbers: Sequence[int], fds: Sequence[int]) -> None:
+    """Have the files that were handed over open under these numbers, as the one who asked has them."""
+    high = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, HIGH) for fd in fds]
+    for fd in fds:
+        os.close(fd)
+    for number, fd in zip(numbers, high, strict=True):
+        os.dup2(fd, number)
+        os.close(fd)
+
+
+def _keep_groups(distributed: Any) -> None:
+    """Never let a group's destructor run, which can wait for ever for a thread of gloo: `_ddpfix_tracer/groups.py` has the cause.
+
+    The tracer does the same in the ranks that it watches. A fork ends without taking its objects apart, so no more is needed.
+    """
+    for name in ("init_process_group", "new_group"):
+        setattr(distributed, name, _kept(getattr(distributed, name), distributed))
+
+
+def _kept(made: Callable[..., Any], distributed: Any) -> Callable[..., Any]:
+    @functools.wraps(made)
+    def make(*args: Any, **kwargs: Any) -> Any:
+        out = made(*args, **kwargs)
+        held.append(out or distributed.GroupMember.WORLD)
+        return out
+
+    return make
+
+
+def _starts(python: str) -> None:
+    """Have this process take `python` for the interpreter of what it starts."""
+    sys.executable = python
+    if "multiprocessing.spawn" in sys.modules:
+        sys.modules["multiprocessing.spawn"].set_executable(python)
 
 
 def reseed() -> None:

@@ -28,7 +28,7 @@ from ddpfix.diagnosis import probe
 from ddpfix.diagnosis.probe import Probe
 from ddpfix.discovery import Tree
 from ddpfix.prove.compare import weights_that_differ
-from ddpfix.prove.ranks import Ended, Start, run_ranks, spawned
+from ddpfix.prove.ranks import TRACER, Ended, Start, run_ranks, spawned
 from ddpfix.settings import Settings
 from tests.proofs import warm_command
 from tests.proofs.expectation import FileCheck, Proof, Run
@@ -108,6 +108,8 @@ def _ready(injected: str, modules: tuple[str, ...], copy: int) -> Warm:
         _warm[key] = (
             _ready(injected, TORCH, copy).with_more(more) if more else Warm.begun(modules, base_env(), injected)
         )  # fmt: skip
+        if not copy:  # what a program starts itself is forked, too: not watched, or as its environment asks for it
+            _warm[key].python = _command("", modules)
         atexit.register(_warm[key].close)
     return _warm[key]
 
@@ -116,15 +118,23 @@ def warm_python(injected: str, *modules: str) -> str:
     """A command to give where a test would give `sys.executable`: its processes have those of these modules that there are."""
     if os.environ.get("DDPFIX_PROOFS_COLD"):
         return sys.executable
-    there = tuple(m for m in modules if importlib.util.find_spec(m.partition(".")[0]))
-    key = (injected, *there)
-    ready = warm(*key)
     with _lock:
-        if key not in _commands:
-            folder = tempfile.TemporaryDirectory(prefix="ddpfix-python-")
-            atexit.register(folder.cleanup)
-            _commands[key] = warm_command.made(Path(folder.name), ready)
-        return _commands[key]
+        return _command(injected, tuple(m for m in modules if importlib.util.find_spec(m.partition(".")[0])))
+
+
+def _command(injected: str, modules: tuple[str, ...]) -> str:
+    key = (injected, *modules)
+    if key not in _commands:
+        folder = tempfile.TemporaryDirectory(prefix="ddpfix-python-")
+        atexit.register(folder.cleanup)
+        _commands[key] = warm_command.made(Path(folder.name), lambda env: warm(_watching(env) or injected, *modules))
+    return _commands[key]
+
+
+def _watching(env: Mapping[str, str]) -> str:
+    """What a Python that starts with this environment would import to be watched, "" for nothing."""
+    tracer = str(TRACER) in env.get("PYTHONPATH", "").split(os.pathsep)
+    return "_ddpfix_tracer" if tracer and "DDPFIX_INJECTED" not in env else ""
 
 
 def missing(proof: Proof) -> list[str]:

@@ -15,7 +15,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ class Warm:
 
     def __init__(self, link: socket.socket, process: subprocess.Popen[bytes] | None = None) -> None:
         self._socket, self._process = link, process
+        self.python = ""  # what its forks take for the interpreter: the path of a command, "" for the real one
         self._lock = threading.Lock()
         self._ended: dict[int, int] = {}
 
@@ -54,8 +55,14 @@ class Warm:
         """Start a rank: `python script arguments` or `python -m …` by a fork, any other command in the ordinary way."""
         if launch.command[0] != sys.executable or (launch.command[1].startswith("-") and launch.command[1] not in ("-m", "-P")):
             return spawned(launch, stdout, stderr)
-        words = {"command": launch.command[1:], "cwd": str(launch.cwd), "env": dict(launch.env)}
-        return Forked(self, self._fork(words, stdout, stderr))
+        return self.fork(launch, {1: stdout, 2: stderr})
+
+    def fork(self, launch: Launch, files: Mapping[int, int]) -> Forked:
+        """A fork that has these files open, by their numbers there. What `launch` runs is Python."""
+        words = {"command": launch.command[1:], "cwd": str(launch.cwd), "env": dict(launch.env), "files": list(files)}
+        if self.python:
+            words["python"] = self.python
+        return Forked(self, self._fork(words, *files.values()))
 
     def _fork(self, words: dict[str, Any], *fds: int) -> int:
         """The number of the process that comes of a request."""

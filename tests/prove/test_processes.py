@@ -8,6 +8,7 @@ import pytest
 
 from ddpfix.prove.on_cpu import obstacle
 from ddpfix.prove.ranks import PARENT
+from tests.proofs.harness import TORCH, forked
 from tests.prove.programs import needs_torch, run
 
 pytestmark = [pytest.mark.proof, pytest.mark.torch, needs_torch]
@@ -58,12 +59,12 @@ def test_each_process_that_asks_for_a_group_is_a_rank(tmp_path: Path, method: st
 
 def test_one_that_is_killed_is_named_though_its_parent_waits(tmp_path: Path) -> None:
     source = PROGRAM.format(method="fork", port=29523, work="os.kill(os.getpid(), 6 * rank)")  # before the queue has its number
-    ended = run(tmp_path, source, swap=True, spawns=True)
+    ended = run(tmp_path, source, swap=True, spawns=True, start=forked(*TORCH))
     assert [r.status for r in ended.ranks] == [0, -6], ended.marked()
 
 
 def test_started_as_ranks_it_tells_that_it_starts_its_own(tmp_path: Path) -> None:
-    ended = run(tmp_path, PROGRAM.format(method="fork", port=29524, work="pass"), swap=True, timeout=60)
+    ended = run(tmp_path, PROGRAM.format(method="fork", port=29524, work="pass"), swap=True, timeout=60, start=forked(*TORCH))
     assert {t.asked for t in ended.traces if t.spawns} == {2}, ended.marked()
     told = obstacle(ended, tmp_path)
     assert told and told.text.startswith("as asked: it starts 2 ranks itself, at train.py:28: process.start()")

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from ddpfix.prove.ranks import PARENT, Ended
+from ddpfix.prove.ranks import PARENT, Ended, spawned
 from ddpfix.prove.seen import look
 from ddpfix.prove.spawned import LEFT, SpawnedRank
+from tests.proofs.harness import TORCH, forked
 from tests.prove.programs import needs_torch, run
 
 PROGRAM = """\
@@ -41,9 +42,12 @@ VISIBLE = 'len(os.environ["CUDA_VISIBLE_DEVICES"].split(","))'
 
 
 def ran(
-    folder: Path, work: str = "pass", after: str = "print('all done')", count: str = "torch.cuda.device_count()"
-) -> Ended:
-    return run(folder, PROGRAM.format(work=work, after=after, count=count), swap=True, spawns=True)
+    folder: Path, work: str = "pass", after: str = "print('all done')", count: str = "torch.cuda.device_count()", *,
+    afresh: bool = False,
+) -> Ended:  # fmt: skip
+    """afresh: the process and what it spawns import torch themselves."""
+    start = spawned if afresh else forked(*TORCH)
+    return run(folder, PROGRAM.format(work=work, after=after, count=count), swap=True, spawns=True, start=start)
 
 
 @pytest.mark.proof
@@ -51,7 +55,7 @@ def ran(
 @needs_torch
 @pytest.mark.parametrize("count", ["torch.cuda.device_count()", VISIBLE])
 def test_each_worker_is_a_rank_and_the_program_goes_on_behind_them(tmp_path: Path, count: str) -> None:
-    ended = ran(tmp_path, count=count)
+    ended = ran(tmp_path, count=count, afresh=count == VISIBLE)
     assert ended.outcome == "completes", ended.marked()
     assert [(r.status, r.stdout) for r in ended.ranks] == [(0, "rank 0 [1.0, 1.0]\n"), (0, "rank 1 [1.0, 1.0]\n")]
     assert [[c.op for c in t.calls] for t in ended.traces] == [["init_process_group", "all_reduce"]] * 2
