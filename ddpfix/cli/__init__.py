@@ -50,7 +50,7 @@ def run(arguments: list[str]) -> int | None:
     if (asked := plain.asked_of_check(arguments)) is not None:
         from ddpfix.cli import checked
 
-        return checked.check(**asked)  # type: ignore[arg-type]
+        return checked.check(asked)
     from ddpfix.cli import program
 
     return program.run()

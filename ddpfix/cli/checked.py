@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from ddpfix.checking import Baseline
+    from ddpfix.cli.check_options import CheckOptions
     from ddpfix.discovery import Tree
     from ddpfix.outputs.answer import Answer
     from ddpfix.results import Report
@@ -26,105 +27,112 @@ if TYPE_CHECKING:
 STDIN = Path("-")
 
 
-def check(
-    paths: Sequence[Path] | None = None,
-    *,
-    select: Sequence[str] | None = None,
-    ignore: Sequence[str] | None = None,
-    extend_select: Sequence[str] | None = None,
-    unsafe_fixes: bool = False,
-    launched: bool = False,
-    exclude: Sequence[str] | None = None,
-    force_exclude: bool = False,
-    output_format: str = "",
-    output: Sequence[str] | None = None,
-    with_edits: bool = False,
-    fail_on: str = "",
-    exit_zero: bool = False,
-    baseline: Path | None = None,
-    write_baseline: bool = False,
-    changed_since: str = "",
-    stdin_filename: Path | None = None,
-    config: Path | None = None,
-    isolated: bool = False,
-    allow_plugins: bool = False,
-    show_settings: bool = False,
-    no_cache: bool = False,
-    statistics: bool = False,
-    quiet: bool = False,
-    show_files: bool = False,
-    fix: bool = False,
-    log: Sequence[Path] | None = None,
-    evidence: Sequence[Path] | None = None,
-    color: str = "auto",
-    why_not: str = "",
-) -> int:
-    """Write what is wrong in `paths` to stdout, and return the exit status. The options are those of the command."""
-    if why_not:
-        return _why_not(why_not, select, ignore, extend_select, config=config, isolated=isolated, plugins=allow_plugins)
-    if statistics and output_format not in ("", "text"):
-        raise CommandError("--statistics is a text of its own", todo="Leave --output-format out.")
-    from ddpfix import api, checking
-    from ddpfix.outputs import formats, text
+def check(given: CheckOptions) -> int:
+    """Write what is wrong to stdout, and return the exit status."""
+    if given.why_not:
+        return _why_not(given)
+    stdin_as = from_stdin(given.paths, given.stdin_filename)
+    _refuse_what_excludes(given, stdin_as)
+    from ddpfix import checking
+    from ddpfix.outputs import formats
 
-    colors = wants_color(color)
-    output_format = output_format or ("full" if sys.stdout.isatty() else "text")
-    main, files = formats.find(output_format), outputs(output)
-    needs = set(formats.needs([main, *files.values()])) | ({"edits"} if with_edits else set())
-    stdin_as = from_stdin(paths, stdin_filename)
-    if fix and (baseline or write_baseline or changed_since or stdin_as or show_settings or show_files):
-        raise CommandError("--fix goes with no baseline, no --changed-since, no text from stdin", todo="Use `ddpfix apply`.")
-
-    def look() -> list[tuple[Tree, Settings]]:
-        found = asked(
-            *(paths, select, ignore, extend_select, unsafe_fixes, exclude),
-            launched=launched,
-            config=config,
-            isolated=isolated,
-            force_exclude=force_exclude,
-            stdin_as=stdin_as,
-            plugins=allow_plugins,
-        )
-        return with_evidence(found, log, evidence)
-
-    projects = look()
-    if show_files:
-        sys.stdout.write("".join(f"{line}\n" for line in listed(projects)))
-        sys.stderr.write("".join(f"{line}\n" for line in left_alone(projects)))
-        return CLEAN
-    if show_settings:
-        sys.stdout.write("\n".join(stated(tree, settings, config, isolated) for tree, settings in projects))
-        return CLEAN
-    known = baseline_of(baseline, projects, write=write_baseline, narrowed=bool(changed_since or stdin_as))
-    level = level_of(fail_on, projects)
-    if fix and _fixed(projects):  # below all that may be wrong with what is asked: an error has written nothing
-        projects = look()
+    name = given.output_format or ("full" if sys.stdout.isatty() else "text")
+    main, files = formats.find(name), outputs(given.output)
+    projects = _projects(given, stdin_as)
+    if given.show_files or given.show_settings:
+        return _described(given, projects)
+    known = baseline_of(
+        given.baseline, projects, write=given.write_baseline, narrowed=bool(given.changed_since or stdin_as)
+    )
+    level = level_of(given.fail_on, projects)
+    if given.fix and _fixed(projects):  # below all that may be wrong with what is asked: an error has written nothing
+        projects = _projects(given, stdin_as)
     stdin = (stdin_as, sys.stdin.buffer.read()) if stdin_as else None
-    shows = None if quiet else progress()
-    reports = [
-        api.Project(tree, settings, read=checking.reader(tree.root, stdin)).check(
-            changed_since=changed_since, use_cache=not no_cache, progress=shows, ending=True
-        )
-        for tree, settings in projects
-    ]
-    clear_progress()
+    reports = _reports(given, projects, stdin)
+    needs = set(formats.needs([main, *files.values()])) | ({"edits"} if given.with_edits else set())
     answer = checking.answer(reports, known, needs, Path.cwd(), stdin=stdin)
-    answer = replace(answer, fails_from=level, unsafe=any(s.unsafe_fixes for _, s in projects), with_edits=with_edits)
-    in_color = getattr(main, "colored", None) if colors else None
-    shown = _counted(answer) if statistics else (in_color or main.document)(answer)
-    notes = "" if output_format in ("json", "json-lines") else text.notes(answer.reports, closing=not quiet)
-    failing = any(answer.fails(finding) for _, finding in answer.rows())
-    status = CLEAN if exit_zero else FINDINGS if failing else ERROR if all(map(is_unread, reports)) else CLEAN
+    answer = replace(answer, fails_from=level, unsafe=any(s.unsafe_fixes for _, s in projects), with_edits=given.with_edits)
+    shown, notes = _texts(given, name, main, answer)
+    status = _status(given, answer, reports)
     sys.stdout.write(shown)
     sys.stderr.write(notes)
     for line in checking.about_baseline(answer, known):
         note(line)
-    write_files(answer, files, page="github" in (output_format, *(m.__name__.rpartition(".")[2] for m in files.values())))
-    seen = baseline or write_baseline or changed_since or stdin_as or config or log or evidence
-    elsewhere = seen or files or fix or output_format == "github"
-    if not (no_cache or elsewhere):
-        remember(projects, paths, (shown, notes, status))
+    write_files(answer, files, page="github" in (name, *(m.__name__.rpartition(".")[2] for m in files.values())))
+    if _rests_on_the_files(given, stdin_as) and not files and name != "github":
+        remember(projects, given.paths, (shown, notes, status))
     return status
+
+
+def _refuse_what_excludes(given: CheckOptions, stdin_as: Path | None) -> None:
+    if given.statistics and given.output_format not in ("", "text"):
+        raise CommandError("--statistics is a text of its own", todo="Leave --output-format out.")
+    narrowed = given.baseline or given.write_baseline or given.changed_since or stdin_as
+    if given.fix and (narrowed or given.show_settings or given.show_files):
+        raise CommandError("--fix goes with no baseline, no --changed-since, no text from stdin", todo="Use `ddpfix apply`.")
+
+
+def _projects(given: CheckOptions, stdin_as: Path | None) -> list[tuple[Tree, Settings]]:
+    found = asked(
+        *(given.paths, given.select, given.ignore, given.extend_select, given.unsafe_fixes, given.exclude),
+        launched=given.launched,
+        config=given.config,
+        isolated=given.isolated,
+        force_exclude=given.force_exclude,
+        stdin_as=stdin_as,
+        plugins=given.allow_plugins,
+    )
+    return with_evidence(found, given.log, given.evidence)
+
+
+def _described(given: CheckOptions, projects: Sequence[tuple[Tree, Settings]]) -> int:
+    """Say which files and settings a check has, instead of checking."""
+    if given.show_files:
+        sys.stdout.write("".join(f"{line}\n" for line in listed(projects)))
+        sys.stderr.write("".join(f"{line}\n" for line in left_alone(projects)))
+    else:
+        sys.stdout.write("\n".join(stated(tree, settings, given.config, given.isolated) for tree, settings in projects))
+    return CLEAN
+
+
+def _reports(
+    given: CheckOptions, projects: Sequence[tuple[Tree, Settings]], stdin: tuple[Path, bytes] | None
+) -> list[Report]:
+    from ddpfix import api, checking
+
+    shows = None if given.quiet else progress()
+    reports = [
+        api.Project(tree, settings, read=checking.reader(tree.root, stdin)).check(
+            changed_since=given.changed_since, use_cache=not given.no_cache, progress=shows, ending=True
+        )
+        for tree, settings in projects
+    ]
+    clear_progress()
+    return reports
+
+
+def _texts(given: CheckOptions, name: str, main: ModuleType, answer: Answer) -> tuple[str, str]:
+    """What goes to stdout and to stderr. name: of the format."""
+    from ddpfix.outputs import statistics, text
+
+    in_color = getattr(main, "colored", None) if wants_color(given.color) else None
+    shown = statistics.table(answer) if given.statistics else (in_color or main.document)(answer)
+    notes = "" if name in ("json", "json-lines") else text.notes(answer.reports, closing=not given.quiet)
+    return shown, notes
+
+
+def _status(given: CheckOptions, answer: Answer, reports: Sequence[Report]) -> int:
+    if given.exit_zero:
+        return CLEAN
+    if any(answer.fails(finding) for _, finding in answer.rows()):
+        return FINDINGS
+    return ERROR if all(map(is_unread, reports)) else CLEAN
+
+
+def _rests_on_the_files(given: CheckOptions, stdin_as: Path | None) -> bool:
+    """True where the same command says the same as long as no file of the projects changes, and does nothing beside."""
+    seen = given.baseline or given.write_baseline or given.changed_since or given.config or given.log or given.evidence
+    return not (given.no_cache or seen or stdin_as or given.fix)
 
 
 def _fixed(projects: Sequence[tuple[Tree, Settings]]) -> int:
@@ -169,36 +177,23 @@ def is_unread(report: Report) -> bool:
     return bool(report.unread) and not report.parsed
 
 
-def _counted(answer: Answer) -> str:
-    from ddpfix.outputs import statistics
-
-    return statistics.table(answer)
-
-
-def _why_not(
-    given: str,
-    select: Sequence[str] | None,
-    ignore: Sequence[str] | None,
-    extend: Sequence[str] | None,
-    *,
-    config: Path | None,
-    isolated: bool,
-    plugins: bool,
-) -> int:
+def _why_not(given: CheckOptions) -> int:
     """Write what each codemod asked about `FILE:LINE`, and return the exit status."""
     from ddpfix import why_not as asking
 
     try:
-        path, line = asking.place(given)
+        path, line = asking.place(given.why_not)
     except ValueError:
-        raise CommandError(f"--why-not takes FILE:LINE, not {given!r}", todo="Give `--why-not train.py:42`, say.") from None
+        todo = "Give `--why-not train.py:42`, say."
+        raise CommandError(f"--why-not takes FILE:LINE, not {given.why_not!r}", todo=todo) from None
     from ddpfix.discovery import is_of_a_project
 
     # what lies in no repository is seen as `check` sees it from here
     near = [path] if is_of_a_project(path) or not path.resolve().is_relative_to(Path.cwd()) else [Path()]
     if not path.is_file():
         raise CommandError(f"{path} does not exist", todo="Give a file and a line of it.")
-    ((tree, settings),) = asked(near, select, ignore, extend, False, None, config=config, isolated=isolated, plugins=plugins)
+    chosen = (given.select, given.ignore, given.extend_select, False, None)
+    ((tree, settings),) = asked(near, *chosen, config=given.config, isolated=given.isolated, plugins=given.allow_plugins)
     name = path.resolve().relative_to(tree.root).as_posix()
     if not name.endswith((*PYTHON_KINDS, *READ_KINDS)):
         raise CommandError(f"--why-not reads programs, YAML, JSON, shell, Markdown and Dockerfiles, not {path}")

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from ddpfix.cli.app import app
+from ddpfix.cli.check_options import CheckOptions
 from ddpfix.cli.options import (
     Config,
     Exclude,
@@ -77,38 +78,7 @@ def check(
     ] = "",
 ) -> None:
     """Say what is wrong. Changes code only with --fix. Exit 0: nothing to fix; 1: findings; 2: an error, or nothing was read."""
+    given = CheckOptions(**locals())  # the fields have the names of the options
     from ddpfix.cli import checked
 
-    status = checked.check(
-        paths,
-        select=select,
-        ignore=ignore,
-        extend_select=extend_select,
-        unsafe_fixes=unsafe_fixes,
-        launched=launched,
-        exclude=exclude,
-        force_exclude=force_exclude,
-        output_format=output_format,
-        output=output,
-        with_edits=with_edits,
-        fail_on=fail_on,
-        exit_zero=exit_zero,
-        baseline=baseline,
-        write_baseline=write_baseline,
-        changed_since=changed_since,
-        stdin_filename=stdin_filename,
-        config=config,
-        isolated=isolated,
-        allow_plugins=allow_plugins,
-        show_settings=show_settings,
-        no_cache=no_cache,
-        statistics=statistics,
-        quiet=quiet,
-        show_files=show_files,
-        fix=fix,
-        log=log,
-        evidence=evidence,
-        color=color,
-        why_not=why_not,
-    )
-    raise typer.Exit(status)
+    raise typer.Exit(checked.check(given))
