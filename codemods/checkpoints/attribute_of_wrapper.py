@@ -19,6 +19,7 @@ from codemods.analysis.wrapped.made_objects import may_hold_wrapper
 from codemods.analysis.wrapped.plain_parts import is_of_plain_class
 from codemods.analysis.wrapped.second_tries import is_second_try
 from codemods.analysis.wrapped.way_inside import way_inside
+from codemods.analysis.wrapped.weight_reads import is_weight_read
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Evidence, Finding, ReplaceExpression
 from codemods.data.wrapper_attributes import QUIET
@@ -254,7 +255,7 @@ def _repair(
     if first.handed:
         reason = f"hand over `{inside or 'the model inside'}`, or take the model out of the wrapper in the function"
         return _Repair(asked, [], _DISPLAY, reason)
-    if any(passes.made_of(a.node) for a in asked) and not first.inverse:
+    if any(passes.made_of(a.node) and not _is_weight(module, a) for a in asked) and not first.inverse:
         return _Repair(
             asked, [], _DISPLAY,
             "a loss is made of it: let `forward` of the model make it, and call the wrapper; the gradients of what goes past the "
@@ -287,7 +288,11 @@ def _repair(
 
 def _is_harmless(module: SourceModule, one: Asked) -> bool:
     """True where no gradient can go through it: a setting, what saves, all under `no_grad`, a question by its name."""
-    if one.attribute in QUIET or one.asks_by_name or one.plain or is_quiet(module, one.node):
+    if one.attribute in QUIET or one.asks_by_name or one.plain or is_quiet(module, one.node) or _is_weight(module, one):
         return True
     above = module.parent(one.node)  # `model.head.state_dict()`
     return isinstance(above, ast.Attribute) and above.attr in _OF_WEIGHTS
+
+
+def _is_weight(module: SourceModule, one: Asked) -> bool:
+    return is_weight_read(module, one.node, one.receiver)
