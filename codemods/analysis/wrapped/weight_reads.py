@@ -1,7 +1,7 @@
 """Weights that are read past the wrapper, beside a call of the wrapper: `loss += (model.module.head.weight ** 2).sum()`.
 
-Their gradients are averaged all the same: autograd sums what all uses give a leaf before the hook of DDP sees it (two processes on
-gloo had equal gradients).
+Their gradients are averaged all the same: autograd sums what all uses give a leaf before the hook of DDP sees it (on two
+processes the gradients were equal).
 """
 
 from __future__ import annotations
