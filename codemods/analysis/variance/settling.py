@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
@@ -28,6 +28,7 @@ class Settling(Generic[T]):
         # with the places of the open questions that each rests on, and whether it is light
         self._for_now: dict[Hashable, tuple[T, set[int], bool]] = {}
         self._files: dict[Hashable, Rest] = {}  # of those
+        self._resting: defaultdict[int, dict[Hashable, None]] = defaultdict(dict)  # place -> those of them that may rest on it
         self._working: list[Rest] = []  # of the open questions
         self._places: dict[Hashable, int] = {}  # of the open questions: how many stand round each
         self._times: Counter[Hashable] = Counter()  # how often each was worked out
@@ -55,26 +56,32 @@ class Settling(Generic[T]):
                 self._closed(place, rests)
                 self._working.pop()
         if rests:
-            self._for_now[key], self._files[key] = (found, rests, light), files
+            self._files[key] = files
+            self._hold(key, found, rests, light)
             self._rests[-1] |= rests
         else:
             self._done.put(key, found, files)
         return found
 
+    def _hold(self, key: Hashable, found: T, rests: set[int], light: bool) -> None:
+        self._for_now[key] = (found, rests, light)
+        for place in rests:
+            self._resting[place][key] = None
+
     def _closed(self, place: int, rests: set[int]) -> None:
         """What rests on the question at that place, which has its answer, is dropped, or rests on what that answer rests on."""
-        for key, (found, on, light) in tuple(self._for_now.items()):
-            if place in on:
-                left = (on - {place}) | rests
-                if light or not left:
-                    del self._for_now[key]
-                    if not light and self._times[key] >= MOST_TIMES:
-                        with self._project.apart() as files:
-                            self._project.rests_on(self._files[key])
-                            self._project.rests_on(self._working[place])
-                        self._done.put(key, found, files)
-                else:
-                    self._for_now[key] = (found, left, light)
+        for key in self._resting.pop(place, ()):
+            if key not in self._for_now or place not in self._for_now[key][1]:
+                continue  # dropped since
+            found, on, light = self._for_now.pop(key)
+            left = (on - {place}) | rests
+            if left and not light:
+                self._hold(key, found, left, light)
+            elif not light and self._times[key] >= MOST_TIMES:
+                with self._project.apart() as files:
+                    self._project.rests_on(self._files[key])
+                    self._project.rests_on(self._working[place])
+                self._done.put(key, found, files)
 
     def aside(self, key: Hashable, ask: Callable[[], object]) -> None:
         """Let a question be answered before another one, which does not rest on it for that."""
