@@ -44,7 +44,7 @@ def test_groups_that_the_parent_may_have(before: str, behind: str) -> None:
     check_nothing(MemoryOfEachProcess, HEAD + GROUP.format(before=before, behind=behind))
 
 
-SECOND = "pass\\n        again(1)\\n        mp.spawn(worker, args=(2,), nprocs=2)\\n        dist.destroy_process_group()"
+SECOND = "pass\n        again(1)\n        mp.spawn(worker, args=(2,), nprocs=2)\n        dist.destroy_process_group()"
 MODES = """\
 def worker(rank=0, size=1):
     if size > 1:
