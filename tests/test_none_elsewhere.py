@@ -230,3 +230,25 @@ def test_what_no_program_of_the_project_runs() -> None:
     assert findings_of(ValueOfOneRank, source, {"main.py": called})
     alone = start.replace("IMPORT", "").replace("CALL", "dist.init_process_group('gloo')")
     check_nothing(ValueOfOneRank, source, files={"main.py": alone})
+
+
+ASKED = """\
+import torch.distributed as dist
+
+
+def main(args):
+    rank = dist.get_rank()
+    board = Board() if rank == 0 else None
+    if {asked}:
+        return
+    board.add(1)
+"""
+
+
+def test_a_setting_that_is_asked_for_by_its_key() -> None:
+    source = ASKED.format(asked="args['evaluate']")
+    assert findings_of(ValueOfOneRank, source)
+    for put in ("args['evaluate'] = dist.get_rank() > 0", 'args["evaluate"] = True', "args.evaluate = True"):
+        check_nothing(ValueOfOneRank, source, files={"start.py": f"def start(args):\n    {put}\n"})
+    for asked in ("state['evaluate']", "args[key]", "args['logs']", "args['is_main']"):
+        check_nothing(ValueOfOneRank, ASKED.format(asked=asked))

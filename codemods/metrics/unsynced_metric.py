@@ -43,7 +43,8 @@ class UnsyncedMetric(DdpCodemod):
     number or tensor of this rank and which Lightning reduces at the end of an epoch, and adds `sync_dist=True`. The calls of
     other objects that hold the module (`self.model.log` of a task that the module makes with `self`) count, and so does the value
     of a training step that a ModelCheckpoint, EarlyStopping or ReduceLROnPlateau of the same script monitors. Reports a
-    ModelCheckpoint whose file name holds such a number, where `ckpt_path="best"` asks every rank for its own best file.
+    ModelCheckpoint whose file name holds such a number, here or in a configuration, where `ckpt_path="best"` or a load of
+    `best_model_path` asks every rank for its own best file.
 
     ## Why it matters
     Since Lightning 1.7 an epoch value is not reduced over the ranks unless `sync_dist=True` is given: the logger shows rank
@@ -182,7 +183,7 @@ class UnsyncedMetric(DdpCodemod):
                 module,
                 named.made,
                 f"each rank puts its own number of {named.key!r} into the name, and rank 0 alone writes the file: the others are "
-                f"asked for another one by `ckpt_path=\"best\"` in line {named.asked.lineno}, and end with FileNotFoundError",
+                f"asked for another one by `{named.by}` in line {named.asked.lineno}, and end with FileNotFoundError",
                 evidence=[Evidence("static", "it is logged unreduced here", named.log.module.path, named.log.call.lineno)],
                 reason="reduce what is logged (`sync_dist=True`, or gathered first), or name the file by the epoch alone",
                 severity="crash",

@@ -119,6 +119,22 @@ def test_losses_that_functions_give_back(top: str, call: str) -> None:
     check_told(RULE, loop(call, top=top.replace("ZERO", "torch.tensor(0.0, requires_grad=True)")), reason=WHY)
 
 
+SUMS = {
+    "a sum": "total = ZERO + part(output, y)\ntotal.backward()",
+    "the other way round": "total = part(output, y) + ZERO\ntotal.backward()",
+    "a loop": "total = ZERO\nfor a, b in zip(output, y):\n    one = part(a, b)\n    total = total + one\ntotal.backward()",
+    "in place": "total = ZERO\nfor a, b in zip(output, y):\n    total += part(a, b)\ntotal.backward()",
+}
+
+
+@pytest.mark.parametrize("body", SUMS.values(), ids=SUMS)
+def test_sums_of_nothing(body: str) -> None:
+    top = "def part(a, b):\n    if (b > 0).any():\n        return (a - b).mean()\n    return ZERO"
+    top, body = (text.replace("ZERO", "torch.zeros(1, requires_grad=True)") for text in (top, body))
+    check_told(RULE, loop(body, top=top), reason=WHY)
+    check_nothing(RULE, loop(body.replace("total.backward()", "total = total + loss\ntotal.backward()"), top=top))
+
+
 def test_a_criterion() -> None:
     top = (
         "class Hits(nn.Module):\n    def forward(self, a, b):\n        hits = b > 0\n        if hits.sum() == 0:\n"

@@ -260,41 +260,5 @@ def test_models_that_are_shared_or_loaded(move: str, read: str, made: str) -> No
     check_nothing(MemoryOfEachProcess, HEAD + MODEL.format(move=move, read=read, made=made))
 
 
-GROUP = """\
-def worker(rank, size):
-    dist.init_process_group("gloo", rank=rank, world_size=size)
-
-
-def main(size):
-    {before}
-    mp.spawn(worker, args=(size,), nprocs=size)
-    {behind}
-
-
-if __name__ == "__main__":
-    main(2)
-"""
-
-
-def test_the_group_of_the_parent() -> None:
-    text = HEAD + GROUP.format(before="pass", behind="dist.destroy_process_group()")
-    check_told(MemoryOfEachProcess, text, reason="end of the worker")
-
-
-@pytest.mark.parametrize(
-    ("before", "behind"),
-    [
-        ("pass", "if dist.is_initialized():\n        dist.destroy_process_group()"),
-        ("pass", "try:\n        dist.destroy_process_group()\n    except AssertionError:\n        pass"),
-        ("dist.init_process_group('gloo', rank=0, world_size=1)", "dist.destroy_process_group()"),
-        ("worker(0, 1)", "dist.destroy_process_group()"),
-        ("from accelerate import Accelerator\n    Accelerator()", "dist.destroy_process_group()"),
-        ("pass", "print('done')"),
-    ],
-)
-def test_groups_that_the_parent_may_have(before: str, behind: str) -> None:
-    check_nothing(MemoryOfEachProcess, HEAD + GROUP.format(before=before, behind=behind))
-
-
 def test_a_worker_may_destroy_its_group() -> None:
     check_nothing(MemoryOfEachProcess, of_the_file(worker="print(rank)", main="print('done')"))

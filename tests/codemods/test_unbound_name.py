@@ -205,3 +205,18 @@ def test_code_that_no_program_runs() -> None:
 def test_what_only_one_gpu_comes_to(test: str, found: int) -> None:
     source = f"{MAIN}def enter():\n    if {test}:\n        return nullcontext()\n    return torch.autocast('cuda')\n\n\nenter()\n"
     assert len(findings_of(RULE, source)) == found
+
+
+@pytest.mark.parametrize(
+    ("test", "found"),
+    [
+        ("args.distributed and left > 0", 1),  # one process never gets beyond the first part
+        ("left > 0 and args.distributed", 1),
+        ("args.resume and left > 0", 0),
+        ("not args.distributed and left > 0", 0),
+    ],
+)
+def test_one_part_of_a_test_keeps_one_process_out(test: str, found: int) -> None:
+    head = f"{MAIN}def score(args, data, left):\n    if {test}:\n"
+    source = f"{head}        data = Subset(data, left)\n    return data\n\n\nscore(1, 2, 3)\n"
+    assert len(findings_of(RULE, source)) == found

@@ -83,10 +83,16 @@ def switches_on(call: ast.Call) -> bool:
     return not given or (isinstance(given[0], ast.Constant) and given[0].value is True)
 
 
+def summed(left: Fresh, right: Fresh) -> Fresh:
+    """The sum of two, which is made of nothing only where both are: what decides over one decides over it."""
+    told = left if left.by is not None or (left.grad and right.by is None) else right
+    return replace(told, grad=left.grad or right.grad)
+
+
 def _of_operands(module: SourceModule, node: ast.BinOp, known: Mapping[str, Fresh]) -> Fresh | None:
     left, right = (fresh_value(module, n, known) for n in (node.left, node.right))
     if left is not None and right is not None:
-        return left if left.grad else right
+        return summed(left, right)
     held, other = (left, node.right) if left is not None else (right, node.left)
     return held if held is not None and is_number(module, other) else None
 

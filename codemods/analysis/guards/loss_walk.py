@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence
 
 from codemods.analysis.call_graph import FunctionSite
+from codemods.analysis.guards import fresh_values
 from codemods.analysis.guards.fresh_values import Decider, Fresh, fresh_value, given_to_backward, is_number, path_of, switches_on
 from codemods.analysis.handlers import kinds_of
 from codemods.analysis.names import dotted, last
@@ -96,7 +97,9 @@ class LossWalk:
         elif isinstance(node, ast.AnnAssign) and node.value is not None:
             self._assign(node.target, node.value, known)
         elif isinstance(node, ast.AugAssign) and (path := path_of(node.target)) in known:
-            if fresh_value(self.module, node.value, known) is None and not is_number(self.module, node.value):
+            if (added := self._value(node.value, known)) is not None:
+                known[path] = fresh_values.summed(known[path], added)
+            elif not is_number(self.module, node.value):
                 del known[path]
         return known
 

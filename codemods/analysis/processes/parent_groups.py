@@ -9,7 +9,7 @@ from codemods.analysis.handlers import tries_over
 from codemods.analysis.names import last, qualified
 from codemods.analysis.processes.starts import Start, reached_by, run_after
 from codemods.analysis.ranks.uses import calls_of
-from codemods.files.source import FunctionNode, SourceModule, walk_block
+from codemods.files.source import FunctionNode, SourceModule, walk, walk_block
 from codemods.store.project import Project
 
 # What else makes a process group.
@@ -22,7 +22,7 @@ def destroyed_by_parent(project: Project, module: SourceModule, start: Start) ->
     if any(module.holds(word) for word in _WORDS) or not _is_shown(project, module, module.function_of(start.call)):
         return None
     reached = reached_by(project, start.worker)
-    if not any(_starts(s) for s in reached) or _others_start(project, module, reached):
+    if not any(_starts(s) for s in reached) or _others_start(project, module, reached, start.call):
         return None
     for statement in run_after(module, start.end):
         if not isinstance(statement, ast.Expr) or not isinstance(call := statement.value, ast.Call):
@@ -41,19 +41,43 @@ def _is_shown(project: Project, module: SourceModule, function: FunctionNode | N
     return bool(sites) and all(s.module is module and s.module.function_of(s.call) is None for s in sites or ())
 
 
-def _others_start(project: Project, module: SourceModule, reached: list[FunctionSite]) -> bool:
-    """True where the file may come to a start of the group outside of what the workers run."""
+def _other_arms(module: SourceModule, node: ast.AST) -> list[ast.stmt]:
+    """What the process does not run that comes to the node: `main(0)` in the `else` of the test under which it spawns."""
+    found: list[ast.stmt] = []
+    below = node
+    for up in module.ancestors(node):
+        if isinstance(up, ast.If) and below is not up.test:
+            found.extend(up.orelse if any(s is below for s in up.body) else up.body)
+        elif isinstance(up, (ast.For, ast.AsyncFor, ast.While)):  # the next round may take the other arm
+            found.clear()
+        elif isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            break
+        below = up
+    return found
+
+
+def _others_start(project: Project, module: SourceModule, reached: list[FunctionSite], spawn: ast.Call) -> bool:
+    """True where the parent may come to a start of the group outside of what the workers run."""
     own = {id(s.node) for s in reached}
+    passed_by = {id(node) for statement in _other_arms(module, spawn) for node in walk(statement)}
+    parent = module.function_of(spawn)  # whose calls are looked at one by one
     for call in module.nodes(ast.Call):
         function = module.function_of(call)
-        if function is not None and id(function) in own:
+        if id(call) in passed_by or (function is not None and (id(function) in own or _is_for_importers(module, function))):
             continue
         if last(qualified(module, call.func)) in _STARTS:
             return True
         site = called_function(project, module, call)
-        if site is not None and any(_starts(s) for s in reached_by(project, site)):
+        if site is not None and site.node is not parent and any(_starts(s) for s in reached_by(project, site)):
             return True
     return any(a.name == "*" for imported in module.nodes(ast.ImportFrom) for a in imported.names)
+
+
+def _is_for_importers(module: SourceModule, function: FunctionNode) -> bool:
+    """True for a function of the file that nothing in it names: who imports it is another program, and spawns nothing here."""
+    if function.decorator_list or module.function_of(function) is not None or module.class_of(function) is not None:
+        return False
+    return not any(True for _ in module.reads_of(function.name))
 
 
 def _starts(site: FunctionSite) -> bool:

@@ -10,6 +10,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from codemods.analysis.conditions import conjuncts
 from codemods.analysis.handlers import handler_over
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.positions import position
@@ -105,6 +106,8 @@ def _why(project: Project, module: SourceModule, name: ast.Name, brought: Brough
         several = several_processes(module, nearest.test)
         if several is not None and several is (arm == "body"):
             return f"a run with several processes comes there, by the test in line {nearest.lineno}", False
+        if arm == "body" and any(several_processes(module, part) for part in conjuncts(nearest.test)):
+            return f"only a run with several processes may come there, by the test in line {nearest.lineno}", False
     return "", False
 
 

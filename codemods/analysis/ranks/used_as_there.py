@@ -101,7 +101,7 @@ def _is_of_all(project: Project, module: SourceModule, test: ast.expr | None, na
     if any(is_of_rank_zero(project, module, n) for n in named):
         return False
     if isinstance(test, (ast.Name, ast.Attribute, ast.Subscript)):
-        return not _OF_ONE.search(text) and _is_setting(project, dotted(test))
+        return not _OF_ONE.search(text) and _is_setting(project, _setting_of(test))
     return isinstance(test, ast.Compare) or (isinstance(test, ast.Call) and dotted(test.func) in ("isinstance", "len"))
 
 
@@ -109,11 +109,19 @@ def _is_tried(up: ast.AST, below: ast.AST) -> bool:
     return isinstance(up, (ast.Try, ast.TryStar)) and bool(up.handlers) and any(s is below for s in up.body)
 
 
+def _setting_of(test: ast.Name | ast.Attribute | ast.Subscript) -> str:
+    """`args.resume` of itself and of `args["resume"]`; "" of what is asked for by another key."""
+    if not isinstance(test, ast.Subscript):
+        return dotted(test)
+    held, key = dotted(test.value), test.slice
+    return f"{held}.{key.value}" if held and isinstance(key, ast.Constant) and isinstance(key.value, str) else ""
+
+
 def _is_setting(project: Project, name: str) -> bool:
-    """True for `args.resume` that no statement of the project sets."""
+    """True for `args.resume`, or `args["resume"]`, that no statement of the project sets."""
     root, _, rest = name.partition(".")
     if root not in _SETTINGS or not rest:
         return False
-    put = re.compile(rb"\." + re.escape(name.rpartition(".")[2].encode()) + rb"\s*=[^=]")
-    word = b"." + name.rpartition(".")[2].encode()
+    word = name.rpartition(".")[2].encode()
+    put = re.compile(rb"(?:\.|\[[\"'])" + re.escape(word) + rb"(?:[\"']\])?\s*=[^=]")
     return not any(put.search(project.read(path) or b"") for path in project.files_containing(word))
