@@ -49,9 +49,9 @@ def _is_behind(
 ) -> bool:
     given = arguments_of(function, site.call)
     carried = [given[n.id] for path in paths for n in walk(path) if isinstance(n, ast.Name) and n.id in given]
-    if (owner := module.class_of(function)) is not None and owner is site.module.class_of(site.call):
-        if isinstance(site.call, ast.Call) and dotted(site.call.func).startswith("self."):
-            carried += [path for path in paths if dotted(path).startswith("self.")]
+    owner = module.class_of(function)
+    if owner is not None and owner is site.module.class_of(site.call) and dotted(site.call.func).startswith("self."):
+        carried += [path for path in paths if dotted(path).startswith("self.")]
     if is_behind_first_mkdir(site.module, site.call, carried):
         return True
     return is_called_behind_first_mkdir(project, site.module, site.call, carried, up - 1)
