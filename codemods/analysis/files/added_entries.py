@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+
 from codemods.analysis.files.file_calls import Act
 from codemods.analysis.files.file_flow import steps_in
 from codemods.files.source import SourceModule
