@@ -21,7 +21,7 @@ def are_cropped(project: Project, places: Iterable[tuple[str, int]]) -> bool:
     """True where one of these (path, line) stands in a function that cuts so."""
     for path, line in places:
         module = project.module(path)
-        if module is None or b"//" not in module.data and b"divmod(" not in module.data:
+        if module is None or (b"//" not in module.data and b"divmod(" not in module.data):
             continue
         inside = (f for f in module.functions if f.lineno <= line <= (f.end_lineno or f.lineno))
         if any(_crops(function) for function in inside):
