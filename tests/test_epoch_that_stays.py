@@ -139,3 +139,25 @@ def test_one_order_for_what_is_evaluated() -> None:
 def test_a_sampler_told_once_in_front_of_the_loop() -> None:
     source = of_function("epoch").replace("    for epoch", "    sampler.set_epoch(first)\n    for epoch")
     check_nothing(MissingSetEpoch, source)
+
+
+IN_A_HELPER = """def run(model, train_loader, other_loader):
+    for epoch in range(10):
+        for x in train_loader:
+            model(x).mean().backward()
+        {name}(model, other_loader)
+
+
+def {name}(model, loader):
+    loader.sampler.set_epoch(1)
+    return sum(model(x).mean().item() for x in loader)
+"""
+
+
+def test_one_order_is_wanted_where_a_function_evaluates() -> None:
+    check_nothing(MissingSetEpoch, HEAD + IN_A_HELPER.format(name="validate"))
+    check_nothing(MissingSetEpoch, HEAD + IN_A_HELPER.format(name="eval_epoch"))
+
+
+def test_a_helper_of_another_name_may_train() -> None:
+    check_told(MissingSetEpoch, HEAD + IN_A_HELPER.format(name="pass_over"), reason="the same in every epoch")

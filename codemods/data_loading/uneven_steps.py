@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_module, may_show_ranks
 from codemods.analysis.guards.set_by_one_rank import is_set_by_test
+from codemods.analysis.loading.cropped_lists import are_cropped
 from codemods.analysis.loading.early_ends import early_ends
 from codemods.analysis.loading.evened_rounds import counts_its_steps, is_joined
 from codemods.analysis.loading.offset_rows import offset_rows
@@ -148,6 +149,8 @@ class UnevenSteps(DdpCodemod):
             return
         for found in mismatches_in(project, module):
             if _is_share(found) and not _is_evened(module, found):
+                if are_cropped(project, ((link.path, link.line) for link in found.value.chain)):
+                    continue
                 shown = list(chain(found))
                 of_rank = _counts(found) and found.value.cause is not Cause.DATA
                 advice = _ADVICE_OF_START if of_rank else _ADVICE_OF_SHARDS if is_of_shards(found.value) else _ADVICE

@@ -216,7 +216,7 @@ def _shares(module: SourceModule, project: Project) -> Iterator[_Found]:
         holder = module.parent(slice_)
         if isinstance(holder, ast.Subscript) and is_by_rank(project, module, slice_):
             found = unordered(module, holder.value)
-            if found is not None and not of_numbers(found):
+            if found is not None and not of_numbers(module, found):
                 yield (
                     found,
                     holder,

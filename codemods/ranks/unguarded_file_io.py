@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.distribution import is_test_module, may_be_run_by_ranks, ranks_in_file, runs_trials
 from codemods.analysis.files.before_fit import is_above_fit
-from codemods.analysis.files.behind_first_mkdir import is_behind_first_mkdir
+from codemods.analysis.files.behind_first_mkdir import is_behind_first_mkdir, is_called_behind_first_mkdir
 from codemods.analysis.files.beside_tracker import is_beside_tracker
 from codemods.analysis.files.entered_by_device import is_entered_by_device
 from codemods.analysis.files.every_rank import imports_again, is_for_some, runs_alone, way_of_every_rank
@@ -340,6 +340,8 @@ class UnguardedFileIo(DdpCodemod):
             paths = [p for s in run.statements for p in paths_in(s)]
             if is_behind_first_mkdir(module, run.first, paths) or is_beside_tracker(module, paths):
                 continue  # the other ranks end above it (DDP204 tells of that), or have no such path
+            if is_called_behind_first_mkdir(project, module, run.first, paths):
+                continue
             if not are_of_each_rank(project, module, run, paths):
                 yield from self._judged(module, project, function, run, files, paths, spelled, in_class=in_class)
 

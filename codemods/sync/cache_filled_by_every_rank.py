@@ -193,6 +193,11 @@ class CacheFilledByEveryRank(DdpCodemod):
             f"every rank calls {what}(…), and on the first run all of them download and unpack into {where} at once: one "
             "loads what another has half written, or takes away"
         )
+        if fetch.processes:
+            message = (
+                f"every rank calls {what}(…), and where the processed files are missing all of them process the raw ones and "
+                f"write the results into {where} at once: one loads what another has half written"
+            )
         if clip:
             message = (
                 f"every rank calls {what}(…), and on the first run all of them download the weights into one file in {where}: "

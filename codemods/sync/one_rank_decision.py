@@ -23,7 +23,7 @@ from codemods.analysis.variance.guesses import is_guess
 from codemods.analysis.variance.mismatches import Form as Parting
 from codemods.analysis.variance.mismatches import Mismatch, mismatches_in
 from codemods.analysis.variance.values import Cause, Link
-from codemods.analysis.variance.wording import chain, head, message
+from codemods.analysis.variance.wording import after_an_error, chain, head, message
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Edit, Evidence, Finding, InsertAfter, Severity
 from codemods.data.printed_errors import WAITING
@@ -227,7 +227,7 @@ def _changed_with(project: Project, module: SourceModule, found: Decision) -> se
 
 def _advice(project: Project, module: SourceModule, found: Mismatch) -> str:
     if found.form is Parting.WAITS:
-        return "take the call out of the handler: the others make it once, where all ranks come, or not at all"
+        return after_an_error(found)
     if found.form is Parting.RAISES:
         return (
             "let the exception end the process, so that the launcher stops the others, or let all ranks agree by a reduced "

@@ -442,7 +442,9 @@ class Net(nn.Module):
     ["for part in self.body[1:]:\n            x = part(x)\n        return sum(head(x) for head in self.heads)",
      "x = self.body[2](x)\n        return sum(self.heads[i](x + h) for i, h in enumerate(hidden))",
      "x = self.body[2](x)\n        out = 0\n        for i in range(hidden.shape[1]):\n"
-     "            out = out + self.heads[i](x)\n        return out"],
+     "            out = out + self.heads[i](x)\n        return out",
+     "x = self.body[2](x)\n        maps = [h + x for h in hidden]\n        count = len(maps)\n"
+     "        return sum(self.heads[i](maps[i]) for i in range(count))"],
 )  # fmt: skip
 def test_elements_that_a_loop_or_a_slice_goes_through(body: str) -> None:
     source = "from net import Net\nfrom torch.nn.parallel import DistributedDataParallel as DDP\n\n"

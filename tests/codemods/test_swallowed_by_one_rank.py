@@ -232,3 +232,12 @@ def test_a_loss_that_is_made_past_the_wrapper_is_waited_for_nowhere() -> None:
     met = past.replace("    train(net, rows)\n    except", "    train(net, rows)\n        dist.barrier()\n    except")
     (finding,) = findings_of(SwallowedByOneRank, met)
     assert "wait for it in torch.distributed.barrier" in finding.message
+
+
+def test_a_program_that_says_it_is_alone() -> None:
+    alone = "import os\nos.environ['WORLD_SIZE'] = '1'\n"
+    check_nothing(SwallowedByOneRank, alone + handled("print(error)"))
+    check_transformed(
+        SwallowedByOneRank, alone.replace("'1'", "'2'") + handled("print(error)"),
+        alone.replace("'1'", "'2'") + handled("print(error)", "raise"), unsafe=True,
+    )  # fmt: skip

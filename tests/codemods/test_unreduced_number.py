@@ -1147,3 +1147,18 @@ def test_a_score_that_is_no_quotient_of_sums(name: str, advice: str) -> None:
     end = f"val_{name} = {name}_of(found)\nif dist.get_rank() == 0 and val_{name} < best:\n    torch.save(model, 'best.pt')"
     source = evaluate(end, step="found.append(model(batch))").replace("total = 0.0", "found = []")
     check_told(RULE, source, reason=advice)
+
+
+def test_a_flag_that_nobody_asks_decides_nothing() -> None:
+    check_nothing(RULE, evaluate(f"loss = total / len(loader)\nis_best = loss < best\n{KEEP.strip()}"))
+
+
+MERGED = (
+    "own = {'loss': total / len(loader)}\nread = {'score': writer.read()}\nall_of_it = {**own, **read}\n"
+    f"value = float(all_of_it.get(KEY))\nif value > best:\n{KEEP}"
+)
+
+
+def test_the_entry_may_be_that_of_the_other_dict() -> None:
+    check_nothing(RULE, evaluate(MERGED.replace("KEY", "writer.name")))
+    check_told(RULE, evaluate(MERGED.replace("KEY", "writer.name").replace(", **read", "")), reason=WHY)

@@ -9,12 +9,17 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from codemods.analysis.bound_values import assigned
+from codemods.analysis.files.file_paths import arguments_of
 from codemods.analysis.files.folder_calls import creates_folder, folder_of, gives_exist_ok
+from codemods.analysis.files.own_paths import callers_of
 from codemods.analysis.names import dotted
 from codemods.analysis.output.run_before import run_before
-from codemods.files.source import SourceModule, walk
+from codemods.analysis.ranks.uses import CallSite
+from codemods.files.source import FunctionNode, SourceModule, walk
+from codemods.store.project import Project
 
 _STEPS = 3
+_UP = 2
 
 
 def is_behind_first_mkdir(module: SourceModule, place: ast.AST, paths: Sequence[ast.expr]) -> bool:
@@ -26,6 +31,30 @@ def is_behind_first_mkdir(module: SourceModule, place: ast.AST, paths: Sequence[
     if not made:
         return False
     return bool({text for path in paths for text in _parts(module, path, _STEPS)} & set(made))
+
+
+def is_called_behind_first_mkdir(
+    project: Project, module: SourceModule, place: ast.AST, paths: Sequence[ast.expr], up: int = _UP
+) -> bool:
+    """The same for all calls that lead to `place`, the folder and the path in the words of the caller."""
+    function = module.function_of(place)
+    if function is None or not up or not paths:
+        return False
+    sites = callers_of(project, module, function)
+    return bool(sites) and all(_is_behind(project, module, function, site, paths, up) for site in sites)
+
+
+def _is_behind(
+    project: Project, module: SourceModule, function: FunctionNode, site: CallSite, paths: Sequence[ast.expr], up: int
+) -> bool:
+    given = arguments_of(function, site.call)
+    carried = [given[n.id] for path in paths for n in walk(path) if isinstance(n, ast.Name) and n.id in given]
+    owner = module.class_of(function)
+    if owner is not None and owner is site.module.class_of(site.call) and dotted(site.call.func).startswith("self."):
+        carried += [path for path in paths if dotted(path).startswith("self.")]
+    if is_behind_first_mkdir(site.module, site.call, carried):
+        return True
+    return is_called_behind_first_mkdir(project, site.module, site.call, carried, up - 1)
 
 
 def _folders_above(module: SourceModule, statement: ast.stmt) -> Iterator[str]:

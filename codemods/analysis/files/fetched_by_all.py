@@ -49,13 +49,15 @@ WORDS = (
 class Fetch:
     """folder: where it is fetched to, as it is written; None for the cache of torch.hub, and where a class knows it.
 
-    asked: the call of another function that gives `download=True`, where the fetch itself is handed it.
+    asked: the call of another function that gives `download=True`, where the fetch itself is handed it. processes: a data set of
+    torch_geometric that loads nothing down, and makes its files of raw ones.
     """
 
     call: ast.Call
     folder: ast.expr | None
     way: Way
     asked: CallSite | None = None
+    processes: bool = False
 
 
 def fetched_by_all(project: Project, module: SourceModule) -> Iterator[Fetch]:
@@ -76,7 +78,7 @@ def fetched_by_all(project: Project, module: SourceModule) -> Iterator[Fetch]:
         if (found := _where_all_come(project, module, call)) is not None:
             told.add(key)
             asked, way = found
-            yield Fetch(call, folder, way, asked if asked.call is not call else None)
+            yield Fetch(call, folder, way, asked if asked.call is not call else None, _only_processes(project, module, call))
 
 
 def _where_all_come(project: Project, module: SourceModule, call: ast.Call) -> tuple[CallSite, Way] | None:
@@ -104,7 +106,26 @@ def _builds(project: Project, module: SourceModule, call: ast.Call) -> bool:
     facts = class_facts(project, site.module, site.node)
     if not any(base.startswith("torch_geometric.data.") and last(base) in _GEOMETRIC for base in facts.external):
         return False
-    return facts.method("process") is not None or facts.method("download") is not None
+    return bool(works_of(project, module, call))
+
+
+def works_of(project: Project, module: SourceModule, call: ast.Call) -> tuple[str, ...]:
+    """What the class of a data set does itself where its files are missing: its `download` and `process`, if they do anything."""
+    site = find_class(project, module, dotted(call.func)) if dotted(call.func) else None
+    methods = [class_facts(project, site.module, site.node).method(n) for n in ("download", "process")] if site else []
+    return tuple(m[1].name for m in methods if m is not None and not _is_empty(m[1]))
+
+
+def _only_processes(project: Project, module: SourceModule, call: ast.Call) -> bool:
+    return module.holds(b"torch_geometric") and _builds(project, module, call) and works_of(project, module, call) == ("process",)
+
+
+def _is_empty(function: FunctionNode) -> bool:
+    return all(
+        isinstance(s, (ast.Pass, ast.Raise)) or (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))
+        or (isinstance(s, ast.Return) and (s.value is None or isinstance(s.value, ast.Constant)))
+        for s in function.body
+    )  # fmt: skip
 
 
 def _fetches(project: Project, module: SourceModule, call: ast.Call) -> tuple[ast.expr, ...] | None:

@@ -13,6 +13,7 @@ import re
 from codemods.analysis.bindings import attribute_bindings, bindings_at_top, bindings_in
 from codemods.analysis.files.either_part import with_part
 from codemods.analysis.files.file_calls import handed_on
+from codemods.analysis.files.formatted_texts import formatted
 from codemods.analysis.files.held_at import last_above, only_item
 from codemods.analysis.literals import is_none
 from codemods.analysis.model.signatures import defaults
@@ -83,6 +84,8 @@ def _text(module: SourceModule, node: ast.expr, depth: int) -> str:
         return f"{_text(module, node.left, depth)}/{_text(module, node.right, depth)}"
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
         return _text(module, node.left, depth) + _text(module, node.right, depth)
+    if depth > 0 and isinstance(node, (ast.BinOp, ast.Call)) and (parts := formatted(node)) is not None:
+        return "".join(p if isinstance(p, str) else _text(module, p, depth) for p in parts)
     if isinstance(node, ast.Call):
         return _called(module, node, depth)
     if isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)):
@@ -158,7 +161,7 @@ def _named(module: SourceModule, node: ast.Name | ast.Attribute | ast.Subscript,
 def _is_plain(module: SourceModule, value: ast.expr) -> bool:
     """True for a value that is made anew from the same parts each time: no call but those that join paths."""
     for node in walk(value):
-        if isinstance(node, ast.Call):
+        if isinstance(node, ast.Call) and formatted(node) is None:
             name = qualified(module, node.func)
             method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
             if name not in _JOINS | _SAME | {"os.path.dirname"} and method not in _SAME_METHODS | {"joinpath"}:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from codemods.analysis.bound_values import assigned
 from codemods.analysis.call_graph import called_function
 from codemods.analysis.files.before_fit import comes_first
-from codemods.analysis.files.behind_first_mkdir import is_behind_first_mkdir
+from codemods.analysis.files.behind_first_mkdir import is_behind_first_mkdir, is_called_behind_first_mkdir
 from codemods.analysis.files.beside_tracker import is_beside_tracker
 from codemods.analysis.files.changed_files import MOVES, changed, is_log, modes_of_log
 from codemods.analysis.files.dead_ways import is_dead
@@ -150,6 +150,8 @@ def _way(project: Project, module: SourceModule, found: FileCall) -> Way | None:
     if not _is_one_path(project, module, found):
         return None
     if not _is_run_so(project, module, found, way) or is_dead(project, way):
+        return None
+    if is_called_behind_first_mkdir(project, module, call, [found.path]):
         return None
     if is_run_by_nobody(project, module, call, shared=False):
         return None

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.class_index import class_facts
 from codemods.analysis.distribution import ranks_in_file
+from codemods.analysis.files.added_entries import is_against_false, is_log
 from codemods.analysis.files.asked_paths import asked as asked_in
 from codemods.analysis.files.before_fit import is_made_above_fit
 from codemods.analysis.files.dead_ways import is_dead
@@ -91,7 +92,7 @@ def _filled(
 ) -> OnDemand | None:
     wanted = forms(module, asked.path)
     missing = _where_missing(module, node, asked.call)
-    if not wanted or not missing or _is_forbidden(missing) or _ends_there(missing):
+    if not wanted or not missing or _is_forbidden(missing) or _ends_there(missing) or is_log(project, module, node, wanted):
         return None
     steps = list(steps_in(project, module, list(missing)))
     made = [_named_as(s, wanted) for s in steps if s.act in (Act.WRITES, Act.FILLS) and _is_asked_for(s, wanted)]
@@ -130,7 +131,7 @@ def _where_missing(module: SourceModule, node: ast.If, call: ast.Call) -> list[a
     """The statements that run where the path is not there."""
     negated = False
     for up in module.ancestors(call):
-        if isinstance(up, ast.UnaryOp) and isinstance(up.op, ast.Not):
+        if (isinstance(up, ast.UnaryOp) and isinstance(up.op, ast.Not)) or is_against_false(up):
             negated = not negated
         if up is node:
             break

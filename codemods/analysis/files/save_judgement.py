@@ -88,9 +88,13 @@ class Judgement:
         found = first_use(project, module, end, list(self.writes))
         if found is None and (folders := self._folders(project, module, end)):
             found = first_use(project, module, end, folders)
+        verb = "uses" if found is not None else "may read"
+        if found is None:
+            found = first_use(project, module, end, [replace(w, loosely=True) for w in self.writes])
         if found is not None:
             line = line_of(found.use.call)
-            return f"every rank uses it in {f'line {line}' if found.use.module is module else f'{found.use.module.path}:{line}'}"
+            place = f"line {line}" if found.use.module is module else f"{found.use.module.path}:{line}"
+            return f"every rank {verb} it in {place}"
         for path in (w.path for w in self.writes if w.path is not None and w.module is module and function is not None):
             assert function is not None
             if out := given_out(function, [path]):

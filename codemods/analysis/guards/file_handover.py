@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from codemods.analysis.call_graph import FunctionSite
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.files.asked_paths import only_makes_the_folder
-from codemods.analysis.files.file_calls import Act, meets, settles
+from codemods.analysis.files.file_calls import Act, settles
 from codemods.analysis.files.file_flow import (
     Step,
     holder_of,
@@ -153,7 +153,7 @@ def _first(steps: list[Step], writes: list[Write], *, others: bool = False) -> t
             pairs = [(made, used) for made in write.forms for used in step.forms]
             if any(settles(write.act, made, step.act, used) for made, used in pairs):
                 writes.remove(write)
-            elif any(meets(write.act, made, step.act, used) for made, used in pairs):
+            elif any(write.meets(step.act, used) for used in step.forms):
                 return write, Use(step.module, step.call, step.act)
     return None
 

@@ -13,6 +13,7 @@ from codemods.analysis.guards.guard_place import Place, Repair, refused, stateme
 from codemods.analysis.guards.guard_split import Parts, parts_of
 from codemods.analysis.guards.guarded_collectives import Guarded
 from codemods.analysis.guards.hoisted_reads import hoist_reads
+from codemods.analysis.guards.kept_inside import does_the_rest_on_zero
 from codemods.analysis.guards.old_save_state import harm_of_all
 from codemods.analysis.hooks import ONE_PROCESS_HOOKS
 from codemods.analysis.names import dotted, last, qualified
@@ -71,6 +72,8 @@ def _never(place: Place) -> str:
     site, guard = place.site, place.site.guard
     if any(s.reached is not None and not only_communicates(place.project, place.module, s.node) for s in place.sites):
         called = place.module.text_of(site.node.func) if isinstance(site.node, ast.Call) else site.text
+        if all(does_the_rest_on_zero(place.project, place.module, s.node) for s in place.sites if s.reached is not None):
+            return f"what else {called} does stands under a test for rank 0 already: call it on every rank, outside of this test"
         return f"{called} does other work besides: without the guard that would run on every rank too"
     if any(s.collective.name in _WHOLE_RUNS and s.collective.framework in ("lightning", "transformers") for s in place.sites):
         return "whether every rank should run it, or one process without the others, has to be decided"

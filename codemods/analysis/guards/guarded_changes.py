@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 
-from codemods.analysis.files.file_calls import CHANGES, Act, file_call, names_the_rank
+from codemods.analysis.files.alike_paths import may_meet
+from codemods.analysis.files.file_calls import CHANGES, Act, file_call, meets, names_the_rank
 from codemods.analysis.files.file_flow import brought_out, callee, may_touch_files
 from codemods.analysis.files.file_paths import forms
 from codemods.analysis.guards.leaders import leader
@@ -21,7 +22,8 @@ from codemods.store.project import Project
 class Write:
     """A change of a path that rank 0 alone makes. forms: the path, in the words of the function asked about.
 
-    path: the expression itself, where what the function gives to others is to be asked.
+    path: the expression itself, where what the function gives to others is to be asked. loosely: a path that may be the same
+    counts as well.
     """
 
     act: Act
@@ -30,6 +32,12 @@ class Write:
     call: ast.AST
     written: str
     path: ast.expr | None = None
+    loosely: bool = False
+
+    def meets(self, used: Act, path: str) -> bool:
+        """True where a use of the path on another rank needs the change."""
+        test = may_meet if self.loosely else meets
+        return any(test(self.act, made, used, path) for made in self.forms)
 
 
 Places = dict[tuple[ast.stmt, FunctionNode | None], tuple[Ranks, list[Write]]]

@@ -19,7 +19,7 @@ from codemods.runtime.lazy_pattern import lazy
 from codemods.runtime.record import record
 from codemods.store.project import Project
 
-_EVALUATES = lazy(r"(^|[_.])(eval|evaluation|valid|validation|val|test|dev)([_.]|$)")
+_EVALUATES = lazy(r"(^|[_.])(eval|evaluate|evaluation|valid|validate|validation|val|test|dev)([_.]|$)")
 _HIDDEN = frozenset({"setattr", "vars", "__dict__", "__getattr__", "__getattribute__", "__setattr__"})
 
 
@@ -41,9 +41,19 @@ def epochs_that_stay(project: Project, module: SourceModule) -> Iterator[EpochSt
         receiver = dotted(call.func.value).lower()
         if "sampler" not in last(receiver) or _EVALUATES.search(receiver) or _is_told_below(module, call):
             continue
+        if _is_of_evaluation(module, call):
+            continue
         loops = loops_round(project, module, call)
         if loops and all(_trains(project, module, call, e) and _stays(project, module, call.args[0], e, 0) for e in loops):
             yield EpochStays(call, call.args[0], loops[0], _counted(module, call, loops))
+
+
+def _is_of_evaluation(module: SourceModule, call: ast.Call) -> bool:
+    """True in a function that evaluates and does not train: each pass in one order is what it wants."""
+    function = module.function_of(call)
+    if function is None or not _EVALUATES.search(function.name.lower()) or "train" in function.name.lower():
+        return False
+    return not any(isinstance(n, ast.Attribute) and n.attr == "backward" for n in walk(function))
 
 
 def _is_told_below(module: SourceModule, call: ast.Call) -> bool:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from codemods.analysis.loading.number_lists import holds_numbers, is_number
 from codemods.analysis.loading.unordered import Unordered, unordered
-from codemods.analysis.names import dotted, last
+from codemods.analysis.names import dotted
 from codemods.files.source import SourceModule, walk
 
 _TOKENS = frozenset({"add_tokens", "add_special_tokens"})
@@ -16,7 +17,7 @@ def numbered_sets(module: SourceModule) -> Iterator[tuple[Unordered, ast.AST]]:
     """Each set, and what gives its elements their numbers."""
     for source, where in (*_comprehended(module), *_looped(module), *_zipped(module), *_added(module), *_indexed(module)):
         found = unordered(module, source)
-        if found is not None and not found.files and not of_numbers(found):
+        if found is not None and not found.files and not of_numbers(module, found):
             yield found, where
 
 
@@ -91,7 +92,7 @@ def _enumerated(node: ast.expr) -> ast.expr | None:
     return node.args[0] if isinstance(node, ast.Call) and dotted(node.func) == "enumerate" and node.args else None
 
 
-def of_numbers(found: Unordered) -> bool:
+def of_numbers(module: SourceModule, found: Unordered) -> bool:
     """True for a set of numbers, or of what nothing shows to be texts but a cast to a number."""
     node = found.node
     element = node.elt if isinstance(node, ast.SetComp) else None
@@ -101,4 +102,6 @@ def of_numbers(found: Unordered) -> bool:
         return True
     if isinstance(node, ast.Set):
         return all(isinstance(e, ast.Constant) and not isinstance(e.value, (str, bytes)) for e in node.elts)
-    return isinstance(element, ast.Call) and last(dotted(element.func)) in ("int", "float", "len", "hash", "round")
+    if isinstance(node, ast.Call) and len(node.args) == 1 and isinstance(node.args[0], ast.Name):
+        return holds_numbers(module, node.args[0])
+    return element is not None and is_number(element)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from codemods.analysis.bindings import bindings_of
 from codemods.analysis.class_index import ClassFacts, class_facts
 from codemods.analysis.model.flow_frame import Bound, Env, Frame
 from codemods.analysis.model.flow_modules import note_use
@@ -133,9 +134,17 @@ def _counts_along(frame: Frame, node: ast.Subscript) -> bool:
             first = one.target.elts[0] if isinstance(one.target, ast.Tuple) and one.target.elts else one.target
             if not isinstance(first, ast.Name) or first.id != node.slice.id or not isinstance(one.iter, ast.Call):
                 continue
-            name, size = last(dotted(one.iter.func)), ast.unparse(one.iter)
+            name, size = last(dotted(one.iter.func)), _size(frame, one.iter)
             return name == "enumerate" or (name == "range" and (".shape[" in size or ".size(" in size or "len(" in size))
     return False
+
+
+def _size(frame: Frame, rounds: ast.Call) -> str:
+    """What a loop counts to, as it is written; a name stands for the one value that it has: `n = len(maps)`."""
+    end = rounds.args[-1] if len(rounds.args) == 1 else None
+    bound = bindings_of(frame.module, end) if isinstance(end, ast.Name) else []
+    value = bound[0].value if len(bound) == 1 and not bound[0].part else None
+    return ast.unparse(rounds if value is None else value)
 
 
 def _sliced(owner: Value, written: ast.Slice) -> Value:

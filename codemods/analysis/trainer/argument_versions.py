@@ -72,11 +72,16 @@ def _why_told(parameter: Parameter, pin: Pin | None, gone: bool) -> str:
     if gone:
         return parameter.note or "it has no successor, and what it asked for is decided by its value"
     new = _new_name(parameter)
-    now = f"from {text_of(parameter.renamed)} on it is {new}" if new else "it has to go there"
+    now = f"from {text_of(parameter.renamed)} on it is {new}" if new else _takes_its_place(parameter) or "it has to go there"
     if pin is None:
         return f"no file pins transformers: {now}"
     allowed = "does not say which version that is" if "://" in pin.spec else "allows versions with it and without"
     return f"{pin.text} ({pin.path}:{pin.line}) {allowed}: {now}"
+
+
+def _takes_its_place(parameter: Parameter) -> str:
+    """`it is now the environment variable X`, by what the table says of what is no rename."""
+    return f"it is {parameter.note}" if parameter.note.startswith("now ") else ""
 
 
 def _new_name(parameter: Parameter) -> str:
@@ -86,5 +91,6 @@ def _new_name(parameter: Parameter) -> str:
 def what_happened(parameter: Parameter) -> str:
     """`transformers has had no evaluation_strategy since 4.51 (eval_strategy since 4.41)`."""
     new = _new_name(parameter)
-    called = f"it has been {new} since {text_of(parameter.renamed)}" if new else "nothing takes its place"
+    called = f"it has been {new} since {text_of(parameter.renamed)}" if new else _takes_its_place(parameter)
+    called = called or "nothing takes its place"
     return f"{parameter.name} was last known to transformers {last_with(parameter)}; {called}"

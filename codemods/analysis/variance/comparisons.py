@@ -30,13 +30,21 @@ def decides(module: SourceModule, node: ast.Compare) -> bool:
     best = next(s for s in sides if _names_best(s))
     statement = _statement(module, node)
     if isinstance(statement, ast.Assign):
-        return bool(_FLAG.search(last(dotted(statement.targets[0]))))
+        flag = statement.targets[0]
+        return bool(_FLAG.search(last(dotted(flag)))) and not (isinstance(flag, ast.Name) and _is_unread(module, flag))
     if not isinstance(statement, ast.If):
         return False
     if not isinstance(best, ast.BinOp):
         return any(_keeps(n, best) for s in statement.body for n in walk(s))
     arms = (*statement.body, *statement.orelse)  # `if score < best + margin: wait += 1`, `else:` it is saved
     return any(isinstance(n, ast.Call) and _KEEPS.search(called_name(n)) for s in arms for n in walk(s))
+
+
+def _is_unread(module: SourceModule, name: ast.Name) -> bool:
+    """True for a flag that its function never asks: nothing is decided by it."""
+    function = module.function_of(name)
+    reads = (n for n in module.reads_of(name.id) if isinstance(n, ast.Name))
+    return not any(function is None or module.function_of(n) is function or function in module.ancestors(n) for n in reads)
 
 
 def rivals(module: SourceModule, node: ast.Compare) -> list[ast.expr]:

@@ -9,6 +9,7 @@ from codemods.analysis.call_graph import called_function
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.handlers import kinds_of
 from codemods.analysis.names import dotted, last
+from codemods.analysis.variance.error_flags import raises_flag_of
 from codemods.analysis.variance.exits import calls_in, is_exit, leaving_of
 from codemods.analysis.variance.handler_ways import ways_on
 from codemods.analysis.variance.partings import Form, Mismatch
@@ -50,6 +51,8 @@ def caught(ways: Ways, node: Attempt, rest: Statements, loop: Statements | None)
             form, met = Form.WAITS, missed_of(ways.meets(handler.body), ways.meets([*node.body, *node.orelse]))
             if met is None or all(missed_of(way, other) is None for _, way in led):
                 continue
+        elif met.steps and raises_flag_of(ways.state.module, handler, met.steps[0].line):
+            form = Form.WAITS  # the rank that was caught is the one that goes there
         text = f"an exception on one rank is caught here: `except {' '.join(sorted(names))}`"
         value = differing(Cause.PLACE, Proof.LIKELY, ways.state.link(handler, text))
         yield Mismatch(form, handler, value, met, leaving_of(arm) or handler.body[0])

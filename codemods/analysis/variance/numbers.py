@@ -13,6 +13,7 @@ from codemods.analysis.names import dotted, last
 from codemods.analysis.variance.analysis import Analysis
 from codemods.analysis.variance.comparisons import decides, rivals
 from codemods.analysis.variance.guessed_shares import is_guess
+from codemods.analysis.variance.merged_entries import may_be_of_another
 from codemods.analysis.variance.number_roles import Role, Source, source_of, state_of
 from codemods.analysis.variance.number_uses import role_of
 from codemods.analysis.variance.number_words import (
@@ -208,6 +209,8 @@ def _compared_in(analysis: Analysis, state: State, test: ast.Compare) -> Iterato
     for side in rivals(state.module, test):
         value = _value(analysis, state, side)
         if value.differs and value.cause is Cause.DATA:
+            if may_be_of_another(state.module, side, lambda part: _value(analysis, state, part).cause is Cause.DATA):
+                return
             number = _number(analysis, state, side, test, value, decides=True)
             if number is not None:
                 yield number

@@ -68,6 +68,14 @@ def message(found: Mismatch, text: str) -> str:
     return f"{who} over `{text}`: not every rank calls {met}; those that do wait for the others until the time-out"
 
 
+def after_an_error(found: Mismatch) -> str:
+    """What to do about a call that the rank alone makes which has caught an error: in the handler, or by a flag that it sets."""
+    behind = found.meeting.steps[0].line if found.meeting is not None else 0
+    if isinstance(found.node, ast.ExceptHandler) and behind > (found.node.body[-1].end_lineno or behind):
+        return "let all ranks agree by a reduced flag that one of them has failed, and then make the call on all of them"
+    return "take the call out of the handler: the others make it once, where all ranks come, or not at all"
+
+
 def where_to_call(found: Mismatch) -> str:
     """What to do about a call that only some ranks come to."""
     if found.meeting is not None and found.meeting.name == "forward":
