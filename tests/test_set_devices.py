@@ -180,3 +180,56 @@ def test_options_of_lightning_that_each_command_sets_to_one(command: str, found:
     module = project.module("ex/fit/train.py")
     assert module is not None
     assert start_of(project, module) is found
+
+
+HANDED = """\
+import pytorch_lightning as pl
+from settings import Own
+
+
+def main():
+    trainer = pl.Trainer(**Own.fit_options, max_epochs=3)
+    trainer.fit(build())
+
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("settings", "more", "found"),
+    [
+        ("class Own:\n    fit_options = {'gpus': -1, 'accelerator': 'dp'}\n", "", Start.ONE),
+        ("class Own:\n    fit_options = {'devices': [0], 'deterministic': True}\n", "", Start.ONE),
+        ("class Own:\n    fit_options = {'gpus': -1}\n", "", Start.SEVERAL),
+        ("class Own:\n    fit_options = {'gpus': -1, 'accelerator': 'dp'}\n\nclass More(Own):\n    fit_options = {'gpus': 4}\n", "",
+         Start.SEVERAL),
+        ("class Own:\n    fit_options = {'devices': 1, **more()}\n", "", Start.SEVERAL),
+        ("class Own:\n    fit_options = read()\n", "", Start.SEVERAL),
+        ("class Own:\n    fit_options = {'devices': 1}\n", "Own.fit_options['devices'] = 4\n", Start.SEVERAL),
+        ("class Own:\n    fit_options = {'devices': 1}\n", "Own.fit_options.update(read())\n", Start.SEVERAL),
+        ("class Own:\n    fit_options = {'devices': 1}\n", "setattr(Own, 'fit_options', read())\n", Start.SEVERAL),
+        ("class Own:\n    fit_options = {'devices': 1}\n", "Own(fit_options=read())\n", Start.SEVERAL),
+    ],
+)  # fmt: skip
+def test_options_in_python_settings(settings: str, more: str, found: Start) -> None:
+    project = Project.of({"train.py": HANDED.encode(), "settings.py": settings.encode(), "more.py": more.encode()})
+    module = project.module("train.py")
+    assert module is not None
+    assert start_of(project, module) is found
+
+
+@pytest.mark.parametrize(
+    ("given", "pin", "found"),
+    [
+        ("max_epochs=3", "pytorch-lightning==1.6.0", Start.ONE),  # the CPU
+        ("max_epochs=3, weights_summary=None", "pytorch-lightning", Start.ONE),
+        ("max_epochs=3", "pytorch-lightning", Start.SEVERAL),
+        ("max_epochs=3", "pytorch-lightning==2.1.0", Start.SEVERAL),  # all devices that it finds
+        ("weights_summary=None, gpus=4", "pytorch-lightning==1.6.0", Start.SEVERAL),
+        ("num_processes=4", "pytorch-lightning==1.6.0", Start.SEVERAL),
+    ],
+)
+def test_a_trainer_that_is_told_of_no_device(given: str, pin: str, found: Start) -> None:
+    assert start({"requirements.txt": f"{pin}\n"}, given=given) is found

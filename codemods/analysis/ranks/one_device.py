@@ -12,6 +12,8 @@ from codemods.analysis.distribution import is_test_file
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.ranks.ended_for_several import ends_but_for_one
 from codemods.analysis.ranks.handed_arguments import arguments
+from codemods.analysis.ranks.old_lightning import is_before_two
+from codemods.analysis.ranks.trainer_options import options_of
 from codemods.files.source import FunctionNode, SourceModule
 from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
@@ -29,6 +31,11 @@ _SPREADS = lazy(
 )
 _COMMANDS = (".sh", ".md", ".rst", ".slurm", ".sbatch", "Makefile")
 _HOW = ("strategy", "accelerator", "distributed_backend")  # Lightning 2.0 has `strategy` alone, and no `dp`
+# Each of these may bring several processes with it.
+_SPREADING = frozenset(
+    {"devices", "gpus", "num_nodes", "num_processes", "strategy", "accelerator", "distributed_backend", "plugins", "tpu_cores", "ipus",
+     "auto_select_gpus"}
+)  # fmt: skip
 _DEPTH = 2  # functions that hand the devices on
 
 
@@ -154,22 +161,16 @@ def has_one_device(project: Project, module: SourceModule, call: ast.Call) -> bo
     """True for a call of Lightning's Trainer that is handed one device, on one node, or `dp`, whose devices share one process."""
     written = {k.arg: k.value for k in call.keywords if k.arg}
     packed = [k.value for k in call.keywords if k.arg is None]
-    options = _options_of(module, packed) if packed else [{}]
-    return bool(options) and all(_is_of_one(project, module, {**written, **found}) for found in options)
+    if not packed:
+        return _is_of_one(project, module, written) or _is_left_to_the_cpu(project, module, call)
+    options = options_of(project, module, packed)
+    return bool(options) and all(_is_of_one(project, home, {**written, **found}) for home, found in options)
 
 
-def _options_of(module: SourceModule, packed: list[ast.expr]) -> list[dict[str, ast.expr]]:
-    """What `Trainer(**options)` is handed on each way, of a dict that is written out and stays so; else nothing."""
-    name = packed[0]
-    bound = bindings_of(module, name) if isinstance(name, ast.Name) and len(packed) == 1 else []
-    tables = [b.value for b in bound if isinstance(b.value, ast.Dict) and not b.part]
-    if not isinstance(name, ast.Name) or not tables or len(tables) < len(bound):
-        return []
-    if any(not isinstance(module.parent(n), ast.keyword) for n in module.reads_of(name.id)):
-        return []  # `options["devices"] = …`, `options.update(…)`
-    if any(not isinstance(k, ast.Constant) for t in tables for k in t.keys):
-        return []
-    return [{str(k.value): v for k, v in zip(t.keys, t.values, strict=True) if isinstance(k, ast.Constant)} for t in tables]
+def _is_left_to_the_cpu(project: Project, module: SourceModule, call: ast.Call) -> bool:
+    """True for a Trainer of Lightning 1 that is told of no device: it took the CPU, as one process. 2.0 takes what it finds."""
+    given = {k.arg for k in call.keywords}
+    return not call.args and not given & _SPREADING and is_before_two(project, module, given)
 
 
 def _is_of_one(project: Project, module: SourceModule, given: Mapping[str, ast.expr]) -> bool:
