@@ -13,15 +13,16 @@ from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.ranks.ended_for_several import ends_but_for_one
 from codemods.analysis.ranks.handed_arguments import arguments
 from codemods.analysis.ranks.old_lightning import is_before_two
+from codemods.analysis.ranks.set_devices import is_written_as_one, speaks_of_several
 from codemods.analysis.ranks.trainer_options import options_of
 from codemods.files.source import FunctionNode, SourceModule
 from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
 
-_DEVICES = lazy(rb"(?m)^[ ]*(?P<key>devices|gpus|num_nodes)[ ]*:[ ]*(?P<value>\[[ ]*\d+[ ]*\]|[^\s#]+)")
+_DEVICES = lazy(rb"(?m)^[ ]*(?P<key>devices|gpus|num_nodes)[ ]*:[ ]*(?P<value>\[[ ]*\d+[ ]*\]|[^\s#]+|(?:[ ]*\n[ ]*-[ ]*\d+)+)")
 _SPAWNED = lazy(rb"(?m)^[ ]*strategy[ ]*:[ ]*[\"']?ddp_spawn\b")
 _ON_CPU = lazy(rb"(?m)^[ ]*accelerator[ ]*:[ ]*[\"']?cpu\b")
-_ONE = lazy(rb"[\"']?1[\"']?|\[[ ]*\d+[ ]*\]")
+_ONE = lazy(rb"[\"']?1[\"']?|\[[ ]*\d+[ ]*\]|[ ]*\n[ ]*-[ ]*\d+")
 _MADE_BY_SETTINGS = lazy(rb"_target_[ ]*:[ ]*[\"']?(?:pytorch_lightning|lightning(?:\.pytorch)?)(?:\.trainer){0,2}\.Trainer\b")
 # Commands that start, or have Lightning start, several processes.
 _SPREADS = lazy(
@@ -56,7 +57,7 @@ def _trains_on_one(project: Project, module: SourceModule, function: FunctionNod
         called = called_function(project, module, call) if module.function_of(call) is function else None
         if called is not None and called.node is not function and called.module.holds(b"Trainer("):
             made += [(called.module, call) for call in lightning_trainers(called.module, called.node)]
-    return bool(made) and all(has_one_device(project, home, call) for home, call in made)
+    return bool(made) and all(has_one_device(project, m, call) or is_written_as_one(project, m, call) for m, call in made)
 
 
 def lightning_trainers(module: SourceModule, function: FunctionNode | None) -> Iterator[ast.Call]:
@@ -80,18 +81,29 @@ def _all_have_one(project: Project) -> bool:
 
     A project in which nothing trains (`trainer.test(…)` alone) leaves that to its users, on any number of devices.
     """
-    if not project.files_containing(b".fit(") and not _trainer_settings(project):
+    if not any(project.files_containing(word) for word in (b".fit(", b"LightningCLI")) and not _trainer_settings(project):
         return False
-    if any(project.files_containing(word) for word in (b"LightningCLI(", b"torchrun", b"init_process_group(")):
+    if any(project.files_containing(word) for word in (b"torchrun", b"init_process_group(")):
+        return False
+    if project.files_containing(b"LightningCLI") and not _command_line_has_one(project):
         return False
     if any(_SPREADS.search(project.read(p) or b"") for p in project.files if p.endswith(_COMMANDS)):
         return False
     paths = sorted({*project.files_containing(b"Trainer("), *project.files_containing(b"Trainer.from_argparse_args")})
     said = [one for path in paths if not is_test_file(path) for one in _have_one(project, path)]
     said += [_DEVICES.search(text) is not None and _settings_have_one(project) for text in _trainer_settings(project)]
+    if not said and project.files_containing(b"LightningCLI"):
+        return True
     if not said:
         said = [one for path in paths for one in _have_one(project, path)]
     return bool(said) and all(said)
+
+
+def _command_line_has_one(project: Project) -> bool:
+    """True where each file of settings gives Lightning's command line one device, and neither a text nor the code speaks of more."""
+    if any(project.files_containing(word) for word in (b"trainer_defaults", b"trainer.devices")):
+        return False
+    return _settings_have_one(project) and not speaks_of_several(project)
 
 
 def _have_one(project: Project, path: str) -> Iterator[bool]:
@@ -100,7 +112,8 @@ def _have_one(project: Project, path: str) -> Iterator[bool]:
     for call in module.calls_named("Trainer", "from_argparse_args") if module is not None else ():
         name = qualified(module, call.func) if module is not None else ""
         if module is not None and family(name) == "lightning" and ".Trainer" in name:
-            yield has_one_device(project, module, call) or (_takes_settings(call) and _settings_have_one(project))
+            one = has_one_device(project, module, call) or is_written_as_one(project, module, call)
+            yield one or (_takes_settings(call) and _settings_have_one(project))
 
 
 def _trainer_settings(project: Project) -> list[bytes]:

@@ -8,12 +8,10 @@ import ast
 import re
 
 from codemods.analysis.class_index import ClassSite, Role, class_facts, subclasses
-from codemods.analysis.distribution import is_test_file
 from codemods.analysis.hooks import LIGHTNING_HOOKS
 from codemods.analysis.logged.own_programs import nobody_fits, only_loads_modules
-from codemods.analysis.names import dotted
 from codemods.analysis.ranks.described_parts import is_only_a_part
-from codemods.analysis.ranks.one_device import trains_on_one_device
+from codemods.analysis.ranks.asked_of_one import asked_on_one_device
 from codemods.analysis.ranks.run_by_programs import has_programs, is_run_by_nobody
 from codemods.analysis.ranks.unused import is_of_a_library, is_packaged
 from codemods.analysis.trainer.gone_hooks import gone_hook
@@ -46,7 +44,7 @@ def is_in_unrun_hook(project: Project, module: SourceModule, line: int) -> bool:
             return not is_of_a_library(project, module.path)
     if not facts.is_a(Role.LIGHTNING_MODULE):
         return False
-    if _is_of_tests(function.name) and _tests_on_one_device(project):
+    if _is_of_tests(function.name) and asked_on_one_device(project, "test"):
         return True
     if is_run_by_nobody(project, module, function.body[0], shared=False):
         return True
@@ -107,23 +105,3 @@ def _nobody_asks(project: Project, asking: re.Pattern[bytes], key: str) -> bool:
         return not any(asking.search(_COMMENT.sub(b"", project.read_text(p) or b"")) for p in paths)
 
     return project.keep(key, ask)
-
-
-def _tests_on_one_device(project: Project) -> bool:
-    """True where each `trainer.test(...)` of the project is of a Trainer with one device, made in the same function."""
-
-    def ask() -> bool:
-        found = False
-        if project.files_containing(b"LightningCLI("):
-            return False
-        for path in project.files_containing(b".test("):
-            module = project.module(path) if not is_test_file(path) else None
-            for call in module.calls_named("test") if module is not None else ():
-                if module is None or "trainer" not in dotted(call.func).lower():
-                    continue
-                found = True
-                if not trains_on_one_device(project, module, module.function_of(call)):
-                    return False
-        return found
-
-    return project.keep("tests on one device", ask)
