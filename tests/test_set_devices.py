@@ -204,8 +204,7 @@ if __name__ == "__main__":
         ("class Own:\n    fit_options = {'gpus': -1, 'accelerator': 'dp'}\n", "", Start.ONE),
         ("class Own:\n    fit_options = {'devices': [0], 'deterministic': True}\n", "", Start.ONE),
         ("class Own:\n    fit_options = {'gpus': -1}\n", "", Start.SEVERAL),
-        ("class Own:\n    fit_options = {'gpus': -1, 'accelerator': 'dp'}\n\nclass More(Own):\n    fit_options = {'gpus': 4}\n", "",
-         Start.SEVERAL),
+        ("class Own:\n    fit_options = {'gpus': 1}\n\nclass More(Own):\n    fit_options = {'gpus': 4}\n", "", Start.SEVERAL),
         ("class Own:\n    fit_options = {'devices': 1, **more()}\n", "", Start.SEVERAL),
         ("class Own:\n    fit_options = read()\n", "", Start.SEVERAL),
         ("class Own:\n    fit_options = {'devices': 1}\n", "Own.fit_options['devices'] = 4\n", Start.SEVERAL),
@@ -291,7 +290,7 @@ def test_a_field_of_settings_that_is_one_wherever_it_is_given(more: dict[str, st
     assert not is_fitted_on_one_device(project, "predict_step")
 
 
-CLI = "from lightning.pytorch.cli import LightningCLI\n\n\ndef main():\n    LightningCLI(Net)\n\n\nif __name__ == '__main__':\n    main()\n"
+CLI = "from lightning.pytorch.cli import LightningCLI\n\nif __name__ == '__main__':\n    LightningCLI(Net)\n"
 
 
 @pytest.mark.parametrize(

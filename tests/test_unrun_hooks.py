@@ -230,7 +230,7 @@ class Rows(pl.LightningDataModule):
         ("stage == 'validate'", {"more.py": "def go(trainer):\n    trainer.validate(build())  # a Trainer\n"}, False),
         ("stage == 'validate' or stage is None", {"more.py": "rows.setup()\n"}, False),
         ("stage == 'validate'", {"more.py": "for stage in STAGES:\n    rows.setup(stage)\n"}, False),
-        ("stage == 'validate'", {"more.py": "class Net:\n    def setup(self, stage):\n        self.rows.setup(stage=stage)\n"}, True),
+        ("stage == 'validate'", {"more.py": "class Net:\n    def setup(self, stage):\n        self.rows.setup(stage)\n"}, True),
         ("stage in ('fit', 'validate')", {}, False),
         ("stage == 'validate' or self.all", {}, False),
         ("stage != 'fit'", {}, False),

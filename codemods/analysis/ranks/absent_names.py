@@ -1,4 +1,4 @@
-"""Reads of what an imported file of the project does not have: `import settings as cfg`, and `cfg.workdir`, which nothing sets."""
+"""Reads of what an imported file of the project lacks: `import settings as cfg`, and a `cfg.workdir` that nothing sets."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def is_fitted_on_one_device(project: Project, hook: str) -> bool:
 
 def _fits_by_another_name(project: Project) -> bool:
     """True where a file of Lightning has a `fit` or `validate` whose Trainer is not to be told, or fetches one by its name."""
-    for path in {*project.files_containing(b".fit("), *project.files_containing(b".validate("), *project.files_containing(b"getattr(")}:
+    for path in sorted({p for word in (b".fit(", b".validate(", b"getattr(") for p in project.files_containing(word)}):
         module = project.module(path) if not is_test_file(path) else None
         if module is None or not any(family(name) == "lightning" for name in module.imported_modules):
             continue

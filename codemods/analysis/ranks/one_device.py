@@ -34,8 +34,8 @@ _COMMANDS = (".sh", ".md", ".rst", ".slurm", ".sbatch", "Makefile")
 _HOW = ("strategy", "accelerator", "distributed_backend")  # Lightning 2.0 has `strategy` alone, and no `dp`
 # Each of these may bring several processes with it.
 _SPREADING = frozenset(
-    {"devices", "gpus", "num_nodes", "num_processes", "strategy", "accelerator", "distributed_backend", "plugins", "tpu_cores", "ipus",
-     "auto_select_gpus"}
+    {"devices", "gpus", "num_nodes", "num_processes", "strategy", "accelerator", "distributed_backend", "plugins", "tpu_cores",
+     "ipus", "auto_select_gpus"}
 )  # fmt: skip
 _DEPTH = 2  # functions that hand the devices on
 
@@ -100,7 +100,7 @@ def _all_have_one(project: Project) -> bool:
 
 
 def _command_line_has_one(project: Project) -> bool:
-    """True where each file of settings gives Lightning's command line one device, and neither a text nor the code speaks of more."""
+    """True where each file of settings gives Lightning's command line one device, and no text and no code speaks of more."""
     if any(project.files_containing(word) for word in (b"trainer_defaults", b"trainer.devices")):
         return False
     return _settings_have_one(project) and not speaks_of_several(project)

@@ -53,14 +53,15 @@ def _of_a_name(module: SourceModule, name: ast.Name) -> list[ast.expr]:
 def _written_in(project: Project, field: str) -> Iterator[str]:
     """The files that give a field of settings (`trainer_params = {…}`) its value.
 
-    None where a file does anything with it but hand it on by `**`, so that something else may be in it.
+    No file where one does anything with it but hand it on by `**`, so that something else may be in it.
     """
-    word = field.encode()
-    held = re.compile(rb"(?<!\w)" + re.escape(word) + rb"(?!\w)")
-    known = re.compile(rb"\*\*[\w.]+\." + re.escape(word) + rb"(?=\s*[,)])|(?m:^[ \t]+(?:\w+\.)?" + re.escape(word) + rb"[ ]*=[ ]*\{)")
-    if any(held.search(project.read(p) or b"") for p in project.files_containing(word, kinds=_SETTINGS)):
+    word = re.escape(field.encode())
+    held = re.compile(rb"(?<!\w)" + word + rb"(?!\w)")
+    known = re.compile(rb"\*\*[\w.]+\." + word + rb"(?=\s*[,)])|(?m:^[ \t]+(?:\w+\.)?" + word + rb"[ ]*=[ ]*\{)")
+    if any(held.search(project.read(p) or b"") for p in project.files_containing(field.encode(), kinds=_SETTINGS)):
         return
-    holding = [p for p in project.files_containing(word) if not is_test_file(p) and held.search(project.read(p) or b"")]
+    named = (p for p in project.files_containing(field.encode()) if not is_test_file(p))
+    holding = [p for p in named if held.search(project.read(p) or b"")]
     if all(len(held.findall(data)) == len(known.findall(data)) for p in holding if (data := project.read(p) or b"")):
         yield from sorted(holding)
 

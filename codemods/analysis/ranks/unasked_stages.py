@@ -39,7 +39,7 @@ def nobody_asks(project: Project, stage: str) -> bool:
 
 
 def is_of_an_unasked_stage(project: Project, module: SourceModule, function: FunctionNode, line: int) -> bool:
-    """True for a line of `setup(self, stage)` under a test of stages (`if stage == "validate" or stage is None`) that none asks for."""
+    """True for a line of `setup(self, stage)` under a test of a stage (`if stage == "validate"`) that nothing asks for."""
     names = [a.arg for a in function.args.args[1:2]]
     if function.name not in ("setup", "teardown") or not names:
         return False
