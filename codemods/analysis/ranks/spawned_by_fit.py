@@ -23,9 +23,7 @@ from codemods.store.project import Project
 
 _LAUNCHED = lazy(rb"torchrun|torch\.distributed\.(?:run|launch)|\bsrun\b|#SBATCH|LIGHTNING_LAUNCH|LSB_")
 # A job file that names none of these is left for others to fill in: `srun python`, and no script.
-_OF_SOMETHING = lazy(
-    rb"\.(?:py|sh|yaml|toml|json)\b|\s-m\s|\$\{?(?:\d|@|\*|\w*(?i:cmd|command|script|exec|program|run)\b)"
-)
+_OF_SOMETHING = lazy(rb"\.(?:py|sh|yaml|toml|json)\b|\s-m\s|\$\{?(?:\d|@|\*|\w*(?i:cmd|command|script|exec|program|run)\b)")
 _COMMANDS = (".sh", ".md", ".rst", ".slurm", ".sbatch", ".job", ".yaml", ".yml", "Makefile")
 _CLIMBS = 2
 _NAMING = ("strategy", "accelerator", "distributed_backend", "plugins")
