@@ -392,3 +392,23 @@ def test_a_part_that_lies_in_a_folder_now(files: dict[str, str], gone: bool) -> 
     module = project.module("example.py")
     assert module is not None
     assert cannot_be_imported(project, module) is gone
+
+
+@pytest.mark.parametrize(
+    ("settings", "gone"),
+    [
+        ({"conf.py": "lr = 1\n"}, True),  # it is there, and lacks the name
+        ({"conf.py": "lr = 1\n\ndef read(path):\n    exec(f'from {path} import make')\n"}, True),
+        ({"conf.py": "lr = 1\nexec(open('own').read())\n"}, False),
+        ({"conf.py": "lr = 1\n\ndef read(path):\n    exec(open(path).read(), globals())\n"}, False),
+        ({"conf.py": "from own import *\n"}, False),
+        ({"conf.py": "table = {}\n"}, False),
+    ],
+)
+def test_settings_that_are_there_without_the_name(settings: dict[str, str], gone: bool) -> None:
+    files = {**settings, "parts/net.py": "class Net: ...\n", "train.py": "from conf import table\nfrom parts.net import Net\n"}
+    renamed = {path.replace("conf.py", "config.py"): text.replace("from conf ", "from config ") for path, text in files.items()}
+    project = project_of(renamed)
+    module = project.module("train.py")
+    assert module is not None
+    assert cannot_be_imported(project, module) is gone

@@ -386,3 +386,21 @@ ROWS = """\
 def test_a_trainer_that_is_made_and_never_runs(rows: str, go: str, idle: bool) -> None:
     files = {"main.py": IDLE.format(rows=rows), "rows.py": ROWS.format(go=go), "fit.py": TRAIN.format(name="Base")}
     assert nobody(files, at="main.py", name="main") is idle
+
+
+@pytest.mark.parametrize(
+    ("top", "alone"),
+    [
+        ("os.environ['RANK'] = '0'\nos.environ['WORLD_SIZE'] = '1'", True),
+        ("os.environ.update(RANK='0', WORLD_SIZE='1')", True),
+        ("os.environ['WORLD_SIZE'] = '1'", False),
+        ("os.environ['RANK'] = '0'\nos.environ['WORLD_SIZE'] = count", False),
+        ("if debug:\n    os.environ['RANK'] = '0'\n    os.environ['WORLD_SIZE'] = '1'", False),
+        ("os.environ['RANK'] = '0'\nos.environ['WORLD_SIZE'] = '1'\nmp.spawn(report, (), 4)", False),  # with ranks by hand
+        ("os.environ['RANK'] = '0'\nos.environ['WORLD_SIZE'] = '1'\nos.environ['RANK'] = str(rank)", False),
+    ],
+)
+def test_tasks_that_are_told_that_they_are_alone(top: str, alone: bool) -> None:
+    text = f"import os\nimport torch.distributed as dist\n{top}\ndist.init_process_group('gloo')\n\n{HELPER}\n"
+    run = f"{text}\nif __name__ == '__main__':\n    report([])\n"
+    assert nobody({"lib.py": run}) is alone

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from codemods.analysis.ranks.one_device import has_trainers_of_one_device
+from codemods.analysis.ranks.asked_of_one import is_fitted_on_one_device
+from codemods.analysis.ranks.one_device import has_trainers_of_one_device, trains_on_one_device
 from codemods.analysis.ranks.program_starts import Start, start_of
 from codemods.store.project import Project
 
@@ -180,3 +181,133 @@ def test_options_of_lightning_that_each_command_sets_to_one(command: str, found:
     module = project.module("ex/fit/train.py")
     assert module is not None
     assert start_of(project, module) is found
+
+
+HANDED = """\
+import pytorch_lightning as pl
+from settings import Own
+
+
+def main():
+    trainer = pl.Trainer(**Own.fit_options, max_epochs=3)
+    trainer.fit(build())
+
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("settings", "more", "found"),
+    [
+        ("class Own:\n    fit_options = {'gpus': -1, 'accelerator': 'dp'}\n", "", Start.ONE),
+        ("class Own:\n    fit_options = {'devices': [0], 'deterministic': True}\n", "", Start.ONE),
+        ("class Own:\n    fit_options = {'gpus': -1}\n", "", Start.SEVERAL),
+        ("class Own:\n    fit_options = {'gpus': 1}\n\nclass More(Own):\n    fit_options = {'gpus': 4}\n", "", Start.SEVERAL),
+        ("class Own:\n    fit_options = {'devices': 1, **more()}\n", "", Start.SEVERAL),
+        ("class Own:\n    fit_options = read()\n", "", Start.SEVERAL),
+        ("class Own:\n    fit_options = {'devices': 1}\n", "Own.fit_options['devices'] = 4\n", Start.SEVERAL),
+        ("class Own:\n    fit_options = {'devices': 1}\n", "Own.fit_options.update(read())\n", Start.SEVERAL),
+        ("class Own:\n    fit_options = {'devices': 1}\n", "setattr(Own, 'fit_options', read())\n", Start.SEVERAL),
+        ("class Own:\n    fit_options = {'devices': 1}\n", "Own(fit_options=read())\n", Start.SEVERAL),
+    ],
+)  # fmt: skip
+def test_options_in_python_settings(settings: str, more: str, found: Start) -> None:
+    project = Project.of({"train.py": HANDED.encode(), "settings.py": settings.encode(), "more.py": more.encode()})
+    module = project.module("train.py")
+    assert module is not None
+    assert start_of(project, module) is found
+
+
+@pytest.mark.parametrize(
+    ("given", "pin", "found"),
+    [
+        ("max_epochs=3", "pytorch-lightning==1.6.0", Start.ONE),  # the CPU
+        ("max_epochs=3, weights_summary=None", "pytorch-lightning", Start.ONE),
+        ("max_epochs=3", "pytorch-lightning", Start.SEVERAL),
+        ("max_epochs=3", "pytorch-lightning==2.1.0", Start.SEVERAL),  # all devices that it finds
+        ("weights_summary=None, gpus=4", "pytorch-lightning==1.6.0", Start.SEVERAL),
+        ("num_processes=4", "pytorch-lightning==1.6.0", Start.SEVERAL),
+    ],
+)
+def test_a_trainer_that_is_told_of_no_device(given: str, pin: str, found: Start) -> None:
+    assert start({"requirements.txt": f"{pin}\n"}, given=given) is found
+
+
+FIELD = """\
+import lightning.pytorch as pl
+from settings import FitConfig, Part
+
+
+class Net(pl.LightningModule):
+    def training_step(self, batch, i):
+        loss = self.net(batch)
+        return loss
+
+
+def main(config):
+    trainer = pl.Trainer(devices=config.fit.devices)
+    trainer.fit(Net())
+
+
+def look():
+    trainer = pl.Trainer()
+    trainer.predict(Net())
+
+
+if __name__ == "__main__":
+    main(FitConfig(devices=1))
+    look()
+"""
+FIELDS = "class FitConfig:\n    devices: int\n\n\nSMALL = FitConfig(devices=1)\n"
+
+
+@pytest.mark.parametrize(
+    ("more", "one"),
+    [
+        ({"settings.py": FIELDS}, True),
+        ({"settings.py": FIELDS, "more.py": "def small(config):\n    config.fit.devices = [0]\n"}, True),
+        ({"settings.py": FIELDS, "more.py": "def large(config):\n    config.fit.devices = 4\n"}, False),
+        ({"settings.py": FIELDS, "more.py": "LARGE = FitConfig(devices=count())\n"}, False),
+        ({"settings.py": FIELDS, "more.py": "parser.add_argument('--devices', type=int)\n"}, False),
+        ({"settings.py": FIELDS, "more.py": "def add(config):\n    config.fit.devices *= 2\n"}, False),
+        ({"settings.py": FIELDS, "large.yaml": "devices: 4\n"}, False),
+        ({"settings.py": FIELDS, "README.md": "With DDP it is faster.\n"}, False),
+        ({"settings.py": "FitConfig = read()\n"}, False),  # what the class is, is not seen
+        ({"settings.py": FIELDS, "more.py": "import lightning\n\ndef go(runner):\n    runner.fit(build())\n"}, True),
+    ],
+)
+def test_a_field_of_settings_that_is_one_wherever_it_is_given(more: dict[str, str], one: bool) -> None:
+    texts = {"train.py": FIELD, **more}
+    project = Project.of({path: text.encode() for path, text in texts.items()})
+    module = project.module("train.py")
+    assert module is not None
+    main = next(f for f in module.functions if f.name == "main")
+    assert trains_on_one_device(project, module, main) is one
+    step = next(f for f in module.functions if f.name == "training_step")
+    assert is_fitted_on_one_device(project, step.name) is (one and "runner" not in texts.get("more.py", ""))
+    assert not is_fitted_on_one_device(project, "predict_step")
+
+
+CLI = "from lightning.pytorch.cli import LightningCLI\n\nif __name__ == '__main__':\n    LightningCLI(Net)\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "one"),
+    [
+        ({"a.yaml": "trainer:\n  devices: 1\n", "b.yaml": "trainer:\n  devices:\n  - 3\n"}, True),
+        ({"a.yaml": "trainer:\n  devices: 1\n", "b.yaml": "trainer:\n  devices:\n  - 2\n  - 3\n"}, False),
+        ({"a.yaml": "trainer:\n  devices: [2]\n", "README.md": "python train.py fit -c a.yaml --trainer.devices 4\n"}, False),
+        ({"a.yaml": "trainer:\n  devices: [2]\n", "README.md": "Multi-GPU training works.\n"}, False),
+        ({"a.yaml": "trainer:\n  devices: [2]\n", "more.py": "set_defaults({'trainer.devices': 4})\n"}, False),
+        ({"a.yaml": "trainer:\n  max_epochs: 3\n"}, False),
+        ({}, False),
+    ],
+)
+def test_settings_of_the_command_line_of_lightning(files: dict[str, str], one: bool) -> None:
+    texts = {"train.py": CLI, "net.py": "import lightning.pytorch as pl\n\n\nclass Net(pl.LightningModule):\n    pass\n", **files}
+    project = Project.of({path: text.encode() for path, text in texts.items()})
+    module = project.module("net.py")
+    assert module is not None
+    assert has_trainers_of_one_device(project, module) is one

@@ -30,6 +30,7 @@ SPAWNED = [
     ("max_epochs=3, accelerator='gpu', devices=args.devices", OLD),
     ("max_epochs=3, gpus=4", OLD),
     ("max_epochs=3, gpus=4", {}),  # an argument that 2.0 has no longer
+    ("max_epochs=3, gpus=4", {"requirements.txt": "pytorch-lightning\n"}),  # whoever runs it has one that takes it
     ("devices=4, auto_lr_find=True", {}),
     ("strategy='ddp_spawn', devices=4", NEW),
     ("strategy=DDPSpawnStrategy(), devices=4", OLD),
@@ -38,6 +39,8 @@ SPAWNED = [
 ]
 STARTED_ANEW = [
     ("max_epochs=3, accelerator='gpu', devices=args.devices", NEW),
+    ("max_epochs=3, gpus=4", NEW),
+    ("devices=4", {"requirements.txt": "pytorch-lightning\n"}),
     ("strategy='ddp', devices=4", OLD),
     ("accelerator='ddp', gpus=4", OLD),
     ("strategy=args.strategy, devices=4", OLD),

@@ -49,13 +49,28 @@ def test_a_command_for_a_script_that_has_moved_away() -> None:
 
 
 @pytest.mark.parametrize(
+    "files",
+    [
+        {"archived/start.sh": "deepspeed run.py\n"},
+        {"archived/jobs/start.sh": "deepspeed ../run.py\n", "README.md": "bash new.sh\n"},
+        {"archived/start.sh": "deepspeed run.py\n", "start.sh": "torchrun main.py\n", "README.md": "bash start.sh\n"},
+    ],
+)
+def test_a_job_file_that_was_put_away_with_its_script(files: dict[str, str]) -> None:
+    assert found("archived/run.py", {"main.py": SOURCE, **files}) == [0, 0]
+
+
+@pytest.mark.parametrize(
     ("path", "files"),
     [
+        ("attic/run.py", {"main.py": SOURCE, "attic/start.sh": "torchrun run.py\n", "README.md": "bash attic/start.sh\n"}),
+        ("attic/run.py", {"main.py": SOURCE, "attic/start.sh": "torchrun run.py\n", "all.sh": "cd attic\nbash start.sh\n"}),
+        ("attic/run.py", {"main.py": SOURCE, "attic/README.md": "```\ntorchrun run.py\n```\n"}),  # people are told to
         ("legacy/run.py", {"start.sh": "torchrun legacy/run.py\n"}),
         ("legacy/run.py", {"main.py": "from legacy.run import main\n"}),
         ("legacy/run.py", {"README.md": "```\ntorchrun --nproc_per_node 4 legacy/run.py\n```\n"}),
         ("old_py/run.py", {"start.sh": "cd old_py\ntorchrun run.py\n"}),
-        ("old_py/run.py", {"old_py/start.sh": "torchrun run.py\n"}),
+        ("old_py/run.py", {"old_py/start.sh": "torchrun run.py\n"}),  # the repository has nothing else
         ("old_py/run.py", {"README.md": "```\ntorchrun --nproc_per_node 4 run.py\n```\n"}),  # it may mean this one
         ("scaffold/run.py", {}),
         ("old_faithful/run.py", {}),

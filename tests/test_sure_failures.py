@@ -11,7 +11,7 @@ from codemods.launch.local_rank_argument import LocalRankArgument
 from codemods.ranks.unguarded_print import UnguardedPrint
 from codemods.store.project import Project
 from codemods.sync.missing_destroy_process_group import MissingDestroyProcessGroup
-from ddpfix.testing import check_nothing, findings_of
+from ddpfix.testing import check_nothing, findings_of, project_of
 
 OPTIONS = """\
 import argparse
@@ -286,3 +286,40 @@ def test_a_name_that_has_lost_its_self(read: str, dead: bool) -> None:
     assert module is not None
     (call,) = module.calls_named("work")
     assert is_behind_a_failure(project, module, call) is dead
+
+
+BY_SETTING = """\
+import torch.distributed as dist
+import own_settings as cfg
+
+
+def main({parameter}):
+    folder = cfg.{name} + "/runs"
+    dist.init_process_group("nccl")
+    print("begin")
+    dist.barrier()
+
+
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "more", "behind"),
+    [
+        ("folder", {}, True),
+        ("root", {}, False),
+        ("folder", {"more.py": "import own_settings\n\nown_settings.folder = read()\n"}, False),
+        ("folder", {"more.py": "import own_settings\n\nfor k, v in read():\n    setattr(own_settings, k, v)\n"}, False),
+        ("folder", {"more.py": "KEYS = ['folder']\n"}, False),
+        ("folder", {"lib/own_settings.py": "folder = 'out'\n"}, False),  # that one may be meant
+    ],
+)
+def test_behind_a_setting_that_its_file_lacks(name: str, more: dict[str, str], behind: bool) -> None:
+    files = {"own_settings.py": "root = '/data'\n", **more}
+    for parameter, expected in (("", behind), ("cfg", False)):
+        project = project_of(BY_SETTING.format(name=name, parameter=parameter), files)
+        module = project.module("module.py")
+        assert module is not None
+        (call,) = module.calls_named("print")
+        assert is_behind_a_failure(project, module, call) is expected

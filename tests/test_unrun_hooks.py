@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from codemods.analysis.ranks.unrun_hooks import is_in_untested_hook
 from codemods.engine.find import find_in
 from codemods.metrics.unsynced_metric import UnsyncedMetric
 from codemods.ranks.unguarded_print import UnguardedPrint
@@ -205,3 +206,39 @@ def test_a_hook_of_tests_that_nobody_asks_for() -> None:
 )
 def test_a_hook_of_tests_that_somebody_asks_for(more: dict[str, str]) -> None:
     assert levels({"train.py": TRAIN, **more}) == [(6, "safe"), (9, "safe"), (10, "safe")]
+
+
+STAGES = """\
+import lightning.pytorch as pl
+
+
+class Rows(pl.LightningDataModule):
+    def setup(self, stage=None):
+        if stage == "fit" or stage is None:
+            print("read the rows of training")
+        if {test}:
+            print("read the others")
+"""
+
+
+@pytest.mark.parametrize(
+    ("test", "more", "left"),
+    [
+        ("stage == 'validate' or stage is None", {}, True),
+        ("stage in ('validate', 'test')", {}, True),
+        ("stage == 'predict'", {}, True),
+        ("stage == 'validate'", {"more.py": "def go(trainer):\n    trainer.validate(build())  # a Trainer\n"}, False),
+        ("stage == 'validate' or stage is None", {"more.py": "rows.setup()\n"}, False),
+        ("stage == 'validate'", {"more.py": "for stage in STAGES:\n    rows.setup(stage)\n"}, False),
+        ("stage == 'validate'", {"more.py": "class Net:\n    def setup(self, stage):\n        self.rows.setup(stage)\n"}, True),
+        ("stage in ('fit', 'validate')", {}, False),
+        ("stage == 'validate' or self.all", {}, False),
+        ("stage != 'fit'", {}, False),
+    ],
+)
+def test_a_stage_that_nobody_asks_for(test: str, more: dict[str, str], left: bool) -> None:
+    project = project_of(STAGES.format(test=test), {"train.py": TRAIN, **more}, path="rows.py")
+    module = project.module("rows.py")
+    assert module is not None
+    assert is_in_untested_hook(project, module, 9) is left
+    assert not is_in_untested_hook(project, module, 7)

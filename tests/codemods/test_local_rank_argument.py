@@ -255,6 +255,7 @@ def test_a_group_that_a_file_beside_the_parser_starts() -> None:
     "files",
     [
         {"group.py": GROUP.format("pass")},  # no group is started
+        {"group.py": GROUP.format("pass") + "\n# dist.init_process_group('nccl')\n"},
         {"group.py": GROUP.format(START) + "\n\nWHERE = 'LOCAL_RANK'\n"},
         {"group.py": "import deepspeed\n" + GROUP.format(START)},
         {"group.py": GROUP.format(START).replace("options.local_rank", "0")},
@@ -364,3 +365,7 @@ def test_a_line_that_is_commented_out_asks_for_nothing() -> None:
     option = "parser.add_argument('--local_rank', '--local-rank', type=int, default=int(os.environ.get(\"LOCAL_RANK\", 0)))"
     check_transformed(RULE, before, script(option, f"{note}{TAIL}"), files={"other.py": f"import os\n\n{note}"})
     check_nothing(RULE, before.replace("# args", "args"))
+
+
+def test_a_group_that_is_commented_out() -> None:
+    check_nothing(RULE, script(SIMPLE, TAIL.replace("dist.init", "# dist.init")))

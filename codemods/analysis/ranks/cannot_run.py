@@ -74,9 +74,17 @@ def _cannot(project: Project, module: SourceModule) -> bool:
     if not lost:
         moved = (source for source, name in brought_in(module) if has_moved(project, module, source, name))
         lost = [(source, "") for source in moved]
-    if not lost or all(_SETTINGS.search(source) for source, _ in lost) or _is_started(project, module.path):
+    if not lost or all(_is_left_to_be_written(project, module, s) for s, _ in lost) or _is_started(project, module.path):
         return False
     return any(_is_surely_without(project, module, source, name) for source, name in lost) or not _is_imported(project, module)
+
+
+def _is_left_to_be_written(project: Project, module: SourceModule, source: str) -> bool:
+    """True for settings that each user writes; one whose file is there, and lacks a name, is as its author left it."""
+    if not _SETTINGS.search(source):
+        return False
+    found = project.resolve(source, module.path)
+    return found is None or bool(found.rest)
 
 
 def _is_surely_without(project: Project, module: SourceModule, source: str, name: str) -> bool:
@@ -130,7 +138,7 @@ def _leads_nowhere(project: Project, module: SourceModule, source: str, name: st
     if found is None or found.rest:
         nested = len(parts) > 1 or source.startswith(".")
         return bool(parts) and nested and _is_missing(project, module, source, parts)
-    return bool(name) and _has_no(project, module, found.path, parts, name)
+    return bool(name) and lacks(project, module, found.path, parts, name)
 
 
 def _is_missing(project: Project, module: SourceModule, source: str, parts: list[str]) -> bool:
@@ -147,12 +155,12 @@ def _is_missing(project: Project, module: SourceModule, source: str, parts: list
     return not any(f"/{stem}." in f"/{p}" or f"/{stem}/" in f"/{p}" for p in project.files)
 
 
-def _has_no(project: Project, module: SourceModule, path: str, parts: list[str], name: str) -> bool:
+def lacks(project: Project, module: SourceModule, path: str, parts: list[str], name: str) -> bool:
     """True for a name that the file does not bind at its top, where no other file can be the one that is meant."""
     if path == module.path:
         return False
     if path.endswith("/__init__.py"):
-        return _package_has_no(project, parts, name)
+        return _packagelacks(project, parts, name)
     end = "/".join(parts) + ".py"
     same = [p for p in project.python_files if f"/{p}".endswith(f"/{end}")]
     if any(f"/{end[:-3]}/" in f"/{p}" for p in project.python_files):
@@ -161,7 +169,7 @@ def _has_no(project: Project, module: SourceModule, path: str, parts: list[str],
     return other is not None and not other.holds(b"__getattr__") and not has_at_top(other, name)
 
 
-def _package_has_no(project: Project, parts: list[str], name: str) -> bool:
+def _packagelacks(project: Project, parts: list[str], name: str) -> bool:
     """True for a name that no package or file of that name binds, or has as a part."""
     end = "/".join(parts)
     meant = [p for p in project.python_files if f"/{p}".endswith((f"/{end}/__init__.py", f"/{end}.py"))]

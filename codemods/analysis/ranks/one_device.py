@@ -12,14 +12,17 @@ from codemods.analysis.distribution import is_test_file
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.ranks.ended_for_several import ends_but_for_one
 from codemods.analysis.ranks.handed_arguments import arguments
+from codemods.analysis.ranks.old_lightning import is_before_two
+from codemods.analysis.ranks.set_devices import is_written_as_one, speaks_of_several
+from codemods.analysis.ranks.trainer_options import options_of
 from codemods.files.source import FunctionNode, SourceModule
 from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
 
-_DEVICES = lazy(rb"(?m)^[ ]*(?P<key>devices|gpus|num_nodes)[ ]*:[ ]*(?P<value>\[[ ]*\d+[ ]*\]|[^\s#]+)")
+_DEVICES = lazy(rb"(?m)^[ ]*(?P<key>devices|gpus|num_nodes)[ ]*:[ ]*(?P<value>\[[ ]*\d+[ ]*\]|[^\s#]+|(?:[ ]*\n[ ]*-[ ]*\d+)+)")
 _SPAWNED = lazy(rb"(?m)^[ ]*strategy[ ]*:[ ]*[\"']?ddp_spawn\b")
 _ON_CPU = lazy(rb"(?m)^[ ]*accelerator[ ]*:[ ]*[\"']?cpu\b")
-_ONE = lazy(rb"[\"']?1[\"']?|\[[ ]*\d+[ ]*\]")
+_ONE = lazy(rb"[\"']?1[\"']?|\[[ ]*\d+[ ]*\]|[ ]*\n[ ]*-[ ]*\d+")
 _MADE_BY_SETTINGS = lazy(rb"_target_[ ]*:[ ]*[\"']?(?:pytorch_lightning|lightning(?:\.pytorch)?)(?:\.trainer){0,2}\.Trainer\b")
 # Commands that start, or have Lightning start, several processes.
 _SPREADS = lazy(
@@ -29,6 +32,11 @@ _SPREADS = lazy(
 )
 _COMMANDS = (".sh", ".md", ".rst", ".slurm", ".sbatch", "Makefile")
 _HOW = ("strategy", "accelerator", "distributed_backend")  # Lightning 2.0 has `strategy` alone, and no `dp`
+# Each of these may bring several processes with it.
+_SPREADING = frozenset(
+    {"devices", "gpus", "num_nodes", "num_processes", "strategy", "accelerator", "distributed_backend", "plugins", "tpu_cores",
+     "ipus", "auto_select_gpus"}
+)  # fmt: skip
 _DEPTH = 2  # functions that hand the devices on
 
 
@@ -49,7 +57,7 @@ def _trains_on_one(project: Project, module: SourceModule, function: FunctionNod
         called = called_function(project, module, call) if module.function_of(call) is function else None
         if called is not None and called.node is not function and called.module.holds(b"Trainer("):
             made += [(called.module, call) for call in lightning_trainers(called.module, called.node)]
-    return bool(made) and all(has_one_device(project, home, call) for home, call in made)
+    return bool(made) and all(has_one_device(project, m, call) or is_written_as_one(project, m, call) for m, call in made)
 
 
 def lightning_trainers(module: SourceModule, function: FunctionNode | None) -> Iterator[ast.Call]:
@@ -73,18 +81,29 @@ def _all_have_one(project: Project) -> bool:
 
     A project in which nothing trains (`trainer.test(…)` alone) leaves that to its users, on any number of devices.
     """
-    if not project.files_containing(b".fit(") and not _trainer_settings(project):
+    if not any(project.files_containing(word) for word in (b".fit(", b"LightningCLI")) and not _trainer_settings(project):
         return False
-    if any(project.files_containing(word) for word in (b"LightningCLI(", b"torchrun", b"init_process_group(")):
+    if any(project.files_containing(word) for word in (b"torchrun", b"init_process_group(")):
+        return False
+    if project.files_containing(b"LightningCLI") and not _command_line_has_one(project):
         return False
     if any(_SPREADS.search(project.read(p) or b"") for p in project.files if p.endswith(_COMMANDS)):
         return False
     paths = sorted({*project.files_containing(b"Trainer("), *project.files_containing(b"Trainer.from_argparse_args")})
     said = [one for path in paths if not is_test_file(path) for one in _have_one(project, path)]
     said += [_DEVICES.search(text) is not None and _settings_have_one(project) for text in _trainer_settings(project)]
+    if not said and project.files_containing(b"LightningCLI"):
+        return True
     if not said:
         said = [one for path in paths for one in _have_one(project, path)]
     return bool(said) and all(said)
+
+
+def _command_line_has_one(project: Project) -> bool:
+    """True where each file of settings gives Lightning's command line one device, and no text and no code speaks of more."""
+    if any(project.files_containing(word) for word in (b"trainer_defaults", b"trainer.devices")):
+        return False
+    return _settings_have_one(project) and not speaks_of_several(project)
 
 
 def _have_one(project: Project, path: str) -> Iterator[bool]:
@@ -93,7 +112,8 @@ def _have_one(project: Project, path: str) -> Iterator[bool]:
     for call in module.calls_named("Trainer", "from_argparse_args") if module is not None else ():
         name = qualified(module, call.func) if module is not None else ""
         if module is not None and family(name) == "lightning" and ".Trainer" in name:
-            yield has_one_device(project, module, call) or (_takes_settings(call) and _settings_have_one(project))
+            one = has_one_device(project, module, call) or is_written_as_one(project, module, call)
+            yield one or (_takes_settings(call) and _settings_have_one(project))
 
 
 def _trainer_settings(project: Project) -> list[bytes]:
@@ -154,22 +174,16 @@ def has_one_device(project: Project, module: SourceModule, call: ast.Call) -> bo
     """True for a call of Lightning's Trainer that is handed one device, on one node, or `dp`, whose devices share one process."""
     written = {k.arg: k.value for k in call.keywords if k.arg}
     packed = [k.value for k in call.keywords if k.arg is None]
-    options = _options_of(module, packed) if packed else [{}]
-    return bool(options) and all(_is_of_one(project, module, {**written, **found}) for found in options)
+    if not packed:
+        return _is_of_one(project, module, written) or _is_left_to_the_cpu(project, module, call)
+    options = options_of(project, module, packed)
+    return bool(options) and all(_is_of_one(project, home, {**written, **found}) for home, found in options)
 
 
-def _options_of(module: SourceModule, packed: list[ast.expr]) -> list[dict[str, ast.expr]]:
-    """What `Trainer(**options)` is handed on each way, of a dict that is written out and stays so; else nothing."""
-    name = packed[0]
-    bound = bindings_of(module, name) if isinstance(name, ast.Name) and len(packed) == 1 else []
-    tables = [b.value for b in bound if isinstance(b.value, ast.Dict) and not b.part]
-    if not isinstance(name, ast.Name) or not tables or len(tables) < len(bound):
-        return []
-    if any(not isinstance(module.parent(n), ast.keyword) for n in module.reads_of(name.id)):
-        return []  # `options["devices"] = …`, `options.update(…)`
-    if any(not isinstance(k, ast.Constant) for t in tables for k in t.keys):
-        return []
-    return [{str(k.value): v for k, v in zip(t.keys, t.values, strict=True) if isinstance(k, ast.Constant)} for t in tables]
+def _is_left_to_the_cpu(project: Project, module: SourceModule, call: ast.Call) -> bool:
+    """True for a Trainer of Lightning 1 that is told of no device: it took the CPU, as one process. 2.0 takes what it finds."""
+    given = {k.arg for k in call.keywords}
+    return not call.args and not given & _SPREADING and is_before_two(project, module, given)
 
 
 def _is_of_one(project: Project, module: SourceModule, given: Mapping[str, ast.expr]) -> bool:

@@ -19,7 +19,8 @@ _DEPTH = 3
 _PLACES = frozenset({"set_device", "device", "DistributedDataParallel", "DDP", "cuda", "to"})
 _NUMBERS = frozenset({"int", "list", "range", "tuple"})
 _SPAWNS = (b"mp.spawn", b"multiprocessing.spawn", b"start_processes(")
-_ASKED = lazy(rb"(?m)^[^#\n]*LOCAL_RANK")  # a comment asks for nothing
+_ASKED = lazy(rb"(?m)^[^#\n]*LOCAL_RANK")  # a comment asks for nothing, and starts nothing
+_STARTED = lazy(rb"(?m)^[^#\n]*init_process_group")
 _GIVEN_ELSEWHERE = lazy(rb"(?<!self)\.local_rank[ \t]*=(?!=)[ \t]*(?!-?\d)")
 
 
@@ -38,13 +39,13 @@ def device_by_option(project: Project, module: SourceModule) -> Place | None:
     """
     if _asks_the_environment(module):
         return None
-    if module.holds(b"init_process_group") and (found := _place(project, module)) is not None:
+    if _starts_a_group(module) and (found := _place(project, module)) is not None:
         return found
     if any(module.holds(word) for word in _SPAWNS):
         return None
     near = [m for m in _beside(project, module) if not _asks_the_environment(m) and not m.holds(b"deepspeed")]
-    groups = [m for m in near if m.holds(b"init_process_group")]
-    if not groups and not module.holds(b"init_process_group"):
+    groups = [m for m in near if _starts_a_group(m)]
+    if not groups and not _starts_a_group(module):
         return None
     places = (_place(project, m) for m in (module, *groups))
     found = next((p for p in places if p is not None), None)
@@ -53,6 +54,10 @@ def device_by_option(project: Project, module: SourceModule) -> Place | None:
 
 def _asks_the_environment(module: SourceModule) -> bool:
     return module.holds(b"LOCAL_RANK") and _ASKED.search(module.data) is not None
+
+
+def _starts_a_group(module: SourceModule) -> bool:
+    return module.holds(b"init_process_group") and _STARTED.search(module.data) is not None
 
 
 def _beside(project: Project, module: SourceModule) -> Iterator[SourceModule]:

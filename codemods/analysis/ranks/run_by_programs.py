@@ -17,6 +17,8 @@ from codemods.analysis.job_files.documented_starts import starts
 from codemods.analysis.logged.own_programs import nobody_fits
 from codemods.analysis.names import dotted, last
 from codemods.analysis.other_names import reads_by_other_names
+from codemods.analysis.ranks.alone_by_environment import is_alone_by_environment
+from codemods.analysis.ranks.asked_of_one import is_fitted_on_one_device
 from codemods.analysis.ranks.cannot_run import cannot_be_imported, is_behind_an_end
 from codemods.analysis.ranks.closed_branches import is_asked_for_by_none, is_only_asked_for_by_none
 from codemods.analysis.ranks.described_parts import is_only_a_part
@@ -78,6 +80,8 @@ def is_run_by_nobody(project: Project, module: SourceModule, node: ast.AST, *, s
     if trains_on_one_device(project, module, function) or is_behind_an_end(module, node) or cannot_be_imported(project, module):
         return True
     if is_behind_a_failure(project, module, node) or is_hidden(project, module) or is_switched_off(project, module):
+        return True
+    if is_alone_by_environment(module):
         return True
     if is_in_mode_of_one(project, module, node) or has_an_idle_trainer(project, module, function):
         return True
@@ -149,7 +153,7 @@ class Search:
             return False
         if is_hidden(self._project, module) or is_superseded(self._project, module.path):
             return False
-        if is_switched_off(self._project, module):
+        if is_switched_off(self._project, module) or is_alone_by_environment(module):
             return False
         if is_in_mode_of_one(self._project, module, node):
             return False
@@ -333,7 +337,7 @@ def _is_called_from_outside(project: Project, facts: ClassFacts, name: str) -> b
 
     Lightning calls the hooks of a module that a Trainer gets: a project with a loop of its own runs none.
     """
-    if _is_hook_of_a_fitted_module(facts, name) and nobody_fits(project):
+    if _is_hook_of_a_fitted_module(facts, name) and (nobody_fits(project) or is_fitted_on_one_device(project, name)):
         return False
     if name.startswith("__") or not any(facts.is_a(role) for role in _ROLES):
         return name.startswith("__") or bool(facts.external)

@@ -13,7 +13,7 @@ from codemods.analysis.bindings import bindings_of
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.job_files.documented_starts import starts, starts_of
 from codemods.analysis.names import dotted, last
-from codemods.analysis.ranks.python_settings import setting_in_python
+from codemods.analysis.ranks.python_settings import field_values, setting_in_python
 from codemods.files.source import SourceModule
 from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
@@ -44,7 +44,32 @@ def is_set_to_one(project: Project, module: SourceModule, call: ast.Call) -> boo
     devices, nodes = given.get("devices", given.get("gpus")), given.get("num_nodes")
     if devices is None or None in given or not (nodes is None or (isinstance(nodes, ast.Constant) and nodes.value == 1)):
         return False
-    return _is_one(project, module, devices, _DEPTH) and not _speaks_of_several(project)
+    return _is_one(project, module, devices, _DEPTH) and not speaks_of_several(project)
+
+
+def is_written_as_one(project: Project, module: SourceModule, call: ast.Call) -> bool:
+    """True for a Trainer whose devices are a field of settings in Python (`cfg.train.devices`) that is one wherever it is given.
+
+    No option and no file of settings raises it, and no text speaks of more: who wants more changes the program.
+    """
+    given = {k.arg: k.value for k in call.keywords}
+    devices, nodes = given.get("devices", given.get("gpus")), given.get("num_nodes")
+    if not isinstance(devices, ast.Attribute) or None in given or not (nodes is None or _is_one(project, module, nodes, 0)):
+        return False
+    return project.keep(("written as one", devices.attr), lambda: _is_one_in_python(project, devices.attr))
+
+
+def _is_one_in_python(project: Project, field: str) -> bool:
+    if project.files_containing(field.encode(), kinds=_SETTINGS) or speaks_of_several(project):
+        return False
+    values = field_values(project, field)
+    return bool(values) and all(_is_one_written(v) for v in values)
+
+
+def _is_one_written(node: ast.expr) -> bool:
+    if isinstance(node, (ast.List, ast.Tuple)):
+        return len(node.elts) == 1 and not isinstance(node.elts[0], ast.Starred)
+    return isinstance(node, ast.Constant) and node.value in (1, "1") and node.value is not True
 
 
 def is_left_to_one_by_commands(project: Project, module: SourceModule, call: ast.Call) -> bool:
@@ -84,10 +109,10 @@ def is_left_to_one_gpu(project: Project, call: ast.Call) -> bool:
     given = {k.arg for k in call.keywords}
     if call.args or given & {"devices", "gpus", "num_nodes", "strategy", "num_processes", None}:
         return False
-    return not _speaks_of_several(project) and project.keep("texts of one GPU", lambda: _holds(project, _ONE_GPU))
+    return not speaks_of_several(project) and project.keep("texts of one GPU", lambda: _holds(project, _ONE_GPU))
 
 
-def _speaks_of_several(project: Project) -> bool:
+def speaks_of_several(project: Project) -> bool:
     return project.keep("texts of several devices", lambda: _holds(project, _SEVERAL))
 
 

@@ -13,6 +13,7 @@ from codemods.analysis.ranks.excluded_modes import is_in_mode_of_one
 from codemods.analysis.ranks.inference_modes import is_in_unshared_mode
 from codemods.analysis.ranks.never_set import needs_what_nobody_sets
 from codemods.analysis.ranks.notebook_cells import is_of_the_kernel, starts_no_ranks
+from codemods.analysis.ranks.one_device import trains_on_one_device
 from codemods.analysis.ranks.others_ended import others_end_nearby, others_have_ended
 from codemods.analysis.ranks.program_starts import Start
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody, is_shown_to_run
@@ -138,7 +139,7 @@ def rank_zero_is_left(project: Project, module: SourceModule, span: Span) -> boo
 def is_never_reached(project: Project, module: SourceModule, span: Span) -> bool:
     """True for a place that no program of the project comes to in a run of several processes.
 
-    Outside of functions it is one behind an `exit()` or a `break` alone.
+    Outside of functions it is one behind an `exit()` or a `break`, and in a script whose Trainers have one device.
     """
     if isinstance(module, TextFile) or project.observed:
         return False
@@ -149,7 +150,8 @@ def is_never_reached(project: Project, module: SourceModule, span: Span) -> bool
     if is_in_mode_of_one(project, module, statement):
         return True
     if function is None:  # the cells of a notebook are run one by one
-        return not module.path.endswith(NOTEBOOK) and is_behind_an_end(module, statement)
+        ends = not module.path.endswith(NOTEBOOK) and is_behind_an_end(module, statement)
+        return ends or (not project.launched and trains_on_one_device(project, module, None))
     if is_asserted_alone(module, statement) or is_behind_an_end(module, statement):
         return True
     key = ("never reached", module.path, function.lineno)

@@ -11,13 +11,11 @@ from collections.abc import Iterator
 
 from codemods.analysis.bound_values import assigned
 from codemods.analysis.distribution import is_test_file
-from codemods.analysis.frameworks import lightning_pin
 from codemods.analysis.job_files.given_settings import keys_below, set_values
 from codemods.analysis.names import dotted, family, qualified
+from codemods.analysis.ranks.old_lightning import is_before_two
 from codemods.analysis.ranks.spawning_strategies import spawns_by
 from codemods.analysis.ranks.uses import calls_of
-from codemods.data.lightning_arguments import OLD
-from codemods.data.lightning_names import V2
 from codemods.files.source import FunctionNode, SourceModule
 from codemods.files.text_file import PYTHON_KINDS
 from codemods.runtime.lazy_pattern import lazy
@@ -25,11 +23,8 @@ from codemods.store.project import Project
 
 _LAUNCHED = lazy(rb"torchrun|torch\.distributed\.(?:run|launch)|\bsrun\b|#SBATCH|LIGHTNING_LAUNCH|LSB_")
 # A job file that names none of these is left for others to fill in: `srun python`, and no script.
-_OF_SOMETHING = lazy(
-    rb"\.(?:py|sh|yaml|toml|json)\b|\s-m\s|\$\{?(?:\d|@|\*|\w*(?i:cmd|command|script|exec|program|run)\b)"
-)
+_OF_SOMETHING = lazy(rb"\.(?:py|sh|yaml|toml|json)\b|\s-m\s|\$\{?(?:\d|@|\*|\w*(?i:cmd|command|script|exec|program|run)\b)")
 _COMMANDS = (".sh", ".md", ".rst", ".slurm", ".sbatch", ".job", ".yaml", ".yml", "Makefile")
-_GONE = frozenset({"gpus"} | {row.name for row in OLD.values() if row.gone <= V2})  # 2.0 and later raise a TypeError
 _CLIMBS = 2
 _NAMING = ("strategy", "accelerator", "distributed_backend", "plugins")
 
@@ -88,8 +83,7 @@ def _spawns(project: Project, module: SourceModule, call: ast.Call) -> bool:
         return False  # several nodes had "ddp" for their default
     if set(given) - {"accelerator"} or texts not in ([], ["gpu"], ["auto"], ["cuda"]):
         return False
-    pin = lightning_pin(project, near=module.path)
-    return pin.surely_below(V2) if pin is not None else any(k.arg in _GONE for k in call.keywords)
+    return is_before_two(project, module, (k.arg for k in call.keywords))
 
 
 def _in_table(module: SourceModule, table: ast.expr) -> Iterator[ast.expr]:

@@ -16,7 +16,7 @@ from codemods.store.project import Project
 
 _COPY = lazy(r"^(?P<plain>.*\w)(?:[-_. ](?:bak|backup|old|orig|copy)\d*|(?: -)? copy)(?: ?\(\d+\))?$", re.IGNORECASE)
 _ASIDE = lazy(
-    r"(?:^|/)(?:(?:legacy|deprecated|obsolete|archived?|backups?|_?old(?:er)?|_?unused|trash)"
+    r"(?:^|/)(?:(?:legacy|deprecated|obsolete|archived?|backups?|_?old(?:er)?|_?unused|trash|attic|outdated|retired)"
     r"(?:[-_ ]?(?:code|files?|models?|notebooks?|py|python|runs?|scripts?|src|stuff|versions?))?|"
     r"(?:code|files?|models?|notebooks?|py|runs?|scripts?|src|versions?)[-_](?:legacy|deprecated|archived?|backups?|old|unused))/",
     re.IGNORECASE,
@@ -40,11 +40,12 @@ def is_superseded(project: Project, path: str) -> bool:
 def _is_left_inside(project: Project, path: str, folder: str) -> bool:
     """True where no code outside the folder names the file, and no command starts it: what notes say of it runs nothing.
 
-    A job file outside that never names the folder means a file of this name that has gone: it moved in here.
+    A job file outside that never names the folder means a file of this name that has gone: it moved in here. One that was put
+    away with the file is itself run by nobody, unless somebody outside names it; what the folder's own notes tell people holds.
     """
     names = script_names(path)
-    of_it = (s for s in starts(project) if s.script in names and s.path in ("", path))
-    if any(not _means_another_place(project, s.job, folder) for s in of_it):
+    jobs = {s.job for s in starts(project) if s.script in names and s.path in ("", path)}
+    if any(not _means_another_place(project, job, folder) and not _is_put_away(project, job, folder) for job in jobs):
         return False
     stem = path.rpartition("/")[2].removesuffix(".py")
     named = _naming(project, path, stem, kinds=_CODE)
@@ -55,6 +56,23 @@ def _means_another_place(project: Project, job: str, folder: str) -> bool:
     """True for a job file that lies outside of a folder and does not name it."""
     name = folder.rstrip("/").rpartition("/")[2]
     return job.endswith(SHELL_KINDS) and not job.startswith(folder) and name.encode() not in (project.read(job) or b"")
+
+
+def _is_put_away(project: Project, job: str, folder: str) -> bool:
+    """True for a job file in the folder which no text and no code outside of it names, but for one of the same name there.
+
+    Where all of the code lies in the folder, it is what the repository has.
+    """
+    if not job.startswith(folder) or not job.endswith(SHELL_KINDS):
+        return False
+    if all(p.startswith(folder) for p in project.python_files):
+        return False
+    name = job.rpartition("/")[2]
+    outside = [p for p in _naming(project, job, name, kinds=_KINDS) if not p.startswith(folder)]
+    if not any(p.rpartition("/")[2] == name for p in project.files if not p.startswith(folder)):
+        return not outside
+    here = folder.rstrip("/").rpartition("/")[2].encode()
+    return not any(here in (project.read(p) or b"") for p in outside)
 
 
 def _is_named_by_nobody(project: Project, path: str, stem: str) -> bool:

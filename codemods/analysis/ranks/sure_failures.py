@@ -1,4 +1,5 @@
-"""Places that no run reaches, since a statement before them raises in every run: a lost option, a forgotten import.
+"""Places that no run reaches, since a statement before them raises in every run: a lost option, a forgotten import, a setting
+that its file lacks.
 
 And blocks that no run completes, since one of their statements raises so, or calls a function of the project with arguments that
 it does not take. Such a call may be repaired any day: errors beside it are reported all the same, mere noise is not.
@@ -14,6 +15,7 @@ from collections.abc import Iterator
 from codemods.analysis.class_index import ClassSite, find_class, subclasses
 from codemods.analysis.names import dotted, last
 from codemods.analysis.positions import position
+from codemods.analysis.ranks.absent_names import is_absent
 from codemods.analysis.ranks.lost_options import OPTION_NAMES, is_lost_option
 from codemods.analysis.ranks.rank_branches import known_split
 from codemods.analysis.ranks.refused_calls import is_refused, plain_function
@@ -187,7 +189,9 @@ def _fails(project: Project, module: SourceModule, node: ast.expr) -> bool:
     if isinstance(node, ast.Name):
         known = node.id in unbound(module)
         return known and (node.id in _IMPORTED or bool(project.files_defining(node.id)) or _is_without_self(module, node))
-    return isinstance(node, ast.Attribute) and is_lost_option(project, module, node)
+    if not isinstance(node, ast.Attribute):
+        return False
+    return is_lost_option(project, module, node) or is_absent(project, module, node)
 
 
 def _is_without_self(module: SourceModule, name: ast.Name) -> bool:

@@ -28,7 +28,7 @@ def has_at_top(module: SourceModule, name: str) -> bool:
 def _bound_at_top(module: SourceModule) -> frozenset[str]:
     """The names that a file has for those that import it; "*" where that cannot be told."""
     found: set[str] = set()
-    if module.holds(b"globals()") or module.holds(b"exec("):
+    if module.holds(b"globals()") or any(_binds_at_top(module, call) for call in module.calls_named("exec")):
         found.add("*")
     for node in walk_scope(module.tree):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
@@ -39,3 +39,8 @@ def _bound_at_top(module: SourceModule) -> frozenset[str]:
             found.update(alias.asname or alias.name.partition(".")[0] for alias in node.names)
     found.update(name for statement in module.nodes(ast.Global) for name in statement.names)
     return frozenset(found)
+
+
+def _binds_at_top(module: SourceModule, call: ast.Call) -> bool:
+    """True for an `exec` at the top, or into a dict that it is given; one in a function leaves what it binds there."""
+    return module.function_of(call) is None or len(call.args) > 1 or bool(call.keywords)

@@ -5,27 +5,19 @@ that nobody asks for, one that Lightning calls no more.
 from __future__ import annotations
 
 import ast
-import re
 
 from codemods.analysis.class_index import ClassSite, Role, class_facts, subclasses
-from codemods.analysis.distribution import is_test_file
 from codemods.analysis.hooks import LIGHTNING_HOOKS
-from codemods.analysis.logged.own_programs import nobody_fits, only_loads_modules
-from codemods.analysis.names import dotted
+from codemods.analysis.logged.own_programs import only_loads_modules
+from codemods.analysis.ranks.asked_of_one import asked_on_one_device
 from codemods.analysis.ranks.described_parts import is_only_a_part
-from codemods.analysis.ranks.one_device import trains_on_one_device
-from codemods.analysis.ranks.run_by_programs import has_programs, is_run_by_nobody
+from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
+from codemods.analysis.ranks.unasked_stages import is_of_an_unasked_stage, nobody_asks
 from codemods.analysis.ranks.unused import is_of_a_library, is_packaged
 from codemods.analysis.trainer.gone_hooks import gone_hook
 from codemods.files.source import FunctionNode, SourceModule, once_a_module
-from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
 
-# Another name may stand for a Trainer in `runner.test(loader)`; of predictions, models and estimators of all kinds have a method.
-_TESTS = lazy(rb"\.test\(|getattr\(\s*(?:self\.)?trainer|LightningCLI|\btrainer_fn\b")
-_COMMENT = lazy(rb"(?m)^[ \t]*#.*$")
-_PREDICTS = lazy(rb"(?i)trainer\w*(?:\(\))?\.predict\(|getattr\(\s*(?:self\.)?trainer|LightningCLI|\btrainer_fn\b")
-_SPEAKING = (".ipynb", ".md", ".rst", ".sh")
 _CLASSES = (Role.LIGHTNING_MODULE, Role.LIGHTNING_DATA_MODULE, Role.LIGHTNING_CALLBACK)
 _NETWORK = frozenset({"forward", "train", "eval", "state_dict", "load_state_dict", "parameters", "to"})
 
@@ -42,11 +34,11 @@ def is_in_unrun_hook(project: Project, module: SourceModule, line: int) -> bool:
         return False
     facts = class_facts(project, module, owner)
     if _is_of_prediction(function.name) and any(facts.is_a(role) for role in _CLASSES):
-        if _nobody_asks(project, _PREDICTS, "nobody predicts"):
+        if nobody_asks(project, "predict"):
             return not is_of_a_library(project, module.path)
     if not facts.is_a(Role.LIGHTNING_MODULE):
         return False
-    if _is_of_tests(function.name) and _tests_on_one_device(project):
+    if _is_of_tests(function.name) and asked_on_one_device(project, "test"):
         return True
     if is_run_by_nobody(project, module, function.body[0], shared=False):
         return True
@@ -59,13 +51,14 @@ def is_in_unrun_hook(project: Project, module: SourceModule, line: int) -> bool:
 def is_in_untested_hook(project: Project, module: SourceModule, line: int) -> bool:
     """True for a line of a hook of tests where programs of the project call `fit` and nothing asks a Trainer to test.
 
-    Whoever installs a package may ask for it.
+    So for `if stage == "validate":` in `setup`, of a stage that nothing asks for. Whoever installs a package may ask for it.
     """
     function = _method_at(module, line)
     owner = module.parent(function) if function is not None else None
-    if function is None or not isinstance(owner, ast.ClassDef) or not _is_of_tests(function.name):
+    if function is None or not isinstance(owner, ast.ClassDef):
         return False
-    if function.name not in LIGHTNING_HOOKS or not _nobody_asks(project, _TESTS, "nobody tests"):
+    tests = _is_of_tests(function.name) and function.name in LIGHTNING_HOOKS and nobody_asks(project, "test")
+    if not tests and not is_of_an_unasked_stage(project, module, function, line):
         return False
     facts = class_facts(project, module, owner)
     return any(facts.is_a(role) for role in _CLASSES)
@@ -92,38 +85,3 @@ def _is_of_tests(name: str) -> bool:
 
 def _is_of_prediction(name: str) -> bool:
     return name.startswith(("predict_", "on_predict_"))
-
-
-def _nobody_asks(project: Project, asking: re.Pattern[bytes], key: str) -> bool:
-    """True where programs of the project call `fit`, and neither they nor its notebooks and texts ask a Trainer for the other.
-
-    A call that is commented out asks for nothing.
-    """
-
-    def ask() -> bool:
-        if not has_programs(project) or nobody_fits(project) or not project.files_containing(b".fit("):
-            return False
-        paths = (p for kinds in ((".py",), _SPEAKING) for p in project.files_containing(b"rainer", kinds=kinds))
-        return not any(asking.search(_COMMENT.sub(b"", project.read_text(p) or b"")) for p in paths)
-
-    return project.keep(key, ask)
-
-
-def _tests_on_one_device(project: Project) -> bool:
-    """True where each `trainer.test(...)` of the project is of a Trainer with one device, made in the same function."""
-
-    def ask() -> bool:
-        found = False
-        if project.files_containing(b"LightningCLI("):
-            return False
-        for path in project.files_containing(b".test("):
-            module = project.module(path) if not is_test_file(path) else None
-            for call in module.calls_named("test") if module is not None else ():
-                if module is None or "trainer" not in dotted(call.func).lower():
-                    continue
-                found = True
-                if not trains_on_one_device(project, module, module.function_of(call)):
-                    return False
-        return found
-
-    return project.keep("tests on one device", ask)
