@@ -56,7 +56,8 @@ def test_a_name_that_is_read_behind(source: str, *, inside: bool) -> None:
         CHAIN.replace('    print("unknown kind")\n', '    print("unknown kind")\n    net = Other()\n') + USED,
         f"{CHAIN}step = lambda: net.step()\n",
         f"{CHAIN}ready = kind and net\n",
-        f"for kind in kinds:\n{''.join(f'    {line}' for line in (CHAIN + USED).splitlines(keepends=True))}",  # of the round before
+        # the round before may have bound it
+        f"for kind in kinds:\n{''.join(f'    {line}' for line in (CHAIN + USED).splitlines(keepends=True))}",
         CHAIN.replace("net = Large()", "found = [net for net in nets]").replace("net = Small()", "pass") + USED,
         CHAIN + "optimizer = None\n",
     ],

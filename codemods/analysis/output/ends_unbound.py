@@ -16,7 +16,7 @@ _LEAVES = (ast.Return, ast.Raise, ast.Break, ast.Continue)
 
 
 def ends_unbound(module: SourceModule, statement: ast.stmt) -> bool:
-    """True in an arm that leaves a name unbound which another arm of the test binds, and which is read behind them in any case."""
+    """True in an arm that leaves a name unbound which another arm of the test binds and every way behind them reads."""
     inner = module.parent(statement)
     if not isinstance(inner, ast.If) or given_otherwise(module):
         return False
