@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from codemods.analysis.frameworks import Pin, accelerate_pin, lightning_pin, pins, torch_pin, transformers_pin
+from codemods.analysis.python_bounds import ruled_out_by_python
 from codemods.analysis.requirement_files import read_pins
 from codemods.analysis.version_pins import range_of
 from codemods.store.project import Project
@@ -173,6 +174,46 @@ def test_a_lock_file_wins_over_a_range(name: str) -> None:
     lock += '[[package]]\nname = "x"\nversion = "1"\n'
     found = Project.of({name: lock.encode(), "pyproject.toml": b'[project]\ndependencies = ["lightning>=1.9"]\n'})
     assert lightning_pin(found) == Pin("lightning", "==2.5.1", name, 5)
+
+
+def test_what_pipenv_locked() -> None:
+    lock = """{
+    "_meta": {
+        "hash": {"sha256": "aa"},
+        "requires": {"python_version": "3.6"},
+        "sources": [{"name": "pypi", "url": "https://pypi.org/simple", "verify_ssl": true}]
+    },
+    "default": {
+        "torch": {
+            "hashes": ["sha256:01", "sha256:02"],
+            "index": "pypi",
+            "version": "==1.10.1"
+        },
+        "lightning": {"extras": ["extra"], "version": "==2.1.0"}
+    },
+    "develop": {}
+}
+"""
+    found = project(**{"Pipfile.lock": lock, "Pipfile": '[packages]\ntorch = "*"\n'})
+    assert torch_pin(found) == Pin("torch", "==1.10.1", "Pipfile.lock", 11)
+    assert lightning_pin(found) == Pin("lightning", "==2.1.0", "Pipfile.lock", 13)
+
+
+@pytest.mark.parametrize(
+    ("line", "first"),
+    [
+        ("python=3.8", (4, 47, 0)),
+        ("python=3.8.10", (4, 47, 0)),
+        ("python=3.9", (5, 0, 0)),
+        ("python<3.10", (5, 0, 0)),
+        ("python=3.10", None),
+        ("python>=3.8", None),
+        ("pip", None),
+    ],
+)
+def test_what_the_python_of_an_environment_rules_out(line: str, first: tuple[int, int, int] | None) -> None:
+    found = of("environment.yml", f"dependencies:\n  - {line}\n  - transformers\n")
+    assert ruled_out_by_python(found, "transformers") == first
 
 
 def test_files_that_disagree_allow_what_any_of_them_allows() -> None:

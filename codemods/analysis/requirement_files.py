@@ -18,6 +18,9 @@ _REQUIREMENT = lazy(
     r"\s*(?P<spec>(?:\(?\s*[<>=!~^]=?=?[^;#@()]*\)?)|@[^;#]*)?\s*(?:[;#].*)?$"
 )
 _LOCKED = lazy(r'^\[\[packages?\]\]\s*\nname = "([^"]+)"\s*\nversion = "([^"]+)"', re.M)
+_LOCKED_BY_PIPENV = lazy(
+    r'"(?P<package>[A-Za-z0-9][\w.-]*)":\s*\{(?:[^{}]|\{[^{}]*\})*?"version":\s*"(?P<version>[=<>~!][^"]*)"'
+)
 _CONDA = lazy(
     r"^\s*-\s*[\"']?(?:[\w./-]+::)?([A-Za-z0-9][\w.-]*)(?:\[[^\]]*\])?\s*([<>=!~|][^\"'#]*)?[\"']?\s*(?:#.*)?$"
 )
@@ -30,7 +33,7 @@ _NEEDED = lazy(r"(?i)\b(?:prerequisite|requirement|require|dependenc|install|env
 _COMMENT = lazy(r"(?:^|\s)#.*$")
 INSTALL_KINDS = (*SHELL_KINDS, *IMAGE_KINDS)  # whose commands install what the code runs with
 _OF_INSTALLING = ("install", "setup", "env", "conda", "requirement", "dependenc", "dockerfile")
-LOCK_FILES = ("uv.lock", "poetry.lock", "pdm.lock", "pylock.toml")
+LOCK_FILES = ("uv.lock", "poetry.lock", "pdm.lock", "pylock.toml", "pipfile.lock")
 # conda calls two packages by names that pip does not use for them
 _CONDA_NAMES = {"pytorch": "torch", "pytorch-gpu": "torch", "pytorch-cpu": "torch"}
 
@@ -43,6 +46,8 @@ def normalized(name: str) -> str:
 def reader_of(path: str) -> Callable[[str, str], Iterator[Pin]] | None:
     """The function that reads the pins of a file of this name, or None where such a file pins nothing."""
     name = basename(path).lower()
+    if name == "pipfile.lock":
+        return _pipfile_lock
     if name in LOCK_FILES:
         return _lock
     if name in ("pyproject.toml", "pipfile"):
@@ -143,6 +148,13 @@ def _lock(path: str, text: str) -> Iterator[Pin]:
     for match in _LOCKED.finditer(text):
         line = text.count("\n", 0, match.start(2)) + 1
         yield Pin(normalized(match[1]), f"=={match[2]}", path, line)
+
+
+def _pipfile_lock(path: str, text: str) -> Iterator[Pin]:
+    """What Pipenv wrote down: JSON, with `"torch": {…, "version": "==1.10.1"}` under "default" and "develop"."""
+    for match in _LOCKED_BY_PIPENV.finditer(text):
+        line = text.count("\n", 0, match.start("version")) + 1
+        yield Pin(normalized(match["package"]), match["version"], path, line)
 
 
 def _conda(path: str, text: str) -> Iterator[Pin]:

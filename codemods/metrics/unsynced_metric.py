@@ -23,6 +23,7 @@ from codemods.analysis.logged.pending_metrics import Place
 from codemods.analysis.logged.possible_keys import possible_keys
 from codemods.analysis.logged.sync_judgement import NEEDS_NOTHING, judge_promised, watched_key
 from codemods.analysis.logged.sync_twins import judge
+from codemods.analysis.logged.whole_outputs import is_whole_output
 from codemods.analysis.ranks.rank_guards import ranks_at
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, DropKeyword, Edit, Evidence, Finding, SetKeyword
@@ -118,6 +119,7 @@ class UnsyncedMetric(DdpCodemod):
     - calls of objects that no module is seen to make, and whose methods no hook is seen to call
     - what was read back from the Trainer under another key: that key is judged by itself
     - an epoch-end value whose source is not seen: the mean of the ranks' scores need not be the score
+    - all outputs of the network for a batch (`self.log("prediction", out)`): Lightning raises on more than one number
     - `reduce_fx` other than mean, min, max or sum
     - a key that the same hook logs a second time where only one of the two calls could be changed: Lightning raises then
     - a value of each evaluation batch (`on_step=True`) where ranks may get different numbers of batches
@@ -162,7 +164,7 @@ class UnsyncedMetric(DdpCodemod):
                 yield from self._promised(log)
                 continue
             verdict = judge(log)
-            if verdict is None:
+            if verdict is None or is_whole_output(log):
                 continue
             edits = [SetKeyword(module.path, module.span(call), "sync_dist", "True")]
             if verdict.reduce_fx:

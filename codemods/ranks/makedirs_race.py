@@ -24,6 +24,7 @@ from codemods.analysis.files.missing_folders import (
     handler_of,
     is_default_under_test,
     is_tested,
+    made_beside,
     why_an_error,
     without_test,
 )
@@ -288,27 +289,31 @@ class MakedirsRace(DdpCodemod):
             return None
         if tested and not names_nodes(project) and is_of_a_first_run(project, module, call):
             return None
-        if spelling == "os.mkdir":
-            return self._mkdir(module, call, path, message, shown)
-        edits = [SetKeyword(module.path, module.span(call), "exist_ok", "True"), *_without_test(module, call, path)]
+        made = [call, *(made_beside(module, call) if tested else ())]
+        edits = [*(e for c in made for e in _with_exist_ok(module, c)), *_without_test(module, call, path)]
+        if any(creates_folder(module, c) == "os.mkdir" for c in made):
+            return self._mkdir(module, call, made, message, edits, shown)
         if borrowed and not tested:
             assumes = "assumes that no caller relies on the error for a folder that is already there"
             unsafe = Applicability.UNSAFE
             return self.finding(module, call, message, level=unsafe, edits=edits, evidence=[shown], reason=assumes)
         return self.finding(module, call, message, level=Applicability.SAFE, edits=edits, evidence=[shown])
 
-    def _mkdir(self, module: SourceModule, call: ast.Call, path: ast.expr, message: str, shown: Evidence) -> Finding:
-        if not isinstance(call.func, ast.Attribute) or any(k.arg == "dir_fd" for k in call.keywords):
+    def _mkdir(
+        self, module: SourceModule, call: ast.Call, made: list[ast.Call], message: str, edits: list[Edit], shown: Evidence
+    ) -> Finding:
+        if not all(isinstance(c.func, ast.Attribute) and all(k.arg != "dir_fd" for k in c.keywords) for c in made):
             reason = "os.mkdir has no exist_ok: write os.makedirs(…, exist_ok=True)"
             return self.finding(module, call, message, evidence=[shown], reason=reason)
-        edits: list[Edit] = [
-            ReplaceExpression(module.path, module.span(call.func), f"{module.text_of(call.func.value)}.makedirs"),
-            SetKeyword(module.path, module.span(call), "exist_ok", "True"),
-            *_without_test(module, call, path),
-        ]
         assumes = "os.mkdir has no exist_ok; os.makedirs also creates missing parents, which is assumed to be welcome"
         unsafe = Applicability.UNSAFE
         return self.finding(module, call, message, level=unsafe, edits=edits, evidence=[shown], reason=assumes)
+
+
+def _with_exist_ok(module: SourceModule, call: ast.Call) -> Iterator[Edit]:
+    if creates_folder(module, call) == "os.mkdir" and isinstance(call.func, ast.Attribute):
+        yield ReplaceExpression(module.path, module.span(call.func), f"{module.text_of(call.func.value)}.makedirs")
+    yield SetKeyword(module.path, module.span(call), "exist_ok", "True")
 
 
 def _without_test(module: SourceModule, call: ast.Call, path: ast.expr) -> tuple[Edit, ...]:

@@ -13,6 +13,7 @@ from codemods.analysis.guards.always_exits import always_exits
 from codemods.analysis.guards.destroyed_groups import is_destroyed
 from codemods.analysis.guards.entry_points import EXITS, Entry, entries, group_name, main_block, starts_group
 from codemods.analysis.guards.group_above import has_group_above, has_group_below
+from codemods.analysis.guards.left_with_group import exits_with_group, is_plain_exit
 from codemods.analysis.job_files.said_torch import said_torch
 from codemods.analysis.loading.endless_streams import trains_for_ever
 from codemods.analysis.model.signatures import defaults
@@ -37,7 +38,8 @@ class MissingDestroyProcessGroup(DdpCodemod):
     Finds `init_process_group`, follows the calls up to the function that a script (or a process that it starts) runs, and, where
     nothing that this program comes to calls `destroy_process_group`, puts the destruction behind its last statement; under
     `is_initialized()` where the start depends on something. Where that function can be left early, the end of the script's
-    `if __name__ == "__main__":` block takes it.
+    `if __name__ == "__main__":` block takes it. Where the program leaves in front of its end with several processes alone
+    (`if distributed: exit()`), the destruction stands in front of that exit.
 
     ## Why it matters
     NCCL's resources are left to the interpreter's exit: since torch 2.4 there is a warning each time, and a rank that exits while
@@ -210,6 +212,9 @@ def _is_script(project: Project, entry: Entry) -> bool:
 def _end(entry: Entry) -> tuple[ast.stmt | None, bool, str]:
     """(the statement, whether to stand in front of it, why there is no place)."""
     module, function = entry.module, entry.function
+    if left := exits_with_group(module, function or module.tree):  # what has a group never comes to the end
+        plain = len(left) == 1 and is_plain_exit(left[0])
+        return (left[0], True, "") if plain else (None, False, _NO_PLACE)
     if function is None:
         block = main_block(module, entry.call) if entry.call is not None else None
         return _end_of_script(module, (block or _program(module)).body[-1])

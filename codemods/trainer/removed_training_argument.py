@@ -10,6 +10,7 @@ from codemods.analysis.frameworks import Pin, transformers_pin
 from codemods.analysis.job_files.flag_edits import NoEdit
 from codemods.analysis.job_files.job_pins import pin_of_job
 from codemods.analysis.names import dotted
+from codemods.analysis.python_bounds import ruled_out_by_python
 from codemods.analysis.trainer.argument_calls import Given, given
 from codemods.analysis.trainer.argument_files import Flagged, Keyed, flags_in, keys_in
 from codemods.analysis.trainer.argument_versions import Act, Judged, judge, what_happened
@@ -94,7 +95,8 @@ class RemovedTrainingArgument(DdpCodemod):
     ## Refuses
     - no file pins transformers, and no install script or image installs a version of it, or the pin allows versions on both
       sides: reported once for all places under the same pin
-    - every version that the pin allows takes the old name, deprecated as it may be: nothing is said
+    - every version that the pin allows takes the old name, deprecated as it may be, or that the Python of the environment's file
+      (`python=3.8`) has: nothing is said
     - the new name is given as well
     - what is gone did something with this value (`logging_dir="runs"`): what takes its place is reported
     - `warmup_ratio` of 1 or more, or not a literal: `warmup_steps` takes it for a number of steps
@@ -137,10 +139,11 @@ class RemovedTrainingArgument(DdpCodemod):
             yield from self._in_file(module, project, pin_of_job(project, module, "transformers"))
             return
         pin = transformers_pin(project, near=module.path)
+        ruled_out = ruled_out_by_python(project, "transformers", near=module.path)
         told: dict[object, list[tuple[Given, Judged]]] = {}
         for found in given(project, module, {*OLD, *OLD_OF_TRAINER}):
             parameter = (OLD_OF_TRAINER if found.own_trainer else OLD).get(found.name)
-            judged = judge(parameter, pin, found.literal) if parameter else None
+            judged = judge(parameter, pin, found.literal, ruled_out) if parameter else None
             if judged is None:
                 continue
             if judged.act is Act.TOLD:
@@ -177,13 +180,14 @@ class RemovedTrainingArgument(DdpCodemod):
     # Files
 
     def _in_file(self, file: TextFile, project: Project, pin: Pin | None) -> Iterator[Finding]:
+        ruled_out = ruled_out_by_python(project, "transformers", near=file.path)
         told: dict[int, list[Finding]] = {}
         for flagged in flags_in(project, file, _NAMES):
-            judged = judge(OLD[flagged.flag.field], pin, flagged.literal)
+            judged = judge(OLD[flagged.flag.field], pin, flagged.literal, ruled_out)
             if judged is not None:
                 told.setdefault(id(flagged.command), []).append(self._flag(file, flagged, judged, pin))
         for keyed in keys_in(project, file, _NAMES):
-            judged = judge(OLD[keyed.entry.key], pin, keyed.literal)
+            judged = judge(OLD[keyed.entry.key], pin, keyed.literal, ruled_out)
             if judged is not None:
                 told.setdefault(id(keyed.table), []).append(self._key(file, keyed, judged, pin))
         for group in told.values():

@@ -658,6 +658,39 @@ def test_one_process_that_ends_above() -> None:
     assert findings_of(AttributeOfWrapper, "import torch.distributed as dist\n" + prepared(asks, "dist.barrier()"), NETS)
 
 
+WAITS = """import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel as DDP
+from nets import Net
+
+
+def main(args, loader):
+    model = Net(args)
+    if args.distributed:
+        model = DDP(model)
+    for epoch in range(args.epochs):
+        {left}
+        {waits}
+    {asks}
+"""
+TESTED = "if not args.evaluate:\n        print(model.module.width)"
+
+
+@pytest.mark.parametrize(
+    ("left", "waits", "asks", "ends"),
+    [
+        ("train(model, loader)", "dist.barrier()", "print(model.module.width)", True),
+        ("if args.evaluate: break", "dist.barrier()", TESTED, True),
+        ("if args.evaluate: break", "dist.barrier()", "print(model.module.width)", False),  # the evaluation comes past it
+        ("if epoch < 3: continue", "dist.barrier()", TESTED, False),
+        ("train(model, loader)", "if args.wait: dist.barrier()", "print(model.module.width)", False),
+        ("train(model, loader)", "if dist.is_initialized(): dist.barrier()", "print(model.module.width)", False),
+    ],
+)
+def test_a_run_without_a_group_that_ends_at_a_barrier(left: str, waits: str, asks: str, *, ends: bool) -> None:
+    source = WAITS.format(left=left, waits=waits, asks=asks)
+    assert bool(findings_of(AttributeOfWrapper, source, NETS)) is not ends
+
+
 def test_a_training_forward_of_what_one_process_does_not_wrap() -> None:
     head = "loss = model.module.penalty()\n    accelerator.backward(loss)\n    optimizer.step()\n    "
     check_told(AttributeOfWrapper, prepared(f"{head}print(model.module.width)"), files=NETS, reason="past the wrapper")

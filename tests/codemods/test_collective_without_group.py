@@ -499,3 +499,42 @@ def test_a_helper_that_asks_for_the_rank_ends_the_program_before() -> None:
     assert found.fix is None and "the program ends before, in module.py:7" in found.reason
     other = findings_of(CollectiveWithoutGroup, ASKS_ABOVE.format(asked='int(os.environ.get("RANK", 0))'))
     assert [f.applicability for f in other if f.span.line == 14] == [Applicability.SAFE]
+
+
+LOADED = """import torch.distributed as dist
+from torch.utils.data import DataLoader
+from torch.utils.data.distributed import DistributedSampler
+
+
+def start(args):
+    if args.many:
+        dist.init_process_group("nccl")
+
+
+def loader(data, alone=False):
+    if alone:
+        return_of = DataLoader(data)
+    else:
+        return_of = DataLoader(data, sampler=DistributedSampler(data{ranks}))
+    return return_of
+
+
+def main(args):
+    start(args)
+    batches = {call}
+    train(batches)
+    dist.barrier()
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "ranks", "told"),
+    [
+        ("loader(args.data)", "", False),
+        ("loader(args.data, alone=True)", "", True),
+        ("loader(args.data)", ", num_replicas=args.many", True),
+        ("loader(args.data) if args.fast else None", "", True),
+    ],
+)
+def test_a_loader_that_ends_a_run_without_a_group(call: str, ranks: str, *, told: bool) -> None:
+    assert bool(findings_of(RULE, LOADED.format(call=call, ranks=ranks))) is told

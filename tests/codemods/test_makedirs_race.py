@@ -1398,3 +1398,17 @@ def test_a_name_that_each_rank_counts_and_rank_zero_makes() -> None:
 )
 def test_names_that_the_ranks_agree_on(source: str) -> None:
     assert not findings_of(MakedirsRace, source)
+
+
+def test_folders_that_are_made_under_one_test() -> None:
+    """Two ranks that come past the test both go on to the second folder."""
+    lines = ("if not os.path.exists(args.out):", "    os.makedirs(args.out)", "    os.makedirs(args.best)", "    note(args)")
+    before = script(*lines)
+    after = before.replace("(args.out)\n            os", "(args.out, exist_ok=True)\n            os")
+    check_transformed(MakedirsRace, before, after.replace("(args.best)", "(args.best, exist_ok=True)"))
+
+
+def test_folders_that_are_made_under_one_test_in_two_ways() -> None:
+    before = script("if not os.path.exists(args.out):", "    os.makedirs(args.out)", "    os.mkdir(args.best)", "    note(args)")
+    after = before.replace("makedirs(args.out)", "makedirs(args.out, exist_ok=True)")
+    check_transformed(MakedirsRace, before, after.replace("mkdir(args.best)", "makedirs(args.best, exist_ok=True)"), unsafe=True)

@@ -409,3 +409,44 @@ def test_an_exit_under_a_test_ends_no_program(body: str) -> None:
     start = "def main():\n    dist.init_process_group('nccl')\n    train()\n    end()\n"
     source = f"import sys\n{HEAD}def train():\n    {body}\n\n\n{start}{MAIN}"
     assert findings_of(RULE, source)[0].edits
+
+
+RUN = {"run.sh": "torchrun --nproc_per_node=4 module.py\n"}
+LEFT = """import torch.distributed as dist
+
+
+def main(args):
+    start(args)
+    train()
+    if args.distributed:
+        dist.barrier()
+        exit({})
+    print("done on one device")
+
+
+def start(args):
+    if args.many:
+        dist.init_process_group("nccl")
+
+
+if __name__ == "__main__":
+    main(parse())
+"""
+
+
+@pytest.mark.parametrize("status", ["", "0"])
+def test_an_exit_that_only_runs_with_a_group_has_it_above(status: str) -> None:
+    before = LEFT.format(status)
+    after = before.replace("        exit(", "        dist.destroy_process_group()\n        exit(")
+    check_transformed(RULE, before, after, files=RUN)
+
+
+def test_an_exit_of_several_processes_that_computes_its_status() -> None:
+    check_told(RULE, LEFT.format("evaluate()"), files=RUN, reason="the place has to be chosen")
+
+
+@pytest.mark.parametrize("test", ["not args.distributed", "args.evaluate", "args.distributed and args.evaluate"])
+def test_an_exit_that_does_not_stand_for_all_runs_with_a_group(test: str) -> None:
+    before = LEFT.format("").replace("if args.distributed:", f"if {test}:").replace("        dist.barrier()\n", "")
+    after = before.replace("    print(\"done on one device\")\n", f"    print(\"done on one device\")\n{ASKED}")
+    check_transformed(RULE, before, after, files=RUN)

@@ -297,3 +297,41 @@ def test_a_parameter_that_gets_another_value() -> None:
         FUNCTION.format(given, "rank = int(batch[0])") for given in ("", ', disable=int(os.environ.get("RANK", 0)) != 0')
     )
     check_transformed(ProgressBarOnEveryRank, before, after, unsafe=True)
+
+
+HANDED = """import torch.distributed as dist
+from tqdm import tqdm
+
+
+def is_main():
+    return dist.get_rank() == 0
+
+
+def predict(model, loader, verbose=False):
+    rank = dist.get_rank()
+    if verbose:
+        bar = tqdm(total=len(loader))
+    for batch in loader:
+        model(batch)
+        if verbose:
+            bar.update(1)
+
+
+def main(model, loader, args):
+    first = is_main()
+    {}
+"""
+
+
+@pytest.mark.parametrize(
+    ("calls", "drawn"),
+    [
+        ("predict(model, loader, verbose=first)", False),
+        ("predict(model, loader, is_main())\n    predict(model, loader)", False),  # the second leaves it off
+        ("predict(model, loader, verbose=first)\n    predict(model, loader, verbose=True)", True),
+        ("predict(model, loader, verbose=args.verbose)", True),
+        ("predict(model, loader, verbose=first)\n    predict(model, loader, verbose=args.verbose)", True),
+    ],
+)
+def test_a_switch_that_the_callers_give_to_rank_zero(calls: str, *, drawn: bool) -> None:
+    assert bool(findings_of(ProgressBarOnEveryRank, HANDED.format(calls))) is drawn

@@ -399,3 +399,10 @@ def test_what_the_user_reads() -> None:
     assert [(e.kind, e.text, e.path, e.line) for e in found.evidence] == [
         ("version", "transformers >=5.0,<6", "requirements.txt", 1)
     ]
+
+
+@pytest.mark.parametrize(("python", "told"), [("3.8", False), ("3.9", True), ("3.11", True)])
+def test_the_python_of_the_environment(python: str, *, told: bool) -> None:
+    """The parameter went in 4.51, which asks for Python 3.9."""
+    files = {"environment.yml": f"dependencies:\n  - python={python}\n  - transformers\n"}
+    assert bool(findings_of(Removed, call('evaluation_strategy="steps"'), files)) is told

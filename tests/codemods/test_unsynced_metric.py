@@ -735,3 +735,34 @@ def test_what_an_object_of_the_project_computes_with_its_metrics() -> None:
 def test_what_an_object_gives_may_be_the_number_of_the_rank(rates: str, old: str, new: str) -> None:
     source = "from rates import Rates\n" + module(KEEPS)
     assert findings_of(UnsyncedMetric, source.replace(old, new) if old else source, {"rates.py": rates})
+
+
+WHOLE = """import torch
+import lightning.pytorch as pl
+from torch.nn import functional as F
+
+
+class Net(pl.LightningModule):
+    def both(self, batch):
+        out = torch.squeeze(self.net(batch[0]))
+        error = F.mse_loss(out / batch[1], torch.ones_like(out))
+        return out, error
+
+    def validation_step(self, batch, batch_idx):
+        {}
+"""
+
+
+@pytest.mark.parametrize(
+    ("lines", "told"),
+    [
+        ('out, error = self.both(batch)\n        self.log("out", out)', False),
+        ('out = self(batch[0])\n        self.log("out", out)\n        return F.l1_loss(out, batch[1])', False),
+        ('out, error = self.both(batch)\n        self.log("error", error)', True),
+        ('out, error = self.both(batch)\n        self.log("out", out.mean())', True),
+        ('loss = self.net(batch)\n        self.log("loss", loss)', True),  # the network works the loss out itself
+        ('out = self(batch[0])\n        out = out.mean()\n        self.log("out", out)\n        F.l1_loss(out, batch[1])', True),
+    ],
+)
+def test_all_outputs_for_a_batch_are_no_number(lines: str, *, told: bool) -> None:
+    assert bool(findings_of(UnsyncedMetric, WHOLE.format(lines))) is told

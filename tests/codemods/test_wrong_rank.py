@@ -1078,3 +1078,30 @@ def test_a_number_of_this_machine_is_no_global_rank(device: str, worked_out: str
 def test_ranks_of_one_machine_that_is_named_are_left_alone() -> None:
     source = STARTER.format("rank", "args.node_rank * args.gpus + gpu").replace("args.url", "'tcp://127.0.0.1:23456'")
     check_nothing(WrongRank, source)
+
+
+STARTED = """import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+
+
+def device():
+    return torch.device("cuda", dist.get_rank())
+
+
+def run(rank, size, args):
+    dist.init_process_group("nccl", "file:///tmp/group", rank=rank, world_size={size})
+    train(device())
+
+
+def main(args):
+    gpus = len(args.gpus.split(","))
+    for index in range(gpus):
+        mp.Process(target=run, args=({number}, gpus, args)).start()
+"""
+
+
+def test_processes_that_one_loop_starts_are_of_one_machine() -> None:
+    check_nothing(WrongRank, STARTED.format(number="index", size="size"))
+    for number, size in (("args.node * gpus + index", "size"), ("index", "args.nodes * size")):
+        assert findings_of(WrongRank, STARTED.format(number=number, size=size))

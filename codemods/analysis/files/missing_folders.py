@@ -6,10 +6,11 @@ import ast
 import re
 
 from codemods.analysis.bound_values import assigned
-from codemods.analysis.files.folder_calls import folder_of
+from codemods.analysis.files.folder_calls import creates_folder, folder_of, gives_exist_ok
 from codemods.analysis.handlers import handler_over
 from codemods.analysis.names import dotted, last
 from codemods.analysis.paths import origin_text
+from codemods.analysis.positions import behind
 from codemods.analysis.ranks.uses import calls_of
 from codemods.api.findings import Edit, Unwrap
 from codemods.files.source import SourceModule, walk
@@ -156,3 +157,16 @@ def without_test(module: SourceModule, call: ast.Call, path: ast.expr) -> tuple[
         return ()
     asks = last(dotted(asked.func) or getattr(asked.func, "attr", "")) in _IS_THERE
     return (Unwrap(module.path, module.span(test)),) if asks and _tests(module, asked, _bare(module, path)) else ()
+
+
+def made_beside(module: SourceModule, call: ast.Call) -> list[ast.Call]:
+    """The folders that are made behind a call, under the same test for its own: whoever comes past it fails there.
+
+    Those that have no `exist_ok` yet, each in a statement of its own.
+    """
+    statement = module.statement_of(call)
+    if not isinstance(module.parent(statement), ast.If):
+        return []
+    made = (s.value for s in behind(module, statement) if isinstance(s, ast.Expr) and isinstance(s.value, ast.Call))
+    spelled = ((c, creates_folder(module, c)) for c in made)
+    return [c for c, spelling in spelled if spelling and not gives_exist_ok(c, spelling)]

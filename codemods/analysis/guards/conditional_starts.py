@@ -9,6 +9,7 @@ from codemods.analysis.call_graph import FunctionSite, called_function
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.guards.called_with_group import SPEAKING, words_of
 from codemods.analysis.guards.entry_points import starts_group
+from codemods.analysis.guards.needed_below import asks_the_group_for_ranks, makes_a_sampler
 from codemods.analysis.names import dotted, imported_as, last, qualified
 from codemods.analysis.ranks.uses import calls_of, uses_of
 from codemods.files.source import FunctionNode, SourceModule, walk, walk_scope
@@ -219,7 +220,16 @@ def needs_a_group(project: Project, module: SourceModule, scope: ast.AST, call: 
             return True
         if isinstance(node, ast.Call) and _asks_group(module, node) and not is_guarded(project, module, node, set()):
             return True
+        if isinstance(node, ast.Call) and _is_run_by_all(module, scope, node) and makes_a_sampler(project, module, node):
+            return True
     return False
+
+
+def _is_run_by_all(module: SourceModule, scope: ast.AST, call: ast.Call) -> bool:
+    """True for a call that is a statement of the function's own block, or the value that one binds."""
+    statement = module.statement_of(call)
+    plain = isinstance(statement, (ast.Expr, ast.Assign, ast.AnnAssign)) and statement.value is call
+    return plain and module.parent(statement) is scope
 
 
 def _is_wrapped_below(module: SourceModule, scope: ast.AST, call: ast.Call) -> bool:
@@ -232,8 +242,6 @@ def _asks_group(module: SourceModule, call: ast.Call) -> bool:
     name = qualified(module, call.func)
     if last(name) in _WRAPS:
         return True
-    if last(name) == "DistributedSampler" and name.startswith("torch."):
-        return len(call.args) < 2 and not any(k.arg == "num_replicas" for k in call.keywords)
-    return name in ("torch.distributed.get_rank", "torch.distributed.get_world_size")
+    return asks_the_group_for_ranks(module, call) or name in ("torch.distributed.get_rank", "torch.distributed.get_world_size")
 
 

@@ -7,6 +7,7 @@ import re
 
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.output.effects import names_rank
+from codemods.analysis.output.ends_unbound import ends_unbound
 from codemods.analysis.output.made_of_rank import is_made_of_rank
 from codemods.analysis.output.natures import values_of
 from codemods.analysis.output.why_it_ends import says_why_it_ends
@@ -30,6 +31,8 @@ _OF_THE_PROCESS = ("torch.cuda.", "psutil.", "os.getpid", "socket.", "platform.n
 def is_for_everybody(module: SourceModule, statement: ast.stmt) -> bool:
     """True for output that is the same from every rank: it names no rank, host or device, and speaks of no error."""
     if names_rank(module.text_of(statement)) or says_why_it_ends(module, statement):
+        return False
+    if ends_unbound(module, statement):
         return False
     for node in walk(statement):
         if isinstance(node, (ast.Name, ast.Attribute)) and last(dotted(node)) in _DEVICE:

@@ -25,6 +25,7 @@ from codemods.analysis.ranks.counted_among import (
     size_of,
 )  # fmt: skip
 from codemods.analysis.ranks.rank_sources import shows_processes
+from codemods.analysis.ranks.started_in_a_loop import is_started_in_one_loop
 from codemods.analysis.ranks.values_behind import values_behind
 from codemods.analysis.ranks.worked_out_ranks import worked_out_rank
 from codemods.data.rank_names import LOCAL_NAMES
@@ -292,6 +293,8 @@ def _joins_one_node(project: Project, path: str) -> bool:
     for pair in _pairs(module):
         if pair.use is not Use.GROUP or pair.size is None:
             continue
+        if is_started_in_one_loop(project, module, pair.index, pair.size):
+            return True
         index, size = index_among(project, module, pair.index), size_among(project, module, pair.size)
         # A `local_rank` that nothing shows the source of is the rank of the group here: there is one such process in all.
         local = index.one_node if index is not None else end_of(pair.index).lstrip("_") in LOCAL_NAMES

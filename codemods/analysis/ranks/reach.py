@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
 
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.frameworks import transformers_pin
@@ -16,6 +17,7 @@ from codemods.analysis.ranks.in_turn import in_turn
 from codemods.analysis.ranks.rank_guards import Ranks, both, ranks_at
 from codemods.analysis.ranks.run_for_some import ranks_of_lambda, ranks_running
 from codemods.analysis.ranks.several_processes import is_of_one_process
+from codemods.analysis.ranks.told_by_rank import told_by_rank
 from codemods.analysis.ranks.uses import HandedOn, Uses, constructions, uses_of
 from codemods.files.source import FunctionNode, SourceModule
 from codemods.store.project import Project
@@ -61,8 +63,9 @@ def _entering_for(
         if called_by_framework(project, module, function) is None:
             uses = uses_of(project, module, function)
             let_in = open_uses(module, function, node, uses)
-            if let_in is not uses and let_in.calls:
-                return _from_uses(project, let_in, seen | {id(function)})
+            told = told_by_rank(project, module, function, node, let_in)
+            if told or (let_in is not uses and let_in.calls):
+                return _from_uses(project, let_in, seen | {id(function)}, told)
     return _entering(project, module, function, seen)
 
 
@@ -76,9 +79,15 @@ def _from_callers(project: Project, module: SourceModule, function: FunctionNode
     return ranks
 
 
-def _from_uses(project: Project, uses: Uses, seen: frozenset[int]) -> Ranks | None:
+def _from_uses(
+    project: Project, uses: Uses, seen: frozenset[int], told: Mapping[ast.Call, Ranks] | None = None
+) -> Ranks | None:
+    """told: by call, the ranks that its arguments lead to the place in question."""
     used = uses.outside_tests()  # a test of it runs on one process
-    answers = {_coming(project, s.module, s.call, seen) for s in used.calls}
+    answers: set[Ranks | None] = set()
+    for site in used.calls:
+        coming = _coming(project, site.module, site.call, seen)
+        answers.add(None if coming is None else both(coming, told.get(site.call, Ranks.ALL) if told else Ranks.ALL))
     for place in used.handed_on:
         launched = to_a_launcher(place) and not _is_one_process(place)
         ranks = Ranks.ALL if launched else _coming(project, place.module, place.node, seen)

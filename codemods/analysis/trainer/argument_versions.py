@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from codemods.analysis.version_pins import Pin
+from codemods.analysis.version_pins import Pin, Version, padded
 from codemods.data.training_arguments import Parameter, last_with, text_of
 from codemods.runtime.record import record
 
@@ -34,13 +34,17 @@ class Judged:
     unpinned: bool = False
 
 
-def judge(parameter: Parameter, pin: Pin | None, literal: str | None) -> Judged | None:
+def judge(
+    parameter: Parameter, pin: Pin | None, literal: str | None, ruled_out: Version | None = None
+) -> Judged | None:
     """None where the old name is right in every version that the pin allows.
 
-    literal: the value as Python writes it, None where it is not known.
+    literal: the value as Python writes it, None where it is not known. ruled_out: the first version that cannot be there.
     """
     gone = pin is not None and parameter.gone is not None and pin.surely_at_least(parameter.gone)
     there = parameter.gone is None or (pin is not None and pin.surely_below(parameter.gone))
+    if not gone and parameter.gone is not None and ruled_out is not None and ruled_out <= padded(parameter.gone):
+        return None
     if pin is not None and there:
         return None  # deprecated at most: a warning, and nothing that has to change before the pin does
     if gone and literal in parameter.idle:

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from codemods.analysis.class_index import ClassFacts
 from codemods.analysis.guards.conditional_starts import needs_a_group
-from codemods.analysis.guards.group_may_be_missing import is_guarded
-from codemods.analysis.names import dotted, qualified
+from codemods.analysis.names import dotted
 from codemods.analysis.wrapped.decided_alike import is_under_the_flag, may_be_replaced
+from codemods.analysis.wrapped.ended_before import meets_above, meets_in_each_run
 from codemods.analysis.wrapped.holders import Wrapped, wrapper_in
 from codemods.analysis.wrapped.left_bare import left_bare_by
 from codemods.analysis.wrapped.losses import is_quiet
@@ -19,12 +19,9 @@ from codemods.analysis.wrapped.passing_on import passes_on
 from codemods.analysis.wrapped.wrapper_tests import counts_devices, is_tested, several_processes
 from codemods.api.findings import Evidence
 from codemods.data.wrapper_attributes import ENGINE, PRETRAINED, WRAPPER
-from codemods.files.source import SourceModule, walk_scope
+from codemods.files.source import SourceModule
 from codemods.runtime.record import record
 from codemods.store.project import Project
-
-_CALLED = ("barrier", "all_reduce", "all_gather", "broadcast", "reduce", "get_rank")
-_MEETINGS = frozenset(f"torch.distributed.{name}" for name in _CALLED)
 
 
 @record
@@ -99,7 +96,7 @@ def _module_of_bare(project: Project, module: SourceModule, node: ast.Attribute,
         return None
     if not found.prepared and not flag and _ends_without_group(project, module, node, found):
         return None
-    if found.prepared and _meets_above(project, module, node):
+    if found.prepared and meets_above(project, module, node):
         return None
     if isinstance(found.model, ast.expr) and any(has_attribute(project, f, "module") for f in _classes(project, found)):
         return None
@@ -113,17 +110,10 @@ def _module_of_bare(project: Project, module: SourceModule, node: ast.Attribute,
 
 def _ends_without_group(project: Project, module: SourceModule, node: ast.Attribute, found: Wrapped) -> bool:
     """True where a run with one process never comes here: what needs a process group stands above, or above the wrap."""
+    if meets_in_each_run(project, module, node):
+        return True
     places: tuple[tuple[SourceModule, ast.expr], ...] = ((module, node), (found.module, found.wrap))
     return any(needs_a_group(project, m, m.function_of(n) or m.tree, n) for m, n in places)
-
-
-def _meets_above(project: Project, module: SourceModule, node: ast.Attribute) -> bool:
-    """True behind a collective of torch itself: one process, for which Accelerate starts no group, ends there."""
-    for call in walk_scope(module.function_of(node) or module.tree):
-        if isinstance(call, ast.Call) and call.lineno < node.lineno and qualified(module, call.func) in _MEETINGS:
-            if not is_guarded(project, module, call, set()):
-                return True
-    return False
 
 
 def _by_devices(module: SourceModule, node: ast.Attribute, found: Wrapped) -> Asked | None:

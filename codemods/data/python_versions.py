@@ -1,0 +1,8 @@
+"""The first release of a package that a version of Python no longer has: what an environment with that Python stays below."""
+
+from __future__ import annotations
+
+# By package: (first Python that may have it, first release that asks for it), oldest first.
+FIRST_PYTHON: dict[str, tuple[tuple[tuple[int, int], tuple[int, int]], ...]] = {
+    "transformers": (((3, 7), (4, 19)), ((3, 8), (4, 31)), ((3, 9), (4, 47)), ((3, 10), (5, 0))),
+}
