@@ -740,6 +740,8 @@ IN_MAIN = "import os\nimport torch.distributed as dist\n\ndef main():\n{}\n" + M
         ("    local = int(os.environ['LOCAL_RANK'])\n    print(local)", Start.SEVERAL),
         ("    if True:\n        dist.init_process_group('nccl')", Start.SEVERAL),
         ("    with open('log'):\n        dist.init_process_group('nccl')", Start.SEVERAL),
+        ("    if torch.cuda.device_count() > 1:\n        dist.init_process_group('nccl')", Start.SEVERAL),  # by the machine
+        ("    if not dist.is_initialized():\n        dist.init_process_group('nccl')", Start.SEVERAL),
         ("    if 'RANK' in os.environ:\n        dist.init_process_group('nccl')", Start.PRESUMED),
         ("    if 'RANK' not in os.environ:\n        return\n    dist.init_process_group('nccl')", Start.PRESUMED),
         ("    rank = int(os.environ.get('RANK', 0))\n    print(rank)", Start.PRESUMED),

@@ -11,6 +11,7 @@ RULE = MissingDestroyProcessGroup
 HEAD = "import torch.distributed as dist\n\n\n"
 MAIN = "\n\nif __name__ == '__main__':\n    main()\n"
 END = "    dist.destroy_process_group()\n"
+RUN = {"run.sh": "torchrun --nproc_per_node=4 module.py\n"}
 ASKED = "    if dist.is_initialized():\n        dist.destroy_process_group()\n"
 
 
@@ -44,12 +45,13 @@ def test_a_start_that_may_be_left_out_is_asked_for(start: str) -> None:
     helper = "def set_up():\n    if one_device():\n        return\n    dist.init_process_group('nccl')\n\n\n"
     head = HEAD + (helper if "set_up" in start else "")
     before = f"{head}def main(args):\n{start}    train()\n{MAIN.replace('main()', 'main(parse())')}"
-    check_transformed(RULE, before, before.replace("    train()\n", f"    train()\n{ASKED}"))
+    check_transformed(RULE, before, before.replace("    train()\n", f"    train()\n{ASKED}"), files=RUN)
 
 
 def test_the_question_of_a_script_that_knows_torch_alone() -> None:
     tools = TOOLS.replace("    dist.init", "    if many():\n        dist.init")
-    made = fix(RULE, tools, {"main.py": f"import torch\n{SCRIPT}"}, path="tools/dist.py")
+    files = {"main.py": f"import torch\n{SCRIPT}", "run.sh": "torchrun --nproc_per_node=4 main.py\n"}
+    made = fix(RULE, tools, files, path="tools/dist.py")
     assert made.changed["main.py"].decode() == f"import torch\n{SCRIPT}".replace(
         "    train()\n",
         "    train()\n    if torch.distributed.is_available() and torch.distributed.is_initialized():\n"
@@ -411,7 +413,6 @@ def test_an_exit_under_a_test_ends_no_program(body: str) -> None:
     assert findings_of(RULE, source)[0].edits
 
 
-RUN = {"run.sh": "torchrun --nproc_per_node=4 module.py\n"}
 LEFT = """import torch.distributed as dist
 
 

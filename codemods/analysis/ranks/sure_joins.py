@@ -42,14 +42,27 @@ class _Untested:
     def followed(self, module: SourceModule, node: ast.AST) -> list[ast.AST] | None:
         del module
         if isinstance(node, (ast.If, ast.IfExp)):
-            always = isinstance(node.test, ast.Constant) and bool(node.test.value)
-            return None if always or (isinstance(node, ast.If) and is_main_block(node)) else [node.test]
+            block = isinstance(node, ast.If) and is_main_block(node)
+            return None if block or _holds_for_ranks(node.test) else [node.test]
         if isinstance(node, ast.Try):
             return list(node.finalbody) if node.handlers else None
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             end = next((i for i, s in enumerate(node.body) if isinstance(s, ast.If) and _may_leave(s)), len(node.body))
             return list(node.body[: end + 1])
         return None
+
+
+def _holds_for_ranks(test: ast.expr) -> bool:
+    """True for a test that does not ask how the program was started: `True`, `not dist.is_initialized()` above the start, and
+    `torch.cuda.device_count() > 1`, over which the machine decides.
+    """
+    if isinstance(test, ast.Constant):
+        return bool(test.value)
+    if isinstance(test, ast.UnaryOp) and isinstance(test.operand, ast.Call):
+        return last(dotted(test.operand.func)) == "is_initialized"
+    calls = [last(dotted(n.func)) for n in ast.walk(test) if isinstance(n, ast.Call)]
+    names = {n.id for n in ast.walk(test) if isinstance(n, ast.Name)}
+    return bool(calls) and set(calls) <= {"device_count", "is_available"} and names <= {"torch", "cuda"}
 
 
 def _may_leave(statement: ast.If) -> bool:
