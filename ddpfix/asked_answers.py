@@ -19,6 +19,12 @@ HOME = str(Path(codemods.__file__).parent)
 _READERS = tuple(
     str(Path(HOME) / part) for part in ("files/", "store/", "runtime/", "api/findings.py", "analysis/names.py", "rewriting/")
 )
+# They say how a program is built, whatever it does: what a name is given, who calls a function, what a class holds.
+_OF_STRUCTURE = frozenset(
+    str(Path(HOME) / "analysis" / f"{name}.py")
+    for name in ("bindings", "bound_values", "call_graph", "callers", "class_index", "class_values", "conditions", "functions",
+                 "literals", "local_names", "positions", "reaching", "starred_names", "unbound_names")
+)  # fmt: skip
 _SIZED = (str, bytes, tuple, list, dict, set, frozenset)
 GENERATOR = 0x20  # inspect.COGENERATOR: importing inspect takes longer than a check of a file
 
@@ -26,6 +32,11 @@ GENERATOR = 0x20  # inspect.COGENERATOR: importing inspect takes longer than a c
 def reads_only(code: CodeType) -> bool:
     """True for a function of the parts that read and keep."""
     return any(code.co_filename.startswith(part) or code.co_filename == part.rstrip("/") for part in _READERS)
+
+
+def is_of_structure(code: CodeType) -> bool:
+    """True for a function that knows how any program is built: its answer may decide, and shows no topic of a codemod."""
+    return code.co_filename in _OF_STRUCTURE
 
 
 def spells(given: Iterable[object], value: object) -> bool:
@@ -44,6 +55,11 @@ def gives(value: object) -> bool:
         return not all(_is_empty(part) for part in value)
     fields = getattr(value, "__record_fields__", ())
     return not fields or not all(_is_empty(getattr(value, name, None)) for name in fields)
+
+
+def is_syntax(value: object) -> bool:
+    """True for a part of the tree, and for several."""
+    return isinstance(value, ast.AST) or (isinstance(value, (tuple, list)) and all(isinstance(v, ast.AST) for v in value))
 
 
 def _is_empty(part: object) -> bool:

@@ -8,7 +8,7 @@ of each call is kept, with the one that it rests on.
 from __future__ import annotations
 
 import sys
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import Enum
 from types import CodeType, FrameType
@@ -41,6 +41,7 @@ class Asked:
 
     of: the function that was asked. is_new: nothing has asked it of the line before. by_itself: its answer is a yes, a no or a
     None, and no list that happens to be empty. is_thing: something was found, of which more is asked.
+    recognises: the answer is a yes, or a thing that is more than a part of the tree, of what codemods look for.
     """
 
     text: str
@@ -52,6 +53,7 @@ class Asked:
     is_new: bool = True
     by_itself: bool = True
     is_thing: bool = False
+    recognises: bool = False
 
 
 class Call:
@@ -124,6 +126,8 @@ class Listener:
         self._texts: dict[CodeType, str] = {}
         self.trail: list[Asked] = []  # all that was asked of the line for its own sake
         self._asked_of_line: set[CodeType] = set()
+        self.others: dict[int, set[str]] = {}  # other lines of the file that were asked of -> modules that got an answer
+        self.absent: list[bytes] = []  # words that no file of the project holds
         self._within = 0  # running calls that are about the line, or about another place
 
     def __call__(self, frame: FrameType, event: str, value: object) -> Listener | None:
@@ -148,6 +152,8 @@ class Listener:
         names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
         place = self._places.of_all([v for n in names if n in given and not isinstance(v := given[n], DdpCodemod)])
         self._within += place.kind in (LINE, OTHER)
+        if place.kind == OTHER and place.path in ("", self._places.module.path):
+            self.others.setdefault(place.line, set())
         return Call(place.kind, place.path or self._open[-1].path, place.line)
 
     def _returned(self, frame: FrameType, code: CodeType, call: Call, value: object) -> None:
@@ -157,6 +163,8 @@ class Listener:
         said, gave = self._said(frame, code, call, value), asked_answers.gives(value)
         if call.kind == LINE and not gave and not code.co_flags & asked_answers.GENERATOR and self._is_of_codemod(frame, code):
             self.rules[code] = said or call.best.get(LINE) or call.last
+        if gave and call.line in self.others and call.kind == OTHER:
+            self.others[call.line].add(code.co_filename)
         self._open[-1].take(call, said, gave=gave)
 
     def _is_of_codemod(self, frame: FrameType, code: CodeType) -> bool:
@@ -181,13 +189,13 @@ class Listener:
         if code.co_name in asked_versions.METHODS:
             return self._of_version(frame, code, call, value)
         if code is _CONTAINING:
-            return None if value else Asked(_no_file_holds(frame.f_locals["word"]), NONE, code, by_itself=False)
+            return None if value else self._of_word(frame.f_locals["word"], code)
         text = self._texts.get(code)
         if text is None:
             text = self._texts[code] = "" if code in _REMEMBERING else asked_answers.question(code)
         judges = code.co_argcount > 1 and isinstance(value, bool) and not asked_answers.reads_only(code)
         named = not text and bool(call.kind) and judges
-        if not (text or named) or (isinstance(value, list) and code.co_filename == _FIND):
+        if not (text or named) or (isinstance(value, list) and code.co_filename == _FIND) or _lets_go_on(frame, call, value):
             return None
         names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
         if names and isinstance(frame.f_locals.get(names[0]), Enum):
@@ -202,11 +210,17 @@ class Listener:
         by_itself = asked_answers.is_by_itself(value)
         is_thing = answer == "found"
         because = None if is_thing else call.last
-        asked = Asked(said, call.kind, code, call.path, call.line, because, is_new, by_itself, is_thing)
+        is_topic = value is True or (is_thing and not asked_answers.is_syntax(value))
+        recognises = is_topic and not asked_answers.is_of_structure(code)
+        asked = Asked(said, call.kind, code, call.path, call.line, because, is_new, by_itself, is_thing, recognises)
         if call.kind == LINE and not self._within:
             self._asked_of_line.add(code)
             self.trail.append(asked)
         return asked
+
+    def _of_word(self, word: bytes, code: CodeType) -> Asked:
+        self.absent.append(word)
+        return Asked(no_file_holds([word]), NONE, code, by_itself=False)
 
     def _of_version(self, frame: FrameType, code: CodeType, call: Call, value: object) -> Asked | None:
         given = frame.f_locals
@@ -230,5 +244,10 @@ def listening(places: Places, before: Heard | None = None) -> Iterator[Listener]
         sys.settrace(traced)
 
 
-def _no_file_holds(word: bytes) -> str:
-    return f"no file of the project holds `{word.decode(errors='replace')}`"
+def _lets_go_on(frame: FrameType, call: Call, value: object) -> bool:
+    """True for what is asked of the file in front of all codemods, and stops none of them."""
+    return value is False and not call.kind and frame.f_back is not None and frame.f_back.f_code.co_filename == _FIND
+
+
+def no_file_holds(words: Sequence[bytes]) -> str:
+    return "no file of the project holds " + " or ".join(f"`{word.decode(errors='replace')}`" for word in words)

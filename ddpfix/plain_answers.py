@@ -66,6 +66,7 @@ def _asked(word: str, rest: str) -> str:
 def _first_sentence(docstring: str) -> str:
     """Up to the full stop, on one line; what explains it behind a colon or a semicolon is left."""
     paragraph = " ".join(docstring.strip().partition("\n\n")[0].split())
+    paragraph = re.sub(rf" \([^()`]*[:;]\s[^()`]*\){_OUTSIDE_OF_CODE}", "", paragraph)
     first = re.split(rf"\.(?:\s|$){_OUTSIDE_OF_CODE}", paragraph, maxsplit=1)[0]
     return re.split(rf"[:;]\s{_OUTSIDE_OF_CODE}", first, maxsplit=1)[0].strip()
 
