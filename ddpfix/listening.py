@@ -31,6 +31,7 @@ def _memo_of(module: SourceModule) -> int:
     return len(module.lines)
 
 
+_FIRST = 2  # open calls: that of the listener, and the function that was called first
 _CONTAINING = Project.files_containing.__code__
 _REMEMBERING = {Project.memo.__code__, Project.keep.__code__, Settling.answer.__code__, once_a_module(_memo_of).__code__}
 
@@ -127,7 +128,8 @@ class Listener:
         self.trail: list[Asked] = []  # all that was asked of the line for its own sake
         self._asked_of_line: set[CodeType] = set()
         self.others: dict[int, set[str]] = {}  # other lines of the file that were asked of -> modules that got an answer
-        self.absent: list[bytes] = []  # words that no file of the project holds
+        self.refused: list[Asked] = []  # what the function that was called first asked itself, with a no or nothing for an answer
+        self.absent: list[bytes] = []  # of that, the words that no file of the project holds
         self._within = 0  # running calls that are about the line, or about another place
 
     def __call__(self, frame: FrameType, event: str, value: object) -> Listener | None:
@@ -165,6 +167,9 @@ class Listener:
             self.rules[code] = said or call.best.get(LINE) or call.last
         if gave and call.line in self.others and call.kind == OTHER:
             self.others[call.line].add(code.co_filename)
+        asked = said or call.last
+        if asked is not None and not gave and len(self._open) == _FIRST and code is not _CONTAINING:
+            self.refused.append(asked)
         self._open[-1].take(call, said, gave=gave)
 
     def _is_of_codemod(self, frame: FrameType, code: CodeType) -> bool:
@@ -219,7 +224,8 @@ class Listener:
         return asked
 
     def _of_word(self, word: bytes, code: CodeType) -> Asked:
-        self.absent.append(word)
+        if len(self._open) == _FIRST:
+            self.absent.append(word)
         return Asked(no_file_holds([word]), NONE, code, by_itself=False)
 
     def _of_version(self, frame: FrameType, code: CodeType, call: Call, value: object) -> Asked | None:

@@ -117,8 +117,8 @@ def _entered(
     if enters:
         return True, ()
     words = tuple(dict.fromkeys(heard.absent))
-    reasons = [no_file_holds(words)] if len(words) > 1 else []
-    return False, (*reasons, *_chain(heard.root.last, path))
+    reasons = [*(_told(asked, path) for asked in heard.refused), *([no_file_holds(words)] if words else [])]
+    return False, tuple(dict.fromkeys(reasons)) or _chain(heard.root.last, path)[:1]
 
 
 def _anew(project: Project, path: str) -> Project:

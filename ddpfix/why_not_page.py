@@ -73,7 +73,7 @@ def _left_out(passed: Sequence[Passed]) -> Iterator[str]:
     yield f"{len(passed)} leave the file out: its kind, or what the project holds, is not theirs:"
     grouped: dict[str, list[str]] = {}
     for one in passed:
-        grouped.setdefault(one.reasons[0] if one.reasons else "", []).append(one.codemod.code)
+        grouped.setdefault("; ".join(one.reasons[:MOST]), []).append(one.codemod.code)
     for reason, codes in sorted(grouped.items(), key=lambda group: not group[0]):
         yield f"    {', '.join(codes)}{': ' if reason else ''}{reason}"
     yield ""
