@@ -17,7 +17,7 @@ import codemods
 HOME = str(Path(codemods.__file__).parent)
 # They read files, texts and names, and keep what was read.
 _READERS = tuple(
-    str(Path(HOME) / part) for part in ("files/", "store/", "runtime/", "api/findings.py", "analysis/names.py", "rewriting/")
+    str(Path(HOME) / part) for part in ("files/", "store/", "runtime/", "api/", "analysis/names.py", "rewriting/")
 )
 # They say how a program is built, whatever it does: what a name is given, who calls a function, what a class holds.
 _OF_STRUCTURE = frozenset(

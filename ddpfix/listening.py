@@ -21,7 +21,7 @@ from codemods.runtime.record import record
 from codemods.store.project import Project
 from ddpfix import asked_answers, asked_versions
 from ddpfix.asked_places import LINE, NONE, OTHER, ROUND, Places
-from ddpfix.plain_answers import sentence, sentence_of_name
+from ddpfix.plain_answers import asks_what_is_not, sentence, sentence_of_name
 
 _FIND = find_in.__code__.co_filename  # of what it is asked only yes and no are answers: the rest are findings
 
@@ -215,7 +215,7 @@ class Listener:
         by_itself = asked_answers.is_by_itself(value)
         is_thing = answer == "found"
         because = None if is_thing else call.last
-        is_topic = value is True or (is_thing and not asked_answers.is_syntax(value))
+        is_topic = (value is True and not asks_what_is_not(text)) or (is_thing and not asked_answers.is_syntax(value))
         recognises = is_topic and not asked_answers.is_of_structure(code)
         asked = Asked(said, call.kind, code, call.path, call.line, because, is_new, by_itself, is_thing, recognises)
         if call.kind == LINE and not self._within:

@@ -42,6 +42,12 @@ def sentence(docstring: str, parameters: Sequence[str], answer: str) -> str:
     return f"{_asked(asks[2].lower(), first[asks.end() :])}: {_TURNED[answer] if turned else answer}"
 
 
+def asks_what_is_not(docstring: str) -> bool:
+    """True for a question whose yes says that nothing is known against it (`False where …`)."""
+    asks = _ASKS.match(_first_sentence(docstring))
+    return asks is not None and asks[1].lower() == "false"
+
+
 def sentence_of_name(name: str, answer: str) -> str:
     """The question that a name asks; "" where it asks none."""
     verb, _, rest = name.strip("_").partition("_")

@@ -137,7 +137,7 @@ def _looked(codemod: DdpCodemod, project: Project, before: Heard, path: str, lin
     judged = []
     for other in _own_lines(codemod, module, line, others):
         there, _ = _watched(codemod, project, before, path, other, few=False)
-        if there.asks and there.reasons and not there.found:
+        if there.recognised and there.reasons and not (there.found or there.beside):
             judged.append(Judged(other, there.reasons[0]))
     return replace(looked, judged=tuple(judged)) if judged else looked
 

@@ -16,13 +16,19 @@ def page(answer: WhyNot) -> str:
         return "\n".join([*lines, f"The file is not read: {answer.unread}", ""])
     chosen = [*(one.codemod for one in answer.looked), *(one.codemod for one in answer.passed), *answer.closed]
     lines += _in_short(answer.looked, chosen)
-    for looked in answer.looked:
+    for looked in sorted(answer.looked, key=_rank):
         lines += _of_codemod(looked)
     nothing = "look at the file, and ask nothing of the line: what they look for does not stand there"
     lines += _listed(nothing, [s.codemod for s in answer.looked if s.is_silent])
     lines += _left_out(answer.passed)
     lines += _listed("find none of their words in the file", answer.closed)
     return "\n".join(lines) + "\n"
+
+
+def _rank(looked: Looked) -> int:
+    """Those that tell most of the line come first."""
+    tells = (looked.found, looked.beside, looked.recognised and looked.reasons, looked.judged)
+    return next((at for at, told in enumerate(tells) if told), len(tells))
 
 
 def _in_short(looked: Sequence[Looked], chosen: Sequence[DdpCodemod]) -> Iterator[str]:

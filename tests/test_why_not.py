@@ -14,7 +14,8 @@ from codemods.files import nodes
 from codemods.runtime.record import record
 from codemods.store import corpus
 from ddpfix.asked_answers import gives, in_words, question, reads_only, spells
-from ddpfix.plain_answers import sentence, sentence_of_name
+from ddpfix.listening import no_file_holds
+from ddpfix.plain_answers import asks_what_is_not, sentence, sentence_of_name
 from tests.programs import ddpfix
 
 SOURCE = """\
@@ -346,3 +347,22 @@ def test_every_reason_to_leave_a_file_out_is_a_line(folder: Path) -> None:
     assert all(
         reason.startswith(("asked ", "looked for ", "no file ", "by ", "line ")) and "[at:end]" not in reason for reason in given
     )
+
+
+def test_a_yes_to_what_is_not_recognises_nothing() -> None:
+    assert asks_what_is_not("False where the function stands in another file.")
+    assert not asks_what_is_not("True where the function stands in another file.")
+
+
+def test_those_that_tell_most_of_the_line_come_first(folder: Path) -> None:
+    (folder / "train.py").write_text(SIZES)
+    parts = asked(folder, "train.py:9")[1].split("\n\n")
+    judges = [at for at, p in enumerate(parts) if "and judges another one:" in p]
+    looks = [at for at, p in enumerate(parts) if "looked at it, and reports nothing here" in p]
+    assert judges
+    assert looks
+    assert max(judges) < min(looks)
+
+
+def test_words_that_no_file_holds_are_one_reason() -> None:
+    assert no_file_holds([b"a(", b".b"]) == "no file of the project holds `a(` or `.b`"
