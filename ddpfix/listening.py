@@ -7,31 +7,23 @@ of each call is kept, with the one that it rests on.
 
 from __future__ import annotations
 
-import dis
 import sys
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import Enum
-from pathlib import Path
 from types import CodeType, FrameType
 
-import codemods
 from codemods.analysis.variance.settling import Settling
 from codemods.api.codemod import DdpCodemod
 from codemods.engine.find import find_in
 from codemods.files.source import SourceModule, once_a_module
 from codemods.runtime.record import record
 from codemods.store.project import Project
-from ddpfix import asked_versions
+from ddpfix import asked_answers, asked_versions
 from ddpfix.asked_places import LINE, NONE, OTHER, ROUND, Places
-from ddpfix.plain_answers import sentence, sentence_of_name
+from ddpfix.plain_answers import asks_what_is_not, sentence, sentence_of_name
 
-_HOME = str(Path(codemods.__file__).parent)
-# They read files and texts, and judge nothing.
-_READERS = ("source.py", "project.py", "corpus.py", "findings.py", "deep_stack.py", "spelling.py", "analysis/names.py")
-_LOOKUPS = frozenset(str(Path(_HOME) / name) for name in _READERS)
 _FIND = find_in.__code__.co_filename  # of what it is asked only yes and no are answers: the rest are findings
-_GENERATOR = 0x20  # inspect.CO_GENERATOR: importing inspect takes longer than a check of a file
 
 
 def _memo_of(module: SourceModule) -> int:
@@ -39,6 +31,8 @@ def _memo_of(module: SourceModule) -> int:
     return len(module.lines)
 
 
+_FIRST = 2  # open calls: that of the listener, and the function that was called first
+_CONTAINING = Project.files_containing.__code__
 _REMEMBERING = {Project.memo.__code__, Project.keep.__code__, Settling.answer.__code__, once_a_module(_memo_of).__code__}
 
 
@@ -48,6 +42,7 @@ class Asked:
 
     of: the function that was asked. is_new: nothing has asked it of the line before. by_itself: its answer is a yes, a no or a
     None, and no list that happens to be empty. is_thing: something was found, of which more is asked.
+    recognises: the answer is a yes, or a thing that is more than a part of the tree, of what codemods look for.
     """
 
     text: str
@@ -59,6 +54,7 @@ class Asked:
     is_new: bool = True
     by_itself: bool = True
     is_thing: bool = False
+    recognises: bool = False
 
 
 class Call:
@@ -131,6 +127,9 @@ class Listener:
         self._texts: dict[CodeType, str] = {}
         self.trail: list[Asked] = []  # all that was asked of the line for its own sake
         self._asked_of_line: set[CodeType] = set()
+        self.others: dict[int, set[str]] = {}  # other lines of the file that were asked of -> modules that got an answer
+        self.refused: list[Asked] = []  # what the function that was called first asked itself, with a no or nothing for an answer
+        self.absent: list[bytes] = []  # of that, the words that no file of the project holds
         self._within = 0  # running calls that are about the line, or about another place
 
     def __call__(self, frame: FrameType, event: str, value: object) -> Listener | None:
@@ -139,7 +138,7 @@ class Listener:
         if event == "call":
             own = self._own.get(code)
             if own is None:
-                own = self._own[code] = code.co_filename.startswith(_HOME) and not code.co_name.startswith("<")
+                own = self._own[code] = code.co_filename.startswith(asked_answers.HOME) and not code.co_name.startswith("<")
             if not own:
                 return None
             frame.f_trace_lines = False
@@ -155,16 +154,23 @@ class Listener:
         names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
         place = self._places.of_all([v for n in names if n in given and not isinstance(v := given[n], DdpCodemod)])
         self._within += place.kind in (LINE, OTHER)
+        if place.kind == OTHER and place.path in ("", self._places.module.path):
+            self.others.setdefault(place.line, set())
         return Call(place.kind, place.path or self._open[-1].path, place.line)
 
     def _returned(self, frame: FrameType, code: CodeType, call: Call, value: object) -> None:
         self._within -= call.kind in (LINE, OTHER)
         if code in _REMEMBERING:
             call = self._remembered(frame, call)
-        said = self._said(frame, code, call, value)
-        if call.kind == LINE and not value and not code.co_flags & _GENERATOR and self._is_of_codemod(frame, code):
+        said, gave = self._said(frame, code, call, value), asked_answers.gives(value)
+        if call.kind == LINE and not gave and not code.co_flags & asked_answers.GENERATOR and self._is_of_codemod(frame, code):
             self.rules[code] = said or call.best.get(LINE) or call.last
-        self._open[-1].take(call, said, gave=bool(value))
+        if gave and call.line in self.others and call.kind == OTHER:
+            self.others[call.line].add(code.co_filename)
+        asked = said or call.last
+        if asked is not None and not gave and len(self._open) == _FIRST and code is not _CONTAINING:
+            self.refused.append(asked)
+        self._open[-1].take(call, said, gave=gave)
 
     def _is_of_codemod(self, frame: FrameType, code: CodeType) -> bool:
         """True for a method of the codemod itself: of several that are asked about a place each looks for something else."""
@@ -187,29 +193,40 @@ class Listener:
     def _said(self, frame: FrameType, code: CodeType, call: Call, value: object) -> Asked | None:
         if code.co_name in asked_versions.METHODS:
             return self._of_version(frame, code, call, value)
+        if code is _CONTAINING:
+            return None if value else self._of_word(frame.f_locals["word"], code)
         text = self._texts.get(code)
         if text is None:
-            text = self._texts[code] = _question(code)
-        judges = code.co_argcount > 1 and isinstance(value, bool) and code.co_filename not in _LOOKUPS
+            text = self._texts[code] = "" if code in _REMEMBERING else asked_answers.question(code)
+        judges = code.co_argcount > 1 and isinstance(value, bool) and not asked_answers.reads_only(code)
         named = not text and bool(call.kind) and judges
-        if not (text or named) or (isinstance(value, list) and code.co_filename == _FIND):
+        if not (text or named) or (isinstance(value, list) and code.co_filename == _FIND) or _lets_go_on(frame, call, value):
             return None
         names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
         if names and isinstance(frame.f_locals.get(names[0]), Enum):
             return None  # a word of the answer before it
-        answer = _answer(value) or ("found" if call.kind == LINE else "")
+        if asked_answers.spells((frame.f_locals.get(name) for name in names), value):
+            return None
+        answer = asked_answers.in_words(value) or ("found" if call.kind == LINE else "")
         said = sentence_of_name(code.co_name, answer) if named else answer and sentence(text, names, answer)
         if not said:
             return None
         is_new = call.kind != LINE or code not in self._asked_of_line
-        by_itself = value is None or not hasattr(value, "__len__")
+        by_itself = asked_answers.is_by_itself(value)
         is_thing = answer == "found"
         because = None if is_thing else call.last
-        asked = Asked(said, call.kind, code, call.path, call.line, because, is_new, by_itself, is_thing)
+        is_topic = (value is True and not asks_what_is_not(text)) or (is_thing and not asked_answers.is_syntax(value))
+        recognises = is_topic and not asked_answers.is_of_structure(code)
+        asked = Asked(said, call.kind, code, call.path, call.line, because, is_new, by_itself, is_thing, recognises)
         if call.kind == LINE and not self._within:
             self._asked_of_line.add(code)
             self.trail.append(asked)
         return asked
+
+    def _of_word(self, word: bytes, code: CodeType) -> Asked:
+        if len(self._open) == _FIRST:
+            self.absent.append(word)
+        return Asked(no_file_holds([word]), NONE, code, by_itself=False)
 
     def _of_version(self, frame: FrameType, code: CodeType, call: Call, value: object) -> Asked | None:
         given = frame.f_locals
@@ -233,33 +250,10 @@ def listening(places: Places, before: Heard | None = None) -> Iterator[Listener]
         sys.settrace(traced)
 
 
-def _question(code: CodeType) -> str:
-    """The docstring of a function that answers something; "" of one without, of a step on the way, and of one that only acts."""
-    if code.co_flags & _GENERATOR or code.co_filename in _LOOKUPS or code in _REMEMBERING:
-        return ""
-    first = code.co_consts[0] if code.co_consts else None
-    return first if isinstance(first, str) and " " in first and _answers(code) else ""
+def _lets_go_on(frame: FrameType, call: Call, value: object) -> bool:
+    """True for what is asked of the file in front of all codemods, and stops none of them."""
+    return value is False and not call.kind and frame.f_back is not None and frame.f_back.f_code.co_filename == _FIND
 
 
-def _answers(code: CodeType) -> bool:
-    """True where some `return` gives something else than None."""
-    before = None
-    for step in dis.get_instructions(code):
-        is_none = before is not None and before.opname == "LOAD_CONST" and before.argval is None
-        if step.opname == "RETURN_VALUE" and (step.is_jump_target or not is_none):
-            return True
-        if step.opname == "RETURN_CONST" and step.argval is not None:
-            return True
-        before = step
-    return False
-
-
-def _answer(value: object) -> str:
-    """The answer in words; "" for a thing that was looked up: it decides nothing by itself."""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if value is None or (isinstance(value, (str, tuple, list, dict, set, frozenset)) and not value):
-        return "nothing"
-    if isinstance(value, Enum) and isinstance(value.value, str) and " " in value.value:
-        return value.value
-    return ""
+def no_file_holds(words: Sequence[bytes]) -> str:
+    return "no file of the project holds " + " or ".join(f"`{word.decode(errors='replace')}`" for word in words)

@@ -42,6 +42,12 @@ def sentence(docstring: str, parameters: Sequence[str], answer: str) -> str:
     return f"{_asked(asks[2].lower(), first[asks.end() :])}: {_TURNED[answer] if turned else answer}"
 
 
+def asks_what_is_not(docstring: str) -> bool:
+    """True for a question whose yes says that nothing is known against it (`False where …`)."""
+    asks = _ASKS.match(_first_sentence(docstring))
+    return asks is not None and asks[1].lower() == "false"
+
+
 def sentence_of_name(name: str, answer: str) -> str:
     """The question that a name asks; "" where it asks none."""
     verb, _, rest = name.strip("_").partition("_")
@@ -66,6 +72,7 @@ def _asked(word: str, rest: str) -> str:
 def _first_sentence(docstring: str) -> str:
     """Up to the full stop, on one line; what explains it behind a colon or a semicolon is left."""
     paragraph = " ".join(docstring.strip().partition("\n\n")[0].split())
+    paragraph = re.sub(rf" \([^()`]*[:;]\s[^()`]*\){_OUTSIDE_OF_CODE}", "", paragraph)
     first = re.split(rf"\.(?:\s|$){_OUTSIDE_OF_CODE}", paragraph, maxsplit=1)[0]
     return re.split(rf"[:;]\s{_OUTSIDE_OF_CODE}", first, maxsplit=1)[0].strip()
 

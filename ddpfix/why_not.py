@@ -6,7 +6,8 @@ is a function of `codemods` that was handed a node of the line, or the function 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import ast
+from collections.abc import Mapping, Set
 from pathlib import Path
 
 from codemods.analysis.ranks.gate_names import gate_names
@@ -16,29 +17,46 @@ from codemods.engine.find import find_in
 from codemods.files.source import SourceModule
 from codemods.files.text_file import TextFile
 from codemods.runtime.deep_stack import with_deep_stack
-from codemods.runtime.record import record
+from codemods.runtime.record import record, replace
 from codemods.store.project import Project
 from ddpfix import engine, plugins
 from ddpfix.asked_places import LINE, NONE, ROUND, Places
 from ddpfix.discovery import Tree
 from ddpfix.gate import Gate
-from ddpfix.listening import Asked, Heard, Listener, listening
+from ddpfix.listening import Asked, Heard, Listener, listening, no_file_holds
 from ddpfix.settings import Settings
 
+MOST_JUDGED = 2  # lines of the same function that a codemod is followed to: each is a run
 MOST = 4  # questions that are shown of a codemod: the one that decided, and what it rests on
 FEW = 3  # codemods; where so few are asked, what they asked of the file as a whole is an answer, too
 
 
 @record
+class Judged:
+    """A line that holds the words of a codemod, and what decided there."""
+
+    line: int
+    reason: str
+
+
+@record
 class Looked:
     """What one codemod did. found: its findings whose span holds the line; reasons: the question that decided, and those it rests
-    on; beside: its findings of other lines whose evidence or fix names this one.
+    on; beside: its findings of other lines whose evidence or fix names this one; asks: it asked something of the line itself;
+    recognised: it found something there, or a pin let it be; judged: where it asked nothing here, lines of the same function.
     """
 
     codemod: DdpCodemod
     found: tuple[Finding, ...] = ()
     reasons: tuple[str, ...] = ()
     beside: tuple[Finding, ...] = ()
+    asks: bool = False
+    recognised: bool = False
+    judged: tuple[Judged, ...] = ()
+
+    @property
+    def is_silent(self) -> bool:
+        return not (self.found or self.reasons or self.beside or self.judged)
 
 
 @record
@@ -83,7 +101,7 @@ def why_not(tree: Tree, settings: Settings, path: str, line: int) -> WhyNot:
     text = module.lines[line - 1].strip() if line <= len(module.lines) else ""
     few = len(chosen) <= FEW
     fresh, before = _anew(project, path), Heard()
-    looked = tuple(_watched(c, fresh, before, path, line, few=few) for c, enters, _ in entered if enters)
+    looked = tuple(_looked(c, fresh, before, path, line, few=few) for c, enters, _ in entered if enters)
     return WhyNot(path, line, text, looked, passed, closed, copy=tree.copy_round(path))
 
 
@@ -96,7 +114,11 @@ def _entered(
     fresh = _anew(project, path)
     with listening(Places(module, line)) as heard:
         enters = codemod.is_worth_parsing(path, fresh)
-    return enters, () if enters else _chain(heard.root.last, path)
+    if enters:
+        return True, ()
+    words = tuple(dict.fromkeys(heard.absent))
+    reasons = [*(_told(asked, path) for asked in heard.refused), *([no_file_holds(words)] if words else [])]
+    return False, tuple(dict.fromkeys(reasons)) or _chain(heard.root.last, path)[:1]
 
 
 def _anew(project: Project, path: str) -> Project:
@@ -106,8 +128,40 @@ def _anew(project: Project, path: str) -> Project:
     ).seen_from(path)
 
 
-def _watched(codemod: DdpCodemod, project: Project, before: Heard, path: str, line: int, *, few: bool) -> Looked:
-    """A run of one codemod over the file. What was heard of an answer that an earlier one left behind counts as heard again."""
+def _looked(codemod: DdpCodemod, project: Project, before: Heard, path: str, line: int, *, few: bool) -> Looked:
+    """What a codemod did with the line; where it asked nothing of it, what it did with its own lines of the same function."""
+    looked, others = _watched(codemod, project, before, path, line, few=few)
+    module = project.module(path)
+    if module is None or looked.asks or looked.found or looked.beside:
+        return looked
+    judged = []
+    for other in _own_lines(codemod, module, line, others):
+        there, _ = _watched(codemod, project, before, path, other, few=False)
+        if there.recognised and there.reasons and not (there.found or there.beside):
+            judged.append(Judged(other, there.reasons[0]))
+    return replace(looked, judged=tuple(judged)) if judged else looked
+
+
+def _own_lines(codemod: DdpCodemod, module: SourceModule, line: int, asked: Mapping[int, Set[str]]) -> list[int]:
+    """The lines of the function round `line` that the codemod judged: it asked about them, and they hold its words, or its own
+    module found something there.
+    """
+    own = type(codemod).find.__code__.co_filename
+    spans = [(f.lineno, f.end_lineno or f.lineno) for f in (*module.nodes(ast.FunctionDef), *module.nodes(ast.AsyncFunctionDef))]
+    first, last = max((span for span in spans if span[0] <= line <= span[1]), default=(0, 0))
+    inside = [n for n in asked if first < n <= last and n != line]
+    worded = [n for n in inside if _is_of(codemod, module, n)]
+    near = worded or [n for n in inside if own in asked[n]]
+    return sorted(near, key=lambda n: (abs(n - line), n))[:MOST_JUDGED]
+
+
+def _watched(
+    codemod: DdpCodemod, project: Project, before: Heard, path: str, line: int, *, few: bool
+) -> tuple[Looked, Mapping[int, Set[str]]]:
+    """A run of one codemod over the file. What was heard of an answer that an earlier one left behind counts as heard again.
+
+    With it come the other lines of the file that it asked something of.
+    """
     module = project.module(path)
     assert module is not None
 
@@ -130,7 +184,9 @@ def _watched(codemod: DdpCodemod, project: Project, before: Heard, path: str, li
     reasons = tuple(dict.fromkeys([*first, *rules, *rest, *earlier]))[:MOST]
     if is_of and heard.versions and heard.versions[-1] not in reasons:
         reasons = (*reasons[: MOST - 1], heard.versions[-1])
-    return Looked(codemod, here, reasons, beside)
+    asks = bool(heard.trail) or (decided is not None and decided.kind == LINE)
+    recognised = any(asked.recognises for asked in heard.trail) or (is_of and bool(heard.versions))
+    return Looked(codemod, here, reasons, beside, asks, recognised), heard.others
 
 
 def _names(finding: Finding, module: SourceModule, line: int) -> bool:
@@ -164,62 +220,9 @@ def _is_of(codemod: DdpCodemod, module: SourceModule, line: int) -> bool:
     return any(word in text for word in words)
 
 
-def page(answer: WhyNot) -> str:
-    """The answer as text for a terminal."""
-    lines = [f"{answer.path}:{answer.line}: {answer.source}", ""]
-    if answer.copy:
-        lines += [f"A check of the project leaves the file alone: {answer.copy}. Asked for by its name, it is looked at:", ""]
-    if answer.unread:
-        return "\n".join([*lines, f"The file is not read: {answer.unread}", ""])
-    for looked in answer.looked:
-        lines += _of_codemod(looked)
-    silent = [c for c in answer.looked if not c.found and not c.reasons and not c.beside]
-    nothing = "look at the file, and ask nothing about the line: what they look for does not stand there"
-    lines += _listed(nothing, [s.codemod for s in silent])
-    lines += _left_out(answer.passed)
-    lines += _listed("find none of their words in the file", answer.closed)
-    return "\n".join(lines) + "\n"
-
-
-def _of_codemod(looked: Looked) -> Iterator[str]:
-    codemod = looked.codemod
-    head = f"{codemod.code} {codemod.rule_name()}"
-    for finding in looked.found:
-        yield f"{head} reports it ({finding.applicability.value}): {finding.message}"
-        if finding.reason:
-            yield f"    {finding.reason}"
-    if not looked.found and looked.beside:
-        yield f"{head} reports nothing here, and names this line in what it reports elsewhere:"
-        yield from (f"    line {f.span.line} ({f.applicability.value}): {f.message}" for f in looked.beside[:MOST])
-    elif not looked.found and looked.reasons:
-        yield f"{head} looked at it, and reports nothing here. What decided, then what that rests on:"
-        yield from (f"    {reason}" for reason in looked.reasons)
-    if looked.found or looked.beside or looked.reasons:
-        yield ""
-
-
-def _left_out(passed: Sequence[Passed]) -> Iterator[str]:
-    if not passed:
-        return
-    yield f"{len(passed)} leave the file out: its kind, or what the project holds, is not theirs:"
-    if len(passed) > FEW:
-        yield f"    {', '.join(p.codemod.code for p in passed)}"
-    else:
-        yield from (f"    {p.codemod.code}{': ' if p.reasons else ''}{'; '.join(p.reasons)}" for p in passed)
-    yield ""
-
-
-def _listed(what: str, those: Sequence[DdpCodemod]) -> list[str]:
-    if not those:
-        return []
-    return [f"{len(those)} {what}:", f"    {', '.join(c.code for c in those)}", ""]
-
-
 def place(given: str) -> tuple[Path, int]:
     """`FILE:LINE` as its two parts. Raises ValueError."""
     file, _, number = given.rpartition(":")
     if not file or not number.isdigit() or int(number) < 1:
         raise ValueError(given)
     return Path(file), int(number)
-
-

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ddpfix import why_not
+from ddpfix import why_not, why_not_page
 from ddpfix.api import projects
 from ddpfix.discovery import discover
 from ddpfix.settings import Settings
@@ -60,7 +60,7 @@ def test_the_setting_has_copies_and_vendored_folders_checked(tmp_path: Path) -> 
 def test_why_not_says_it(tmp_path: Path) -> None:
     repo = make(tmp_path, {"train.py": TRAIN, **COPY})
     (tree,) = discover([repo / "fairseq/fairseq/utils.py"])
-    said = why_not.page(why_not.why_not(tree, Settings(), "fairseq/fairseq/utils.py", 1))
+    said = why_not_page.page(why_not.why_not(tree, Settings(), "fairseq/fairseq/utils.py", 1))
     assert "leaves the file alone: fairseq is a copy of the package fairseq" in said
 
 

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
+from types import FunctionType
 
 import pytest
 
-from ddpfix.plain_answers import sentence, sentence_of_name
+from codemods.analysis import names
+from codemods.analysis.files.folder_calls import creates_folder
+from codemods.files import nodes
+from codemods.runtime.record import record
+from codemods.store import corpus
+from ddpfix.asked_answers import gives, in_words, question, reads_only, spells
+from ddpfix.listening import no_file_holds
+from ddpfix.plain_answers import asks_what_is_not, sentence, sentence_of_name
 from tests.programs import ddpfix
 
 SOURCE = """\
@@ -87,7 +96,7 @@ def test_a_place_that_is_none(folder: Path, given: str) -> None:
 def test_a_file_that_is_no_python(folder: Path) -> None:
     (folder / "notes.txt").write_text("torchrun train.py\n")
     assert ddpfix(folder, "check", "--why-not", "notes.txt:1").returncode == 2
-    (folder / "other.py").write_text("import os\n\nprint(os.environ[\"LOCAL_RANK\"])\n")
+    (folder / "other.py").write_text('import os\n\nprint(os.environ["LOCAL_RANK"])\n')
     (folder / "run.sh").write_text("python -m torch.distributed.launch other.py\n")
     said = ddpfix(folder, "check", "--why-not", "run.sh:1")
     assert b"DDP702 torch-distributed-launch reports it" in said.stdout
@@ -173,7 +182,7 @@ def test_no_name_of_a_function_is_shown(folder: Path) -> None:
     _, text = asked(folder, "train.py:9")
     told = [line for line in text.splitlines() if line.startswith("    ") and not line.startswith("    DDP")]
     assert told
-    assert all(line.strip().startswith(("asked ", "looked for ", "by ", "no file ", "line ")) for line in told)
+    assert all(line.strip().startswith(("asked ", "looked for ", "by ", "no file ", "line ", "judged line ")) for line in told)
 
 
 SAVES = """\
@@ -230,3 +239,130 @@ def test_a_file_of_no_repository_is_seen_from_the_folder(folder: Path) -> None:
 )
 def test_the_words_of_a_name_ask(name: str, text: str) -> None:
     assert sentence_of_name(name, "no") == text
+
+
+def test_a_colon_in_brackets_ends_no_question() -> None:
+    told = sentence("False where no statement of the function (None: of the module) stands under a guard.", [], "no")
+    assert told == "asked whether no statement of the function stands under a guard: yes"
+
+
+@record
+class Pair:
+    first: str = ""
+    second: tuple[str, ...] = ()
+
+
+@pytest.mark.parametrize("value", [("", False), ((), None), ([], {}), None, "", False, (), Pair()])
+def test_what_holds_nothing_was_not_found(value: object) -> None:
+    assert not gives(value)
+    assert in_words(value) == ("no" if value is False else "nothing")
+
+
+@pytest.mark.parametrize("value", [("because", False), (None, ast.Pass()), (0,), Pair(second=("x",)), ast.Pass(), "x"])
+def test_what_holds_something_was_found(value: object) -> None:
+    assert gives(value)
+    assert in_words(value) == ""
+
+
+@pytest.mark.parametrize(
+    ("function", "is_lookup"),
+    [(names.dotted, True), (names.last, True), (nodes.called_name, True), (corpus.is_call, True), (creates_folder, False)],
+)
+def test_who_only_reads_asks_nothing(function: FunctionType, is_lookup: bool) -> None:
+    assert reads_only(function.__code__) is is_lookup
+    assert not (is_lookup and question(function.__code__))
+
+
+def test_a_text_of_a_node_alone_is_how_it_is_written() -> None:
+    assert spells([ast.Pass()], "name")
+    assert spells([ast.Pass(), 1, "x", None], "")
+    assert not spells([ast.Pass()], None)  # no text
+    assert not spells([object(), ast.Pass()], "why it may not")  # who is given more may judge
+    assert not spells(["a", "b"], "c")
+
+
+SIZES = """\
+import torch
+import torch.distributed as dist
+from torch.utils.data import DataLoader
+
+
+def main(args, model, rows):
+    dist.init_process_group(args.backend)
+    loader = DataLoader(rows)
+    args.batch_size //= torch.cuda.device_count()
+    if args.rank == 0:
+        print(len(loader))
+    dist.destroy_process_group()
+
+
+main(None, None, None)
+"""
+
+
+def test_a_statement_that_no_codemod_looks_for_is_said_first(folder: Path) -> None:
+    (folder / "train.py").write_text(SIZES)
+    _, text = asked(folder, "train.py:9")
+    short = text.split("\n\n")[1].splitlines()
+    assert short[0] == "No codemod found in this statement what it looks for."
+    assert short[1] == "The error may be one that no rule covers, or one that is judged at another line."
+    assert "last name of what is called" not in text
+
+
+def test_of_a_line_with_a_finding_it_is_not_said(folder: Path) -> None:
+    assert "no rule covers" not in asked(folder, "train.py:7")[1]
+
+
+def test_of_one_codemod_nothing_is_said_of_the_others(folder: Path) -> None:
+    (folder / "train.py").write_text(SIZES)
+    _, text = asked(folder, "train.py:9", "--select", "DDP703")
+    assert "Nothing in this statement is what DDP703 looks for.\n" in text
+    assert "no rule covers" not in text
+
+
+def test_the_line_of_the_function_that_the_codemod_judged_is_named(folder: Path) -> None:
+    (folder / "train.py").write_text(SIZES.replace("args.backend", '"nccl" if args.fast else "gloo"'))
+    told = reasons(asked(folder, "train.py:9", "--select", "DDP703")[1], "DDP703")
+    assert told[0].startswith("judged line 7 of this function: asked whether")
+
+
+def test_a_line_of_another_function_is_not(folder: Path) -> None:
+    (folder / "train.py").write_text(
+        SIZES.replace("    loader =", "    work(args, model, rows)\n\n\ndef work(args, model, rows):\n    loader =")
+    )
+    _, text = asked(folder, "train.py:12", "--select", "DDP703")
+    assert "judged line" not in text
+
+
+def test_every_reason_to_leave_a_file_out_is_a_line(folder: Path) -> None:
+    (folder / "train.py").write_text("import os\n\n\ndef save(model, folder):\n    os.makedirs(folder)\n    model.state_dict()\n")
+    _, text = asked(folder, "train.py:6")
+    left = next(p for p in text.split("\n\n") if "leave the file out" in p).splitlines()
+    assert len(left) > 2
+    told = [line.strip().partition(": ") for line in left[1:]]
+    assert all(code.startswith("DDP") for code, _, _ in told)
+    given = [reason for _, _, reason in told if reason]
+    assert given
+    assert len(given) == len(set(given))
+    assert all(
+        reason.startswith(("asked ", "looked for ", "no file ", "by ", "line ")) and "[at:end]" not in reason for reason in given
+    )
+
+
+def test_a_yes_to_what_is_not_recognises_nothing() -> None:
+    assert asks_what_is_not("False where the function stands in another file.")
+    assert not asks_what_is_not("True where the function stands in another file.")
+
+
+def test_those_that_tell_most_of_the_line_come_first(folder: Path) -> None:
+    (folder / "train.py").write_text(SIZES)
+    parts = asked(folder, "train.py:9")[1].split("\n\n")
+    judges = [at for at, p in enumerate(parts) if "and judges another one:" in p]
+    looks = [at for at, p in enumerate(parts) if "looked at it, and reports nothing here" in p]
+    assert judges
+    assert looks
+    assert max(judges) < min(looks)
+
+
+def test_words_that_no_file_holds_are_one_reason() -> None:
+    assert no_file_holds([b"a(", b".b"]) == "no file of the project holds `a(` or `.b`"

@@ -180,6 +180,7 @@ def is_unread(report: Report) -> bool:
 def _why_not(given: CheckOptions) -> int:
     """Write what each codemod asked about `FILE:LINE`, and return the exit status."""
     from ddpfix import why_not as asking
+    from ddpfix.why_not_page import page
 
     try:
         path, line = asking.place(given.why_not)
@@ -197,7 +198,7 @@ def _why_not(given: CheckOptions) -> int:
     name = path.resolve().relative_to(tree.root).as_posix()
     if not name.endswith((*PYTHON_KINDS, *READ_KINDS)):
         raise CommandError(f"--why-not reads programs, YAML, JSON, shell, Markdown and Dockerfiles, not {path}")
-    sys.stdout.write(asking.page(asking.why_not(tree, settings, name, line)))
+    sys.stdout.write(page(asking.why_not(tree, settings, name, line)))
     return CLEAN
 
 

@@ -25,7 +25,7 @@ _SETTINGS = frozenset({"args", "opt", "opts", "cfg", "config", "conf", "hparams"
 
 
 def needs_value(module: SourceModule, node: ast.expr) -> bool:
-    """True where None raises: `x.name`, `x[i]`, `x()`, `for … in x`, `a, b = x`, `len(x)`, `*x`."""
+    """True where a value of None would raise: `x.name`, `x[i]`, `x()`, `for … in x`, `a, b = x`, `len(x)`, `*x`."""
     up = module.parent(node)
     if isinstance(up, ast.Attribute):
         return up.attr not in _OF_NONE

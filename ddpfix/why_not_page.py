@@ -1,0 +1,91 @@
+"""The answer to `--why-not` as text for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from codemods.api.codemod import DdpCodemod
+from ddpfix.why_not import FEW, MOST, Looked, Passed, WhyNot
+
+
+def page(answer: WhyNot) -> str:
+    lines = [f"{answer.path}:{answer.line}: {answer.source}", ""]
+    if answer.copy:
+        lines += [f"A check of the project leaves the file alone: {answer.copy}. Asked for by its name, it is looked at:", ""]
+    if answer.unread:
+        return "\n".join([*lines, f"The file is not read: {answer.unread}", ""])
+    chosen = [*(one.codemod for one in answer.looked), *(one.codemod for one in answer.passed), *answer.closed]
+    lines += _in_short(answer.looked, chosen)
+    for looked in sorted(answer.looked, key=_rank):
+        lines += _of_codemod(looked)
+    nothing = "look at the file, and ask nothing of the line: what they look for does not stand there"
+    lines += _listed(nothing, [s.codemod for s in answer.looked if s.is_silent])
+    lines += _left_out(answer.passed)
+    lines += _listed("find none of their words in the file", answer.closed)
+    return "\n".join(lines) + "\n"
+
+
+def _rank(looked: Looked) -> int:
+    """Those that tell most of the line come first."""
+    tells = (looked.found, looked.beside, looked.recognised and looked.reasons, looked.judged)
+    return next((at for at, told in enumerate(tells) if told), len(tells))
+
+
+def _in_short(looked: Sequence[Looked], chosen: Sequence[DdpCodemod]) -> Iterator[str]:
+    """The sentence that stands first where the place may be covered by no rule."""
+    if any(one.found or one.beside or one.recognised for one in looked):
+        return
+    asked = any(one.asks for one in looked)
+    if len(chosen) > FEW:
+        yield f"No codemod {'found in this statement what it looks for' if asked else 'looks for anything in this statement'}."
+        yield "The error may be one that no rule covers, or one that is judged at another line."
+    elif asked:
+        return
+    else:
+        yield f"Nothing in this statement is what {' or '.join(c.code for c in chosen)} looks for."
+    yield ""
+
+
+def _of_codemod(looked: Looked) -> Iterator[str]:
+    codemod = looked.codemod
+    head = f"{codemod.code} {codemod.rule_name()}"
+    for finding in looked.found:
+        yield f"{head} reports it ({finding.applicability.value}): {finding.message}"
+        if finding.reason:
+            yield f"    {finding.reason}"
+    if not looked.found and looked.beside:
+        yield f"{head} reports nothing here, and names this line in what it reports elsewhere:"
+        yield from (f"    line {f.span.line} ({f.applicability.value}): {f.message}" for f in looked.beside[:MOST])
+    elif not looked.found and (looked.reasons or looked.judged):
+        yield _heading(head, looked)
+        yield from (f"    judged line {one.line} of this function: {one.reason}" for one in looked.judged)
+        yield from (f"    {reason}" for reason in looked.reasons)
+    if not looked.is_silent:
+        yield ""
+
+
+def _heading(head: str, looked: Looked) -> str:
+    if looked.asks:
+        return f"{head} looked at it, and reports nothing here. What decided, then what that rests on:"
+    if looked.judged:
+        return f"{head} asks nothing of this line, and judges another one:"
+    return f"{head} asks nothing of this line, and reports nothing here. What it asked of what stands round it, or of the file:"
+
+
+def _left_out(passed: Sequence[Passed]) -> Iterator[str]:
+    """Each reason once, with the codemods that have it."""
+    if not passed:
+        return
+    yield f"{len(passed)} leave the file out: its kind, or what the project holds, is not theirs:"
+    grouped: dict[str, list[str]] = {}
+    for one in passed:
+        grouped.setdefault("; ".join(one.reasons[:MOST]), []).append(one.codemod.code)
+    for reason, codes in sorted(grouped.items(), key=lambda group: not group[0]):
+        yield f"    {', '.join(codes)}{': ' if reason else ''}{reason}"
+    yield ""
+
+
+def _listed(what: str, those: Sequence[DdpCodemod]) -> list[str]:
+    if not those:
+        return []
+    return [f"{len(those)} {what}:", f"    {', '.join(c.code for c in those)}", ""]
