@@ -1149,7 +1149,6 @@ KEEPS = "    keep()\n"
     [
         (START + KEEPS, "", "safe"),
         ("    net = DDP(net())\n" + KEEPS, "", "safe"),  # it raises without a group
-        ("    if read().distributed:\n    " + START + KEEPS, "", "safe"),
         ("    if read().check:\n    " + START + "        return\n" + KEEPS, "", "unsafe"),
         ("    if read().check:\n    " + START + "    else:\n    " + KEEPS, "", "unsafe"),
         (START + KEEPS, "from engine import init_process\n", "unsafe"),
@@ -1166,3 +1165,13 @@ def test_a_group_on_every_way_to_the_place(main: str, other: str, level: str) ->
     (found,) = findings_of(UnguardedSave, OF_A_HELPER, files, path="keeping.py")
     assert (found.applicability.value, bool(found.edits)) == (level, True), found.reason
     assert ("has been started by then" in found.reason) == (level == "unsafe")
+
+
+@pytest.mark.parametrize(("text", "level"), [("torchrun --nproc_per_node=2 main.py\n", "safe"), ("", "unsafe")])
+def test_a_group_of_a_program_that_runs_as_one_process_too(text: str, level: str) -> None:
+    head = "import torch.distributed as dist\nfrom keeping import keep\n"
+    main = f"{head}\n\ndef main():\n    if read().distributed:\n    {START}{KEEPS}\n\nif __name__ == '__main__':\n    main()\n"
+    (found,) = findings_of(UnguardedSave, OF_A_HELPER, {"main.py": main, "run.sh": text}, path="keeping.py")
+    assert (found.applicability.value, bool(found.edits)) == (level, True), found.reason
+    assert ("no text names a launcher" in found.reason) is (not text)
+
