@@ -235,7 +235,7 @@ def test_a_loss_that_is_made_past_the_wrapper_is_waited_for_nowhere() -> None:
 
 
 def test_a_program_that_says_it_is_alone() -> None:
-    alone = "import os\nos.environ['WORLD_SIZE'] = '1'\n"
+    alone = "import os\nos.environ['RANK'] = '0'\nos.environ['WORLD_SIZE'] = '1'\n"
     check_nothing(SwallowedByOneRank, alone + handled("print(error)"))
     check_transformed(
         SwallowedByOneRank, alone.replace("'1'", "'2'") + handled("print(error)"),

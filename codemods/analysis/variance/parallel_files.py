@@ -19,7 +19,7 @@ from codemods.analysis.distribution import (
     ranks_in_importers,
 )
 from codemods.analysis.names import dotted, end_of, qualified
-from codemods.analysis.ranks.launcher_variables import is_sure_to_come, variables_set
+from codemods.analysis.ranks.alone_by_environment import is_alone_by_environment
 from codemods.analysis.ranks.spawned_groups import spawned_ranks
 from codemods.files.source import SourceModule, walk
 from codemods.store.project import Project
@@ -33,7 +33,7 @@ def is_parallel(project: Project, module: SourceModule) -> bool:
     """True where several processes are seen to run the file."""
 
     def ask() -> bool:
-        if is_test_module(module) or _is_alone_by_its_own_word(module):
+        if is_test_module(module) or is_alone_by_environment(module):
             return False
         if ranks_in_file(project, module) or ranks_in_importers(project, module):
             return True
@@ -42,14 +42,6 @@ def is_parallel(project: Project, module: SourceModule) -> bool:
         return _joins_by_own_function(project, module) or spawned_ranks(project, module) is not None
 
     return project.keep(("several processes run", module.path), ask)
-
-
-def _is_alone_by_its_own_word(module: SourceModule) -> bool:
-    """True for a program that tells torch, above all functions, that it is the one process: `os.environ["WORLD_SIZE"] = "1"`."""
-    if not module.holds(b"WORLD_SIZE"):
-        return False
-    alone = (v for v in variables_set(module) if v.variable == "WORLD_SIZE" and module.function_of(v.statement) is None)
-    return any(isinstance(v.value, ast.Constant) and v.value.value == "1" and is_sure_to_come(module, v.statement) for v in alone)
 
 
 def _joins_by_own_function(project: Project, module: SourceModule) -> bool:
