@@ -11,6 +11,7 @@ from codemods.analysis.ranks.program_starts import Start, start_of
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability
 from codemods.checkpoints.unguarded_save import UnguardedSave
+from codemods.metrics.unsynced_metric import UnsyncedMetric
 from codemods.ranks.unguarded_file_io import UnguardedFileIo
 from codemods.ranks.unguarded_print import UnguardedPrint
 from codemods.store.project import Project
@@ -41,7 +42,6 @@ def start(source: str, files: dict[str, str] | None = None) -> Start:
         f"from mmcv.runner import init_dist\n\ndef main():\n    init_dist('pytorch')\n{MAIN}",
         f"import torch.distributed as dist\n\ndef main():\n    print(dist.get_rank())\n{MAIN}",  # it raises without a group
         f"import lightning as L\n\ndef main():\n    L.Trainer(devices=4).fit(1)\n{MAIN}",
-        f"from lightning.pytorch.cli import LightningCLI\n\nclass Own(LightningCLI):\n    pass\n\ndef main():\n    Own()\n{MAIN}",
         f"from base import Base\n\nclass Work(Base):\n    pass\n\ndef main():\n    Work().run()\n{MAIN}",
     ],
 )
@@ -100,7 +100,7 @@ def test_what_a_launcher_decides(source: str) -> None:
     assert start(source) is Start.OPEN
     assert start(source, {"README.md": "Run `python train.py`.\n"}) is Start.OPEN
     assert start(source, {"run.sh": "torchrun --nproc_per_node 8 train.py\n"}) is Start.SEVERAL
-    assert start(source, {"run.sh": "accelerate launch $SCRIPT --x 1\n"}) is Start.SEVERAL
+    assert start(source, {"run.sh": "accelerate launch $SCRIPT --x 1\n"}) is Start.LIKELY
 
 
 WORK = """\
@@ -246,7 +246,7 @@ def test_scripts_of_one_name_are_told_apart_by_where_their_commands_stand() -> N
         ("name=train\npython $name.py\n", Start.OPEN),
         ("name=train\ntorchrun $name.py\n", Start.SEVERAL),
         ("name=other\ntorchrun $name.py\npython train.py\n", Start.OPEN),
-        ("name=$1\ntorchrun $name.py\npython train.py\n", Start.SEVERAL),  # it may be this one
+        ("name=$1\ntorchrun $name.py\npython train.py\n", Start.LIKELY),  # it may be this one
     ],
 )
 def test_a_script_that_a_variable_of_the_job_file_names(text: str, expected: Start) -> None:
@@ -272,7 +272,7 @@ def test_devices_that_an_imported_file_leaves() -> None:
     [
         (GROUP, "python train.py", Start.OPEN),
         (GROUP, "", Start.SEVERAL),
-        (GROUP + "\ndef go():\n    mp.spawn(init_distributed_mode)\n", "python train.py", Start.SEVERAL),
+        (GROUP + "\ndef go():\n    mp.spawn(init_distributed_mode)\n", "python train.py", Start.LIKELY),
         ("def go():\n    pass\n", "", Start.OPEN),
     ],
 )
@@ -327,7 +327,7 @@ def test_a_fabric_of_one_device_is_one_process() -> None:
 
 def test_a_number_of_devices_that_a_text_tells_to_raise() -> None:
     how_to = {"howto.md": "```python\ndevices = 8\n```\n"}
-    assert start(FABRIC.format(devices="devices"), how_to) is Start.SEVERAL
+    assert start(FABRIC.format(devices="devices"), how_to) is Start.LIKELY
     assert start(FABRIC.format(devices="1"), how_to) is Start.ONE
 
 
@@ -347,7 +347,7 @@ if __name__ == "__main__":
 def test_fit_of_a_trainer_that_the_scope_makes_says_nothing_more() -> None:
     assert start(FITS.format(made="pl.Trainer(devices=1, accelerator='gpu')")) is Start.ONE
     assert start(FITS.format(made="pl.Trainer(devices=2)")) is Start.SEVERAL
-    assert start(FITS.format(made="read_trainer()")) is Start.SEVERAL
+    assert start(FITS.format(made="read_trainer()")) is Start.LIKELY
 
 
 @pytest.mark.parametrize(
@@ -357,9 +357,9 @@ def test_fit_of_a_trainer_that_the_scope_makes_says_nothing_more() -> None:
         ("trainer:\n  devices: 1\n  num_nodes: 1\nmodel:\n  num_nodes: 27\n", "", Start.OPEN),
         ("trainer:\n  devices: [3]\n", 'D="--trainer.devices [${GPU}]"\npython train.py fit $D\n', Start.OPEN),
         ("trainer:\n  devices: [0]\n", "python train.py fit --trainer.devices 4\n", Start.SEVERAL),
-        ("trainer:\n  devices: 1\n  num_nodes: 2\n", "", Start.SEVERAL),
+        ("trainer:\n  devices: 1\n  num_nodes: 2\n", "", Start.LIKELY),
         ("trainer:\n  devices: [0, 1]\n", "", Start.SEVERAL),
-        ("trainer:\n  max_epochs: 3\n", "", Start.SEVERAL),
+        ("trainer:\n  max_epochs: 3\n", "", Start.LIKELY),
     ],
 )
 def test_a_command_line_of_lightning_whose_settings_give_one_device(settings: str, command: str, expected: Start) -> None:
@@ -557,17 +557,17 @@ BESIDE = {"run.sh": "torchrun --nproc_per_node=4 train_all.py\n"}
         (BY_OPTION, BESIDE, Start.OPEN),
         (BY_OPTION, {**BESIDE, "conf/one.txt": "distributed = False\n", "two.yaml": "distributed: false\n"}, Start.OPEN),
         (BY_OPTION, {}, Start.PRESUMED),  # a repository that starts nothing
-        (BY_OPTION, {**BESIDE, "two.yaml": "distributed: true\n"}, Start.SEVERAL),
-        (BY_OPTION, {**BESIDE, "README.md": "Add `--distributed` for more GPUs.\n"}, Start.SEVERAL),
+        (BY_OPTION, {**BESIDE, "two.yaml": "distributed: true\n"}, Start.LIKELY),
+        (BY_OPTION, {**BESIDE, "README.md": "Add `--distributed` for more GPUs.\n"}, Start.LIKELY),
         (BY_OPTION, {"run.sh": "torchrun --nproc_per_node=4 train_all.py\ntorchrun train.py --distributed\n"}, Start.SEVERAL),
-        (BY_OPTION.replace("store_true", "store_false"), BESIDE, Start.SEVERAL),
-        (BY_OPTION.replace("action='store_true'", "type=int, default=1"), BESIDE, Start.SEVERAL),
+        (BY_OPTION.replace("store_true", "store_false"), BESIDE, Start.LIKELY),
+        (BY_OPTION.replace("action='store_true'", "type=int, default=1"), BESIDE, Start.LIKELY),
         (BY_OPTION.replace("action='store_true'", "default=False"), BESIDE, Start.OPEN),
-        (BY_OPTION.replace("    if args.d", "    args.distributed = 'RANK' in os.environ\n    if args.d"), BESIDE, Start.SEVERAL),
+        (BY_OPTION.replace("    if args.d", "    args.distributed = 'RANK' in os.environ\n    if args.d"), BESIDE, Start.LIKELY),
         (BY_OPTION.replace("    work(args)", "    setup(args)") + "\ndef setup(args):\n    dist.init_process_group()\n", BESIDE,
          Start.SEVERAL),
-        (BY_OPTION.replace("    work(args)", "    run(['train.py', '--distributed'])"), BESIDE, Start.SEVERAL),
-        (BY_OPTION.replace("if args.distributed", "if not args.distributed"), BESIDE, Start.SEVERAL),
+        (BY_OPTION.replace("    work(args)", "    run(['train.py', '--distributed'])"), BESIDE, Start.LIKELY),
+        (BY_OPTION.replace("if args.distributed", "if not args.distributed"), BESIDE, Start.LIKELY),
     ],
 )  # fmt: skip
 def test_a_group_under_an_option_that_nothing_gives(source: str, files: dict[str, str], expected: Start) -> None:
@@ -655,11 +655,11 @@ def test_a_switch_in_the_file(switch: str, job: str, expected: Start) -> None:
         ("[0]", "python train.py --lr 1\n", Start.OPEN),
         ("1", "python train.py --lr 1\n", Start.OPEN),
         ("[0]", "python train.py --devices 2\n", Start.SEVERAL),
-        ("[0]", 'python train.py "$@"\n', Start.SEVERAL),
+        ("[0]", 'python train.py "$@"\n', Start.LIKELY),
         ("[0]", "torchrun --nproc_per_node 2 train.py\n", Start.SEVERAL),
-        ("[0]", "ls\n", Start.SEVERAL),  # no command says how it is started
-        ("[0, 1]", "python train.py --lr 1\n", Start.SEVERAL),
-        ("-1", "python train.py --lr 1\n", Start.SEVERAL),
+        ("[0]", "ls\n", Start.LIKELY),  # no command says how it is started
+        ("[0, 1]", "python train.py --lr 1\n", Start.LIKELY),
+        ("-1", "python train.py --lr 1\n", Start.LIKELY),
     ],
 )
 def test_devices_of_the_script_own_option(default: str, job: str, expected: Start) -> None:
@@ -686,13 +686,13 @@ trainer.fit(net)
     [
         ('if len(settings["devices"]) != 1:\n    exit(0)', 'devices=settings["devices"]', Start.ONE),
         ('if len(settings["devices"]) > 1:\n    raise ValueError("one")', 'devices=settings["devices"]', Start.ONE),
-        ('if len(settings["devices"]) != 2:\n    exit(0)', 'devices=settings["devices"]', Start.SEVERAL),
-        ('if len(settings["devices"]) != 1:\n    print("more")', 'devices=settings["devices"]', Start.SEVERAL),
-        ('if len(settings["gpus"]) != 1:\n    exit(0)', 'devices=settings["devices"]', Start.SEVERAL),
+        ('if len(settings["devices"]) != 2:\n    exit(0)', 'devices=settings["devices"]', Start.LIKELY),
+        ('if len(settings["devices"]) != 1:\n    print("more")', 'devices=settings["devices"]', Start.LIKELY),
+        ('if len(settings["gpus"]) != 1:\n    exit(0)', 'devices=settings["devices"]', Start.LIKELY),
         ("", 'accelerator="cpu"', Start.ONE),
         ("", 'accelerator="cpu", num_processes=4', Start.SEVERAL),
         ("", 'accelerator="cpu", devices=4', Start.SEVERAL),
-        ("", 'accelerator="gpu"', Start.SEVERAL),
+        ("", 'accelerator="gpu"', Start.LIKELY),
     ],
 )
 def test_a_program_that_insists_on_one_device(check: str, keywords: str, expected: Start) -> None:
@@ -704,7 +704,7 @@ def test_a_program_of_another_language() -> None:
     other = {"misc.py": GROUP, "run.sh": job, "other.py": "import misc\n"}
     joins = f"from misc import init_distributed_mode\n\ndef main():\n    init_distributed_mode(1)\n{MAIN}"
     assert start(joins, other) is Start.OPEN
-    assert start(joins, {**other, "run.sh": job.replace("./sim.exe", "$SCRIPT")}) is Start.SEVERAL
+    assert start(joins, {**other, "run.sh": job.replace("./sim.exe", "$SCRIPT")}) is Start.LIKELY
 
 
 @pytest.mark.parametrize(("count", "expected"), [("1", Start.ONE), ("2", Start.SEVERAL), ("n", Start.SEVERAL)])
@@ -721,9 +721,9 @@ JOB_OF_ONE = '#SBATCH --gres=gpu:1\npython "$HERE"/train.py --out x\n'
     [
         (JOB_OF_ONE, Start.OPEN),
         (JOB_OF_ONE.replace("gpu:1", "gpu:rtx:1"), Start.OPEN),
-        (JOB_OF_ONE.replace("gpu:1", "gpu:4"), Start.SEVERAL),
-        (JOB_OF_ONE.replace("#SBATCH --gres=gpu:1\n", ""), Start.SEVERAL),  # as many as the machine has
-        (f"{JOB_OF_ONE}# or on 4 GPUs\n", Start.SEVERAL),
+        (JOB_OF_ONE.replace("gpu:1", "gpu:4"), Start.LIKELY),
+        (JOB_OF_ONE.replace("#SBATCH --gres=gpu:1\n", ""), Start.LIKELY),  # as many as the machine has
+        (f"{JOB_OF_ONE}# or on 4 GPUs\n", Start.LIKELY),
     ],
 )
 def test_a_trainer_that_takes_what_the_job_has(job: str, expected: Start) -> None:
@@ -766,3 +766,47 @@ def test_a_fix_of_a_program_that_may_run_as_one_process_is_not_safe() -> None:
         found = findings_of(UnguardedSave, SHOWN.format("    torch.save({'step': 1}, 'last.pt')\n"), files, path="train.py")
         assert [f.applicability for f in found] == [level]
         assert ("no text names a launcher" in found[0].reason) is (not text)
+
+
+LOADED = "trainer:\n  devices: {}\n  max_epochs: 3\n"
+
+
+@pytest.mark.parametrize(
+    ("made", "files", "expected"),
+    [
+        ("pl.Trainer(devices=4)", {}, Start.SEVERAL),
+        ("pl.Trainer(gpus=[0, 1])", {}, Start.SEVERAL),
+        ("pl.Trainer(devices='0,1')", {}, Start.SEVERAL),
+        ("pl.Trainer(devices=-1)", {}, Start.SEVERAL),
+        ("pl.Trainer(devices=torch.cuda.device_count())", {}, Start.SEVERAL),
+        ("pl.Trainer(devices=n, strategy='ddp_find_unused_parameters_true')", {}, Start.SEVERAL),  # somebody decided for DDP
+        ("pl.Trainer(devices=n, plugins=[DDPPlugin()])", {}, Start.SEVERAL),
+        ("pl.Trainer(devices=n, strategy='ddp' if n > 1 else 'auto')", {}, Start.LIKELY),
+        ("pl.Trainer(devices='auto')", {}, Start.LIKELY),  # as many as the machine has
+        ("pl.Trainer(**read()['trainer'])", {"conf/a.yaml": LOADED.format(2)}, Start.SEVERAL),
+        ("pl.Trainer(**read()['trainer'])", {"conf/a.yaml": LOADED.format("[0, 1]")}, Start.SEVERAL),
+        ("pl.Trainer(**read()['trainer'])", {"conf/a.yaml": LOADED.format("auto")}, Start.LIKELY),
+        (
+            "pl.Trainer(**read()['trainer'])",
+            {"conf/a.yaml": LOADED.format(2), "conf/b.yaml": LOADED.format(1)},  # either
+            Start.LIKELY,
+        ),
+        ("pl.Trainer(**read()['trainer'])", {"run.sh": "python train.py --devices 4\n"}, Start.SEVERAL),
+        ("pl.Trainer(**read()['trainer'])", {"run.sh": "python train.py trainer.devices=[0,1]\n"}, Start.SEVERAL),
+        ("pl.Trainer(**read()['trainer'])", {"run.sh": "python train.py --epochs 4 --gpu 0\n"}, Start.LIKELY),
+    ],
+)
+def test_who_says_that_there_are_several_devices(made: str, files: dict[str, str], expected: Start) -> None:
+    assert start(FITS.format(made=made), files) is expected
+
+
+@pytest.mark.parametrize(("devices", "level"), [("4", Applicability.SAFE), ("read()", Applicability.UNSAFE)])
+def test_what_is_offered_where_nothing_says_how_many_there_are(devices: str, level: Applicability) -> None:
+    """Noise is left out; what is wrong on several processes is offered with the assumption."""
+    files = {"main.py": FITS.format(made=f"pl.Trainer(devices={devices})").replace("from model", "from module")}
+    hook = "import pytorch_lightning as pl\n\n\nclass Net(pl.LightningModule):\n    def on_fit_start(self):\n"
+    assert bool(findings_of(UnguardedPrint, f'{hook}        print("go")\n', files)) is (level is Applicability.SAFE)
+    step = "    def validation_step(self, batch, n):\n        self.log('loss', self(batch).mean())\n"
+    (found,) = findings_of(UnsyncedMetric, f"{hook}        pass\n\n{step}", files)
+    assert found.applicability is level
+    assert ("no command and no call says how many there are" in found.reason) is (level is Applicability.UNSAFE)

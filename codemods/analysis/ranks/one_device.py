@@ -19,10 +19,14 @@ from codemods.files.source import FunctionNode, SourceModule
 from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
 
-_DEVICES = lazy(rb"(?m)^[ ]*(?P<key>devices|gpus|num_nodes)[ ]*:[ ]*(?P<value>\[[ ]*\d+[ ]*\]|[^\s#]+|(?:[ ]*\n[ ]*-[ ]*\d+)+)")
+_DEVICES = lazy(
+    rb"(?m)^[ ]*(?P<key>devices|gpus|num_nodes)[ ]*:[ ]*"
+    rb"(?P<value>\[[ ]*\d+[ ]*(?:,[ ]*\d+[ ]*)*\]|[^\s#]+|(?:[ ]*\n[ ]*-[ ]*\d+)+)"
+)
 _SPAWNED = lazy(rb"(?m)^[ ]*strategy[ ]*:[ ]*[\"']?ddp_spawn\b")
 _ON_CPU = lazy(rb"(?m)^[ ]*accelerator[ ]*:[ ]*[\"']?cpu\b")
 _ONE = lazy(rb"[\"']?1[\"']?|\[[ ]*\d+[ ]*\]|[ ]*\n[ ]*-[ ]*\d+")
+_MORE = lazy(rb"[\"']?(?:-1|[2-9]|\d\d+)[\"']?|\[?[ ]*\d+[ ]*(?:,[ ]*\d+[ ]*)+\]?|(?:[ ]*\n[ ]*-[ ]*\d+){2,}")
 _MADE_BY_SETTINGS = lazy(rb"_target_[ ]*:[ ]*[\"']?(?:pytorch_lightning|lightning(?:\.pytorch)?)(?:\.trainer){0,2}\.Trainer\b")
 # Commands that start, or have Lightning start, several processes.
 _SPREADS = lazy(
@@ -130,12 +134,22 @@ def _takes_settings(call: ast.Call) -> bool:
 
 def _settings_have_one(project: Project) -> bool:
     """True where the YAML of the project gives its Trainers one device, and nowhere more."""
+    values = _devices_of_settings(project)
+    return bool(values) and all(_ONE.fullmatch(v) for v in values)
+
+
+def settings_give_several(project: Project) -> bool:
+    """True where the YAML of the project gives its Trainers several devices wherever it gives them any."""
+    values = project.keep("devices of settings", lambda: tuple(_devices_of_settings(project)))
+    return bool(values) and all(_MORE.fullmatch(v) for v in values)
+
+
+def _devices_of_settings(project: Project) -> list[bytes]:
     read = ((p, project.read(p) or b"") for p in project.files if p.endswith((".yaml", ".yml")))
     texts = [t for path, t in read if b"trainer" in t or _is_of_trainers(path) or _MADE_BY_SETTINGS.search(t)]
     texts = [t for t in texts if not _is_simulation(t)]
     found = ((text, m) for text in texts for m in _DEVICES.finditer(text))
-    values = [m["value"] for text, m in found if m["key"] != b"num_nodes" or _is_of_a_trainer(text, m)]
-    return bool(values) and all(_ONE.fullmatch(v) for v in values)
+    return [m["value"] for text, m in found if m["key"] != b"num_nodes" or _is_of_a_trainer(text, m)]
 
 
 def _is_simulation(text: bytes) -> bool:

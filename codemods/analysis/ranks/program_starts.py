@@ -19,7 +19,8 @@ from codemods.analysis.job_files.documented_starts import is_told_alone, other_s
 from codemods.analysis.loading.same_program import whole_program
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.ranks.bound_on_first_device import needs_the_first_device
-from codemods.analysis.ranks.one_device import has_one_device, says_more_devices, settings_leave_one
+from codemods.analysis.ranks.given_devices import call_gives_several, command_gives_several
+from codemods.analysis.ranks.one_device import has_one_device, says_more_devices, settings_give_several, settings_leave_one
 from codemods.analysis.ranks.reached_scopes import MOST_SCOPES, LeftOut, inside, once_a_scope, parts_of, reached
 from codemods.analysis.ranks.set_devices import is_left_to_one_by_commands, is_left_to_one_gpu, is_set_to_one
 from codemods.analysis.ranks.started_groups import may_start_a_group
@@ -44,6 +45,7 @@ _START = lazy(
 )
 _SPAWNS = lazy(rb"\b(?:spawn|start_processes|\w+_launcher|elastic_launch|LightningLite|Fabric|Torch(?:Trainer|Distributor))\(")
 _STARTS = lazy(r"spawn|start_processes|launch|LightningCLI|LightningLite|Fabric|TorchTrainer|TorchDistributor")  # by itself
+_AS_TOLD = frozenset({"LightningCLI", "LightningLite", "Fabric"})  # as many as settings and commands say
 _DOTTED = lazy(r"(?:hvd\.init|horovod\.\w+\.init|idist\.\w+|ignite\.distributed\.\w+|deepspeed\.\w+|.*MPI\.COMM_WORLD.*)$")
 _VARIABLES = frozenset({"RANK", "LOCAL_RANK", "WORLD_SIZE", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK"})
 # Programs of these have loops and starts of their own, which no file of the project shows.
@@ -69,7 +71,8 @@ class Start(IntEnum):
     OPEN = 1  # a framework that would train on several, if somebody launched it so
     JOINS = 2  # it joins the processes of a launcher
     PRESUMED = 3  # the same, where no text says how any program is started, and one process may run it as well
-    SEVERAL = 4
+    LIKELY = 4  # a framework that starts as many as its settings say, or a command whose script is a variable
+    SEVERAL = 5
 
     @property
     def is_several(self) -> bool:
@@ -93,13 +96,15 @@ def _start_of(project: Project, program: SourceModule) -> Start:
     if any(_is_on_one_device(m) for m in _imported(project, program)):
         return Start.ONE
     best, alone = _start_of_all(project, program, None)
-    if best in (Start.JOINS, Start.SEVERAL) and (any(launched) or (own and "" not in launched)):
+    if best is Start.LIKELY and (settings_give_several(project) or any(command_gives_several(s.given) for s in own)):
+        best = Start.SEVERAL
+    if best in (Start.JOINS, Start.LIKELY, Start.SEVERAL) and (any(launched) or (own and "" not in launched)):
         without, _ = _start_of_all(project, program, UngivenOptions(project, program, switches=not any(launched)))
-        if without < (Start.SEVERAL if own else Start.JOINS):
+        if without < (Start.LIKELY if own else Start.JOINS):
             return Start.OPEN  # it may start ranks, under an option that nothing here gives
     if best is Start.JOINS and needs_the_first_device(program):
         return Start.OPEN
-    if best is Start.SEVERAL:
+    if best >= Start.LIKELY:
         return best
     if alone and best is Start.OPEN:
         return Start.ONE
@@ -107,7 +112,7 @@ def _start_of(project: Project, program: SourceModule) -> Start:
         return Start.OPEN
     if best is Start.JOINS:
         return _start_of_joining(project, program, named=bool(own), launched=launched)
-    return Start.SEVERAL if "" in launched and best is Start.OPEN else best
+    return Start.LIKELY if "" in launched and best is Start.OPEN else best
 
 
 def _start_of_joining(project: Project, program: SourceModule, *, named: bool, launched: list[str]) -> Start:
@@ -117,13 +122,15 @@ def _start_of_joining(project: Project, program: SourceModule, *, named: bool, l
     several processes, "" for one that a variable names: beside those a script that is not named is an experiment of its day.
     """
     if "" in launched:
-        return Start.SEVERAL
+        return Start.LIKELY
     if named or is_told_alone(project, program.path):
         return Start.OPEN
     there = project.keep("names of files", lambda: frozenset(map(basename, project.python_files)))
     if not there.isdisjoint(launched):
         return Start.OPEN
-    return Start.SEVERAL if launched or joins_in_every_run(project, program, _is_join) else Start.PRESUMED
+    if joins_in_every_run(project, program, _is_join):
+        return Start.SEVERAL
+    return Start.LIKELY if launched else Start.PRESUMED
 
 
 def _is_join(project: Project, module: SourceModule, call: ast.Call) -> bool:
@@ -221,7 +228,7 @@ def _start_of_heir(project: Project, module: SourceModule, owner: ast.ClassDef) 
     loops = [name for name in named if last(name).endswith(("Trainer", "Runner", "Engine", "CLI"))]
     if any(family(name) == "lightning" for name in loops):
         by_settings = all(last(name).endswith("CLI") for name in loops) and settings_leave_one(project)
-        return Start.OPEN if by_settings else Start.SEVERAL
+        return Start.OPEN if by_settings else Start.LIKELY
     return Start.OPEN if loops else Start.ONE
 
 
@@ -235,6 +242,8 @@ def _start_by(project: Project, module: SourceModule, call: ast.Call) -> Start:
         return Start.OPEN
     if bare == "Fabric" and family(full) == "lightning" and _is_on_one(project, module, call):
         return Start.ONE
+    if bare in _AS_TOLD and family(full) == "lightning":
+        return Start.SEVERAL if call_gives_several(project, module, call) else Start.LIKELY
     if bare == "launch" and isinstance(call.func, ast.Attribute) and made_as_fabric(project, module, call.func.value):
         return Start.ONE  # the call that makes it says how many it starts
     if bare == "launch" and isinstance(call.func, ast.Attribute) and "gradio" in module.imported_modules:
@@ -250,7 +259,7 @@ def _start_by(project: Project, module: SourceModule, call: ast.Call) -> Start:
     if bare == "Process" and "multiprocessing" in full and _joins_nearby(module):
         return Start.SEVERAL
     if bare == "fit" and "trainer" in name.lower() and any(family(m) == "lightning" for m in module.imported_modules):
-        return Start.ONE if _is_made_here(module, call) else Start.SEVERAL  # a Trainer that is made elsewhere
+        return Start.ONE if _is_made_here(module, call) else Start.LIKELY  # a Trainer that is made elsewhere
     if bare in _BY_TEXT:
         return _start_by_text(project)
     return Start.OPEN if family(full) in _OTHERS or full.partition(".")[0] in _OTHERS else Start.ONE
@@ -281,7 +290,9 @@ def _start_of_trainer(project: Project, module: SourceModule, call: ast.Call) ->
         if _is_on_one(project, module, call):
             return Start.ONE
         left = is_left_to_one_gpu(project, call) or is_left_to_one_by_commands(project, module, call)
-        return Start.OPEN if left or is_set_to_one(project, module, call) else Start.SEVERAL
+        if left or is_set_to_one(project, module, call):
+            return Start.OPEN
+        return Start.SEVERAL if call_gives_several(project, module, call) else Start.LIKELY
     if find_function(project, module, dotted(call.func)) is not None:
         return Start.ONE  # of the project: its class is looked into
     return Start.OPEN
@@ -293,10 +304,10 @@ def _start_by_text(project: Project) -> Start:
     def build() -> Start:
         named = project.files_containing(b"Trainer", kinds=(".yaml", ".yml"))
         if any(b"lightning" in (project.read(p) or b"") for p in named):
-            return Start.SEVERAL
+            return Start.LIKELY
         inner = [project.read(p) or b"" for p in project.python_files if b"__main__" not in (project.read(p) or b"")]
         if any(_SPAWNS.search(data) for data in inner):
-            return Start.SEVERAL
+            return Start.LIKELY
         return Start.JOINS if any(_START.search(data) for data in inner) else Start.OPEN
 
     return project.keep("start by text", build)

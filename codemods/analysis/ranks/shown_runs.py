@@ -46,6 +46,8 @@ def unseen_run(project: Project, module: SourceModule, span: Span) -> str | None
             return "right if its program is launched as several processes: no command of the repository does so"
         if start is Start.PRESUMED:
             return "right if its program is launched as several processes: it runs as one, too, and no text names a launcher"
+        if start is Start.LIKELY:
+            return "right if its program is run as several processes: no command and no call says how many there are"
         field = _once_a_function("left over", _field_that_nobody_sets, project, module, span)
         if function is not None and field:
             return f"right if {function.name} ever gets through: it calls self.{field}, which nothing sets"

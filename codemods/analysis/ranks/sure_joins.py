@@ -43,13 +43,20 @@ class _Untested:
         del module
         if isinstance(node, (ast.If, ast.IfExp)):
             block = isinstance(node, ast.If) and is_main_block(node)
-            return None if block or _holds_for_ranks(node.test) else [node.test]
+            return None if block or _holds_for_ranks(node.test) or _starts_either_way(node) else [node.test]
         if isinstance(node, ast.Try):
             return list(node.finalbody) if node.handlers else None
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             end = next((i for i, s in enumerate(node.body) if isinstance(s, ast.If) and _may_leave(s)), len(node.body))
             return list(node.body[: end + 1])
         return None
+
+
+def _starts_either_way(test: ast.If | ast.IfExp) -> bool:
+    """True for `init_process_group("gloo")` and, in the other arm, `init_process_group("nccl")`."""
+    arms = (test.body, test.orelse) if isinstance(test, ast.If) else ()
+    named = [{last(dotted(n.func)) for s in arm for n in ast.walk(s) if isinstance(n, ast.Call)} for arm in arms]
+    return bool(named) and all("init_process_group" in names for names in named)
 
 
 def _holds_for_ranks(test: ast.expr) -> bool:

@@ -1,0 +1,69 @@
+"""Is a Trainer or Fabric of Lightning given several devices where it is made, or by a command that starts its program?
+
+A number that is left to settings, or to the machine, may be one: of the fixes in such programs on unseen repositories readers
+would have merged half, of those in programs that a command starts on several processes four in five.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from codemods.analysis.bindings import bindings_of
+from codemods.analysis.names import dotted, last
+from codemods.analysis.ranks.trainer_options import options_of
+from codemods.files.source import SourceModule
+from codemods.runtime.lazy_pattern import lazy
+from codemods.store.project import Project
+
+_COUNTS = ("devices", "gpus", "num_nodes", "num_processes")
+_HOW = ("strategy", "accelerator", "distributed_backend", "plugins")
+_SEVERAL = lazy(r"-1|[2-9]|\d\d+|\d+(?:\s*,\s*\d+)+")
+_SPREADS = lazy(r"(?i)ddp|fsdp|deepspeed|distributeddata|fullysharded|bagua|horovod")
+_COMMAND = lazy(
+    r"(?:(?<!\S)--(?:\w+\.)?(?:devices|gpus|num_gpus|ngpus?|n_gpus?|num_devices|num_nodes)[= ]|"
+    r"(?<!\S)\+{0,2}(?:\w+\.)?(?:devices|gpus|num_nodes)=)"
+    r"[\"'\[]*(?:-1|[2-9]|\d\d|\d+[ ]*,[ ]*\d)|(?<!\S)\+?(?:--)?(?:\w+[.@/])?(?:trainer|strategy)[= ][\"']?ddp"
+)
+
+
+def command_gives_several(given: str) -> bool:
+    """True for the rest of a command, `--devices 4 --epochs 3`, that says how many devices there are, and more than one."""
+    return _COMMAND.search(given) is not None
+
+
+def call_gives_several(project: Project, module: SourceModule, call: ast.Call) -> bool:
+    """True where the call itself names several devices or nodes, or a strategy of several processes."""
+    written = {k.arg: k.value for k in call.keywords if k.arg}
+    packed = [k.value for k in call.keywords if k.arg is None]
+    handed = [(module, written), *options_of(project, module, packed)]
+    return any(_names_several(home, name, value) for home, options in handed for name, value in options.items())
+
+
+def _names_several(module: SourceModule, name: str, value: ast.expr) -> bool:
+    if name in _HOW:
+        return _is_a_strategy(module, value)
+    return name in _COUNTS and _is_several(value)
+
+
+def _is_several(value: ast.expr) -> bool:
+    if isinstance(value, (ast.List, ast.Tuple)):
+        return len(value.elts) > 1
+    if isinstance(value, ast.Call):
+        return last(dotted(value.func)) == "device_count"
+    try:
+        number = ast.literal_eval(value)
+    except ValueError:
+        return False
+    return _SEVERAL.fullmatch(str(number)) is not None
+
+
+def _is_a_strategy(module: SourceModule, value: ast.expr) -> bool:
+    """A text, an object or a list of objects; a name counts where each value that it has is one."""
+    if isinstance(value, (ast.List, ast.Tuple)):
+        return any(_is_a_strategy(module, inner) for inner in value.elts)
+    if isinstance(value, ast.Constant):
+        return isinstance(value.value, str) and _SPREADS.search(value.value) is not None
+    if isinstance(value, ast.Call):
+        return _SPREADS.search(last(dotted(value.func))) is not None
+    bound = bindings_of(module, value) if isinstance(value, ast.Name) else []
+    return bool(bound) and all(isinstance(b.value, (ast.Constant, ast.Call)) and _is_a_strategy(module, b.value) for b in bound)
