@@ -11,7 +11,9 @@ from codemods.analysis.averages.own_keys import OwnKey, own_keys
 from codemods.analysis.averages.scale import At
 from codemods.analysis.averages.summed_losses import SummedLoss, summed_losses
 from codemods.analysis.averages.wrong import Fault, Wrong, wrong_numbers
-from codemods.analysis.distribution import is_test_module, may_show_ranks
+from codemods.analysis.distribution import is_test_module
+from codemods.analysis.run_by_ranks import may_show_ranks
+from codemods.analysis.variance.parallel_files import may_be_parallel
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Evidence, Finding
 from codemods.files.source import SourceModule
@@ -108,7 +110,9 @@ class WrongAverage(DdpCodemod):
     READS_TESTS = False
 
     def is_worth_parsing(self, path: str, project: Project) -> bool:
-        return may_show_ranks(project, path)
+        if not may_show_ranks(project, path):
+            return False
+        return b"all_reduce" in (project.read(path) or b"") or may_be_parallel(project, path)
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_module(module):
