@@ -20,6 +20,7 @@ from codemods.analysis.variance.values import Proof
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Evidence, Finding
 from codemods.data.rank_variance import BARS
+from codemods.data.rank_words import SHOWS_NUMBERS, TESTS_BEST
 from codemods.files.source import SourceModule
 from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
@@ -115,6 +116,7 @@ class UnreducedNumber(DdpCodemod):
         (b"print", b"best", b"lowest", b"highest", b"min", b"max", b"log", b"add_scalar", b"write", b"dump"),
         (b"loss", b"acc", b"metric", b"score", b"item()", b"avg", b"mean", b"iou", b"dice", b"recall", b"precision", b"rror"),
     )
+    SITES = (SHOWS_NUMBERS, *TESTS_BEST)
     READS_TESTS = False
 
     def is_worth_parsing(self, path: str, project: Project) -> bool:

@@ -16,6 +16,8 @@ from codemods.analysis.run_by_ranks import may_show_ranks
 from codemods.analysis.variance.parallel_files import may_be_parallel
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Evidence, Finding
+from codemods.data.rank_words import SHOWS_NUMBERS
+from codemods.files.sites import Site
 from codemods.files.source import SourceModule
 from codemods.store.project import Project
 
@@ -107,6 +109,7 @@ class WrongAverage(DdpCodemod):
         (b"reduce", b"gather", b"val", b"test", b"eval", b"num_processes", b"world_size", b"DistributedSampler"),
         (b"print", b"log", b"add_scalar", b"write", b"dump", b"report"),
     )
+    SITES = (SHOWS_NUMBERS, Site(rb"reduce", b"reduce"))  # a number under a rank's own key need not be shown
     READS_TESTS = False
 
     def is_worth_parsing(self, path: str, project: Project) -> bool:
