@@ -6,9 +6,8 @@ import ast
 import re
 from collections.abc import Iterator
 from functools import lru_cache
-from itertools import islice
 
-from codemods.analysis.importing import imports_of, users_by_step
+from codemods.analysis.importing import imports_of
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.positions import above
 from codemods.analysis.precision_alone import is_for_precision_alone
@@ -16,6 +15,7 @@ from codemods.analysis.switched_off import is_switched_off
 from codemods.api.findings import Evidence
 from codemods.files.import_statements import stem_of
 from codemods.files.source import SourceModule, once_a_module
+from codemods.files.without_docstrings import without_words
 from codemods.runtime.lazy_pattern import lazy
 from codemods.store.file_facts import file_fact
 from codemods.store.project import Project
@@ -31,7 +31,7 @@ _FOR_ONE_TOO = frozenset({"seed_everything"})  # what a script of one process im
 _OF_A_RUN = (b"rainer", b"abric", b"pl_module", b"rank", b"RANK", b"LightningModule", b"DataModule")
 _VARIABLES = frozenset({"RANK", "LOCAL_RANK", "WORLD_SIZE", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK"})
 _WORDS = lazy(
-    rb"rank|RANK|WORLD_SIZE|lightning|distributed|Distributed|ccelerat|Train(?:er|ingArg)|deepspeed|horovod|mpi4py|trl|dist_util"
+    rb"rank|RANK|WORLD_SIZE|lightning|distributed|Distributed|ccelerat|Train(?:er|ingArg)|deepspeed|horovod|mpi4py|\btrl\b|dist_util"
     rb"|(?:init|setup)_dist|is_ma(?:in|ster)|is_primary|main_process"
 )
 _USES = lazy(rb"torch\s*\.\s*distributed|DistributedDataParallel|accelerate\.Accelerator\(")
@@ -46,6 +46,9 @@ _JOINS = lazy(
 _OWN_QUESTION = lazy(
     r"(?:get_|is_)?(?:global_|dist_)?(?:rank|rank_?zero|rank_?0|main_process|main|master|master_process|primary)|"
     r"(?:get_)?world_size|barrier|synchronize|all_(?:reduce|gather)(?:_\w+)?|reduce_(?:dict|tensor|mean)"
+)
+_QUESTIONS = lazy(
+    rb"world_size|barrier|synchronize|all_(?:reduce|gather)|reduce_(?:dict|tensor|mean)|\b(?:main|master|primary)\b"
 )
 _ALONE = lazy(rb"^[ \t]*assert [^\n]*(?:num_processes|world_size)[^\n]*== 1\b", re.MULTILINE)
 _OPTIONS = lazy(rb"argparse|parse_args|HfArgumentParser|hydra|OmegaConf|\bfire\b|\bclick\b|\btyper\b")
@@ -100,14 +103,14 @@ def ranks_at(project: Project, path: str) -> Evidence | None:
     """As `ranks_in_file`, of a file that need not be parsed again for an answer that was given before."""
 
     def build() -> Evidence | None:
-        module = project.module(path) if project.fact(_speaks, path) else None
+        module = project.module(path) if project.fact(speaks, path) else None
         return _ranks_in_file(project, module) if module is not None else None
 
     return project.keep(("ranks in file", path), build)
 
 
 def _ranks_in_file(project: Project, module: SourceModule) -> Evidence | None:
-    if not _WORDS.search(module.data) or is_for_precision_alone(project, module):
+    if not speaks(module.path, module.data) or is_for_precision_alone(project, module):
         return None
     if is_switched_off(project, module):
         return None
@@ -217,45 +220,32 @@ def _shows_ranks(name: str) -> bool:
     return root in _PACKAGES or name.startswith("torch.distributed") or last(name) == "DistributedDataParallel"
 
 
-def may_show_ranks(project: Project, path: str) -> bool:
-    """False where neither the file nor one that imports it holds a word of several processes: told from the bytes alone."""
-    return project.keep(("may show ranks", path), lambda: _may_show(project, path))
-
-
-def _may_show(project: Project, path: str) -> bool:
-    if is_own_test(project, path):
-        return False
-    if project.fact(_speaks, path):
-        return True
-    users = [p for p in project.files_importing(stem_of(path)) if p != path and not is_own_test(project, p)]
-    handed_on = (u for p in users if p.endswith("/__init__.py") for u in project.files_importing(stem_of(p)))
-    return any(project.fact(_speaks, p) for p in (*users, *handed_on))
-
-
 @file_fact
-def _speaks(path: str, data: bytes) -> bool:
-    """True for a file with a word of several processes in it."""
+def speaks(path: str, data: bytes) -> bool:
+    """True for a file with a word of several processes in its code; the head of a licence ("is distributed on an") is none."""
     del path
-    return _WORDS.search(data) is not None
-
-
-def may_be_run_by_ranks(project: Project, path: str, hops: int = 3) -> bool:
-    """False where no file that imports this one, over a few others, holds a word of several processes: from the bytes alone."""
-    steps = islice(users_by_step(project, path, lambda p: is_own_test(project, p)), hops + 1)
-    return any(may_show_ranks(project, p) for found in steps for p in found)
+    if not _WORDS.search(data):
+        return False
+    code = without_words(data)
+    return _WORDS.search(code) is not None or _QUESTIONS.search(code) is not None
 
 
 def ranks_in_importers(project: Project, module: SourceModule) -> Evidence | None:
     """What in a file that imports from this one, directly, shows that several processes run it."""
-    return project.keep(("ranks in importers", module.path), lambda: _ranks_in_importers(project, module))
+    return ranks_above(project, module.path)
 
 
-def _ranks_in_importers(project: Project, module: SourceModule) -> Evidence | None:
-    if (shown := _shown_by_importers(project, module.path, module.path)) is not None:
+def ranks_above(project: Project, path: str) -> Evidence | None:
+    """As `ranks_in_importers`, of a file that need not be parsed for it."""
+    return project.keep(("ranks in importers", path), lambda: _ranks_above(project, path))
+
+
+def _ranks_above(project: Project, path: str) -> Evidence | None:
+    if (shown := _shown_by_importers(project, path, path)) is not None:
         return shown
-    for package in project.files_importing(stem_of(module.path)):
-        if package.endswith("/__init__.py") and _brings(project, package, module.path):
-            if (shown := _shown_by_importers(project, module.path, package)) is not None:
+    for package in project.files_importing(stem_of(path)):
+        if package.endswith("/__init__.py") and (shown := _shown_by_importers(project, path, package)) is not None:
+            if _brings(project, package, path):  # the package is parsed for it
                 return shown
     return None
 
@@ -286,7 +276,7 @@ def _shown_by_importers(project: Project, path: str, imported: str) -> Evidence 
         return bool(found.rest) and re.search(rb"\b(?:def|class) %b\b" % found.rest[0].encode(), data) is not None
 
     for user in project.files_importing(stem_of(imported)):
-        if user in (path, imported) or is_own_test(project, user) or not project.fact(_speaks, user):
+        if user in (path, imported) or is_own_test(project, user) or not project.fact(speaks, user):
             continue
         if not any(is_meant(name, user) for name in imports_of(project, user) if named in name):
             continue  # it imports a file of the same name from elsewhere

@@ -20,6 +20,37 @@ def names_of_imports(module: SourceModule) -> set[str]:
     return {i.dotted for found in module.imports.values() for i in found} | set(module.imported_modules)
 
 
+def users_of(project: Project, path: str) -> tuple[str, ...]:
+    """The files that name this one in an import, without those of which each such import leads to another of its name."""
+    return project.keep(("users of", path), lambda: tuple(p for p in _by_name(project, path) if _may_lead(project, p, path)))
+
+
+def _by_name(project: Project, path: str) -> Iterator[str]:
+    return (p for p in project.files_importing(stem_of(path)) if p != path)
+
+
+def _may_lead(project: Project, importer: str, path: str) -> bool:
+    """False where every import of the file's name is seen to mean another file, or a package of others.
+
+    True for an import in a form that is not read here, and for one that a longer search path may lead to the file.
+    """
+    stem = stem_of(path)
+    own = path.removesuffix(".py").removesuffix("/__init__").split("/")
+    inside = path.removesuffix("__init__.py") if path.endswith("/__init__.py") else path
+    is_read = False
+    for name in imports_of(project, importer):
+        parts = name.lstrip(".").split(".")
+        if stem not in parts:
+            continue
+        is_read = True
+        if (found := project.resolve(name, importer)) is not None:
+            if found.path.startswith(inside):
+                return True
+        elif not name.startswith(".") and (named := parts[: parts.index(stem) + 1]) == own[-len(named) :]:
+            return True
+    return not is_read
+
+
 def imported_files(project: Project, module: SourceModule) -> frozenset[str]:
     """The project files that are imported when this one is, itself included."""
 

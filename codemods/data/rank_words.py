@@ -57,6 +57,28 @@ _WORDS = (
 )  # fmt: skip
 _IDLE_LINES = 8  # more than `_IDLE` looks at, unless many blank lines stand between
 
+# A call whose name says that it shows numbers: `SHOWN_NUMBERS` and `SAYS_SHOWN` of data/rank_variance.py.
+_SHOWING = (
+    b"print", b"info", b"add_", b"log", b"write", b"dump", b"debug", b"warning", b"scalar", b"track", b"success", b"report",
+    b"set_", b"summar", b"record", b"history", b"append_loss", b"plot", b"metric", b"stats",
+)  # fmt: skip
+SHOWS_NUMBERS = Site(
+    rb"\b(?<!math\.)(?:print|info|add_scalars?|log|log_metrics?|write|dump|debug|warning|log_scalar|add_scalar_dict|scalar|track|"
+    rb"log_dict|write_row|writerow|success|report|add_loss|add_metric|set_postfix|set_description|set_postfix_str|"
+    rb"logger_info|(?i:(?:\w*_)?(?:log|logs|summarize|record|report|history|append_loss|plot|scalars?|metrics?|summary|stats|print\d?)"
+    rb"(?:_\w*)?))[ \t\\]*\(",
+    *(spelled for word in _SHOWING for spelled in (word, word.capitalize(), word.upper())),
+)
+# A test that holds something against the best so far, as analysis/variance/comparisons.py reads it.
+_BEST = (b"best", b"lowest", b"highest", b"min_", b"max_", b"prev_", b"previous_", b"old_", b"last_")
+TESTS_BEST = (
+    Site(
+        rb"(?i:best|lowest|highest|(?:min|max|prev|previous|old|last)_\w*(?:loss|acc|err|score|metric|f1|iou|psnr))",
+        *(spelled for word in _BEST for spelled in (word, word.capitalize(), word.upper())),
+    ),
+    Site(rb"\b(?:min|max)\((?:[^<>]|->)*?(?<!-)[<>]|[<>]=?[^<>\n]*\b(?:min|max)\(", b"min(", b"max(", behind=2),
+)
+
 RANK_TEST = Site(
     rb"(?:" + b"|".join([_RANK, _VARIABLE, _INDEX, _FLAG, _NAMED]) + rb")" + _IDLE, *_WORDS, behind=_IDLE_LINES
 )

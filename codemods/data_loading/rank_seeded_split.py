@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from codemods.analysis.distribution import is_test_module, may_show_ranks
+from codemods.analysis.distribution import is_test_module
 from codemods.analysis.loading.origins import origins
 from codemods.analysis.loading.salted import salted_hash
 from codemods.analysis.loading.samplers import short
@@ -14,6 +14,7 @@ from codemods.analysis.loading.splits import Split, seed_above, splits_in, witho
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.rank_sources import rank_source
 from codemods.analysis.ranks.reach import ranks_reaching
+from codemods.analysis.run_by_ranks import may_show_ranks
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, DropKeyword, Edit, Evidence, Finding, ReplaceExpression, SetKeyword
 from codemods.files.source import SourceModule, walk

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from codemods.analysis.distribution import is_test_module, may_show_ranks
+from codemods.analysis.distribution import is_test_module
 from codemods.analysis.loading.shared_twice import shared_twice
 from codemods.analysis.loading.trainer_samplers import trainer_samplers
+from codemods.analysis.run_by_ranks import may_show_ranks
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Evidence, Finding
 from codemods.files.source import SourceModule

@@ -6,13 +6,14 @@ import ast
 import re
 from collections.abc import Iterator
 
-from codemods.analysis.distribution import is_test_module, may_show_ranks
+from codemods.analysis.distribution import is_test_module
 from codemods.analysis.guards.set_by_one_rank import is_set_by_test
 from codemods.analysis.loading.cropped_lists import are_cropped
 from codemods.analysis.loading.early_ends import early_ends
 from codemods.analysis.loading.evened_rounds import counts_its_steps, is_joined
 from codemods.analysis.loading.offset_rows import offset_rows
 from codemods.analysis.names import dotted, last
+from codemods.analysis.run_by_ranks import may_show_ranks
 from codemods.analysis.variance.loaders import training_loaders, uneven_batches
 from codemods.analysis.variance.mismatches import Form, Mismatch, mismatches_in
 from codemods.analysis.variance.paths import goes_through_entries

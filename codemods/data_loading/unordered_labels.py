@@ -6,9 +6,9 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.class_index import class_facts
-from codemods.analysis.distribution import is_test_module, may_show_ranks, ranks_in_file, ranks_in_importers
+from codemods.analysis.distribution import is_test_module, ranks_in_file, ranks_in_importers
 from codemods.analysis.loading.dealt_out import dealt_out
-from codemods.analysis.loading.far_sets import far_sets
+from codemods.analysis.loading.far_sets import far_sets, files_of_far_sets
 from codemods.analysis.loading.numbered_sets import numbered_sets, of_numbers
 from codemods.analysis.loading.one_machine import is_on_one_machine
 from codemods.analysis.loading.rows_of_sets import RowsOfSet, rows_of_sets
@@ -21,6 +21,7 @@ from codemods.analysis.model.signatures import parameters
 from codemods.analysis.names import dotted
 from codemods.analysis.processes.made_by_the_parent import is_made_by_the_parent
 from codemods.analysis.ranks.reach import ranks_reaching
+from codemods.analysis.run_by_ranks import may_show_ranks, shows_ranks
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Evidence, Finding, ReplaceExpression
 from codemods.files.source import SourceModule, line_of, walk
@@ -115,7 +116,11 @@ class UnorderedLabels(DdpCodemod):
         return (listed and (b"__getitem__" in data or _STEP.search(data) is not None))
 
     def is_worth_parsing(self, path: str, project: Project) -> bool:
-        return may_show_ranks(project, path)
+        if not may_show_ranks(project, path):
+            return False
+        if any(word in (project.read(path) or b"") for word in _SHUFFLES):
+            return True
+        return shows_ranks(project, path) or path in files_of_far_sets(project)
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_module(module):

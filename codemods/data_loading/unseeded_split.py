@@ -13,6 +13,7 @@ from codemods.analysis.names import is_from, qualified
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.analysis.ranks.seen_starts import is_of_several
 from codemods.analysis.ranks.uses import uses_of
+from codemods.analysis.run_by_ranks import shows_ranks
 from codemods.analysis.trainer.trainer_calls import trainer_calls
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Edit, Evidence, Finding, SetKeyword
@@ -91,8 +92,14 @@ class UnseededSplit(DdpCodemod):
     subject = "Seed random splits"
     must_show = "Both processes train on the same samples, and validate on the others."
     printed = ()
-    TRIGGERS = ((b"split", b"randperm", b"permutation", b".sample(", b".shuffle(", b"RandomSampler("),)
+    TRIGGERS = (
+        (b"random_split", b"train_test_split", b"randperm", b"permutation", b".sample(", b".shuffle(", b"RandomSampler("),
+    )
     READS_TESTS = False
+
+    def is_worth_parsing(self, path: str, project: Project) -> bool:
+        dealt = b"rainer" in (project.read(path) or b"") or _any_deals(project)
+        return dealt or shows_ranks(project, path)
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_module(module) or any(project.files_containing(b"seed_everything", kinds=_TEXTS)):
@@ -129,6 +136,13 @@ def _several(project: Project, module: SourceModule) -> Evidence | None:
         if user is not None and wrap_in(user) is not None:
             return above
     return None
+
+
+def _any_deals(project: Project) -> bool:
+    """True where a file has what `_used` looks for at the calls of a function."""
+    engines = set(project.files_containing(b"deepspeed")).intersection(project.files_containing(b"initialize("))
+    loaders = set(project.files_containing(b"accelerate")).intersection(project.files_containing(b"prepare("))
+    return bool(engines or loaders)
 
 
 def _used(project: Project, module: SourceModule, split: Split) -> Evidence | None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from codemods.analysis.distribution import is_test_module, may_show_ranks
+from codemods.analysis.distribution import is_test_module
+from codemods.analysis.run_by_ranks import may_show_ranks
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Edit, Evidence, Finding, InsertAfter, RemoveStatement
 from codemods.files.sites import Site

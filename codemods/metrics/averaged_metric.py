@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from codemods.analysis.averages.averaged_exponents import Exponent, averaged_exponents
 from codemods.analysis.averages.averaged_extremes import Extreme, averaged_extremes
 from codemods.analysis.averages.averaged_metrics import Averaged, averaged_metrics
-from codemods.analysis.distribution import is_test_module, may_show_ranks
+from codemods.analysis.distribution import is_test_module
+from codemods.analysis.run_by_ranks import may_show_ranks
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Evidence, Finding, SetKeyword
 from codemods.files.source import SourceModule

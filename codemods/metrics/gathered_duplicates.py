@@ -117,7 +117,10 @@ class GatheredDuplicates(DdpCodemod):
     subject = "Count each sample of an evaluation once"
     must_show = "With a number of samples that two does not divide, the evaluation counts as many on two processes as on one."
     printed = ()
-    TRIGGERS = ((b"DistributedSampler(", b".gather(", b"all_gather"),)
+    TRIGGERS = (
+        (b"DistributedSampler(", b".gather(", b"all_gather"),
+        (b"DistributedSampler(", b"ccelerat", b"CCELERAT", b"all_gather"),
+    )
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:

@@ -86,7 +86,7 @@ class OneSlotGathered(DdpCodemod):
     subject = "Gather into a tensor for each rank"
     must_show = "What is worked out of the gathered list is that of all ranks; on one process nothing changes."
     printed = ()
-    TRIGGERS = ((b"gather(", b"all_to_all("),)
+    TRIGGERS = ((b"gather(", b"all_to_all("), (b"distributed",))
     SITES = (
         Site(rb"\] ?\* ?[\w(]|[\w)] ?\* ?\[", b"]*", b"] *", b"*[", b"* ["),
         Site(rb"\bfor\s+\w+\s+in\b", b"for"),

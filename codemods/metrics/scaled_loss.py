@@ -6,9 +6,10 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.bindings import bindings_of
-from codemods.analysis.distribution import is_test_file, is_test_module, may_show_ranks
+from codemods.analysis.distribution import is_test_file, is_test_module
 from codemods.analysis.names import dotted
 from codemods.analysis.reaching import reaching
+from codemods.analysis.run_by_ranks import may_show_ranks
 from codemods.analysis.wrapped.losses import Backward, backward_passes
 from codemods.analysis.wrapped.scaled_losses import (
     Aliased,

@@ -13,9 +13,11 @@ from codemods.analysis.loading.padded_texts import GatheredTexts, gathered_texts
 from codemods.analysis.names import dotted
 from codemods.analysis.variance.own_gathers import OwnGather, own_gathers
 from codemods.analysis.variance.own_shapes import Why
+from codemods.analysis.variance.parallel_files import may_be_parallel
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Evidence, Finding, ReplaceExpression
 from codemods.data.printed_errors import WAITING
+from codemods.files.sites import Site
 from codemods.files.source import FunctionNode, SourceModule, walk
 from codemods.store.project import Project
 
@@ -145,7 +147,22 @@ class UnpaddedGather(DdpCodemod):
          b"where(", b"masked_select", b" == ", b" != ", b" > ", b" < ", b" >= ", b" <= ", b".eq(", b".ne(", b".gt(", b".ge(",
          b".lt(", b".le(", b".bool()"),
     )  # fmt: skip
+    SITES = (
+        # not `torch.gather(x, 1, i)` and `x.gather(-1, i)`, which pick elements of a tensor
+        Site(rb"(?<!torch\.)\b\w*[gG]ather\w*(?!\w)(?!\(\s*(?:-?\d+\s*,|dim\s*=))", b"ather"),
+        Site(
+            rb"(?i:\w*(?:reduce|collect|all_|sync)\w*)\(",
+            b"educe", b"EDUCE", b"ollect", b"OLLECT", b"all_", b"ALL_", b"ync", b"YNC",
+        ),
+        Site(rb"return_tensors", b"return_tensors"),
+    )
     READS_TESTS = False
+
+    def is_worth_parsing(self, path: str, project: Project) -> bool:
+        data = project.read(path) or b""
+        if b"return_tensors" in data or b"ccelerat" in data or b"CCELERAT" in data:
+            return True
+        return may_be_parallel(project, path)
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_module(module):

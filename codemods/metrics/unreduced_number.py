@@ -6,18 +6,21 @@ import ast
 import re
 from collections.abc import Iterator
 
-from codemods.analysis.distribution import is_test_file, may_show_ranks
+from codemods.analysis.distribution import is_test_file
 from codemods.analysis.logged.own_entries import OwnEntry, own_entries
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
+from codemods.analysis.run_by_ranks import may_show_ranks
 from codemods.analysis.variance.mismatches import mismatches_in
 from codemods.analysis.variance.number_roles import Role
 from codemods.analysis.variance.numbers import Number
+from codemods.analysis.variance.parallel_files import may_be_parallel
 from codemods.analysis.variance.parts_of_the_others import is_put_together
 from codemods.analysis.variance.told_numbers import numbers_of_one_rank
 from codemods.analysis.variance.values import Proof
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Evidence, Finding
 from codemods.data.rank_variance import BARS
+from codemods.data.rank_words import SHOWS_NUMBERS, TESTS_BEST
 from codemods.files.source import SourceModule
 from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
@@ -113,10 +116,14 @@ class UnreducedNumber(DdpCodemod):
         (b"print", b"best", b"lowest", b"highest", b"min", b"max", b"log", b"add_scalar", b"write", b"dump"),
         (b"loss", b"acc", b"metric", b"score", b"item()", b"avg", b"mean", b"iou", b"dice", b"recall", b"precision", b"rror"),
     )
+    SITES = (SHOWS_NUMBERS, *TESTS_BEST)
     READS_TESTS = False
 
     def is_worth_parsing(self, path: str, project: Project) -> bool:
-        return may_show_ranks(project, path)
+        if not may_show_ranks(project, path):
+            return False
+        data = project.read(path) or b""
+        return b"rank" in data or b"reduce" in data or may_be_parallel(project, path)
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_file(module.path):

@@ -11,9 +11,13 @@ from codemods.analysis.averages.own_keys import OwnKey, own_keys
 from codemods.analysis.averages.scale import At
 from codemods.analysis.averages.summed_losses import SummedLoss, summed_losses
 from codemods.analysis.averages.wrong import Fault, Wrong, wrong_numbers
-from codemods.analysis.distribution import is_test_module, may_show_ranks
+from codemods.analysis.distribution import is_test_module
+from codemods.analysis.run_by_ranks import may_show_ranks
+from codemods.analysis.variance.parallel_files import may_be_parallel
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Evidence, Finding
+from codemods.data.rank_words import SHOWS_NUMBERS
+from codemods.files.sites import Site
 from codemods.files.source import SourceModule
 from codemods.store.project import Project
 
@@ -105,10 +109,13 @@ class WrongAverage(DdpCodemod):
         (b"reduce", b"gather", b"val", b"test", b"eval", b"num_processes", b"world_size", b"DistributedSampler"),
         (b"print", b"log", b"add_scalar", b"write", b"dump", b"report"),
     )
+    SITES = (SHOWS_NUMBERS, Site(rb"reduce", b"reduce"))  # a number under a rank's own key need not be shown
     READS_TESTS = False
 
     def is_worth_parsing(self, path: str, project: Project) -> bool:
-        return may_show_ranks(project, path)
+        if not may_show_ranks(project, path):
+            return False
+        return b"all_reduce" in (project.read(path) or b"") or may_be_parallel(project, path)
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_module(module):

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from codemods.analysis.bound_values import assigned
-from codemods.analysis.distribution import is_test_module, may_be_run_by_ranks, ranks_in_file, ranks_in_importers
+from codemods.analysis.distribution import is_test_module, ranks_in_file, ranks_in_importers
 from codemods.analysis.files.before_fit import comes_first, is_made_above_fit
 from codemods.analysis.files.counted_apart import CountedApart, counted_apart, is_handed_round
 from codemods.analysis.files.counted_names import counted_in
@@ -41,6 +41,7 @@ from codemods.analysis.ranks.reach import called_by_framework, ranks_reaching
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
 from codemods.analysis.ranks.several_nodes import names_nodes
 from codemods.analysis.ranks.uses import CallSite, constructions, uses_of
+from codemods.analysis.run_by_ranks import may_be_run_by_ranks
 from codemods.analysis.variance.analysis import variance
 from codemods.analysis.variance.values import Cause
 from codemods.api.codemod import DdpCodemod

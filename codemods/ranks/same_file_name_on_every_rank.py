@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from codemods.analysis.distribution import is_test_module, may_be_run_by_ranks, runs_trials
+from codemods.analysis.distribution import is_test_module, runs_trials
 from codemods.analysis.files.named_by_rank import named_by_rank
 from codemods.analysis.files.own_contents import SPEAKING, OwnContent, own_contents
+from codemods.analysis.run_by_ranks import may_be_run_by_ranks
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Evidence, Finding
 from codemods.files.source import SourceModule

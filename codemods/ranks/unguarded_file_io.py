@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from codemods.analysis.class_index import Role, class_facts
-from codemods.analysis.distribution import is_test_module, may_be_run_by_ranks, ranks_in_file, runs_trials
+from codemods.analysis.distribution import is_test_module, ranks_in_file, runs_trials
 from codemods.analysis.files.before_fit import is_above_fit
 from codemods.analysis.files.behind_first_mkdir import is_behind_first_mkdir, is_called_behind_first_mkdir
 from codemods.analysis.files.beside_tracker import is_beside_tracker
@@ -64,6 +64,7 @@ from codemods.analysis.ranks.rank_guards import decorated_ranks
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
 from codemods.analysis.ranks.unused import is_never_run
+from codemods.analysis.run_by_ranks import may_be_run_by_ranks
 from codemods.analysis.short_texts import shortened
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Edit, Evidence, Finding

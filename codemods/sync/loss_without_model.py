@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from codemods.analysis.distribution import is_test_module, may_show_ranks
+from codemods.analysis.distribution import is_test_module
 from codemods.analysis.guards.replaced_losses import Replaced, replaced_losses
+from codemods.analysis.run_by_ranks import may_show_ranks
 from codemods.analysis.short_texts import short
 from codemods.analysis.variance.analysis import variance
 from codemods.api.codemod import DdpCodemod

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from codemods.analysis.distribution import is_test_module, may_show_ranks
+from codemods.analysis.distribution import is_test_module
 from codemods.analysis.frameworks import lightning_pin
 from codemods.analysis.guards import failing_exits
 from codemods.analysis.guards.agreed_skips import ASSUMED, advice_for_skip, agreed_skips
@@ -17,6 +17,7 @@ from codemods.analysis.guards.reduced_tests import reduced_test
 from codemods.analysis.guards.set_by_one_rank import is_decision, set_by_one_rank, stays_on_one_rank
 from codemods.analysis.guards.swallowed_errors import swallowed
 from codemods.analysis.names import dotted, family
+from codemods.analysis.run_by_ranks import may_show_ranks
 from codemods.analysis.short_texts import short
 from codemods.analysis.variance.exits import is_failure
 from codemods.analysis.variance.guesses import is_guess

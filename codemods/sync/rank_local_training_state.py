@@ -5,11 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from codemods.analysis.distribution import is_test_module, may_show_ranks, ranks_in_file, ranks_in_importers
+from codemods.analysis.distribution import is_test_module, ranks_in_file, ranks_in_importers
 from codemods.analysis.guards.no_group_at import no_group_at
 from codemods.analysis.names import dotted
 from codemods.analysis.ranks.asked_by_callers import asked_by_callers
 from codemods.analysis.ranks.started_groups import is_of_lone_scripts
+from codemods.analysis.run_by_ranks import may_show_ranks
 from codemods.analysis.short_texts import short
 from codemods.analysis.wrapped.behind_training import is_behind_training
 from codemods.analysis.wrapped.left_in_eval import LeftInEval, left_in_eval

@@ -6,7 +6,7 @@ import ast
 import os
 from collections.abc import Iterator
 
-from codemods.analysis.distribution import is_test_file, is_test_module, ranks_in_file
+from codemods.analysis.distribution import is_test_file, is_test_module, ranks_at
 from codemods.analysis.files.loose_ends import brought_in_by, by_a_setting
 from codemods.analysis.loading.same_program import reached
 from codemods.analysis.logged.epoch_numbers import is_kept_to_one_device
@@ -151,7 +151,11 @@ class StateOfOwnBatches(DdpCodemod):
 
     def is_worth_parsing(self, path: str, project: Project) -> bool:
         data = project.read(path) or b""
-        return b"def forward" in data or (b"DistributedDataParallel" in data and bool(project.files_containing(MARK)))
+        if b"DistributedDataParallel" in data and project.files_containing(MARK):
+            return True
+        if b"def forward" not in data or any(project.files_containing(word) for word in (*_BY_HAND, *_SENT_ANEW)):
+            return False
+        return _several(project, path) is not None
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_module(module):
@@ -164,7 +168,7 @@ class StateOfOwnBatches(DdpCodemod):
             return
         told: set[str] = set()
         for found in own_states(project, module):
-            shown = _several(project, module)
+            shown = _several(project, module.path)
             if shown is None or is_kept_to_one_device(project) or not is_made(project, module, found.owner):
                 continue
             told.add(found.owner.name)
@@ -188,7 +192,7 @@ class StateOfOwnBatches(DdpCodemod):
         for found in followed_states(project, module):
             if found.owner.name in told or is_kept_to_one_device(project):
                 continue
-            if _several(project, module) is None or not is_made(project, module, found.owner):
+            if _several(project, module.path) is None or not is_made(project, module, found.owner):
                 continue
             way = [Evidence("way", link.text, link.path, link.line) for link in found.way]
             text = (
@@ -233,13 +237,13 @@ def _is_off(keyword: ast.keyword) -> bool:
     return keyword.arg == "broadcast_buffers" and isinstance(keyword.value, ast.Constant) and keyword.value.value is False
 
 
-def _several(project: Project, module: SourceModule) -> Evidence | None:
+def _several(project: Project, path: str) -> Evidence | None:
     """What shows several processes in a program that trains with this file, over any number of imports."""
-    return project.keep(("trained by ranks", module.path), lambda: _find_several(project, module))
+    return project.keep(("trained by ranks", path), lambda: _find_several(project, path))
 
 
-def _find_several(project: Project, module: SourceModule) -> Evidence | None:
-    for path in brought_in_by(project, module.path, hops=_HOPS, most=_FILES):
+def _find_several(project: Project, trained: str) -> Evidence | None:
+    for path in brought_in_by(project, trained, hops=_HOPS, most=_FILES):
         if (shown := _trained_beside(project, path) or _named_by_a_setting(project, path)) is not None:
             return shown
     return None
@@ -248,9 +252,7 @@ def _find_several(project: Project, module: SourceModule) -> Evidence | None:
 def _trained_beside(project: Project, path: str) -> Evidence | None:
     """A file that makes backward passes on several processes, which this one is or brings in."""
     for other in sorted(reached(project, path) & _training_files(project)):
-        module = project.module(other)
-        shown = ranks_in_file(project, module) if module is not None else None
-        if shown is not None:
+        if (shown := ranks_at(project, other)) is not None:
             return Evidence("static", f"{other} trains with it on several processes: {shown.text}", shown.path, shown.line)
     return None
 

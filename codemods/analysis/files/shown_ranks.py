@@ -7,10 +7,11 @@ from collections.abc import Iterator
 
 from codemods.analysis.call_graph import called_function
 from codemods.analysis.class_index import Role, class_facts
-from codemods.analysis.distribution import may_show_ranks, ranks_in_file
+from codemods.analysis.distribution import ranks_in_file
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.own_trainers import made_own_trainer, makes_a_trainer
 from codemods.analysis.ranks.spawned_groups import starts_on_ranks
+from codemods.analysis.run_by_ranks import may_show_ranks
 from codemods.api.findings import Evidence
 from codemods.files.source import FunctionNode, SourceModule, once_a_module, walk
 from codemods.files.text_file import SHELL_KINDS

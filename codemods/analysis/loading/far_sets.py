@@ -16,6 +16,7 @@ from codemods.analysis.model.signatures import bind, is_bound, returned
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.reaching import reaching
 from codemods.files.source import FunctionNode, SourceModule, walk
+from codemods.runtime.deep_stack import with_deep_stack
 from codemods.runtime.record import record, replace
 from codemods.store.project import Project
 
@@ -48,8 +49,18 @@ class _Row:
 
 def far_sets(project: Project, module: SourceModule) -> list[RowsOfSet]:
     """Those whose row is made in this file, for data sets anywhere whose indices are dealt out."""
-    found = project.memo("rows of far sets", lambda: tuple(_all(project)))
-    return [rows for at, rows in found if at is module]
+    if module.path not in files_of_far_sets(project):
+        return []
+    return [rows for at, rows in _far(project) if at is module]
+
+
+def files_of_far_sets(project: Project) -> frozenset[str]:
+    """The files with such a row: trees are gone by the time when the next one is asked for, this is not."""
+    return project.keep("files of far sets", lambda: frozenset(at.path for at, _ in with_deep_stack(lambda: _far(project))))
+
+
+def _far(project: Project) -> tuple[tuple[SourceModule, RowsOfSet], ...]:
+    return project.memo("rows of far sets", lambda: tuple(_all(project)))
 
 
 def _all(project: Project) -> Iterator[tuple[SourceModule, RowsOfSet]]:

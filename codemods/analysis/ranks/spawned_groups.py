@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 
 from codemods.analysis.call_graph import FunctionSite, find_function, run_function
-from codemods.analysis.distribution import may_show_ranks
 from codemods.analysis.names import dotted, qualified
 from codemods.analysis.ranks.spawned import STARTS, given_to_spawn
+from codemods.analysis.run_by_ranks import may_show_ranks
 from codemods.api.findings import Evidence
 from codemods.files.source import FunctionNode, SourceModule, walk_scope
 from codemods.store.project import Project

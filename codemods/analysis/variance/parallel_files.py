@@ -10,23 +10,21 @@ from posixpath import basename, dirname
 
 from codemods.analysis.call_graph import called_function
 from codemods.analysis.class_index import class_facts
-from codemods.analysis.distribution import (
-    is_own_test,
-    is_test_module,
-    may_show_ranks,
-    ranks_at,
-    ranks_in_file,
-    ranks_in_importers,
-)
+from codemods.analysis.distribution import is_own_test, is_test_module, ranks_at, ranks_in_file, ranks_in_importers
+from codemods.analysis.importing import imports_of
 from codemods.analysis.names import dotted, end_of, qualified
 from codemods.analysis.ranks.alone_by_environment import is_alone_by_environment
+from codemods.analysis.ranks.spawned import STARTS
 from codemods.analysis.ranks.spawned_groups import spawned_ranks
+from codemods.analysis.run_by_ranks import may_show_ranks, shows_ranks
 from codemods.files.source import SourceModule, walk
+from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
 
 _PACKAGE = "__init__.py"
 _JOIN = "init_process_group"
 _PREPARES = "Accelerator"  # it joins the group when it is made
+_DERIVED = lazy(rb"\bclass[ \t\\]+\w+[^\n:(]*\(\s*[^)\s]")
 
 
 def is_parallel(project: Project, module: SourceModule) -> bool:
@@ -37,16 +35,32 @@ def is_parallel(project: Project, module: SourceModule) -> bool:
             return False
         if ranks_in_file(project, module) or ranks_in_importers(project, module):
             return True
-        if _is_of_parallel_bases(project, module) or _is_handed_on(project, module):
+        if _is_of_parallel_bases(project, module) or _is_handed_on(project, module.path):
             return True
         return _joins_by_own_function(project, module) or spawned_ranks(project, module) is not None
 
     return project.keep(("several processes run", module.path), ask)
 
 
+def may_be_parallel(project: Project, path: str) -> bool:
+    """False where `is_parallel` would say so of the file, told from its bytes and from the files that import it."""
+    data = project.read(path) or b""
+    if _DERIVED.search(data) or any(f"{name}(".encode() in data for name in STARTS):
+        return True
+    if shows_ranks(project, path) or _is_handed_on(project, path):
+        return True
+    starters = _starters(project)
+    found = (project.resolve(name, path) for name in (imports_of(project, path) if starters else ()))
+    return any(f is not None and f.path in starters for f in found)
+
+
+def _starters(project: Project) -> set[str]:
+    return {p for word in (_JOIN, _PREPARES) for p in project.files_containing(word.encode() + b"(")}
+
+
 def _joins_by_own_function(project: Project, module: SourceModule) -> bool:
     """True for a program that calls a function of the project which joins the group or makes an Accelerator: `start_ranks()`."""
-    starters = {p for word in (_JOIN, _PREPARES) for p in project.files_containing(word.encode() + b"(")}
+    starters = _starters(project)
     if not starters:
         return False
     leading = {
@@ -80,12 +94,12 @@ def _is_of_parallel_bases(project: Project, module: SourceModule) -> bool:
     return False
 
 
-def _is_handed_on(project: Project, module: SourceModule) -> bool:
+def _is_handed_on(project: Project, path: str) -> bool:
     """True for `models/net.py`, whose `Net` a file of several processes has from `models`: the package imports it from there."""
-    package = f"{dirname(module.path)}/{_PACKAGE}" if dirname(module.path) else _PACKAGE
-    if basename(module.path) == _PACKAGE or package not in project.files:
+    package = f"{dirname(path)}/{_PACKAGE}" if dirname(path) else _PACKAGE
+    if basename(path) == _PACKAGE or package not in project.files:
         return False
-    given = project.keep(("handed on by", package), lambda: _given_by(project, package)).get(module.path)
+    given = project.keep(("handed on by", package), lambda: _given_by(project, package)).get(path)
     return given is not None and _is_taken(project, package, given)
 
 
