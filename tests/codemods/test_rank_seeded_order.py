@@ -60,8 +60,9 @@ def test_loaders_in_a_dict_of_a_module() -> None:
 
 def test_fabric() -> None:
     source = (
-        f"{HEAD}from lightning.fabric import Fabric\n\n\ndef main(net, data):\n    fabric = Fabric(devices=4)\n    fabric.launch()\n"
-        f"    fabric.seed_everything(3 + fabric.global_rank)\n    loader = fabric.setup_dataloaders({LOADER})\n    return loader\n"
+        f"{HEAD}from lightning.fabric import Fabric\n\n\ndef main(net, data):\n    fabric = Fabric(devices=4)\n"
+        "    fabric.launch()\n    fabric.seed_everything(3 + fabric.global_rank)\n"
+        f"    loader = fabric.setup_dataloaders({LOADER})\n    return loader\n"
     )
     found = check_told(RULE, source, reason="give all ranks one seed")
     assert found.message.startswith("Fabric shuffles")
