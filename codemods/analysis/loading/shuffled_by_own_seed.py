@@ -74,7 +74,7 @@ def _own_part(project: Project, module: SourceModule, seed: Seed) -> tuple[Sourc
     for node in walk(seed.value):
         if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load):
             for origin in origins(project, module, node):
-                if isinstance(origin.node, ast.expr) and not origin.path and _is_own(project, origin.module, origin.node):
+                if not origin.path and _is_own(project, origin.module, origin.node):
                     return origin.module, origin.node
             for value in _put_into(module, node) if isinstance(node, ast.Attribute) else ():
                 if _is_own(project, module, value):
