@@ -15,7 +15,7 @@ from codemods.files.source import SourceModule, line_of
 # Whether they are removed -> what rank 0 does to the parts of all ranks, and what comes of it.
 _DOES = {
     False: ("reads the parts of all ranks", "it finds parts missing, half written, or of an earlier run"),
-    True: ("removes the parts of all ranks", "a rank that still writes has its folder taken away"),
+    True: ("removes the parts of all ranks", "what a rank still writes is taken away from it"),
 }
 
 
