@@ -151,6 +151,11 @@ class UnguardedSave(DdpCodemod):
 def _message(found: Repair) -> str:
     write = found.steps[0]
     where = "" if write.path == found.module.path and write.line == found.line else f" (in {_place(found)})"
+    if found.parts:
+        return (
+            f"every rank comes here and writes its own part of the results to `{found.path}`{where}: only that of the rank that "
+            "writes last is left"
+        )
     return (
         f"every rank comes here and writes `{found.path}`{where}: the ranks write into one file at once, and a torn checkpoint "
         "shows only when it is loaded"

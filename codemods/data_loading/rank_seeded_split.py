@@ -10,6 +10,7 @@ from codemods.analysis.loading.origins import origins
 from codemods.analysis.loading.salted import salted_hash
 from codemods.analysis.loading.samplers import short
 from codemods.analysis.loading.seeds import SEEDERS, Seed, depends_on_rank, names_the_rank
+from codemods.analysis.loading.shuffled_by_own_seed import OwnOrder, orders_by_own_seed
 from codemods.analysis.loading.splits import Split, seed_above, splits_in, without_rank
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.rank_sources import rank_source
@@ -31,7 +32,8 @@ class RankSeededSplit(DdpCodemod):
     `DistributedSampler(seed=...)`, and in a permutation of which each rank takes its part. Does the same for rows that pandas
     draws (`rows.sample(n=9, random_state=seed)`) and a `DistributedSampler` then deals out, for `shuffle` of `datasets` in front
     of the Trainer or of `shard(index=rank)`, and for a `SubsetRandomSampler` that an heir of `DistributedSampler` goes through.
-    Takes the rank out of that seed. Reports a seed of the `hash()` of a text, which Python salts in each process.
+    Takes the rank out of that seed. Reports a seed of the `hash()` of a text, which Python salts in each process, and a
+    `seed_everything` with a number of each rank's own: the sampler that Lightning and Fabric give a loader shuffles by it.
 
     ## Why it matters
     Each rank has another division of the data. A sample that rank 0 validates with is trained on by rank 1, and the parts of the
@@ -72,6 +74,8 @@ class RankSeededSplit(DdpCodemod):
     - Says nothing of a permutation of which no rank takes a part: its order may be each rank's own.
     - Reports a seed that holds the rank in another way than `seed + rank`, or that has no name at the split.
     - Says nothing of the hash of a number, and where the repository speaks of `PYTHONHASHSEED`.
+    - Says nothing of `seed_everything` where the program seeds elsewhere as well, speaks of `PL_GLOBAL_SEED` or spawns its ranks,
+      and where no loader that shuffles is seen to be shared out.
     - Reports permutations: what the generator is for elsewhere is not followed.
 
     ## References
@@ -86,7 +90,7 @@ class RankSeededSplit(DdpCodemod):
     printed = ()
     TRIGGERS = (
         (b"random_split", b"train_test_split", b"DistributedSampler", b"randperm", b"permutation(", b".sample(", b".shuffle(",
-         b"RandomSampler("),
+         b"RandomSampler(", b"seed_everything("),
     )  # fmt: skip
     READS_TESTS = False
 
@@ -102,6 +106,23 @@ class RankSeededSplit(DdpCodemod):
         for split in splits_in(project, module):
             if not ranks_reaching(project, module, split.call).some and (told := self._split(module, project, split)) is not None:
                 yield told
+        for order in orders_by_own_seed(project, module) if module.holds(b"seed_everything(") else ():
+            yield self._order(module, order)
+
+    def _order(self, module: SourceModule, found: OwnOrder) -> Finding:
+        """A loader that the framework shuffles by the number of `seed_everything`."""
+        handed, loader = found.handed, found.handed.loader
+        comes = "each process draws" if found.drawn else "each rank has its own"
+        message = (
+            f"{handed.framework} shuffles `{short(loader.module, loader.call)}` by this seed when it shares it out, and {comes} "
+            f"(`{short(found.module, found.own)}`): the parts of the ranks overlap, and some samples are never seen"
+        )
+        evidence = [
+            Evidence("static", f"`{short(found.module, found.own)}`", found.module.path, found.own.lineno),
+            Evidence("static", "this loader is shared out", loader.module.path, loader.call.lineno),
+        ]
+        reason = "give all ranks one seed: a number of the settings, or one that is drawn once and handed to the processes"
+        return self.finding(module, found.seed.call, message, evidence=evidence, reason=reason)
 
     def _sampler(self, module: SourceModule, project: Project, call: ast.Call) -> Finding | None:
         seed = next((k.value for k in call.keywords if k.arg == "seed"), None)

@@ -17,7 +17,9 @@ from codemods.analysis.guards.filled_by_all import filled_by_all
 from codemods.analysis.guards.guard_place import guarded_call
 from codemods.analysis.guards.leaders import lets_all_in
 from codemods.analysis.guards.meeting_place import parted_before
+from codemods.analysis.guards.merged_too_early import Merge, merges
 from codemods.analysis.guards.removed_too_early import Removal, removals
+from codemods.analysis.guards.told_merges import line_there, merge_evidence, merge_message
 from codemods.analysis.ranks.rank_guards import Ranks
 from codemods.analysis.short_texts import shortened
 from codemods.api.codemod import DdpCodemod
@@ -90,6 +92,8 @@ class MissingBarrier(DdpCodemod):
     - Says nothing where the guard's function is itself called under a rank test.
     - Takes `args.debug or rank == 0` for a guard of rank 0, as the setting beside it is decided for all ranks alike, and says
       nothing where a parameter of the function or a call stands there (`everywhere or rank == 0`, `not exists(path) or …`).
+    - Says nothing of parts that rank 0 reads where a loop waits for them, where it reads its own alone, or where no rank or
+      sample is seen in the name of what each rank writes.
     - Says nothing of what a hook writes and another hook reads: what Lightning does in between is not in the project.
     - Reports a guard that not every rank is shown to come to, or not as often, at the calls of its function too: in a branch that
       may differ, behind such an exit, in a `try` that a rank may leave, in a loop whose rounds may differ, in the workers of a
@@ -137,15 +141,17 @@ class MissingBarrier(DdpCodemod):
         for removal in removals(project, module):
             if removal.function is None or removal.function.name != "prepare_data":
                 yield self._told_of_removal(project, removal)
+        for merge in merges(project, module):
+            if merge.function is None or merge.function.name != "prepare_data":
+                yield self._told_of_merge(project, merge)
 
     def _told_of_removal(self, project: Project, found: Removal) -> Finding:
         module, anchor, read = found.module, found.anchor, found.use
         barrier, level, reason = _wait_at(project, module, anchor, found.function)
         if level is not Applicability.DISPLAY and not module.is_whole(anchor):
             level, reason = Applicability.DISPLAY, "the guard is an elif, or shares its line"
-        place = f"line {line_of(read.call)}" if read.module is module else f"{read.module.path}:{line_of(read.call)}"
         message = (
-            f"rank 0 removes `{shortened(found.write.written)}` here, and every rank reads it in {place} "
+            f"rank 0 removes `{shortened(found.write.written)}` here, and every rank reads it in {line_there(module, read)} "
             f"({_called(read.module, read.call)}): nobody waits for the ranks that have not read it yet, and they get "
             "FileNotFoundError"
         )
@@ -153,6 +159,17 @@ class MissingBarrier(DdpCodemod):
             module, anchor, message, level=level, reason=reason,
             edits=[InsertBefore(module.path, module.span(anchor), barrier)] if barrier else [],
             evidence=[_on_every_rank(read)],
+        )  # fmt: skip
+
+    def _told_of_merge(self, project: Project, found: Merge) -> Finding:
+        module, anchor = found.module, found.anchor
+        barrier, level, reason = _wait_at(project, module, anchor, found.function)
+        if level is not Applicability.DISPLAY and not module.is_whole(anchor):
+            level, reason = Applicability.DISPLAY, "the guard is an elif, or shares its line"
+        return self.finding(
+            module, anchor, merge_message(found), level=level, reason=reason,
+            edits=[InsertBefore(module.path, module.span(anchor), barrier)] if barrier else [],
+            evidence=list(merge_evidence(found)),
         )  # fmt: skip
 
     def _told(self, project: Project, found: Handover) -> Finding:

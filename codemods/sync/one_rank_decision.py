@@ -33,7 +33,8 @@ from codemods.files.source import SourceModule
 from codemods.store.project import Project
 
 # What a file of several processes speaks of; what is decided in the others is asked of those that import them.
-_PROCESSES = (b"torch.distributed", b"ightning", b"Trainer", b"ccelerat", b"DistributedDataParallel", b"import distributed")
+_PROCESSES = (b"torch.distributed", b"ightning", b"Trainer", b"ccelerat", b"DistributedDataParallel", b"import distributed",
+              b"deepspeed.initialize(")  # fmt: skip
 _OWN_WORDS = (b"should_stop", b"should_training_stop", b"finally", b"sys.exit", b"exit()", b"exit(0)", b"isnan", b"isfinite",
               b"isinf", b"return None", b"early_stop", b"stop_early", b"EarlyStop")  # fmt: skip
 _UNSAFE, _DISPLAY = Applicability.UNSAFE, Applicability.DISPLAY
@@ -177,7 +178,7 @@ class OneRankDecision(DdpCodemod):
                 continue
             if parted.form is Parting.RAISES and group_comes_later(project, module, parted.node):
                 continue  # who fails there has not joined the others, and what fails on one rank most often fails on all
-            lines = {parted.node.lineno, parted.leaving.lineno if parted.leaving is not None else 0}
+            lines = {parted.node.lineno, getattr(parted.leaving, "lineno", 0)}
             if parted.form is Parting.FAILS or (parted.form is Parting.ENDS and is_failure(parted.leaving)):
                 if not lines & told and not is_guess(project, module, parted):
                     told |= lines
@@ -212,14 +213,9 @@ class OneRankDecision(DdpCodemod):
             return
         edits, reason = failing_exits.repair(module, parted, start)
         yield self.finding(
-            module,
-            parted.node,
-            failing_exits.words(module, parted, start),
-            level=_UNSAFE if edits else _DISPLAY,
-            edits=edits,
-            evidence=[*failing_exits.shown(parted, start)],
-            reason=reason,
-        )
+            module, parted.node, failing_exits.words(module, parted, start), level=_UNSAFE if edits else _DISPLAY, edits=edits,
+            evidence=[*failing_exits.shown(parted, start)], reason=reason,
+        )  # fmt: skip
 
 
 def _changed_with(project: Project, module: SourceModule, found: Decision) -> set[int]:

@@ -181,6 +181,15 @@ def test_a_barrier_in_a_finally() -> None:
     assert found.span.line == 9
 
 
+def test_a_checkpoint_of_deepspeed_in_a_finally() -> None:
+    body = "def main(model, batches):\n    engine, *_ = deepspeed.initialize(model=model)\n    try:\n        for x in batches:\n"
+    step = "            engine.backward(engine(x))\n            engine.step()\n    finally:\n"
+    save = "        engine.save_checkpoint('out', tag='last')\n"
+    source = f"import deepspeed\n\n\n{body}{step}{save}"
+    assert "a rank that raised runs it" in check_told(RULE, source, reason="behind the `try`").message
+    check_nothing(RULE, source.replace("    finally:\n    ", "").replace("try:", "if batches:"))
+
+
 CLEAN_UP = (
     DIST + "def clean_up(group):\n    if dist.is_available() and dist.is_initialized():\n        dist.barrier()\n"
     "        dist.destroy_process_group()\n\n\ndef main(args):\n    try:\n        train(args)\n    finally:\n"

@@ -11,6 +11,7 @@ from codemods.analysis.class_index import ClassSite, class_facts, find_class
 from codemods.analysis.files.file_calls import Act, copied_from, file_call, names_the_rank
 from codemods.analysis.files.file_paths import forms, forms_of_either, outside
 from codemods.analysis.files.filtered_listings import taken_endings
+from codemods.analysis.files.parts_of_ranks import is_one_of_a_loop
 from codemods.analysis.importing import imports_of
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.collectives import collective_at
@@ -93,7 +94,7 @@ def _of_call(project: Project, module: SourceModule, call: ast.Call, depth: int)
     """Most calls are no step: who comes to one is asked of those that are."""
     if found := file_call(module, call):
         for touched in filter(None, (copied_from(module, call), found)):
-            own = names_the_rank(touched.path)
+            own = names_the_rank(touched.path) and not is_one_of_a_loop(module, call, touched.path)
             if not own or touched.act is Act.WRITES:
                 ranks = Ranks.UNKNOWN if own else ranks_in_function(project, module, call)
                 said = forms_of_either if touched.act is Act.READS else forms

@@ -11,6 +11,7 @@ from codemods.analysis.files.file_calls import Act
 from codemods.analysis.files.file_paths import forms
 from codemods.analysis.files.left_unsharded import is_an_average, without_kinds_left_out
 from codemods.analysis.files.named_by_items import OWN_ITEMS, is_named_by_an_item
+from codemods.analysis.files.own_parts import is_own_part
 from codemods.analysis.files.paths_given_out import given_out, returned_to
 from codemods.analysis.files.read_back import read_back
 from codemods.analysis.files.saved_models import is_stored_whole
@@ -53,13 +54,17 @@ _SAFE, _UNSAFE, _DISPLAY = Applicability.SAFE, Applicability.UNSAFE, Applicabili
 
 @record
 class Judgement:
-    """told: why there is no repair. reason: what the repair rests on. uses: the paths, for what comes behind."""
+    """told: why there is no repair. reason: what the repair rests on. uses: the paths, for what comes behind.
+
+    parts: each rank stores a part of its own.
+    """
 
     level: Applicability = _SAFE
     reason: str = ""
     told: str = ""
     edits: tuple[Edit, ...] = ()
     writes: tuple[Write, ...] = ()
+    parts: bool = False
 
     def behind(self, project: Project, module: SourceModule, end: ast.stmt, test: str) -> Judgement:
         """With the barrier that is needed behind the statement `end`, where every rank uses the path next.
@@ -149,6 +154,8 @@ def judged(
         told = f"what is stored is read from {filled}: rank 0 may find it incomplete; put a barrier above the reading first"
         return Judgement(told=told)
     values = [v for s in saves for v in _values(project, module, s)]
+    if any(is_own_part(project, module, s) for s in saves):
+        return Judgement(told="gather the parts on every rank and write on rank 0, or put the rank into the name", parts=True)
     if any(v.differs and v.cause is Cause.DATA for v in values) and not any(_is_state(module, s) for s in saves):
         return Judgement(told="what is stored is this rank's own: gather it on every rank, then write on rank 0")
     if any(v.cause is not Cause.SAME for v in values) and any(is_named_by_an_item(module, s.path) for s in saves):

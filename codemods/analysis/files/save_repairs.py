@@ -57,6 +57,7 @@ class Repair:
     level: Applicability
     edits: tuple[Edit, ...] = ()
     reason: str = ""
+    parts: bool = False  # each rank stores one of its own
 
     @property
     def line(self) -> int:
@@ -266,12 +267,11 @@ def _guarded(
 
 
 def _made(place: _Place, saves: Sequence[Save], judgement: Judgement) -> Repair:
-    steps = _steps(place, saves[0])
-    home = place.way.frames[0][0]
+    steps, home = _steps(place, saves[0]), place.way.frames[0][0]
     level = Applicability.DISPLAY if judgement.told else judgement.level
     return Repair(
         place.module, _at(place, saves[0]), shortened(home.text_of(saves[0].path)), steps, place.way.shown, level,
-        judgement.edits, judgement.told or judgement.reason,
+        judgement.edits, judgement.told or judgement.reason, judgement.parts,
     )  # fmt: skip
 
 

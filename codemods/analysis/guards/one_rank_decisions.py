@@ -305,9 +305,9 @@ def _is_for_zero(project: Project, module: SourceModule, node: ast.expr | ast.st
 
 
 def _waits_for_all(project: Project, module: SourceModule, call: ast.Call) -> bool:
-    """True for a wait or a collective of torch that every rank comes to; the two halves of a context manager are a protocol."""
+    """True for a wait, or a collective of torch or DeepSpeed, of every rank; a context manager's two halves are a protocol."""
     found = collective_at(module, call, project)
-    if found is None or found.grouped or not (found.waits_only or found.framework == "torch"):
+    if found is None or found.grouped or not (found.waits_only or found.framework in ("torch", "deepspeed")):
         return False
     function = module.function_of(call)
     if function is not None and any(isinstance(n, ast.Yield) for n in walk(function)):

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.accelerators import is_fabric
+from codemods.analysis.bound_values import assigned
 from codemods.analysis.class_index import ClassFacts, Role, class_facts
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.frameworks import transformers_pin
@@ -130,12 +131,21 @@ def _is_trainer(project: Project, module: SourceModule, node: ast.expr) -> bool:
 
 
 def _loaders(project: Project, module: SourceModule, given: ast.expr, at: ast.AST, framework: str) -> Iterator[Handed]:
-    parts = given.elts if isinstance(given, (ast.List, ast.Tuple)) else [given]
-    for part in parts:
+    for part in _parts(module, given):
         for origin in origins(project, module, part):
             loader = loader_of(origin)
             if loader is not None and not _EVALUATES.search(last(dotted(loader.dataset))):
                 yield Handed(loader, module, at, framework)
+
+
+def _parts(module: SourceModule, given: ast.expr) -> list[ast.expr]:
+    """The single loaders of a list, or of a dict that is handed over by its name as well."""
+    held = given
+    if isinstance(given, ast.Name) and len(values := assigned(module, given, given.id)) == 1 and isinstance(values[0], ast.Dict):
+        held = values[0]
+    if isinstance(held, ast.Dict):
+        return list(held.values)
+    return held.elts if isinstance(held, (ast.List, ast.Tuple)) else [given]
 
 
 def _files(project: Project, word: bytes) -> Iterator[SourceModule]:

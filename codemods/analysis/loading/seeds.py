@@ -270,7 +270,12 @@ def depends_on_rank(project: Project, module: SourceModule, value: ast.expr | No
 def _differs(project: Project, module: SourceModule, value: ast.expr, clocks: bool) -> bool:
     if names_the_rank(project, module, value):
         return True
-    return clocks and any(last(dotted(n.func)) in _OWN for n in walk(value) if isinstance(n, ast.Call))
+    return clocks and is_own_number(value)
+
+
+def is_own_number(value: ast.expr) -> bool:
+    """True for a number that each process has for itself: its clock, a draw, the number of the process."""
+    return any(last(dotted(n.func)) in _OWN for n in walk(value) if isinstance(n, ast.Call))
 
 
 def _is_raised(project: Project, module: SourceModule, node: ast.Name | ast.Attribute, clocks: bool) -> bool:
