@@ -26,7 +26,6 @@ _PLAIN = frozenset(
      "print", "range", "return", "run", "self", "set", "str", "super", "the", "time", "true", "two", "use", "value", "values",
      "while", "with"}
 )  # fmt: skip
-)
 
 
 def nearest(codemods: Sequence[DdpCodemod], module: SourceModule, line: int) -> list[DdpCodemod]:
