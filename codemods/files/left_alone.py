@@ -1,7 +1,7 @@
 """Why a place is left alone, said by the code that leaves it.
 
-`left(module, call, "the backend is {}, and no written 'nccl'", backend)` stands in front of the `return` or the `continue`. It
-does nothing but where somebody listens (`--why-not`): a sentence is put together there alone.
+`if is_guarded(call) and left(module, call, "{} keeps every rank out", test): continue`: it is always True, and does nothing
+but where somebody listens (`--why-not`). A sentence is put together there alone.
 """
 
 from __future__ import annotations
@@ -34,23 +34,31 @@ _heard: list[Callable[[Left], None]] = []
 
 
 def left(
-    module: SourceModule,
+    module: SourceModule | str,
     place: ast.AST | Span | None,
     why: str,
     *parts: ast.AST | str | int,
     at: ast.AST | None = None,
     within: SourceModule | None = None,
-) -> None:
-    """Says that `place` is left alone (None: the whole file). Each `{}` of `why` is one of `parts`; a node stands as its source.
+) -> bool:
+    """Says that `place` is left alone (None: the whole file), and is True.
 
-    at: where the reason is seen, in the file `within` where that is another one.
+    module: the file, or its path. parts: what stands for each `{}` of `why`, a node as its source. at: where the reason is seen,
+    in the file `within` where that is another one.
     """
     if _heard:
+        path = module if isinstance(module, str) else module.path
         line, end = _lines(place)
         said = why.format(*[_worded(part) for part in parts])
-        seen = None if at is None else ((within or module).path, getattr(at, "lineno", 0))
+        seen = None if at is None else (within.path if within is not None else path, getattr(at, "lineno", 0))
         for hear in _heard:
-            hear(Left(module.path, line, end, said, seen))
+            hear(Left(path, line, end, said, seen))
+    return True
+
+
+def is_heard() -> bool:
+    """True where somebody listens: a sentence that is dear to make is made then alone."""
+    return bool(_heard)
 
 
 @contextmanager
