@@ -9,13 +9,16 @@ from codemods.analysis.ranks.gate_names import gate_names
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Finding
 from codemods.engine.find import find_in
+from codemods.files.left_alone import Left, hearing
 from codemods.files.nodes import called_name
 from codemods.files.source import FunctionNode, SourceModule
 from codemods.files.text_file import TextFile
 from codemods.store.project import Project
 from ddpfix.gate import Gate
 
+_MOST_JUDGED = 12  # files that a rule is followed to which asks nothing of this one
 _MOST_FILES = 8  # other files whose findings are looked at: each is a check of one
+_LIGHT = frozenset({"noise", "risk"})
 _MOST_ROUNDS = 2  # callers of callers
 
 
@@ -39,7 +42,8 @@ def in_function(module: SourceModule, line: int, found: Sequence[Finding]) -> li
     if (function := function_round(module, line)) is None:
         return []
     first, end = function.lineno, function.end_lineno or function.lineno
-    out = [f for f in found if not f.span.line <= line <= f.span.end_line and _touches(f, module.path, first, end)]
+    told = (f for f in found if f.severity not in _LIGHT)
+    out = [f for f in told if not f.span.line <= line <= f.span.end_line and _touches(f, module.path, first, end)]
     return sorted(out, key=lambda f: (abs(f.span.line - line), f.code))
 
 
@@ -66,8 +70,26 @@ def at_callers(project: Project, module: SourceModule, line: int, chosen: Sequen
                     opened = Gate(chosen, ranks).open_for(holder.data, path)
                     worth = [c for c in opened if c.is_worth_parsing(path, project)]
                     found = find_in(holder, project, worth)
-                    out += [f for f in found if _touches(f, module.path, first, end) or _calls(f, calls)]
+                    heavy = (f for f in found if f.severity not in _LIGHT)
+                    out += [f for f in heavy if _touches(f, module.path, first, end) or _calls(f, calls)]
         names = above - names
+    return out
+
+
+def said_elsewhere(
+    project: Project, module: SourceModule, codemods: Sequence[DdpCodemod]
+) -> list[tuple[DdpCodemod, tuple[Left, ...]]]:
+    """What rules said of places of this file while they judged others: some judge a loop where its sampler is made."""
+    ranks = gate_names(project)
+    out = []
+    for codemod in codemods:
+        said: list[Left] = []
+        gate, others = Gate([codemod], ranks), (p for p in project.python_files if p != module.path)
+        for path in [p for p in others if gate.open_for(project.read(p) or b"", p)][:_MOST_JUDGED]:
+            if (holder := project.module(path)) is not None and codemod.is_worth_parsing(path, project):
+                with hearing(said.append):
+                    find_in(holder, project, [codemod])
+        out.append((codemod, tuple(one for one in said if one.path == module.path)))
     return out
 
 

@@ -29,7 +29,7 @@ from ddpfix.nearest_rules import missing_words, nearest
 from ddpfix.place_facts import facts
 from ddpfix.settings import Settings
 from ddpfix.stated import Stated, concerning
-from ddpfix.told_elsewhere import at_callers, in_function, lines_round
+from ddpfix.told_elsewhere import at_callers, in_function, lines_round, said_elsewhere
 
 MOST_JUDGED = 2  # lines of the same function that a codemod is followed to: each is a run
 MOST = 4  # questions that are shown of a codemod: the one that decided, and what it rests on
@@ -118,14 +118,17 @@ def why_not(tree: Tree, settings: Settings, path: str, line: int) -> WhyNot:
     fresh, before = _anew(project, path), Heard()
     looked = tuple(_looked(c, fresh, before, path, line, few=few) for c, enters, _, _ in entered if enters)
     said = [*((one.codemod, one.said) for one in looked), *((c, places) for c, enters, _, places in entered if not enters)]
+    near = nearest(chosen, module, line)
+    silent = [c for c in near if all(one.codemod is not c or one.is_silent for one in looked)]
     beside = _anew(project, path)  # what is asked unheard must not be known to who is heard
+    said += said_elsewhere(beside, module, [] if isinstance(module, TextFile) else silent)
     return with_deep_stack(
         lambda: WhyNot(
             path, line, text, looked, passed, closed, copy=tree.copy_round(path),
             stated=concerning(said, path, line, lines_round(module, line)),
             elsewhere=_elsewhere(looked, beside, module, line, chosen),
             facts=facts(beside, module, line),
-            nearest=tuple((c, missing_words(c, data)) for c in nearest(chosen, module, line)),
+            nearest=tuple((c, missing_words(c, data)) for c in near),
         )
     )  # fmt: skip
 

@@ -69,8 +69,10 @@ def _stated(answer: WhyNot) -> Iterator[str]:
     """What the code said that left the place alone."""
     if not answer.stated:
         return
-    yield "Left alone, for this reason:"
-    yield from (f"    {', '.join(one.codes)}: {one.text(answer.path)}" for one in answer.stated[:MOST_STATED])
+    yield "Left alone here, in this function or in the whole file, for this reason:"
+    near = {codemod.code for codemod, _ in answer.nearest}
+    ordered = sorted(answer.stated, key=lambda one: (not one.is_here, not near.intersection(one.codes)))
+    yield from (f"    {', '.join(one.codes)}: {one.text(answer.path)}" for one in ordered[:MOST_STATED])
     yield ""
 
 
@@ -87,7 +89,9 @@ def _near(answer: WhyNot, chosen: Sequence[DdpCodemod]) -> Iterator[str]:
         elif codemod.code not in tells:
             yield "        leaves the file out"
         elif tells[codemod.code].is_silent:
-            yield "        looks at the file, and finds nothing in the line that it looks for"
+            told = any(codemod.code in one.codes for one in answer.stated)
+            nothing = "looks at the file, and finds nothing in the line that it looks for"
+            yield f"        {'says above what it left alone' if told else nothing}"
     yield ""
 
 

@@ -102,7 +102,7 @@ def _find_in(module: SourceModule, project: Project, chosen: Sequence[DdpCodemod
 def _leave(finding: Finding, place: SourceModule | None, why: str) -> None:
     """Says that what was found is left out: the codemod found the fault, and the program lets nobody see it."""
     if place is not None:
-        left(place, finding.span, "{} finds: {}. It is left out: {}", finding.code, finding.message, why)
+        left(place, finding.span, "{}. For that it leaves out what it found: {}", why, finding.message)
 
 
 def _found_by(codemod: DdpCodemod, module: SourceModule, project: Project) -> list[Finding]:

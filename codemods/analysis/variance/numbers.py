@@ -119,7 +119,7 @@ def _in_function(
 def _leave(state: State, part: ast.expr, value: Value) -> None:
     """Says of a number that is shown or compared that nothing shows it to be of the rank's own data."""
     if is_heard() and _may_read_like_one(part):
-        how = f"it differs by {value.cause.value}" if value.differs else "every rank may have the same"
+        how = value.cause.text if value.differs else "every rank may have the same"
         left(state.module, part, "{} is not seen to be of the rank's own share of the data: {}", part, how)
 
 
