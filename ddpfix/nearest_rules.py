@@ -9,13 +9,18 @@ from collections.abc import Sequence
 from math import log
 
 from codemods.api.codemod import DdpCodemod
+from codemods.files.nodes import called_name
 from codemods.files.source import SourceModule
 from codemods.files.spelling import own_names
+from codemods.files.text_file import TextFile
+from codemods.store.project import Project
 from ddpfix.place_facts import statement_at
 
 _WORD = re.compile(r"[A-Za-z_]\w{2,}")
 _PART = re.compile(r"[A-Z]?[a-z]{3,}|[A-Z]{3,}")
 _WHOLE = 1.5  # what a name as it is written counts, over a part of one
+_CALLED = 0.5  # what a word of a function that the statement calls counts
+_LONGEST = 40  # lines of such a function; a longer one speaks of too much
 MOST = 3
 _LEAST = 2.0  # a word of one rule in eight
 # Words of every program, whatever it is about.
@@ -28,12 +33,13 @@ _PLAIN = frozenset(
 )  # fmt: skip
 
 
-def nearest(codemods: Sequence[DdpCodemod], module: SourceModule, line: int) -> list[DdpCodemod]:
-    """The rules whose descriptions share most of the rarer words of the statement, the nearest first."""
+def nearest(project: Project, codemods: Sequence[DdpCodemod], module: SourceModule, line: int) -> list[DdpCodemod]:
+    """The rules whose descriptions share most of the rarer words of the statement, and of what it calls; the nearest first."""
     spoken = {c.code: _words(_says(c)) for c in codemods}
     rules = Counter(word for words in spoken.values() for word in words)
-    asked = {w for w in _words(_text(module, line)) if rules[w] and w not in _PLAIN}
-    weights = {w: log(len(codemods) / rules[w]) * (_WHOLE if "_" in w else 1) for w in asked}
+    here, there = _words(_text(module, line)), _words(_called(project, module, line))
+    asked = {w for w in here | there if rules[w] and w not in _PLAIN}
+    weights = {w: log(len(codemods) / rules[w]) * (_WHOLE if "_" in w else 1) * (1 if w in here else _CALLED) for w in asked}
     scored = [(sum(weights[w] for w in asked & spoken[c.code]), c) for c in codemods]
     near = sorted(((score, c) for score, c in scored if score >= _LEAST), key=lambda pair: (-pair[0], pair[1].code))
     return [c for _, c in near[:MOST]]
@@ -54,12 +60,24 @@ def _says(codemod: DdpCodemod) -> str:
 
 def _text(module: SourceModule, line: int) -> str:
     """The header of the statement at the line."""
-    statement = None if not hasattr(module, "tree") else statement_at(module, line)
+    statement = None if isinstance(module, TextFile) else statement_at(module, line)
     if statement is None or isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
         return module.lines[line - 1] if line <= len(module.lines) else ""
     body = getattr(statement, "body", None)
     last = body[0].lineno - 1 if isinstance(body, list) and body else statement.end_lineno or statement.lineno
     return "\n".join(module.lines[statement.lineno - 1 : max(last, statement.lineno)])
+
+
+def _called(project: Project, module: SourceModule, line: int) -> str:
+    """The functions that the statement calls, where the project defines one alone of the name."""
+    statement = None if isinstance(module, TextFile) else statement_at(module, line)
+    calls = [n for n in ast.walk(statement) if isinstance(n, ast.Call) and n.lineno == line] if statement is not None else []
+    texts = []
+    for name in {called_name(c) for c in calls} - {""}:
+        homes = [m for p in project.files_containing(f"def {name}(".encode())[:_LONGEST] if (m := project.module(p)) is not None]
+        found = [(m, f) for m in homes for f in m.functions if f.name == name]
+        texts += [m.text_of(f) for m, f in found if len(found) == 1 and (f.end_lineno or 0) - f.lineno < _LONGEST]
+    return "\n".join(texts)
 
 
 def _words(text: str) -> set[str]:

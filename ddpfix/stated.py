@@ -33,17 +33,17 @@ def concerning(
     said: Sequence[tuple[DdpCodemod, Sequence[Left]]], path: str, line: int, round_it: tuple[int, int]
 ) -> tuple[Stated, ...]:
     """What was said of the line, of its function and of the file, and what has its reason in the line; nearest first."""
-    grouped: dict[tuple[int, str, tuple[str, int] | None], list[str]] = {}
+    grouped: dict[tuple[int, int, str, tuple[str, int] | None], list[str]] = {}
     for codemod, places in said:
         near = dict.fromkeys(p for p in places if _distance(p, path, line, round_it) is not None)
         for place in sorted(near, key=lambda p: _distance(p, path, line, round_it) or 0)[:_MOST]:
-            codes = grouped.setdefault((place.line if place.path == path else 0, _sentence(place, path), place.at), [])
+            span = (place.line, place.end_line) if place.path == path else (0, 0)
+            codes = grouped.setdefault((*span, _sentence(place, path), place.at), [])
             if codemod.code not in codes:
                 codes.append(codemod.code)
-    ends = {p.line: p.end_line for _, places in said for p in places if p.path == path}
     out = [
-        Stated(tuple(codes), judged, why, at, bool(judged) and judged <= line <= ends.get(judged, judged))
-        for (judged, why, at), codes in grouped.items()
+        Stated(tuple(codes), first, why, at, bool(first) and first <= line <= end)
+        for (first, end, why, at), codes in grouped.items()
     ]
     return tuple(sorted(out, key=lambda s: (not s.is_here, not s.line, abs(s.line - line), s.codes)))
 

@@ -118,9 +118,9 @@ def why_not(tree: Tree, settings: Settings, path: str, line: int) -> WhyNot:
     fresh, before = _anew(project, path), Heard()
     looked = tuple(_looked(c, fresh, before, path, line, few=few) for c, enters, _, _ in entered if enters)
     said = [*((one.codemod, one.said) for one in looked), *((c, places) for c, enters, _, places in entered if not enters)]
-    near = nearest(chosen, module, line)
-    silent = [c for c in near if all(one.codemod is not c or one.is_silent for one in looked)]
     beside = _anew(project, path)  # what is asked unheard must not be known to who is heard
+    near = nearest(beside, chosen, module, line)
+    silent = [c for c in near if all(one.codemod is not c or one.is_silent for one in looked)]
     said += said_elsewhere(beside, module, [] if isinstance(module, TextFile) else silent)
     return with_deep_stack(
         lambda: WhyNot(

@@ -287,7 +287,7 @@ class MissingFindUnusedParameters(DdpCodemod):
                 return
             if trained.unknown or usage.verdict is Verdict.UNKNOWN:
                 which = "which model it is" if trained.unknown else f"what {usage.name} makes use of"
-                left(wrapper.module, setting.node, "it is not known {}: a module that never takes part is not told then", which)
+                left(wrapper.module, setting.node, "it is not known {}: what never takes part is not reported then", which)
             if usage.verdict is Verdict.UNKNOWN and not trained.unknown and static_graph_of(setting) is None and probe is None:
                 if (part := dead_inside(project, usage.site)) is not None:
                     yield dead(project, wrapper, setting, part, trained, probe)

@@ -127,7 +127,7 @@ class UnreducedNumber(DdpCodemod):
             if number.role is not Role.DECIDES and _is_for_a_moment(number.shown) and left(module, number.at, _BESIDE_A_BAR):
                 continue
             if number.everyone and any(m.node.lineno == line for m in mismatches_in(project, module)):
-                left(module, number.at, "the ranks part over it before a collective: DDP305 tells of that")
+                left(module, number.at, "the ranks part over it before a collective: DDP305 reports that")
                 continue
             if is_run_by_nobody(project, module, number.at, by_one=True):
                 continue

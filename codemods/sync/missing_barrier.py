@@ -130,7 +130,7 @@ class MissingBarrier(DdpCodemod):
                 left(found.module, found.anchor, "the function itself is called on some ranks alone, or is `prepare_data`")
                 continue
             if any(cache.write.call is found.write.call for cache in filled_on_demand(project, found.write.module)):
-                left(found.module, found.anchor, "whoever asks for the file may make it for itself: DDP307 tells of these")
+                left(found.module, found.anchor, "whoever asks for the file may make it for itself: DDP307 reports these")
                 continue
             if found.use.module is found.write.module and built_by_others(found.use.module, found.use.call, found.write.call):
                 left(found.module, found.anchor, "the other ranks build it for themselves")

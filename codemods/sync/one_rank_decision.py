@@ -174,7 +174,7 @@ class OneRankDecision(DdpCodemod):
             if is_of_a_loop(parted, partings):
                 continue
             if parted.form in (Parting.RAISES, Parting.WAITS) and (parted.node.lineno in whole or serves):
-                left(module, parted.node, "DDP309 tells of this handler, or a server catches it in one process")
+                left(module, parted.node, "DDP309 reports this handler, or a server catches it in one process")
                 continue
             if parted.form is Parting.RAISES and group_comes_later(project, module, parted.node):
                 left(module, parted.node, "who fails there has not joined the others yet")

@@ -17,7 +17,7 @@ from codemods.analysis.logged.pending_metrics import (
 from codemods.analysis.ranks.collectives import AFTER_EVALUATION, PENDING, PROPERTIES, Collective, collective_at
 from codemods.analysis.ranks.rank_guards import Guard, Ranks, guards_over, negated
 from codemods.analysis.ranks.reached_collectives import Reached, reached_by
-from codemods.files.left_alone import left
+from codemods.files.left_alone import is_heard, left
 from codemods.files.source import FunctionNode, SourceModule, walk
 from codemods.runtime.record import record
 from codemods.store.project import Project
@@ -56,6 +56,8 @@ def _unmatched(project: Project, module: SourceModule) -> tuple[Guarded, ...]:
     for place in _guarded_places(project, module):
         (hidden if _hides_ranks(place[1]) else shown).append(place)
     sites = [g for place in shown if (g := _collective(project, module, *place))]
+    if is_heard():
+        _leave_hidden(project, module, hidden)
     if not sites:  # those of ranks that the source does not show only matter beside others
         return ()
     others = [g for place in hidden if (g := _collective(project, module, *place))]
@@ -64,6 +66,12 @@ def _unmatched(project: Project, module: SourceModule) -> tuple[Guarded, ...]:
         by_ranks.setdefault(site.guard.ranks, []).append(site)
     alone = (g for g in sorted(sites, key=_position) if not _is_matched(project, module, g, by_ranks, others))
     return tuple(g for g in alone if _counts(project, module, g))
+
+
+def _leave_hidden(project: Project, module: SourceModule, hidden: list[_Place]) -> None:
+    for node, guards in hidden:
+        if _collective(project, module, node, guards) is not None:
+            left(module, node, "it is not shown which ranks pass this test", at=guards[0].node)
 
 
 def _position(site: Guarded) -> tuple[int, int]:

@@ -32,7 +32,7 @@ _KEEPS = frozenset({"append", "put", "set", "send", "add", "update", "write"})
 _EXITS = frozenset({"sys.exit", "exit", "quit", "os._exit"})
 
 
-_TOLD = "the handler, or the `finally`, lets the error out, ends the process with a status, or may tell others"
+_TOLD = "the handler, or the `finally`, lets the error out, ends the process with a status, or may warn others"
 
 
 @record

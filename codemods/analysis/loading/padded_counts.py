@@ -101,7 +101,7 @@ def _in_file(project: Project, module: SourceModule) -> Iterator[PaddedCount]:
             joined = _joined(project, module, scope, 0, after=loop.lineno)
             if joined is None and left(module, loop, "the ranks' results are not seen to come together behind the loop"):
                 continue
-            if _APART.search(_text(module, scope)) and left(module, loop, "samples are told apart by name or number"):
+            if _APART.search(_text(module, scope)) and left(module, loop, "samples are distinguished by name or number"):
                 continue
             if joined is None or (_cuts_what_is_over(module, scope) and left(module, loop, "what is over is cut off")):
                 continue
