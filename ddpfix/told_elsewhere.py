@@ -18,7 +18,7 @@ from ddpfix.gate import Gate
 
 _MOST_JUDGED = 12  # files that a rule is followed to which asks nothing of this one
 _MOST_FILES = 8  # other files whose findings are looked at: each is a check of one
-_LIGHT = frozenset({"noise", "risk"})
+LIGHT = frozenset({"noise", "risk"})  # a reader who asks has a graver fault in mind
 _MOST_ROUNDS = 2  # callers of callers
 
 
@@ -42,7 +42,7 @@ def in_function(module: SourceModule, line: int, found: Sequence[Finding]) -> li
     if (function := function_round(module, line)) is None:
         return []
     first, end = function.lineno, function.end_lineno or function.lineno
-    told = (f for f in found if f.severity not in _LIGHT)
+    told = (f for f in found if f.severity not in LIGHT)
     out = [f for f in told if not f.span.line <= line <= f.span.end_line and _touches(f, module.path, first, end)]
     return sorted(out, key=lambda f: (abs(f.span.line - line), f.code))
 
@@ -70,7 +70,7 @@ def at_callers(project: Project, module: SourceModule, line: int, chosen: Sequen
                     opened = Gate(chosen, ranks).open_for(holder.data, path)
                     worth = [c for c in opened if c.is_worth_parsing(path, project)]
                     found = find_in(holder, project, worth)
-                    heavy = (f for f in found if f.severity not in _LIGHT)
+                    heavy = (f for f in found if f.severity not in LIGHT)
                     out += [f for f in heavy if _touches(f, module.path, first, end) or _calls(f, calls)]
         names = above - names
     return out

@@ -29,7 +29,7 @@ from ddpfix.nearest_rules import missing_words, nearest
 from ddpfix.place_facts import facts
 from ddpfix.settings import Settings
 from ddpfix.stated import Stated, concerning
-from ddpfix.told_elsewhere import at_callers, in_function, lines_round, said_elsewhere
+from ddpfix.told_elsewhere import LIGHT, at_callers, in_function, lines_round, said_elsewhere
 
 MOST_JUDGED = 2  # lines of the same function that a codemod is followed to: each is a run
 MOST = 4  # questions that are shown of a codemod: the one that decided, and what it rests on
@@ -136,8 +136,8 @@ def why_not(tree: Tree, settings: Settings, path: str, line: int) -> WhyNot:
 def _elsewhere(
     looked: Sequence[Looked], project: Project, module: SourceModule, line: int, chosen: Sequence[DdpCodemod]
 ) -> tuple[Finding, ...]:
-    """Findings of the function and of who calls it; none where the line has one of its own."""
-    if any(one.found for one in looked):
+    """Findings of the function and of who calls it; none where the line has a grave one of its own."""
+    if any(f.severity not in LIGHT for one in looked for f in one.found):
         return ()
     found = [f for one in looked for f in one.every]
     near = [*in_function(module, line, found), *at_callers(project, module, line, chosen)]

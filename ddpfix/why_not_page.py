@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from codemods.api.codemod import DdpCodemod
+from ddpfix.told_elsewhere import LIGHT
 from ddpfix.why_not import FEW, MOST, Looked, Passed, WhyNot
 
 MOST_STATED = 12
@@ -58,7 +59,7 @@ def _told_elsewhere(answer: WhyNot) -> Iterator[str]:
     """Findings of other lines that may be the same fault."""
     if not answer.elsewhere:
         return
-    yield "Nothing is reported of this line. What is reported of its function, and where that is called, may be the same fault:"
+    yield "What is reported of this function, and where that is called, may be the same fault:"
     for f in answer.elsewhere:
         place = f"line {f.span.line}" if f.path == answer.path else f"{f.path}:{f.span.line}"
         yield f"    {f.code} {f.name}, {place} ({f.applicability.value}): {f.message}"
@@ -79,7 +80,9 @@ def _stated(answer: WhyNot) -> Iterator[str]:
 def _near(answer: WhyNot, chosen: Sequence[DdpCodemod]) -> Iterator[str]:
     """The rules that speak of what stands there, where none has something to say of it."""
     tells = {one.codemod.code: one for one in answer.looked}
-    if len(chosen) <= FEW or not answer.nearest or any(one.found or one.beside for one in answer.looked):
+    if len(chosen) <= FEW or not answer.nearest or any(
+        f.severity not in LIGHT for one in answer.looked for f in (*one.found, *one.beside)
+    ):
         return
     yield "The rules nearest to this statement, by what they speak of; a fault that is none of these has no rule:"
     for codemod, missing in answer.nearest:
