@@ -142,8 +142,7 @@ class AttributeOfWrapper(DdpCodemod):
                 continue
             if _is_kept_on_wrapper(project, one) and left(module, one.node, "the project sets the name on the wrapper"):
                 continue
-            if is_of_plain_class(project, one.wrapped.module, one.wrapped.model):
-                left(module, one.node, "what is wrapped is no module: the program ends at the wrap", at=one.wrapped.wrap)
+            if is_of_plain_class(project, one.wrapped.module, one.wrapped.model) and left(module, one.node, "it ends at the wrap"):
                 continue
             if one.inverse and passes.runs_past(one.node) and left(module, one.node, "DDP504 has it call the wrapper"):
                 continue

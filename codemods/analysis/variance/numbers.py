@@ -17,16 +17,9 @@ from codemods.analysis.variance.merged_entries import may_be_of_another
 from codemods.analysis.variance.number_roles import Role, Source, source_of, state_of
 from codemods.analysis.variance.number_uses import role_of
 from codemods.analysis.variance.number_words import (
-    holds_pictures,
-    is_made_by_a_metric,
-    is_number,
-    is_text,
-    names_metric,
-    numbers_gone_through,
-    reads_like_one,
-    texts_of,
+    holds_pictures, is_made_by_a_metric, is_number, is_text, names_metric, numbers_gone_through, reads_like_one, texts_of,
     where_made,
-)
+)  # fmt: skip
 from codemods.analysis.variance.outlets import is_on_zero, may_be_of_zero, may_be_own_writer, prints_on_zero, says_shown, shows
 from codemods.analysis.variance.passed_over import PassedOver, is_completed, passed_over
 from codemods.analysis.variance.shown_results import holds_results, puts_itself
