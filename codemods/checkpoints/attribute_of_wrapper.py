@@ -138,12 +138,10 @@ class AttributeOfWrapper(DdpCodemod):
         grouped: dict[tuple[int, str, str], list[Asked]] = {}
         passes = LossParts(project, module)
         for one in [*names_of_wrapper(project, module), *asked_here(project, module), *asked_in_callee(project, module)]:
-            if is_second_try(module, one.node) and left(module, one.node, "another way is tried where it fails"):
+            if (is_second_try(module, one.node) or _is_kept_on_wrapper(project, one)) and left(module, one.node, "it is got in another way"):
                 continue
-            if _is_kept_on_wrapper(project, one) and left(module, one.node, "the project sets the name on the wrapper"):
-                continue
-            if is_of_plain_class(project, one.wrapped.module, one.wrapped.model) and left(module, one.node, "it ends at the wrap"):
-                continue
+            if is_of_plain_class(project, one.wrapped.module, one.wrapped.model):
+                continue  # it ends where it is wrapped
             if one.inverse and passes.runs_past(one.node) and left(module, one.node, "DDP504 has it call the wrapper"):
                 continue
             key = (id(module.function_of(one.node)), one.receiver, one.key)

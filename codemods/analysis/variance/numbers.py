@@ -17,16 +17,24 @@ from codemods.analysis.variance.merged_entries import may_be_of_another
 from codemods.analysis.variance.number_roles import Role, Source, source_of, state_of
 from codemods.analysis.variance.number_uses import role_of
 from codemods.analysis.variance.number_words import (
-    holds_pictures, is_made_by_a_metric, is_number, is_text, names_metric, numbers_gone_through, reads_like_one, texts_of,
+    holds_pictures,
+    is_made_by_a_metric,
+    is_number,
+    is_text,
+    names_metric,
+    numbers_gone_through,
+    reads_like_one,
+    texts_of,
     where_made,
-)  # fmt: skip
+)
 from codemods.analysis.variance.outlets import is_on_zero, may_be_of_zero, may_be_own_writer, prints_on_zero, says_shown, shows
 from codemods.analysis.variance.passed_over import PassedOver, is_completed, passed_over
 from codemods.analysis.variance.shown_results import holds_results, puts_itself
 from codemods.analysis.variance.state import State
+from codemods.analysis.variance.unseen_shares import leave_unseen
 from codemods.analysis.variance.values import SAME, Cause, How, Value
 from codemods.data.rank_variance import SHOWN_BY_MAIN, SHOWN_NUMBERS
-from codemods.files.left_alone import is_heard, left
+from codemods.files.left_alone import left
 from codemods.files.source import FunctionNode, SourceModule, walk
 from codemods.runtime.record import record, replace
 from codemods.store.project import Project
@@ -109,13 +117,6 @@ def _in_function(
         yield from _shown_in(analysis, state, node) if isinstance(node, ast.Call) else _compared_in(analysis, state, node)
 
 
-def _leave(state: State, part: ast.expr, value: Value) -> None:
-    """Says of a number that is shown or compared that nothing shows it to be of the rank's own data."""
-    if is_heard() and _may_read_like_one(part):
-        how = value.cause.text if value.differs else "every rank may have the same"
-        left(state.module, part, "{} is not seen to be of the rank's own share of the data: {}", part, how)
-
-
 # What is shown
 
 
@@ -140,7 +141,7 @@ def _shown_in(analysis: Analysis, state: State, node: ast.Call) -> Iterator[Numb
             taken |= {id(n) for n in walk(part)}  # what is handed to it comes out as everybody's
         value = _value(analysis, state, part) if id(part) not in taken else SAME
         if not value.differs or value.cause is not Cause.DATA:
-            _leave(state, part, value)
+            leave_unseen(state.module, part, value)
             continue
         over = passed_over(state.project, state.module, value) if isinstance(part, ast.Name) and value.mean else None
         if over is None and not _reads_like_one(state, node, part, value):
@@ -219,7 +220,7 @@ def _compared_in(analysis: Analysis, state: State, test: ast.Compare) -> Iterato
             if number is not None:
                 yield number
             return
-        _leave(state, side, value)
+        leave_unseen(state.module, side, value)
 
 
 def _number(
