@@ -138,7 +138,7 @@ class AttributeOfWrapper(DdpCodemod):
         grouped: dict[tuple[int, str, str], list[Asked]] = {}
         passes = LossParts(project, module)
         for one in [*names_of_wrapper(project, module), *asked_here(project, module), *asked_in_callee(project, module)]:
-            if (is_second_try(module, one.node) or _is_kept_on_wrapper(project, one)) and left(module, one.node, "it is got in another way"):
+            if (is_second_try(module, one.node) or _is_kept_on_wrapper(project, one)) and left(module, one.node, "it is there"):
                 continue
             if is_of_plain_class(project, one.wrapped.module, one.wrapped.model):
                 continue  # it ends where it is wrapped
