@@ -100,7 +100,7 @@ class UnsetRendezvous(DdpCodemod):
 
     def is_worth_parsing(self, path: str, project: Project) -> bool:
         data = project.read(path) or b""
-        if all(v.encode() in data for v in _VALUES) and left(path, None, "it names MASTER_ADDR and MASTER_PORT, and may set them"):
+        if all(v.encode() in data for v in _VALUES) and left(path, None, "it names MASTER_ADDR and MASTER_PORT: it may set them"):
             return False
         return bool(project.files_containing(b"init_process_group"))
 
