@@ -21,7 +21,8 @@ _PART = re.compile(r"[A-Z]?[a-z]{3,}|[A-Z]{3,}")
 _WHOLE = 1.5  # what a name as it is written counts, over a part of one
 _CALLED = 0.5  # what a word of a function that the statement calls counts
 _LONGEST = 40  # lines of such a function; a longer one speaks of too much
-MOST = 3
+MOST = 3  # that are shown
+_HEARD = 10  # that are asked what they say of the file while they judge others
 _LEAST = 2.0  # a word of one rule in eight
 # Words of every program, whatever it is about.
 _PLAIN = frozenset(
@@ -42,7 +43,7 @@ def nearest(project: Project, codemods: Sequence[DdpCodemod], module: SourceModu
     weights = {w: log(len(codemods) / rules[w]) * (_WHOLE if "_" in w else 1) * (1 if w in here else _CALLED) for w in asked}
     scored = [(sum(weights[w] for w in asked & spoken[c.code]), c) for c in codemods]
     near = sorted(((score, c) for score, c in scored if score >= _LEAST), key=lambda pair: (-pair[0], pair[1].code))
-    return [c for _, c in near[:MOST]]
+    return [c for _, c in near[:_HEARD]]
 
 
 def missing_words(codemod: DdpCodemod, data: bytes) -> str:

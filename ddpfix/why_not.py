@@ -25,6 +25,7 @@ from ddpfix.asked_places import LINE, NONE, ROUND, Places
 from ddpfix.discovery import Tree
 from ddpfix.gate import Gate
 from ddpfix.listening import Asked, Heard, Listener, listening, no_file_holds
+from ddpfix.nearest_rules import MOST as MOST_NEAR
 from ddpfix.nearest_rules import missing_words, nearest
 from ddpfix.place_facts import facts
 from ddpfix.settings import Settings
@@ -128,7 +129,7 @@ def why_not(tree: Tree, settings: Settings, path: str, line: int) -> WhyNot:
             stated=concerning(said, path, line, lines_round(module, line)),
             elsewhere=_elsewhere(looked, beside, module, line, chosen),
             facts=facts(beside, module, line),
-            nearest=tuple((c, missing_words(c, data)) for c in near),
+            nearest=tuple((c, missing_words(c, data)) for c in near[:MOST_NEAR]),
         )
     )  # fmt: skip
 

@@ -149,7 +149,8 @@ class OneRankDecision(DdpCodemod):
             return
         told: set[int] = set()
         origins: set[Link] = set()
-        for found in decisions(project, module) if any(word in module.data for word in _PROCESSES) else ():
+        named = any(word in module.data for word in _PROCESSES) or not left(module, None, _NAMES_NONE)
+        for found in decisions(project, module) if named else ():
             edits, reason = _repair(project, module, found)
             shown = [Evidence("static", f"`{short(module, found.node)}`", module.path, found.node.lineno)]
             if found.guard is not None:
@@ -228,6 +229,7 @@ class OneRankDecision(DdpCodemod):
         )
 
 
+_NAMES_NONE = "a `finally`, an exit or a flag to stop is looked at where processes are named: this file names none"
 _GUESS = "only the name of a parameter says that the value is the rank's own"
 
 
