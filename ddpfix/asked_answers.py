@@ -15,6 +15,7 @@ from types import CodeType
 import codemods
 
 HOME = str(Path(codemods.__file__).parent)
+_TELLS = str(Path(HOME) / "files" / "left_alone.py")  # it is told, and asks nothing
 # They read files, texts and names, and keep what was read.
 _READERS = tuple(
     str(Path(HOME) / part) for part in ("files/", "store/", "runtime/", "api/", "analysis/names.py", "rewriting/")
@@ -27,6 +28,11 @@ _OF_STRUCTURE = frozenset(
 )  # fmt: skip
 _SIZED = (str, bytes, tuple, list, dict, set, frozenset)
 GENERATOR = 0x20  # inspect.COGENERATOR: importing inspect takes longer than a check of a file
+
+
+def is_of_catalogue(code: CodeType) -> bool:
+    """True for a named function of `codemods` that may ask something."""
+    return code.co_filename.startswith(HOME) and not code.co_name.startswith("<") and code.co_filename != _TELLS
 
 
 def reads_only(code: CodeType) -> bool:

@@ -16,6 +16,7 @@ from types import CodeType, FrameType
 from codemods.analysis.variance.settling import Settling
 from codemods.api.codemod import DdpCodemod
 from codemods.engine.find import find_in
+from codemods.files.left_alone import Left, hearing
 from codemods.files.source import SourceModule, once_a_module
 from codemods.runtime.record import record
 from codemods.store.project import Project
@@ -62,12 +63,12 @@ class Call:
 
     last: the last question that was answered below it. best: kind -> the last question asked of the line, of what stands round
     it, of the line on behalf of another place (OTHER), and of no place at all (NONE). now: the kind of place it looks at.
-    since: how many questions of the line, and of versions, had been heard when it began.
+    since: how many questions of the line, of versions, and places left alone, had been heard when it began.
     """
 
     __slots__ = ("best", "kind", "last", "line", "now", "path", "since")
 
-    def __init__(self, kind: str = NONE, path: str = "", line: int = 0, since: tuple[int, int] = (0, 0)) -> None:
+    def __init__(self, kind: str = NONE, path: str = "", line: int = 0, since: tuple[int, int, int] = (0, 0, 0)) -> None:
         self.kind, self.path, self.line, self.since = kind, path, line, since
         self.last: Asked | None = None
         self.best: dict[str, Asked] = {}
@@ -104,10 +105,12 @@ class Call:
 
 
 class Heard:
-    """What was heard while each remembered answer was worked out: the call, the questions of the line, those of versions."""
+    """What was heard while each remembered answer was worked out: the call, the questions of the line, those of versions, and
+    the places that were left alone.
+    """
 
     def __init__(self) -> None:
-        self.calls: dict[Hashable, tuple[Call, list[Asked], list[str]]] = {}
+        self.calls: dict[Hashable, tuple[Call, list[Asked], list[str], list[Left]]] = {}
 
 
 class Listener:
@@ -119,6 +122,7 @@ class Listener:
     def __init__(self, places: Places, before: Heard | None = None) -> None:
         self.root = Call()
         self.versions: list[str] = []
+        self.left: list[Left] = []
         self.rules: dict[CodeType, Asked | None] = {}
         self._open = [self.root]
         self._places = places
@@ -138,7 +142,7 @@ class Listener:
         if event == "call":
             own = self._own.get(code)
             if own is None:
-                own = self._own[code] = code.co_filename.startswith(asked_answers.HOME) and not code.co_name.startswith("<")
+                own = self._own[code] = asked_answers.is_of_catalogue(code)
             if not own:
                 return None
             frame.f_trace_lines = False
@@ -149,7 +153,7 @@ class Listener:
 
     def _called(self, frame: FrameType, code: CodeType) -> Call:
         if code in _REMEMBERING or code.co_name == "__init__":
-            return Call(since=(len(self.trail), len(self.versions)))
+            return Call(since=(len(self.trail), len(self.versions), len(self.left)))
         given = frame.f_locals
         names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
         place = self._places.of_all([v for n in names if n in given and not isinstance(v := given[n], DdpCodemod)])
@@ -180,13 +184,14 @@ class Listener:
         """What was heard when the answer was worked out, which may have been for another place."""
         given = frame.f_locals
         key = (id(given["self"]), given["key"]) if "key" in given else (id(given["build"]), id(given["module"]))
-        if call.last is not None or call.best:
-            trail, versions = call.since
-            self._known.calls[key] = call, self.trail[trail:], self.versions[versions:]
+        trail, versions, places = call.since
+        if call.last is not None or call.best or len(self.left) > places:
+            self._known.calls[key] = call, self.trail[trail:], self.versions[versions:], self.left[places:]
             return call
-        before, asked, versions_then = self._known.calls.get(key, (call, (), ()))
+        before, asked, versions_then, left_then = self._known.calls.get(key, (call, (), (), ()))
         self.trail += asked
         self.versions += versions_then
+        self.left += left_then
         self._asked_of_line.update(a.of for a in asked)
         return before
 
@@ -245,7 +250,8 @@ def listening(places: Places, before: Heard | None = None) -> Iterator[Listener]
     traced = sys.gettrace()
     sys.settrace(listener)
     try:
-        yield listener
+        with hearing(listener.left.append):
+            yield listener
     finally:
         sys.settrace(traced)
 

@@ -7,13 +7,14 @@ is a function of `codemods` that was handed a node of the line, or the function 
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Set
+from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 
 from codemods.analysis.ranks.gate_names import gate_names
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Finding, Span
 from codemods.engine.find import find_in
+from codemods.files.left_alone import Left
 from codemods.files.source import SourceModule
 from codemods.files.text_file import TextFile
 from codemods.runtime.deep_stack import with_deep_stack
@@ -24,10 +25,16 @@ from ddpfix.asked_places import LINE, NONE, ROUND, Places
 from ddpfix.discovery import Tree
 from ddpfix.gate import Gate
 from ddpfix.listening import Asked, Heard, Listener, listening, no_file_holds
+from ddpfix.nearest_rules import MOST as MOST_NEAR
+from ddpfix.nearest_rules import missing_words, nearest
+from ddpfix.place_facts import facts
 from ddpfix.settings import Settings
+from ddpfix.stated import Stated, concerning
+from ddpfix.told_elsewhere import LIGHT, at_callers, in_function, lines_round, said_elsewhere
 
 MOST_JUDGED = 2  # lines of the same function that a codemod is followed to: each is a run
 MOST = 4  # questions that are shown of a codemod: the one that decided, and what it rests on
+MOST_ELSEWHERE = 5
 FEW = 3  # codemods; where so few are asked, what they asked of the file as a whole is an answer, too
 
 
@@ -41,9 +48,10 @@ class Judged:
 
 @record
 class Looked:
-    """What one codemod did. found: its findings whose span holds the line; reasons: the question that decided, and those it rests
-    on; beside: its findings of other lines whose evidence or fix names this one; asks: it asked something of the line itself;
-    recognised: it found something there, or a pin let it be; judged: where it asked nothing here, lines of the same function.
+    """What one codemod did. found: its findings whose span holds the line, every: all of the file; reasons: the question that
+    decided, and those it rests on; beside: its findings of other lines whose evidence or fix names this one; asks: it asked
+    something of the line itself; recognised: it found something there, or a pin let it be; judged: where it asked nothing here,
+    lines of the same function; said: what its code said of places that it left alone.
     """
 
     codemod: DdpCodemod
@@ -53,6 +61,8 @@ class Looked:
     asks: bool = False
     recognised: bool = False
     judged: tuple[Judged, ...] = ()
+    every: tuple[Finding, ...] = ()
+    said: tuple[Left, ...] = ()
 
     @property
     def is_silent(self) -> bool:
@@ -71,7 +81,9 @@ class Passed:
 class WhyNot:
     """The answer for one line. closed: codemods without any of their words in the file; passed: those that leave the file out.
 
-    copy: the file lies in a copy of a package, which a check of the project leaves alone.
+    copy: the file lies in a copy of a package, which a check of the project leaves alone. stated: what the code said that left
+    the place alone; elsewhere: findings of other lines that may be the same fault; facts: how the place is read; nearest: rules
+    that speak of what stands there, with the words for want of which they do not look at the file.
     """
 
     path: str
@@ -82,6 +94,10 @@ class WhyNot:
     closed: tuple[DdpCodemod, ...]
     unread: str = ""
     copy: str = ""
+    stated: tuple[Stated, ...] = ()
+    elsewhere: tuple[Finding, ...] = ()
+    facts: tuple[str, ...] = ()
+    nearest: tuple[tuple[DdpCodemod, str], ...] = ()
 
 
 def why_not(tree: Tree, settings: Settings, path: str, line: int) -> WhyNot:
@@ -95,30 +111,54 @@ def why_not(tree: Tree, settings: Settings, path: str, line: int) -> WhyNot:
     module = project.module(path)
     entered = [(c, *_entered(c, module, project, path, line)) for c in opened]
     closed = tuple(c for c in chosen if c not in opened)
-    passed = tuple(Passed(c, reasons) for c, enters, reasons in entered if not enters)
+    passed = tuple(Passed(c, reasons) for c, enters, reasons, _ in entered if not enters)
     if module is None:
         return WhyNot(path, line, "", (), passed, closed, unread=project.why_unreadable(path))
     text = module.lines[line - 1].strip() if line <= len(module.lines) else ""
     few = len(chosen) <= FEW
     fresh, before = _anew(project, path), Heard()
-    looked = tuple(_looked(c, fresh, before, path, line, few=few) for c, enters, _ in entered if enters)
-    return WhyNot(path, line, text, looked, passed, closed, copy=tree.copy_round(path))
+    looked = tuple(_looked(c, fresh, before, path, line, few=few) for c, enters, _, _ in entered if enters)
+    said = [*((one.codemod, one.said) for one in looked), *((c, places) for c, enters, _, places in entered if not enters)]
+    beside = _anew(project, path)  # what is asked unheard must not be known to who is heard
+    near = nearest(beside, chosen, module, line)
+    silent = [c for c in near if all(one.codemod is not c or one.is_silent for one in looked)]
+    said += said_elsewhere(beside, module, [] if isinstance(module, TextFile) else silent)
+    return with_deep_stack(
+        lambda: WhyNot(
+            path, line, text, looked, passed, closed, copy=tree.copy_round(path),
+            stated=concerning(said, path, line, lines_round(module, line)),
+            elsewhere=_elsewhere(looked, beside, module, line, chosen),
+            facts=facts(beside, module, line),
+            nearest=tuple((c, missing_words(c, data)) for c in near[:MOST_NEAR]),
+        )
+    )  # fmt: skip
+
+
+def _elsewhere(
+    looked: Sequence[Looked], project: Project, module: SourceModule, line: int, chosen: Sequence[DdpCodemod]
+) -> tuple[Finding, ...]:
+    """Findings of the function and of who calls it; none where the line has a grave one of its own."""
+    if any(f.severity not in LIGHT for one in looked for f in one.found):
+        return ()
+    found = [f for one in looked for f in one.every]
+    near = [*in_function(module, line, found), *at_callers(project, module, line, chosen)]
+    return tuple({(f.code, f.path, f.span): f for f in near}.values())[:MOST_ELSEWHERE]
 
 
 def _entered(
     codemod: DdpCodemod, module: SourceModule | None, project: Project, path: str, line: int
-) -> tuple[bool, tuple[str, ...]]:
-    """Whether the codemod looks at the file at all, and what it asked to know that."""
+) -> tuple[bool, tuple[str, ...], tuple[Left, ...]]:
+    """Whether the codemod looks at the file at all, what it asked to know that, and what it said."""
     if module is None:
-        return codemod.is_worth_parsing(path, project), ()
+        return codemod.is_worth_parsing(path, project), (), ()
     fresh = _anew(project, path)
     with listening(Places(module, line)) as heard:
         enters = codemod.is_worth_parsing(path, fresh)
     if enters:
-        return True, ()
+        return True, (), ()
     words = tuple(dict.fromkeys(heard.absent))
     reasons = [*(_told(asked, path) for asked in heard.refused), *([no_file_holds(words)] if words else [])]
-    return False, tuple(dict.fromkeys(reasons)) or _chain(heard.root.last, path)[:1]
+    return False, tuple(dict.fromkeys(reasons)) or _chain(heard.root.last, path)[:1], tuple(heard.left)
 
 
 def _anew(project: Project, path: str) -> Project:
@@ -186,7 +226,8 @@ def _watched(
         reasons = (*reasons[: MOST - 1], heard.versions[-1])
     asks = bool(heard.trail) or (decided is not None and decided.kind == LINE)
     recognised = any(asked.recognises for asked in heard.trail) or (is_of and bool(heard.versions))
-    return Looked(codemod, here, reasons, beside, asks, recognised), heard.others
+    looked = Looked(codemod, here, reasons, beside, asks, recognised, every=tuple(found), said=tuple(heard.left))
+    return looked, heard.others
 
 
 def _names(finding: Finding, module: SourceModule, line: int) -> bool:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from codemods.api.codemod import DdpCodemod
+from ddpfix.told_elsewhere import LIGHT
 from ddpfix.why_not import FEW, MOST, Looked, Passed, WhyNot
+
+MOST_STATED = 12
 
 
 def page(answer: WhyNot) -> str:
@@ -15,7 +18,12 @@ def page(answer: WhyNot) -> str:
     if answer.unread:
         return "\n".join([*lines, f"The file is not read: {answer.unread}", ""])
     chosen = [*(one.codemod for one in answer.looked), *(one.codemod for one in answer.passed), *answer.closed]
-    lines += _in_short(answer.looked, chosen)
+    lines += _in_short(answer, chosen)
+    lines += _told_elsewhere(answer)
+    lines += _stated(answer)
+    lines += _near(answer, chosen)
+    if answer.facts:
+        lines += ["How the place is read:", *(f"    {fact}" for fact in answer.facts), ""]
     for looked in sorted(answer.looked, key=_rank):
         lines += _of_codemod(looked)
     nothing = "look at the file, and ask nothing of the line: what they look for does not stand there"
@@ -31,9 +39,10 @@ def _rank(looked: Looked) -> int:
     return next((at for at, told in enumerate(tells) if told), len(tells))
 
 
-def _in_short(looked: Sequence[Looked], chosen: Sequence[DdpCodemod]) -> Iterator[str]:
+def _in_short(answer: WhyNot, chosen: Sequence[DdpCodemod]) -> Iterator[str]:
     """The sentence that stands first where the place may be covered by no rule."""
-    if any(one.found or one.beside or one.recognised for one in looked):
+    looked = answer.looked
+    if any(one.found or one.beside or one.recognised for one in looked) or any(s.is_here for s in answer.stated):
         return
     asked = any(one.asks for one in looked)
     if len(chosen) > FEW:
@@ -43,6 +52,49 @@ def _in_short(looked: Sequence[Looked], chosen: Sequence[DdpCodemod]) -> Iterato
         return
     else:
         yield f"Nothing in this statement is what {' or '.join(c.code for c in chosen)} looks for."
+    yield ""
+
+
+def _told_elsewhere(answer: WhyNot) -> Iterator[str]:
+    """Findings of other lines that may be the same fault."""
+    if not answer.elsewhere:
+        return
+    yield "What is reported of this function, and where that is called, may be the same fault:"
+    for f in answer.elsewhere:
+        place = f"line {f.span.line}" if f.path == answer.path else f"{f.path}:{f.span.line}"
+        yield f"    {f.code} {f.name}, {place} ({f.applicability.value}): {f.message}"
+    yield ""
+
+
+def _stated(answer: WhyNot) -> Iterator[str]:
+    """What the code said that left the place alone."""
+    if not answer.stated:
+        return
+    yield "Left alone here, in this function or in the whole file, for this reason:"
+    near = {codemod.code for codemod, _ in answer.nearest}
+    ordered = sorted(answer.stated, key=lambda one: (not one.is_here, not near.intersection(one.codes)))
+    yield from (f"    {', '.join(one.codes)}: {one.text(answer.path)}" for one in ordered[:MOST_STATED])
+    yield ""
+
+
+def _near(answer: WhyNot, chosen: Sequence[DdpCodemod]) -> Iterator[str]:
+    """The rules that speak of what stands there, where none has something to say of it."""
+    tells = {one.codemod.code: one for one in answer.looked}
+    if len(chosen) <= FEW or not answer.nearest or any(
+        f.severity not in LIGHT for one in answer.looked for f in (*one.found, *one.beside)
+    ):
+        return
+    yield "The rules nearest to this statement, by what they speak of; a fault that is none of these has no rule:"
+    for codemod, missing in answer.nearest:
+        yield f"    {codemod.code} {codemod.rule_name()}: {codemod.summary()}"
+        if missing:
+            yield f"        does not look at the file, which holds no {missing}"
+        elif codemod.code not in tells:
+            yield "        leaves the file out"
+        elif tells[codemod.code].is_silent:
+            told = any(codemod.code in one.codes for one in answer.stated)
+            nothing = "looks at the file, and finds nothing in the line that it looks for"
+            yield f"        {'says above what it left alone' if told else nothing}"
     yield ""
 
 

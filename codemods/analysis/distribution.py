@@ -14,6 +14,7 @@ from codemods.analysis.precision_alone import is_for_precision_alone
 from codemods.analysis.switched_off import is_switched_off
 from codemods.api.findings import Evidence
 from codemods.files.import_statements import stem_of
+from codemods.files.left_alone import left
 from codemods.files.source import SourceModule, once_a_module
 from codemods.files.without_docstrings import without_words
 from codemods.runtime.lazy_pattern import lazy
@@ -63,7 +64,7 @@ def is_test_file(path: str) -> bool:
 
 def is_test_module(module: SourceModule) -> bool:
     """As `is_test_file`, but for programs of that name: `test_net.py` evaluates a model, on several processes as well."""
-    return is_test_file(module.path) and not _is_program(module)
+    return is_test_file(module.path) and not _is_program(module) and left(module, None, "it is one of the repository's own tests")
 
 
 @once_a_module

@@ -23,6 +23,7 @@ from codemods.analysis.wrapped.weight_reads import is_weight_read
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Evidence, Finding, ReplaceExpression
 from codemods.data.wrapper_attributes import QUIET
+from codemods.files.left_alone import left
 from codemods.files.source import SourceModule
 from codemods.runtime.record import record, replace
 from codemods.store.project import Project
@@ -137,12 +138,12 @@ class AttributeOfWrapper(DdpCodemod):
         grouped: dict[tuple[int, str, str], list[Asked]] = {}
         passes = LossParts(project, module)
         for one in [*names_of_wrapper(project, module), *asked_here(project, module), *asked_in_callee(project, module)]:
-            if is_second_try(module, one.node) or _is_kept_on_wrapper(project, one):
+            if (is_second_try(module, one.node) or _is_kept_on_wrapper(project, one)) and left(module, one.node, "it is there"):
                 continue
             if is_of_plain_class(project, one.wrapped.module, one.wrapped.model):
                 continue  # it ends where it is wrapped
-            if one.inverse and passes.runs_past(one.node):
-                continue  # forward-bypasses-ddp writes a call of the wrapper
+            if one.inverse and passes.runs_past(one.node) and left(module, one.node, "DDP504 has it call the wrapper"):
+                continue
             key = (id(module.function_of(one.node)), one.receiver, one.key)
             grouped.setdefault(key, []).append(one)
         repairs = [_repair(project, module, asked, passes) for asked in grouped.values()]

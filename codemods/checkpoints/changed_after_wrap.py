@@ -17,6 +17,7 @@ from codemods.analysis.wrapped.switches import Switched, frozen_by, frozen_in_fr
 from codemods.analysis.wrapped.wraps import Side, held, is_wrap
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Evidence, Finding
+from codemods.files.left_alone import left
 from codemods.files.sites import Beside
 from codemods.files.source import SourceModule, stands_above
 from codemods.files.text_file import PYTHON_KINDS
@@ -112,11 +113,14 @@ class ChangedAfterWrap(DdpCodemod):
         found = list(switched_behind(project, module))
         seen: set[int] = set()
         for one in found:
-            if one.on or not one.path or id(one.node) in seen or _looks_for_unused(one) or one.inside.prepared:
+            if one.on or not one.path or id(one.node) in seen:
                 continue
-            if any(o.on and (o.path == one.path or not o.path) for o in found):
+            if (_looks_for_unused(one) or one.inside.prepared) and left(module, one.node, "the wrapper looks for unused ones"):
+                continue
+            if any(o.on and (o.path == one.path or not o.path) for o in found) and left(module, one.node, "they are freed again"):
                 continue
             if is_called_in_front(project, module, one.node, one.inside.module, one.inside.wrap):
+                left(module, one.node, "it is called in front of the wrap", at=one.inside.wrap, within=one.inside.module)
                 continue
             if frozen_in_front(project, one) is None:
                 seen.add(id(one.node))

@@ -20,6 +20,7 @@ from codemods.analysis.wrapped.wraps import Held
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression
 from codemods.data.printed_errors import UNUSED
+from codemods.files.left_alone import left
 from codemods.files.source import SourceModule
 from codemods.store.project import Project
 
@@ -120,11 +121,16 @@ class ForwardBypassesDdp(DdpCodemod):
         done: set[tuple[str, int, int]] = set()
         told: set[ast.Call] = set()
         for one in backward_passes(module):
-            if not _trains(module, one):
+            if not _trains(module, one) and left(module, one.call, "no step of an optimizer is seen behind this backward pass"):
                 continue
-            for past, inside, node in past_the_wrapper(project, one):
+            way_past = past_the_wrapper(project, one)
+            if not way_past:
+                left(module, one.call, "the loss is not seen to come past a wrapper, or the wrapper takes part in it")
+            for past, inside, node in way_past:
                 key = (past.module.path, past.call.lineno, past.call.col_offset)
-                if key not in done and not averages_by_hand(project):
+                if averages_by_hand(project) and left(module, one.call, "the project averages gradients by hand"):
+                    continue
+                if key not in done:
                     done.add(key)
                     told.add(inside.wrap)
                     yield self._tell(module, one, past, inside, node)

@@ -16,6 +16,7 @@ from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Evidence, Finding
 from codemods.data.printed_errors import HALF_WRITTEN, WAITING
 from codemods.data.rank_names import EXIT_CALLS
+from codemods.files.left_alone import left
 from codemods.files.sites import Site
 from codemods.files.source import SourceModule
 from codemods.store.project import Project
@@ -124,7 +125,9 @@ class UnguardedSave(DdpCodemod):
         if is_test_module(module) or runs_trials(module):
             return
         for found in repairs(project, module):
-            if _ends_above_the_trainer(found) or is_never_asked_for(project, found.module, found.at):
+            if _ends_above_the_trainer(found) and left(found.module, found.at, "the script ends before its Trainer starts ranks"):
+                continue
+            if is_never_asked_for(project, found.module, found.at) and left(found.module, found.at, "nothing asks for it"):
                 continue
             if not is_run_by_nobody(project, found.module, found.at):
                 yield self._told(found)

@@ -18,6 +18,7 @@ from codemods.analysis.wrapped.stripped_states import StrippedState, stripped_st
 from codemods.analysis.wrapped.way_inside import way_inside
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression
+from codemods.files.left_alone import left
 from codemods.files.source import SourceModule, line_of
 from codemods.store.project import Project
 
@@ -101,7 +102,8 @@ class WrappedStateDict(DdpCodemod):
     READS_TESTS = False
 
     def is_worth_parsing(self, path: str, project: Project) -> bool:
-        return may_hold_wrapper(project, path) or b"FULL_STATE_DICT" in (project.read(path) or b"")
+        near = may_hold_wrapper(project, path) or b"FULL_STATE_DICT" in (project.read(path) or b"")
+        return near or not left(path, None, "no DDP wrapper is seen to come to this file")
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_module(module):
@@ -112,7 +114,9 @@ class WrappedStateDict(DdpCodemod):
             return
         for saved in saved_wrappers(project, module):
             load = load_of(project, module, saved) if saved.state else None
-            if (saved.state and load is None) or passes_on(project, saved.wrapped):
+            if saved.state and load is None and left(module, saved.node, "no load of this state into a bare model is seen"):
+                continue
+            if passes_on(project, saved.wrapped) and left(module, saved.node, "the wrapper hands attributes on to its module"):
                 continue
             yield self._tell(module, project, saved, load)
 

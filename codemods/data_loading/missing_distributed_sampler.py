@@ -20,6 +20,7 @@ from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, DropKeyword, Edit, Evidence, Finding, SetKeyword
+from codemods.files.left_alone import left
 from codemods.files.source import SourceModule, line_of, walk
 from codemods.rewriting.imports import Planned, in_scope, plan_beside
 from codemods.store.project import Project
@@ -28,6 +29,9 @@ _IN_ITER = "give each rank its part in `__iter__`: `islice(items, rank, None, wo
 _OF_DATASETS = "give each rank its part: `datasets.distributed.split_dataset_by_node(stream, rank=..., world_size=...)`"
 _STREAM_WORDS = (b"IterableDataset", b"to_iterable_dataset", b"streaming=True")
 _SAMPLER = ("torch.utils.data.DistributedSampler", "torch.utils.data.distributed.DistributedSampler")
+
+
+_ENGINE = "the file trains by an engine of a framework, which may share the data out itself"
 
 
 class MissingDistributedSampler(DdpCodemod):
@@ -119,16 +123,21 @@ class MissingDistributedSampler(DdpCodemod):
             return
         done: set[int] = set()
         for found in training_passes(project, module.path):
-            if uses_framework(found.backward.module):
+            if uses_framework(found.backward.module) and left(found.module, found.loop, _ENGINE):
                 continue  # an engine may have fewer shares than ranks: stages of a pipeline have the same batches
             made = origins(project, found.module, found.source)
-            if not any(o.module is module for o in made) or not all_known(made):
+            if not any(o.module is module for o in made):
+                continue
+            if not all_known(made) and left(found.module, found.loop, "where {} comes from is not seen to the end", found.source):
                 continue
             loaders = [loader_of(o) for o in made if not is_none(o)]
             known = [x for x in loaders if x is not None]
             if len(known) != len(loaders) or not all(_gives_all(project, x) for x in known):
+                left(found.module, found.loop, "{} may give each rank a share, or is no loader that is seen", found.source)
                 continue
-            if takes_a_share(project, found) or ranks_reaching(project, found.module, found.loop).some:
+            if takes_a_share(project, found) and left(found.module, found.loop, "the loop leaves parts to the other ranks"):
+                continue
+            if ranks_reaching(project, found.module, found.loop).some and left(found.module, found.loop, "not all ranks run it"):
                 continue
             for loader in known:
                 if loader.module is module and id(loader.call) not in done:

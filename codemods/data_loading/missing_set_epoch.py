@@ -34,6 +34,7 @@ from codemods.api.findings import (
     RemoveStatement,
     ReplaceExpression,
 )
+from codemods.files.left_alone import left
 from codemods.files.source import FunctionNode, SourceModule, walk
 from codemods.files.text_file import PYTHON_KINDS
 from codemods.store.project import Project
@@ -154,10 +155,15 @@ class MissingSetEpoch(DdpCodemod):
             for epochs in epochs_of(project, found):
                 name = written_at(epochs, found)
                 key = (id(epochs.loop), name)
-                if epochs.module is not module or key in done or ranks_reaching(project, module, epochs.loop).some:
+                if epochs.module is not module or key in done:
+                    continue
+                if ranks_reaching(project, module, epochs.loop).some and left(module, epochs.loop, "not all ranks run it"):
                     continue
                 paths = {module.path, found.module.path, *(s.module.path for s in epochs.way)}
-                if _is_told(project, module, missing, frozenset({*paths, *missing.paths})) or is_reordered(missing, epochs):
+                if _is_told(project, module, missing, frozenset({*paths, *missing.paths})):
+                    left(module, epochs.loop, "set_epoch is called in one of the files from the loop to the sampler")
+                    continue
+                if is_reordered(missing, epochs) and left(module, epochs.loop, "the order changes with the epoch anyway"):
                     continue
                 done.add(key)
                 if (told := self._tell(module, missing, epochs, name)) is not None:

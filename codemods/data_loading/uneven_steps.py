@@ -23,6 +23,7 @@ from codemods.analysis.variance.wording import chain, head, message
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Evidence, Finding
 from codemods.data.rank_variance import COLLECTIVE_WORDS
+from codemods.files.left_alone import left
 from codemods.files.source import SourceModule, walk
 from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
@@ -151,6 +152,7 @@ class UnevenSteps(DdpCodemod):
         for found in mismatches_in(project, module):
             if _is_share(found) and not _is_evened(module, found):
                 if are_cropped(project, ((link.path, link.line) for link in found.value.chain)):
+                    left(module, found.node, "what the ranks go through is cut to one length")
                     continue
                 shown = list(chain(found))
                 of_rank = _counts(found) and found.value.cause is not Cause.DATA

@@ -32,6 +32,7 @@ from codemods.analysis.model.unused_flag import settings_in, wrappers
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Finding
 from codemods.data.printed_errors import UNUSED
+from codemods.files.left_alone import left
 from codemods.files.source import SourceModule
 from codemods.files.text_file import TextFile
 from codemods.store.project import Project
@@ -210,6 +211,7 @@ class MissingFindUnusedParameters(DdpCodemod):
         probe = probed(project, [wrapper], (usage.name for usage in trained.usages))
         failure = failure_of(project, wrapper)
         if probe is None and failure is None and not seen_training(project, wrapper, trained):
+            left(wrapper.module, settings[0].node, "no backward pass is seen near the wrapper, which may only evaluate")
             return
         for setting in settings:
             found = list(self._judge(project, wrapper, setting, trained, probe, alone=len(settings) == 1))
@@ -276,11 +278,16 @@ class MissingFindUnusedParameters(DdpCodemod):
                 if unasked is not None and not trained.unknown:
                     yield dead(project, wrapper, setting, unasked, trained, probe)
                     return
+                why = ", ".join(dict.fromkeys(d.cause.value for d in usage.skipped))
+                left(wrapper.module, setting.node, "a part of {} is left out by {}: training may never do it", usage.name, why)
                 continue
             if usage.verdict is Verdict.NEVER and not trained.unknown and static_graph_of(setting) is None:
                 if probe is None or not any(row.sometimes for row in probe.rows):
                     yield dead(project, wrapper, setting, usage, trained, probe)
                 return
+            if trained.unknown or usage.verdict is Verdict.UNKNOWN:
+                which = "which model it is" if trained.unknown else f"what {usage.name} makes use of"
+                left(wrapper.module, setting.node, "it is not known {}: what never takes part is not reported then", which)
             if usage.verdict is Verdict.UNKNOWN and not trained.unknown and static_graph_of(setting) is None and probe is None:
                 if (part := dead_inside(project, usage.site)) is not None:
                     yield dead(project, wrapper, setting, part, trained, probe)

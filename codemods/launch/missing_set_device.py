@@ -11,6 +11,7 @@ from codemods.analysis.guards.entry_points import Entry, entries, starts_group
 from codemods.analysis.names import dotted, is_parameter
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Edit, Evidence, Finding, InsertAfter
+from codemods.files.left_alone import left
 from codemods.files.source import SourceModule
 from codemods.rewriting.imports import in_scope
 from codemods.store.project import Project
@@ -94,17 +95,21 @@ class MissingSetDevice(DdpCodemod):
 
     def is_worth_parsing(self, path: str, project: Project) -> bool:
         data = project.read(path) or b""
-        return not any(word in data for word in _CHOOSES)
+        chosen = next((word for word in _CHOOSES if word in data), None)
+        return chosen is None or not left(path, None, "the file chooses the device of a process: it holds {}", chosen.decode())
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_module(module) or any(module.holds(word) for word in _CHOOSES):
             return
         for call in module.calls_named("init_process_group"):
-            if not starts_group(module, call) or _backend(call) != "nccl":
+            if not starts_group(module, call):
+                continue
+            if _backend(call) != "nccl" and left(module, call, "the backend is not written as 'nccl' in the call {}", call):
                 continue
             spawned = [e for e in entries(project, module, call) if e.call is None and e.function is not None]
-            bare = _bare(project, module, spawned) if spawned else None
-            if bare is None:
+            if not spawned and left(module, call, "the ranks that start this group are not seen to be spawned by the project"):
+                continue
+            if (bare := _bare(project, module, spawned)) is None:
                 continue
             holder, place = bare
             edits, reason = _repair(module, call)
@@ -130,13 +135,16 @@ def _bare(project: Project, module: SourceModule, spawned: list[Entry]) -> tuple
     for holder in list(files.values()):
         for path in _imported(project, holder):
             if any(word in (project.read(path) or b"") for word in _CHOOSES):
+                left(holder, None, "the imported file {} chooses the device of a process", path)
                 return None
-    if any(holder.holds(word) for holder in files.values() for word in _CHOOSES):
-        return None
+    for holder in files.values():
+        if any(holder.holds(word) for word in _CHOOSES) and left(module, None, "{} chooses the device of a process", holder.path):
+            return None
     for holder in files.values():
         for call in holder.calls_named("cuda", "to"):
             if isinstance(call.func, ast.Attribute) and _is_bare(call) and not _is_alone(holder, call):
                 return holder, call
+    left(module, None, "no `.cuda()` or `.to(\"cuda\")` without a number is seen in the files of the group and of the rank")
     return None
 
 

@@ -10,6 +10,7 @@ from codemods.analysis.guards.rendezvous import speaks_of_nodes
 from codemods.analysis.processes.unset_rendezvous import Unset, unset_rendezvous
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Edit, Evidence, Finding, InsertBefore
+from codemods.files.left_alone import left
 from codemods.files.source import SourceModule
 from codemods.rewriting.imports import plan_plain
 from codemods.runtime.lazy_pattern import lazy
@@ -99,7 +100,9 @@ class UnsetRendezvous(DdpCodemod):
 
     def is_worth_parsing(self, path: str, project: Project) -> bool:
         data = project.read(path) or b""
-        return not all(v.encode() in data for v in _VALUES) and bool(project.files_containing(b"init_process_group"))
+        if all(v.encode() in data for v in _VALUES) and left(path, None, "it names MASTER_ADDR and MASTER_PORT: it may set them"):
+            return False
+        return bool(project.files_containing(b"init_process_group"))
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_module(module):

@@ -21,6 +21,7 @@ from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Evidence, Finding
 from codemods.data.rank_variance import BARS
 from codemods.data.rank_words import SHOWS_NUMBERS, TESTS_BEST
+from codemods.files.left_alone import left
 from codemods.files.source import SourceModule
 from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
@@ -130,13 +131,14 @@ class UnreducedNumber(DdpCodemod):
             return
         for number in numbers_of_one_rank(project, module):
             line = getattr(number.shown, "lineno", 0)
-            if number.role is not Role.DECIDES and _is_for_a_moment(number.shown):
+            if number.role is not Role.DECIDES and _is_for_a_moment(number.shown) and left(module, number.at, _BESIDE_A_BAR):
                 continue
             if number.everyone and any(m.node.lineno == line for m in mismatches_in(project, module)):
-                continue  # the ranks part over it before a collective: DDP305 tells of that
+                left(module, number.at, "the ranks part over it before a collective: DDP305 reports that")
+                continue
             if is_run_by_nobody(project, module, number.at, by_one=True):
                 continue
-            if is_put_together(module, number.at, number.value.chain):
+            if is_put_together(module, number.at, number.value.chain) and left(module, number.at, _TOGETHER):
                 continue
             yield self._number(module, number)
         for entry in own_entries(project, module) if module.holds(b"reduce") else ():
@@ -165,6 +167,10 @@ class UnreducedNumber(DdpCodemod):
         texts = " ".join((number.text, *(x.text for x in number.value.chain)))
         advice = _OF_SCORES if _BY_ORDER.search(texts) else _ADVICE
         return self.finding(module, number.at, _message(number), evidence=way, reason=_ALONE if number.alone else advice)
+
+
+_BESIDE_A_BAR = "a progress bar shows it for a moment"
+_TOGETHER = "the parts of the other ranks are put into it"
 
 
 def _is_for_a_moment(shown: ast.AST) -> bool:

@@ -26,6 +26,7 @@ from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Evidence, Finding, InsertAfter, InsertBefore, PathRole, PathStep
 from codemods.data.printed_errors import HALF_WRITTEN, WAITING
 from codemods.data.rank_words import GUARDS, PROCESSES, RANK_GUARDS
+from codemods.files.left_alone import left
 from codemods.files.sites import Beside
 from codemods.files.source import FunctionNode, SourceModule, line_of, walk
 from codemods.store.project import Project
@@ -130,10 +131,13 @@ class MissingBarrier(DdpCodemod):
         for found in handovers(project, module):
             function = found.function
             if function is not None and (function.name == "prepare_data" or guarded_call(project, found.module, function)):
+                left(found.module, found.anchor, "the function itself is called on some ranks alone, or is `prepare_data`")
                 continue
             if any(cache.write.call is found.write.call for cache in filled_on_demand(project, found.write.module)):
-                continue  # whoever asks for it may make it for itself: DDP307 tells of these
+                left(found.module, found.anchor, "whoever asks for the file may make it for itself: DDP307 reports these")
+                continue
             if found.use.module is found.write.module and built_by_others(found.use.module, found.use.call, found.write.call):
+                left(found.module, found.anchor, "the other ranks build it for themselves")
                 continue
             yield self._told(project, found)
         for found in filled_by_all(project, module):

@@ -29,6 +29,7 @@ from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Edit, Evidence, Finding, InsertAfter, Severity
 from codemods.data.printed_errors import WAITING
 from codemods.data.rank_variance import COLLECTIVE_WORDS, SERVERS
+from codemods.files.left_alone import left
 from codemods.files.source import SourceModule
 from codemods.store.project import Project
 
@@ -150,13 +151,14 @@ class OneRankDecision(DdpCodemod):
             return
         told: set[int] = set()
         origins: set[Link] = set()
-        for found in decisions(project, module) if any(word in module.data for word in _PROCESSES) else ():
+        named = any(word in module.data for word in _PROCESSES) or not left(module, None, _NAMES_NONE)
+        for found in decisions(project, module) if named else ():
             edits, reason = _repair(project, module, found)
             shown = [Evidence("static", f"`{short(module, found.node)}`", module.path, found.node.lineno)]
             if found.guard is not None:
                 shown.insert(0, Evidence("static", "only rank 0 passes the test", module.path, found.guard.line))
-            if found.node.lineno in told:
-                continue  # changed together with another one
+            if found.node.lineno in told and left(module, found.node, "it is changed together with another one"):
+                continue
             told |= {found.node.lineno, found.anchor.lineno, *_changed_with(project, module, found)}
             yield self.finding(
                 module,
@@ -175,22 +177,26 @@ class OneRankDecision(DdpCodemod):
             if is_of_a_loop(parted, partings):
                 continue
             if parted.form in (Parting.RAISES, Parting.WAITS) and (parted.node.lineno in whole or serves):
+                left(module, parted.node, "DDP309 reports this handler, or a server catches it in one process")
                 continue
             if parted.form is Parting.RAISES and group_comes_later(project, module, parted.node):
-                continue  # who fails there has not joined the others, and what fails on one rank most often fails on all
+                left(module, parted.node, "who fails there has not joined the others yet")
+                continue  # what fails on one rank there most often fails on all
             lines = {parted.node.lineno, getattr(parted.leaving, "lineno", 0)}
             if parted.form is Parting.FAILS or (parted.form is Parting.ENDS and is_failure(parted.leaving)):
-                if not lines & told and not is_guess(project, module, parted):
+                if not lines & told and not (is_guess(project, module, parted) and left(module, parted.node, _GUESS)):
                     told |= lines
                     yield from self._failing(project, module, parted)
                 continue
             origin = parted.value.origin if parted.value.cause is Cause.RANK else None
             if origin is not None and origin in origins:
                 continue  # one place decides over all of them
-            if is_decision(parted) and not lines & told and not is_guess(project, module, parted):
-                if stays_on_one_rank(project, module, parted):
+            if is_decision(parted) and not lines & told and not (
+                is_guess(project, module, parted) and left(module, parted.node, _GUESS)
+            ):
+                if stays_on_one_rank(project, module, parted) and left(module, parted.node, "it stays on one rank"):
                     continue
-                if tests_gathered_loss(project, module, parted.node):
+                if tests_gathered_loss(project, module, parted.node) and left(module, parted.node, "the loss was gathered"):
                     continue
                 origins |= {origin} if origin is not None else set()
                 told |= lines
@@ -209,6 +215,8 @@ class OneRankDecision(DdpCodemod):
     def _failing(self, project: Project, module: SourceModule, parted: Mismatch) -> Iterator[Finding]:
         """An exit with an error: most launchers end the others with it, and nothing is said."""
         start = failing_exits.lasting(project, module, parted)
+        if start is None and left(module, parted.node, "the launchers that are seen end the other ranks with this one"):
+            return
         if start is None:
             return
         edits, reason = failing_exits.repair(module, parted, start)
@@ -216,6 +224,10 @@ class OneRankDecision(DdpCodemod):
             module, parted.node, failing_exits.words(module, parted, start), level=_UNSAFE if edits else _DISPLAY, edits=edits,
             evidence=[*failing_exits.shown(parted, start)], reason=reason,
         )  # fmt: skip
+
+
+_NAMES_NONE = "a `finally`, an exit or a flag to stop is looked at where processes are named: this file names none"
+_GUESS = "only the name of a parameter says that the value is the rank's own"
 
 
 def _changed_with(project: Project, module: SourceModule, found: Decision) -> set[int]:

@@ -35,6 +35,7 @@ from codemods.analysis.ranks.unused import is_never_run
 from codemods.analysis.ranks.uses import CallSite, uses_of
 from codemods.analysis.variance.analysis import variance
 from codemods.analysis.variance.values import Cause
+from codemods.files.left_alone import left
 from codemods.files.source import FunctionNode, SourceModule, walk
 from codemods.runtime.lazy_pattern import lazy
 from codemods.runtime.record import record
@@ -130,32 +131,49 @@ def _way(project: Project, module: SourceModule, found: FileCall) -> Way | None:
     """How every rank comes to a change of one and the same path; None where any of it is not shown."""
     call, statement = found.call, module.statement_of(found.call)
     removes = found.act is Act.REMOVES or qualified(module, call.func) in (*MOVES, "shutil.copytree")
-    if removes and is_a_person_asked(project, module, call):
+    if removes and is_a_person_asked(project, module, call) and left(module, call, "a person is asked first"):
         return None
     if removes and puts_up_with_it(module, call) and not is_made_anew(project, module, found):
+        left(module, call, "the call puts up with a path that is gone already")
         return None
-    if is_behind_first_mkdir(module, call, [found.path]):
-        return None  # the other ranks end above it: DDP204 tells of that
-    if not _is_for_good(module, found) or (not removes and is_asked_for(module, call, found.path)):
+    if is_behind_first_mkdir(module, call, [found.path]) and left(module, call, "the others end above it, as DDP204 says"):
         return None
-    if is_beside_tracker(module, [found.path]) or _CLOCK.search(made_of(module, found)):
+    if not _is_for_good(module, found) and left(module, call, "it stands in a handler of errors, which are each rank's own"):
         return None
-    if is_of_one_item(project, module, found.path):
+    if not removes and is_asked_for(module, call, found.path) and left(module, call, _ASKED, found.path):
         return None
-    way = way_of_every_rank(project, module, call)
-    if way is None or _is_left_to_some(project, module, call, way) or under_such_a_name(project, module, statement):
+    if is_beside_tracker(module, [found.path]) and left(module, call, "the path is a tracker's own"):
         return None
-    if over_a_share(module, [statement]) or is_path_of_one(project, module, found.path):
+    if _CLOCK.search(made_of(module, found)) and left(module, call, "the path is made of the time: ranks may not share it"):
         return None
-    if not _is_one_path(project, module, found):
+    if is_of_one_item(project, module, found.path) and left(module, call, "the path is that of an item which one rank has"):
         return None
-    if not _is_run_so(project, module, found, way) or is_dead(project, way):
+    if (way := way_of_every_rank(project, module, call)) is None and left(module, call, "not every rank is seen to come here"):
         return None
-    if is_called_behind_first_mkdir(project, module, call, [found.path]):
+    if way is None or (_is_left_to_some(project, module, call, way) and left(module, call, "some callers keep ranks from it")):
+        return None
+    if under_such_a_name(project, module, statement) and left(module, call, _MAY_STAND):
+        return None
+    if over_a_share(module, [statement]) and left(module, call, "it is written for each item of a rank's own share"):
+        return None
+    if is_path_of_one(project, module, found.path) and left(module, call, _OWN, found.path):
+        return None
+    if not _is_one_path(project, module, found) and left(module, call, _OWN, found.path):
+        return None
+    if not _is_run_so(project, module, found, way) and left(module, call, "no run of several processes is shown to come here"):
+        return None
+    if is_dead(project, way) or is_called_behind_first_mkdir(project, module, call, [found.path]):
+        left(module, call, "no run comes here, or the other ranks end above it")
         return None
     if is_run_by_nobody(project, module, call, shared=False):
         return None
-    return None if not removes and is_found_by_later_ranks(project, module, found, way) else way
+    late = not removes and is_found_by_later_ranks(project, module, found, way)
+    return None if late and left(module, call, "ranks that come later find the file, and leave it") else way
+
+
+_ASKED = "it stands behind a test whether {} is there: a rank that finds it writes nothing"
+_MAY_STAND = "it stands under a test whose name may stand for the rank"
+_OWN = "the path {} is one of each rank's own"
 
 
 def _is_left_to_some(project: Project, module: SourceModule, call: ast.Call, way: Way | None) -> bool:

@@ -37,6 +37,7 @@ from codemods.analysis.short_texts import shortened
 from codemods.analysis.variance.analysis import variance
 from codemods.analysis.variance.values import Cause
 from codemods.api.findings import Applicability, Edit, Evidence, SetKeyword
+from codemods.files.left_alone import left
 from codemods.files.source import FunctionNode, SourceModule, line_of, walk
 from codemods.runtime.record import record, replace
 from codemods.store.project import Project
@@ -87,25 +88,35 @@ def repairs(project: Project, module: SourceModule) -> Iterator[Repair]:
 def _way(project: Project, module: SourceModule, save: Save) -> Way | None:
     """How every rank comes to a save; None where that is not shown, and where the path is each rank's own."""
     statement = module.statement_of(save.call)
-    if ranks_reaching(project, module, save.call).some or is_for_some(project, module, save.call):
+    call = save.call
+    if ranks_reaching(project, module, call).some and left(module, call, "not every rank comes to this save"):
         return None
-    if under_such_a_name(project, module, statement) or over_a_share(module, [statement]):
+    if is_for_some(project, module, call) and left(module, call, "it may be for some ranks alone"):
         return None
-    if is_named_by_an_item(module, save.path) and deals_out_items(project):
-        return None  # no other rank has the item
-    if is_behind_first_mkdir(module, statement, [save.path]):
-        return None  # the other ranks end above it: DDP204 tells of that
-    if any(isinstance(up, ast.ExceptHandler) for up in module.ancestors(statement)):
-        return None  # what goes wrong on a rank is that rank's to save
+    if under_such_a_name(project, module, statement) and left(module, call, "a name over it may stand for the rank"):
+        return None
+    if over_a_share(module, [statement]) and left(module, call, "it is saved for each item of a rank's own share"):
+        return None
+    if is_named_by_an_item(module, save.path) and deals_out_items(project) and left(module, call, "no other rank has the item"):
+        return None
+    if is_behind_first_mkdir(module, statement, [save.path]) and left(module, call, "the others end above it, as DDP204 says"):
+        return None
+    handler = next((up for up in module.ancestors(statement) if isinstance(up, ast.ExceptHandler)), None)
+    if handler is not None and left(module, call, "what goes wrong on a rank is that rank's to save", at=handler):
+        return None
     entered = [i for w in module.ancestors(statement) if isinstance(w, ast.With) for i in w.items]
     if any(names_rank(module.text_of(i.context_expr)) for i in entered) or _is_left_to_trainer(project, module, save):
         return None
-    way = way_of_every_rank(project, module, save.call)
-    if way is None or _is_own_on_way(project, module, save, way):
+    if (way := way_of_every_rank(project, module, call)) is None and left(module, call, "not every rank is seen to come here"):
+        return None
+    if way is None or (_is_own_on_way(project, module, save, way) and left(module, call, "the path is one of each rank's own")):
         return None
     if save.pretrained and may_be_shared_out(project, module, save.stored, way):
-        return None  # each rank may have a part of it to write
-    if is_path_of_one(project, module, save.path) or is_asked_for(module, save.call, save.path):
+        left(module, call, "each rank may have a part of it to write")
+        return None
+    if is_path_of_one(project, module, save.path) and left(module, call, "the path is one of each rank's own"):
+        return None
+    if is_asked_for(module, call, save.path) and left(module, call, "it stands behind a test whether the path is there"):
         return None
     return None if is_dead(project, way) or is_there_for_the_others(project, way, save.path) else way
 

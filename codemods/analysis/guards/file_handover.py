@@ -24,6 +24,7 @@ from codemods.analysis.ranks.in_turn import in_turn
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_at, split_of
 from codemods.analysis.ranks.reach import called_by_framework
 from codemods.analysis.ranks.uses import CallSite, calls_of, constructions
+from codemods.files.left_alone import left
 from codemods.files.source import FunctionNode, SourceModule, line_of, walk
 from codemods.runtime.record import record, replace
 from codemods.store.project import Project
@@ -79,7 +80,9 @@ def handovers(project: Project, module: SourceModule) -> Iterator[Handover]:
 def _at_guard(
     project: Project, module: SourceModule, anchor: ast.stmt, ranks: Ranks, writes: list[Write]
 ) -> Handover | None:
-    if ranks_at(module, anchor, project=project).some or in_turn(project, module, anchor):
+    if ranks_at(module, anchor, project=project).some and left(module, anchor, "not every rank comes to this test"):
+        return None
+    if in_turn(project, module, anchor) and left(module, anchor, "the ranks go through it one after the other"):
         return None
     if not (writes := not_made_above(project, module, anchor, writes)):
         return None
@@ -89,6 +92,7 @@ def _at_guard(
     for step in steps_in(project, module, [anchor]):
         line = getattr(step.call, "lineno", 0)
         if step.act is None and step.module is module and id(step.call) in inside and line > last_line:
+            left(module, anchor, "rank 0 waits for the others behind the change", at=step.call)
             return None
     if isinstance(anchor, ast.If) and split_of(module, anchor.test, project) is not None:
         branch = _other_branch(anchor, inside, calls)
@@ -97,8 +101,11 @@ def _at_guard(
             return None
         if isinstance(outcome, tuple):
             return Handover(module, anchor, ranks, outcome[0], outcome[1], in_branch=True)
-    found = _follow(project, module, anchor, writes, 0, ())
-    return replace(found, module=module, anchor=anchor, ranks=ranks) if found else None
+    if (found := _follow(project, module, anchor, writes, 0, ())) is None:
+        what = ", ".join(w.written for w in writes if w.written) or "files"
+        left(module, anchor, "rank 0 changes {} here, and no use of it on every rank is seen behind, before somebody waits", what)
+        return None
+    return replace(found, module=module, anchor=anchor, ranks=ranks)
 
 
 def not_made_above(project: Project, module: SourceModule, anchor: ast.stmt, writes: list[Write]) -> list[Write]:

@@ -13,6 +13,7 @@ from codemods.analysis.guards.leading_calls import is_all_of
 from codemods.analysis.ranks.collectives import trainer_of
 from codemods.analysis.ranks.in_turn import in_turn
 from codemods.analysis.ranks.rank_guards import Guard, Ranks, guards_over, ranks_at, speaks_of_ranks
+from codemods.files.left_alone import left
 from codemods.files.source import FunctionNode, SourceModule
 from codemods.runtime.record import record
 from codemods.store.project import Project
@@ -72,9 +73,12 @@ def guarded_changes(project: Project, module: SourceModule) -> Places:
 def _outermost(project: Project, module: SourceModule, call: ast.Call) -> Guard | None:
     """The outermost rank test round a call, if rank 0 alone is sure to pass all of them."""
     guards = [g for g in guards_over(module, call, project=project) if g.ranks.some]
-    if not guards or any(leader(project, module, g) is None for g in guards) or in_turn(project, module, call):
+    if not guards:
         return None
-    return guards[-1]
+    unsure = next((g for g in guards if leader(project, module, g) is None), None)
+    if unsure is not None and left(module, call, "rank 0 is not sure to pass this test", at=unsure.node):
+        return None
+    return None if in_turn(project, module, call) and left(module, call, "the ranks go through it in turn") else guards[-1]
 
 
 def _anchor(module: SourceModule, guard: Guard) -> ast.stmt | None:
@@ -96,7 +100,7 @@ def _writes(project: Project, module: SourceModule, call: ast.Call) -> list[Writ
     if (saved := _stored_by_trainer(project, module, call)) is not None:
         return [saved]
     if found := file_call(module, call):
-        if names_the_rank(found.path):
+        if names_the_rank(found.path) and left(module, call, "the path {} names the rank", found.path):
             return []
         known = forms(module, found.path)
         written = "" if isinstance(found.path, ast.Starred) else module.text_of(found.path)

@@ -17,6 +17,7 @@ from codemods.analysis.logged.pending_metrics import (
 from codemods.analysis.ranks.collectives import AFTER_EVALUATION, PENDING, PROPERTIES, Collective, collective_at
 from codemods.analysis.ranks.rank_guards import Guard, Ranks, guards_over, negated
 from codemods.analysis.ranks.reached_collectives import Reached, reached_by
+from codemods.files.left_alone import is_heard, left
 from codemods.files.source import FunctionNode, SourceModule, walk
 from codemods.runtime.record import record
 from codemods.store.project import Project
@@ -55,6 +56,8 @@ def _unmatched(project: Project, module: SourceModule) -> tuple[Guarded, ...]:
     for place in _guarded_places(project, module):
         (hidden if _hides_ranks(place[1]) else shown).append(place)
     sites = [g for place in shown if (g := _collective(project, module, *place))]
+    if is_heard():
+        _leave_hidden(project, module, hidden)
     if not sites:  # those of ranks that the source does not show only matter beside others
         return ()
     others = [g for place in hidden if (g := _collective(project, module, *place))]
@@ -63,6 +66,12 @@ def _unmatched(project: Project, module: SourceModule) -> tuple[Guarded, ...]:
         by_ranks.setdefault(site.guard.ranks, []).append(site)
     alone = (g for g in sorted(sites, key=_position) if not _is_matched(project, module, g, by_ranks, others))
     return tuple(g for g in alone if _counts(project, module, g))
+
+
+def _leave_hidden(project: Project, module: SourceModule, hidden: list[_Place]) -> None:
+    for node, guards in hidden:
+        if _collective(project, module, node, guards) is not None:
+            left(module, node, "it is not shown which ranks pass this test", at=guards[0].node)
 
 
 def _position(site: Guarded) -> tuple[int, int]:
@@ -86,7 +95,9 @@ def _collective(
     if collective is None and isinstance(node, ast.Call):
         reached = reached_by(project, module, node)
         collective = reached.collective if reached else None
-    if collective is None or collective.grouped or collective.name == "init_process_group":
+    if collective is None or collective.name == "init_process_group":
+        return None
+    if collective.grouped and left(module, node, "it is of a group of ranks (`group=`), whose members are not shown"):
         return None
     return Guarded(node, collective, guards, module.function_of(node), reached)
 
@@ -104,11 +115,15 @@ def _is_matched(
     def together(other: Guarded) -> bool:
         return other.function is site.function or (owner is not None and module.class_of(other.node) is owner)
 
-    if any(other.collective.name == name or together(other) for other in by_ranks.get(negated(site.guard.ranks), ())):
-        return True
-    if any(other.collective.name == name and together(other) for other in hidden):
-        return True
-    return _other_branch_speaks(module, site.guard) or _other_half_waits(project, module, site)
+    for other in by_ranks.get(negated(site.guard.ranks), ()):
+        if other.collective.name == name or together(other):
+            return left(module, site.node, "the other ranks have a collective of their own", at=other.node)
+    for other in hidden:
+        if other.collective.name == name and together(other):
+            return left(module, site.node, "ranks that the source does not show have the same collective", at=other.node)
+    if _other_branch_speaks(module, site.guard):
+        return left(module, site.node, "the other branch makes calls, which may be the other half", at=site.guard.node)
+    return _other_half_waits(project, module, site) and left(module, site.node, "the other half of the `with` waits under a test")
 
 
 _HALVES = {"__enter__": "__exit__", "__exit__": "__enter__", "__aenter__": "__aexit__", "__aexit__": "__aenter__"}
@@ -150,7 +165,7 @@ def _counts(project: Project, module: SourceModule, site: Guarded) -> bool:
     since = site.collective.since
     pin = lightning_pin(project, near=module.path) if since else None
     if since and pin is not None and pin.surely_below(since):
-        return False
+        return not left(module, site.node, "{} is no collective in the pinned Lightning", site.collective.name)
     name = site.function.name if site.function else ""
     if site.guard.kind == "decorator" and name in NEEDED_ON_EVERY_RANK:
         return False

@@ -22,6 +22,7 @@ from codemods.analysis.ranks.rank_guards import Guard, Ranks, guards_over
 from codemods.analysis.ranks.reached_collectives import may_put_together, reached_by
 from codemods.analysis.ranks.several_processes import is_of_one_process
 from codemods.analysis.variance.exits import asks_number
+from codemods.files.left_alone import left
 from codemods.files.source import FunctionNode, SourceModule, walk
 from codemods.runtime.record import record
 from codemods.store.project import Project
@@ -319,8 +320,10 @@ def _last_words(project: Project, module: SourceModule) -> Iterator[Decision]:
     """The first collective in each `finally`: a rank that raised runs it, the others are still in the body."""
     for attempt in module.nodes(ast.Try):
         if attempt.finalbody and not _waits_in(project, module, attempt.body):
-            continue  # who raises early waits in the `finally` for those that come there as well
-        if any(_ends_at_once(h) for h in attempt.handlers):
+            # who raises early waits in the `finally` for those that come there as well
+            left(module, attempt.finalbody[0], "no wait for the other ranks is seen in the body of this `finally`")
+            continue
+        if any(_ends_at_once(h) for h in attempt.handlers) and left(module, attempt, "a handler ends the process at once"):
             continue
         for statement in attempt.finalbody:
             calls = [n for n in walk(statement) if isinstance(n, ast.Call)]
@@ -328,6 +331,7 @@ def _last_words(project: Project, module: SourceModule) -> Iterator[Decision]:
             if found is not None:
                 yield Decision(Form.FINALLY, module.statement_of(found[0]), attempt, None, None, found[1])
                 break
+            left(module, statement, "no call of this `finally` is known to wait for every rank")
 
 
 def _ends_at_once(handler: ast.ExceptHandler) -> bool:

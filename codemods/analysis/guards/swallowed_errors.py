@@ -14,6 +14,7 @@ from codemods.analysis.variance.may_meet import may_meet
 from codemods.analysis.variance.state import Meeting, State
 from codemods.analysis.wrapped.losses import backward_passes
 from codemods.analysis.wrapped.past_wrapper import past_the_wrapper
+from codemods.files.left_alone import left
 from codemods.files.source import FunctionNode, SourceModule, walk, walk_scope
 from codemods.runtime.lazy_pattern import lazy
 from codemods.runtime.record import record
@@ -29,6 +30,9 @@ _ENDS = lazy(
 )
 _KEEPS = frozenset({"append", "put", "set", "send", "add", "update", "write"})
 _EXITS = frozenset({"sys.exit", "exit", "quit", "os._exit"})
+
+
+_TOLD = "the handler, or the `finally`, lets the error out, ends the process with a status, or may warn others"
 
 
 @record
@@ -52,12 +56,17 @@ def swallowed(project: Project, module: SourceModule) -> Iterator[Swallowed]:
         return
     for attempt in module.nodes(ast.Try):
         handler = next((h for h in attempt.handlers if _is_broad(h)), None)
-        if handler is None or is_in_a_loop(module, attempt) or _tells(project, module, attempt, handler):
+        if handler is None or (is_in_a_loop(module, attempt) and left(module, attempt, "the attempt stands in a loop")):
+            continue
+        if _tells(project, module, attempt, handler) and left(module, attempt, _TOLD, at=handler):
             continue
         if not may_meet(project, module, attempt.body):
             continue
         state = _state_of(project, module, attempt)
-        if state is None or (meeting := _run_in(project, state, attempt.body)) is None or _meets(state, handler.body):
+        meeting = _run_in(project, state, attempt.body) if state is not None else None
+        if meeting is None and left(module, attempt, "the ranks are not seen to wait for each other in the attempt"):
+            continue
+        if state is None or meeting is None or (_meets(state, handler.body) and left(module, attempt, "the handler meets them")):
             continue
         yield Swallowed(handler, handler, meeting, _next(state, module, attempt))
     for function in module.functions:

@@ -21,6 +21,7 @@ from codemods.analysis.model.signatures import bind
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.variance.paths import unpacked
 from codemods.analysis.wrapped.wraps import without_moves
+from codemods.files.left_alone import left
 from codemods.files.source import FunctionNode, SourceModule, walk_scope
 from codemods.runtime.lazy_pattern import lazy
 from codemods.runtime.record import record
@@ -95,8 +96,14 @@ def _in_file(project: Project, module: SourceModule) -> Iterator[PaddedCount]:
             continue
         for loop in loops:
             samplers = list(padded_samplers_of(project, module, loop, ordered=trains(loop)))
-            joined = _joined(project, module, scope, 0, after=loop.lineno) if samplers else None
-            if joined is None or _APART.search(_text(module, scope)) or _cuts_what_is_over(module, scope):
+            if not samplers and left(module, loop, "no sampler that repeats samples is seen behind {}", loop.iter):
+                continue
+            joined = _joined(project, module, scope, 0, after=loop.lineno)
+            if joined is None and left(module, loop, "the ranks' results are not seen to come together behind the loop"):
+                continue
+            if _APART.search(_text(module, scope)) and left(module, loop, "samples are distinguished by name or number"):
+                continue
+            if joined is None or (_cuts_what_is_over(module, scope) and left(module, loop, "what is over is cut off")):
                 continue
             for where, call in samplers:
                 yield PaddedCount(where, call, module, loop, joined.module, joined.call)

@@ -26,6 +26,7 @@ from codemods.analysis.model.signatures import returned
 from codemods.analysis.names import dotted
 from codemods.analysis.ranks.handed_arguments import arguments
 from codemods.analysis.variance.paths import unpacked
+from codemods.files.left_alone import left
 from codemods.files.source import FunctionNode, SourceModule
 from codemods.runtime.record import record
 from codemods.store.project import Project
@@ -55,15 +56,15 @@ def untold_in(project: Project, found: Pass) -> Untold | None:
     given = origins(project, found.module, found.source)
     through = gone_through(project, given)
     made = tuple(o for o in through if not (o.path and isinstance(o.node, ast.Call) and is_loader(o.module, o.node)))
-    if not all_known(made):
+    if not all_known(made) and left(found.module, found.loop, "where {} comes from is not seen to the end", found.source):
         return None
     loaders = [made_loader(project, o) or own_loader(project, o) for o in made if not is_none(o)]
     known = [x for x in loaders if x is not None]
-    if not known or len(known) != len(loaders):
+    if (not known or len(known) != len(loaders)) and left(found.module, found.loop, "{} is no loader that is seen", found.source):
         return None
     everything = [(x, o) for x in known for o in samplers_of(project, x)]
     sharing = [(x, o) for x, o in everything if _is_told_epochs(project, found, x, o)]
-    if not sharing:
+    if not sharing and left(found.module, found.loop, "no sampler of {} is seen to share out and shuffle", found.source):
         return None
     loader, sampler = sharing[0]
     sure = len(sharing) == len(everything) and all(x.sampler or x.batch_sampler for x in known)

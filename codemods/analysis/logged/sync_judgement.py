@@ -40,6 +40,7 @@ from codemods.analysis.ranks.rank_guards import ranks_at
 from codemods.analysis.ranks.uniform import Condition, Place, conditions
 from codemods.analysis.short_texts import shorter
 from codemods.api.findings import Applicability
+from codemods.files.left_alone import left
 
 SAFE, UNSAFE, DISPLAY = Applicability.SAFE, Applicability.UNSAFE, Applicability.DISPLAY
 _GATHERS = ("gather", "all_gather", "all_gather_object", "gather_object", "all_reduce")
@@ -61,9 +62,10 @@ def judge_promised(log: LogCall) -> Verdict | None:
 
 
 def _judge(log: LogCall) -> Verdict | None:
-    if any(k.arg in ("sync_dist", "rank_zero_only") for k in log.call.keywords) or is_test_file(log.module.path):
+    if any(k.arg in ("sync_dist", "rank_zero_only") for k in log.call.keywords):
+        _left(log, "`sync_dist` or `rank_zero_only` is written out: somebody has decided")
         return None
-    return _judged(log)
+    return None if is_test_file(log.module.path) else _judged(log)
 
 
 def _judged(log: LogCall) -> Verdict | None:
@@ -71,21 +73,25 @@ def _judged(log: LogCall) -> Verdict | None:
     if found is None:
         return None
     logged = values(log)
-    if all(v.kind in NEEDS_NOTHING for _, v in logged) or is_batch_value(log, logged):
+    if all(v.kind in NEEDS_NOTHING for _, v in logged) and _left(log, "the value is every rank's, or is reduced already"):
         return None
-    if _is_of_the_epoch(log, found, logged):
+    if is_batch_value(log, logged) and _left(log, "a metric object gave the value: DDP104 speaks of these"):
         return None
-    if _is_drawn_in_steps(log, found):
+    if _is_of_the_epoch(log, found, logged) and _left(log, "between epochs, nothing shows that it is of the rank's data"):
+        return None
+    if _is_drawn_in_steps(log, found) and _left(log, "it is a curve of the training's steps, and nothing decides by it"):
         return None
     if all(v.kind in (Kind.CPU, Kind.UNKNOWN) for _, v in logged) and _is_gathered_above(log, found):
         unseen = any(v.kind is Kind.UNKNOWN for _, v in logged)
         if not unseen or not seen_to_differ(log.project, log.module, log.call, logged_value(log.call)):
+            _left(log, "it is worked out from what was gathered over the ranks above")
             return None
     verdict = _judged_place(log, found)
     told_for_place = verdict.level is DISPLAY
     _judge_values(log, found, logged, verdict)
     if told_for_place and all(v.kind is Kind.UNKNOWN or v.kind in NEEDS_NOTHING for _, v in logged):
-        return None  # neither what it logs nor that every rank comes here is seen: there is nothing to tell
+        _left(log, "neither what it logs nor that every rank comes here is seen")
+        return None
     _judge_reduction(log, verdict)
     judge_stage(log, found, verdict)
     judge_data(log, found, verdict)
@@ -132,18 +138,36 @@ def judge_as_object(log: LogCall) -> Verdict | None:
 
 def _asked_of(log: LogCall) -> Entries | None:
     """The hooks of a call whose value Lightning would have to reduce; None for any other."""
-    if ranks_at(log.module, log.call, project=log.project).some:
+    ranks = ranks_at(log.module, log.call, project=log.project)
+    if ranks.some and _left(log, f"not every rank comes to this log: {ranks.value}"):
         return None
-    found = reached(log)
-    if found is None or _reduced_anyway(log) or _is_no_log_of_lightning(log) or nobody_fits(log.project):
+    if (found := reached(log)) is None and _left(log, "no hook of a Lightning module or callback is seen to come to this log"):
         return None
-    if reduces_by_itself(log):
+    if found is None or (_reduced_anyway(log) and _left(log, _REDUCED)):
+        return None
+    if _is_no_log_of_lightning(log) and _left(log, "the class has a `log` of its own, which does not hand on to Lightning's"):
+        return None
+    if nobody_fits(log.project) and _left(log, "the project trains by a loop of its own, and no Trainer fits anything"):
+        return None
+    if reduces_by_itself(log) and _left(log, "what is logged is reduced over the ranks by itself"):
         return None
     if found.hooks and found.hooks <= EVALUATION_HOOKS and evaluates_on_the_whole_set(log.project):
+        _left(log, "each rank evaluates on the whole set, so all of them have the same number")
         return None
     if found.hooks and all(h.startswith(("test_", "on_test_")) for h in found.hooks) and tests_alone(log.project):
+        _left(log, "each test run of the project is on one device")
         return None
-    return found if epoch_level(log, found) or watched_step(log, found) is not None else None
+    if epoch_level(log, found) or watched_step(log, found) is not None:
+        return found
+    _left(log, "it is logged at each step, and nothing decides by it")
+    return None
+
+
+_REDUCED = "the pinned Lightning is 1.4 to 1.6, which reduces epoch values over the ranks without `sync_dist`"
+
+
+def _left(log: LogCall, why: str) -> bool:
+    return left(log.module, log.call, why)
 
 
 def _judged_place(log: LogCall, found: Entries) -> Verdict:

@@ -9,6 +9,7 @@ from codemods.analysis.handlers import tries_over
 from codemods.analysis.names import last, qualified
 from codemods.analysis.processes.starts import Start, reached_by, run_after
 from codemods.analysis.ranks.uses import calls_of
+from codemods.files.left_alone import left
 from codemods.files.source import FunctionNode, SourceModule, walk, walk_block
 from codemods.store.project import Project
 
@@ -22,7 +23,9 @@ def destroyed_by_parent(project: Project, module: SourceModule, start: Start) ->
     if any(module.holds(word) for word in _WORDS) or not _is_shown(project, module, module.function_of(start.call)):
         return None
     reached = reached_by(project, start.worker)
-    if not any(_starts(s) for s in reached) or _others_start(project, module, reached, start.call):
+    if not any(_starts(s) for s in reached) and left(module, start.call, "the workers are not seen to make a process group"):
+        return None
+    if _others_start(project, module, reached, start.call) and left(module, start.call, "the parent may make a group, too"):
         return None
     for statement in run_after(module, start.end):
         if not isinstance(statement, ast.Expr) or not isinstance(call := statement.value, ast.Call):

@@ -13,6 +13,7 @@ from codemods.analysis.positions import position
 from codemods.analysis.ranks.leaving import leaves
 from codemods.analysis.ranks.moved_parts import has_moved
 from codemods.analysis.ranks.top_imports import brought_in, has_at_top
+from codemods.files.left_alone import left
 from codemods.files.source import SourceModule, once_a_module
 from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
@@ -76,7 +77,11 @@ def _cannot(project: Project, module: SourceModule) -> bool:
         lost = [(source, "") for source in moved]
     if not lost or all(_is_left_to_be_written(project, module, s) for s, _ in lost) or _is_started(project, module.path):
         return False
-    return any(_is_surely_without(project, module, source, name) for source, name in lost) or not _is_imported(project, module)
+    if not any(_is_surely_without(project, module, s, n) for s, n in lost) and _is_imported(project, module):
+        return False
+    source, name = lost[0]
+    why = "the file cannot be imported: `{}` is not in the project, or lacks what is taken from it ({})"
+    return left(module, None, why, source, name or "all of it")
 
 
 def _is_left_to_be_written(project: Project, module: SourceModule, source: str) -> bool:

@@ -22,6 +22,7 @@ from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
 from codemods.analysis.ranks.several_processes import several_processes
 from codemods.analysis.unbound_names import is_unbound
 from codemods.data.rank_names import GLOBAL_NAMES, LOCAL_NAMES, ZERO_FLAGS
+from codemods.files.left_alone import left
 from codemods.files.source import SourceModule, once_a_module
 from codemods.runtime.record import record
 from codemods.store.project import Project
@@ -65,6 +66,8 @@ def lost_names(project: Project, module: SourceModule) -> Iterator[LostName]:
         brought = brought_elsewhere(project, module, word)
         for name in names:
             because, alone = _why(project, module, name, brought)
+            if not because and left(module, name, "nothing shows that only runs of several processes come to {}", name):
+                continue
             if not because or handler_over(module, name, _CATCHING) is not None or is_run_by_nobody(
                 project, module, name, by_one=True
             ):  # fmt: skip

@@ -41,6 +41,7 @@ from codemods.analysis.ranks.unused import is_of_a_library, is_packaged, is_pass
 from codemods.analysis.ranks.uses import MANY_FILES, means, only_names, uses_of
 from codemods.analysis.switched_off import is_switched_off
 from codemods.files.import_statements import stem_of
+from codemods.files.left_alone import left
 from codemods.files.source import FunctionNode, SourceModule, walk
 from codemods.runtime.lazy_pattern import lazy
 from codemods.store.corpus import uses
@@ -76,23 +77,42 @@ def is_run_by_nobody(project: Project, module: SourceModule, node: ast.AST, *, s
     does in a run of several is run, too.
     Dear where a name stands in many files: to be asked of what would be reported.
     """
+    why = _why_by_nobody(project, module, node, shared=shared, by_one=by_one)
+    return why != "" and left(module, node, "no run of several processes comes here: {}", why)
+
+
+def _why_by_nobody(project: Project, module: SourceModule, node: ast.AST, *, shared: bool, by_one: bool) -> str:
+    """The reason of `is_run_by_nobody`; "" where somebody may come."""
     function = module.function_of(node)
-    if trains_on_one_device(project, module, function) or is_behind_an_end(module, node) or cannot_be_imported(project, module):
-        return True
-    if is_behind_a_failure(project, module, node) or is_hidden(project, module) or is_switched_off(project, module):
-        return True
+    if trains_on_one_device(project, module, function):
+        return "its Trainers have one device"
+    if is_behind_an_end(module, node):
+        return "the program ends above it, or the loop is left"
+    if cannot_be_imported(project, module):
+        return "the file cannot be imported: it names what is not there"
+    if is_behind_a_failure(project, module, node):
+        return "what stands above it fails in every run"
+    if is_hidden(project, module):
+        return "no program is seen to import its package"
+    if is_switched_off(project, module):
+        return "a switch that is set to False for good keeps every run off the file"
     if is_alone_by_environment(module):
-        return True
-    if is_in_mode_of_one(project, module, node) or has_an_idle_trainer(project, module, function):
-        return True
-    if starts_ranks_in_fit(project, module, function) or is_of_a_pool(project, module, function):
-        return True
+        return "the top of the file gives each process a group of its own"
+    if is_in_mode_of_one(project, module, node):
+        return "it stands in a mode that the program refuses on several processes"
+    if has_an_idle_trainer(project, module, function):
+        return "its Trainer is made and runs nothing"
+    if starts_ranks_in_fit(project, module, function):
+        return "the Trainer may start its ranks in `fit` alone, and no launcher starts the program"
+    if is_of_a_pool(project, module, function):
+        return "the workers of a pool run it"
     if not has_programs(project):
-        return has_trainers_of_one_device(project, module)
-    unshared = shared and _shares_nothing(module)
-    if function is None or unshared:
-        return unshared
-    return not Search(project, by_one=by_one).comes_to(module, node, shown=False)
+        return "the project's Trainers have one device" if has_trainers_of_one_device(project, module) else ""
+    if shared and _shares_nothing(module):
+        return "the file makes an Accelerator, and shares nothing out"
+    if function is None or Search(project, by_one=by_one).comes_to(module, node, shown=False):
+        return ""
+    return "no program of several processes is seen to come to its function"
 
 
 def is_shown_to_run(project: Project, module: SourceModule, node: ast.AST) -> bool:

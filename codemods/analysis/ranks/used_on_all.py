@@ -10,6 +10,7 @@ from codemods.analysis.ranks.made_uses import is_asked_for, is_in_function, is_u
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_at
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.analysis.ranks.set_elsewhere import may_be_set_elsewhere
+from codemods.files.left_alone import left
 from codemods.files.source import SourceModule, line_of
 from codemods.store.project import Project
 
@@ -20,11 +21,16 @@ def used_on_all(project: Project, module: SourceModule, made: Made) -> ast.expr 
         return None
     for node in uses_of_made(module, made):
         statement, outside = module.statement_of(node), is_in_function(module, made, node)
-        if ranks_at(module, node, project=project).some or not _is_reached(project, module, made, node):
+        if ranks_at(module, node, project=project).some and left(module, node, "not all ranks come to this use of {}", made.name):
+            continue
+        if not _is_reached(project, module, made, node) and left(module, node, "rank 0's {} is not what is used here", made.name):
             continue
         if outside and not is_used_by_all(project, module, made, node):
+            left(module, node, "not every rank is seen to come to this use of {}", made.name)
             continue
-        if under_such_a_name(project, module, statement) or is_asked_for(project, module, node, made.name):
+        if under_such_a_name(project, module, statement) and left(module, node, "a name over it may stand for the rank"):
+            continue
+        if is_asked_for(project, module, node, made.name) and left(module, node, "a test asks for {} first", made.name):
             continue
         if not made.name.startswith("self.") and not outside and statement.lineno < made.line:
             continue

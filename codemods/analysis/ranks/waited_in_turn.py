@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from codemods.analysis.names import dotted, end_of
 from codemods.analysis.ranks.started_ranks import started_rank
 from codemods.api.findings import Evidence
+from codemods.files.left_alone import is_heard, left
 from codemods.files.source import SourceModule, walk
 from codemods.runtime.record import record
 from codemods.store.project import Project
@@ -27,10 +28,10 @@ class WaitInTurn:
 
 
 def waits_in_turn(project: Project, module: SourceModule) -> Iterator[WaitInTurn]:
-    if _looks_after(module):
-        return
-    why = _why_ranks(module, project)
+    why = None if _looks_after(module) else _why_ranks(module, project)
     if why is None:
+        for wait in module.calls_named(*_WAITS) if is_heard() else ():
+            left(module, wait, "the file looks after its children, or these are not shown to be ranks")
         return
     for wait in module.calls_named(*_WAITS):
         if not isinstance(wait.func, ast.Attribute) or wait.args or wait.keywords:

@@ -22,6 +22,7 @@ from codemods.analysis.variance.state import State
 from codemods.analysis.variance.values import Cause
 from codemods.analysis.variance.walk import Walk
 from codemods.data.rank_variance import PROCESS_EXITS, STOP_FLAGS
+from codemods.files.left_alone import left
 from codemods.files.source import FunctionNode, SourceModule, once_a_module, walk, walk_block, walk_scope
 from codemods.store.project import Project
 
@@ -30,16 +31,19 @@ _CHOICES = (ast.If, ast.Match, ast.For, ast.AsyncFor, ast.While, ast.Try, ast.Tr
 __all__ = ["Form", "Mismatch", "mismatches", "mismatches_in", "under_rank_tests"]
 
 
+_NOT_SO = "the steps by which the ranks would differ exclude each other"
+
+
 def mismatches_in(project: Project, module: SourceModule) -> tuple[Mismatch, ...]:
     """Those of a whole file, in the order of its lines; none where one process runs it."""
 
     def build() -> tuple[Mismatch, ...]:
         analysis = variance(project)
-        if not analysis.is_parallel(module):
+        if not analysis.is_parallel(module) and left(module, None, "several processes are not seen to run the file"):
             return ()
         found = [m for state in _parting_states(analysis, module) for m in mismatches(analysis, state)]
-        found = [m for m in found if not contradicts_itself(project, m.value.chain)]
-        found = [m for m in found if not _meets_nobody(project, module, m)]
+        found = [m for m in found if not (contradicts_itself(project, m.value.chain) and left(module, m.node, _NOT_SO))]
+        found = [m for m in found if not (_meets_nobody(project, module, m) and left(module, m.node, "no group is there"))]
         return tuple(sorted(found, key=lambda m: (m.node.lineno, m.node.col_offset)))
 
     return project.memo(("mismatches", module.path), build)

@@ -31,8 +31,10 @@ from codemods.analysis.variance.outlets import is_on_zero, may_be_of_zero, may_b
 from codemods.analysis.variance.passed_over import PassedOver, is_completed, passed_over
 from codemods.analysis.variance.shown_results import holds_results, puts_itself
 from codemods.analysis.variance.state import State
+from codemods.analysis.variance.unseen_shares import leave_unseen
 from codemods.analysis.variance.values import SAME, Cause, How, Value
 from codemods.data.rank_variance import SHOWN_BY_MAIN, SHOWN_NUMBERS
+from codemods.files.left_alone import left
 from codemods.files.source import FunctionNode, SourceModule, walk
 from codemods.runtime.record import record, replace
 from codemods.store.project import Project
@@ -84,6 +86,7 @@ def all_numbers(analysis: Analysis, module: SourceModule) -> list[Number]:
     """Every number of one rank that a file shows or goes by, in the order of its functions."""
     project = analysis.project
     if not analysis.is_parallel(module) and not _speaks_of_main(project, module):
+        left(module, None, "several processes are not seen to run the file")
         return []
     return [n for function, places in _places(project, module).items() for n in _in_function(analysis, module, function, places)]
 
@@ -125,10 +128,11 @@ def _shown_in(analysis: Analysis, state: State, node: ast.Call) -> Iterator[Numb
         if not by_zero and _value(analysis, state, node.func.value).cause is not Cause.RANK:
             return
     if any(m.carries for m in state.met.get(id(node), ())):
-        return  # a function of the project that shows what it puts together itself
+        left(state.module, node, "the function that shows the number puts it together over the ranks itself")
+        return
     parts = list(_parts(state, node))
-    if any(_is_rank(_value(analysis, state, p)) for p in parts):
-        return  # it says whose number it is
+    if any(_is_rank(_value(analysis, state, p)) for p in parts) and left(state.module, node, "it says whose number it is"):
+        return
     taken: set[int] = set()
     for part in parts:
         if isinstance(part, ast.Call) and dotted(part.func) in _PASSING:
@@ -137,6 +141,7 @@ def _shown_in(analysis: Analysis, state: State, node: ast.Call) -> Iterator[Numb
             taken |= {id(n) for n in walk(part)}  # what is handed to it comes out as everybody's
         value = _value(analysis, state, part) if id(part) not in taken else SAME
         if not value.differs or value.cause is not Cause.DATA:
+            leave_unseen(state.module, part, value)
             continue
         over = passed_over(state.project, state.module, value) if isinstance(part, ast.Name) and value.mean else None
         if over is None and not _reads_like_one(state, node, part, value):
@@ -215,6 +220,7 @@ def _compared_in(analysis: Analysis, state: State, test: ast.Compare) -> Iterato
             if number is not None:
                 yield number
             return
+        leave_unseen(state.module, side, value)
 
 
 def _number(
@@ -227,11 +233,14 @@ def _number(
     behind = source.is_behind(module, shown, value)
     role = role_of(analysis, text, value, source, decides=decides, behind=behind)
     if not value.mean and decides and source.trains:
-        return None  # what a single batch gives
+        left(module, shown, "{} is what a single batch of the training gives", part)
+        return None
     if role is Role.RESULT and not behind and (source.loop is not None or not value.mean):
-        return None  # how far the evaluation has come
+        left(module, shown, "{} only says how far the evaluation has come", part)
+        return None
     if value.decided or is_guess(analysis, value, source) or _may_gather(analysis, value) or is_completed(module, value):
-        return None  # decided: the same on all ranks, but for how often they come there
+        left(module, shown, "{} may be every rank's: it may be gathered or completed, or only a name says that it is own", part)
+        return None
     if decides and source.trains and value.origin is not None and not _SHARE.search(value.origin.text):
         return None  # the loop round it trains, but what it evaluates on is not seen
     everyone = decides and not is_on_zero(analysis.project, module, shown)
