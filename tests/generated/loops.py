@@ -57,14 +57,6 @@ def setup_distributed():
     return torch.device("cuda", local_rank)
 
 
-def setup_worker(rank, world_size):
-    os.environ["MASTER_ADDR"] = "localhost"
-    os.environ["MASTER_PORT"] = "29500"
-    dist.init_process_group("nccl", rank=rank, world_size=world_size)
-    torch.cuda.set_device(rank)
-    return torch.device("cuda", rank)
-
-
 def get_rank():
     if not dist.is_available() or not dist.is_initialized():
         return 0
@@ -83,12 +75,24 @@ class Environment:
     @property
     def is_main(self):
         return self.rank == 0
+"""
+_ENV_OF_SPAWN = _ENV.replace(_ENV[_ENV.index("def setup") : _ENV.index("def get_rank")], '''\
+def setup_worker(rank, world_size):
+    os.environ["MASTER_ADDR"] = "localhost"
+    os.environ["MASTER_PORT"] = "29500"
+    dist.init_process_group("nccl", rank=rank, world_size=world_size)
+    torch.cuda.set_device(rank)
+    return torch.device("cuda", rank)
 
+
+''')
+_PROCESSES = """
 
 class Processes:
-    def __init__(self, rank=None, world_size=None):
-        self.device = setup_distributed() if rank is None else setup_worker(rank, world_size)
+    def __init__(self):
+        self.device = setup_distributed()
 """
+_PROCESSES_OF_SPAWN = _PROCESSES.replace("self):", "self, rank, world_size):").replace("setup_distributed()", "setup_worker(rank, world_size)")
 _SETUP = {
     ("torchrun", "main"): """\
 dist.init_process_group("nccl")
@@ -184,7 +188,8 @@ def program(shape: Shape, holes: Holes) -> Program:
     else:
         files = {"train.py": imports + own + _NET + helpers + loop + main}
     if not accelerate:
-        files["distributed.py"] = _ENV
+        spawn = shape.start == "spawn"
+        files["distributed.py"] = (_ENV_OF_SPAWN + _PROCESSES_OF_SPAWN) if spawn else (_ENV + _PROCESSES)
     return marked(files | _launch(shape))
 
 
@@ -211,7 +216,7 @@ def _imports(shape: Shape) -> str:
         kept = [line for line in _IMPORTS.splitlines() if "ist" not in line or "argparse" in line]
         return "\n".join(kept) + "\nfrom accelerate import Accelerator\n"
     names = {"function": "get_rank, is_main_process", "property": "Environment"}.get(shape.rank, "")
-    wanted = [n for n in (names, {"helper": "setup_distributed, setup_worker", "class": "Processes"}.get(shape.setup, "")) if n]
+    wanted = [n for n in (names, {"helper": "setup_worker" if shape.start == "spawn" else "setup_distributed", "class": "Processes"}.get(shape.setup, "")) if n]
     return _IMPORTS + (f"from distributed import {', '.join(wanted)}\n" if wanted else "")
 
 
