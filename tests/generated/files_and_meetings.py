@@ -26,7 +26,9 @@ FAULTS = (
             ),
             way(step="if $first and epoch > 2:\n    dist.broadcast(loss.detach(), 0)  #!"),
             way(epoch_end="if not $first:\n    pass\nelse:\n    dist.barrier()  #!"),
-            way(epoch_end="total = loss.detach()\nout = [torch.zeros_like(total) for _ in range($world)]\nif $rank == 0:\n    dist.all_gather(out, total)  #!"),
+            way(
+                epoch_end="total = loss.detach()\nout = [torch.zeros_like(total) for _ in range($world)]\nif $rank == 0:\n    dist.all_gather(out, total)  #!"
+            ),
             way(epoch_end="if $rank != 0:\n    dist.barrier()  #!"),
         ),
         right=(
@@ -94,8 +96,13 @@ FAULTS = (
         wrong=(
             way(step="if loss.item() > 100:\n    break  #!"),
             way(step="if torch.isnan(loss):\n    continue  #!"),
-            way(before="best = 1e9\nbad = 0", epoch_end="if loss.item() < best:\n    best, bad = loss.item(), 0\nelse:\n    bad += 1\nif bad > 3:\n    break  #!"),
-            way(imports="import time", before="started = time.time()", epoch_end="if time.time() - started > 3600:\n    break  #!"),
+            way(
+                before="best = 1e9\nbad = 0",
+                epoch_end="if loss.item() < best:\n    best, bad = loss.item(), 0\nelse:\n    bad += 1\nif bad > 3:\n    break  #!",
+            ),
+            way(
+                imports="import time", before="started = time.time()", epoch_end="if time.time() - started > 3600:\n    break  #!"
+            ),
             way(
                 helpers="class Stopper:\n    def __init__(self):\n        self.best = 1e9\n        self.bad = 0\n\n    def step(self, value):\n"
                 "        if value < self.best:\n            self.best = value\n            self.bad = 0\n        else:\n            self.bad += 1\n"
@@ -103,13 +110,23 @@ FAULTS = (
                 before="stopper = Stopper()",
                 epoch_end="if stopper.step(loss.item()):\n    break  #!",
             ),
-            way(before="best = 1e9", epoch_end="stop = False\nif $first:\n    stop = loss.item() > best\n    best = min(best, loss.item())\nif stop:\n    break  #!"),
-            way(before="losses = []", step="losses.append(loss.item())", epoch_end="if sum(losses) / len(losses) < 0.01:\n    break  #!"),
+            way(
+                before="best = 1e9",
+                epoch_end="stop = False\nif $first:\n    stop = loss.item() > best\n    best = min(best, loss.item())\nif stop:\n    break  #!",
+            ),
+            way(
+                before="losses = []",
+                step="losses.append(loss.item())",
+                epoch_end="if sum(losses) / len(losses) < 0.01:\n    break  #!",
+            ),
         ),
         right=(
             way(epoch_end="total = loss.detach()\n$reduce\nif total.item() < 0.1:\n    break"),
             way(epoch_end="if epoch > 5:\n    break"),
-            way(before="best = 1e9\nbad = 0", epoch_end="total = loss.detach()\n$reduce\nif total.item() < best:\n    best, bad = total.item(), 0\nelse:\n    bad += 1\nif bad > 3:\n    break"),
+            way(
+                before="best = 1e9\nbad = 0",
+                epoch_end="total = loss.detach()\n$reduce\nif total.item() < best:\n    best, bad = total.item(), 0\nelse:\n    bad += 1\nif bad > 3:\n    break",
+            ),
             way(before="steps = 0", step="steps += 1\nif steps >= 1000:\n    break"),
         ),
     ),
@@ -117,10 +134,21 @@ FAULTS = (
         "DDP302",
         "raw",
         wrong=(
-            way(after="if $first:\n    torch.save($inner.state_dict(), 'best.pt')\nstate = torch.load('best.pt', map_location='cpu')  #!"),
-            way(before="path = os.path.join($args.out, 'best.pt')", after="if $first:\n    torch.save($inner.state_dict(), path)\n$inner.load_state_dict(torch.load(path, map_location=$device))  #!"),
-            way(imports="import json", before="if $first:\n    with open('vocab.json', 'w') as file:\n        json.dump({'a': 1}, file)\nwith open('vocab.json') as file:  #!\n    vocab = json.load(file)"),
-            way(imports="import numpy as np", before="if $rank == 0:\n    np.save('mean.npy', np.zeros(3))\nmean = np.load('mean.npy')  #!"),
+            way(
+                after="if $first:\n    torch.save($inner.state_dict(), 'best.pt')\nstate = torch.load('best.pt', map_location='cpu')  #!"
+            ),
+            way(
+                before="path = os.path.join($args.out, 'best.pt')",
+                after="if $first:\n    torch.save($inner.state_dict(), path)\n$inner.load_state_dict(torch.load(path, map_location=$device))  #!",
+            ),
+            way(
+                imports="import json",
+                before="if $first:\n    with open('vocab.json', 'w') as file:\n        json.dump({'a': 1}, file)\nwith open('vocab.json') as file:  #!\n    vocab = json.load(file)",
+            ),
+            way(
+                imports="import numpy as np",
+                before="if $rank == 0:\n    np.save('mean.npy', np.zeros(3))\nmean = np.load('mean.npy')  #!",
+            ),
             way(
                 imports="from pathlib import Path",
                 helpers="def prepare(path, rank):\n    if rank == 0:\n        torch.save(torch.randn(4), path)\n\n\n",
@@ -128,10 +156,19 @@ FAULTS = (
             ),
         ),
         right=(
-            way(after="if $first:\n    torch.save($inner.state_dict(), 'best.pt')\ndist.barrier()\nstate = torch.load('best.pt', map_location='cpu')"),
-            way(imports="import json", before="if $first:\n    with open('vocab.json', 'w') as file:\n        json.dump({'a': 1}, file)\ndist.barrier()\nwith open('vocab.json') as file:\n    vocab = json.load(file)"),
-            way(after="if $first:\n    torch.save($inner.state_dict(), 'best.pt')\n    state = torch.load('best.pt', map_location='cpu')"),
-            way(after="if $first:\n    torch.save($inner.state_dict(), 'best.pt')\ndist.all_reduce(torch.ones(1, device=$device))\nstate = torch.load('best.pt', map_location='cpu')"),
+            way(
+                after="if $first:\n    torch.save($inner.state_dict(), 'best.pt')\ndist.barrier()\nstate = torch.load('best.pt', map_location='cpu')"
+            ),
+            way(
+                imports="import json",
+                before="if $first:\n    with open('vocab.json', 'w') as file:\n        json.dump({'a': 1}, file)\ndist.barrier()\nwith open('vocab.json') as file:\n    vocab = json.load(file)",
+            ),
+            way(
+                after="if $first:\n    torch.save($inner.state_dict(), 'best.pt')\n    state = torch.load('best.pt', map_location='cpu')"
+            ),
+            way(
+                after="if $first:\n    torch.save($inner.state_dict(), 'best.pt')\ndist.all_reduce(torch.ones(1, device=$device))\nstate = torch.load('best.pt', map_location='cpu')"
+            ),
         ),
     ),
     fault(
@@ -140,9 +177,15 @@ FAULTS = (
         wrong=(
             way(before="if not os.path.exists('runs/a'):\n    os.makedirs('runs/a')  #!"),
             way(before="if not os.path.isdir('runs'):\n    os.mkdir('runs')  #!"),
-            way(imports="from pathlib import Path", before="folder = Path('runs') / 'a'\nif not folder.exists():\n    folder.mkdir(parents=True)  #!"),
+            way(
+                imports="from pathlib import Path",
+                before="folder = Path('runs') / 'a'\nif not folder.exists():\n    folder.mkdir(parents=True)  #!",
+            ),
             way(before="folder = os.path.join('runs', 'a')\nif os.path.exists(folder) is False:\n    os.makedirs(folder)  #!"),
-            way(helpers="def ensure(path):\n    if not os.path.exists(path):\n        os.makedirs(path)  #!\n\n\n", before="ensure('runs/a')"),
+            way(
+                helpers="def ensure(path):\n    if not os.path.exists(path):\n        os.makedirs(path)  #!\n\n\n",
+                before="ensure('runs/a')",
+            ),
             way(imports="from pathlib import Path", before="Path('runs').mkdir(parents=True)  #!"),
         ),
         right=(
@@ -158,16 +201,27 @@ FAULTS = (
         LOOPS,
         wrong=(
             way(epoch_end="torch.save($inner.state_dict(), 'last.pt')  #!"),
-            way(epoch_end="torch.save({'model': $inner.state_dict(), 'epoch': epoch}, os.path.join($args.out, f'{epoch}.pt'))  #!"),
-            way(before="best = 1e9", epoch_end="if loss.item() < best:\n    best = loss.item()\n    torch.save($inner.state_dict(), 'best.pt')  #!"),
+            way(
+                epoch_end="torch.save({'model': $inner.state_dict(), 'epoch': epoch}, os.path.join($args.out, f'{epoch}.pt'))  #!"
+            ),
+            way(
+                before="best = 1e9",
+                epoch_end="if loss.item() < best:\n    best = loss.item()\n    torch.save($inner.state_dict(), 'best.pt')  #!",
+            ),
             way(after="path = $args.out + '/model.pt'\nstate = {'model': $inner.state_dict()}\ntorch.save(state, path)  #!"),
-            way(helpers="def save_checkpoint(model, path):\n    torch.save(model.state_dict(), path)  #!\n\n\n", epoch_end="if epoch % 5 == 0:\n    save_checkpoint($inner, 'last.pt')  #!"),
+            way(
+                helpers="def save_checkpoint(model, path):\n    torch.save(model.state_dict(), path)  #!\n\n\n",
+                epoch_end="if epoch % 5 == 0:\n    save_checkpoint($inner, 'last.pt')  #!",
+            ),
             way(imports="from pathlib import Path", epoch_end="torch.save($inner.state_dict(), Path($args.out) / 'last.pt')  #!"),
         ),
         right=(
             way(epoch_end="if $first:\n    torch.save($inner.state_dict(), 'last.pt')"),
             way(epoch_end="torch.save($inner.state_dict(), f'last-{$rank}.pt')"),
-            way(helpers="def save_checkpoint(model, path):\n    torch.save(model.state_dict(), path)\n\n\n", epoch_end="if $first and epoch % 5 == 0:\n    save_checkpoint($inner, 'last.pt')"),
+            way(
+                helpers="def save_checkpoint(model, path):\n    torch.save(model.state_dict(), path)\n\n\n",
+                epoch_end="if $first and epoch % 5 == 0:\n    save_checkpoint($inner, 'last.pt')",
+            ),
             way(epoch_end="if not $first:\n    continue\ntorch.save($inner.state_dict(), 'last.pt')"),
             way(epoch_end="torch.save($inner.state_dict(), os.path.join($args.out, f'rank{$rank}.pt'))"),
         ),
@@ -177,10 +231,23 @@ FAULTS = (
         LOOPS,
         wrong=(
             way(epoch_end="with open('log.txt', 'a') as file:  #!\n    file.write(f'epoch {epoch}')  #!"),
-            way(imports="import json", after="with open(os.path.join($args.out, 'result.json'), 'w') as file:  #!\n    json.dump({'loss': loss.item()}, file)  #!"),
+            way(
+                imports="import json",
+                after="with open(os.path.join($args.out, 'result.json'), 'w') as file:  #!\n    json.dump({'loss': loss.item()}, file)  #!",
+            ),
             way(imports="import shutil", before="if os.path.exists('runs'):\n    shutil.rmtree('runs')  #!"),
-            way(imports="import numpy as np", before="losses = []", step="losses.append(loss.item())", after="np.save('losses.npy', losses)  #!"),
-            way(imports="import matplotlib.pyplot as plt", before="losses = []", step="losses.append(loss.item())", after="plt.plot(losses)\nplt.savefig('loss.png')  #!"),
+            way(
+                imports="import numpy as np",
+                before="losses = []",
+                step="losses.append(loss.item())",
+                after="np.save('losses.npy', losses)  #!",
+            ),
+            way(
+                imports="import matplotlib.pyplot as plt",
+                before="losses = []",
+                step="losses.append(loss.item())",
+                after="plt.plot(losses)\nplt.savefig('loss.png')  #!",
+            ),
             way(imports="import shutil", after="shutil.copy('last.pt', 'best.pt')  #!"),
             way(after="os.rename('last.pt', 'best.pt')  #!"),
         ),

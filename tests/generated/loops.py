@@ -76,7 +76,9 @@ class Environment:
     def is_main(self):
         return self.rank == 0
 """
-_ENV_OF_SPAWN = _ENV.replace(_ENV[_ENV.index("def setup") : _ENV.index("def get_rank")], '''\
+_ENV_OF_SPAWN = _ENV.replace(
+    _ENV[_ENV.index("def setup") : _ENV.index("def get_rank")],
+    """\
 def setup_worker(rank, world_size):
     os.environ["MASTER_ADDR"] = "localhost"
     os.environ["MASTER_PORT"] = "29500"
@@ -85,14 +87,17 @@ def setup_worker(rank, world_size):
     return torch.device("cuda", rank)
 
 
-''')
+""",
+)
 _PROCESSES = """
 
 class Processes:
     def __init__(self):
         self.device = setup_distributed()
 """
-_PROCESSES_OF_SPAWN = _PROCESSES.replace("self):", "self, rank, world_size):").replace("setup_distributed()", "setup_worker(rank, world_size)")
+_PROCESSES_OF_SPAWN = _PROCESSES.replace("self):", "self, rank, world_size):").replace(
+    "setup_distributed()", "setup_worker(rank, world_size)"
+)
 _SETUP = {
     ("torchrun", "main"): """\
 dist.init_process_group("nccl")
@@ -207,7 +212,13 @@ def _raw_holes() -> Holes:
 
 
 def _accelerate_holes() -> Holes:
-    made = {"data": _ACCELERATE_DATA, "held_out": _ACCELERATE_HELD_OUT, "wrap": _ACCELERATE_WRAP, "backward": "$accelerator.backward(loss)", "batch": ""}
+    made = {
+        "data": _ACCELERATE_DATA,
+        "held_out": _ACCELERATE_HELD_OUT,
+        "wrap": _ACCELERATE_WRAP,
+        "backward": "$accelerator.backward(loss)",
+        "batch": "",
+    }
     return made | {"arguments": "args = parser.parse_args()"}
 
 
@@ -216,7 +227,16 @@ def _imports(shape: Shape) -> str:
         kept = [line for line in _IMPORTS.splitlines() if "ist" not in line or "argparse" in line]
         return "\n".join(kept) + "\nfrom accelerate import Accelerator\n"
     names = {"function": "get_rank, is_main_process", "property": "Environment"}.get(shape.rank, "")
-    wanted = [n for n in (names, {"helper": "setup_worker" if shape.start == "spawn" else "setup_distributed", "class": "Processes"}.get(shape.setup, "")) if n]
+    wanted = [
+        n
+        for n in (
+            names,
+            {"helper": "setup_worker" if shape.start == "spawn" else "setup_distributed", "class": "Processes"}.get(
+                shape.setup, ""
+            ),
+        )
+        if n
+    ]
     return _IMPORTS + (f"from distributed import {', '.join(wanted)}\n" if wanted else "")
 
 
@@ -284,7 +304,11 @@ def _loop(shape: Shape, names: list[str], holes: Holes) -> tuple[str, str]:
 def _main(shape: Shape, names: list[str], holes: Holes, call: str) -> str:
     words = _words(shape, "", main=True)
     start = "accelerator = Accelerator()\n" if shape.frame == "accelerate" else _SETUP[shape.start.split("_")[0], shape.setup]
-    body = start + _rank_lines(shape, main=True) + filled(f"<data>\n<held_out>\n<wrap>\n<main>\n{call}\n<behind>\n<end>\n", holes, words)
+    body = (
+        start
+        + _rank_lines(shape, main=True)
+        + filled(f"<data>\n<held_out>\n<wrap>\n<main>\n{call}\n<behind>\n<end>\n", holes, words)
+    )
     arguments = _ARGUMENTS + filled("<arguments>", holes, words)
     if shape.start == "spawn":
         worker = f"def worker(rank, args):\n{textwrap.indent(body, '    ')}\n\n"

@@ -24,7 +24,9 @@ FAULTS = (
         ),
         right=(
             way(arguments="args = parser.parse_args()\nos.environ.setdefault('MASTER_PORT', '12355')"),
-            way(arguments="args = parser.parse_args()\nif 'MASTER_PORT' not in os.environ:\n    os.environ['MASTER_PORT'] = '12355'"),
+            way(
+                arguments="args = parser.parse_args()\nif 'MASTER_PORT' not in os.environ:\n    os.environ['MASTER_PORT'] = '12355'"
+            ),
         ),
         not_in={"spawn": "the parent has no launcher"},
     ),
@@ -33,12 +35,7 @@ FAULTS = (
         "raw accelerate",
         wrong=(way(epoch_end="epoch == 3  #!"), way(before="$rank == 0  #!")),
         right=(way(epoch_end="last = epoch == 3"),),
-    ),
-    fault(
-        "DDP306",
-        "raw",
-        wrong=(way(end="dist.destroy_process_group()\ndist.barrier()  #!"),),
-        right=(way(end="dist.barrier()\ndist.destroy_process_group()"),),
+        not_in={"function": "a call is nothing that could be given a value"},
     ),
     fault(
         "DDP304",

@@ -8,8 +8,8 @@ from functools import cache
 
 from codemods.api.codemod import DdpCodemod, built_in
 from codemods.api.findings import Finding
-from codemods.store.project import Project
 from codemods.runtime.record import record
+from codemods.store.project import Project
 from ddpfix.testing import gate_open
 from tests.generated import loops, trainers
 from tests.generated.records import Fault, Holes, Program, Shape
@@ -70,7 +70,7 @@ def failure(case: Case) -> str | None:
     told = findings(program, tuple(codemod(code) for code in case.fault.codes))
     if not case.wrong:
         return f"told of a right program: {told[0].path}:{told[0].span.line} {told[0].message}" if told else None
-    if told and not program.marked or any(program.marked & places(f) for f in told):
+    if (told and not program.marked) or any(program.marked & places(f) for f in told):
         return None
     elsewhere = [f"{f.path}:{f.span.line}" for f in told]
     return f"told at {elsewhere} in place of {sorted(program.marked)}" if told else f"nothing told at {sorted(program.marked)}"

@@ -176,7 +176,12 @@ def _lightning(shape: Shape, holes: Holes) -> Program:
 
 
 def _hugging_face(shape: Shape, holes: Holes) -> Program:
-    words = {"first": _FIRST["hf"][shape.rank], "rank": "args.process_index", "world": "args.world_size", "wait": "dist.barrier()"}
+    words = {
+        "first": _FIRST["hf"][shape.rank],
+        "rank": "args.process_index",
+        "world": "args.world_size",
+        "wait": "dist.barrier()",
+    }
     words |= {"model": "kwargs['model']", "inner": "kwargs['model']", "reduce": "dist.all_reduce(total)", "device": "args.device"}
     words |= {"own": "self", "out": "args.output_dir"}
     here = words | {"first": words["first"].replace("state.is_world_process_zero", "trainer.is_world_process_zero()")}
