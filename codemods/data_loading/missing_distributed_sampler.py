@@ -253,7 +253,8 @@ def _draws_its_own(site: ClassSite) -> bool:
 
 
 _BESIDE_OPTIONS = (
-    "give it `sampler=DistributedSampler(dataset)`, and take `shuffle` out of the options: torch refuses `shuffle=True` beside a sampler"
+    "give it `sampler=DistributedSampler(dataset)`, and take `shuffle` out of the options: torch refuses "
+    "`shuffle=True` beside a sampler"
 )
 
 

@@ -22,7 +22,8 @@ FAULTS = (
                 set_epoch="",
             ),
             way(
-                helpers="def make_loader(dataset):\n    return DataLoader(dataset, batch_size=8, shuffle=True, drop_last=True)  #!\n\n\n",
+                helpers="def make_loader(dataset):\n"
+                "    return DataLoader(dataset, batch_size=8, shuffle=True, drop_last=True)  #!\n\n\n",
                 imports="",
                 data=_BARE + "loader = make_loader(dataset)",
                 set_epoch="",
@@ -79,7 +80,7 @@ FAULTS = (
         right=(
             way(
                 data=_CIFAR
-                + "dataset, held_out = torch.utils.data.random_split(dataset, [4000, 96], generator=torch.Generator().manual_seed(0))\n"
+                + "dataset, held_out = torch.utils.data.random_split(dataset, [40, 9], generator=torch.Generator().manual_seed(0))\n"
                 "sampler = DistributedSampler(dataset)\nloader = DataLoader(dataset, batch_size=8, sampler=sampler)"
             ),
             way(
@@ -98,30 +99,37 @@ FAULTS = (
         wrong=(
             way(
                 data="names = os.listdir('data')  #!\nlabels = {name: i for i, name in enumerate(names)}  #!\n"
-                "dataset = torch.utils.data.TensorDataset(torch.tensor([labels[n] for n in names]))\nsampler = DistributedSampler(dataset)\n"
+                "dataset = torch.utils.data.TensorDataset(torch.tensor([labels[n] for n in names]))\n"
+                "sampler = DistributedSampler(dataset)\n"
                 "loader = DataLoader(dataset, batch_size=8, sampler=sampler)"
             ),
             way(
-                data="words = [w for line in open('data.txt') for w in line.split()]\nlabels = {w: i for i, w in enumerate(set(words))}  #!\n"
-                "dataset = torch.utils.data.TensorDataset(torch.tensor([labels[w] for w in words]))\nsampler = DistributedSampler(dataset)\n"
+                data="words = [w for line in open('data.txt') for w in line.split()]\n"
+                "labels = {w: i for i, w in enumerate(set(words))}  #!\n"
+                "dataset = torch.utils.data.TensorDataset(torch.tensor([labels[w] for w in words]))\n"
+                "sampler = DistributedSampler(dataset)\n"
                 "loader = DataLoader(dataset, batch_size=8, sampler=sampler)"
             ),
             way(
                 imports="import glob",
                 data="names = glob.glob('data/*.txt')[$rank::$world]  #!\n"
-                "dataset = torch.utils.data.TensorDataset(torch.arange(len(names)))\nsampler = None\nloader = DataLoader(dataset, batch_size=8)",
+                "dataset = torch.utils.data.TensorDataset(torch.arange(len(names)))\nsampler = None\n"
+                "loader = DataLoader(dataset, batch_size=8)",
                 set_epoch="",
             ),
         ),
         right=(
             way(
                 data="names = sorted(os.listdir('data'))\nlabels = {name: i for i, name in enumerate(names)}\n"
-                "dataset = torch.utils.data.TensorDataset(torch.tensor([labels[n] for n in names]))\nsampler = DistributedSampler(dataset)\n"
+                "dataset = torch.utils.data.TensorDataset(torch.tensor([labels[n] for n in names]))\n"
+                "sampler = DistributedSampler(dataset)\n"
                 "loader = DataLoader(dataset, batch_size=8, sampler=sampler)"
             ),
             way(
-                data="words = [w for line in open('data.txt') for w in line.split()]\nlabels = {w: i for i, w in enumerate(sorted(set(words)))}\n"
-                "dataset = torch.utils.data.TensorDataset(torch.tensor([labels[w] for w in words]))\nsampler = DistributedSampler(dataset)\n"
+                data="words = [w for line in open('data.txt') for w in line.split()]\n"
+                "labels = {w: i for i, w in enumerate(sorted(set(words)))}\n"
+                "dataset = torch.utils.data.TensorDataset(torch.tensor([labels[w] for w in words]))\n"
+                "sampler = DistributedSampler(dataset)\n"
                 "loader = DataLoader(dataset, batch_size=8, sampler=sampler)"
             ),
         ),
@@ -132,7 +140,7 @@ FAULTS = (
         wrong=(
             way(
                 data=_CIFAR
-                + "dataset, held_out = torch.utils.data.random_split(dataset, [4000, 96], generator=torch.Generator().manual_seed($rank))  #!\n"
+                + "dataset, held_out = torch.utils.data.random_split(dataset, [40, 9], generator=torch.Generator().manual_seed($rank))  #!\n"
                 "sampler = DistributedSampler(dataset)\nloader = DataLoader(dataset, batch_size=8, sampler=sampler)"
             ),
             way(
@@ -145,8 +153,9 @@ FAULTS = (
         right=(
             way(
                 data=_CIFAR
-                + "dataset, held_out = torch.utils.data.random_split(dataset, [4000, 96], generator=torch.Generator().manual_seed(1))\n"
-                "torch.manual_seed(42 + $rank)\nsampler = DistributedSampler(dataset)\nloader = DataLoader(dataset, batch_size=8, sampler=sampler)"
+                + "dataset, held_out = torch.utils.data.random_split(dataset, [40, 9], generator=torch.Generator().manual_seed(1))\n"
+                "torch.manual_seed(42 + $rank)\nsampler = DistributedSampler(dataset)\n"
+                "loader = DataLoader(dataset, batch_size=8, sampler=sampler)"
             ),
         ),
     ),
@@ -160,7 +169,8 @@ FAULTS = (
             ),
             way(
                 before=_ROWS,
-                after="for row in rows[$rank::$world]:\n    total = torch.ones(1, device=$device)\n    dist.all_reduce(total)  #!",
+                after="for row in rows[$rank::$world]:\n    total = torch.ones(1, device=$device)\n"
+                "    dist.all_reduce(total)  #!",
             ),
             way(before=_ROWS, after="for i in range($rank, len(rows), $world):\n    dist.barrier()  #!"),
         ),
@@ -171,7 +181,8 @@ FAULTS = (
             ),
             way(
                 before=_ROWS,
-                after="total = torch.zeros(1, device=$device)\nfor row in rows[$rank::$world]:\n    total += row\ndist.all_reduce(total)",
+                after="total = torch.zeros(1, device=$device)\nfor row in rows[$rank::$world]:\n"
+                "    total += row\ndist.all_reduce(total)",
             ),
         ),
     ),
@@ -206,13 +217,15 @@ FAULTS = (
         "raw",
         wrong=(
             way(
-                data="rows = list(range(4096))[$rank::$world]\ndataset = torch.utils.data.TensorDataset(torch.tensor(rows))\nsampler = DistributedSampler(dataset)  #!\n"
+                data="rows = list(range(4096))[$rank::$world]\n"
+                "dataset = torch.utils.data.TensorDataset(torch.tensor(rows))\nsampler = DistributedSampler(dataset)  #!\n"
                 "loader = DataLoader(dataset, batch_size=8, sampler=sampler)  #!"
             ),
         ),
         right=(
             way(
-                data="rows = list(range(4096))[::2]\ndataset = torch.utils.data.TensorDataset(torch.tensor(rows))\nsampler = DistributedSampler(dataset)\n"
+                data="rows = list(range(4096))[::2]\n"
+                "dataset = torch.utils.data.TensorDataset(torch.tensor(rows))\nsampler = DistributedSampler(dataset)\n"
                 "loader = DataLoader(dataset, batch_size=8, sampler=sampler)"
             ),
         ),
@@ -228,14 +241,14 @@ FAULTS = (
         "raw",
         wrong=(
             way(
-                data=_TRAIN_SET
-                + "val_set = datasets.CIFAR10('data', train=False, transform=transforms.ToTensor())\nloader = DataLoader(val_set, batch_size=8, sampler=sampler)  #!"
+                data=_TRAIN_SET + "val_set = datasets.CIFAR10('data', train=False, transform=transforms.ToTensor())\n"
+                "loader = DataLoader(val_set, batch_size=8, sampler=sampler)  #!"
             ),
         ),
         right=(
             way(
-                data=_TRAIN_SET
-                + "val_set = datasets.CIFAR10('data', train=False, transform=transforms.ToTensor())\nloader = DataLoader(train_set, batch_size=8, sampler=sampler)\nheld_out = DataLoader(val_set, batch_size=8)"
+                data=_TRAIN_SET + "val_set = datasets.CIFAR10('data', train=False, transform=transforms.ToTensor())\n"
+                "loader = DataLoader(train_set, batch_size=8, sampler=sampler)\nheld_out = DataLoader(val_set, batch_size=8)"
             ),
         ),
     ),

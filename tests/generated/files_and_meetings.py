@@ -21,13 +21,15 @@ FAULTS = (
             ),
             way(
                 helpers="def evaluate(model, loader, device):\n    total = torch.zeros(1, device=device)\n"
-                "    for x, y in loader:\n        total += F.cross_entropy(model(x), y)\n    dist.all_reduce(total)\n    return total\n\n\n",
+                "    for x, y in loader:\n        total += F.cross_entropy(model(x), y)\n"
+                "    dist.all_reduce(total)\n    return total\n\n\n",
                 epoch_end="if $first and epoch % 2 == 0:\n    score = evaluate($model, $loader, $device)  #!",
             ),
             way(step="if $first and epoch > 2:\n    dist.broadcast(loss.detach(), 0)  #!"),
             way(epoch_end="if not $first:\n    pass\nelse:\n    dist.barrier()  #!"),
             way(
-                epoch_end="total = loss.detach()\nout = [torch.zeros_like(total) for _ in range($world)]\nif $rank == 0:\n    dist.all_gather(out, total)  #!"
+                epoch_end="total = loss.detach()\nout = [torch.zeros_like(total) for _ in range($world)]\n"
+                "if $rank == 0:\n    dist.all_gather(out, total)  #!"
             ),
             way(epoch_end="if $rank != 0:\n    dist.barrier()  #!"),
         ),
@@ -85,7 +87,8 @@ FAULTS = (
             way(after="dist.barrier()\nif not $first:\n    return\nprint('done')"),
             way(epoch_end="if not $first:\n    continue\nprint(epoch)"),
             way(
-                helpers="def finish(rank):\n    if rank != 0:\n        dist.barrier()\n        return\n    print('done')\n    dist.barrier()\n\n\n",
+                helpers="def finish(rank):\n    if rank != 0:\n        dist.barrier()\n        return\n"
+                "    print('done')\n    dist.barrier()\n\n\n",
                 after="finish($rank)",
             ),
         ),
@@ -98,21 +101,25 @@ FAULTS = (
             way(step="if torch.isnan(loss):\n    continue  #!"),
             way(
                 before="best = 1e9\nbad = 0",
-                epoch_end="if loss.item() < best:\n    best, bad = loss.item(), 0\nelse:\n    bad += 1\nif bad > 3:\n    break  #!",
+                epoch_end="if loss.item() < best:\n    best, bad = loss.item(), 0\nelse:\n    bad += 1\n"
+                "if bad > 3:\n    break  #!",
             ),
             way(
                 imports="import time", before="started = time.time()", epoch_end="if time.time() - started > 3600:\n    break  #!"
             ),
             way(
-                helpers="class Stopper:\n    def __init__(self):\n        self.best = 1e9\n        self.bad = 0\n\n    def step(self, value):\n"
-                "        if value < self.best:\n            self.best = value\n            self.bad = 0\n        else:\n            self.bad += 1\n"
+                helpers="class Stopper:\n    def __init__(self):\n        self.best = 1e9\n"
+                "        self.bad = 0\n\n    def step(self, value):\n"
+                "        if value < self.best:\n            self.best = value\n            self.bad = 0\n"
+                "        else:\n            self.bad += 1\n"
                 "        return self.bad > 3\n\n\n",
                 before="stopper = Stopper()",
                 epoch_end="if stopper.step(loss.item()):\n    break  #!",
             ),
             way(
                 before="best = 1e9",
-                epoch_end="stop = False\nif $first:\n    stop = loss.item() > best\n    best = min(best, loss.item())\nif stop:\n    break  #!",
+                epoch_end="stop = False\nif $first:\n    stop = loss.item() > best\n"
+                "    best = min(best, loss.item())\nif stop:\n    break  #!",
             ),
             way(
                 before="losses = []",
@@ -125,7 +132,8 @@ FAULTS = (
             way(epoch_end="if epoch > 5:\n    break"),
             way(
                 before="best = 1e9\nbad = 0",
-                epoch_end="total = loss.detach()\n$reduce\nif total.item() < best:\n    best, bad = total.item(), 0\nelse:\n    bad += 1\nif bad > 3:\n    break",
+                epoch_end="total = loss.detach()\n$reduce\nif total.item() < best:\n"
+                "    best, bad = total.item(), 0\nelse:\n    bad += 1\nif bad > 3:\n    break",
             ),
             way(before="steps = 0", step="steps += 1\nif steps >= 1000:\n    break"),
         ),
@@ -135,15 +143,18 @@ FAULTS = (
         "raw",
         wrong=(
             way(
-                after="if $first:\n    torch.save($inner.state_dict(), 'best.pt')\nstate = torch.load('best.pt', map_location='cpu')  #!"
+                after="if $first:\n    torch.save($inner.state_dict(), 'best.pt')\n"
+                "state = torch.load('best.pt', map_location='cpu')  #!"
             ),
             way(
                 before="path = os.path.join($args.out, 'best.pt')",
-                after="if $first:\n    torch.save($inner.state_dict(), path)\n$inner.load_state_dict(torch.load(path, map_location=$device))  #!",
+                after="if $first:\n    torch.save($inner.state_dict(), path)\n"
+                "$inner.load_state_dict(torch.load(path, map_location=$device))  #!",
             ),
             way(
                 imports="import json",
-                before="if $first:\n    with open('vocab.json', 'w') as file:\n        json.dump({'a': 1}, file)\nwith open('vocab.json') as file:  #!\n    vocab = json.load(file)",
+                before="if $first:\n    with open('vocab.json', 'w') as file:\n"
+                "        json.dump({'a': 1}, file)\nwith open('vocab.json') as file:  #!\n    vocab = json.load(file)",
             ),
             way(
                 imports="import numpy as np",
@@ -157,17 +168,22 @@ FAULTS = (
         ),
         right=(
             way(
-                after="if $first:\n    torch.save($inner.state_dict(), 'best.pt')\ndist.barrier()\nstate = torch.load('best.pt', map_location='cpu')"
+                after="if $first:\n    torch.save($inner.state_dict(), 'best.pt')\ndist.barrier()\n"
+                "state = torch.load('best.pt', map_location='cpu')"
             ),
             way(
                 imports="import json",
-                before="if $first:\n    with open('vocab.json', 'w') as file:\n        json.dump({'a': 1}, file)\ndist.barrier()\nwith open('vocab.json') as file:\n    vocab = json.load(file)",
+                before="if $first:\n    with open('vocab.json', 'w') as file:\n"
+                "        json.dump({'a': 1}, file)\ndist.barrier()\nwith open('vocab.json') as file:\n"
+                "    vocab = json.load(file)",
             ),
             way(
-                after="if $first:\n    torch.save($inner.state_dict(), 'best.pt')\n    state = torch.load('best.pt', map_location='cpu')"
+                after="if $first:\n    torch.save($inner.state_dict(), 'best.pt')\n"
+                "    state = torch.load('best.pt', map_location='cpu')"
             ),
             way(
-                after="if $first:\n    torch.save($inner.state_dict(), 'best.pt')\ndist.all_reduce(torch.ones(1, device=$device))\nstate = torch.load('best.pt', map_location='cpu')"
+                after="if $first:\n    torch.save($inner.state_dict(), 'best.pt')\n"
+                "dist.all_reduce(torch.ones(1, device=$device))\nstate = torch.load('best.pt', map_location='cpu')"
             ),
         ),
     ),
@@ -233,7 +249,8 @@ FAULTS = (
             way(epoch_end="with open('log.txt', 'a') as file:  #!\n    file.write(f'epoch {epoch}')  #!"),
             way(
                 imports="import json",
-                after="with open(os.path.join($args.out, 'result.json'), 'w') as file:  #!\n    json.dump({'loss': loss.item()}, file)  #!",
+                after="with open(os.path.join($args.out, 'result.json'), 'w') as file:  #!\n"
+                "    json.dump({'loss': loss.item()}, file)  #!",
             ),
             way(imports="import shutil", before="if os.path.exists('runs'):\n    shutil.rmtree('runs')  #!"),
             way(

@@ -6,167 +6,13 @@ import itertools
 import textwrap
 from collections.abc import Iterator
 
+from tests.generated import texts
 from tests.generated.records import Holes, Program, Shape, filled, marked
 
 STARTS = ("torchrun", "torchrun_shell", "spawn")
 SETUPS = ("main", "helper", "class")
 RANKS = ("variable", "argument", "attribute", "property", "environment", "function")
 PLACES = ("function", "method", "file", "try", "with", "profiled")
-
-_IMPORTS = """\
-import argparse
-import os
-
-import torch
-import torch.distributed as dist
-import torch.multiprocessing as mp
-import torch.nn as nn
-import torch.nn.functional as F
-from torch.nn.parallel import DistributedDataParallel as DDP
-from torch.utils.data import DataLoader
-from torch.utils.data.distributed import DistributedSampler
-from torchvision import datasets, transforms
-"""
-_NET = """
-
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.body = nn.Sequential(nn.Flatten(), nn.Linear(3072, 64), nn.ReLU())
-        self.head = nn.Linear(64, 10)
-
-    def forward(self, x):
-        return self.head(self.body(x))
-
-    def encode(self, x):
-        return self.body(x)
-
-
-"""
-_ENV = """\
-import os
-
-import torch
-import torch.distributed as dist
-
-
-def setup_distributed():
-    dist.init_process_group("nccl")
-    local_rank = int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(local_rank)
-    return torch.device("cuda", local_rank)
-
-
-def get_rank():
-    if not dist.is_available() or not dist.is_initialized():
-        return 0
-    return dist.get_rank()
-
-
-def is_main_process():
-    return get_rank() == 0
-
-
-class Environment:
-    @property
-    def rank(self):
-        return dist.get_rank()
-
-    @property
-    def is_main(self):
-        return self.rank == 0
-"""
-_ENV_OF_SPAWN = _ENV.replace(
-    _ENV[_ENV.index("def setup") : _ENV.index("def get_rank")],
-    """\
-def setup_worker(rank, world_size):
-    os.environ["MASTER_ADDR"] = "localhost"
-    os.environ["MASTER_PORT"] = "29500"
-    dist.init_process_group("nccl", rank=rank, world_size=world_size)
-    torch.cuda.set_device(rank)
-    return torch.device("cuda", rank)
-
-
-""",
-)
-_PROCESSES = """
-
-class Processes:
-    def __init__(self):
-        self.device = setup_distributed()
-"""
-_PROCESSES_OF_SPAWN = _PROCESSES.replace("self):", "self, rank, world_size):").replace(
-    "setup_distributed()", "setup_worker(rank, world_size)"
-)
-_SETUP = {
-    ("torchrun", "main"): """\
-dist.init_process_group("nccl")
-local_rank = int(os.environ["LOCAL_RANK"])
-torch.cuda.set_device(local_rank)
-device = torch.device("cuda", local_rank)
-""",
-    ("torchrun", "helper"): "device = setup_distributed()\n",
-    ("torchrun", "class"): "processes = Processes()\ndevice = processes.device\n",
-    ("spawn", "main"): """\
-os.environ["MASTER_ADDR"] = "localhost"
-os.environ["MASTER_PORT"] = "29500"
-dist.init_process_group("nccl", rank=rank, world_size=args.gpus)
-torch.cuda.set_device(rank)
-device = torch.device("cuda", rank)
-""",
-    ("spawn", "helper"): "device = setup_worker(rank, args.gpus)\n",
-    ("spawn", "class"): "processes = Processes(rank, args.gpus)\ndevice = processes.device\n",
-}
-_DATA = """\
-dataset = datasets.CIFAR10("data", train=True, transform=transforms.ToTensor())
-sampler = DistributedSampler(dataset)
-loader = DataLoader(dataset, batch_size=8, sampler=sampler)
-"""
-_HELD_OUT = """\
-held_out = datasets.CIFAR10("data", train=False, transform=transforms.ToTensor())
-val_loader = DataLoader(held_out, batch_size=8, sampler=DistributedSampler(held_out, shuffle=False))
-"""
-_WRAP = """\
-net = Net().to(device)
-model = DDP(net, device_ids=[device.index])
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-"""
-_ACCELERATE_DATA = """\
-dataset = datasets.CIFAR10("data", train=True, transform=transforms.ToTensor())
-loader = DataLoader(dataset, batch_size=8, shuffle=True)
-"""
-_ACCELERATE_HELD_OUT = """\
-held_out = datasets.CIFAR10("data", train=False, transform=transforms.ToTensor())
-val_loader = accelerator.prepare(DataLoader(held_out, batch_size=8))
-"""
-_ACCELERATE_WRAP = """\
-net = Net()
-optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
-model, optimizer, loader = accelerator.prepare(net, optimizer, loader)
-"""
-_LOOP = """\
-<before>
-for epoch in range($args.epochs):
-    <set_epoch>
-    <epoch>
-    $model.train()
-    for x, y in $loader:
-        <batch>
-        loss = F.cross_entropy($model(x), y)
-        <loss>
-        $optimizer.zero_grad()
-        <backward>
-        <step>
-        $optimizer.step()
-    <epoch_end>
-<after>
-"""
-_ARGUMENTS = """\
-parser = argparse.ArgumentParser()
-parser.add_argument("--epochs", type=int, default=10)
-parser.add_argument("--gpus", type=int, default=4)
-parser.add_argument("--out", default="runs")
-"""
 
 
 def shapes() -> Iterator[Shape]:
@@ -188,21 +34,21 @@ def program(shape: Shape, holes: Holes) -> Program:
     main = _main(shape, names, holes, call)
     own = filled("<imports>", holes, {})
     if shape.place == "file":
-        files = {"train.py": imports + "from engine import train\n" + own + _NET + helpers + main}
+        files = {"train.py": imports + "from engine import train\n" + own + texts.NET + helpers + main}
         files["engine.py"] = imports + own + "\n\n" + helpers + loop
     else:
-        files = {"train.py": imports + own + _NET + helpers + loop + main}
+        files = {"train.py": imports + own + texts.NET + helpers + loop + main}
     if not accelerate:
         spawn = shape.start == "spawn"
-        files["distributed.py"] = (_ENV_OF_SPAWN + _PROCESSES_OF_SPAWN) if spawn else (_ENV + _PROCESSES)
+        files["distributed.py"] = (texts.ENV_OF_SPAWN + texts.PROCESSES_OF_SPAWN) if spawn else (texts.ENV + texts.PROCESSES)
     return marked(files | _launch(shape))
 
 
 def _raw_holes() -> Holes:
     return {
-        "data": _DATA,
-        "held_out": _HELD_OUT,
-        "wrap": _WRAP,
+        "data": texts.DATA,
+        "held_out": texts.HELD_OUT,
+        "wrap": texts.WRAP,
         "set_epoch": "$sampler.set_epoch(epoch)",
         "batch": "x, y = x.to($device), y.to($device)",
         "backward": "loss.backward()",
@@ -213,9 +59,9 @@ def _raw_holes() -> Holes:
 
 def _accelerate_holes() -> Holes:
     made = {
-        "data": _ACCELERATE_DATA,
-        "held_out": _ACCELERATE_HELD_OUT,
-        "wrap": _ACCELERATE_WRAP,
+        "data": texts.ACCELERATE_DATA,
+        "held_out": texts.ACCELERATE_HELD_OUT,
+        "wrap": texts.ACCELERATE_WRAP,
         "backward": "$accelerator.backward(loss)",
         "batch": "",
     }
@@ -224,7 +70,7 @@ def _accelerate_holes() -> Holes:
 
 def _imports(shape: Shape) -> str:
     if shape.frame == "accelerate":
-        kept = [line for line in _IMPORTS.splitlines() if "ist" not in line or "argparse" in line]
+        kept = [line for line in texts.IMPORTS.splitlines() if "ist" not in line or "argparse" in line]
         return "\n".join(kept) + "\nfrom accelerate import Accelerator\n"
     names = {"function": "get_rank, is_main_process", "property": "Environment"}.get(shape.rank, "")
     wanted = [
@@ -237,7 +83,7 @@ def _imports(shape: Shape) -> str:
         )
         if n
     ]
-    return _IMPORTS + (f"from distributed import {', '.join(wanted)}\n" if wanted else "")
+    return texts.IMPORTS + (f"from distributed import {', '.join(wanted)}\n" if wanted else "")
 
 
 def _words(shape: Shape, own: str, *, main: bool) -> dict[str, str]:
@@ -266,7 +112,8 @@ def _words(shape: Shape, own: str, *, main: bool) -> dict[str, str]:
 def _rank_lines(shape: Shape, *, main: bool) -> str:
     """What binds the rank at the head of a function."""
     if shape.frame == "accelerate":
-        return "rank = accelerator.process_index\n" if shape.rank in (("variable", "argument") if main else ("variable",)) else ""
+        binding = ("variable", "argument") if main else ("variable",)
+        return "rank = accelerator.process_index\n" if shape.rank in binding else ""
     rank = "rank" if shape.start == "spawn" else "dist.get_rank()"
     by_main = {"argument": f"rank = {rank}\n", "attribute": f"args.rank = {rank}\n"}
     everywhere = {
@@ -284,7 +131,7 @@ def _loop(shape: Shape, names: list[str], holes: Holes) -> tuple[str, str]:
     head = _rank_lines(shape, main=False)
     if own:
         head = head.replace("accelerator.", "self.accelerator.")
-    body = head + filled(_LOOP, holes, _words(shape, own, main=False))
+    body = head + filled(texts.LOOP, holes, _words(shape, own, main=False))
     around = {
         "try": ("try:\n", "finally:\n    torch.cuda.empty_cache()\n"),
         "with": ("with torch.autograd.set_detect_anomaly(True):\n", ""),
@@ -303,13 +150,14 @@ def _loop(shape: Shape, names: list[str], holes: Holes) -> tuple[str, str]:
 
 def _main(shape: Shape, names: list[str], holes: Holes, call: str) -> str:
     words = _words(shape, "", main=True)
-    start = "accelerator = Accelerator()\n" if shape.frame == "accelerate" else _SETUP[shape.start.split("_")[0], shape.setup]
+    start = "accelerator = Accelerator()\n"
+    "" if shape.frame == "accelerate" else texts.SETUP[shape.start.split("_")[0], shape.setup]
     body = (
         start
         + _rank_lines(shape, main=True)
         + filled(f"<data>\n<held_out>\n<wrap>\n<main>\n{call}\n<behind>\n<end>\n", holes, words)
     )
-    arguments = _ARGUMENTS + filled("<arguments>", holes, words)
+    arguments = texts.ARGUMENTS + filled("<arguments>", holes, words)
     if shape.start == "spawn":
         worker = f"def worker(rank, args):\n{textwrap.indent(body, '    ')}\n\n"
         spawn = "mp.spawn(worker, nprocs=args.gpus, args=(args,))\n"

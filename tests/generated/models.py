@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from tests.generated.records import fault, way
 
-_WRAP = "net = Net().to(device)\nmodel = DDP(net, device_ids=[device.index])\noptimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+_WRAP = (
+    "net = Net().to(device)\nmodel = DDP(net, device_ids=[device.index])\n"
+    "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+)
 _RESUMED = _WRAP.replace(
     "model = ", "if os.path.exists('last.pt'):\n    net.load_state_dict(torch.load('last.pt', map_location='cpu'))\nmodel = "
 )
@@ -18,7 +21,9 @@ FAULTS = (
             way(wrap=_RESUMED, epoch_end="if $first:\n    torch.save($model.state_dict(), 'last.pt')  #!"),
             way(
                 wrap=_RESUMED_BY_KEY,
-                after="if $first:\n    state = {'model': $model.state_dict(), 'optimizer': $optimizer.state_dict()}  #!\n    torch.save(state, 'last.pt')",
+                after="if $first:\n"
+                "    state = {'model': $model.state_dict(), 'optimizer': $optimizer.state_dict()}  #!\n"
+                "    torch.save(state, 'last.pt')",
             ),
             way(after="if $first:\n    torch.save($model, 'last.pt')  #!"),
             way(
@@ -31,7 +36,8 @@ FAULTS = (
             way(wrap=_RESUMED, epoch_end="if $first:\n    torch.save($inner.state_dict(), 'last.pt')"),
             way(
                 wrap=_RESUMED,
-                after="if $first:\n    inner = $model.module if hasattr($model, 'module') else $model\n    torch.save(inner.state_dict(), 'last.pt')",
+                after="if $first:\n    inner = $model.module if hasattr($model, 'module') else $model\n"
+                "    torch.save(inner.state_dict(), 'last.pt')",
             ),
         ),
         not_in={
@@ -43,7 +49,8 @@ FAULTS = (
         "raw",
         wrong=(
             way(
-                before="if os.path.exists('last.pt'):\n    state = torch.load('last.pt')  #!\n    $inner.load_state_dict(state['model'])",
+                before="if os.path.exists('last.pt'):\n    state = torch.load('last.pt')  #!\n"
+                "    $inner.load_state_dict(state['model'])",
                 epoch_end="if $first:\n    torch.save({'model': $inner.state_dict()}, 'last.pt')",
             ),
             way(
@@ -85,14 +92,16 @@ FAULTS = (
             way(main="for name, p in model.named_parameters():\n    if 'body' in name:\n        p.requires_grad_(False)  #!"),
             way(epoch_end="if epoch == 3:\n    for p in $inner.body.parameters():\n        p.requires_grad = False  #!"),
             way(
-                wrap="net = Net().to(device)\nfor p in net.body.parameters():\n    p.requires_grad = False\nmodel = DDP(net, device_ids=[device.index])\n"
+                wrap="net = Net().to(device)\nfor p in net.body.parameters():\n    p.requires_grad = False\n"
+                "model = DDP(net, device_ids=[device.index])\n"
                 "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)",
                 epoch="if epoch == 5:\n    for p in $inner.body.parameters():\n        p.requires_grad = True  #!",
             ),
         ),
         right=(
             way(
-                wrap="net = Net().to(device)\nnet.body.requires_grad_(False)\nmodel = DDP(net, device_ids=[device.index])\noptimizer = torch.optim.SGD(net.head.parameters(), lr=0.1)"
+                wrap="net = Net().to(device)\nnet.body.requires_grad_(False)\n"
+                "model = DDP(net, device_ids=[device.index])\noptimizer = torch.optim.SGD(net.head.parameters(), lr=0.1)"
             ),
         ),
     ),
@@ -115,7 +124,8 @@ FAULTS = (
         wrong=(
             way(before="if $first:\n    $inner.load_state_dict(torch.load('last.pt', map_location='cpu'))  #!"),
             way(
-                before="if $first and os.path.exists('last.pt'):\n    $optimizer.load_state_dict(torch.load('last.pt', map_location='cpu'))  #!"
+                before="if $first and os.path.exists('last.pt'):\n"
+                "    $optimizer.load_state_dict(torch.load('last.pt', map_location='cpu'))  #!"
             ),
             way(
                 before="scheduler = torch.optim.lr_scheduler.StepLR($optimizer, 3)",
@@ -132,7 +142,8 @@ FAULTS = (
                 epoch_end="scheduler.step()\nif $first:\n    print(epoch)",
             ),
             way(
-                before="state = torch.load('last.pt', map_location='cpu') if $first else None\nbox = [state]\ndist.broadcast_object_list(box, src=0)\n$inner.load_state_dict(box[0])"
+                before="state = torch.load('last.pt', map_location='cpu') if $first else None\nbox = [state]\n"
+                "dist.broadcast_object_list(box, src=0)\n$inner.load_state_dict(box[0])"
             ),
         ),
     ),

@@ -92,12 +92,14 @@ FAULTS = (
                 helpers=_OWN,
                 imports="from torch.utils.tensorboard import SummaryWriter",
                 before="writer = SummaryWriter() if $first else None",
-                epoch_end="accuracy = evaluate($model, $val_loader, $device)\nif writer is not None:\n    writer.add_scalar('accuracy', accuracy, epoch)",
+                epoch_end="accuracy = evaluate($model, $val_loader, $device)\nif writer is not None:\n"
+                "    writer.add_scalar('accuracy', accuracy, epoch)",
             ),
             way(
                 helpers=_OWN,
                 before="best = 0.0",
-                epoch_end="accuracy = evaluate($model, $val_loader, $device)\nif $first and accuracy > best:\n    best = accuracy\n    torch.save($inner.state_dict(), 'best.pt')",
+                epoch_end="accuracy = evaluate($model, $val_loader, $device)\nif $first and accuracy > best:\n"
+                "    best = accuracy\n    torch.save($inner.state_dict(), 'best.pt')",
             ),
             way(
                 helpers=_OWN,
@@ -106,7 +108,8 @@ FAULTS = (
                 "    with open('log.txt', 'a') as file:\n        file.write(json.dumps({'accuracy': accuracy}))",
             ),
             way(
-                epoch_end="correct = 0\n$model.eval()\nfor x, y in $val_loader:\n    with torch.no_grad():\n        correct += ($model(x.to($device)).argmax(1) == y.to($device)).sum().item()\n"
+                epoch_end="correct = 0\n$model.eval()\nfor x, y in $val_loader:\n    with torch.no_grad():\n"
+                "        correct += ($model(x.to($device)).argmax(1) == y.to($device)).sum().item()\n"
                 "if $first:\n    print('accuracy', correct / len($val_loader.dataset))"
             ),
         ),
@@ -130,11 +133,14 @@ FAULTS = (
             way(
                 helpers=_ALL,
                 before="best = 0.0",
-                epoch_end="accuracy = evaluate($model, $val_loader, $device)\nif $first and accuracy > best:\n    best = accuracy\n    torch.save($inner.state_dict(), 'best.pt')",
+                epoch_end="accuracy = evaluate($model, $val_loader, $device)\nif $first and accuracy > best:\n"
+                "    best = accuracy\n    torch.save($inner.state_dict(), 'best.pt')",
             ),
             way(
                 helpers=_OWN,
-                epoch_end="out = [None for _ in range($world)]\ndist.all_gather_object(out, evaluate($model, $val_loader, $device))\nif $first:\n    print(sum(out) / len(out))",
+                epoch_end="out = [None for _ in range($world)]\n"
+                "dist.all_gather_object(out, evaluate($model, $val_loader, $device))\nif $first:\n"
+                "    print(sum(out) / len(out))",
             ),
         ),
     ),
@@ -149,7 +155,8 @@ FAULTS = (
             way(helpers=_OWN, epoch_end="$accelerator.print('accuracy', evaluate($model, $val_loader, $device))"),
             way(
                 helpers=_OWN,
-                epoch_end="accuracy = evaluate($model, $val_loader, $device)\n$accelerator.log({'accuracy': accuracy}, step=epoch)",
+                epoch_end="accuracy = evaluate($model, $val_loader, $device)\n"
+                "$accelerator.log({'accuracy': accuracy}, step=epoch)",
             ),
         ),
         right=(
@@ -196,12 +203,14 @@ FAULTS = (
             way(
                 init="self.losses = []",
                 validation="self.losses.append(loss)",
-                validation_end="mean = torch.stack(self.losses).mean()\nself.log('val_loss', mean, sync_dist=True)\nself.losses.clear()",
+                validation_end="mean = torch.stack(self.losses).mean()\n"
+                "self.log('val_loss', mean, sync_dist=True)\nself.losses.clear()",
             ),
             way(
                 init="self.losses = []",
                 validation="self.losses.append(loss)",
-                validation_end="mean = self.all_gather(torch.stack(self.losses)).mean()\nself.log('val_loss', mean, sync_dist=True)\nself.losses.clear()",
+                validation_end="mean = self.all_gather(torch.stack(self.losses)).mean()\n"
+                "self.log('val_loss', mean, sync_dist=True)\nself.losses.clear()",
             ),
         ),
     ),
@@ -249,19 +258,23 @@ FAULTS = (
             way(
                 epoch="total = torch.zeros(1, device=$device)",
                 step="total += loss.detach()",
-                epoch_end="dist.all_reduce(total)\nmean_loss = total.item() / len($loader)  #!\nif $first:\n    print('loss', mean_loss)  #!",
+                epoch_end="dist.all_reduce(total)\nmean_loss = total.item() / len($loader)  #!\nif $first:\n"
+                "    print('loss', mean_loss)  #!",
             ),
             way(epoch_end="mean = loss.detach().clone()\ndist.all_reduce(mean)\nif $first:\n    print('loss', mean.item())  #!"),
             way(
-                epoch_end="mean = loss.detach().clone()\ndist.all_reduce(mean, op=dist.ReduceOp.AVG)\nmean /= $world  #!\nif $first:\n    print(mean)  #!"
+                epoch_end="mean = loss.detach().clone()\ndist.all_reduce(mean, op=dist.ReduceOp.AVG)\n"
+                "mean /= $world  #!\nif $first:\n    print(mean)  #!"
             ),
         ),
         right=(
             way(
-                epoch_end="mean = loss.detach().clone()\ndist.all_reduce(mean)\nmean /= $world\nif $first:\n    print('loss', mean.item())"
+                epoch_end="mean = loss.detach().clone()\ndist.all_reduce(mean)\nmean /= $world\nif $first:\n"
+                "    print('loss', mean.item())"
             ),
             way(
-                epoch_end="mean = loss.detach().clone()\ndist.all_reduce(mean, op=dist.ReduceOp.AVG)\nif $first:\n    print('loss', mean.item())"
+                epoch_end="mean = loss.detach().clone()\ndist.all_reduce(mean, op=dist.ReduceOp.AVG)\n"
+                "if $first:\n    print('loss', mean.item())"
             ),
         ),
     ),

@@ -25,7 +25,8 @@ FAULTS = (
         right=(
             way(arguments="args = parser.parse_args()\nos.environ.setdefault('MASTER_PORT', '12355')"),
             way(
-                arguments="args = parser.parse_args()\nif 'MASTER_PORT' not in os.environ:\n    os.environ['MASTER_PORT'] = '12355'"
+                arguments="args = parser.parse_args()\nif 'MASTER_PORT' not in os.environ:\n"
+                "    os.environ['MASTER_PORT'] = '12355'"
             ),
         ),
         not_in={"spawn": "the parent has no launcher"},

@@ -171,7 +171,8 @@ def _lightning(shape: Shape, holes: Holes) -> Program:
     main = filled(_LIGHTNING_MAIN, holes, after)
     if shape.setup == "main":
         return marked({"train.py": text + main})
-    head = f"import torch\nimport {package} as pl\nfrom module import Callback, LitNet\nfrom torch.utils.data import DataLoader, TensorDataset\n"
+    head = f"import torch\nimport {package} as pl\nfrom module import Callback, LitNet\n"
+    "from torch.utils.data import DataLoader, TensorDataset\n"
     return marked({"module.py": text, "train.py": head + filled("<imports>", holes, {}) + "\n\n" + main})
 
 

@@ -23,7 +23,9 @@ def member_values(project: Project, module: SourceModule, node: ast.Attribute) -
         return []
     facts = class_facts(project, site.module, site.node)
     if (method := facts.method(node.attr)) is not None:
-        if not any(last(dotted(d)) in _PROPERTIES for d in method[1].decorator_list) or not answers_of_its_own(project, site, node.attr):
+        if not any(last(dotted(d)) in _PROPERTIES for d in method[1].decorator_list):
+            return []
+        if not answers_of_its_own(project, site, node.attr):
             return []
         found = [(method[0].module, r.value) for r in walk_scope(method[1]) if isinstance(r, ast.Return) and r.value is not None]
     else:
