@@ -67,7 +67,7 @@ FAULTS = (
         "raw",
         wrong=(
             way(
-                data=_CIFAR + "dataset, held_out = torch.utils.data.random_split(dataset, [4000, 96])  #!\n"
+                data=_CIFAR + "dataset, rest = torch.utils.data.random_split(dataset, [4000, 96])  #!\n"
                 "sampler = DistributedSampler(dataset)\nloader = DataLoader(dataset, batch_size=8, sampler=sampler)"
             ),
             way(
@@ -80,7 +80,8 @@ FAULTS = (
         right=(
             way(
                 data=_CIFAR
-                + "dataset, held_out = torch.utils.data.random_split(dataset, [40, 9], generator=torch.Generator().manual_seed(0))\n"
+                + "dataset, rest = torch.utils.data.random_split("
+                "dataset, [40, 9], generator=torch.Generator().manual_seed(0))\n"
                 "sampler = DistributedSampler(dataset)\nloader = DataLoader(dataset, batch_size=8, sampler=sampler)"
             ),
             way(
@@ -88,7 +89,7 @@ FAULTS = (
                 arguments="args = parser.parse_args()\ntorch.manual_seed(0)",
                 data="torch.manual_seed(0)\n"
                 + _CIFAR
-                + "dataset, held_out = torch.utils.data.random_split(dataset, [4000, 96])\n"
+                + "dataset, rest = torch.utils.data.random_split(dataset, [4000, 96])\n"
                 "sampler = DistributedSampler(dataset)\nloader = DataLoader(dataset, batch_size=8, sampler=sampler)",
             ),
         ),
@@ -140,20 +141,22 @@ FAULTS = (
         wrong=(
             way(
                 data=_CIFAR
-                + "dataset, held_out = torch.utils.data.random_split(dataset, [40, 9], generator=torch.Generator().manual_seed($rank))  #!\n"
+                + "dataset, rest = torch.utils.data.random_split("
+                "dataset, [40, 9], generator=torch.Generator().manual_seed($rank))  #!\n"
                 "sampler = DistributedSampler(dataset)\nloader = DataLoader(dataset, batch_size=8, sampler=sampler)"
             ),
             way(
                 data="torch.manual_seed(42 + $rank)  #!\n"
                 + _CIFAR
-                + "dataset, held_out = torch.utils.data.random_split(dataset, [4000, 96])  #!\n"
+                + "dataset, rest = torch.utils.data.random_split(dataset, [4000, 96])  #!\n"
                 "sampler = DistributedSampler(dataset)\nloader = DataLoader(dataset, batch_size=8, sampler=sampler)"
             ),
         ),
         right=(
             way(
                 data=_CIFAR
-                + "dataset, held_out = torch.utils.data.random_split(dataset, [40, 9], generator=torch.Generator().manual_seed(1))\n"
+                + "dataset, rest = torch.utils.data.random_split("
+                "dataset, [40, 9], generator=torch.Generator().manual_seed(1))\n"
                 "torch.manual_seed(42 + $rank)\nsampler = DistributedSampler(dataset)\n"
                 "loader = DataLoader(dataset, batch_size=8, sampler=sampler)"
             ),

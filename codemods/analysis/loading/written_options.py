@@ -58,6 +58,8 @@ def _added(module: SourceModule, read: ast.Name, depth: int) -> dict[str, ast.ex
     up = module.parent(read)
     if isinstance(up, ast.keyword) and up.arg is None:
         return {}
+    if isinstance(up, ast.Call) and isinstance(up.func, ast.Attribute) and up.func.attr == "update":
+        return {}  # it is put into another dict
     if isinstance(up, ast.Subscript) and up.value is read:
         if isinstance(up.ctx, ast.Load):
             return {}
