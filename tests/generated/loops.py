@@ -150,8 +150,8 @@ def _loop(shape: Shape, names: list[str], holes: Holes) -> tuple[str, str]:
 
 def _main(shape: Shape, names: list[str], holes: Holes, call: str) -> str:
     words = _words(shape, "", main=True)
-    start = "accelerator = Accelerator()\n"
-    "" if shape.frame == "accelerate" else texts.SETUP[shape.start.split("_")[0], shape.setup]
+    own_start = "accelerator = Accelerator()\n"
+    start = own_start if shape.frame == "accelerate" else texts.SETUP[shape.start.split("_")[0], shape.setup]
     body = (
         start
         + _rank_lines(shape, main=True)
