@@ -10,7 +10,7 @@ WORKERS ?= 2
 SPREAD = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 PIP = -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test quick lint types tests faults mutations proofs proofs-all install install-torch docs pictures site bench soak store-soak fleet-soak clean
+.PHONY: demo test quick lint types tests faults generated mutations proofs proofs-all install install-torch docs pictures site bench soak store-soak fleet-soak clean
 
 demo: $(DEMO)/done
 	fixtures/demo.sh $(abspath $(DEMO))/bin/ddpfix
@@ -57,6 +57,10 @@ tests: install
 # every fault point of apply, undo, decisions and cache (docs/reliability.md is made of the counts): slow, not for every change
 faults: install
 	$(BIN)/python -m tests.faults.every
+
+# every shape of every fault that programs are generated with; the suite takes a sample: slow, not for every change
+generated: install
+	DDPFIX_GENERATED=all $(BIN)/python -m pytest tests/test_generated_programs.py -q
 
 # each answer of SECURITY.md's table taken away in a copy of the product: the test behind it has to fail
 mutations: install

@@ -18,7 +18,7 @@ PROCESSES: tuple[bytes, ...] = (
     b"main_process", b"process_index", b"process_zero", b"global_zero", b"torch.distributed", b"is_ma", b"args.should_",
     b"t_rank", b"l_rank", b"world_", b"WORLD_", b"RANK", b"rank_zero", b"is_rank", b"rank0", b"p_rank", b"Distributed",
     b"PROCID", b".rank", b"\"rank\"", b"_process_group", b"master_process", b"zero_rank", b"dist_util", b"barrier", b"all_gather",
-    b"all_reduce", b"gather(",
+    b"all_reduce", b"gather(", b"ccelerator",
 )  # fmt: skip
 
 # Blanks, and the ends of lines within a test.

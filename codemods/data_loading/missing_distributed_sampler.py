@@ -261,6 +261,12 @@ def _draws_its_own(site: ClassSite) -> bool:
     )
 
 
+_BESIDE_OPTIONS = (
+    "give it `sampler=DistributedSampler(dataset)`, and take `shuffle` out of the options: torch refuses "
+    "`shuffle=True` beside a sampler"
+)
+
+
 def _repair(
     module: SourceModule, project: Project, loader: Loader, made: tuple[Origin, ...], streams: list[ClassSite]
 ) -> tuple[list[Edit], str]:
@@ -269,6 +275,8 @@ def _repair(
     if loader.sampler is not None:
         return [], "a sampler that draws at random in each process shares nothing out: take a `DistributedSampler` instead"
     name = dotted(loader.dataset)
+    if loader.is_given_options:
+        return [], _BESIDE_OPTIONS
     if not name:
         return [], "give the data set a name, and the loader `sampler=DistributedSampler(dataset)` in the place of `shuffle`"
     if not starts_group_before(project, module, loader.call):

@@ -10,12 +10,14 @@ from codemods.analysis.call_graph import called_function
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.distribution import is_test_file, ranks_in_file, ranks_in_importers
 from codemods.analysis.guards.entry_points import starts_group
+from codemods.analysis.job_files.torch_commands import torch_commands
 from codemods.analysis.names import dotted, end_of, last, qualified
 from codemods.analysis.ranks.rank_guards import Ranks
 from codemods.analysis.ranks.reach import ranks_reaching, to_a_launcher
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
 from codemods.analysis.ranks.spawned import is_spawned
 from codemods.analysis.ranks.uses import uses_of
+from codemods.analysis.wrapped.lightning_runs import runs_on_several
 from codemods.data.rank_variance import NOT_A_NUMBER
 from codemods.files.source import FunctionNode, SourceModule, walk, walk_scope
 from codemods.runtime.lazy_pattern import lazy
@@ -111,13 +113,15 @@ def _in_a_rank(
 ) -> Shown | None:
     """What shows that a function runs in one process of several: it, or who calls it, joins the others."""
     if function is None:
-        return _joins(project, module, module.tree, ())
+        return _joins(project, module, module.tree, ()) or _by_a_command(project, module)
     if id(function) in above or len(above) >= DEPTH:
         return None
     if found := _joins(project, module, function, ()):
         return found
     if is_spawned(project, module, function):
         return f"{function.name}() is started for each process", (module.path, function.lineno)
+    if (found := _by_a_trainer(project, module, function)) is not None:
+        return found
     uses = uses_of(project, module, function).outside_tests()
     for place in uses.handed_on:
         if to_a_launcher(place):
@@ -131,6 +135,22 @@ def _in_a_rank(
         if found := _in_a_rank(project, site.module, outer, (*above, id(function))):
             return found
     return None
+
+
+def _by_a_command(project: Project, module: SourceModule) -> Shown | None:
+    """The command that starts the script as several processes."""
+    commands = (c for c in torch_commands(project) if c.several and c.script == module.path)
+    return next(((f"{c.launcher} starts several processes of this script", (c.path, c.line)) for c in commands), None)
+
+
+def _by_a_trainer(project: Project, module: SourceModule, function: FunctionNode) -> Shown | None:
+    """The Trainer of several devices that calls a hook of Lightning on each rank."""
+    owner = module.parent(function)
+    if not isinstance(owner, ast.ClassDef) or not function.name.startswith(("on_", "training_", "validation_", "test_")):
+        return None
+    facts = class_facts(project, module, owner)
+    several = runs_on_several(project) if facts.is_a(Role.LIGHTNING_MODULE) or facts.is_a(Role.LIGHTNING_CALLBACK) else None
+    return (f"the Trainer calls {function.name}() on each rank", (several[0].path, several[1].lineno)) if several else None
 
 
 def _in_a_network(project: Project, module: SourceModule, call: ast.Call) -> Shown | None:

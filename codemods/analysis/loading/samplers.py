@@ -7,6 +7,7 @@ import ast
 from codemods.analysis.bindings import bindings_in, only_value
 from codemods.analysis.call_graph import called_function
 from codemods.analysis.loading.origins import Origin, made_class, made_facts, origins
+from codemods.analysis.loading.written_options import written_options
 from codemods.analysis.model.literal_arguments import UNTOLD, literal_of
 from codemods.analysis.model.signatures import bind, defaults
 from codemods.analysis.names import dotted, family, last, qualified
@@ -30,6 +31,8 @@ class Loader:
         given = next((k.value for k in self.call.keywords if k.arg == name), None)
         if given is None and len(self.call.args) > index and not any(isinstance(a, ast.Starred) for a in self.call.args):
             given = self.call.args[index]
+        if given is None:
+            given = (written_options(self.module, self.call) or {}).get(name)
         return None if isinstance(given, ast.Constant) and given.value is None else given
 
     @property
@@ -45,9 +48,14 @@ class Loader:
         return self.argument("batch_sampler", 4)
 
     @property
+    def is_given_options(self) -> bool:
+        """True for `DataLoader(data, **options)`."""
+        return any(k.arg is None for k in self.call.keywords)
+
+    @property
     def hides(self) -> bool:
-        """True where `**options` may hold a sampler."""
-        return any(k.arg is None for k in self.call.keywords) or any(isinstance(a, ast.Starred) for a in self.call.args)
+        """True where `**options` may hold a sampler that is not seen."""
+        return any(isinstance(a, ast.Starred) for a in self.call.args) or written_options(self.module, self.call) is None
 
     @property
     def hides_its_sampler(self) -> bool:

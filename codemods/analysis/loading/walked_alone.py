@@ -56,6 +56,8 @@ class WalkedAlone:
     loop: tuple[str, int] | None = None
     made: int = 0
 
+_Lists = ast.ListComp | ast.SetComp | ast.DictComp
+
 
 def walked_alone(project: Project, module: SourceModule) -> Iterator[WalkedAlone]:
     """One for each pass that rank 0 alone makes, in the order of the file."""
@@ -68,7 +70,8 @@ def walked_alone(project: Project, module: SourceModule) -> Iterator[WalkedAlone
 
 
 def _here(project: Project, module: SourceModule) -> Iterator[WalkedAlone]:
-    for node, source, whole in _passes(module.nodes(ast.For), module.calls_named("next")):
+    lists = [*module.nodes(ast.ListComp), *module.nodes(ast.SetComp), *module.nodes(ast.DictComp)]
+    for node, source, whole in _passes(module.nodes(ast.For), lists, module.calls_named("next")):
         loader = _loader(project, module, source)
         if loader is None or _is_handed_over(project, module, node, loader) or not _is_alone(project, module, node):
             continue
@@ -130,10 +133,12 @@ def _others_have_a_part(project: Project, module: SourceModule, node: ast.AST) -
 # What is gone through
 
 
-def _passes(loops: list[ast.For], calls: list[ast.Call]) -> Iterator[tuple[ast.AST, ast.expr, bool]]:
-    """(loop or call, what it goes through, whether to the end)."""
+def _passes(loops: list[ast.For], lists: list[_Lists], calls: list[ast.Call]) -> Iterator[tuple[ast.AST, ast.expr, bool]]:
+    """(loop, list or call, what it goes through, whether to the end)."""
     for loop in loops:
         yield loop, unpacked(loop.iter), not _is_left(loop)
+    for made in lists:
+        yield made, unpacked(made.generators[0].iter), True
     for call in calls:
         if isinstance(call.func, ast.Name) and call.args:
             yield call, call.args[0], False
@@ -181,11 +186,12 @@ def _walks(
     name = next((n for n, value in bound.items() if value is given), "")
     if not name or depth > _DEPTH or _is_set(site, name):
         return None
-    inside = [n for n in walk_scope(site.node) if isinstance(n, (ast.For, ast.Call))]
+    inside = [n for n in walk_scope(site.node) if isinstance(n, (ast.For, ast.Call, ast.ListComp, ast.SetComp, ast.DictComp))]
     loops = [n for n in inside if isinstance(n, ast.For)]
+    lists = [n for n in inside if isinstance(n, (ast.ListComp, ast.SetComp, ast.DictComp))]
     calls = [n for n in inside if isinstance(n, ast.Call)]
     found: list[tuple[str, int, bool]] = []
-    for node, source, whole in _passes(loops, [c for c in calls if dotted(c.func) == "next"]):
+    for node, source, whole in _passes(loops, lists, [c for c in calls if dotted(c.func) == "next"]):
         walked = source.args[0] if isinstance(source, ast.Call) and dotted(source.func) == "iter" and source.args else source
         if isinstance(walked, ast.Name) and walked.id == name and not ranks_at(site.module, node, project=project).some:
             found.append((site.module.path, getattr(node, "lineno", 0), whole))

@@ -18,7 +18,7 @@ from codemods.analysis.loading.same_program import whole_program
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.counted_among import environment
 from codemods.analysis.ranks.launcher_variables import VariableSet, is_sure_to_come, variables_set
-from codemods.analysis.ranks.uses import uses_of
+from codemods.analysis.ranks.uses import constructions, uses_of
 from codemods.analysis.version_pins import padded
 from codemods.files.source import SourceModule, walk
 from codemods.runtime.lazy_pattern import lazy
@@ -234,10 +234,12 @@ def _ways(project: Project, module: SourceModule, node: ast.AST, depth: int) -> 
         if module.class_of(node) is None:
             yield ((module, node),)
         return
-    if depth == 0 or isinstance(module.parent(function), ast.ClassDef) or not _is_plain(function):
+    owner = module.parent(function)
+    if depth == 0 or not _is_plain(function) or (isinstance(owner, ast.ClassDef) and function.name != "__init__"):
         return
-    used = uses_of(project, module, function).outside_tests()
-    for site in () if used.more else used.calls:
+    made = constructions(project, module, owner) if isinstance(owner, ast.ClassDef) else uses_of(project, module, function)
+    used = made.outside_tests() if made is not None else None
+    for site in () if used is None or used.more else used.calls:
         if is_sure_to_come(site.module, site.call) and site.module.function_of(site.call) is not function:
             for way in _ways(project, site.module, site.call, depth - 1):
                 yield ((module, node), *way)

@@ -11,6 +11,7 @@ from codemods.analysis.names import dotted, end_of, imported_as, is_from, last, 
 from codemods.analysis.ranks.bound_to_rank import bound_to_rank
 from codemods.analysis.ranks.given_numbers import is_an_option_with_a_number, is_given_a_number
 from codemods.analysis.ranks.handed_arguments import arguments
+from codemods.analysis.ranks.member_values import member_values
 from codemods.analysis.ranks.rank_members import called_sites, field_bindings, properties
 from codemods.analysis.ranks.rank_sets import Ranks
 from codemods.analysis.ranks.returned_items import returned_items
@@ -168,7 +169,7 @@ def _attribute(module: SourceModule, node: ast.Attribute, project: Project | Non
     if name in WEAK_NAMES:
         holder = last(dotted(node.value)).lstrip("_")
         if holder not in HOLDERS and "dist" not in holder:
-            return None
+            return _of_member(module, node, project, depth)
         if own:
             return _weak_binding(module, node, own, project, depth)
         if holder != "self" and is_an_option_with_a_number(project):
@@ -190,6 +191,15 @@ def _of_field(module: SourceModule, node: ast.Attribute, project: Project | None
     values = [(m, b.value) for m, b in field_bindings(project, module, node) if not _is_a_literal(b.value)]
     found = {rank_source(m, v, project, depth + 1) for m, v in values if v is not None and not _is_alias(v, node)}
     found = {f for f in found if f is not None} if len(values) > 1 else found
+    return found.pop() if len(found) == 1 else None
+
+
+def _of_member(module: SourceModule, node: ast.Attribute, project: Project | None, depth: int) -> Ranks | None:
+    """`environment.rank`, of a holder that says nothing itself: by the class of the object."""
+    if project is None:
+        return None
+    values = [(m, v) for m, v in member_values(project, module, node) if not _is_a_literal(v)]
+    found = {rank_source(m, v, project, depth + 2) for m, v in values}
     return found.pop() if len(found) == 1 else None
 
 

@@ -11,6 +11,7 @@ from codemods.analysis.call_graph import called_function
 from codemods.analysis.loading.same_program import same_program
 from codemods.analysis.names import dotted
 from codemods.analysis.ranks.handed_arguments import arguments
+from codemods.analysis.ranks.member_values import member_values
 from codemods.analysis.ranks.rank_members import field_bindings, options_elsewhere
 from codemods.analysis.ranks.rank_sources import imported_value
 from codemods.analysis.ranks.returned_parts import returned_parts
@@ -101,13 +102,13 @@ def _of_attribute(project: Project, value: Value, node: ast.Attribute, depth: in
     if not fields and _SIZE.search(node.attr):
         given = options_elsewhere(project, node)
         fields = [(m, b) for m, b in given if same_program(project, value.module.path, m.path)]
-    others = [(m, b) for m, b in fields if b.value is not None and dotted(b.value) != dotted(node)]
+    others = [(m, b.value) for m, b in fields if b.value is not None and dotted(b.value) != dotted(node)]
+    others = others or (member_values(project, value.module, node) if not fields else [])
     if not others or len(others) > 4:
         yield value
         return
-    for module, binding in others:
-        assert binding.value is not None
-        yield from _behind(project, _moved(value, module, binding.value), depth + 1)
+    for module, given in others:
+        yield from _behind(project, _moved(value, module, given), depth + 1)
 
 
 def _bound(project: Project, value: Value, bound: list[Binding], depth: int) -> Iterator[Value]:

@@ -58,18 +58,33 @@ def _by_function(module: SourceModule) -> dict[FunctionNode | None, list[Switch]
         if not isinstance(target, ast.Attribute) or target.attr != "requires_grad":
             continue
         if whose := _whose(module, assign, target.value):
-            out.setdefault(module.function_of(assign), []).append(_switch(assign, whose, assign.value))
+            out.setdefault(module.function_of(assign), []).append(_switch(module, assign, whose, assign.value))
     for call in module.calls_named("requires_grad_"):
         if isinstance(call.func, ast.Attribute) and (whose := _whose(module, call, call.func.value)):
             given = call.args[0] if call.args else next((k.value for k in call.keywords), None)
-            found = _switch(call, whose, given if given is not None else ast.Constant(True))
+            found = _switch(module, call, whose, given if given is not None else ast.Constant(True))
             out.setdefault(module.function_of(call), []).append(found)
     return out
 
 
-def _switch(node: ast.AST, target: str, value: ast.expr) -> Switch:
+def _switch(module: SourceModule, node: ast.AST, target: str, value: ast.expr) -> Switch:
     constant = value.value if isinstance(value, ast.Constant) and isinstance(value.value, bool) else None
-    return Switch(node, target, constant, value)
+    picked = constant is False and "*" not in target and _is_picked_by_name(module, node)
+    return Switch(node, f"{target}.*" if picked else target, constant, value)
+
+
+def _is_picked_by_name(module: SourceModule, node: ast.AST) -> bool:
+    """True under `if "head" not in name:` in a loop over `named_parameters()`."""
+    tests: list[ast.expr] = []
+    for up in module.ancestors(node):
+        if isinstance(up, ast.If):
+            tests.append(up.test)
+        if isinstance(up, ast.For):
+            name = up.target.elts[0] if isinstance(up.target, ast.Tuple) else None
+            return isinstance(name, ast.Name) and any(isinstance(n, ast.Name) and n.id == name.id for t in tests for n in walk(t))
+        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            break
+    return False
 
 
 def _whose(module: SourceModule, node: ast.AST, holder: ast.expr) -> str:
