@@ -34,7 +34,8 @@ class Case:
 
 
 def made(shape: Shape, holes: Holes) -> Program:
-    return (loops if shape.frame in ("raw", "accelerate") else trainers).program(shape, holes)
+    program = loops.program if shape.frame in ("raw", "accelerate") else trainers.program
+    return program(shape, holes)
 
 
 def cases(fault: Fault, seed: int = 0, most: int | None = None) -> Iterator[Case]:

@@ -56,6 +56,7 @@ class WalkedAlone:
     loop: tuple[str, int] | None = None
     made: int = 0
 
+
 _Lists = ast.ListComp | ast.SetComp | ast.DictComp
 
 
@@ -70,7 +71,7 @@ def walked_alone(project: Project, module: SourceModule) -> Iterator[WalkedAlone
 
 
 def _here(project: Project, module: SourceModule) -> Iterator[WalkedAlone]:
-    lists = [*module.nodes(ast.ListComp), *module.nodes(ast.SetComp), *module.nodes(ast.DictComp)]
+    lists: list[_Lists] = [*module.nodes(ast.ListComp), *module.nodes(ast.SetComp), *module.nodes(ast.DictComp)]
     for node, source, whole in _passes(module.nodes(ast.For), lists, module.calls_named("next")):
         loader = _loader(project, module, source)
         if loader is None or _is_handed_over(project, module, node, loader) or not _is_alone(project, module, node):

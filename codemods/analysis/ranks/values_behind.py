@@ -107,8 +107,8 @@ def _of_attribute(project: Project, value: Value, node: ast.Attribute, depth: in
     if not others or len(others) > 4:
         yield value
         return
-    for module, given in others:
-        yield from _behind(project, _moved(value, module, given), depth + 1)
+    for module, held in others:
+        yield from _behind(project, _moved(value, module, held), depth + 1)
 
 
 def _bound(project: Project, value: Value, bound: list[Binding], depth: int) -> Iterator[Value]:
