@@ -6,11 +6,11 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.names import dotted
-from codemods.analysis.ranks.program_starts import Start
 from codemods.analysis.ranks.rank_guards import guards_over, split_of
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.analysis.ranks.several_processes import several_processes
 from codemods.analysis.ranks.shown_runs import start_at, started_alone
+from codemods.analysis.ranks.start_kinds import Start
 from codemods.api.findings import Span
 from codemods.files.source import SourceModule, walk
 from codemods.files.text_file import TextFile

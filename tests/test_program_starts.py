@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 import ddpfix
-from codemods.analysis.ranks.program_starts import Start, start_of
+from codemods.analysis.ranks.program_starts import start_of
+from codemods.analysis.ranks.start_kinds import Start
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability
 from codemods.checkpoints.unguarded_save import UnguardedSave

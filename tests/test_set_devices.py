@@ -6,7 +6,8 @@ import pytest
 
 from codemods.analysis.ranks.asked_of_one import is_fitted_on_one_device
 from codemods.analysis.ranks.one_device import has_trainers_of_one_device, trains_on_one_device
-from codemods.analysis.ranks.program_starts import Start, start_of
+from codemods.analysis.ranks.program_starts import start_of
+from codemods.analysis.ranks.start_kinds import Start
 from codemods.store.project import Project
 
 SOURCE = """\

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from codemods.analysis.job_files.documented_starts import starts
-from codemods.analysis.ranks.program_starts import Start
 from codemods.analysis.ranks.shown_runs import (
     comes_by_rank_zero,
     is_never_reached,
@@ -17,6 +16,7 @@ from codemods.analysis.ranks.shown_runs import (
     start_at,
     started_alone,
 )
+from codemods.analysis.ranks.start_kinds import Start
 from codemods.analysis.ranks.unrun_hooks import is_in_unrun_hook
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Finding

@@ -22,9 +22,10 @@ from codemods.analysis.loading.same_program import whole_program
 from codemods.analysis.names import dotted, family
 from codemods.analysis.ranks.closed_modes import MANY_COMMANDS, is_in_closed_mode
 from codemods.analysis.ranks.one_device import lightning_trainers, trains_on_one_device
-from codemods.analysis.ranks.program_starts import Start, start_of
+from codemods.analysis.ranks.program_starts import start_of
 from codemods.analysis.ranks.run_by_programs import has_programs
 from codemods.analysis.ranks.shown_tests import is_taken, never_validates, trainer_has_one
+from codemods.analysis.ranks.start_kinds import Start
 from codemods.analysis.ranks.uses import uses_of
 from codemods.files.source import FunctionNode, SourceModule
 from codemods.runtime.lazy_pattern import lazy

@@ -6,8 +6,9 @@ import ast
 
 from codemods.analysis.importing import users_by_step
 from codemods.analysis.job_files.documented_starts import is_pinned_to_one, starts
-from codemods.analysis.ranks.program_starts import Start, start_of
+from codemods.analysis.ranks.program_starts import start_of
 from codemods.analysis.ranks.run_by_programs import Search, has_programs, is_no_program
+from codemods.analysis.ranks.start_kinds import Start
 from codemods.files.source import SourceModule
 from codemods.store.project import Project
 

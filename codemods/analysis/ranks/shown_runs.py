@@ -15,10 +15,10 @@ from codemods.analysis.ranks.never_set import needs_what_nobody_sets
 from codemods.analysis.ranks.notebook_cells import is_of_the_kernel, starts_no_ranks
 from codemods.analysis.ranks.one_device import trains_on_one_device
 from codemods.analysis.ranks.others_ended import others_end_nearby, others_have_ended
-from codemods.analysis.ranks.program_starts import Start
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody, is_shown_to_run
 from codemods.analysis.ranks.seen_starts import runs_on_several, runs_one_a_machine, started
 from codemods.analysis.ranks.several_processes import is_asserted_alone
+from codemods.analysis.ranks.start_kinds import Start
 from codemods.analysis.ranks.started_alone import is_started_alone
 from codemods.analysis.ranks.superseded import is_superseded
 from codemods.analysis.ranks.sure_failures import is_behind_a_failure, is_in_a_failing_block
