@@ -81,7 +81,8 @@ class MissingDestroyProcessGroup(DdpCodemod):
     ## Refuses
     - Says nothing in a repository's own tests.
     - Says nothing where the pins, or what a README, an image or an install script names, allow no torch that warns (2.4), of
-      programs that no such torch runs (they import `torch._six`, or go through `iter(loader).next()`), and of ways to the start
+      programs that no such torch runs (they import `torch._six` or `torchtext`, go through `iter(loader).next()`, or flatten the
+      hits of a top-5 by `correct[:k].view(-1)`), and of ways to the start
       whose calls do not fit the functions.
     - Says nothing where the program destroys its group: in the script, or in a function of a file that it imports and names.
     - Says nothing of a training over a stream that begins anew for ever (`WebDataset(…, resampled=True)`) and is bounded nowhere.

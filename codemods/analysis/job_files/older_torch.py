@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.bindings import bindings_of
+from codemods.analysis.job_files import flat_views
 from codemods.analysis.names import dotted
 from codemods.analysis.ranks.top_imports import brought_in
 from codemods.analysis.version_pins import Version
@@ -13,10 +14,18 @@ from codemods.files.source import SourceModule, once_a_module
 from codemods.runtime.record import record
 from codemods.store.project import Project
 
-# Module -> the first torch without it (torch pull requests 94709 and 97863; torchtext's releases: 0.12 came with torch 1.11).
-_GONE: dict[str, Version] = {"torch._six": (2, 0, 0), "torchtext.legacy": (1, 11, 0), "torch.utils.ffi": (1, 0, 0)}
+# Module -> the first torch without it (torch pull requests 94709 and 97863; torchtext's releases: 0.12 came with torch 1.11, and
+# 0.18, the last, with 2.3: on later ones its import fails, torchtext issue 2283; torchvision's notes: 0.11 came with 1.10, 0.17
+# with 2.2).
+_GONE: dict[str, Version] = {
+    "torch._six": (2, 0, 0), "torchtext.legacy": (1, 11, 0), "torchtext": (2, 4, 0), "torch.utils.ffi": (1, 0, 0),
+    "torchvision.models.utils": (1, 10, 0), "torchvision.transforms.functional_tensor": (2, 2, 0),
+    "torchvision.transforms.functional_pil": (2, 2, 0),
+}  # fmt: skip
 _NEXT_GONE: Version = (1, 13, 0)  # `iter(loader).next()`: torch issue 87955
-_WORDS = (b"torch._six", b"torchtext.legacy", b"torch.utils.ffi", b".next()")
+_FLAT_GONE: Version = (1, 7, 0)
+_WORDS = (b"torch._six", b"torchtext", b"torch.utils.ffi", b"torchvision.models.utils", b"functional_tensor", b"functional_pil",
+          b".next()", flat_views.WORD)  # fmt: skip
 _MOST = 60  # files of one program that are looked at
 
 
@@ -38,7 +47,12 @@ def _earliest(project: Project, program: SourceModule) -> Ending | None:
     places = set().union(*(project.files_containing(word) for word in _WORDS))
     if not places:
         return None
-    found = [e for module in _files(project, program) if module.path in places for e in _endings(module)]
+    files = list(_files(project, program))
+    found = [e for module in files if module.path in places for e in _endings(module)]
+    paths = frozenset(m.path for m in files)
+    for module in files:
+        if module.path in places and module.holds(flat_views.WORD):
+            found += [Ending(_FLAT_GONE, module.path, line) for line in flat_views.flat_views(project, module, paths)]
     return min(found, key=lambda e: (e.version, e.path, e.line), default=None)
 
 
@@ -59,12 +73,20 @@ def _files(project: Project, program: SourceModule) -> Iterator[SourceModule]:
 
 @once_a_module
 def _endings(module: SourceModule) -> tuple[Ending, ...]:
-    found = [Ending(_GONE[source], module.path, line) for source, line in _needed(module) if source in _GONE]
+    found = [Ending(version, module.path, line) for source, line in _needed(module) for version in _gone(source)]
     for call in module.calls_named("next"):
         if isinstance(call.func, ast.Attribute) and not call.args and not call.keywords and not _is_tried(module, call):
             if _is_iterator_of_a_loader(module, call.func.value):
                 found.append(Ending(_NEXT_GONE, module.path, call.lineno))
     return tuple(found)
+
+
+def _gone(source: str) -> Iterator[Version]:
+    """The first torch without a module, or without one that it stands in."""
+    while source:
+        if source in _GONE:
+            yield _GONE[source]
+        source = source.rpartition(".")[0]
 
 
 def _needed(module: SourceModule) -> Iterator[tuple[str, int]]:
