@@ -149,7 +149,16 @@ def worth_parsing(project: Project, path: str, codemods: Sequence[DdpCodemod]) -
     if b"ddpfix:" in data or data.startswith(UNREADABLE):
         return codemods
     here = project.seen_from(path)
-    return [c for c in codemods if c.is_worth_parsing(path, here)]
+    return [c for c in codemods if _is_worth_parsing(c, path, here)]
+
+
+def _is_worth_parsing(codemod: DdpCodemod, path: str, project: Project) -> bool:
+    try:
+        return codemod.is_worth_parsing(path, project)
+    except Exception:  # as of a part of `find`, which is asked next, and whose failure is noted at the file
+        if project.failed is None:
+            raise
+        return True
 
 
 def is_python(path: str) -> bool:

@@ -98,3 +98,8 @@ def test_what_no_run_comes_to_shows_no_processes(imports: str, wrap: str) -> Non
     assert shown("print(mode)")
     assert shown("if not model:\n            raise ValueError")
     assert shown("raise ValueError\n    else:")
+
+
+def test_a_checked_folder_that_is_a_package_itself() -> None:
+    """What it is called outside, no file of it says."""
+    assert not parallel("net.py", **{"__init__.py": "from .net import Net\n", "net.py": NET, "run.py": RUN.format("import math")})

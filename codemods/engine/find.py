@@ -76,19 +76,15 @@ def _find_in(module: SourceModule, project: Project, chosen: Sequence[DdpCodemod
     asked = [c for c in chosen if not is_of_ranks(c, module.path)] if runs_no_ranks(module) else chosen
     made = ((codemod, finding) for codemod in asked for finding in _found_by(codemod, module, project))
     found: list[Finding] = []
-    unstarted = 0
+    project.left_out[module.path] = 0
     for codemod, finding in made:
-        place = place_of(finding, module, project)
-        if why := for_one_process(codemod, finding, place, project):
-            _leave(finding, place, why)
-        elif why := unstarted_by(codemod, finding, place, project):
-            _leave(finding, place, why)
-            unstarted += 1
-        elif is_told(codemod, seen := _as_seen(codemod, finding, module, project), place, project):
+        try:
+            seen = _judged(codemod, finding, module, project)
+        except Exception as error:
+            _note(codemod, module, project, error)
+            continue
+        if seen is not None:
             found.append(seen)
-        else:
-            _leave(finding, place, "rank 0 alone comes there, or nothing asks for this hook of tests")
-    project.left_out[module.path] = unstarted
     if module.holds(b"ddpfix:"):
         checked = frozenset(word.lower() for c in chosen for word in (c.code, c.rule_name()))
         found, unused = suppressions.apply(module, found, checked=checked)
@@ -97,6 +93,21 @@ def _find_in(module: SourceModule, project: Project, chosen: Sequence[DdpCodemod
         found = [_in_its_cell(f, module) for f in found if f.path == module.path]
     found.sort(key=lambda f: (f.span, f.code))
     return numbers.name(module, found)
+
+
+def _judged(codemod: DdpCodemod, finding: Finding, module: SourceModule, project: Project) -> Finding | None:
+    """The finding at its level, None where what is seen of the program's runs leaves it out."""
+    place = place_of(finding, module, project)
+    if why := for_one_process(codemod, finding, place, project):
+        _leave(finding, place, why)
+    elif why := unstarted_by(codemod, finding, place, project):
+        _leave(finding, place, why)
+        project.left_out[module.path] += 1
+    elif is_told(codemod, seen := _as_seen(codemod, finding, module, project), place, project):
+        return seen
+    else:
+        _leave(finding, place, "rank 0 alone comes there, or nothing asks for this hook of tests")
+    return None
 
 
 def _leave(finding: Finding, place: SourceModule | None, why: str) -> None:
@@ -113,13 +124,7 @@ def _found_by(codemod: DdpCodemod, module: SourceModule, project: Project) -> li
         try:
             return list(codemod.find(module, project))
         except Exception as error:
-            if project.failed is None:
-                raise
-            said = " ".join(f"{type(error).__name__}: {error}".split())[:200]
-            said = "it is nested too deeply" if isinstance(error, RecursionError) else said
-            text = f"{codemod.code} {codemod.rule_name()} failed on it, and says nothing here: {said}"
-            if text not in (noted := project.failed.setdefault(module.path, [])):
-                noted.append(text)
+            _note(codemod, module, project, error)
             return []
     try:
         return list(codemod.find(module, project))
@@ -127,6 +132,17 @@ def _found_by(codemod: DdpCodemod, module: SourceModule, project: Project) -> li
         said = " ".join(f"{type(error).__name__}: {error}".split())
         message = f"The plug-in {codemod.code} {codemod.rule_name()} failed on this file."
         return [codemod.finding(module, Span(1, 0, 1, 0), message, reason=f"{said}. Its findings here are missing.", symbol="")]
+
+
+def _note(codemod: DdpCodemod, module: SourceModule, project: Project, error: Exception) -> None:
+    """Notes the failure at the file. Raises it where the project takes no notes."""
+    if project.failed is None:
+        raise error
+    said = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+    said = "it is nested too deeply" if isinstance(error, RecursionError) else said
+    text = f"{codemod.code} {codemod.rule_name()} failed on it, and says nothing here: {said}"
+    if text not in (noted := project.failed.setdefault(module.path, [])):
+        noted.append(text)
 
 
 def _as_seen(codemod: DdpCodemod, finding: Finding, module: SourceModule, project: Project) -> Finding:

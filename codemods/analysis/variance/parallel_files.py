@@ -116,7 +116,8 @@ def _given_by(project: Project, package: str) -> dict[str, frozenset[str]]:
 
 def _is_taken(project: Project, package: str, given: frozenset[str]) -> bool:
     """True where a file that shows ranks has one of these names from the package."""
-    for path in project.files_importing(basename(dirname(package))):
+    folder = basename(dirname(package))  # "" of the checked folder, whose name its files do not say
+    for path in project.files_importing(folder) if folder else ():
         if path == package or is_own_test(project, path) or not may_show_ranks(project, path):
             continue
         if taken := _taken_from(project, path, package):
