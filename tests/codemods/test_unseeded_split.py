@@ -130,6 +130,52 @@ def test_rows_of_a_data_module(devices: str, found: int) -> None:
     assert len(findings_of(UnseededSplit, data, {"main.py": main, "other.py": "import torch\ntorch.manual_seed(0)\n"})) == found
 
 
+OWN_SET = """\
+from torch.utils.data import Dataset, random_split
+import torch
+
+
+class Ratings(Dataset):
+    def divided(self, share):
+        held = int(share * len(self))
+        return random_split(self, [held, len(self) - held])
+"""
+OF_SET = """\
+import lightning.pytorch as pl
+from module import Ratings
+
+
+class Data(pl.LightningDataModule):
+    def __init__(self):
+        super().__init__()
+        self.rows = Ratings()
+
+    def setup(self, stage):
+        self.train, self.val = self.rows.divided(0.8)
+"""
+FITS = "import lightning.pytorch as pl\nfrom data import Data\n\n{}pl.Trainer({}).fit(net, Data())\n"
+
+
+@pytest.mark.parametrize(
+    ("above", "options", "found"),
+    [
+        ("", "strategy='ddp', devices=4", 1),
+        ("", "accelerator='gpu', devices=4", 1),
+        ("", "devices=1", 0),
+        ("pl.seed_everything(1)\n", "strategy='ddp', devices=4", 0),
+        ("from lightning.pytorch.cli import LightningCLI\nLightningCLI(Net, Data)\n", "devices=4", 0),  # it seeds by itself
+    ],
+)
+def test_a_data_set_that_a_hook_of_lightning_divides(above: str, options: str, found: int) -> None:
+    files = {"data.py": OF_SET, "main.py": FITS.format(above, options)}
+    assert len(findings_of(UnseededSplit, OWN_SET, files)) == found
+
+
+def test_a_script_that_divides_it_once_for_all_hooks() -> None:
+    main = FITS.format("rows = Ratings()\nrows.divided(0.8)\n", "strategy='ddp_spawn', devices=4")
+    check_nothing(UnseededSplit, OWN_SET, files={"data.py": OF_SET.replace("self.rows.divided(0.8)", "None, None"), "main.py": main})
+
+
 DATASETS = "from datasets import load_dataset\n" + HEAD.replace("from sklearn.model_selection import train_test_split\n", "")
 
 
