@@ -122,7 +122,9 @@ def _name(module: SourceModule, function: FunctionNode) -> str:
 
 def _judged(shown: Shown) -> Wrong | None:
     scale = shown.scale
-    if scale.joined is None or not scale.average or not _is_named(shown):
+    if scale.joined is None:
+        return None
+    if not _is_divided_twice(scale) and not (scale.average and _is_named(shown)):
         return None
     if not scale.open and scale.power >= 1:
         return Wrong(Fault.TOO_LARGE, scale.counted or scale.joined, scale.joined, shown)
@@ -132,6 +134,13 @@ def _judged(shown: Shown) -> Wrong | None:
         near = scale.uneven if scale.uneven.module is shown.call.module else scale.divided or scale.uneven
         return Wrong(Fault.UNEVEN, near, scale.uneven, shown)
     return None
+
+
+def _is_divided_twice(scale: Scale) -> bool:
+    """True for a mean over the ranks by `ReduceOp.AVG` that is divided by them again: of no number is that meant."""
+    call = scale.joined.node if scale.joined is not None and scale.averaged and scale.shared is not None else None
+    reduces = isinstance(call, ast.Call) and "reduce" in called_name(call)
+    return reduces and not scale.open and scale.power <= -1
 
 
 def _is_named(shown: Shown) -> bool:
