@@ -64,6 +64,17 @@ def names_metric(key: ast.expr) -> bool:
     return named or any(map(is_key, texts))
 
 
+def named_by_texts(call: ast.Call) -> list[ast.expr]:
+    """`evaluate(model)` of `print("accuracy", evaluate(model))`, and of `f"accuracy {evaluate(model):.2f}"`."""
+    rows = [call.args, *(n.values for n in walk(call) if isinstance(n, ast.JoinedStr))]
+    found = []
+    for before, own in ((b, o) for row in rows for b, o in zip(row, row[1:], strict=False)):
+        words = re.findall(r"\w+", str(before.value)) if isinstance(before, ast.Constant) else []
+        if words and is_key(words[-1]):  # what is said last is what it is
+            found.append(own.value if isinstance(own, ast.FormattedValue) else own)
+    return found
+
+
 def is_made_by_a_metric(module: SourceModule, part: ast.expr) -> bool:
     """True for a name that a function of scikit-learn's metrics gives its value, and for the mean of it."""
     inner = part.args[0] if isinstance(part, ast.Call) and last(dotted(part.func)) in _MEANS and len(part.args) == 1 else part
