@@ -36,7 +36,8 @@ class UnseededSplit(DdpCodemod):
     ## What it does
     Finds `random_split`, `train_test_split` of scikit-learn and of `datasets`, rows that pandas draws
     (`train = rows.sample(frac=0.9)`, the rest by `rows.drop(train.index)`, or dealt out by a `DistributedSampler`), permutations
-    of which each rank takes its part, `rows.shuffle()` of `datasets` in front of the Trainer, and a `SubsetRandomSampler` that an
+    and lists that are mixed of which each rank takes its part, or which a `DistributedSampler` deals out in the same function,
+    `rows.shuffle()` of `datasets` in front of the Trainer, and a `SubsetRandomSampler` that an
     heir of `DistributedSampler` goes through, without a generator, in a program for several processes in which nothing on the way
     seeds the random numbers: one that wraps its model, that Accelerate or Lightning deals out for, or the Trainer of transformers
     where its commands start several. It adds a generator with a seed.
@@ -117,7 +118,7 @@ class UnseededSplit(DdpCodemod):
     def _tell(self, module: SourceModule, split: Split, shown: Evidence) -> Finding:
         message = f"nothing seeds `{short(module, split.call)}`: {split.outcome}"
         code = "torch.Generator().manual_seed(0)" if split.argument == "generator" else "0"
-        reason = f"give it {split.argument}={code}"
+        reason = split.repair
         torch = any(i.dotted == "torch" for i in module.imports.get("torch", ()))
         edits: list[Edit] = []
         if split.taken is None and (torch or split.argument != "generator"):

@@ -49,6 +49,45 @@ def test_a_split_in_a_file_that_the_program_uses() -> None:
     check_nothing(UnseededSplit, data, files={"train.py": train.replace("DDP(net)", "net")}, path="data.py")
 
 
+DEALS = HEAD + "import random\nimport numpy as np\nfrom torch.utils.data import DistributedSampler, Subset\n\n\n"
+
+
+@pytest.mark.parametrize(
+    ("draw", "reason"),
+    [
+        ("rows = list(range(9))\n    random.shuffle(rows)", "random.Random(0).shuffle"),
+        ("rows = np.arange(9)\n    np.random.shuffle(rows)", "np.random.default_rng(0).shuffle"),
+        ("rows = np.random.permutation(len(data))", "np.random.default_rng(0).permutation"),
+        ("rows = torch.randperm(len(data)).tolist()", "give it generator=torch.Generator().manual_seed(0)"),
+        ("rows = data.files\n    random.shuffle(rows)\n    rows = rows[:9]", "random.Random(0).shuffle"),
+    ],
+)
+def test_an_order_that_a_sampler_deals_out(draw: str, reason: str) -> None:
+    source = program(draw, "kept = Subset(data, rows[:7])", "sets = DistributedSampler(kept)", head=DEALS)
+    found = check_told(UnseededSplit, source, reason=reason)
+    assert "their shares overlap" in found.message
+    lined = program("random.seed(0); np.random.seed(0); torch.manual_seed(0)", draw, "sets = DistributedSampler(rows)", head=DEALS)
+    check_nothing(UnseededSplit, lined)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("random.shuffle(rows)", "sets = DistributedSampler(data)"),  # nobody deals them out
+        ("random.shuffle(rows)", "rows = list(range(9))", "sets = DistributedSampler(Subset(data, rows))"),  # others by then
+        ("random.shuffle(rows)", "rows = sorted(rows)", "sets = DistributedSampler(Subset(data, rows))"),
+        ("random.shuffle(rows)", "rows.sort()", "sets = DistributedSampler(Subset(data, rows))"),
+        ("random.shuffle(rows)", "dist.broadcast_object_list(rows)", "sets = DistributedSampler(Subset(data, rows))"),
+        ("sets = DistributedSampler(Subset(data, rows))", "random.shuffle(rows)"),
+        ("random.Random(0).shuffle(rows)", "sets = DistributedSampler(Subset(data, rows))"),
+        ("if rank == 0:", "    random.shuffle(rows)", "sets = DistributedSampler(Subset(data, rows))"),  # another fault
+        ("random.shuffle(rows)", "sets = DistributedSampler(Subset(data, range(len(rows))))"),  # how many there are
+    ],
+)
+def test_an_order_that_no_sampler_deals_out(lines: tuple[str, ...]) -> None:
+    check_nothing(UnseededSplit, program("rows = list(range(9))", *lines, head=DEALS))
+
+
 def test_a_permutation_of_which_each_rank_takes_its_part() -> None:
     source = program("order = torch.randperm(len(data))", "sets = order[rank::world]")
     check_told(UnseededSplit, source, reason="give it generator=")
