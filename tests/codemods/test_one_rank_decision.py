@@ -801,7 +801,8 @@ def test_a_batch_that_is_left_out_where_the_memory_is_full(handler: tuple[str, .
 
 
 def test_a_backward_pass_that_is_caught_alone() -> None:
-    alone = full("print(e)").replace("        try:\n            loss = model(batch).mean()\n", "        loss = model(batch).mean()\n        try:\n")
+    both = "        try:\n            loss = model(batch).mean()\n"
+    alone = full("print(e)").replace(both, "        loss = model(batch).mean()\n        try:\n")
     found = check_told(RULE, alone, reason="let the exception end the process")
     assert "goes on without loss.backward()" in found.message
     check_nothing(RULE, alone.replace("            torch.cuda.empty_cache()", "            raise"))

@@ -60,7 +60,7 @@ def test_a_quotient_that_only_the_text_before_it_names(shown: str) -> None:
 @pytest.mark.parametrize(
     "shown",
     ["print('rows', total / len(loader))", "print('accuracy of', args.name, 'rows', total / len(loader))",
-     "print(f'loss over {total / len(loader)} rows')", "print('loss', total / len(loader)) if args.every else print('rank', rank)"],
+     "print(f'loss over {total / len(loader)} rows')", "print('loss', total / len(loader))"],
 )  # fmt: skip
 def test_a_quotient_that_the_text_before_it_calls_otherwise(shown: str) -> None:
     head = "" if "rows" in shown else "dist.all_reduce(total)\n"

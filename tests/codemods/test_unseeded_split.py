@@ -66,8 +66,8 @@ def test_an_order_that_a_sampler_deals_out(draw: str, reason: str) -> None:
     source = program(draw, "kept = Subset(data, rows[:7])", "sets = DistributedSampler(kept)", head=DEALS)
     found = check_told(UnseededSplit, source, reason=reason)
     assert "their shares overlap" in found.message
-    lined = program("random.seed(0); np.random.seed(0); torch.manual_seed(0)", draw, "sets = DistributedSampler(rows)", head=DEALS)
-    check_nothing(UnseededSplit, lined)
+    seeds = "random.seed(0); np.random.seed(0); torch.manual_seed(0)"
+    check_nothing(UnseededSplit, program(seeds, draw, "sets = DistributedSampler(rows)", head=DEALS))
 
 
 @pytest.mark.parametrize(
@@ -212,7 +212,8 @@ def test_a_data_set_that_a_hook_of_lightning_divides(above: str, options: str, f
 
 def test_a_script_that_divides_it_once_for_all_hooks() -> None:
     main = FITS.format("rows = Ratings()\nrows.divided(0.8)\n", "strategy='ddp_spawn', devices=4")
-    check_nothing(UnseededSplit, OWN_SET, files={"data.py": OF_SET.replace("self.rows.divided(0.8)", "None, None"), "main.py": main})
+    data = OF_SET.replace("self.rows.divided(0.8)", "None, None")
+    check_nothing(UnseededSplit, OWN_SET, files={"data.py": data, "main.py": main})
 
 
 DATASETS = "from datasets import load_dataset\n" + HEAD.replace("from sklearn.model_selection import train_test_split\n", "")

@@ -130,7 +130,8 @@ def test_whatever_the_reduction_averages() -> None:
     check_told(RULE, evaluate(end, step="total += loss_of(model(batch))", shows=shows), reason=SMALL)
     check_nothing(RULE, evaluate(end.replace("AVG", "SUM"), shows=shows))
     check_nothing(RULE, evaluate(f"total *= dist.get_world_size()\n{end}", shows=shows))  # it is put back
-    check_nothing(RULE, evaluate("total = accelerator.gather(total)[0] / accelerator.num_processes", shows=shows))  # a share of one
+    of_one = "total = accelerator.gather(total)[0] / accelerator.num_processes"
+    check_nothing(RULE, evaluate(of_one, shows=shows))
 
 
 PRECISION = "hits += ((model(batch) > 0) & (batch > 0)).sum().item()\nalarms += (model(batch) > 0).sum().item()"

@@ -38,7 +38,7 @@ def is_dealt_by_sampler(project: Project, module: SourceModule, node: ast.expr) 
 
 
 def dealt_names(project: Project, module: SourceModule, node: ast.Call, names: set[str]) -> ast.expr | None:
-    """What a DistributedSampler below deals out of the same function, if what the names hold is in it; None where it is sorted."""
+    """What a DistributedSampler of the function deals out below, where what the names hold is in it and nothing sorts it."""
     for data in _dealt(project, module):
         if module.function_of(data) is not module.function_of(node) or data.lineno <= node.lineno:
             continue
