@@ -29,6 +29,7 @@ _STARTS = {
     Start.OPEN: "Programs come here that would run as several processes; no text of the repository launches them so",
     Start.JOINS: "Programs come here that join a launcher's processes; no text of the repository launches them",
     Start.PRESUMED: "Programs come here that are taken for several processes, though no text launches any",
+    Start.LIKELY: "Programs come here that run as several processes where their settings or their command say so",
     Start.SEVERAL: "Programs of several processes come here",
 }
 

@@ -10,9 +10,11 @@ import pytest
 
 from codemods.analysis import names
 from codemods.analysis.files.folder_calls import creates_folder
+from codemods.analysis.ranks.program_starts import Start
 from codemods.files import nodes
 from codemods.runtime.record import record
 from codemods.store import corpus
+from ddpfix import place_facts
 from ddpfix.asked_answers import gives, in_words, question, reads_only, spells
 from ddpfix.listening import no_file_holds
 from ddpfix.plain_answers import asks_what_is_not, sentence, sentence_of_name
@@ -367,3 +369,7 @@ def test_those_that_tell_most_of_the_line_come_first(folder: Path) -> None:
 
 def test_words_that_no_file_holds_are_one_reason() -> None:
     assert no_file_holds([b"a(", b".b"]) == "no file of the project holds `a(` or `.b`"
+
+
+def test_every_start_of_a_program_has_its_sentence() -> None:
+    assert set(place_facts._STARTS) == set(Start)

@@ -52,6 +52,7 @@ class Counted(Enum):
     UNSHARDED = "the length of the loader as it is before it is prepared"
     SHARDED = "the length of the prepared loader, which is that of one rank's share"
     EITHER = "a number of steps that is given, or else the length of the loader before it is prepared"
+    OWN = "a number of steps that is given, or else the length of one rank's share"
     UNKNOWN = ""
 
 
@@ -171,10 +172,10 @@ class Reading:
 
     @property
     def counted(self) -> Counted:
-        if self.lost or (self.sharded and (self.unsharded or self.given)):
+        if self.lost or (self.sharded and self.unsharded):
             return Counted.UNKNOWN
         if self.sharded:
-            return Counted.SHARDED
+            return Counted.OWN if self.given else Counted.SHARDED
         if self.unsharded:
             return Counted.EITHER if self.given else Counted.UNSHARDED
         return Counted.STEPS

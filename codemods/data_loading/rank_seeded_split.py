@@ -29,9 +29,10 @@ class RankSeededSplit(DdpCodemod):
 
     ## What it does
     Finds a seed with the rank in it above `random_split` or `train_test_split`, in the generator of such a split, in
-    `DistributedSampler(seed=...)`, and in a permutation of which each rank takes its part. Does the same for rows that pandas
-    draws (`rows.sample(n=9, random_state=seed)`) and a `DistributedSampler` then deals out, for `shuffle` of `datasets` in front
-    of the Trainer or of `shard(index=rank)`, and for a `SubsetRandomSampler` that an heir of `DistributedSampler` goes through.
+    `DistributedSampler(seed=...)`, and in a permutation of which each rank takes its part, or which a sampler deals out. Does
+    the same for rows that pandas draws (`rows.sample(n=9, random_state=seed)`) and a `DistributedSampler` then deals out, for
+    `shuffle` of `datasets` in front of the Trainer or of `shard(index=rank)`, and for a `SubsetRandomSampler` that an heir of
+    `DistributedSampler` goes through.
     Takes the rank out of that seed. Reports a seed of the `hash()` of a text, which Python salts in each process, and a
     `seed_everything` with a number of each rank's own: the sampler that Lightning and Fabric give a loader shuffles by it.
 
@@ -71,7 +72,7 @@ class RankSeededSplit(DdpCodemod):
     - Says nothing where the seed is the same on every rank, or another seed stands between it and the split.
     - Says nothing where a collective in the same function gives all ranks one division.
     - Says nothing of a split on one rank alone, and of a repository's own tests.
-    - Says nothing of a permutation of which no rank takes a part: its order may be each rank's own.
+    - Says nothing of a permutation of which no rank takes a part and no sampler deals out: its order may be each rank's own.
     - Reports a seed that holds the rank in another way than `seed + rank`, or that has no name at the split.
     - Says nothing of the hash of a number, and where the repository speaks of `PYTHONHASHSEED`.
     - Says nothing of `seed_everything` where the program seeds elsewhere as well, speaks of `PL_GLOBAL_SEED` or spawns its ranks,
@@ -160,7 +161,7 @@ class RankSeededSplit(DdpCodemod):
         level = _UNSAFE if edits else _DISPLAY
         reason = (
             "changes the division: numbers of earlier runs do not compare" if edits
-            else f"give it {split.argument}={_example(split)}, the same on every rank"
+            else f"{split.repair}, the same on every rank"
         )  # fmt: skip
         return self.finding(module, split.call, message, level=level, edits=edits, evidence=evidence, reason=reason)
 
@@ -219,10 +220,6 @@ def _holds_the_rank(project: Project, module: SourceModule, seed: ast.expr) -> b
 
 def _what(module: SourceModule, split: Split) -> str:
     return f"`{short(module, split.call)}`"
-
-
-def _example(split: Split) -> str:
-    return "torch.Generator().manual_seed(0)" if split.argument == "generator" else "0"
 
 
 def _with_generator(module: SourceModule, project: Project, split: Split, seed: Seed) -> list[Edit]:

@@ -23,7 +23,7 @@ from codemods.files.source import SourceModule
 from codemods.store.project import Project
 
 _UNSAFE, _DISPLAY = Applicability.UNSAFE, Applicability.DISPLAY
-_SHORT = (Counted.STEPS, Counted.SHARDED, Counted.EITHER)
+_SHORT = (Counted.STEPS, Counted.SHARDED, Counted.OWN, Counted.EITHER)
 _LONG = (Counted.UNSHARDED, Counted.EITHER)
 _LEAVE_OUT = "leave a schedule that counts epochs out of `prepare`, or give the Accelerator `step_scheduler_with_optimizer=False`"
 

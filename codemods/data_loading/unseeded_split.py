@@ -8,6 +8,7 @@ from codemods.analysis.distribution import is_test_module, ranks_in_file, ranks_
 from codemods.analysis.loading.programs import wrap_in
 from codemods.analysis.loading.samplers import short
 from codemods.analysis.loading.seeded_way import is_seeded_on_the_way
+from codemods.analysis.loading.split_in_hooks import hook_round
 from codemods.analysis.loading.splits import Split, splits_in
 from codemods.analysis.names import is_from, qualified
 from codemods.analysis.ranks.reach import ranks_reaching
@@ -35,7 +36,8 @@ class UnseededSplit(DdpCodemod):
     ## What it does
     Finds `random_split`, `train_test_split` of scikit-learn and of `datasets`, rows that pandas draws
     (`train = rows.sample(frac=0.9)`, the rest by `rows.drop(train.index)`, or dealt out by a `DistributedSampler`), permutations
-    of which each rank takes its part, `rows.shuffle()` of `datasets` in front of the Trainer, and a `SubsetRandomSampler` that an
+    and lists that are mixed of which each rank takes its part, or which a `DistributedSampler` deals out in the same function,
+    `rows.shuffle()` of `datasets` in front of the Trainer, and a `SubsetRandomSampler` that an
     heir of `DistributedSampler` goes through, without a generator, in a program for several processes in which nothing on the way
     seeds the random numbers: one that wraps its model, that Accelerate or Lightning deals out for, or the Trainer of transformers
     where its commands start several. It adds a generator with a seed.
@@ -80,6 +82,7 @@ class UnseededSplit(DdpCodemod):
       at the import of a file, or by `seed_everything` in a configuration file.
     - Says nothing where a generator or a random state is given, or a collective in the function makes the division equal.
     - Says nothing where no file shows that several processes come to the split, of a split on one rank alone, and of tests.
+    - Says nothing of a project with LightningCLI, which seeds by itself, where only a hook of Lightning comes to the split.
     - Says nothing of an order that the Trainer or the sampler does not come to within the function.
     - Reports a permutation of which each rank takes its part, and a file without `torch` under its own name.
 
@@ -108,13 +111,14 @@ class UnseededSplit(DdpCodemod):
             if split.given is not None or ranks_reaching(project, module, split.call).some:
                 continue
             shown = _several(project, module) or _dealt_by_trainer(project, module, split) or _used(project, module, split)
+            shown = shown or _in_a_hook(project, module, split)
             if shown is not None and not is_seeded_on_the_way(project, module, split.call):
                 yield self._tell(module, split, shown)
 
     def _tell(self, module: SourceModule, split: Split, shown: Evidence) -> Finding:
         message = f"nothing seeds `{short(module, split.call)}`: {split.outcome}"
         code = "torch.Generator().manual_seed(0)" if split.argument == "generator" else "0"
-        reason = f"give it {split.argument}={code}"
+        reason = split.repair
         torch = any(i.dotted == "torch" for i in module.imports.get("torch", ()))
         edits: list[Edit] = []
         if split.taken is None and (torch or split.argument != "generator"):
@@ -152,6 +156,14 @@ def _used(project: Project, module: SourceModule, split: Split) -> Evidence | No
         if _prepares(site.module) or _is_of_an_engine(site.module):
             return Evidence("static", "each process of this program divides the data here", site.module.path, site.call.lineno)
     return None
+
+
+def _in_a_hook(project: Project, module: SourceModule, split: Split) -> Evidence | None:
+    """The hook of Lightning that comes to the split in each process."""
+    if (found := hook_round(project, module, split.call)) is None:
+        return None
+    home, hook = found
+    return Evidence("static", f"Lightning runs `{hook.name}` in each process, and it divides the data", home.path, hook.lineno)
 
 
 def _is_of_an_engine(module: SourceModule) -> bool:

@@ -800,6 +800,15 @@ def test_a_batch_that_is_left_out_where_the_memory_is_full(handler: tuple[str, .
     check_told(RULE, full(*handler), reason="let the exception end the process")
 
 
+def test_a_backward_pass_that_is_caught_alone() -> None:
+    both = "        try:\n            loss = model(batch).mean()\n"
+    alone = full("print(e)").replace(both, "        loss = model(batch).mean()\n        try:\n")
+    found = check_told(RULE, alone, reason="let the exception end the process")
+    assert "goes on without loss.backward()" in found.message
+    check_nothing(RULE, alone.replace("            torch.cuda.empty_cache()", "            raise"))
+    check_nothing(RULE, alone.replace("loss.backward()", "dist.all_reduce(loss)"))  # its errors meet all ranks
+
+
 @pytest.mark.parametrize(
     "handler",
     [

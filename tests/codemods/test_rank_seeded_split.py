@@ -75,6 +75,15 @@ def test_a_permutation_of_which_each_rank_takes_its_part() -> None:
     check_nothing(RankSeededSplit, program(lines[0].replace(" + rank", ""), *lines[1:]))
 
 
+def test_an_order_by_an_own_seed_that_a_sampler_deals_out() -> None:
+    lines = ("np.random.seed(seed + rank)", "order = np.random.permutation(len(data))", "return DistributedSampler(data[order])")
+    found = check_told(RankSeededSplit, program(*lines), reason="default_rng(0).permutation(…)`, the same on every rank")
+    assert "their shares overlap" in found.message
+    check_nothing(RankSeededSplit, program(lines[0].replace(" + rank", ""), *lines[1:]))
+    check_nothing(RankSeededSplit, program(*lines[:2], "return DistributedSampler(data)"))
+    check_nothing(RankSeededSplit, program("torch.manual_seed(seed + rank)", *lines[1:]))  # of another library
+
+
 @pytest.mark.parametrize(
     "lines",
     [

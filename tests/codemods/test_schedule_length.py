@@ -68,6 +68,23 @@ def test_the_share_of_a_rank_is_multiplied_with_the_warm_up() -> None:
     check_transformed(ScheduleLength, program(*lines), program(*after), unsafe=True)
 
 
+def test_given_steps_or_those_of_a_share_are_multiplied() -> None:
+    lines = (
+        "per_epoch = math.ceil(len(loader) / args.every / accelerator.num_processes)",
+        "if args.max_steps is None:",
+        "    args.max_steps = args.epochs * per_epoch",
+        COSINE,
+    )
+    after = (*lines[:3], COSINE.replace("max_steps", "max_steps * accelerator.num_processes"))
+    check_transformed(ScheduleLength, program(*lines), program(*after), unsafe=True)
+
+
+@pytest.mark.parametrize("share", ["len(loader) / args.every", "steps_of(loader) / accelerator.num_processes"])
+def test_not_multiplied_where_the_loader_may_count_for_all(share: str) -> None:
+    lines = (f"per_epoch = math.ceil({share})", "if args.max_steps is None:", "    args.max_steps = args.epochs * per_epoch")
+    assert all(f.fix is None for f in findings_of(ScheduleLength, program(*lines, COSINE)))
+
+
 def test_told_where_the_steps_are_given_or_counted() -> None:
     lines = (
         "if args.max_steps is None:",

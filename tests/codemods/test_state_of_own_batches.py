@@ -159,6 +159,64 @@ def test_what_all_ranks_have_or_what_is_not_followed(lines: tuple[str, ...]) -> 
     check_nothing(StateOfOwnBatches, net(CHOSEN, *IDLE, methods=fills(*lines)))
 
 
+HELD = HEAD + """\
+def means_of(rows, count):
+    rows = rows[torch.randperm(len(rows))[:count]]
+    return rows / rows.norm(dim=1, keepdim=True)
+
+
+class Codes(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.codes = nn.Parameter(torch.zeros(8, 3), requires_grad=False)
+        self.register_buffer("begun", torch.zeros(1))
+
+    def begin(self, rows):
+        if self.begun:
+            return
+        means = means_of(rows, 8)
+        self.codes.data.copy_(means)
+        self.begun.fill_(1)
+
+    def forward(self, index):
+        return self.codes[index]
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.codes = Codes()
+        self.all_reduce_fn = dist.all_reduce if dist.is_initialized() else nn.Identity()
+
+    def forward(self, x):
+        self.codes.begin(x)
+        hits = x @ self.codes.codes.t()
+        self.all_reduce_fn(hits)
+        return self.codes(hits.argmax(1)) - x
+"""
+
+
+def test_a_codebook_that_another_module_begins_with_its_input() -> None:
+    found = check_told(StateOfOwnBatches, HELD + TRAINS, reason="sum what the ranks saw first")
+    assert "each rank sets the parameter `codes` of Codes from its own batch" in found.message
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("        self.codes.begin(x)\n", "        x = self.all_reduce_fn(x)\n        self.codes.begin(x)\n"),
+        ("        self.codes.begin(x)\n", ""),  # nobody begins
+        ("    return rows / ", "    dist.broadcast(rows, 0)\n    return rows / "),
+        ("        self.begun.fill_(1)\n", "        dist.broadcast(self.codes.data, 0)\n"),
+        ("means = means_of(rows, 8)", "means = torch.randn(rows.shape[1], 8).t()"),  # of the shape alone
+        ("self.codes = Codes()", "self.codes = Codes()\n        self.codes = self.other"),
+        ("self.codes = Codes()", "self.codes = Codes() if dist.is_initialized() else None"),  # an option may leave it out
+    ],
+)
+def test_a_codebook_that_all_ranks_begin_alike(old: str, new: str) -> None:
+    check_nothing(StateOfOwnBatches, HELD.replace(old, new) + TRAINS)
+
+
 LOOP = (
     "\n\ndef train(data):\n    loader = DataLoader(data, sampler=DistributedSampler(data))\n"
     "    model = nn.parallel.DistributedDataParallel(Net())\n    for x in loader:\n        model(x).mean().backward()\n"

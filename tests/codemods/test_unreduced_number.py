@@ -47,6 +47,26 @@ def test_a_mean_over_the_own_share(end: str) -> None:
     check_told(RULE, evaluate(end), reason=WHY)
 
 
+@pytest.mark.parametrize(
+    "shown",
+    ["print('accuracy', total / len(loader))", "print('accuracy:', total / len(loader), 'done')",
+     "print(f'val loss {total / len(loader):.3f}')", "writer.write(f'accuracy = {total / len(loader)}')"],
+)  # fmt: skip
+def test_a_quotient_that_only_the_text_before_it_names(shown: str) -> None:
+    check_told(RULE, evaluate(f"if dist.get_rank() == 0:\n    {shown}"), reason=WHY)
+    check_nothing(RULE, evaluate(f"total = gather_all(total)\nif dist.get_rank() == 0:\n    {shown}"))
+
+
+@pytest.mark.parametrize(
+    "shown",
+    ["print('rows', total / len(loader))", "print('accuracy of', args.name, 'rows', total / len(loader))",
+     "print(f'loss over {total / len(loader)} rows')", "print('loss', total / len(loader))"],
+)  # fmt: skip
+def test_a_quotient_that_the_text_before_it_calls_otherwise(shown: str) -> None:
+    head = "" if "rows" in shown else "dist.all_reduce(total)\n"
+    check_nothing(RULE, evaluate(f"{head}if dist.get_rank() == 0:\n    {shown}"))
+
+
 def test_a_meter_and_a_return_in_between() -> None:
     source = (
         f"{HEAD}class Meter:\n    def __init__(self):\n        self.sum, self.n = 0.0, 0\n\n"

@@ -49,6 +49,45 @@ def test_a_split_in_a_file_that_the_program_uses() -> None:
     check_nothing(UnseededSplit, data, files={"train.py": train.replace("DDP(net)", "net")}, path="data.py")
 
 
+DEALS = HEAD + "import random\nimport numpy as np\nfrom torch.utils.data import DistributedSampler, Subset\n\n\n"
+
+
+@pytest.mark.parametrize(
+    ("draw", "reason"),
+    [
+        ("rows = list(range(9))\n    random.shuffle(rows)", "random.Random(0).shuffle"),
+        ("rows = np.arange(9)\n    np.random.shuffle(rows)", "np.random.default_rng(0).shuffle"),
+        ("rows = np.random.permutation(len(data))", "np.random.default_rng(0).permutation"),
+        ("rows = torch.randperm(len(data)).tolist()", "give it generator=torch.Generator().manual_seed(0)"),
+        ("rows = data.files\n    random.shuffle(rows)\n    rows = rows[:9]", "random.Random(0).shuffle"),
+    ],
+)
+def test_an_order_that_a_sampler_deals_out(draw: str, reason: str) -> None:
+    source = program(draw, "kept = Subset(data, rows[:7])", "sets = DistributedSampler(kept)", head=DEALS)
+    found = check_told(UnseededSplit, source, reason=reason)
+    assert "their shares overlap" in found.message
+    seeds = "random.seed(0); np.random.seed(0); torch.manual_seed(0)"
+    check_nothing(UnseededSplit, program(seeds, draw, "sets = DistributedSampler(rows)", head=DEALS))
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("random.shuffle(rows)", "sets = DistributedSampler(data)"),  # nobody deals them out
+        ("random.shuffle(rows)", "rows = list(range(9))", "sets = DistributedSampler(Subset(data, rows))"),  # others by then
+        ("random.shuffle(rows)", "rows = sorted(rows)", "sets = DistributedSampler(Subset(data, rows))"),
+        ("random.shuffle(rows)", "rows.sort()", "sets = DistributedSampler(Subset(data, rows))"),
+        ("random.shuffle(rows)", "dist.broadcast_object_list(rows)", "sets = DistributedSampler(Subset(data, rows))"),
+        ("sets = DistributedSampler(Subset(data, rows))", "random.shuffle(rows)"),
+        ("random.Random(0).shuffle(rows)", "sets = DistributedSampler(Subset(data, rows))"),
+        ("if rank == 0:", "    random.shuffle(rows)", "sets = DistributedSampler(Subset(data, rows))"),  # another fault
+        ("random.shuffle(rows)", "sets = DistributedSampler(Subset(data, range(len(rows))))"),  # how many there are
+    ],
+)
+def test_an_order_that_no_sampler_deals_out(lines: tuple[str, ...]) -> None:
+    check_nothing(UnseededSplit, program("rows = list(range(9))", *lines, head=DEALS))
+
+
 def test_a_permutation_of_which_each_rank_takes_its_part() -> None:
     source = program("order = torch.randperm(len(data))", "sets = order[rank::world]")
     check_told(UnseededSplit, source, reason="give it generator=")
@@ -128,6 +167,53 @@ def test_rows_of_a_data_module(devices: str, found: int) -> None:
     seeded = main.replace("\npl.Trainer", run)
     check_nothing(UnseededSplit, data, files={"main.py": seeded})
     assert len(findings_of(UnseededSplit, data, {"main.py": main, "other.py": "import torch\ntorch.manual_seed(0)\n"})) == found
+
+
+OWN_SET = """\
+from torch.utils.data import Dataset, random_split
+import torch
+
+
+class Ratings(Dataset):
+    def divided(self, share):
+        held = int(share * len(self))
+        return random_split(self, [held, len(self) - held])
+"""
+OF_SET = """\
+import lightning.pytorch as pl
+from module import Ratings
+
+
+class Data(pl.LightningDataModule):
+    def __init__(self):
+        super().__init__()
+        self.rows = Ratings()
+
+    def setup(self, stage):
+        self.train, self.val = self.rows.divided(0.8)
+"""
+FITS = "import lightning.pytorch as pl\nfrom data import Data\n\n{}pl.Trainer({}).fit(net, Data())\n"
+
+
+@pytest.mark.parametrize(
+    ("above", "options", "found"),
+    [
+        ("", "strategy='ddp', devices=4", 1),
+        ("", "accelerator='gpu', devices=4", 1),
+        ("", "devices=1", 0),
+        ("pl.seed_everything(1)\n", "strategy='ddp', devices=4", 0),
+        ("from lightning.pytorch.cli import LightningCLI\nLightningCLI(Net, Data)\n", "devices=4", 0),  # it seeds by itself
+    ],
+)
+def test_a_data_set_that_a_hook_of_lightning_divides(above: str, options: str, found: int) -> None:
+    files = {"data.py": OF_SET, "main.py": FITS.format(above, options)}
+    assert len(findings_of(UnseededSplit, OWN_SET, files)) == found
+
+
+def test_a_script_that_divides_it_once_for_all_hooks() -> None:
+    main = FITS.format("rows = Ratings()\nrows.divided(0.8)\n", "strategy='ddp_spawn', devices=4")
+    data = OF_SET.replace("self.rows.divided(0.8)", "None, None")
+    check_nothing(UnseededSplit, OWN_SET, files={"data.py": data, "main.py": main})
 
 
 DATASETS = "from datasets import load_dataset\n" + HEAD.replace("from sklearn.model_selection import train_test_split\n", "")

@@ -124,6 +124,16 @@ def test_a_mean_that_is_divided_by_the_processes_again(end: str) -> None:
     assert "as many times too small as there are processes" in found.message
 
 
+def test_whatever_the_reduction_averages() -> None:
+    end = "dist.all_reduce(total, op=dist.ReduceOp.AVG)\ntotal /= dist.get_world_size()"
+    shows = "print(total)"  # of no word that names a loss
+    check_told(RULE, evaluate(end, step="total += loss_of(model(batch))", shows=shows), reason=SMALL)
+    check_nothing(RULE, evaluate(end.replace("AVG", "SUM"), shows=shows))
+    check_nothing(RULE, evaluate(f"total *= dist.get_world_size()\n{end}", shows=shows))  # it is put back
+    of_one = "total = accelerator.gather(total)[0] / accelerator.num_processes"
+    check_nothing(RULE, evaluate(of_one, shows=shows))
+
+
 PRECISION = "hits += ((model(batch) > 0) & (batch > 0)).sum().item()\nalarms += (model(batch) > 0).sum().item()"
 
 

@@ -8,12 +8,7 @@ FAULTS = (*files_and_meetings.FAULTS, *numbers.FAULTS, *data.FAULTS, *models.FAU
 
 # (code, frame, which of the wrong ways) -> why it is missed in every shape.
 MISSED = {
-    ("DDP106", "raw", 8): "the quotient stands in the `print` itself, and has no name",
-    ("DDP106", "accelerate", 1): "the call of the evaluation stands in `accelerator.print` itself",
-    ("DDP115", "raw", 2): "`ReduceOp.AVG` is not counted as a division by the processes",
-    ("DDP403", "raw", 1): "a list of indices that `random.shuffle` mixes is not followed into a `Subset`",
     ("DDP404", "raw", 0): "`os.listdir` in the order of the file system, which is the same for all ranks of one machine",
-    ("DDP414", "raw", 0): "a draw of torch on the GPU is not taken for one that the seed sets back",
+    ("DDP414", "raw", 0): "a draw that is added to the loss is not taken for noise of the samples",
     ("DDP503", "raw", 1): "a bare state without a key is not tied to the load of it by the path alone",
-    ("DDP309", "raw", 1): "a `loss.backward()` that is caught and passed over",
 }

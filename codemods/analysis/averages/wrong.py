@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from enum import Enum
 
+from codemods.analysis.averages.calls import is_process_count_in
 from codemods.analysis.averages.frame import Reading, Shown
 from codemods.analysis.averages.reading import read
 from codemods.analysis.averages.scale import At, Scale
@@ -122,7 +123,9 @@ def _name(module: SourceModule, function: FunctionNode) -> str:
 
 def _judged(shown: Shown) -> Wrong | None:
     scale = shown.scale
-    if scale.joined is None or not scale.average or not _is_named(shown):
+    if scale.joined is None:
+        return None
+    if not _is_divided_twice(scale) and not (scale.average and _is_named(shown)):
         return None
     if not scale.open and scale.power >= 1:
         return Wrong(Fault.TOO_LARGE, scale.counted or scale.joined, scale.joined, shown)
@@ -132,6 +135,25 @@ def _judged(shown: Shown) -> Wrong | None:
         near = scale.uneven if scale.uneven.module is shown.call.module else scale.divided or scale.uneven
         return Wrong(Fault.UNEVEN, near, scale.uneven, shown)
     return None
+
+
+def _is_divided_twice(scale: Scale) -> bool:
+    """True for a mean over the ranks by `ReduceOp.AVG` that is divided by them again: of no number is that meant."""
+    call = scale.joined.node if scale.joined is not None and scale.averaged and scale.shared is not None else None
+    if not isinstance(call, ast.Call) or "reduce" not in called_name(call) or scale.open or scale.power > -1:
+        return False
+    assert scale.joined is not None
+    return not _is_multiplied(scale.joined.module, call)
+
+
+def _is_multiplied(module: SourceModule, call: ast.Call) -> bool:
+    """True where the function multiplies by the processes, too: a sum of the own share is a W-th of the whole as it is."""
+    for node in walk(module.function_of(call) or module.tree):
+        if isinstance(node, (ast.BinOp, ast.AugAssign)) and isinstance(node.op, ast.Mult):
+            sides = (node.left, node.right) if isinstance(node, ast.BinOp) else (node.value,)
+            if any(is_process_count_in(module, side) for side in sides):
+                return True
+    return False
 
 
 def _is_named(shown: Shown) -> bool:

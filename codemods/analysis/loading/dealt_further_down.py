@@ -37,6 +37,16 @@ def is_dealt_by_sampler(project: Project, module: SourceModule, node: ast.expr) 
     return any(_comes_to(module, node, data) for data in _dealt(project, module))
 
 
+def dealt_names(project: Project, module: SourceModule, node: ast.Call, names: set[str]) -> ast.expr | None:
+    """What a DistributedSampler of the function deals out below, where what the names hold is in it and nothing sorts it."""
+    for data in _dealt(project, module):
+        if module.function_of(data) is not module.function_of(node) or data.lineno <= node.lineno:
+            continue
+        if names and _holds(module, data, names, node.lineno) and not _is_sorted_between(module, node, data):
+            return data
+    return None
+
+
 def is_dealt_by_shard(project: Project, module: SourceModule, node: ast.expr) -> bool:
     """True where each rank takes its share of it by its number: `rows.shard(num_shards=world, index=rank)` of `datasets`."""
     for call in module.calls_named("shard"):
@@ -56,7 +66,7 @@ def _is_the_rank(project: Project, module: SourceModule, index: ast.expr) -> boo
     )
 
 
-def _is_sorted_between(module: SourceModule, node: ast.expr, end: ast.Call) -> bool:
+def _is_sorted_between(module: SourceModule, node: ast.expr, end: ast.expr) -> bool:
     sorts = (c for c in module.calls_named("sort", "sorted") if module.function_of(c) is module.function_of(end))
     return any(node.lineno <= c.lineno <= end.lineno for c in sorts)
 
@@ -102,14 +112,20 @@ def _comes_to(module: SourceModule, node: ast.expr, end: ast.expr) -> bool:
     function = module.function_of(end)
     if module.function_of(node) is not function:
         return False
-    names: set[str] = set()
+    return _holds(module, end, set(), module.statement_of(node).lineno, node)
+
+
+def _holds(module: SourceModule, end: ast.expr, names: set[str], since: int, node: ast.expr | None = None) -> bool:
+    """True where `end` is made of what the names hold from a line on, or of `node`, in one function."""
+    function = module.function_of(end)
     for assign in sorted(module.nodes(ast.Assign), key=lambda a: a.lineno):
-        if assign.lineno < module.statement_of(node).lineno or assign.lineno > end.lineno:
+        if assign.lineno < since or assign.lineno > end.lineno or module.function_of(assign) is not function:
             continue
-        if module.function_of(assign) is not function:
-            continue
+        given = {name for target in assign.targets if (name := dotted(target))}
         if any(n is node for n in walk(assign.value)) or _uses(module, assign.value, names):
-            names |= {name for target in assign.targets if (name := dotted(target))}
+            names = names | given
+        elif node is None and assign.lineno > since:
+            names = names - given  # it holds something else from here on
     return _uses(module, end, names)
 
 

@@ -37,7 +37,7 @@ class Seeding:
 
 
 def seed_before(project: Project, module: SourceModule, node: ast.AST, source: str) -> Seeding | None:
-    """The last seed of "torch" or "numpy" that is set before `node` runs; None where none is seen."""
+    """The last seed of "torch", "numpy" or "random" that is set before `node` runs; None where none is seen."""
     return _before(project, module, node, source, 0)
 
 
@@ -97,4 +97,7 @@ def _seeds(seed: Seed, source: str) -> bool:
     name = qualified(seed.module, seed.call.func)
     if last(name) in ("seed_everything", "set_seed"):
         return True
-    return name in ("torch.manual_seed", "torch.random.manual_seed") if source == "torch" else name == "numpy.random.seed"
+    return name in ("torch.manual_seed", "torch.random.manual_seed") if source == "torch" else name in _OTHERS[source]
+
+
+_OTHERS = {"numpy": ("numpy.random.seed",), "random": ("random.seed",)}

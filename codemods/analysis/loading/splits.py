@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.literals import is_none
 from codemods.analysis.loading.dealt_further_down import (
+    dealt_names,
     is_dealt_by_sampler,
     is_dealt_by_shard,
     is_dealt_by_trainer,
@@ -23,14 +24,16 @@ from codemods.store.project import Project
 
 _MAKES_EQUAL = frozenset({"broadcast", "broadcast_object_list", "all_gather", "all_gather_object", "scatter_object_list"})
 _DRAWS = ("random_split", "train_test_split", "randperm", "permutation", "sample", "shuffle")
+_IN_PLACE = ("random.shuffle", "numpy.random.shuffle")
 _SAMPLERS = ("SubsetRandomSampler", "RandomSampler")  # a weighted one draws with replacement: its shares overlap anyway
 
 
 @record
 class Split:
-    """A call that divides data at random. argument: what seeds it, `generator`, `random_state`, `seed`. source: "torch", "numpy".
+    """A call that divides data at random. argument: what seeds it, `generator`, `random_state`, `seed`.
 
-    taken: where each rank takes its part of it, for a permutation.
+    source: "torch", "numpy", "random". taken: where each rank takes its part of it, for a permutation and what is mixed in place.
+    dealt: a sampler does so.
     """
 
     module: SourceModule
@@ -38,6 +41,7 @@ class Split:
     argument: str
     source: str
     taken: ast.AST | None = None
+    dealt: bool = False
 
     @property
     def given(self) -> ast.expr | None:
@@ -51,7 +55,18 @@ class Split:
         """What comes of it where each rank draws other numbers."""
         if called_name(self.call) in ("shuffle", *_SAMPLERS):
             return "each rank has the data in another order: their shares overlap, and some samples are never seen"
+        if self.dealt:
+            return "each rank has other samples, or another order of them: their shares overlap, and some samples are never seen"
         return "each rank divides the data in another way"
+
+    @property
+    def repair(self) -> str:
+        """What to do about it where no argument of the call can be set."""
+        if self.source == "random":
+            return "mix them by a generator with a seed of its own, `random.Random(0).shuffle(…)`"
+        if self.taken is not None and self.source == "numpy":
+            return f"draw them by a generator with a seed of its own, `np.random.default_rng(0).{called_name(self.call)}(…)`"
+        return f"give it {self.argument}={'torch.Generator().manual_seed(0)' if self.argument == 'generator' else '0'}"
 
     @property
     def hides(self) -> bool:
@@ -80,10 +95,19 @@ def _split(project: Project, module: SourceModule, call: ast.Call) -> Split | No
         return Split(module, call, "generator", "torch") if wrapped else None
     if _is_a_part_of_rows(module, call) or _are_dealt_rows(project, module, call):
         return Split(module, call, "random_state", "numpy")
-    if name in ("torch.randperm", "numpy.random.permutation"):
-        taken = _taken_by_rank(project, module, call)
-        return Split(module, call, "generator", name.partition(".")[0], taken) if taken is not None else None
+    if name in ("torch.randperm", "numpy.random.permutation", *_IN_PLACE):
+        names = _names_of(module, call, in_place=name in _IN_PLACE)
+        own, source = _taken_by_rank(project, module, call, names), name.partition(".")[0]
+        taken = own or dealt_names(project, module, call, names)
+        return Split(module, call, "generator", source, taken, own is None) if taken is not None else None
     return None
+
+
+def _names_of(module: SourceModule, call: ast.Call, *, in_place: bool) -> set[str]:
+    if in_place:
+        return {dotted(call.args[0])} - {""} if len(call.args) == 1 else set()
+    up = module.statement_of(call)
+    return {dotted(t) for t in up.targets} - {""} if isinstance(up, ast.Assign) else set()
 
 
 def _is_of_datasets(module: SourceModule, call: ast.Call) -> bool:
@@ -131,10 +155,8 @@ def _is_a_part_of_rows(module: SourceModule, call: ast.Call) -> bool:
     return any(dotted(c.args[0]) in taken for c in drops)
 
 
-def _taken_by_rank(project: Project, module: SourceModule, call: ast.Call) -> ast.AST | None:
+def _taken_by_rank(project: Project, module: SourceModule, call: ast.Call, names: set[str]) -> ast.AST | None:
     """Where a slice with the rank in it takes a part of what a call gives a name in the same function."""
-    up = module.statement_of(call)
-    names = {dotted(t) for t in up.targets} - {""} if isinstance(up, ast.Assign) else set()
     function = module.function_of(call)
     for slice_ in module.nodes(ast.Slice):
         holder = module.parent(slice_)

@@ -38,12 +38,13 @@ def is_by_unused_key(project: Project, module: SourceModule, value: ast.expr) ->
     keys = [k.value for k in held.keys if isinstance(k, ast.Constant) and isinstance(k.value, str)]
     if not isinstance(key, ast.Constant) or not isinstance(key.value, str) or len(keys) != len(held.keys):
         return False
-    if _is_chosen(project, key.value):
+    if is_chosen(project, key.value):
         return False
     return any(_is_set(project, k) for k in keys if k != key.value)
 
 
-def _is_chosen(project: Project, key: str) -> bool:
+def is_chosen(project: Project, key: str) -> bool:
+    """True where a setting, a command or a text of Python holds the key, or Python asks the settings for it."""
     return project.keep(("chosen key", key), lambda: _is_set(project, key) or _is_named(project, key))
 
 

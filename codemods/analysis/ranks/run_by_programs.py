@@ -33,6 +33,7 @@ from codemods.analysis.ranks.lost_settings import has_lost_settings
 from codemods.analysis.ranks.one_device import has_trainers_of_one_device, trains_on_one_device
 from codemods.analysis.ranks.pool_workers import is_of_a_pool
 from codemods.analysis.ranks.registered import is_by_unused_key
+from codemods.analysis.ranks.registered_models import makers_of
 from codemods.analysis.ranks.several_processes import is_of_one_process
 from codemods.analysis.ranks.spawned_by_fit import starts_ranks_in_fit
 from codemods.analysis.ranks.superseded import is_superseded
@@ -231,6 +232,8 @@ class Search:
             return self._is_method_run(module, owner, function, shown)
         if outer is not None:
             return self._is_run(module, outer, shown)
+        if any(self.comes_to(home, call, shown=shown) for home, call in makers_of(self._project, module, function)):
+            return True
         if is_run_by_name(module) and self._is_found_by_name(module, of_the_file=True):
             return True
         if self._has_calls(module, function, shown):

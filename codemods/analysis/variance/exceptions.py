@@ -98,14 +98,15 @@ def _ended_stream(ways: Ways, node: Attempt, handler: ast.ExceptHandler, behind:
 def _is_risky(ways: Ways, node: Attempt) -> bool:
     """True where the body does more than wait: an exception in the collective itself meets all ranks.
 
-    So does one in what makes a tensor of a number, or a number of a tensor.
+    So does one in what makes a tensor of a number, or a number of a tensor. A forward or a backward works before it waits.
     """
     met = ways.state.met
     calls = (c for c in calls_in(node.body) if last(dotted(c.func)) not in _MAKES_NUMBERS and not _is_item(ways, c))
     calls = (c for c in calls if not _raises_nothing(c))
-    return any(id(c) not in met or len(met[id(c)][0].steps) > 1 for c in calls)
+    return any(id(c) not in met or len(met[id(c)][0].steps) > 1 or met[id(c)][0].name in _WORKS for c in calls)
 
 
+_WORKS = frozenset({"forward", "backward"})
 _MAKES_NUMBERS = frozenset({"tensor", "zeros", "ones", "full", "zeros_like", "ones_like", "float", "int", "bool", "device"})
 
 

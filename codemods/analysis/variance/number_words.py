@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from itertools import pairwise
 
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.names import dotted, last, qualified
@@ -62,6 +63,17 @@ def names_metric(key: ast.expr) -> bool:
     texts = [n.value for n in walk(key) if isinstance(n, ast.Constant)]
     named = isinstance(key, ast.JoinedStr) and not any(re.search(r"\w", str(t)) for t in texts)
     return named or any(map(is_key, texts))
+
+
+def named_by_texts(call: ast.Call) -> list[ast.expr]:
+    """`evaluate(model)` of `print("accuracy", evaluate(model))`, and of `f"accuracy {evaluate(model):.2f}"`."""
+    rows = [call.args, *(n.values for n in walk(call) if isinstance(n, ast.JoinedStr))]
+    found = []
+    for before, own in (pair for row in rows for pair in pairwise(row)):
+        words = re.findall(r"\w+", str(before.value)) if isinstance(before, ast.Constant) else []
+        if words and is_key(words[-1]):  # what is said last is what it is
+            found.append(own.value if isinstance(own, ast.FormattedValue) else own)
+    return found
 
 
 def is_made_by_a_metric(module: SourceModule, part: ast.expr) -> bool:

@@ -21,6 +21,7 @@ from codemods.analysis.variance.number_words import (
     is_made_by_a_metric,
     is_number,
     is_text,
+    named_by_texts,
     names_metric,
     numbers_gone_through,
     reads_like_one,
@@ -192,13 +193,12 @@ def _reads_like_one(state: State, node: ast.Call, part: ast.expr, value: Value) 
     entry = state.module.parent(part)
     if plotted or tracked or _is_whole(node, part, value):
         return True
-    if value.mean and numbers_gone_through(state.module, part) is not None:
-        return True  # its keys are shown beside it
+    if value.mean and (numbers_gone_through(state.module, part) is not None or any(n is part for n in named_by_texts(node))):
+        return True  # its keys are shown beside it, or its name
     if value.mean and any(part is given for given in node.args) and (holds_results(part) or puts_itself(state.project, value)):
         return True  # all that an evaluation came to
-    if isinstance(entry, ast.Dict) and (reads_like_one(entry, part) or (value.mean and is_made_by_a_metric(state.module, part))):
-        return True
-    return is_number(part)
+    made = value.mean and is_made_by_a_metric(state.module, part)
+    return is_number(part) or (isinstance(entry, ast.Dict) and (reads_like_one(entry, part) or made))
 
 
 def _is_whole(node: ast.Call, part: ast.expr, value: Value) -> bool:

@@ -10,7 +10,8 @@ from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.names import dotted, last
 from codemods.analysis.variance.analysis import Analysis, variance
 from codemods.analysis.variance.values import Cause, Link
-from codemods.analysis.wrapped.own_batches import assigned_parameter, changes_in, methods_of_forward, parameters_of
+from codemods.analysis.wrapped.forward_methods import methods_of_forward
+from codemods.analysis.wrapped.own_batches import assigned_parameter, changes_in, parameters_of
 from codemods.files.source import FunctionNode, SourceModule, walk_scope
 from codemods.runtime.lazy_pattern import lazy
 from codemods.runtime.record import record

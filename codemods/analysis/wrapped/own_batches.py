@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.names import dotted, last
+from codemods.analysis.wrapped.forward_methods import methods_of_forward, methods_of_holders
 from codemods.files.source import FunctionNode, SourceModule, walk, walk_scope
 from codemods.runtime.lazy_pattern import lazy
 from codemods.runtime.record import record
@@ -47,7 +48,8 @@ def own_states(project: Project, module: SourceModule) -> Iterator[OwnState]:
             continue
         if any(_TOGETHER.search(_end(n).lower()) for n in walk(owner) if isinstance(n, ast.Call)):
             continue
-        found = [c for f in methods_of_forward(project, module, owner) for c in changes_in(f, kept)]
+        reached = (*methods_of_forward(project, module, owner), *methods_of_holders(project, module, owner))
+        found = [c for f in reached for c in changes_in(f, kept)]
         for parameter in (True, False):
             mine = sorted((c for c in found if kept[c[1]] is parameter), key=lambda c: c[0].lineno)
             if mine:
@@ -86,40 +88,6 @@ def parameters_of(owner: ast.ClassDef) -> set[str]:
 def assigned_parameter(target: ast.expr, names: set[str]) -> str:
     """The parameter that `self.codes[i] = x` and `self.codes.data = x` give another content, "" for any other target."""
     return _assigned(target, dict.fromkeys(names, True))
-
-
-def methods_of_forward(project: Project, module: SourceModule, owner: ast.ClassDef) -> list[FunctionNode]:
-    """`forward` and the methods of this class that it comes to; that of a base class, where the class has none."""
-    facts = class_facts(project, module, owner)
-    own = {s.name: s for s in owner.body if isinstance(s, ast.FunctionDef)}
-    start = facts.method("forward")
-    if start is None:
-        return _of_heirs(project, module, owner, own)
-    return _reached(start[1], own)
-
-
-def _of_heirs(
-    project: Project, module: SourceModule, owner: ast.ClassDef, own: dict[str, ast.FunctionDef]
-) -> list[FunctionNode]:
-    """The methods of a base class that the `forward` of an heir in the same file comes to."""
-    del project
-    for other in module.nodes(ast.ClassDef):
-        if any(dotted(base) == owner.name for base in other.bases):
-            forward = next((s for s in other.body if isinstance(s, ast.FunctionDef) and s.name == "forward"), None)
-            if forward is not None:
-                return [f for f in _reached(forward, own) if f is not forward]
-    return []
-
-
-def _reached(start: FunctionNode, own: dict[str, ast.FunctionDef]) -> list[FunctionNode]:
-    found: list[FunctionNode] = [start]
-    for function in found:
-        for node in walk_scope(function):
-            if isinstance(node, ast.Call) and dotted(node.func).startswith("self.") and dotted(node.func).count(".") == 1:
-                called = own.get(_end(node))
-                if called is not None and called not in found and node.args and len(found) < 12:
-                    found.append(called)
-    return found
 
 
 def changes_in(function: FunctionNode, kept: dict[str, bool]) -> Iterator[tuple[ast.stmt, str]]:
