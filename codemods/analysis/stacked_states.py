@@ -17,6 +17,7 @@ from codemods.store.project import Project
 
 _GOES_THROUGH = frozenset({"zip", "enumerate", "list", "iter", "map", "len"})
 _BY_ELEMENT = frozenset({"sqrt", "exp", "log", "log2", "abs", "square", "float", "int"})
+_JOINS = ("torch.cat", "torch.concat", "torch.concatenate")
 _STEPS = 12
 
 
@@ -93,19 +94,20 @@ def _is_number(tensor: ast.Call) -> bool:
 def _grows(module: SourceModule, update: FunctionNode, name: str, *, number: bool) -> int:
     """The line where `update` adds to the number, or puts the tensor and another one together; 0 where it does neither."""
     for node in walk(update):
-        if number and isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add) and dotted(node.target) == f"self.{name}":
-            return node.lineno
+        if number and isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add):
+            if dotted(node.target) == f"self.{name}":
+                return node.lineno
         if number or not isinstance(node, ast.Assign) or [dotted(t) for t in node.targets] != [f"self.{name}"]:
             continue
         value = node.value
-        joined = isinstance(value, ast.Call) and qualified(module, value.func) in ("torch.cat", "torch.concat", "torch.concatenate")
+        joined = isinstance(value, ast.Call) and qualified(module, value.func) in _JOINS
         if joined and any(dotted(n) == f"self.{name}" for n in walk(value) if isinstance(n, ast.Attribute)):
             return node.lineno
     return 0
 
 
 def _gone_through(module: SourceModule, compute: FunctionNode, read: ast.expr) -> bool:
-    """True for `for x in self.xs` and `zip(self.xs, …)`: it goes through the ranks, where one process goes through the samples."""
+    """True for `for x in self.xs` and `zip(self.xs, …)`: it goes through the ranks, one process through the samples."""
     up = module.parent(read)
     if isinstance(up, (ast.For, ast.comprehension)):
         return up.iter is read

@@ -33,17 +33,17 @@ _FROZEN = (
 
 
 class ChangedAfterWrap(DdpCodemod):
-    """A model that is changed behind the DDP wrap: frozen in part, given another type, a new layer, or set by its first batch.
+    """A model that is changed behind the DDP wrap: frozen, given another type, a new layer, or set by its first batch.
 
     ## What it does
     Reports parts that are frozen behind the wrap (in Lightning: in hooks from `on_fit_start` on), of `half()`, `double()`,
-    `bfloat16()` and `to(dtype)` of the wrapper, of modules that set their parameters from the first batch they see (ActNorm), and of
-    layers that are put into the wrapped model and given to an optimizer (`model.module.head = nn.Linear(...)`).
+    `bfloat16()` and `to(dtype)` of the wrapper, of modules that set their parameters from the first batch they see (ActNorm),
+    and of layers that are put into the wrapped model and given to an optimizer (`model.module.head = nn.Linear(...)`).
 
     ## Why it matters
     DDP takes the parameters as they are when it is made. It waits for the gradient of one that is frozen later; it does not see
-    the gradients of parameters of another type or of a new layer, and the ranks drift apart without an error; and it sends parameters
-    once: what each rank makes of its own first batch stays different for the whole training.
+    the gradients of parameters of another type or of a new layer, and the ranks drift apart without an error; and it sends
+    parameters once: what each rank makes of its own first batch stays different for the whole training.
 
     ## Example
     ```python
@@ -76,8 +76,8 @@ class ChangedAfterWrap(DdpCodemod):
       model, and of what is switched off and on.
     - Says nothing of frozen parts where DDP looks for unused parameters.
     - Says nothing of `to(device)`, and of `float()`: most models are of that type already.
-    - Says nothing of a new layer where the model is wrapped again below it, where the layer is frozen, and where its optimizer is not
-      made below it in the same function.
+    - Says nothing of a new layer where the model is wrapped again below it, where the layer is frozen, and where its
+      optimizer is not made below it in the same function.
     - Says nothing of a first batch whose values are reduced or sent in the class, whose flag another method sets, and where no
       DDP is in the project.
     - A repository's own tests.
@@ -158,14 +158,16 @@ class ChangedAfterWrap(DdpCodemod):
                 )
 
     def _put_in(self, module: SourceModule, project: Project) -> Iterator[Finding]:
-        if not module.holds(b"DistributedDataParallel") or not any(project.files_containing(w) for w in (b".backward(", b"scaler(")):
+        if not module.holds(b"DistributedDataParallel"):
+            return
+        if not any(project.files_containing(word) for word in (b".backward(", b"scaler(")):
             return
         for assign, inside in put_in_behind(project, module):
             yield self.finding(
                 module,
                 assign,
-                f"`{module.text_of(assign.targets[0])}` is given a new layer behind the DDP wrap: DDP knows the parameters that it was made "
-                "with, so it averages no gradients of this layer, and those of the ranks drift apart without an error",
+                f"`{module.text_of(assign.targets[0])}` is given a new layer behind the DDP wrap: DDP knows the parameters that it "
+                "was made with, so it averages none of its gradients, and the layers of the ranks drift apart without an error",
                 reason="put the layer in front of the wrap",
                 evidence=[Evidence("static", "the model is wrapped", inside.module.path, inside.wrap.lineno)],
             )

@@ -27,8 +27,8 @@ class MetricWithoutState(DdpCodemod):
     ## What it does
     Finds a class that derives from `torchmetrics.Metric`, whose `update` adds to a list or a number of the object, and whose
     `compute` reads it, though no `add_state` announces it. And a tensor that is announced without
-    `dist_reduce_fx`, or with "cat", and that `compute` takes for that of one process: it goes through it, or gives back what it works
-    out of a number.
+    `dist_reduce_fx`, or with "cat", and that `compute` takes for that of one process: it goes through it, or gives back what
+    it works out of a number.
 
     ## Why it matters
     Before `compute` runs, torchmetrics puts together over the ranks what `add_state` has announced, and nothing else. Of the rest
@@ -36,8 +36,8 @@ class MetricWithoutState(DdpCodemod):
     A quotient of a state and such a number is wrong by the number of processes. `reset()` does not empty it either, and a rank
     without a batch may divide by zero. One process is right.
 
-    Without `dist_reduce_fx` the tensors of the ranks are stacked, and "cat" leaves them so: a number becomes one for each rank, and a loop over the samples
-    goes over the ranks. Where the ranks have different numbers of samples, `torch.stack` fails.
+    Without `dist_reduce_fx` the tensors of the ranks are stacked, and "cat" leaves them so: a number becomes one for each rank,
+    and a loop over the samples goes over the ranks. Where the ranks have different numbers of samples, `torch.stack` fails.
 
     ## Example
     ```python
@@ -116,15 +116,16 @@ class MetricWithoutState(DdpCodemod):
 
     def _tell_stacked(self, module: SourceModule, node: ast.ClassDef, found: list[Stacked]) -> Finding:
         names, first = _listed([f.name for f in found]), found[0]
+        what = "is a tensor" if len(found) == 1 else "are tensors"
         becomes = (
             f"line {first.read} gives back one number for each rank"
             if first.number
-            else f"line {first.read} goes through the ranks in place of the samples, and ranks of different numbers of samples fail"
+            else f"line {first.read} goes through the ranks in place of the samples; with different numbers of samples it fails"
         )
         return self.finding(
             module,
             first.call,
-            f"{names} of the metric `{node.name}` {'is a tensor' if len(found) == 1 else 'are tensors'} that no `dist_reduce_fx` joins: "
+            f"{names} of the metric `{node.name}` {what} that no `dist_reduce_fx` joins: "
             f"torchmetrics stacks those of the ranks to [ranks, …] before `compute`, where {becomes}",
             evidence=[Evidence("static", f"`update` adds to `{f.name}` here", module.path, f.grows) for f in found],
             reason=_SUM if first.number else _LIST.format(first.name),

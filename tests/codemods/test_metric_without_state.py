@@ -119,7 +119,8 @@ _APPENDS, _ADDS = "self.seen = torch.cat((self.seen, rows))", "self.seen += rows
 )
 def test_a_state_that_no_function_reduces(state: str, update: str, compute: str, wrong: str) -> None:
     (found,) = findings_of(MetricWithoutState, stacked(state, update, compute))
-    assert found.span.line == 9 and "`seen` of the metric `Share` is a tensor that no `dist_reduce_fx` joins" in found.message and wrong in found.message
+    assert found.span.line == 9 and wrong in found.message
+    assert "`seen` of the metric `Share` is a tensor that no `dist_reduce_fx` joins" in found.message
 
 
 @pytest.mark.parametrize(
@@ -143,6 +144,7 @@ def test_states_that_are_right_or_meant_so(state: str, update: str, compute: str
 
 
 def test_a_stacked_number_by_a_name() -> None:
-    source = stacked(_NUMBER, _ADDS, "share").replace("        return share", "        share = self.seen / 3\n        return share")
+    returned = "        share = self.seen / 3\n        return share"
+    source = stacked(_NUMBER, _ADDS, "share").replace("        return share", returned)
     assert findings_of(MetricWithoutState, source)
     check_nothing(MetricWithoutState, source.replace("return share", "return share.mean()"))

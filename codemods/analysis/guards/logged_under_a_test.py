@@ -26,7 +26,9 @@ def logged_under_a_test(project: Project, module: SourceModule, call: ast.Call) 
     if site is None or not site.module.holds(b"sync_dist") or keeps_its_results(site.node):
         return None
     for node in walk_scope(site.node):
-        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr not in ("log", "log_dict"):
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+            continue
+        if node.func.attr not in ("log", "log_dict"):
             continue
         found = collective_at(site.module, node, project)
         if found is None or not found.text.endswith("(sync_dist=True)") or not any(_is_true(k) for k in node.keywords):

@@ -24,7 +24,7 @@ _CODE_LEFT_OUT = lazy(rb"\s*#\s*[\w.]+\(.*\)\s*$")
 
 
 def averages_by_hand(project: Project) -> bool:
-    """True where a line that a program may run, outside of tests, speaks of reducing gradients, or a comment beside such lines."""
+    """True where a line that a program may run, outside of tests, speaks of reducing gradients, or a comment does."""
 
     def build() -> bool:
         paths = {p for word in (b"reduce", b"average", b"sync") for p in project.files_containing(word)}
@@ -64,6 +64,6 @@ def _is_idle(project: Project, module: SourceModule, line: int) -> bool:
 
 def _function_at(module: SourceModule, line: int) -> FunctionNode | None:
     """The innermost function that the line stands in."""
-    kinds = (*module.nodes(ast.FunctionDef), *module.nodes(ast.AsyncFunctionDef))
+    kinds: list[FunctionNode] = [*module.nodes(ast.FunctionDef), *module.nodes(ast.AsyncFunctionDef)]
     holding = [f for f in kinds if f.lineno <= line <= (f.end_lineno or f.lineno)]
     return max(holding, key=lambda f: f.lineno, default=None)

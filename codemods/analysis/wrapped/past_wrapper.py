@@ -24,7 +24,9 @@ _GO_THROUGH = frozenset(
     {"enumerate", "iter", "next", "zip", "len", "tqdm", "range", "cycle", "prepare", "hasattr", "isinstance", "type", "id"}
 )
 # Methods of a parameter (`ddp.module.logit_scale.exp()`): the calls beside it say how the loss goes past the wrapper.
-_OF_TENSORS = frozenset({"exp", "log", "mean", "sum", "clamp", "clamp_", "sigmoid", "tanh", "sqrt", "abs", "square", "pow", "softplus"})
+_OF_TENSORS = frozenset(
+    {"exp", "log", "mean", "sum", "clamp", "clamp_", "sigmoid", "tanh", "sqrt", "abs", "square", "pow", "softplus"}
+)
 
 
 def past_the_wrapper(project: Project, one: Backward) -> list[Past]:
