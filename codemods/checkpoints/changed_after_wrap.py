@@ -166,8 +166,8 @@ class ChangedAfterWrap(DdpCodemod):
             yield self.finding(
                 module,
                 assign,
-                f"`{module.text_of(assign.targets[0])}` is given a new layer behind the DDP wrap: DDP knows the parameters that it "
-                "was made with, so it averages none of its gradients, and the layers of the ranks drift apart without an error",
+                f"`{module.text_of(assign.targets[0])}` is given a new layer behind the DDP wrap: DDP knows the parameters that "
+                "it was made with, so it averages none of its gradients, and the layers of the ranks drift apart without an error",
                 reason="put the layer in front of the wrap",
                 evidence=[Evidence("static", "the model is wrapped", inside.module.path, inside.wrap.lineno)],
             )
