@@ -167,7 +167,7 @@ class ChangedAfterWrap(DdpCodemod):
                 module,
                 assign,
                 f"`{module.text_of(assign.targets[0])}` is given a new layer behind the DDP wrap: DDP knows the parameters that "
-                "it was made with, so it averages none of its gradients, and the layers of the ranks drift apart without an error",
+                "it was made with, so it averages none of its gradients, and the layers of the ranks drift apart",
                 reason="put the layer in front of the wrap",
                 evidence=[Evidence("static", "the model is wrapped", inside.module.path, inside.wrap.lineno)],
             )
