@@ -149,3 +149,27 @@ def test_a_project_that_consolidates_by_its_own_method() -> None:
     own = "class Table:\n    def consolidate_state_dict(self, to):\n        return to\n"
     source = f"{ZERO}    if dist.get_rank() == 0:\n        sharded.consolidate_state_dict(to=0)\n"
     check_nothing(RULE, source, files={"tables.py": own})
+
+
+SAVES = """import torch.distributed as dist
+from deepspeed.runtime.zero import GatheredParameters
+
+
+def keep(engine, path):
+    dist.init_process_group("nccl")
+    if dist.get_rank() == 0:
+        with GatheredParameters(engine.module.parameters(), modifier_rank=0):
+            engine.module.save(path)
+"""
+
+
+def test_parameters_that_zero_divides() -> None:
+    for files in ({}, {"ds.json": '{"zero_optimization": {"stage": 3}}', "two.json": '{"zero_optimization": {"stage": 2}}'}):
+        check_told(RULE, SAVES, reason="GatheredParameters waits for every rank", files=files)
+
+
+def test_parameters_that_each_rank_has_whole() -> None:
+    # below the third stage the context does nothing
+    check_nothing(RULE, SAVES, files={"ds.json": '{"zero_optimization": {"stage": 2}}'})
+    check_nothing(RULE, SAVES.replace("deepspeed.runtime.zero", "own.shards"))
+    check_nothing(RULE, SAVES.replace("    if dist.get_rank() == 0:\n        with", "    if True:\n        with"))

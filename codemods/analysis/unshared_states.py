@@ -42,7 +42,7 @@ def unshared_states(project: Project, module: SourceModule, node: ast.ClassDef) 
         return []
     facts = class_facts(project, module, node)
     compute = facts.method("compute")
-    if compute is None or not _is_plain_metric(facts) or _is_put_together(facts):
+    if compute is None or not is_plain_metric(facts) or is_put_together(facts):
         return []
     states = _states(facts)
     values = class_values(project, facts)
@@ -54,13 +54,13 @@ def unshared_states(project: Project, module: SourceModule, node: ast.ClassDef) 
     return [f for f in found if f is not None]
 
 
-def _is_plain_metric(facts: ClassFacts) -> bool:
+def is_plain_metric(facts: ClassFacts) -> bool:
     """True for what derives from `torchmetrics.Metric` by classes of the project alone."""
     metrics = [n for n in facts.external if external_role(n) is Role.METRIC]
     return bool(metrics) and all(last(n) == "Metric" for n in metrics) and not facts.opaque
 
 
-def _is_put_together(facts: ClassFacts) -> bool:
+def is_put_together(facts: ClassFacts) -> bool:
     """True where a method of the class sees to the other ranks itself."""
     for site in facts.lineage:
         if any(name in _OWN_WAY for name in site.methods()):

@@ -13,6 +13,7 @@ from codemods.analysis.names import qualified
 from codemods.analysis.wrapped.first_batch import set_by_first_batch
 from codemods.analysis.wrapped.in_front import is_called_in_front
 from codemods.analysis.wrapped.lightning_runs import BEHIND, IN_FRONT, runs_on_several
+from codemods.analysis.wrapped.put_in_behind import put_in_behind
 from codemods.analysis.wrapped.switches import Switched, frozen_by, frozen_in_front, of_call, switched_behind
 from codemods.analysis.wrapped.wraps import Side, held, is_wrap
 from codemods.api.codemod import DdpCodemod
@@ -32,16 +33,17 @@ _FROZEN = (
 
 
 class ChangedAfterWrap(DdpCodemod):
-    """A model that is changed behind the DDP wrap: frozen in part, given another type, or set by its first batch.
+    """A model that is changed behind the DDP wrap: frozen, given another type, a new layer, or set by its first batch.
 
     ## What it does
     Reports parts that are frozen behind the wrap (in Lightning: in hooks from `on_fit_start` on), of `half()`, `double()`,
-    `bfloat16()` and `to(dtype)` of the wrapper, and of modules that set their parameters from the first batch they see (ActNorm).
+    `bfloat16()` and `to(dtype)` of the wrapper, of modules that set their parameters from the first batch they see (ActNorm),
+    and of layers that are put into the wrapped model and given to an optimizer (`model.module.head = nn.Linear(...)`).
 
     ## Why it matters
     DDP takes the parameters as they are when it is made. It waits for the gradient of one that is frozen later; it does not see
-    the gradients of parameters of another type, and the ranks drift apart without an error; and it sends parameters once: what
-    each rank makes of its own first batch stays different for the whole training.
+    the gradients of parameters of another type or of a new layer, and the ranks drift apart without an error; and it sends
+    parameters once: what each rank makes of its own first batch stays different for the whole training.
 
     ## Example
     ```python
@@ -74,19 +76,21 @@ class ChangedAfterWrap(DdpCodemod):
       model, and of what is switched off and on.
     - Says nothing of frozen parts where DDP looks for unused parameters.
     - Says nothing of `to(device)`, and of `float()`: most models are of that type already.
+    - Says nothing of a new layer where the model is wrapped again below it, where the layer is frozen, and where its
+      optimizer is not made below it in the same function.
     - Says nothing of a first batch whose values are reduced or sent in the class, whose flag another method sets, and where no
       DDP is in the project.
     - A repository's own tests.
 
     ## References
-    Two-process runs on torch 2.13 (frozen after the wrap, `double()` after the wrap) and Lightning 2.6.6; `Trainer._run` of
+    Two-process runs on torch 2.13 (frozen, `double()` and a new layer after the wrap) and Lightning 2.6.6; `Trainer._run` of
     Lightning 2.0.9 to 2.6.6, which wraps in front of `on_fit_start`.
     """
 
     code = "DDP505"
     severity = "data"
     TRIGGERS = (
-        (b"requires_grad", b".half(", b".double(", b".bfloat16(", b".to(", b"Parameter("),
+        (b"requires_grad", b".half(", b".double(", b".bfloat16(", b".to(", b"Parameter(", b".module."),
         (b"DistributedDataParallel", b"ightning", b".module", b"Parameter("),
     )
     SITES = (
@@ -95,6 +99,7 @@ class ChangedAfterWrap(DdpCodemod):
             rb"requires_grad|\.(?:half|double|bfloat16)\(|\.to\([^\n]*(?:float|dtype|half|double)",
             b"requires_grad", b".half(", b".double(", b".bfloat16(", b".to(",
         ),
+        Beside((b"DistributedDataParallel",), rb"\.module\.[\w.]+[ \t]*=[^=]", b".module."),
         Beside((b"Parameter(",), rb"self\.\w+(?:\.data[ \t]*=|(?:\.data)?\.(?:copy|set|fill|add|mul|sub)_\()", b"self."),
     )  # fmt: skip
     READS_TESTS = False
@@ -104,6 +109,7 @@ class ChangedAfterWrap(DdpCodemod):
             return
         yield from self._frozen(module, project)
         yield from self._cast(module, project)
+        yield from self._put_in(module, project)
         yield from self._hooks(module, project)
         yield from self._first_batch(module, project)
 
@@ -150,6 +156,21 @@ class ChangedAfterWrap(DdpCodemod):
                     reason="change the type in front of the wrap: `DDP(model.to(...))`",
                     evidence=[Evidence("static", "the model is wrapped", found.module.path, found.wrap.lineno)],
                 )
+
+    def _put_in(self, module: SourceModule, project: Project) -> Iterator[Finding]:
+        if not module.holds(b"DistributedDataParallel"):
+            return
+        if not any(project.files_containing(word) for word in (b".backward(", b"scaler(")):
+            return
+        for assign, inside in put_in_behind(project, module):
+            yield self.finding(
+                module,
+                assign,
+                f"`{module.text_of(assign.targets[0])}` is given a new layer behind the DDP wrap: DDP knows the parameters that "
+                "it was made with, so it averages none of its gradients, and the layers of the ranks drift apart",
+                reason="put the layer in front of the wrap",
+                evidence=[Evidence("static", "the model is wrapped", inside.module.path, inside.wrap.lineno)],
+            )
 
     def _hooks(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         several = runs_on_several(project) if module.holds(b"ightning") and module.holds(b"requires_grad") else None

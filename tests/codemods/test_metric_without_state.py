@@ -97,3 +97,54 @@ def test_an_option_that_is_handed_on_changes_nothing() -> None:
 
 def test_nothing_of_the_repositorys_own_tests() -> None:
     assert not findings_of(MetricWithoutState, metric(*PLAIN), path="tests/test_share.py")
+
+
+def stacked(state: str, update: str, compute: str) -> str:
+    return metric(f'self.add_state("seen", {state})', update, compute)
+
+
+_ROWS, _NUMBER = "default=torch.tensor([]).bool()", "default=torch.tensor(0.0)"
+_APPENDS, _ADDS = "self.seen = torch.cat((self.seen, rows))", "self.seen += rows.sum()"
+
+
+@pytest.mark.parametrize(
+    ("state", "update", "compute", "wrong"),
+    [
+        (_ROWS, _APPENDS, "torch.tensor([r.max() for r in self.seen]).mean()", "goes through the ranks"),
+        (_ROWS, _APPENDS, "sum(a for a, b in zip(self.seen, self.seen))", "goes through the ranks"),
+        (f'{_ROWS}, dist_reduce_fx="cat"', _APPENDS, "sum(r.max() for r in self.seen)", "goes through the ranks"),
+        ("torch.tensor(0)", _ADDS, "torch.sqrt(self.seen / 3)", "one number for each rank"),
+        (_NUMBER, _ADDS, "-self.seen", "one number for each rank"),
+    ],
+)
+def test_a_state_that_no_function_reduces(state: str, update: str, compute: str, wrong: str) -> None:
+    (found,) = findings_of(MetricWithoutState, stacked(state, update, compute))
+    assert found.span.line == 9 and wrong in found.message
+    assert "`seen` of the metric `Share` is a tensor that no `dist_reduce_fx` joins" in found.message
+
+
+@pytest.mark.parametrize(
+    ("state", "update", "compute"),
+    [
+        (f'{_NUMBER}, dist_reduce_fx="sum"', _ADDS, "self.seen / 3"),
+        (f"{_NUMBER}, dist_reduce_fx=None", _ADDS, "self.seen / 3"),  # it says that it wants each rank's
+        ("torch.tensor(0.0), None", _ADDS, "self.seen / 3"),
+        (_NUMBER, _ADDS, "self.seen.sum() / 3"),
+        (_NUMBER, _ADDS, "torch.mean(self.seen)"),
+        (_NUMBER, _ADDS, "self.seen / 3 if self.seen.numel() == 1 else self.seen.sum() / 3"),
+        (_NUMBER, "self.other = rows", "self.seen / 3"),  # nothing is counted in it
+        ("default=[]", "self.seen.append(rows)", "sum(r.sum() for r in self.seen)"),  # a list of all ranks' rows
+        ('default=[], dist_reduce_fx="cat"', "self.seen.append(rows)", "sum(r.sum() for r in self.seen)"),
+        (_ROWS, _APPENDS, "score(self.seen)"),  # the function may flatten it
+        (_ROWS, _APPENDS, "torch.stack([r for r in self.seen.flatten()])"),
+    ],
+)
+def test_states_that_are_right_or_meant_so(state: str, update: str, compute: str) -> None:
+    check_nothing(MetricWithoutState, stacked(state, update, compute))
+
+
+def test_a_stacked_number_by_a_name() -> None:
+    returned = "        share = self.seen / 3\n        return share"
+    source = stacked(_NUMBER, _ADDS, "share").replace("        return share", returned)
+    assert findings_of(MetricWithoutState, source)
+    check_nothing(MetricWithoutState, source.replace("return share", "return share.mean()"))

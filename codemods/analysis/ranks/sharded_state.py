@@ -8,11 +8,14 @@ and of `DeepSpeedEngine.save_checkpoint` ("all processes must call this method a
 from __future__ import annotations
 
 import ast
+import re
 
 from codemods.analysis.bindings import attribute_bindings, bindings_of
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.fsdp_wraps import fsdp_wrap_of
 from codemods.files.source import SourceModule
+from codemods.files.text_file import PYTHON_KINDS, TEXT_KINDS
+from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
 
 _OF_FSDP = frozenset({"optim_state_dict", "full_optim_state_dict", "sharded_optim_state_dict", "scatter_full_optim_state_dict"})
@@ -20,6 +23,10 @@ _OF_WRAPPED = frozenset({"get_model_state_dict", "get_optimizer_state_dict", "ge
 _GIVEN_BACK = frozenset({"set_model_state_dict", "set_optimizer_state_dict", "set_state_dict"})
 _OF_ZERO = frozenset({"_zero3_consolidated_16bit_state_dict", "_zero3_consolidated_fp16_state_dict"})
 _CONTEXTS = frozenset({"summon_full_params", "GatheredParameters"})
+# `"stage": 2`, `zero_stage=2`, `--zero_stage 3`, `stage3_gather_16bit_weights_on_model_save`, `zero_stage3.json`
+_ZERO = (b"zero_optimization", b"zero_stage", b"zero2", b"zero3")
+_KINDS = (*PYTHON_KINDS, *TEXT_KINDS)
+_STAGE = lazy(rb"stage[_-]?(?:[\"']?\s*[:= ]\s*)?([0-3])\b|stage_?(3)_|zero[_-]?(3)", re.I)
 _SHARDS = (b"fully_shard", b"FullyShardedDataParallel")
 _STRATEGIES = (b"FULL_SHARD", b"SHARD_GRAD_OP", b"HYBRID_SHARD", b"_HYBRID_SHARD_ZERO2")
 # The last names of such calls; `state_dict` and `save_checkpoint` are many things besides.
@@ -36,7 +43,9 @@ def framework_of_sharded(module: SourceModule, call: ast.Call, name: str, end: s
     if end == "save_checkpoint":
         return "deepspeed" if _of_engine(module, call) else ""
     if end in _CONTEXTS:
-        known = name.startswith(("torch.distributed.fsdp.", "deepspeed.zero."))
+        if end == "GatheredParameters" and (not name.startswith("deepspeed.") or _keeps_parameters_whole(project)):
+            return ""  # it gathers what ZeRO-3 divides, and does nothing below that
+        known = name.startswith(("torch.distributed.fsdp.", "deepspeed."))
         return ("fsdp" if end == "summon_full_params" else "deepspeed") if known and _is_entered(module, call) else ""
     if end in _OF_ZERO:
         return "deepspeed"
@@ -88,6 +97,19 @@ def _of_engine(module: SourceModule, call: ast.Call) -> bool:
     else:
         made = [b.value for b in attribute_bindings(module, holder)] if isinstance(holder, ast.Attribute) else []
     return bool(made) and all(isinstance(v, ast.Call) and qualified(module, v.func) == "deepspeed.initialize" for v in made)
+
+
+def _keeps_parameters_whole(project: Project | None) -> bool:
+    """True where the project says which stages of ZeRO it runs, and none of them is the third."""
+    if project is None:
+        return False
+
+    def build() -> bool:
+        paths = {p for word in _ZERO for p in project.files_containing(word, kinds=_KINDS)}
+        stages = {found[1] or found[2] or found[3] for path in paths for found in _STAGE.finditer(project.read(path) or b"")}
+        return bool(stages) and b"3" not in stages
+
+    return project.keep("ZeRO divides no parameters", build)
 
 
 def _is_entered(module: SourceModule, call: ast.Call) -> bool:

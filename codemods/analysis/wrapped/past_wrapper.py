@@ -18,8 +18,15 @@ from codemods.store.project import Project
 
 Past = tuple[Behind, Held, ast.expr]
 _OF_RUNS = lazy(r"(?i)distrib|world|ddp|gpus|n_?gpu|device_count|parallel|multi|launch|initiali|rank|n_?proc|num_proc|module")
-# A prepared loader is gone through by these; none of them runs a model that it is given.
-_GO_THROUGH = frozenset({"enumerate", "iter", "next", "zip", "len", "tqdm", "range", "cycle", "prepare"})
+_MASKS = lazy(r"^(?:get|make|create|generate|build)_(?:\w+_)?masks?$")  # a mask has no gradient
+# A prepared loader is gone through by these, and a wrapper asked what it is; none of them runs a model that it is given.
+_GO_THROUGH = frozenset(
+    {"enumerate", "iter", "next", "zip", "len", "tqdm", "range", "cycle", "prepare", "hasattr", "isinstance", "type", "id"}
+)
+# Methods of a parameter (`ddp.module.logit_scale.exp()`): the calls beside it say how the loss goes past the wrapper.
+_OF_TENSORS = frozenset(
+    {"exp", "log", "mean", "sum", "clamp", "clamp_", "sigmoid", "tanh", "sqrt", "abs", "square", "pow", "softplus"}
+)
 
 
 def past_the_wrapper(project: Project, one: Backward) -> list[Past]:
@@ -29,6 +36,8 @@ def past_the_wrapper(project: Project, one: Backward) -> list[Past]:
     for each in calls:
         if without_moves(each.call) is not each.call:
             continue  # `net.cuda()` runs nothing
+        if isinstance(each.call.func, ast.Attribute) and _runs_no_layer(each.call.func.attr):
+            continue
         if isinstance(each.module.parent(each.call), ast.Attribute) and is_getter(each.call):
             if run_by_getter(each.module, each.call) is None:
                 continue  # `net.get_model().head.width`
@@ -38,6 +47,10 @@ def past_the_wrapper(project: Project, one: Backward) -> list[Past]:
     past = [p for p in past if all(_is_apart(r, p, one) for r in beside if not _is_other_arm(r[0], past))]
     outer = [p for p in past if not any(p is not q and _within(p[0].call, q[0].call) for q in past)] or past
     return [p for p in outer if all_come(project, p[0].module, p[0].call)]
+
+
+def _runs_no_layer(method: str) -> bool:
+    return method in _OF_TENSORS or _MASKS.search(method) is not None
 
 
 def is_getter(call: ast.Call) -> bool:
