@@ -13,7 +13,7 @@ _DEPTH = 2
 _WORDS = (b"barrier(", b"reduce(", b"gather", b"broadcast", b"get_rank(", b"get_world_size(")
 
 
-def earlier_wait(project: Project, module: SourceModule, call: ast.Call) -> tuple[str, int] | None:
+def earlier_wait(project: Project, module: SourceModule, call: ast.expr) -> tuple[str, int] | None:
     """A collective, or a question for the rank, in a function that is called above: without a group the program ends there."""
     scope: ast.AST = module.function_of(call) or module.tree
     for other in (n for n in walk_scope(scope) if isinstance(n, ast.Call) and n.lineno < call.lineno):
