@@ -1,4 +1,4 @@
-"""The further lines of an expression that was copied from its file: LibCST counts them from the block, the file from its margin."""
+"""The further lines of an expression that was copied: LibCST counts them from the block, the file from its margin."""
 
 from __future__ import annotations
 

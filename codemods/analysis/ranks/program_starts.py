@@ -15,7 +15,7 @@ from codemods.analysis.accelerators import made_as_fabric
 from codemods.analysis.bound_values import assigned
 from codemods.analysis.call_graph import find_function
 from codemods.analysis.class_index import class_facts
-from codemods.analysis.job_files.documented_starts import is_told_alone, other_starts, script_names, starts
+from codemods.analysis.job_files.documented_starts import is_pinned_to_one, is_told_alone, other_starts, script_names, starts
 from codemods.analysis.loading.same_program import whole_program
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.ranks.bound_on_first_device import needs_the_first_device
@@ -104,6 +104,8 @@ def _start_of(project: Project, program: SourceModule) -> Start:
             return Start.OPEN  # it may start ranks, under an option that nothing here gives
     if best is Start.JOINS and needs_the_first_device(program):
         return Start.OPEN
+    if best is Start.LIKELY and is_pinned_to_one(project, program.path):
+        return Start.OPEN  # its Trainer takes what the job leaves it: one GPU, or one task
     if best >= Start.LIKELY:
         return best
     if alone and best is Start.OPEN:

@@ -34,7 +34,7 @@ def is_in_unrun_hook(project: Project, module: SourceModule, line: int) -> bool:
         return False
     facts = class_facts(project, module, owner)
     if _is_of_prediction(function.name) and any(facts.is_a(role) for role in _CLASSES):
-        if nobody_asks(project, "predict"):
+        if nobody_asks(project, "predict") or asked_on_one_device(project, "predict"):
             return not is_of_a_library(project, module.path)
     if not facts.is_a(Role.LIGHTNING_MODULE):
         return False
