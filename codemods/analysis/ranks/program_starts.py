@@ -15,14 +15,19 @@ from codemods.analysis.accelerators import made_as_fabric
 from codemods.analysis.bound_values import assigned
 from codemods.analysis.call_graph import find_function
 from codemods.analysis.class_index import class_facts
-from codemods.analysis.job_files.documented_starts import is_pinned_to_one, is_told_alone, other_starts, script_names, starts
+from codemods.analysis.job_files.documented_starts import is_told_alone, other_starts, script_names, starts
 from codemods.analysis.loading.same_program import whole_program
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.ranks.bound_on_first_device import needs_the_first_device
 from codemods.analysis.ranks.given_devices import call_gives_several, command_gives_several
 from codemods.analysis.ranks.one_device import has_one_device, says_more_devices, settings_give_several, settings_leave_one
 from codemods.analysis.ranks.reached_scopes import MOST_SCOPES, LeftOut, inside, once_a_scope, parts_of, reached
-from codemods.analysis.ranks.set_devices import is_left_to_one_by_commands, is_left_to_one_gpu, is_set_to_one
+from codemods.analysis.ranks.set_devices import (
+    is_left_one_by_its_jobs,
+    is_left_to_one_by_commands,
+    is_left_to_one_gpu,
+    is_set_to_one,
+)
 from codemods.analysis.ranks.started_groups import may_start_a_group
 from codemods.analysis.ranks.sure_joins import joins_in_every_run
 from codemods.analysis.ranks.ungiven_options import UngivenOptions
@@ -104,7 +109,7 @@ def _start_of(project: Project, program: SourceModule) -> Start:
             return Start.OPEN  # it may start ranks, under an option that nothing here gives
     if best is Start.JOINS and needs_the_first_device(program):
         return Start.OPEN
-    if best is Start.LIKELY and is_pinned_to_one(project, program.path):
+    if best is Start.LIKELY and is_left_one_by_its_jobs(project, program.path):
         return Start.OPEN  # its Trainer takes what the job leaves it: one GPU, or one task
     if best >= Start.LIKELY:
         return best
