@@ -77,5 +77,34 @@ def test_barriers_that_stay(source: str) -> None:
     check_nothing(RULE, source)
 
 
+def judged(*lines: str, before: str = "", call: str = "judge(args)") -> dict[str, str]:
+    """`judge` in a file of its own, called by a program that may have no group."""
+    body = "".join(f"    {line}\n" for line in (*lines, "dist.barrier()"))
+    started = script(f"{before}    {call}\n").replace("import os\n", "import os\nfrom module import judge\n")
+    source = "import os\nimport torch.distributed as dist\nfrom torch.nn.parallel import DistributedDataParallel as DDP\n\n\n"
+    return {"module.py": f"{source}def judge(args):\n{body}", "start.py": started}
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        judged("model = DDP(args.net)", "score(model)"),
+        judged("if int(os.environ['LOCAL_RANK']) == 0:", "    note()"),
+        judged("if args.many:", "    model = DDP(args.net)", "score(args)", before="    log.to_file(args)\n")
+        | {"logs.py": "import torch.distributed as dist\n\n\nclass Log:\n    def to_file(self, args):\n        dist.barrier()\n"},
+    ],
+)
+def test_a_function_that_nobody_comes_through_without_a_group(files: dict[str, str]) -> None:
+    """It wraps its model, it asks for a variable of a launcher, or a barrier stands above each call of it."""
+    check_nothing(RULE, files["module.py"], files={p: t for p, t in files.items() if p != "module.py"})
+
+
+@pytest.mark.parametrize("line", ["model = args.net", "rank = os.environ.get('LOCAL_RANK', 0)"])
+def test_what_does_not_end_the_function_above(line: str) -> None:
+    files = judged(line)
+    (found,) = findings_of(RULE, files["module.py"], files={"start.py": files["start.py"]})
+    assert found.edits
+
+
 def test_own_tests_stay() -> None:
     check_nothing(RULE, script("    dist.barrier()\n"), path="tests/test_main.py")

@@ -18,7 +18,7 @@ MODULES = {
 }
 WRITES_SOURCE = {
     "codemods.rewriting.rewriter", "codemods.rewriting.run_writer", "codemods.rewriting.layout", "codemods.rewriting.blocks",
-    "codemods.rewriting.import_names", "codemods.libcst_commands",
+    "codemods.rewriting.import_names", "codemods.rewriting.continued_lines", "codemods.libcst_commands",
 }  # fmt: skip
 CODEMODS_ORDER = [
     {"codemods.runtime"},

@@ -174,6 +174,9 @@ JOB = "#!/bin/bash\n#SBATCH --nodes=1\n#SBATCH --ntasks-per-node={}\nsrun python
         ("torchrun --nproc_per_node=1 train.py\ntorchrun --nproc_per_node=4 train.py", Start.SEVERAL),
         ("accelerate launch --num_processes=1 train.py", Start.OPEN),
         ("accelerate launch --num_processes 2 train.py", Start.SEVERAL),
+        ("accelerate launch \\\n    --gpu_ids 3 \\\n    train.py", Start.OPEN),
+        ("accelerate launch --gpu_ids 0,3 train.py", Start.SEVERAL),
+        ("accelerate launch --gpu_ids all train.py", Start.SEVERAL),
         ("accelerate launch --config_file one.yaml train.py", Start.OPEN),
         ("accelerate launch --config_file eight.yaml train.py", Start.SEVERAL),
         ("accelerate launch --config_file one.yaml --num_processes 4 train.py", Start.SEVERAL),
@@ -192,6 +195,8 @@ JOB = "#!/bin/bash\n#SBATCH --nodes=1\n#SBATCH --ntasks-per-node={}\nsrun python
         (OF_ONE_GPU, Start.OPEN),
         (OF_ONE_GPU.replace("gres=gpu:1", "gres=gpu:a100:1"), Start.OPEN),
         (OF_ONE_GPU.replace("gres=gpu:1", "gpus=1"), Start.OPEN),
+        (OF_ONE_GPU.replace("gres=gpu:1", "gpus=1\n#SBATCH --ntasks-per-node=1"), Start.OPEN),
+        (OF_ONE_GPU.replace("gres=gpu:1", "gpus=1\n#SBATCH --ntasks-per-node=2"), Start.SEVERAL),
         (OF_ONE_GPU.replace("gres=gpu:1", "gres=gpu:a100:4"), Start.SEVERAL),
         (OF_ONE_GPU.replace("gres=gpu:1", "gres=gpu:$GPUS"), Start.SEVERAL),
         (OF_ONE_GPU.replace("gres=gpu:1", "gres=gpu:1\n#SBATCH --nodes=4"), Start.SEVERAL),  # one on each of four nodes

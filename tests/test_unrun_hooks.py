@@ -120,6 +120,15 @@ def test_a_prediction_that_somebody_asks_for(more: dict[str, str]) -> None:
     assert printed({"train.py": TRAIN, **more}) == [12]
 
 
+def test_a_prediction_of_jobs_that_have_one_gpu() -> None:
+    asks = TEST.replace("DEVICES", "-1").replace(".test(", ".predict(")
+    job = "#SBATCH --ntasks=1\n#SBATCH --gres=gpu:1\nsrun python predict.py\n"
+    files = {"train.py": TRAIN, "predict.py": asks}
+    assert printed({**files, "job.sh": job}) == []
+    assert printed({**files, "job.sh": job.replace("=1", "=4").replace(":1", ":4")}) == [12]
+    assert printed({**files, "job.sh": job, "README.md": "Or `trainer.predict(Coder())`.\n"}) == [12]
+
+
 def test_a_prediction_that_nobody_asks_for() -> None:
     assert printed({"train.py": TRAIN}) == []
     assert printed({"train.py": TRAIN + "\n\ntree.predict(rows)\n"}) == []

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterable, Iterator
 
 from codemods.analysis.distribution import is_test_module
-from codemods.analysis.names import dotted
 from codemods.analysis.wrapped.asked_in_callee import asked_in_callee
 from codemods.analysis.wrapped.asked_in_trainer import InTrainer, asked_in_trainer, level_in_trainer, speaks_of_steps
 from codemods.analysis.wrapped.asked_of_wrapper import Asked, asked_here, names_of_wrapper
+from codemods.analysis.wrapped.asked_together import whole_groups
 from codemods.analysis.wrapped.holders import Wrapped
 from codemods.analysis.wrapped.loss_parts import LossParts
 from codemods.analysis.wrapped.losses import is_quiet
 from codemods.analysis.wrapped.made_models import is_named_in
 from codemods.analysis.wrapped.made_objects import may_hold_wrapper
-from codemods.analysis.wrapped.plain_parts import is_of_plain_class
-from codemods.analysis.wrapped.second_tries import is_second_try
 from codemods.analysis.wrapped.way_inside import way_inside
 from codemods.analysis.wrapped.weight_reads import is_weight_read
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Evidence, Finding, ReplaceExpression
 from codemods.data.wrapper_attributes import QUIET
-from codemods.files.left_alone import left
 from codemods.files.source import SourceModule
 from codemods.runtime.record import record, replace
 from codemods.store.project import Project
@@ -135,18 +131,10 @@ class AttributeOfWrapper(DdpCodemod):
             yield from self._of_trainers(module, project)
 
     def _of_own_wraps(self, module: SourceModule, project: Project) -> Iterator[Finding]:
-        grouped: dict[tuple[int, str, str], list[Asked]] = {}
         passes = LossParts(project, module)
-        for one in [*names_of_wrapper(project, module), *asked_here(project, module), *asked_in_callee(project, module)]:
-            if (is_second_try(module, one.node) or _is_kept_on_wrapper(project, one)) and left(module, one.node, "it is there"):
-                continue
-            if is_of_plain_class(project, one.wrapped.module, one.wrapped.model):
-                continue  # it ends where it is wrapped
-            if one.inverse and passes.runs_past(one.node) and left(module, one.node, "DDP504 has it call the wrapper"):
-                continue
-            key = (id(module.function_of(one.node)), one.receiver, one.key)
-            grouped.setdefault(key, []).append(one)
-        repairs = [_repair(project, module, asked, passes) for asked in grouped.values()]
+        found = [*names_of_wrapper(project, module), *asked_here(project, module), *asked_in_callee(project, module)]
+        groups = whole_groups(project, module, found, passes)
+        repairs = [_repair(project, module, asked, passes) for asked in groups]
         for repair in _together(module, repairs):
             yield self._tell(module, repair)
 
@@ -226,18 +214,6 @@ def _joined(one: _Repair, other: _Repair) -> _Repair:
     return replace(
         one, asked=[*one.asked, *other.asked], edits=[*one.edits, *other.edits], reason=several or one.reason, several=several
     )
-
-
-def _is_kept_on_wrapper(project: Project, one: Asked) -> bool:
-    """True for `model.classes = 3` and `model.classes` where the project does both: what is put on the wrapper is found there."""
-    if not isinstance(one.node, ast.Attribute) or one.inverse or one.node.attr != one.attribute:
-        return False
-    name = re.escape(one.attribute.encode())
-    if isinstance(one.node.ctx, ast.Store):
-        read = re.compile(rb"(?<![\w.])(?!self\b|cls\b)\w+\." + name + rb"\b(?!\s*=[^=])")
-        return any(read.search(project.read(path) or b"") for path in project.files_containing(b"." + one.attribute.encode()))
-    put = re.compile(rb"(?<![\w.])" + re.escape(dotted(one.node.value).encode()) + rb"\." + name + rb"\s*=[^=]")
-    return put.search(one.wrapped.module.data) is not None
 
 
 def _wrapped(wrapped: Wrapped) -> Iterable[Evidence]:

@@ -9,7 +9,7 @@ from codemods.analysis.call_graph import FunctionSite
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.distribution import is_test_file, is_test_module
 from codemods.analysis.literals import is_false
-from codemods.analysis.names import qualified
+from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.wrapped.first_batch import set_by_first_batch
 from codemods.analysis.wrapped.in_front import is_called_in_front
 from codemods.analysis.wrapped.lightning_runs import BEHIND, IN_FRONT, runs_on_several
@@ -30,6 +30,8 @@ _FROZEN = (
     "{0} behind the DDP wrap, which waits for their gradients in each backward pass: the second step ends with “Expected to have "
     "finished reduction in the prior iteration”"
 )
+
+_IN_TRAINING = "is_in_train"  # of a Trainer: it holds for an evaluation between two epochs as well
 
 
 class ChangedAfterWrap(DdpCodemod):
@@ -144,6 +146,8 @@ class ChangedAfterWrap(DdpCodemod):
         for call in module.calls_named("to", *_CASTS):
             if not isinstance(call.func, ast.Attribute) or not _casts(module, call) or _has_trained(module, call):
                 continue
+            if _is_out_of_training(module, call) and left(module, call, "no training follows where this test holds"):
+                continue
             holder = call.func.value
             followed = isinstance(holder, (ast.Name, ast.Attribute)) or is_wrap(module, holder)
             found = held(project, module, holder) if followed else None
@@ -223,6 +227,19 @@ def _has_trained(module: SourceModule, call: ast.Call) -> bool:
     """True behind a backward pass of the same function: what is given another type there is to be saved or run."""
     function = module.function_of(call)
     return any(stands_above(c, call) and module.function_of(c) is function for c in module.calls_named("backward"))
+
+
+def _is_out_of_training(module: SourceModule, call: ast.Call) -> bool:
+    """True under `if not self.is_in_train:`."""
+    below: ast.AST = call
+    for up in module.ancestors(call):
+        if isinstance(up, ast.If) and below is not up.test:
+            negated = isinstance(up.test, ast.UnaryOp) and isinstance(up.test.op, ast.Not)
+            asked = up.test.operand if isinstance(up.test, ast.UnaryOp) else up.test
+            if last(dotted(asked)) == _IN_TRAINING and any(s is below for s in up.body) == negated:
+                return True
+        below = up
+    return False
 
 
 def _looks_for_unused(one: Switched) -> bool:

@@ -33,9 +33,11 @@ from codemods.analysis.model.observed_usage import Probed, named, probed
 from codemods.analysis.model.trained_model import Trained, trained_by
 from codemods.analysis.model.unused_flag import settings_in
 from codemods.analysis.wrapped.doubled_wraps import doubled_wraps
+from codemods.analysis.wrapped.unrun_wraps import is_only_kept
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Finding
 from codemods.data.printed_errors import UNUSED
+from codemods.files.left_alone import left
 from codemods.files.source import SourceModule
 from codemods.files.text_file import TextFile
 from codemods.runtime.record import replace
@@ -189,6 +191,8 @@ class NeedlessFindUnusedParameters(DdpCodemod):
             yield self._say(loose(project, setting))
 
     def _judge(self, project: Project, setting: Setting, takers: list[Wrapper]) -> Iterator[Answer]:
+        if all(is_only_kept(project, w.module, w.call) and left(w.module, w.call, "nobody runs this wrapper") for w in takers):
+            return
         trained = [trained_by(project, wrapper) for wrapper in takers]
         usages = [usage for one in trained for usage in one.usages]
         static = static_graph_of(setting)

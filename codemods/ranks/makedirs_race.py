@@ -30,6 +30,7 @@ from codemods.analysis.files.missing_folders import (
 )
 from codemods.analysis.files.named_by_day import without_days
 from codemods.analysis.files.named_by_functions import texts_of_functions
+from codemods.analysis.files.own_moments import is_named_by_moment
 from codemods.analysis.files.sample_folders import is_folder_of_the_sample
 from codemods.analysis.files.state_folders import state_folders
 from codemods.analysis.model.signatures import bind, defaults
@@ -46,6 +47,7 @@ from codemods.analysis.variance.analysis import variance
 from codemods.analysis.variance.values import Cause
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression, SetKeyword, Span
+from codemods.files.left_alone import left
 from codemods.files.sites import Site
 from codemods.files.source import SourceModule, walk
 from codemods.runtime.lazy_pattern import lazy
@@ -260,6 +262,8 @@ class MakedirsRace(DdpCodemod):
             return None
         path = folder_of(call, spelling)
         if path is None or _OWN_PATH.search(origin_text(module, path)):
+            return None
+        if is_named_by_moment(module, path) and left(module, call, "each process reads a time of its own into the path"):
             return None
         what = module.text_of(path)
         message = f"every rank creates {what}: all but the first fail with FileExistsError, and rank 0 waits for them"

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 import libcst as cst
 
+from codemods.rewriting.continued_lines import as_deep_as
+
 
 def code_of(node: cst.CSTNode) -> str:
     return cst.Module([]).code_for_node(node)
@@ -253,7 +255,7 @@ def expression_in_place_of(old: cst.BaseExpression, code: str, parent: cst.CSTNo
 
     Those of a tuple or a generator are its own and go with it.
     """
-    new = cst.parse_expression(code)
+    new = as_deep_as(old, cst.parse_expression(code))
     lpar, rpar = list(getattr(old, "lpar", ())), list(getattr(old, "rpar", ()))
     if isinstance(old, (cst.Tuple, cst.GeneratorExp)) and lpar:
         lpar, rpar = lpar[:-1], rpar[1:]

@@ -7,13 +7,14 @@ from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_module
 from codemods.analysis.guards.conditional_starts import conditional_starters
-from codemods.analysis.guards.earlier_waits import earlier_wait
+from codemods.analysis.guards.earlier_waits import callers_wait, earlier_wait
 from codemods.analysis.guards.entry_points import group_name
 from codemods.analysis.guards.group_may_be_missing import Unguarded, unguarded
 from codemods.analysis.guards.lost_groups import LostGroup, lost_groups
 from codemods.analysis.names import last, qualified
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Evidence, Finding, WrapInGuard
+from codemods.files.left_alone import left
 from codemods.files.sites import Site
 from codemods.files.source import SourceModule
 from codemods.store.project import Project
@@ -85,6 +86,8 @@ class CollectiveWithoutGroup(DdpCodemod):
     - Says nothing of a function all of whose calls stand below a plain start of the group.
     - Says nothing below such a function where the program cannot run without a group anyway: it wraps its model, or asks the
       group for its rank, under no test above.
+    - Says nothing where the same function wraps its model under no test, or asks the environment for a variable that a launcher
+      alone sets, and where a collective under no test stands above every call of the function.
     - Says nothing of collectives of a part of the ranks, and of a start under `place != -1` in what `mp.spawn` alone calls.
     - Reports a call above which the same way may come to another one without a test, in a function that it calls.
     - Says nothing of a function that is written to work without a group and asks torch itself for the rank or the size above, or
@@ -118,6 +121,9 @@ class CollectiveWithoutGroup(DdpCodemod):
         told: set[int] = set()
         for found in unguarded(project, module):
             told.add(found.call.lineno)
+            wait = callers_wait(project, module, found.call)
+            if wait is not None and left(module, found.call, f"{wait[0]}:{wait[1]} needs the group too, on every way here"):
+                continue
             statement = module.statement_of(found.call)
             name = group_name(module, statement)
             alone = isinstance(statement, ast.Expr) and statement.value is found.call and module.is_whole(statement)

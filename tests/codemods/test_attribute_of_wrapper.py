@@ -753,3 +753,58 @@ def test_options_of_ddp_beside_a_configuration_that_no_command_names() -> None:
     check_nothing(AttributeOfWrapper, source, files=named, path="train.py")
     asked = files | {"run.sh": "accelerate launch --use_deepspeed train.py\n"}
     check_nothing(AttributeOfWrapper, source, files=asked, path="train.py")
+
+
+IN_HELPER = """from torch.nn.parallel import DistributedDataParallel as DDP
+import torch.distributed as dist
+from nets import Net
+
+
+{helper}
+
+
+def main(args):
+    model = Net(args)
+    if args.distributed:
+        model = DDP(model)
+    one_epoch(model)
+"""
+
+
+def in_helper(*lines: str, above: str = "") -> str:
+    body = "\n    ".join(lines)
+    return IN_HELPER.format(helper=f"{above}def one_epoch(model):\n    {body}")
+
+
+def test_a_question_by_name_and_what_it_lets_be_reached_change_together() -> None:
+    before = in_helper(
+        'if hasattr(model.module, "config"):', "    try:", "        model.module.config.reset()", "    except:", "        pass",
+        'if hasattr(model.module, "width"):', "    try:", "        width = model.module.width.size",
+        "    except:", "        width = model.module.width", "    print(width)",
+    )  # fmt: skip
+    after = before.replace("model.module", 'getattr(model, "module", model)')
+    check_transformed(AttributeOfWrapper, before, after, files=NETS)
+
+
+def test_half_of_the_uses_is_no_repair_where_a_called_function_asks_too() -> None:
+    """What `spread` is handed by `other` is not seen: it is not put right."""
+    above = "def spread(net):\n    return net.module.width\n\n\ndef other(holder):\n    spread(holder)\n\n\n"
+    check_nothing(AttributeOfWrapper, in_helper("spread(model)", "print(model.module.width)", above=above), files=NETS)
+
+
+def test_a_group_that_is_needed_above_anyway() -> None:
+    above = "def together(x):\n    dist.all_reduce(x)\n    return x\n\n\n"
+    check_nothing(AttributeOfWrapper, in_helper("together(1)", "print(model.module.width)", above=above), files=NETS)
+
+
+def test_two_ways_in_a_try_are_left() -> None:
+    check_nothing(
+        AttributeOfWrapper,
+        in_helper("try:", "    width = model.module.width", "except AttributeError:", "    width = model.width", "print(width)"),
+        files=NETS,
+    )
+
+
+def test_a_question_is_left_where_what_it_lets_be_reached_is_put_on_the_wrapper() -> None:
+    use = ('if hasattr(model, "width"):', "    print(model.width)", "if args.wide:", "    model.width = 4")
+    check_nothing(AttributeOfWrapper, wrapped(*use), files=NETS)

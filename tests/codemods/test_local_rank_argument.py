@@ -369,3 +369,14 @@ def test_a_line_that_is_commented_out_asks_for_nothing() -> None:
 
 def test_a_group_that_is_commented_out() -> None:
     check_nothing(RULE, script(SIMPLE, TAIL.replace("dist.init", "# dist.init")))
+
+
+def test_further_lines_of_a_call_in_a_function_stay_as_deep() -> None:
+    head = "import argparse\nimport torch.distributed as dist\n\n\ndef options():\n    parser = argparse.ArgumentParser()\n"
+    call = "    parser.add_argument(\n        '--local_rank',\n        type=int,\n    )\n"
+    source = f"{head}{call}    return parser.parse_args()\n\n\ndef main():\n    args = options()\n    run(args.local_rank)\n"
+    source += "    dist.init_process_group('nccl')\n\n\nmain()\n"
+    files = {"run.sh": LAUNCH, "requirements.txt": "torch>=2.1\n"}
+    (found,) = findings_of(RULE, source, files)
+    assert found.edits
+    check_transformed(RULE, source, source.replace("'--local_rank',\n", "'--local_rank', '--local-rank',\n"), files=files)

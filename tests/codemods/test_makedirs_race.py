@@ -1412,3 +1412,14 @@ def test_folders_that_are_made_under_one_test_in_two_ways() -> None:
     before = script("if not os.path.exists(args.out):", "    os.makedirs(args.out)", "    os.mkdir(args.best)", "    note(args)")
     after = before.replace("makedirs(args.out)", "makedirs(args.out, exist_ok=True)")
     check_transformed(MakedirsRace, before, after.replace("mkdir(args.best)", "makedirs(args.best, exist_ok=True)"), unsafe=True)
+
+
+def test_a_folder_named_by_the_microsecond_is_each_process_s_own() -> None:
+    lines = (
+        "args.out = f'logs/{datetime.datetime.now():%H-%M-%S-%f}/'", "out = args.out",
+        "if not os.path.exists(out):", "    os.makedirs(out)",
+    )  # fmt: skip
+    head = "    import datetime\n"
+    check_nothing(MakedirsRace, head + script(*lines))
+    shared = (line.replace("{datetime.datetime.now():%H-%M-%S-%f}", "new") for line in lines)
+    assert findings_of(MakedirsRace, head + script(*shared))

@@ -1077,3 +1077,15 @@ def test_statistics_that_are_told_the_epoch() -> None:
 )
 def test_objects_that_may_make_something_of_the_epoch(more: str, base: str) -> None:
     check_nothing(MissingSetEpoch, beside(more, base))
+
+
+ON_ZERO = ON_SOME.replace("for x in loader:", "for x in data:")
+ON_ZERO = ON_ZERO.replace("loader =", "data = DataLoader(rows)\n        loader =")
+
+
+def test_a_sampler_that_one_rank_alone_goes_through() -> None:
+    """The others deal nothing out by it."""
+    line = "if rank == 0:\n                sampler.set_epoch(epoch)\n                {}"
+    check_nothing(MissingSetEpoch, ON_ZERO.format(line.format("look(next(iter(loader)), len(loader))")))
+    for more in ("pass\n            look(next(iter(loader)))", "look(loader)\n            show(loader)"):
+        assert findings_of(MissingSetEpoch, ON_ZERO.format(line.format(more)))

@@ -462,3 +462,26 @@ def test_a_model_that_is_wrapped_twice_is_another_defect(between: str) -> None:
 )
 def test_models_that_are_wrapped_once_each(wraps: str, found: int) -> None:
     assert len(findings_of(Rule, script(wraps), {"net.py": NET})) == found
+
+
+KEPT = """\
+import torch
+from net import Net
+from torch.nn.parallel import DistributedDataParallel
+
+
+def main(loader, args):
+    net = DistributedDataParallel(Net())
+    former = DistributedDataParallel(Net(), find_unused_parameters=True)
+    for x, y in loader:
+        {line}
+        torch.nn.functional.cross_entropy(net(x), y).backward()
+    torch.save({{"net": net.state_dict(), "former": former.state_dict()}}, args.out)
+    del former
+"""
+
+
+def test_a_wrapper_that_nobody_runs_has_no_steps() -> None:
+    check_nothing(Rule, KEPT.format(line="net.train()"), files={"net.py": NET})
+    for line in ("x = x + former(x)", "x = args.mix(x, former)"):
+        assert findings_of(Rule, KEPT.format(line=line), {"net.py": NET})

@@ -652,3 +652,14 @@ def test_weights_that_are_put_back(swap: str) -> None:
     check_nothing(RankLocalTrainingState, _SWAP.format(swap=swap, back="net.load_state_dict(kept)"))
     for back in ("net.eval()", "kept.update(average); net.load_state_dict(kept)", "net.load_state_dict(average)"):
         assert findings_of(RankLocalTrainingState, _SWAP.format(swap=swap, back=back)), back
+
+
+ONE_EPOCH = "def one_epoch(model, loader):\n    for x in loader:\n        model(x).mean().backward()\n\n"
+
+
+def test_weights_for_a_test_behind_a_training_that_a_function_makes() -> None:
+    best = ("if rank == 0:", "    model.module.load_state_dict(state['net'])", "    judge(model)")
+    lines = ("model = DDP(net)", "for epoch in range(epochs):", "    one_epoch(model, state['rows'])")
+    check_nothing(RankLocalTrainingState, script(*lines, *best, head=HEAD + ONE_EPOCH))
+    for order in ((lines[0], *best, *lines[1:]), (*lines, *(f"    {line}" for line in best))):
+        assert findings_of(RankLocalTrainingState, script(*order, head=HEAD + ONE_EPOCH))

@@ -1175,3 +1175,28 @@ def test_a_group_of_a_program_that_runs_as_one_process_too(text: str, level: str
     assert (found.applicability.value, bool(found.edits)) == (level, True), found.reason
     assert ("no text names a launcher" in found.reason) is (not text)
 
+
+DEALT = {"data.py": "from torch.utils.data import DistributedSampler\n\n\ndef deal(data):\n    return DistributedSampler(data)\n"}
+
+
+@pytest.mark.parametrize(
+    ("named", "kept"),
+    [("sid", False), ("image_id", False), ("epoch", True), ("run_id", True)],
+)
+def test_a_file_named_after_one_sample(named: str, kept: bool) -> None:
+    """A sampler deals the samples out: no other rank writes the file of this one."""
+    above = f"def keep(state, folder, {named}):\n    path = os.path.join(folder, f'{{{named}}}.pt')\n"
+    above += "    torch.save(state, path)\n\n"
+    source = main(f"keep(model, args.folder, args.{named})", above=above)
+    assert bool(findings_of(UnguardedSave, source, DEALT)) is kept
+    assert findings_of(UnguardedSave, source)  # nobody deals them out
+
+
+def test_a_folder_named_by_the_microsecond_is_each_process_s_own() -> None:
+    above = "import datetime\n\n"
+    lines = (
+        "stamp = '{0:%Y-%m-%d-%H-%M-%S-%f}'.format(datetime.datetime.now())", "args.out = f'logs/{stamp}/'", "out = args.out",
+        "torch.save(model.module.state_dict(), out + 'last.pt')",
+    )  # fmt: skip
+    check_nothing(UnguardedSave, main(*lines, above=above))
+    assert findings_of(UnguardedSave, main(*(line.replace("-%S-%f", "") for line in lines), above=above))

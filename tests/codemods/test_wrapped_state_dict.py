@@ -345,3 +345,42 @@ def test_files_of_other_names(save: str, load: str, fires: bool) -> None:
         f"    model = DDP(net)\n    torch.save(model.state_dict(), {save})\n"
     )
     assert bool(findings_of(WrappedStateDict, source)) is fires
+
+
+ONLY_WITH = (
+    "import torch\nfrom nets import Net\n\n\ndef judge(path):\n    net, state = Net(), {{}}\n"
+    "    for k, v in torch.load(path)['model'].items():\n        if {test}:\n"
+    "            state[k.replace('module.', '')] = v\n{other}"
+    "    net.load_state_dict(state)\n"
+)
+
+
+@pytest.mark.parametrize("test", ["'module.' in k", "k.startswith('module.')"])
+def test_a_reader_that_keeps_only_what_has_the_prefix_changes_with_it(test: str) -> None:
+    source = known("torch.save({'model': model.state_dict()}, path)")
+    files = NETS | PREDICT | {"judge.py": ONLY_WITH.format(test=test, other="")}
+    (found,) = findings_of(WrappedStateDict, source, files=files)
+    assert not found.edits and "judge.py:8" in found.reason
+    both = files | {"judge.py": ONLY_WITH.format(test=test, other="        else:\n            state[k] = v\n")}
+    (found,) = findings_of(WrappedStateDict, source, files=both)
+    assert found.edits
+
+
+def test_a_flag_whose_default_is_another_file() -> None:
+    files = {
+        "predict.py": "import argparse\nimport torch\nfrom nets import Net\n\nparser = argparse.ArgumentParser()\n"
+        "parser.add_argument('--weights', default='runs/3-best.pth')\nargs = parser.parse_args()\nnet = Net()\n"
+        "net.load_state_dict(torch.load(args.weights))\n"
+    }
+    check_nothing(WrappedStateDict, known("torch.save(model.state_dict(), args.out + 'last.pth')"), files=NETS | files)
+    assert findings_of(WrappedStateDict, known("torch.save(model.state_dict(), args.out + '-best.pth')"), files=NETS | files)
+
+
+def test_an_optimizer_is_no_wrapper() -> None:
+    source = (
+        "import torch\nfrom accelerate import Accelerator\n\n\ndef main(net, path):\n    accelerator = Accelerator()\n"
+        "    optimizer = torch.optim.AdamW(net.parameters())\n    optimizer = accelerator.prepare(optimizer)\n"
+        "    optimizer.load_state_dict(torch.load(path)['optimizer'])\n    bare = accelerator.unwrap_model(optimizer)\n"
+        "    torch.save({'optimizer': bare.state_dict()}, path)\n"
+    )
+    check_nothing(WrappedStateDict, source)

@@ -1,12 +1,16 @@
-"""Is a file named after an item of the loader that a loop goes through (`batch["scene"]`)? Other ranks may have other items."""
+"""Is a file named after an item of the loader that a loop goes through (`batch["scene"]`), or after a sample by its own name?
+
+Other ranks may have other items.
+"""
 
 from __future__ import annotations
 
 import ast
 import re
 
+from codemods.analysis.bound_values import assigned
 from codemods.analysis.distribution import is_test_file
-from codemods.analysis.names import dotted, last
+from codemods.analysis.names import dotted, is_parameter, last
 from codemods.files.source import SourceModule, walk
 from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
@@ -17,6 +21,12 @@ OWN_ITEMS = (
 )
 _DEALS = lazy(rb"(?<!class )\bDistributed\w*Sampler\w*\(")
 _LOADERS = lazy(r"loader|batches|\bdl\b", re.IGNORECASE)
+# What the names of single samples are called: `sid`, `image_id`, `utt_name`, `sample_ids`.
+_SAMPLES = lazy(
+    r"(?:sid|uid|qid|(?:sample|image|img|video|vid|clip|utt|utterance|item|example|query|passage|doc|scene|patient|case|frame)"
+    r"_?(?:id|idx|index|key|name|hash))s?",
+    re.IGNORECASE,
+)
 _ROUNDS = 4  # assignments that lead from the batch to the name, in any order
 
 
@@ -29,6 +39,21 @@ def is_named_by_an_item(module: SourceModule, path: ast.expr) -> bool:
             drawn = _made_of(up, _targets(up))
             return any(isinstance(n, ast.Name) and n.id in drawn for n in walk(path))
     return False
+
+
+def is_named_by_a_sample(module: SourceModule, path: ast.expr) -> bool:
+    """True for a path made of a parameter, or of a loop's item, that is called as a sample is: `f"{sid}.pt"`."""
+    names = [n for n in walk(path) if isinstance(n, ast.Name)]
+    for _ in range(2):
+        values = [v for name in names for v in assigned(module, name, name.id)[:4]]
+        names += [n for value in values for n in walk(value) if isinstance(n, ast.Name)]
+    return any(_SAMPLES.fullmatch(n.id) and (is_parameter(module, n.id, n) or _is_drawn(module, n)) for n in names)
+
+
+def _is_drawn(module: SourceModule, name: ast.Name) -> bool:
+    """True for a target of the loop that it stands in."""
+    loops = (up for up in module.ancestors(name) if isinstance(up, ast.For))
+    return any(isinstance(n, ast.Name) and n.id == name.id for loop in loops for n in walk(loop.target))
 
 
 def deals_out_items(project: Project) -> bool:

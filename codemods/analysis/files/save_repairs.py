@@ -12,7 +12,8 @@ from codemods.analysis.files.dead_ways import is_dead
 from codemods.analysis.files.every_rank import Way, is_for_some, way_of_every_rank
 from codemods.analysis.files.file_paths import arguments_of
 from codemods.analysis.files.filled_on_demand import is_asked_for
-from codemods.analysis.files.named_by_items import deals_out_items, is_named_by_an_item
+from codemods.analysis.files.named_by_items import deals_out_items, is_named_by_a_sample, is_named_by_an_item
+from codemods.analysis.files.own_moments import is_named_by_moment
 from codemods.analysis.files.own_paths import callers_of, is_path_of_one
 from codemods.analysis.files.save_judgement import Judgement, judged
 from codemods.analysis.files.saved_models import libraries_of, may_be_shared_out
@@ -97,7 +98,8 @@ def _way(project: Project, module: SourceModule, save: Save) -> Way | None:
         return None
     if over_a_share(module, [statement]) and left(module, call, "it is saved for each item of a rank's own share"):
         return None
-    if is_named_by_an_item(module, save.path) and deals_out_items(project) and left(module, call, "no other rank has the item"):
+    named = is_named_by_an_item(module, save.path) or is_named_by_a_sample(module, save.path)
+    if named and deals_out_items(project) and left(module, call, "no other rank has the item"):
         return None
     if is_behind_first_mkdir(module, statement, [save.path]) and left(module, call, "the others end above it, as DDP204 says"):
         return None
@@ -115,6 +117,8 @@ def _way(project: Project, module: SourceModule, save: Save) -> Way | None:
         left(module, call, "each rank may have a part of it to write")
         return None
     if is_path_of_one(project, module, save.path) and left(module, call, "the path is one of each rank's own"):
+        return None
+    if is_named_by_moment(module, save.path) and left(module, call, "each process reads a time of its own into the path"):
         return None
     if is_asked_for(module, call, save.path) and left(module, call, "it stands behind a test whether the path is there"):
         return None

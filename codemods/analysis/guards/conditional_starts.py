@@ -12,6 +12,7 @@ from codemods.analysis.guards.entry_points import starts_group
 from codemods.analysis.guards.needed_below import asks_the_group_for_ranks, makes_a_sampler
 from codemods.analysis.names import dotted, imported_as, last, qualified
 from codemods.analysis.ranks.uses import calls_of, uses_of
+from codemods.files.left_alone import left
 from codemods.files.source import FunctionNode, SourceModule, walk, walk_scope
 from codemods.runtime.record import record
 from codemods.store.project import Project
@@ -22,6 +23,7 @@ _WRAPS = frozenset({"DistributedDataParallel", "FullyShardedDataParallel"})
 # What a device and its backend are called: a program that knows two of them has no further one to go on with.
 _KINDS = frozenset({"cuda", "gpu", "npu", "xpu", "hpu", "mlu", "cpu", "tpu", "nccl", "hccl", "ccl", "gloo", "mpi", "xccl"})
 _MOST_CALLERS = 6
+_OF_LAUNCHERS = ("LOCAL_RANK", "RANK")  # torchrun sets WORLD_SIZE for one process, and programs ask it for that
 
 
 @record
@@ -162,6 +164,8 @@ def start_above(project: Project, module: SourceModule, call: ast.Call) -> Below
         return own
     if module.class_of(call) is not None or uses_of(project, module, function).handed_on:
         return None
+    if needs_a_group(project, module, function, call) and left(module, call, "the function needs a group above, in any case"):
+        return None
     from codemods.analysis.guards.group_may_be_missing import is_guarded  # it asks for this
 
     for site in (calls_of(project, module, function) or ())[:_MOST_CALLERS]:
@@ -216,6 +220,8 @@ def needs_a_group(project: Project, module: SourceModule, scope: ast.AST, call: 
             if wraps and isinstance(node, ast.Call) and not is_guarded(project, module, node, set()):
                 return True
             continue
+        if isinstance(node, ast.Subscript) and _asks_launcher(module, node) and not is_guarded(project, module, node, set()):
+            return True
         if isinstance(node, ast.Assert) and any(s in w.lower() for w in words_of(node.test) for s in SPEAKING):
             return True
         if isinstance(node, ast.Call) and _asks_group(module, node) and not is_guarded(project, module, node, set()):
@@ -235,6 +241,12 @@ def _is_run_by_all(module: SourceModule, scope: ast.AST, call: ast.Call) -> bool
 def _is_wrapped_below(module: SourceModule, scope: ast.AST, call: ast.Call) -> bool:
     body = scope.body if isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Module)) else []
     return last(qualified(module, call.func)) in _WRAPS and any(s is module.statement_of(call) for s in body)
+
+
+def _asks_launcher(module: SourceModule, node: ast.Subscript) -> bool:
+    """True for `os.environ["LOCAL_RANK"]`: a KeyError in a run that no launcher has started."""
+    named = isinstance(node.slice, ast.Constant) and node.slice.value in _OF_LAUNCHERS
+    return named and isinstance(node.ctx, ast.Load) and qualified(module, node.value) == "os.environ"
 
 
 def _asks_group(module: SourceModule, call: ast.Call) -> bool:

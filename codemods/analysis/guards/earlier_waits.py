@@ -1,27 +1,53 @@
-"""What of the same way needs a process group as well, above a call that is to be put under a test for one."""
+"""What else needs a process group above a call that is to be put under a test for one, or above the calls of its function."""
 
 from __future__ import annotations
 
 import ast
 
 from codemods.analysis.call_graph import FunctionSite, called_function
+from codemods.analysis.distribution import is_test_file
 from codemods.analysis.guards.group_may_be_missing import asks_for_rank, is_guarded, needs_group
+from codemods.analysis.ranks.uses import calls_of, uses_of
 from codemods.files.source import SourceModule, walk_scope
 from codemods.store.project import Project
 
 _DEPTH = 2
+_MOST_CALLERS = 6
 _WORDS = (b"barrier(", b"reduce(", b"gather", b"broadcast", b"get_rank(", b"get_world_size(")
 
 
-def earlier_wait(project: Project, module: SourceModule, call: ast.Call) -> tuple[str, int] | None:
+def earlier_wait(project: Project, module: SourceModule, call: ast.expr) -> tuple[str, int] | None:
     """A collective, or a question for the rank, in a function that is called above: without a group the program ends there."""
     scope: ast.AST = module.function_of(call) or module.tree
     for other in (n for n in walk_scope(scope) if isinstance(n, ast.Call) and n.lineno < call.lineno):
         if not is_guarded(project, module, other, set()):
-            site = called_function(project, module, other)
+            site = called_function(project, module, other) or _only_method(project, other)
             if site is not None and (found := _waits_in(project, site, 0)) is not None:
                 return found
     return None
+
+
+def callers_wait(project: Project, module: SourceModule, call: ast.expr) -> tuple[str, int] | None:
+    """The same above each call of the function that this stands in: without a group nobody comes to it."""
+    function = module.function_of(call)
+    if function is None or uses_of(project, module, function).handed_on:
+        return None
+    sites = [s for s in calls_of(project, module, function) or () if not is_test_file(s.module.path)][:_MOST_CALLERS]
+    found = [earlier_wait(project, s.module, s.call) for s in sites]
+    return found[0] if found and all(w is not None for w in found) else None
+
+
+def _only_method(project: Project, call: ast.Call) -> FunctionSite | None:
+    """`log.to_file(path)`: the one method of this name in the project, whoever the object is."""
+    if not isinstance(call.func, ast.Attribute):
+        return None
+    name = call.func.attr
+    homes = project.files_containing(f"def {name}(".encode())
+    home = project.module(homes[0]) if len(homes) == 1 else None
+    defined = [f for f in home.nodes(ast.FunctionDef) if f.name == name] if home is not None else []
+    if home is None or len(defined) != 1 or not isinstance(home.parent(defined[0]), ast.ClassDef):
+        return None
+    return FunctionSite(home, defined[0])
 
 
 def _waits_in(project: Project, site: FunctionSite, depth: int) -> tuple[str, int] | None:

@@ -15,7 +15,7 @@ _ONE_NODE = lazy(r"(?m)^[ \t]*#SBATCH\b[^\n]*\s(?:-N|--nodes)[ =]*1\b")
 _GPUS = lazy(
     r"(?m)^[ \t]*#SBATCH\b[^\n]*\s(?:--gres[ =]gpu|--gpus(?:-per-node)?|-G)(?:[ =:][A-Za-z][\w.-]*)?(?:[ =:](\d+))?(?=\s|$)"
 )
-_TASKS = lazy(r"(?m)^[ \t]*#SBATCH\b[^\n]*\s(?:-n|--ntasks|--n?tasks-per-node|-N|--nodes)[ =]*(\S+)")
+_TASKS = lazy(r"(?m)^[ \t]*#SBATCH\b[^\n]*\s(?:-n|--ntasks(?!-)|--n?tasks-per-node|-N|--nodes)[ =]*(\S+)")
 _SRUN_MORE = lazy(
     r"\bsrun\b[^\n]*?\s(?:(?:-n|-N|--ntasks|--ntasks-per-node|--nodes)[ =]*(?!1\b)|--gres[ =]gpu:(?:[A-Za-z]\w*:)?[2-9])"
 )
@@ -32,6 +32,7 @@ _NODES = (
 _ONE = lazy(
     r"--(?:nproc[_-]per[_-]node|num[_-]processes|num[_-]gpus|ntasks)[ =]1(?!\d)|"
     r"\b(?:horovodrun|mpirun|mpiexec|srun)(?:\s+-\S+)*?\s-np?[ =]1(?!\d)|--include[ =][\"']?localhost:\d(?![,\d])|"
+    r"\baccelerate\s+launch\b.*?\s--gpu[_-]ids[ =][\"']?\d+[\"']?(?=\s|$)|"  # it refuses to start more with one number
     r"(?<!\w)CUDA_VISIBLE_DEVICES=[\"']?\d[\"']?(?=\s)(?!.*\b(?:srun|mpirun|mpiexec)\b)"
 )
 _MORE_NODES = lazy(r"--(?:nnodes|num[_-]nodes|num[_-]machines)[ =](?!1(?!\d))")

@@ -10,6 +10,7 @@ from codemods.analysis.class_index import class_facts, find_class
 from codemods.analysis.names import dotted
 from codemods.analysis.ranks.rank_guards import ranks_at
 from codemods.analysis.ranks.rank_sets import Ranks
+from codemods.files.left_alone import left
 from codemods.files.source import SourceModule
 from codemods.runtime.record import record
 from codemods.store.project import Project
@@ -37,9 +38,31 @@ def epochs_on_some(project: Project, module: SourceModule) -> Iterator[EpochOnSo
             continue
         if _hands_nothing_out(project, module, call):
             continue
+        if _is_gone_through_there(project, module, call) and left(module, call, "no other rank goes through its loader"):
+            continue
         test = next((up.test for up in module.ancestors(call) if isinstance(up, (ast.If, ast.IfExp))), None)
         if test is not None:
             yield EpochOnSome(call, ranks, test)
+
+
+def _is_gone_through_there(project: Project, module: SourceModule, call: ast.Call) -> bool:
+    """True where the loaders of the sampler are read by some ranks alone, but for their length."""
+    sampler = dotted(getattr(call.func, "value", call))
+    loaders = [n for n in module.nodes(ast.Assign) if isinstance(n.value, ast.Call) and _takes(n.value, sampler)]
+    names = {t.id for n in loaders for t in n.targets if isinstance(t, ast.Name)}
+    if not sampler or not names or any(not isinstance(t, ast.Name) for n in loaders for t in n.targets):
+        return False
+    reads = [r for name in names for r in module.reads_of(name) if isinstance(r, ast.Name) and not _is_length(module, r)]
+    return bool(reads) and all(ranks_at(module, r, project=project) in _PARTS for r in reads)
+
+
+def _takes(call: ast.Call, sampler: str) -> bool:
+    return any(k.arg in ("sampler", "batch_sampler") and dotted(k.value) == sampler for k in call.keywords)
+
+
+def _is_length(module: SourceModule, read: ast.AST) -> bool:
+    up = module.parent(read)
+    return isinstance(up, ast.Call) and dotted(up.func) == "len"
 
 
 def _hands_nothing_out(project: Project, module: SourceModule, call: ast.Call) -> bool:

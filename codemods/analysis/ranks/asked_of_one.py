@@ -1,8 +1,11 @@
-"""What Lightning's Trainers of one device alone are asked for: each `trainer.test(…)` of the project is of such a one."""
+"""What Lightning's Trainers of one device alone are asked for: each `trainer.test(…)` of the project is of such a one, or in a
+script that its commands leave one.
+"""
 
 from __future__ import annotations
 
 from codemods.analysis.distribution import is_test_file
+from codemods.analysis.job_files.documented_starts import is_pinned_to_one
 from codemods.analysis.names import dotted, family
 from codemods.analysis.ranks.one_device import trains_on_one_device
 from codemods.files.source import SourceModule
@@ -12,7 +15,8 @@ _OF_FIT = ("training_", "validation_", "on_train_", "on_validation_", "on_fit_")
 
 
 def asked_on_one_device(project: Project, asked: str) -> bool:
-    """True where each `trainer.<asked>(…)` of the project is of a Trainer with one device, made in the same function."""
+    """True where each `trainer.<asked>(…)` of the project is of a Trainer with one device, made in the same function, or in
+    a script that is given one."""
 
     def ask() -> bool:
         if project.files_containing(b"LightningCLI("):
@@ -27,7 +31,8 @@ def asked_on_one_device(project: Project, asked: str) -> bool:
 
 def _asked_on_one(project: Project, module: SourceModule, asked: str) -> list[bool]:
     calls = [c for c in module.calls_named(asked) if "trainer" in dotted(c.func).lower()]
-    return [trains_on_one_device(project, module, module.function_of(call)) for call in calls]
+    one = [trains_on_one_device(project, module, module.function_of(call)) for call in calls]
+    return one if all(one) or not is_pinned_to_one(project, module.path) else [True]
 
 
 def is_fitted_on_one_device(project: Project, hook: str) -> bool:

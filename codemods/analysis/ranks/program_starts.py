@@ -17,6 +17,7 @@ from codemods.analysis.ranks.bound_on_first_device import needs_the_first_device
 from codemods.analysis.ranks.given_devices import command_gives_several
 from codemods.analysis.ranks.one_device import settings_give_several
 from codemods.analysis.ranks.reached_scopes import MOST_SCOPES, LeftOut, inside, once_a_scope, parts_of, reached
+from codemods.analysis.ranks.set_devices import is_left_one_by_its_jobs
 from codemods.analysis.ranks.start_kinds import Start
 from codemods.analysis.ranks.started_groups import may_start_a_group
 from codemods.analysis.ranks.starting_calls import is_on_one, start_by, start_of_heir
@@ -58,6 +59,8 @@ def _start_of(project: Project, program: SourceModule) -> Start:
             return Start.OPEN  # it may start ranks, under an option that nothing here gives
     if best is Start.JOINS and needs_the_first_device(program):
         return Start.OPEN
+    if best is Start.LIKELY and is_left_one_by_its_jobs(project, program.path):
+        return Start.OPEN  # its Trainer takes what the job leaves it: one GPU, or one task
     if best >= Start.LIKELY:
         return best
     if alone and best is Start.OPEN:

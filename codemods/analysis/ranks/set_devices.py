@@ -11,7 +11,7 @@ from posixpath import dirname
 
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.distribution import is_test_file
-from codemods.analysis.job_files.documented_starts import starts, starts_of
+from codemods.analysis.job_files.documented_starts import is_pinned_to_one, script_names, starts, starts_of
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.python_settings import field_values, setting_in_python
 from codemods.files.source import SourceModule
@@ -31,6 +31,9 @@ _SEVERAL = lazy(
     rb"\b(?:devices|gpus|num_gpus|n_gpus|num_devices|ngpus)(?:[= ]|[ ]?:[ ]?)[\"']?(?:[2-9]|-1|auto|\$)|"
     rb"--gres=gpu:(?:\w+:)?[2-9]|"
     rb"(?i:multi(?:ple)?[- ]?gpu|\bddp\b|several gpu|\b(?:[2-9]|two|four|eight)[ ](?:x[ ])?(?:\w+[ ]){0,3}gpus\b|\bgpus\b)"
+)
+_TOLD_SEVERAL = lazy(  # words for people: a job of one GPU speaks of "GPUs" in its comments, too
+    rb"(?i)\bmulti(?:ple)?[- ]?gpu|several gpu|\b(?:[2-9]|[1-9]\d|two|four|eight)[ ](?:x[ ])?(?:\w+[ ]){0,3}gpus\b"
 )
 _ONE_GPU = lazy(
     rb"(?i)\b(?:a[ ]single|single|one|1|1x)[- ](?:x[ ])?(?:[\w-]+[ ]){0,3}gpu\b(?!s)|"
@@ -110,6 +113,14 @@ def is_left_to_one_gpu(project: Project, call: ast.Call) -> bool:
     if call.args or given & {"devices", "gpus", "num_nodes", "strategy", "num_processes", None}:
         return False
     return not speaks_of_several(project) and project.keep("texts of one GPU", lambda: _holds(project, _ONE_GPU))
+
+
+def is_left_one_by_its_jobs(project: Project, path: str) -> bool:
+    """True for a script whose commands all leave it one process or one GPU, where no text that names it speaks of several."""
+    if not is_pinned_to_one(project, path):
+        return False
+    named = {p for name in script_names(path) for p in project.files_containing(name.encode(), kinds=_TEXTS)}
+    return not any(_TOLD_SEVERAL.search(project.read(p) or b"") for p in named if not is_test_file(p))
 
 
 def speaks_of_several(project: Project) -> bool:

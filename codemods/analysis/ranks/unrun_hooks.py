@@ -19,6 +19,7 @@ from codemods.files.source import FunctionNode, SourceModule, once_a_module
 from codemods.store.project import Project
 
 _CLASSES = (Role.LIGHTNING_MODULE, Role.LIGHTNING_DATA_MODULE, Role.LIGHTNING_CALLBACK)
+_TEXTS = (".ipynb", ".md", ".rst")
 _NETWORK = frozenset({"forward", "train", "eval", "state_dict", "load_state_dict", "parameters", "to"})
 
 
@@ -34,7 +35,7 @@ def is_in_unrun_hook(project: Project, module: SourceModule, line: int) -> bool:
         return False
     facts = class_facts(project, module, owner)
     if _is_of_prediction(function.name) and any(facts.is_a(role) for role in _CLASSES):
-        if nobody_asks(project, "predict"):
+        if nobody_asks(project, "predict") or _is_predicted_on_one(project):
             return not is_of_a_library(project, module.path)
     if not facts.is_a(Role.LIGHTNING_MODULE):
         return False
@@ -62,6 +63,11 @@ def is_in_untested_hook(project: Project, module: SourceModule, line: int) -> bo
         return False
     facts = class_facts(project, module, owner)
     return any(facts.is_a(role) for role in _CLASSES)
+
+
+def _is_predicted_on_one(project: Project) -> bool:
+    """True where each script that predicts has one device, and no notebook and no text does it otherwise."""
+    return asked_on_one_device(project, "predict") and not project.files_containing(b"rainer.predict(", kinds=_TEXTS)
 
 
 def _method_at(module: SourceModule, line: int) -> FunctionNode | None:

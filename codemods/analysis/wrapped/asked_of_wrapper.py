@@ -108,6 +108,14 @@ def _module_of_bare(project: Project, module: SourceModule, node: ast.Attribute,
     return Asked(node, node, found, receiver, "module", text, ".module", rest, known=True, inverse=True)
 
 
+def asks_module_of_bare(project: Project, module: SourceModule, node: ast.Attribute) -> bool:
+    """True for a `model.module` that is found here as one that may be bare."""
+    found = wrapper_in(project, module, node.value) if may_be_wrapper(module, node.value) else None
+    if found is None or not counts_for_it(project, module, node, found):
+        return False
+    return _module_of_bare(project, module, node, found) is not None
+
+
 def _ends_without_group(project: Project, module: SourceModule, node: ast.Attribute, found: Wrapped) -> bool:
     """True where a run with one process never comes here: what needs a process group stands above, or above the wrap."""
     if meets_in_each_run(project, module, node):
@@ -166,7 +174,7 @@ def _reads_behind(module: SourceModule, call: ast.Call, receiver: str, name: str
     """`model.x` where `hasattr(model, "x")` lets it be reached: it is asked of the model inside as soon as the question is."""
     function = module.function_of(call)
     for node in module.nodes(ast.Attribute):
-        if node.attr == name and isinstance(node.ctx, ast.Load) and dotted(node.value) == receiver:
+        if node.attr == name and dotted(node.value) == receiver:
             if module.function_of(node) is function and is_tested(module, node):
                 yield node
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 
+from codemods.analysis.call_graph import called_function
+from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.uses import calls_of
 from codemods.data.rank_variance import BACKWARDS
 from codemods.files.source import FunctionNode, SourceModule, walk
@@ -15,21 +17,46 @@ _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 def is_behind_training(project: Project, module: SourceModule, node: ast.AST) -> bool:
     """True where no backward pass follows: the function has made its last one above, or each of its callers has."""
     function = module.function_of(node)
-    if _is_last(module, function, node):
+    if _is_last(project, module, function, node):
         return True
-    if function is None or _backwards(function):
+    if function is None or _backwards(project, module, function):
         return False
     sites = calls_of(project, module, function)
-    return bool(sites) and all(_is_last(s.module, s.module.function_of(s.call), s.call) for s in sites or ())
+    return bool(sites) and all(_is_last(project, s.module, s.module.function_of(s.call), s.call) for s in sites or ())
 
 
-def _is_last(module: SourceModule, function: FunctionNode | None, node: ast.AST) -> bool:
-    lines = _backwards(function or module.tree)
+def _is_last(project: Project, module: SourceModule, function: FunctionNode | None, node: ast.AST) -> bool:
+    lines = _backwards(project, module, function or module.tree)
     if not lines or max(lines) > getattr(node, "lineno", 0):
         return False
-    return not any(isinstance(up, _LOOPS) and _backwards(up) for up in module.ancestors(node) if up is not function)
+    loops = (up for up in module.ancestors(node) if isinstance(up, _LOOPS))
+    return not any(_backwards(project, module, loop) for loop in loops)
 
 
-def _backwards(body: ast.AST) -> list[int]:
-    calls = (n for n in walk(body) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute))
-    return [c.lineno for c in calls if isinstance(c.func, ast.Attribute) and c.func.attr in BACKWARDS]
+def _backwards(project: Project, module: SourceModule, body: ast.AST) -> list[int]:
+    """The lines of the backward passes, and of the calls of functions that make one."""
+    calls = [n for n in walk(body) if isinstance(n, ast.Call)]
+    return [c.lineno for c in calls if _is_backward(c) or _leads_to_one(project, module, c)]
+
+
+def _is_backward(call: ast.Call) -> bool:
+    return isinstance(call.func, ast.Attribute) and call.func.attr in BACKWARDS
+
+
+def _leads_to_one(project: Project, module: SourceModule, call: ast.Call) -> bool:
+    if last(dotted(call.func)) not in _training_functions(project):
+        return False
+    site = called_function(project, module, call)
+    return site is not None and any(isinstance(n, ast.Call) and _is_backward(n) for n in walk(site.node))
+
+
+def _training_functions(project: Project) -> frozenset[str]:
+    """The names of the functions with a backward pass."""
+
+    def build() -> frozenset[str]:
+        modules = (project.module(p) for p in project.files_containing(b"backward("))
+        passes = ((m, c) for m in modules if m is not None for c in m.calls_named(*BACKWARDS))
+        homes = (m.function_of(c) for m, c in passes)
+        return frozenset(f.name for f in homes if f is not None)
+
+    return project.keep("functions with a backward pass", build)

@@ -17,6 +17,7 @@ from codemods.store.project import Project
 # Methods that only a module has, of all that is prepared: optimizers, loaders and schedulers have none of them.
 _OF_MODULES = frozenset({"parameters", "named_parameters", "train", "eval", "requires_grad_", "named_modules", "modules"})
 _TAKES_MODULES = frozenset({"accumulate", "unwrap_model"})
+_OTHERS = ("optim", "sched", "loader", "scaler")
 _THAWS = frozenset({"add_adapter", "inject_adapter_in_model", "get_peft_model", "accumulate", "inject_trainable_lora"})
 _PACKAGES = frozenset({"transformers", "diffusers"})
 
@@ -101,10 +102,20 @@ def _is_wrapped(project: Project, module: SourceModule, call: ast.Call, given: a
         return "model" in text.lower() or "module" in text.lower()
     if any(f.is_a(Role.NN_MODULE) for f in classes_of(project, module, given)) or is_pretrained(project, module, given):
         return True
+    if _is_no_model(module, given, text):
+        return False
     near = (c for name in (*_OF_MODULES, *_TAKES_MODULES) for c in module.calls_named(name))
     return any(
         _shows_a_module(c, text) for c in near if module.function_of(c) is module.function_of(call) or text.startswith("self.")
     )
+
+
+def _is_no_model(module: SourceModule, given: ast.expr, text: str) -> bool:
+    """True for an optimizer, a schedule or a loader, by its name or by what it is given: some of them have `train()` as well."""
+    if any(word in last(text).lower() for word in _OTHERS):
+        return True
+    made = (v for v in assigned(module, given, text) if isinstance(v, ast.Call))
+    return any(qualified(module, v.func).startswith("torch.optim.") for v in made)
 
 
 def _shows_a_module(call: ast.Call, text: str) -> bool:

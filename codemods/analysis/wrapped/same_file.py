@@ -46,9 +46,22 @@ def have_other_names(saving: SourceModule, save: ast.Call, loading: SourceModule
     load = _load_in(loading, state, 0)
     if load is None or not load.args or last(dotted(save.func)) != "save" or len(save.args) < 2:
         return False
-    (start, end), (other_start, other_end) = _ends(saving, save.args[1], 0), _ends(loading, load.args[0], 0)
+    (start, end), (other_start, other_end) = _ends(saving, save.args[1], 0), _ends(loading, _by_default(loading, load.args[0]), 0)
     begins = start.startswith(other_start) or other_start.startswith(start)
     return not begins or not (end.endswith(other_end) or other_end.endswith(end))
+
+
+def _by_default(module: SourceModule, path: ast.expr) -> ast.expr:
+    """The name that the program reads where its flag is not given: that of `args.weights`, from `add_argument`."""
+    if not isinstance(path, ast.Attribute):
+        return path
+    given = [c for c in module.calls_named("add_argument") if c.args and _flag(c.args[0]) == path.attr]
+    defaults = [k.value for c in given for k in c.keywords if k.arg == "default"]
+    return defaults[0] if len(defaults) == 1 and isinstance(defaults[0], ast.Constant) and defaults[0].value else path
+
+
+def _flag(node: ast.expr) -> str:
+    return node.value.lstrip("-").replace("-", "_") if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
 
 
 def _load_in(module: SourceModule, state: ast.expr, depth: int) -> ast.Call | None:
@@ -71,6 +84,8 @@ def _ends(module: SourceModule, path: ast.expr, depth: int) -> tuple[str, str]:
         return _ends(module, followed, depth + 1) if followed is not path else _OPEN
     if isinstance(path, ast.Call) and last(dotted(path.func)) == "join" and path.args and not path.keywords:
         return _ends(module, path.args[-1], depth) if not isinstance(path.args[-1], ast.Starred) else _OPEN
+    if isinstance(path, ast.BinOp) and isinstance(path.op, ast.Add):
+        return "", _ends(module, path.right, depth)[1]  # the left part may be a folder, or the beginning of the name
     if not isinstance(path, ast.JoinedStr):
         return _OPEN
     return _ends_of_parts([p.value if isinstance(p, ast.Constant) else None for p in path.values])

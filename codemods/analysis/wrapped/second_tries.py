@@ -19,9 +19,11 @@ def is_second_try(module: SourceModule, node: ast.expr) -> bool:
         if isinstance(up, ast.Try) and (isinstance(below, ast.ExceptHandler) or any(s is below for s in up.body)):
             rest = [*up.body] if isinstance(below, ast.ExceptHandler) else [s for h in up.handlers for s in h.body]
             holder = dotted(node.value)
+            mine = f"{holder}.module" if node.attr == "module" else holder
             asked = {a.attr for a in ast.walk(module.statement_of(node)) if isinstance(a, ast.Attribute)} - {"module"}
             tried = (a for s in rest for a in ast.walk(s) if isinstance(a, ast.Attribute))
-            if any(a.attr in asked and dotted(a.value).removesuffix(".module") == holder.removesuffix(".module") for a in tried):
+            others = (dotted(a.value) for a in tried if a.attr in asked)
+            if any(o != mine and o.removesuffix(".module") == holder.removesuffix(".module") for o in others):
                 return True
         below = up
     return False

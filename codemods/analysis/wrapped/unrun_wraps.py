@@ -58,6 +58,24 @@ def unrun_wraps(project: Project, module: SourceModule) -> Iterator[Unrun]:
             yield Unrun(pair.wrap, pair.name, model, run)
 
 
+def is_only_kept(project: Project, module: SourceModule, wrap: ast.Call) -> bool:
+    """True for `DistributedDataParallel(net)` in a name that is read, for its state say, and that nobody runs or hands on."""
+    pair = next((p for p in _pairs(project, module) if p.wrap is wrap), None)
+    if pair is None or "." in pair.name or not module.reads_of(pair.name):
+        return False
+    scope = module.function_of(wrap)
+    read = [r for r in module.reads_of(pair.name) if isinstance(r, ast.Name) and _is_seen_from(module, r, scope)]
+    return any(r.lineno > wrap.lineno for r in read) and not any(
+        _runs(project, module, pair, r) for r in read if r.lineno > wrap.lineno or _is_in_loop_with(module, wrap, r)
+    )
+
+
+def _is_in_loop_with(module: SourceModule, wrap: ast.Call, read: ast.AST) -> bool:
+    """True where a loop comes back to the read behind the wrap."""
+    loops = {id(up) for up in module.ancestors(wrap) if isinstance(up, (ast.For, ast.While))}
+    return any(id(up) in loops for up in module.ancestors(read))
+
+
 def _pairs(project: Project, module: SourceModule) -> Iterator[_Pair]:
     """Each module that `prepare`, `fabric.setup` or `DistributedDataParallel` wraps in an assignment."""
     for assign in module.nodes(ast.Assign):
