@@ -17,7 +17,7 @@ def accuracy(output, target, topk=(1,)):
 CALLED = "from score import accuracy\n\n\ndef train(output, target):\n    return accuracy(output, target, {})\n"
 
 
-def last_torch(source: str, **files: str) -> tuple[int, int] | None:
+def last_torch(source: str, **files: str) -> tuple[int, ...] | None:
     texts = {"train.py": source, **{f"{name}.py": text for name, text in files.items()}}
     project = Project.of({path: text.encode() for path, text in texts.items()})
     module = project.module("train.py")

@@ -10,7 +10,7 @@ import pytest
 
 from codemods.analysis import names
 from codemods.analysis.files.folder_calls import creates_folder
-from codemods.analysis.ranks.program_starts import Start
+from codemods.analysis.ranks.start_kinds import Start
 from codemods.files import nodes
 from codemods.runtime.record import record
 from codemods.store import corpus
