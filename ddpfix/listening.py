@@ -63,12 +63,12 @@ class Call:
 
     last: the last question that was answered below it. best: kind -> the last question asked of the line, of what stands round
     it, of the line on behalf of another place (OTHER), and of no place at all (NONE). now: the kind of place it looks at.
-    since: how many questions of the line, of versions, and places left alone, had been heard when it began.
+    since: how many questions of the line, and of versions, had been heard when it began.
     """
 
     __slots__ = ("best", "kind", "last", "line", "now", "path", "since")
 
-    def __init__(self, kind: str = NONE, path: str = "", line: int = 0, since: tuple[int, int, int] = (0, 0, 0)) -> None:
+    def __init__(self, kind: str = NONE, path: str = "", line: int = 0, since: tuple[int, int] = (0, 0)) -> None:
         self.kind, self.path, self.line, self.since = kind, path, line, since
         self.last: Asked | None = None
         self.best: dict[str, Asked] = {}
@@ -110,7 +110,7 @@ class Heard:
     """
 
     def __init__(self) -> None:
-        self.calls: dict[Hashable, tuple[Call, list[Asked], list[str], list[Left]]] = {}
+        self.calls: dict[Hashable, tuple[Call, list[Asked], list[str], dict[Left, None]]] = {}
 
 
 class Listener:
@@ -122,7 +122,8 @@ class Listener:
     def __init__(self, places: Places, before: Heard | None = None) -> None:
         self.root = Call()
         self.versions: list[str] = []
-        self.left: list[Left] = []
+        self.left: dict[Left, None] = {}
+        self._left = [self.left]  # of the whole, and of each answer that is being worked out, to be remembered
         self.rules: dict[CodeType, Asked | None] = {}
         self._open = [self.root]
         self._places = places
@@ -152,8 +153,10 @@ class Listener:
         return self
 
     def _called(self, frame: FrameType, code: CodeType) -> Call:
+        if code in _REMEMBERING:
+            self._left.append({})
         if code in _REMEMBERING or code.co_name == "__init__":
-            return Call(since=(len(self.trail), len(self.versions), len(self.left)))
+            return Call(since=(len(self.trail), len(self.versions)))
         given = frame.f_locals
         names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
         place = self._places.of_all([v for n in names if n in given and not isinstance(v := given[n], DdpCodemod)])
@@ -176,6 +179,10 @@ class Listener:
             self.refused.append(asked)
         self._open[-1].take(call, said, gave=gave)
 
+    def hear(self, left: Left) -> None:
+        """A place that was left alone: an answer that is remembered has each once, however often it was asked for."""
+        self._left[-1][left] = None
+
     def _is_of_codemod(self, frame: FrameType, code: CodeType) -> bool:
         """True for a method of the codemod itself: of several that are asked about a place each looks for something else."""
         return bool(code.co_argcount) and isinstance(frame.f_locals.get(code.co_varnames[0]), DdpCodemod)
@@ -184,14 +191,16 @@ class Listener:
         """What was heard when the answer was worked out, which may have been for another place."""
         given = frame.f_locals
         key = (id(given["self"]), given["key"]) if "key" in given else (id(given["build"]), id(given["module"]))
-        trail, versions, places = call.since
-        if call.last is not None or call.best or len(self.left) > places:
-            self._known.calls[key] = call, self.trail[trail:], self.versions[versions:], self.left[places:]
+        trail, versions = call.since
+        left = self._left.pop() if len(self._left) > 1 else {}
+        if call.last is not None or call.best or left:
+            self._known.calls[key] = call, self.trail[trail:], self.versions[versions:], left
+            self._left[-1].update(left)
             return call
-        before, asked, versions_then, left_then = self._known.calls.get(key, (call, (), (), ()))
+        before, asked, versions_then, left_then = self._known.calls.get(key, (call, (), (), {}))
         self.trail += asked
         self.versions += versions_then
-        self.left += left_then
+        self._left[-1].update(left_then)
         self._asked_of_line.update(a.of for a in asked)
         return before
 
@@ -250,7 +259,7 @@ def listening(places: Places, before: Heard | None = None) -> Iterator[Listener]
     traced = sys.gettrace()
     sys.settrace(listener)
     try:
-        with hearing(listener.left.append):
+        with hearing(listener.hear):
             yield listener
     finally:
         sys.settrace(traced)
