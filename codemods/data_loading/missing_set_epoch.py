@@ -55,9 +55,10 @@ class MissingSetEpoch(DdpCodemod):
     sampler and read `self.epoch`, a loader class of the project that makes its sampler itself, and an object that goes through
     a loader it was handed (a prefetcher). The batches of an epoch may be drawn with `next(batches)`. Where one function makes
     the loaders of training and test, the call that made this one says whether it shuffles. A generator that goes through such a
-    loader without end (`while True: for x in loader: yield x`) counts its rounds and hands them over. Where a training over
-    steps begins the loader anew (`except StopIteration: batches = iter(loader)`), the number of the step is reported. It
-    reports `itertools.cycle(loader)`, too, which keeps the batches of the first pass. A `set_epoch` inside of the loop over the
+    loader without end (`while True: for x in loader: yield x`, or with `iter(loader)` under `except StopIteration`) counts its
+    rounds and hands them over. Where a training over steps begins the loader anew (`except StopIteration: batches =
+    iter(loader)`), the number of the step is reported. It reports `itertools.cycle(loader)`, too, which keeps the batches of the
+    first pass. A `set_epoch` inside of the loop over the
     batches, whose order is drawn by then, goes in front of it. It reports a `set_epoch` under a test of the rank, one with a
     number that no epoch changes (`set_epoch(0)`, `set_epoch(self.start_epoch)`; behind a right one it is taken away), and one of
     what has none: a sampler of another
@@ -168,8 +169,10 @@ class MissingSetEpoch(DdpCodemod):
                 done.add(key)
                 if (told := self._tell(module, missing, epochs, name)) is not None:
                     yield told
+        begun: set[int] = set()
         for endless in endless_passes(project, module) if module.holds(b"yield") else ():
             if not may_be_told(project, endless.paths) and _is_trained_in(project, endless.paths):
+                begun.add(id(endless.through))
                 yield self._of_endless(module, endless)
         if module.holds(b"set_epoch"):
             yield from self._told_wrongly(module, project)
@@ -177,6 +180,8 @@ class MissingSetEpoch(DdpCodemod):
             if not ranks_reaching(project, module, made.epochs.loop).some:
                 yield self._of_engine(module, made)
         for restart in restarts(module) if project.files_containing(b"backward(") else ():
+            if id(restart.statement) in begun:
+                continue
             yield from self._of_restart(module, project, restart)
 
     def _told_wrongly(self, module: SourceModule, project: Project) -> Iterator[Finding]:
@@ -314,11 +319,12 @@ class MissingSetEpoch(DdpCodemod):
             return self.finding(module, at, message, evidence=evidence, reason=reason)
         call = f"{name}.sampler.set_epoch({count})"
         told = call if found.sure else f'if hasattr({name}.sampler, "set_epoch"):\n    {call}'
-        edits: list[Edit] = [
-            InsertBefore(module.path, module.span(found.loop), f"{count} = 0"),
-            InsertBefore(module.path, module.span(found.through), told),
-            InsertAfter(module.path, module.span(found.through), f"{count} += 1"),
-        ]
+        edits: list[Edit] = [InsertBefore(module.path, module.span(found.loop), f"{count} = 0")]
+        if found.restarts:  # the first round has begun above the loop, and has the number that a sampler begins with
+            edits.append(InsertBefore(module.path, module.span(found.through), f"{count} += 1\n{told}"))
+        else:
+            edits.append(InsertBefore(module.path, module.span(found.through), told))
+            edits.append(InsertAfter(module.path, module.span(found.through), f"{count} += 1"))
         return self.finding(module, at, message, level=Applicability.SAFE, edits=edits, evidence=evidence)
 
     def _tell(self, module: SourceModule, missing: Untold, epochs: Epochs, name: str) -> Finding | None:

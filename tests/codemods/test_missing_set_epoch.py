@@ -4,6 +4,7 @@ from textwrap import dedent
 
 import pytest
 
+from codemods.api.findings import Applicability
 from codemods.data_loading.missing_set_epoch import MissingSetEpoch
 from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of
 
@@ -453,6 +454,43 @@ def test_a_sampler_in_every_run_is_told_without_a_test() -> None:
     always = ENDLESS.replace("shared(data, shuffle=True, several=args.several)", "DistributedSampler(data)")
     plain = COUNTED.replace('        if hasattr(loader.sampler, "set_epoch"):\n    ', "")
     check_transformed(MissingSetEpoch, always, always.replace(BARE, plain))
+
+
+ANEW = """\
+def batches(loader):
+    given = iter(loader)
+    while True:
+        try:
+            yield next(given)
+        except StopIteration:
+            given = iter(loader)
+"""
+
+
+def test_a_generator_that_begins_the_loader_anew_counts_its_rounds() -> None:
+    """The first round has begun above the loop: it is the one that a sampler counts as 0."""
+    told = (
+        '            epoch += 1\n            if hasattr(loader.sampler, "set_epoch"):\n'
+        "                loader.sampler.set_epoch(epoch)\n"
+    )
+    (found,) = findings_of(MissingSetEpoch, ENDLESS.replace(BARE, ANEW))
+    assert found.applicability is Applicability.SAFE
+    counted = ANEW.replace("    while", "    epoch = 0\n    while")
+    end = "            given = iter(loader)\n"
+    check_transformed(MissingSetEpoch, ENDLESS.replace(BARE, ANEW), ENDLESS.replace(BARE, counted.replace(end, told + end)))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("            given = iter(loader)\n", "            return\n"),
+        ("            given = iter(loader)\n", "            given = iter(other)\n"),
+        ("            yield next(given)\n", "            yield next(given)\n            loader.sampler.set_epoch(3)\n"),
+        ("except StopIteration", "except ValueError"),
+    ],
+)
+def test_generators_that_begin_nothing_anew(old: str, new: str) -> None:
+    check_nothing(MissingSetEpoch, ENDLESS.replace(BARE, ANEW.replace(old, new)))
 
 
 def test_a_generator_that_is_handed_something_else_as_well_is_told() -> None:

@@ -1,6 +1,7 @@
 """Generators that go through a loader again and again: `while True: for batch in loader: yield batch`.
 
-The loader is what a caller hands over, or what the generator makes itself.
+Also those that begin it anew: `while True: try: yield next(batches) except StopIteration: batches = iter(loader)`. The loader is
+what a caller hands over, or what the generator makes itself.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from codemods.analysis.bindings import bindings_in, only_value
 from codemods.analysis.call_graph import FunctionSite
 from codemods.analysis.handed import handed
 from codemods.analysis.loading.origins import Origin, all_known, origins
+from codemods.analysis.loading.passes import drawn_from
 from codemods.analysis.loading.same_program import callers
 from codemods.analysis.loading.samplers import (
     Loader,
@@ -33,7 +35,8 @@ from codemods.store.project import Project
 class Endless:
     """A pass that never ends, over a loader with a shuffling DistributedSampler.
 
-    loop: the `while`; through: the `for` or `yield from` in it; iterated: what that goes through; name: that of the loader.
+    loop: the `while`; through: the `for` or `yield from` in it, or what begins the loader anew (`restarts`); iterated: what that
+    goes through; name: that of the loader.
     known: it is a loader of torch in every run. sure: each has such a sampler in every run. paths: the files in which loaders
     and samplers are made, and the callers'.
     """
@@ -48,25 +51,28 @@ class Endless:
     known: bool
     sure: bool
     paths: frozenset[str]
+    restarts: bool = False
 
 
 def endless_passes(project: Project, module: SourceModule) -> Iterator[Endless]:
     """Those of a file whose callers hand over a loader with such a sampler."""
     for loop in module.nodes(ast.While):
         function = module.function_of(loop)
-        if function is None or (through := _goes_through(loop)) is None:
+        anew = _begins_anew(loop) if function is not None else None
+        if function is None or (through := anew or _goes_through(loop)) is None:
             continue
         statement, iterated = through
+        restarts = anew is not None
         source = unpacked(iterated)
         parameters = {a.arg for a in (*function.args.posonlyargs, *function.args.args)}
         stored = {n.id for n in walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
         if isinstance(source, ast.Name) and source.id in parameters - stored:
             if (found := _with_samplers(project, module, function, source.id)) is not None:
                 loader, sampler, known, sure, paths = found
-                yield Endless(function, loop, statement, iterated, source.id, loader, sampler, known, sure, paths)
+                yield Endless(function, loop, statement, iterated, source.id, loader, sampler, known, sure, paths, restarts)
         elif isinstance(source, ast.Name) and (own := _made_here(project, module, function, source)) is not None:
             loader, sampler, sure, paths = own
-            yield Endless(function, loop, statement, iterated, source.id, loader, sampler, True, sure, paths)
+            yield Endless(function, loop, statement, iterated, source.id, loader, sampler, True, sure, paths, restarts)
 
 
 def _made_here(
@@ -94,6 +100,24 @@ def _goes_through(loop: ast.While) -> tuple[ast.stmt, ast.expr] | None:
         return through, through.value.value
     yields = isinstance(through, ast.For) and any(isinstance(n, ast.Yield) for s in through.body for n in walk(s))
     return (through, through.iter) if isinstance(through, ast.For) and yields and not through.orelse else None
+
+
+def _begins_anew(loop: ast.While) -> tuple[ast.stmt, ast.expr] | None:
+    """`batches = iter(loader)` where `next(batches)`, which is all that the loop yields, came to an end; and `loader`."""
+    tried = loop.body[0] if isinstance(loop.test, ast.Constant) and loop.test.value and len(loop.body) == 1 else None
+    if not isinstance(tried, ast.Try) or len(tried.body) != 1 or len(tried.handlers) != 1 or tried.orelse or tried.finalbody:
+        return None
+    given, handler = tried.body[0], tried.handlers[0]
+    yielded = given.value.value if isinstance(given, ast.Expr) and isinstance(given.value, ast.Yield) else None
+    drawn = drawn_from(yielded) if isinstance(yielded, ast.Call) and len(yielded.args) < 2 else None
+    if not isinstance(drawn, ast.Name) or handler.type is None or dotted(handler.type) != "StopIteration":
+        return None
+    for statement in handler.body:
+        if isinstance(statement, ast.Assign) and [dotted(t) for t in statement.targets] == [drawn.id]:
+            made = statement.value
+            if isinstance(made, ast.Call) and dotted(made.func) == "iter" and len(made.args) == 1 and not made.keywords:
+                return statement, made.args[0]
+    return None
 
 
 def _with_samplers(
