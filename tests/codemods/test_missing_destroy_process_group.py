@@ -451,3 +451,32 @@ def test_an_exit_that_does_not_stand_for_all_runs_with_a_group(test: str) -> Non
     before = LEFT.format("").replace("if args.distributed:", f"if {test}:").replace("        dist.barrier()\n", "")
     after = before.replace("    print(\"done on one device\")\n", f"    print(\"done on one device\")\n{ASKED}")
     check_transformed(RULE, before, after, files=RUN)
+
+
+DEEP = """\
+import torch.distributed as dist
+
+
+def init_dist(backend="nccl"):
+    dist.init_process_group(backend=backend)
+
+
+if __name__ == "__main__":
+    args = parse()
+    if args.train:
+        if args.dist:
+            init_dist()
+            rank = dist.get_rank()
+        Runner(args).train()
+    else:
+        evaluate(args)
+"""
+
+
+def test_a_start_in_an_arm_of_the_last_statement_is_no_end_of_the_program() -> None:
+    end = "    if dist.is_initialized():\n        dist.destroy_process_group()\n"
+    check_transformed(RULE, DEEP, DEEP + end, files=RUN)
+    last = DEEP.replace("            rank = dist.get_rank()\n        Runner(args).train()\n", "")
+    run = "    dist.init_process_group(backend=backend)\n    Runner().train()\n"
+    inside = last.replace("    dist.init_process_group(backend=backend)\n", run)
+    check_transformed(RULE, inside, inside.replace(run, f"{run}    dist.destroy_process_group()\n"), files=RUN)

@@ -18,6 +18,7 @@ from codemods.store.project import Project
 
 _SPAWNS = frozenset({"spawn", "start_processes", "Process", "launch", "elastic_launch", "notebook_launcher"})
 CLIMBS = 5
+_BLOCKS = (ast.If, ast.With, ast.For, ast.While)
 # What ends the process that calls it.
 EXITS = frozenset({"exit", "quit", "_exit", "SystemExit"})
 
@@ -77,7 +78,21 @@ def _ends_with(module: SourceModule, block: ast.If, call: ast.Call, function: Fu
     holder: ast.AST | None = module.parent(call)
     if isinstance(holder, ast.Call) and last(dotted(holder.func)) in EXITS:
         holder = module.parent(holder)
-    return isinstance(holder, ast.Expr) and function.name != "__init__" and block.body[-1] in {holder, *module.ancestors(call)}
+    return isinstance(holder, ast.Expr) and function.name != "__init__" and _is_last(module, block, holder)
+
+
+def _is_last(module: SourceModule, block: ast.If, statement: ast.stmt) -> bool:
+    """True where nothing else of the block is run behind the statement, which may stand in an arm of an `if`, or in a loop."""
+    inner: ast.AST = statement
+    for up in module.ancestors(statement):
+        arms = [getattr(up, field, []) for field in ("body", "orelse")] if isinstance(up, _BLOCKS) else []
+        tried = [up.orelse or up.body] if isinstance(up, ast.Try) else []  # what stands in `finally` puts away
+        if not any(arm and arm[-1] is inner for arm in (*arms, *tried)):
+            return False
+        if up is block:
+            return True
+        inner = up
+    return False
 
 
 def _sites(project: Project, module: SourceModule, function: FunctionNode) -> Iterator[tuple[SourceModule, ast.Call, bool]]:
