@@ -799,6 +799,7 @@ LOADED = "trainer:\n  devices: {}\n  max_epochs: 3\n"
         ),
         ("pl.Trainer(**read()['trainer'])", {"run.sh": "python train.py --devices 4\n"}, Start.SEVERAL),
         ("pl.Trainer(**read()['trainer'])", {"run.sh": "python train.py trainer.devices=[0,1]\n"}, Start.SEVERAL),
+        ("pl.Trainer(**read()['trainer'])", {"run.sh": "python -m train n_gpus=4 \\\n  task=x\n"}, Start.SEVERAL),
         ("pl.Trainer(**read()['trainer'])", {"run.sh": "python train.py --epochs 4 --gpu 0\n"}, Start.LIKELY),
     ],
 )

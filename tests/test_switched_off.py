@@ -30,9 +30,12 @@ if __name__ == "__main__":
 """
 
 
+RUN = {"run.sh": "torchrun --nproc_per_node=4 module.py\n"}
+
+
 def test_a_switch_that_the_script_turns_off() -> None:
-    assert findings_of(UnguardedPrint, SCRIPT.replace("SWITCH", "args.seed = 1"))
-    check_nothing(UnguardedPrint, SCRIPT.replace("SWITCH", "args.distribution = False  # not ready"))
+    assert findings_of(UnguardedPrint, SCRIPT.replace("SWITCH", "args.seed = 1"), RUN)
+    check_nothing(UnguardedPrint, SCRIPT.replace("SWITCH", "args.distribution = False  # not ready"), files=RUN)
 
 
 @pytest.mark.parametrize(
@@ -46,7 +49,7 @@ def test_a_switch_that_the_script_turns_off() -> None:
     ],
 )
 def test_a_switch_that_something_turns_on_again(line: str, files: dict[str, str]) -> None:
-    assert findings_of(UnguardedPrint, SCRIPT.replace("SWITCH", line), files)
+    assert findings_of(UnguardedPrint, SCRIPT.replace("SWITCH", line), {**RUN, **files})
 
 
 TRIED = """

@@ -76,7 +76,10 @@ TESTS_BEST = (
         rb"(?i:best|lowest|highest|(?:min|max|prev|previous|old|last)_\w*(?:loss|acc|err|score|metric|f1|iou|psnr))",
         *(spelled for word in _BEST for spelled in (word, word.capitalize(), word.upper())),
     ),
-    Site(rb"\b(?:min|max)\((?:[^<>]|->)*?(?<!-)[<>]|[<>]=?[^<>\n]*\b(?:min|max)\(", b"min(", b"max(", behind=2),
+    Site(
+        rb"\b(?:min|max)\((?:[^<>\n]|->)*(?:\n(?:[^<>\n]|->)*){0,2}(?<!-)[<>]|[<>]=?[^<>\n]*\b(?:min|max)\(",
+        b"min(", b"max(", behind=2,
+    ),
 )
 
 RANK_TEST = Site(

@@ -158,8 +158,10 @@ class SourceModule:
         """Calls whose function's last name is one of `names`: `log` finds `self.log(...)`, `log(...)`, and what a `from` import
         brings under another name.
         """
-        found = [call for name in names for call in self._calls.get(name, ())]
-        return found if len(names) == 1 else sorted(found, key=lambda c: (c.lineno, c.col_offset))
+        if len(names) == 1:
+            return self._calls.get(names[0], [])[:]
+        found = dict.fromkeys(call for name in names for call in self._calls.get(name, ()))
+        return sorted(found, key=lambda c: (c.lineno, c.col_offset))
 
     @cached_property
     def _reads(self) -> dict[str, list[ast.Name | ast.Attribute]]:

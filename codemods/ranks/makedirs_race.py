@@ -160,8 +160,7 @@ class MakedirsRace(DdpCodemod):
         if is_test_module(module):
             return
         stamped: set[str | Span] = set()  # one clock is one cause, whatever is made under its name
-        aliases = [n for n, found in module.imports.items() if found[0].dotted in ("os.makedirs", "os.mkdir")]
-        for call in module.calls_named(*{"makedirs", "mkdir", *aliases}):
+        for call in module.calls_named("makedirs", "mkdir"):
             spelling = creates_folder(module, call)
             if spelling and (told := self._stamped(module, project, call, spelling)) is not None:
                 if not stamped & {told.message, told.span}:

@@ -580,3 +580,49 @@ def test_what_the_steps_have_gathered_is_said_once() -> None:
     gathering = shown_at_the_end("print(self.latest)", kept="self.keep(batch)")
     gathering += "\n    def keep(self, batch):\n        self.latest = self.all_gather(self.score(batch)).mean()\n"
     assert [f.applicability for f in findings_of(UnguardedHook, gathering)] == [Applicability.SAFE]
+
+
+SCORED = """\
+import lightning.pytorch as pl
+import torch
+
+
+class Scores(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.hits = torch.zeros(3)
+        self.steps = 0
+        self.limit = 3
+
+    def forward(self, guesses, labels):
+        self.steps += 1
+        for guess, label in zip(guesses, labels):
+            self.hits[label] += 1
+        return (guesses - labels).square().mean()
+
+    def show(self):
+        share = self.hits / self.hits.sum()
+        print("shares", share)
+
+
+class Net(pl.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.scores = Scores()
+
+    def test_step(self, batch, number):
+        return self.scores(*batch)
+
+    def on_test_epoch_end(self):
+        self.scores.show()
+"""
+
+
+def test_what_another_object_has_counted_of_this_rank_s_samples_is_no_repetition() -> None:
+    check_nothing(UnguardedHook, SCORED)
+    check_nothing(UnguardedHook, SCORED.replace('"shares", share', '"rows", self.hits'))
+
+
+@pytest.mark.parametrize("shown", ["self.limit", "self.steps"])
+def test_what_another_object_counts_alike_on_all_ranks_is_one(shown: str) -> None:
+    assert findings_of(UnguardedHook, SCORED.replace("self.hits / self.hits.sum()", shown))

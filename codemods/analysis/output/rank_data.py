@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Sequence
+from itertools import takewhile
 
 from codemods.analysis.class_index import ClassFacts, Role, class_facts, subclasses
 from codemods.analysis.logged.value_kinds import EQUAL_ATTRIBUTES
@@ -11,6 +12,7 @@ from codemods.analysis.model.signatures import bind, parameters
 from codemods.analysis.names import dotted, last
 from codemods.analysis.output.natures import MODEL_NAMES, values_of
 from codemods.analysis.output.own_lines import Own, own_line
+from codemods.analysis.output.receivers import classes_of
 from codemods.data.host_only import MUTATORS
 from codemods.files.source import FunctionNode, SourceModule, walk
 from codemods.runtime.lazy_pattern import lazy
@@ -27,25 +29,44 @@ _GATHERS = ("all_gather", "gather_for_metrics", "gather_object", "all_gather_obj
 
 
 def rank_local(project: Project, module: SourceModule, function: FunctionNode, nodes: Iterable[ast.AST]) -> str:
-    """What in `nodes`, or in the project functions of the class they call, only this rank has seen; "" where nothing."""
+    """What in `nodes`, or in the methods that they call, only this rank has seen; "" where nothing.
+
+    Methods of the class are followed, and of objects that the nodes themselves call: `self.scores.show()`.
+    """
     place = module.method_of(function) if module.class_of(function) else None
     owner = place[0] if place else module.class_of(function)
     facts = class_facts(project, module, owner) if owner is not None else None
     if any(last(dotted(c.func)) in _GATHERS for c in ast.walk(function) if isinstance(c, ast.Call)):
         return ""
     seen: set[int] = {id(function)}
-    queue: list[tuple[SourceModule, ast.AST]] = [(module, n) for n in nodes]
+    queue: list[tuple[SourceModule, ast.AST, ClassFacts | None]] = [(module, n, facts) for n in nodes]
+    first = len(queue)
     while queue:
-        home, top = queue.pop(0)
+        home, top, facts = queue.pop(0)
+        first -= 1
         for node in walk(top):
             if found := _own(project, home, facts, node, asking=function.name):
                 return found
-            if facts and isinstance(node, ast.Call) and dotted(node.func).startswith("self."):
-                called = facts.method(last(dotted(node.func)))
-                if called and id(called[1]) not in seen:
-                    seen.add(id(called[1]))
-                    queue += [(called[0].module, s) for s in called[1].body]
+            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+                continue
+            called = facts.method(node.func.attr) if facts and dotted(node.func).startswith("self.") else None
+            if called and id(called[1]) not in seen:
+                seen.add(id(called[1]))
+                queue += [(called[0].module, s, facts) for s in called[1].body]
+            other = _method_of_another(project, home, node.func) if called is None and first >= 0 else None
+            if other is not None and id(other[1]) not in seen:
+                seen.add(id(other[1]))
+                queue += [(other[0].lineage[0].module, s, other[0]) for s in other[1].body]
     return ""
+
+
+def _method_of_another(project: Project, module: SourceModule, func: ast.Attribute) -> tuple[ClassFacts, FunctionNode] | None:
+    """The class of the project that the object of `self.scores.show()` is made from, and its method."""
+    for site in classes_of(project, module, func):
+        facts = class_facts(project, site.module, site.node)
+        if (called := facts.method(func.attr)) is not None:
+            return facts, called[1]
+    return None
 
 
 def tells_of_its_own(project: Project, module: SourceModule, function: FunctionNode, body: Sequence[ast.stmt]) -> bool:
@@ -163,10 +184,15 @@ def _is_of_self(call: ast.Call) -> bool:
 
 
 def _counts_alike(module: SourceModule, node: ast.AST) -> bool:
-    """True where what is put in is the Trainer's count, or one more: `self.done = trainer.global_step + 1`, `self.n += 1`."""
+    """True where what is put in is the Trainer's count, or one more: `self.done = trainer.global_step + 1`, `self.n += 1`.
+
+    `self.hits[label] += 1`, and one more for some batches alone, or for each sample, count what this rank has seen.
+    """
     up = module.parent(node)
     if isinstance(up, ast.AugAssign):
-        return isinstance(up.value, ast.Constant)
+        inside = takewhile(lambda a: not isinstance(a, (ast.FunctionDef, ast.AsyncFunctionDef)), module.ancestors(up))
+        each = any(isinstance(a, (ast.If, ast.For, ast.While)) for a in inside)
+        return isinstance(up.value, ast.Constant) and isinstance(node, ast.Attribute) and not each
     return isinstance(up, (ast.Assign, ast.AnnAssign)) and up.value is not None and _is_a_count(up.value)
 
 

@@ -19,10 +19,10 @@ _COUNTS = ("devices", "gpus", "num_nodes", "num_processes")
 _HOW = ("strategy", "accelerator", "distributed_backend", "plugins")
 _SEVERAL = lazy(r"-1|[2-9]|\d\d+|\d+(?:\s*,\s*\d+)+")
 _SPREADS = lazy(r"(?i)ddp|fsdp|deepspeed|distributeddata|fullysharded|bagua|horovod")
+_NUMBER = r"(?:devices|gpus|num_gpus|ngpus?|n_gpus?|num_devices|num_nodes)"
 _COMMAND = lazy(
-    r"(?:(?<!\S)--(?:\w+\.)?(?:devices|gpus|num_gpus|ngpus?|n_gpus?|num_devices|num_nodes)[= ]|"
-    r"(?<!\S)\+{0,2}(?:\w+\.)?(?:devices|gpus|num_nodes)=)"
-    r"[\"'\[]*(?:-1|[2-9]|\d\d|\d+[ ]*,[ ]*\d)|(?<!\S)\+?(?:--)?(?:\w+[.@/])?(?:trainer|strategy)[= ][\"']?ddp"
+    rf"(?<!\S)(?:--(?:\w+\.)?{_NUMBER}[= ]|\+{{0,2}}(?:\w+\.)?{_NUMBER}=)[\"'\[]*(?:-1|[2-9]|\d\d|\d+[ ]*,[ ]*\d)|"
+    r"(?<!\S)\+?(?:--)?(?:\w+[.@/])?(?:trainer|strategy)[= ][\"']?ddp"
 )
 
 
