@@ -73,3 +73,24 @@ def _methods_called(source: str, program: str) -> int:
     assert module is not None
     found = [calls_of(project, module, function) for function in module.nodes(ast.FunctionDef)]
     return sum(len(calls or ()) for calls in found)
+
+
+NET = "class Net:\n    def save(self, path):\n        print(path)\n"
+
+
+@pytest.mark.parametrize(
+    ("program", "calls"),
+    [
+        pytest.param("class Engine:\n    def save(self):\n        self.net.save('a')\n", 1, id="handed on to a part"),
+        pytest.param("class Engine:\n    def save(self):\n        self.net.module.save('a')\n", 1, id="of what a wrapper holds"),
+        pytest.param("class Engine:\n    def save(self, path):\n        self.save(path)\n", 0, id="of itself"),
+        pytest.param(f"{NET}\n\nnet = Net()\nnet.save('a')\n", 0, id="a copy of a script"),
+    ],
+)
+def test_a_method_that_hands_on_to_one_of_its_name(program: str, calls: int) -> None:
+    project = Project.of({"net.py": NET.encode(), "engine.py": program.encode()})
+    module = project.module("net.py")
+    assert module is not None
+    found = calls_of(project, module, next(iter(module.nodes(ast.FunctionDef))))
+    assert found is not None
+    assert len(found) == calls

@@ -167,7 +167,8 @@ def test_nested_calls_and_neighbours_are_all_fixed() -> None:
 
 
 def test_module_level_of_a_script() -> None:
-    source = "import os\nimport lightning as L\nif not os.path.exists('runs'): os.makedirs('runs')\nL.Fabric(devices=2).launch()\n"
+    made = "if not os.path.exists('runs'): os.makedirs('runs')\n"
+    source = f"import os\nimport lightning as L\n{made}L.Fabric(devices=2).launch()\n"
     check_transformed(MakedirsRace, source, at_once(source))
 
 

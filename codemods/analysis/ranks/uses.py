@@ -137,7 +137,8 @@ def _read_in(project: Project, module: SourceModule, function: FunctionNode, use
                 if isinstance(owner, ast.ClassDef) or not _is_another(project, other, node, function):
                     handed_on.append(HandedOn(other, node))
             elif isinstance(owner, ast.ClassDef):
-                if isinstance(node, ast.Name) or has_its_own(project, module, other, owner, function.name):
+                own = has_its_own(project, module, other, owner, function.name) and not _hands_on(other, node)
+                if isinstance(node, ast.Name) or own:
                     continue
                 if cannot_take(function, call) or is_of_another_object(project, module, owner, other, call):
                     continue
@@ -152,6 +153,14 @@ def _read_in(project: Project, module: SourceModule, function: FunctionNode, use
     for read in () if nested or isinstance(owner, ast.ClassDef) else reads_by_other_names(project, module, function):
         _add(read.module, read.node, read.call, calls, handed_on)
     return Uses(tuple(calls), tuple(handed_on))
+
+
+def _hands_on(module: SourceModule, node: ast.Name | ast.Attribute) -> bool:
+    """True for `self.model.save(path)` in a method `save`: what is called there is another object's method."""
+    place = module.method_of(node)
+    if place is None or not isinstance(node, ast.Attribute) or place[1].name != node.attr:
+        return False
+    return isinstance(node.value, ast.Attribute) and dotted(node.value).startswith("self.")
 
 
 def _add(
