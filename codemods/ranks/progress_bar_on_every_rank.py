@@ -16,6 +16,7 @@ from codemods.analysis.output.bar_texts import is_labelled_by_rank
 from codemods.analysis.output.debug_flags import is_under_a_debug_switch
 from codemods.analysis.output.effects import names_rank
 from codemods.analysis.output.guard_spelling import guard_for
+from codemods.analysis.output.muted_print import has_quiet_bars
 from codemods.analysis.output.natures import values_of
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
@@ -116,7 +117,7 @@ class ProgressBarOnEveryRank(DdpCodemod):
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
-        if is_test_module(module) or module.holds(b"split_between_processes"):
+        if is_test_module(module) or module.holds(b"split_between_processes") or has_quiet_bars(project, module.path):
             return
         for call in module.calls_named("tqdm", "trange"):
             reads = _reads_of_bar(module, call) if _draws(module, call) else None

@@ -1,17 +1,20 @@
 """Has the program put a `print` of its own in the place of Python's? Then the other ranks are quiet already, or speak on purpose.
 
-`builtins.print = lambda *a: None` on all ranks but one, or a wrapper that asks for the rank, as DETR's `setup_for_distributed`.
+`builtins.print = lambda *a: None` on all ranks but one, or a wrapper that asks for the rank, as DETR's `setup_for_distributed`;
+also `sys.stdout = open(os.devnull, "w")` on all ranks but one, as in MONAI's tutorials, and a file for each.
 """
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.loading.same_program import reached
 from codemods.analysis.names import dotted, qualified
 from codemods.analysis.output.effect_kinds import names_rank
 from codemods.analysis.paths import origin_text
+from codemods.analysis.ranks.rank_guards import Ranks, ranks_at
 from codemods.analysis.ranks.uses import uses_of
 from codemods.files.source import FunctionNode, SourceModule
 from codemods.store.project import Project
@@ -30,6 +33,12 @@ def is_muted(project: Project, path: str) -> bool:
     return project.keep(("muted print", path), lambda: any(path in reached(project, p) for p in _doing_so(project)))
 
 
+def has_quiet_bars(project: Project, path: str) -> bool:
+    """True for a file of a program that leads the standard error of the other ranks away, to which progress bars are drawn."""
+    paths = project.keep("files that mute bars", lambda: frozenset(_leading_away(project, "sys.stderr")))
+    return any(path in reached(project, p) for p in paths)
+
+
 def _doing_so(project: Project) -> frozenset[str]:
     """The files that replace `print`, and those that call a function which does."""
     return project.keep("files that mute print", lambda: _find(project))
@@ -41,6 +50,7 @@ def _find(project: Project) -> frozenset[str]:
         module = project.module(path) if not is_test_file(path) else None
         if module is not None and any(_goes_to_own_file(module, call) for call in module.calls_named("redirect_stdout")):
             found.add(path)
+    found.update(_leading_away(project, "sys.stdout"))
     for path in project.files_containing(b".print = "):
         module = project.module(path) if not is_test_file(path) else None
         for assign in module.nodes(ast.Assign) if module is not None else ():
@@ -68,6 +78,19 @@ def _is_launched_into_files(project: Project) -> bool:
 def _goes_to_own_file(module: SourceModule, call: ast.Call) -> bool:
     """`redirect_stdout(open(f"fit-{rank}.log", "w"))`: what is printed below goes where nobody repeats it."""
     return bool(call.args) and names_rank(origin_text(module, call.args[0]))
+
+
+def _leading_away(project: Project, stream: str) -> Iterator[str]:
+    """The files that lead a stream of the other ranks to nowhere, or each rank's into a file of its own."""
+    for path in project.files_containing(f"{stream} = ".encode()):
+        module = project.module(path) if not is_test_file(path) else None
+        for assign in module.nodes(ast.Assign) if module is not None else ():
+            if module is None or stream not in map(dotted, assign.targets):
+                continue
+            made = origin_text(module, assign.value)
+            nowhere = "devnull" in made or "/dev/null" in made
+            if names_rank(made) or (nowhere and ranks_at(module, assign, project=project) in (Ranks.OTHERS, Ranks.LOCAL_OTHERS)):
+                yield path
 
 
 def _is_print_of_python(module: SourceModule, target: ast.expr) -> bool:
