@@ -817,3 +817,25 @@ def test_what_is_offered_where_nothing_says_how_many_there_are(devices: str, lev
     (found,) = findings_of(UnsyncedMetric, f"{hook}        pass\n\n{step}", files)
     assert found.applicability is level
     assert ("no command and no call says how many there are" in found.reason) is (level is Applicability.UNSAFE)
+
+
+@pytest.mark.parametrize(
+    ("job", "expected"),
+    [
+        ("# torchrun --nproc_per_node=4 train.py\npython train.py --lr 1\n", Start.OPEN),  # what it once did
+        ("#torchrun --nproc_per_node=4 train.py \\\n#  --lr 1\npython train.py\n", Start.OPEN),
+        ("# python train.py\ntorchrun --nproc_per_node=4 train.py\n", Start.SEVERAL),
+        ("# torchrun --nproc_per_node=4 train.py\npython other.py\n", Start.SEVERAL),  # nothing else says how it is started
+    ],
+)
+def test_a_command_that_is_commented_out_beside_one_that_is_not(job: str, expected: Start) -> None:
+    joins = f"from misc import init_distributed_mode\n\ndef main():\n    init_distributed_mode(1)\n{MAIN}"
+    assert start(joins, {"misc.py": GROUP, "run.sh": job, "other.py": ""}) is expected
+
+
+@pytest.mark.parametrize(("command", "expected"), [("srun python", Start.OPEN), ("srun -n 4 python", Start.SEVERAL)])
+def test_srun_in_a_text_of_python(command: str, expected: Start) -> None:
+    """By itself it starts one task where the job asks for one."""
+    note = f'def main():\n    """Run with python train.py, or in a job with {command} train.py"""\n    LightningCLI(Net)\n'
+    source = f"from lightning.pytorch.cli import LightningCLI\n\n{note}{MAIN}"
+    assert start(source, {"job.sh": "#SBATCH --gres=gpu:1\nsrun python train.py\n"}) is expected
