@@ -736,7 +736,30 @@ def test_a_trainer_that_takes_what_the_job_has(job: str, expected: Start) -> Non
     assert start(FITS.format(made="pl.Trainer(accelerator='gpu')"), {"job.sh": job}) is expected
 
 
-IN_MAIN = "import os\nimport torch.distributed as dist\n\ndef main():\n{}\n" + MAIN
+ENGINES = """
+class Engine:
+    def __init__(self, rank):
+        if rank is not None:
+            self.join()
+
+    def join(self):
+        dist.init_process_group("nccl")
+
+    def run(self):
+        print("run")
+
+
+class Joined:
+    def __init__(self):
+        self.join()
+
+    def join(self):
+        dist.init_process_group("nccl")
+
+    def run(self):
+        print("run")
+"""
+IN_MAIN = f"import os\nimport torch.distributed as dist\n{ENGINES}\ndef main():\n{{}}\n" + MAIN
 
 
 @pytest.mark.parametrize(
@@ -753,6 +776,9 @@ IN_MAIN = "import os\nimport torch.distributed as dist\n\ndef main():\n{}\n" + M
         ("    rank = int(os.environ.get('RANK', 0))\n    print(rank)", Start.PRESUMED),
         ("    try:\n        dist.init_process_group('nccl')\n    except ValueError:\n        print('one')", Start.PRESUMED),
         ("    rank = int(os.environ['RANK']) if 'RANK' in os.environ else 0\n    print(rank)", Start.PRESUMED),
+        ("    print('RANK' in os.environ and int(os.environ['RANK']) > 0)", Start.PRESUMED),
+        ("    Engine(os.environ.get('RANK')).run()", Start.PRESUMED),  # its method that joins is called under a test
+        ("    Joined().run()", Start.SEVERAL),
         ("    os.environ['WORLD_SIZE'] = '1'\n    dist.init_process_group('gloo', rank=0)", Start.PRESUMED),
         ("    os.environ.setdefault('RANK', '0')\n    dist.init_process_group('gloo')", Start.PRESUMED),
         ("    dist.init_process_group('gloo', init_method='tcp://localhost:1', rank=0, world_size=1)", Start.PRESUMED),

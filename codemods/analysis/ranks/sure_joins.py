@@ -12,7 +12,7 @@ from collections.abc import Callable
 from codemods.analysis.conditions import is_main_block
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.reached_scopes import inside, reached
-from codemods.files.source import SourceModule
+from codemods.files.source import FunctionNode, SourceModule
 from codemods.store.project import Project
 
 _OWN = frozenset({"RANK", "WORLD_SIZE", "MASTER_ADDR"})
@@ -40,16 +40,36 @@ class _Untested:
     """Leaves out what stands under a test, in a block that may fail, and behind a test under which a function ends."""
 
     def followed(self, module: SourceModule, node: ast.AST) -> list[ast.AST] | None:
-        del module
+        if isinstance(node, ast.BoolOp):
+            return [node.values[0]]  # `"RANK" in os.environ and int(os.environ["RANK"]) > 0`
         if isinstance(node, (ast.If, ast.IfExp)):
             block = isinstance(node, ast.If) and is_main_block(node)
             return None if block or _holds_for_ranks(node.test) or _starts_either_way(node) else [node.test]
         if isinstance(node, ast.Try):
             return list(node.finalbody) if node.handlers else None
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            if isinstance(module.parent(node), ast.ClassDef) and _is_called_under_tests(module, node):
+                return []
             end = next((i for i, s in enumerate(node.body) if isinstance(s, ast.If) and _may_leave(s)), len(node.body))
             return list(node.body[: end + 1])
         return None
+
+
+def _is_called_under_tests(module: SourceModule, method: FunctionNode) -> bool:
+    """True for a method whose calls on `self` all stand under a test: what comes to the class comes to all of its methods."""
+    owner = module.parent(method)
+    named = (c for c in module.calls_named(method.name) if dotted(c.func) == f"self.{method.name}")
+    calls = [c for c in named if module.class_of(c) is owner]
+    return bool(calls) and all(_is_under_a_test(module, c) for c in calls)
+
+
+def _is_under_a_test(module: SourceModule, node: ast.AST) -> bool:
+    for up in module.ancestors(node):
+        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            return False
+        if isinstance(up, ast.If) and not _holds_for_ranks(up.test) and not _starts_either_way(up):
+            return True
+    return False
 
 
 def _starts_either_way(test: ast.If | ast.IfExp) -> bool:
