@@ -1,7 +1,7 @@
 """May a LightningModule have its Trainer when a method runs? `self.global_rank` is 0 on every rank without one.
 
-A constructor runs before `fit` attaches the Trainer, and so does what a script calls on its model above the Trainer that it
-makes; Fabric attaches none at all. A test of the member is true everywhere then.
+A constructor runs before `fit` attaches the Trainer, and so does what a script, or a function that it calls, calls on its model
+above the Trainer that it makes; Fabric attaches none at all. A test of the member is true everywhere then.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from codemods.analysis.distribution import is_test_file
 from codemods.analysis.hooks import LIGHTNING_HOOKS
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.output.early_ranks import makes_trainer_below
-from codemods.analysis.ranks.uses import constructions
+from codemods.analysis.ranks.uses import calls_of, constructions
 from codemods.files.source import FunctionNode, SourceModule
 from codemods.store.project import Project
 
 _WHILE_LOADING = frozenset({"on_load_checkpoint", "load_state_dict"})
+_DEPTH = 2  # functions that the call of the method stands in
 _CONTAINERS = frozenset({"ModuleList", "ModuleDict", "Sequential"})
 
 
@@ -38,9 +39,20 @@ def may_be_attached(project: Project, facts: ClassFacts, function: FunctionNode)
     if found.hooks:
         return True
     if found.outside:
-        return not all(makes_trainer_below(o.module, o.module.statement_of(o.call)) for o in found.outside)
+        return not all(_comes_first(project, o.module, o.call, _DEPTH) for o in found.outside)
     known = [s.function.name for s in found.steps if s.function.name != function.name]
     return bool(known) and "__init__" not in known
+
+
+def _comes_first(project: Project, module: SourceModule, call: ast.Call, depth: int) -> bool:
+    """True where a Trainer is made below the call, or below each call of the plain function that it stands in."""
+    if makes_trainer_below(module, module.statement_of(call)):
+        return True
+    function = module.function_of(call)
+    if function is None or depth == 0 or isinstance(module.parent(function), ast.ClassDef):
+        return False
+    calls = calls_of(project, module, function)
+    return bool(calls) and all(_comes_first(project, s.module, s.call, depth - 1) for s in calls or ())
 
 
 def runs_while_loading(project: Project, facts: ClassFacts, function: FunctionNode) -> bool:
