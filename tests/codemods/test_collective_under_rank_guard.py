@@ -1374,3 +1374,39 @@ def test_a_number_that_rank_0_is_given_and_all_ranks_have() -> None:
 )
 def test_a_number_that_rank_0_alone_is_given(source: str) -> None:
     assert findings_of(CollectiveUnderRankGuard, source)
+
+
+IN_A_HELPER = """\
+import torch.distributed as dist
+
+
+def share(value, size):
+    if {test}:
+        dist.all_reduce(value)
+    return value
+
+
+def main(value):
+    dist.init_process_group("gloo")
+    rank = dist.get_rank()
+    if rank == 0:
+        share(value, dist.get_world_size())
+
+
+if __name__ == "__main__":
+    main(read())
+"""
+
+
+@pytest.mark.parametrize(
+    ("test", "found"),
+    [
+        ("dist.get_world_size() > 1", 1),
+        ("dist.is_initialized()", 1),
+        ("dist.get_world_size() == 1", 0),  # one process waits for nobody
+        ("not dist.is_initialized()", 0),
+    ],
+)
+def test_a_helper_that_one_process_alone_has_wait(test: str, found: int) -> None:
+    files = {"run.sh": "torchrun --nproc_per_node=2 module.py\n"}
+    assert len(findings_of(CollectiveUnderRankGuard, IN_A_HELPER.format(test=test), files)) == found

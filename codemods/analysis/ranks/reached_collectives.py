@@ -9,6 +9,7 @@ from codemods.analysis.functions import keeps_its_results
 from codemods.analysis.ranks.collectives import Collective, collective_at
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_at
 from codemods.analysis.ranks.rank_tests import means_process_group
+from codemods.analysis.ranks.several_processes import is_of_one_process
 from codemods.analysis.ranks.trace_items import Step
 from codemods.files.source import SourceModule, walk_scope
 from codemods.runtime.record import record
@@ -83,6 +84,8 @@ def _direct(project: Project, site: FunctionSite, nodes: _Nodes) -> Reached | No
 
 def _always(project: Project, site: FunctionSite, node: ast.AST) -> bool:
     """True where a call of the function comes to `node` on every rank that runs with others."""
+    if is_of_one_process(site.module, node):
+        return False
     below = node
     for up in site.module.ancestors(node):
         if up is site.node:

@@ -172,11 +172,11 @@ def _if(state: State, node: ast.If) -> bool:
     test = test_value(state, node.test)
     if several is not None:
         taken, other = (node.body, node.orelse) if several else (node.orelse, node.body)
-        before = dict(state.env)
+        before, met = dict(state.env), dict(state.met)
         returned = len(state.returns)
         _block(state, other)
         del state.returns[returned:]
-        state.env = before
+        state.env, state.met = before, met  # several processes meet nowhere in it
         return _block(state, taken)
     state.tests[id(node.test)] = test
     known = _alikes(state.module)
