@@ -848,10 +848,9 @@ def test_what_is_offered_where_nothing_says_how_many_there_are(devices: str, lev
 @pytest.mark.parametrize(
     ("job", "expected"),
     [
-        ("# torchrun --nproc_per_node=4 train.py\npython train.py --lr 1\n", Start.OPEN),  # what it once did
-        ("#torchrun --nproc_per_node=4 train.py \\\n#  --lr 1\npython train.py\n", Start.OPEN),
+        ("# on four GPUs:\n# torchrun --nproc_per_node=4 train.py\npython train.py --lr 1\n", Start.SEVERAL),  # the other way to run it
         ("# python train.py\ntorchrun --nproc_per_node=4 train.py\n", Start.SEVERAL),
-        ("# torchrun --nproc_per_node=4 train.py\npython other.py\n", Start.SEVERAL),  # nothing else says how it is started
+        ("# torchrun --nproc_per_node=4 train.py\npython other.py\n", Start.SEVERAL),
     ],
 )
 def test_a_command_that_is_commented_out_beside_one_that_is_not(job: str, expected: Start) -> None:

@@ -79,7 +79,6 @@ def _starts(project: Project) -> Iterator[Start]:
         alone, narrow = is_job_of_one(text), has_one_gpu(text)
         shared = _OF_THE_JOB.search(text) is not None and not alone
         lines = _whole_lines(text)
-        found: list[tuple[Start, bool]] = []  # with whether it is commented out
         for i, line in enumerate(lines):
             below = lines[i + 1 : i + 3] if not _is_comment(line) else [n for n in lines[i + 1 : i + 3] if _is_comment(n)]
             for start in _in_line(line, below, shared=shared):
@@ -87,11 +86,7 @@ def _starts(project: Project) -> Iterator[Start]:
                 pinned = pinned or (narrow and not start.launched and not start.several)
                 several = start.several and not pinned
                 place = _file(project, path, start, lines[:i]) if path.endswith(SHELL_KINDS) else ""
-                made = replace(start, several=several, path=place, pinned=pinned, job=path)
-                found.append((made, path.endswith(SHELL_KINDS) and _is_comment(line)))
-        live = {(s.script, s.path) for s, is_comment in found if not is_comment}
-        # what a job once did says nothing beside what it does
-        yield from (s for s, is_comment in found if not is_comment or (s.script, s.path) not in live)
+                yield replace(start, several=several, path=place, pinned=pinned, job=path)
 
 
 def _whole_lines(text: str) -> list[str]:
