@@ -848,7 +848,7 @@ def test_what_is_offered_where_nothing_says_how_many_there_are(devices: str, lev
 @pytest.mark.parametrize(
     ("job", "expected"),
     [
-        ("# on four GPUs:\n# torchrun --nproc_per_node=4 train.py\npython train.py --lr 1\n", Start.SEVERAL),  # the other way to run it
+        ("# on four GPUs:\n# torchrun --nproc_per_node=4 train.py\npython train.py --lr 1\n", Start.SEVERAL),  # either way
         ("# python train.py\ntorchrun --nproc_per_node=4 train.py\n", Start.SEVERAL),
         ("# torchrun --nproc_per_node=4 train.py\npython other.py\n", Start.SEVERAL),
     ],
