@@ -44,6 +44,7 @@ from codemods.analysis.files.reads_beside import for_readers
 from codemods.analysis.files.save_judgement import Judgement
 from codemods.analysis.files.save_repairs import holds_save
 from codemods.analysis.files.scratch_files import OF_ONE_PROCESS, is_scratch
+from codemods.analysis.files.sent_on import sent_on_by_all
 from codemods.analysis.files.source_copies import copies_source
 from codemods.analysis.files.told_files import advice_for, gathered_first, is_above_the_start, message_of
 from codemods.analysis.files.writing_functions import WRITES, writes_below
@@ -409,6 +410,8 @@ class UnguardedFileIo(DdpCodemod):
                 return gathered_first(filled)
             if out := given_out(function, paths):
                 return f"whoever gets `{out}` may read the file, on every rank: let rank 0 write it, with a barrier behind it"
+        if (sent := sent_on_by_all(project, module, run.last, paths)) is not None:
+            return f"every rank sends that file on in line {sent}: put the test round both"
         if opened := emptied_above(module, run.statements):
             return f"every rank opens that file, and empties it, in line {opened}: put the test round the opening too"
         return ""

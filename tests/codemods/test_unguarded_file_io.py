@@ -1479,3 +1479,19 @@ if __name__ == "__main__":
     kept = "import json\n\n\ndef keep(rows, path):\n    with open(path, 'w') as file:\n        json.dump(rows, file)\n"
     assert findings_of(UnguardedHook, hook, {"kept.py": kept})
     assert not findings_of(UnguardedFileIo, kept, {"train.py": hook}, path="kept.py")
+
+
+@pytest.mark.parametrize(
+    ("rest", "told"),
+    [
+        (("blob.upload_from_filename('a.json')",), True),
+        (("name = 'a.json'", "run.log_artifact(name)"), True),
+        (("blob.upload_from_filename('b.json')",), False),  # another file
+        (("if trainer.is_global_zero:", "    blob.upload_from_filename('a.json')"), False),
+        (("names.remove('a.json')",), False),
+    ],
+)
+def test_a_file_that_every_rank_sends_on(rest: tuple[str, ...], told: bool) -> None:
+    (found,) = findings_of(UnguardedFileIo, script(TRAINER, "trainer.fit(args.net)", *DUMP, *rest))
+    assert ("every rank sends that file on in line" in found.reason) is told
+    assert bool(found.edits) is not told
