@@ -28,7 +28,7 @@ def earlier_wait(project: Project, module: SourceModule, call: ast.expr) -> tupl
 
 
 def callers_wait(project: Project, module: SourceModule, call: ast.expr) -> tuple[str, int] | None:
-    """The same above each call of the function that this stands in: without a group nobody comes to it."""
+    """The same above each call of the function that this stands in: without a group it is never reached."""
     function = module.function_of(call)
     if function is None or uses_of(project, module, function).handed_on:
         return None

@@ -1,4 +1,4 @@
-"""What is said of rank 0 that reads, or removes, the parts of all ranks before they are there."""
+"""The finding where rank 0 reads, or removes, the parts of all ranks before they are there."""
 
 from __future__ import annotations
 
