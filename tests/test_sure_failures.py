@@ -65,7 +65,8 @@ def is_dead(body: str, extra: str = "pass", others: dict[str, str] | None = None
         ("f = lambda: args.global_step\nwork()", False),
         ("try:\n    print(args.global_step)\nexcept AttributeError:\n    pass\nwork()", False),
         ("work()\nprint(args.global_step)", False),
-        ("print(args.world_size)\nwork()", False),  # libraries set these
+        ("print(args.world_size)\nwork()", True),
+        ("import deepspeed\nprint(args.world_size)\nwork()", False),  # such libraries set it
         ("if hasattr(args, 'global_step'):\n    pass\nprint(args.global_step)\nwork()", False),
     ],
 )

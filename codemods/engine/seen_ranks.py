@@ -67,7 +67,7 @@ def for_one_process(codemod: DdpCodemod, finding: Finding, place: SourceModule |
         return "no run gets there, since what stands above it fails in each, or its file cannot be imported or is superseded"
     if is_never_reached(project, place, finding.span):
         return "no program of the project comes there in a run of several processes"
-    if finding.severity == "noise" and runs_to_no_end(project, place, finding.span):
+    if runs_to_no_end(project, place, finding.span):
         return "no run gets through the block, and whoever runs it has another error to see"
     if codemod.topic() in GUARDING and finding.severity in _OF_TWO and rank_zero_is_left(project, place, finding.span):
         return "rank 0 alone comes there, since the others have ended above"

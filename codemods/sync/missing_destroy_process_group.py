@@ -18,9 +18,11 @@ from codemods.analysis.job_files.said_torch import said_torch
 from codemods.analysis.loading.endless_streams import trains_for_ever
 from codemods.analysis.model.signatures import defaults
 from codemods.analysis.names import dotted, family, last
+from codemods.analysis.ranks.failing_statements import statement_fails
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Edit, Evidence, Finding, InsertAfter, InsertBefore
 from codemods.data.printed_errors import WAITING
+from codemods.files.left_alone import left
 from codemods.files.source import SourceModule, walk_scope
 from codemods.rewriting.imports import in_scope
 from codemods.store.project import Project
@@ -115,8 +117,13 @@ class MissingDestroyProcessGroup(DdpCodemod):
         for start, entry in project.memo("group entries", lambda: _starts(project)):
             if start[0].path != module.path or _is_owned(entry.module) or is_destroyed(project, entry.module):
                 continue
-            if not trains_for_ever(project, entry.module.path):  # else it is ended from outside
-                yield self._told(project, *start, entry)
+            if trains_for_ever(project, entry.module.path):  # it is ended from outside
+                continue
+            at, before, _ = _end(entry)
+            if at is not None and not before and statement_fails(project, entry.module, at):
+                left(entry.module, at, "every run of several processes fails in this statement")
+                continue
+            yield self._told(project, *start, entry)
 
     def _told(self, project: Project, starting: SourceModule, start: ast.Call, entry: Entry) -> Finding:
         module = entry.module
@@ -213,9 +220,9 @@ def _is_script(project: Project, entry: Entry) -> bool:
 def _end(entry: Entry) -> tuple[ast.stmt | None, bool, str]:
     """(the statement, whether to stand in front of it, why there is no place)."""
     module, function = entry.module, entry.function
-    if left := exits_with_group(module, function or module.tree):  # what has a group never comes to the end
-        plain = len(left) == 1 and is_plain_exit(left[0])
-        return (left[0], True, "") if plain else (None, False, _NO_PLACE)
+    if exits := exits_with_group(module, function or module.tree):  # what has a group never comes to the end
+        plain = len(exits) == 1 and is_plain_exit(exits[0])
+        return (exits[0], True, "") if plain else (None, False, _NO_PLACE)
     if function is None:
         block = main_block(module, entry.call) if entry.call is not None else None
         return _end_of_script(module, (block or _program(module)).body[-1])

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import re
 
-from codemods.analysis.bindings import bindings_in, bindings_of
+from codemods.analysis.bindings import bindings_at_top, bindings_in, bindings_of
 from codemods.analysis.call_graph import FunctionSite, find_function
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.loading.same_program import whole_program
@@ -30,7 +30,11 @@ _OPEN = lazy(
     rb"|setattr\(\s*(?!self\b|cls\b|model\b|module\b|mod\b|layer\b)\w|vars\(\s*[\w.]+\s*\)\s*(?:\.(?:update|setdefault)|\[)|__getattr__"
     rb"|add_argparse_args|from_argparse_args|add_subparsers|jsonargparse|configargparse|exec\("
 )
-_BY_LIBRARIES = lazy(r"rank|world|gpu|dist|device|node|backend|deepspeed")  # `timm` and others set these on the options they get
+_BY_LIBRARIES = lazy(r"rank|world|gpu|dist|device|node|backend|deepspeed")
+# These set such attributes on the options that they get.
+_LIBRARIES = lazy(
+    rb"deepspeed|\btimm\b|megatron|colossal|horovod|detectron2|mmcv|mmengine|fairseq|fairscale|ccelerat|init_distributed"
+)
 # A mention of an attribute that may give it a value.
 _SETS = (
     rb"[\"']NAME[\"']|\.\s*NAME\b\s*(?:[-+*/|&%@]|//|\*\*|<<|>>)?=(?!=)|\.\s*NAME\b\s*:[^=\n]*=(?!=)"
@@ -53,7 +57,7 @@ def is_lost_option(project: Project, module: SourceModule, node: ast.Attribute) 
     """True for `args.name` where no parser that gives `args` has such an option, and no file of the program sets it."""
     if not isinstance(node.value, ast.Name) or node.value.id not in OPTION_NAMES or not isinstance(node.ctx, ast.Load):
         return False
-    if node.attr.startswith("_") or _BY_LIBRARIES.search(node.attr):
+    if node.attr.startswith("_"):
         return False
     function = module.function_of(node)
     key = ("options in", module.path, 0 if function is None else function.lineno, node.value.id)
@@ -71,6 +75,8 @@ def _nobody_sets(project: Project, paths: list[str], name: str) -> bool:
         return False
     sets = re.compile(_SETS.replace(b"NAME", re.escape(name.encode())))
     texts = [project.read(path) or b"" for path in sorted(files)]
+    if _BY_LIBRARIES.search(name) and any(_LIBRARIES.search(text) for text in texts):
+        return False
     return not any(_OPEN.search(text) or sets.search(text) for text in texts)
 
 
@@ -79,7 +85,10 @@ def _given(project: Project, module: SourceModule, name: ast.expr, depth: int) -
     if not isinstance(name, ast.Name) or depth < 0:
         return ()
     found: list[_Parsed] = []
-    for bound in bindings_of(module, name):
+    bindings = bindings_of(module, name)
+    if not bindings:
+        return _imported(project, module, name.id, depth)
+    for bound in bindings:
         function = module.function_of(name)
         if bound.parameter:
             while function is not None and not bindings_in(module, function, name.id):
@@ -93,6 +102,17 @@ def _given(project: Project, module: SourceModule, name: ast.expr, depth: int) -
             return ()
         found += here
     return tuple(found)
+
+
+def _imported(project: Project, module: SourceModule, name: str, depth: int) -> tuple[_Parsed, ...]:
+    """The options that another file holds at its top: `from options import args`."""
+    imported = module.imports.get(name, ())
+    found = project.resolve(imported[0].dotted, module.path) if len(imported) == 1 else None
+    home = project.module(found.path) if found is not None and len(found.rest) == 1 else None
+    if home is None or found is None or len(bound := bindings_at_top(home, found.rest[0])) != 1:
+        return ()
+    value = bound[0].value
+    return () if value is None or bound[0].part else _of_value(project, home, value, depth - 1)
 
 
 def _from_callers(project: Project, module: SourceModule, function: FunctionNode, name: str, depth: int) -> tuple[_Parsed, ...]:

@@ -1,0 +1,166 @@
+"""Statements that fail in every run that comes to them: by what they read, and by what they call and with which arguments."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+
+from codemods.analysis.class_index import ClassSite
+from codemods.analysis.model.signatures import returned
+from codemods.analysis.ranks.absent_names import is_absent
+from codemods.analysis.ranks.lost_attributes import is_lost_attribute
+from codemods.analysis.ranks.lost_options import is_lost_option
+from codemods.analysis.ranks.rank_branches import known_split
+from codemods.analysis.ranks.refused_calls import is_refused, surely_run
+from codemods.analysis.ranks.several_processes import several_processes
+from codemods.analysis.unbound_names import unbound
+from codemods.files.source import SourceModule, child_nodes, walk, walk_scope
+from codemods.store.project import Project
+
+# What a file can only have by an import.
+_IMPORTED = frozenset(sys.stdlib_module_names) | {
+    "np", "pd", "plt", "nn", "torch", "torchvision", "numpy", "pandas", "tqdm", "cv2", "wandb", "yaml", "einops", "transformers",
+    "timedelta", "defaultdict", "OrderedDict", "namedtuple", "deepcopy", "partial", "Path", "Counter", "deque", "dataclass",
+}  # fmt: skip
+_FEW_NAMES = 4
+_LINES_OF_A_PROGRAM = 60
+_DEPTH = 2  # functions that a statement calls, and these
+_LEAVES = (ast.Return, ast.Raise, ast.Break, ast.Continue)
+
+
+def failing(project: Project, module: SourceModule, block: list[ast.stmt]) -> tuple[int, ...]:
+    """The statements of a block that fail in every run, by their numbers."""
+
+    def build() -> tuple[int, ...]:
+        return tuple(i for i, s in enumerate(block) if statement_fails(project, module, s))
+
+    return project.memo(("failing", module.path, block[0].lineno, block[0].col_offset), build)
+
+
+def constructor_dies(project: Project, site: ClassSite) -> bool:
+    """True where no object of the class gets made: a statement of its own constructor that every run comes to fails."""
+
+    def build() -> bool:
+        init = site.methods().get("__init__")
+        return init is not None and not init.decorator_list and _block_fails(project, site.module, init.body, _DEPTH)
+
+    return project.keep(("constructor dies", site.module.path, site.node.lineno), build)
+
+
+def statement_fails(project: Project, module: SourceModule, statement: ast.stmt, depth: int = _DEPTH) -> bool:
+    """True where every run of several processes fails there: by what the statement reads and calls, or on one of the ranks."""
+    if any(expression_fails(project, module, part, depth) for part in evaluated(statement)):
+        return True
+    if isinstance(statement, ast.Assign):
+        return _is_taken_apart_wrongly(project, module, statement)
+    if not isinstance(statement, ast.If):
+        return False
+    several = several_processes(module, statement.test)
+    if several is not None:
+        return _block_fails(project, module, statement.body if several else statement.orelse, depth)
+    split = known_split(module, statement.test, project)
+    if split is None or not split.alone:
+        return False
+    # some rank of each run takes either way, and the others end with it
+    return any(_block_fails(project, module, arm, depth) for arm in (statement.body, statement.orelse))
+
+
+def _block_fails(project: Project, module: SourceModule, block: list[ast.stmt], depth: int) -> bool:
+    """True for a block that fails before anything in it may leave it."""
+    for statement in block:
+        if statement_fails(project, module, statement, depth):
+            return True
+        if any(isinstance(n, _LEAVES) for n in (statement, *walk_scope(statement))):
+            return False
+    return False
+
+
+def expression_fails(project: Project, module: SourceModule, node: ast.expr, depth: int = _DEPTH) -> bool:
+    """True where working out this node itself raises in every run; what stands in it is asked for itself."""
+    if isinstance(node, ast.Name):
+        return isinstance(node.ctx, ast.Load) and node.id in unbound(module) and _is_missing(project, module, node)
+    if isinstance(node, ast.Attribute):
+        reads = (is_lost_option, is_absent, is_lost_attribute)
+        return any(is_lost(project, module, node) for is_lost in reads)
+    if not isinstance(node, ast.Call):
+        return False
+    return is_refused(project, module, node) or _calls_a_failure(project, module, node, depth)
+
+
+def _is_missing(project: Project, module: SourceModule, name: ast.Name) -> bool:
+    """True for a name that can only come of an import or of `self`, and for one of few that a whole program does not bind.
+
+    A short sample leaves out where its names come from.
+    """
+    if name.id in _IMPORTED or project.files_defining(name.id) or _is_without_self(module, name):
+        return True
+    if len(unbound(module)) > _FEW_NAMES or module.data.count(b"\n") < _LINES_OF_A_PROGRAM:
+        return False
+    return not any(name.id.encode() in (project.read(path) or b"") for path in project.files_containing(b"builtins"))
+
+
+def _is_without_self(module: SourceModule, name: ast.Name) -> bool:
+    """True for a name that no scope binds in a method which has it from `self` elsewhere: `self.trainer`, and `trainer`."""
+    function = module.function_of(name)
+    reads = (n for n in walk(function) if isinstance(n, ast.Attribute)) if function is not None else ()
+    return any(n.attr == name.id and isinstance(n.value, ast.Name) and n.value.id == "self" for n in reads)
+
+
+def _calls_a_failure(project: Project, module: SourceModule, call: ast.Call, depth: int) -> bool:
+    if depth <= 0 or (found := surely_run(project, module, call)) is None:
+        return False
+    key = ("function that fails", found.module.path, found.function.lineno, depth)
+    return project.keep(key, lambda: _block_fails(project, found.module, found.function.body, depth - 1))
+
+
+def _is_taken_apart_wrongly(project: Project, module: SourceModule, statement: ast.Assign) -> bool:
+    """True for `a, b = read()`, where `read` gives back another number of values whichever way it takes."""
+    target = statement.targets[0]
+    if not isinstance(target, (ast.Tuple, ast.List)) or not isinstance(statement.value, ast.Call):
+        return False
+    if any(isinstance(e, ast.Starred) for e in target.elts):
+        return False
+    found = surely_run(project, module, statement.value)
+    values = returned(found.function, found.module) if found is not None and not found.bound else []
+    return bool(values) and all(_has_another_length(v, len(target.elts)) for v in values)
+
+
+def _has_another_length(value: ast.expr, length: int) -> bool:
+    plain = isinstance(value, (ast.Tuple, ast.List)) and not any(isinstance(e, ast.Starred) for e in value.elts)
+    return plain and isinstance(value, (ast.Tuple, ast.List)) and len(value.elts) != length
+
+
+def evaluated(statement: ast.stmt) -> Iterator[ast.expr]:
+    """What a statement surely reads, whichever way it takes."""
+    if isinstance(statement, (ast.If, ast.While, ast.Assert)):
+        yield from certain(statement.test)
+    elif isinstance(statement, (ast.For, ast.AsyncFor)):
+        yield from certain(statement.iter)
+    elif isinstance(statement, (ast.Expr, ast.Return, ast.Assign, ast.AugAssign, ast.AnnAssign)):
+        if statement.value is not None:
+            yield from certain(statement.value)
+    elif isinstance(statement, (ast.With, ast.AsyncWith)):
+        for item in statement.items:
+            yield from certain(item.context_expr)
+
+
+def certain(node: ast.expr) -> Iterator[ast.expr]:
+    """The expressions that are worked out with this one in any case."""
+    yield node
+    inner: list[ast.AST]
+    if isinstance(node, ast.BoolOp):
+        inner = [node.values[0]]
+    elif isinstance(node, ast.IfExp):
+        inner = [node.test]
+    elif isinstance(node, ast.Compare):
+        inner = [node.left, node.comparators[0]]
+    elif isinstance(node, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
+        inner = [node.generators[0].iter]
+    elif isinstance(node, ast.Lambda):
+        inner = []
+    else:
+        inner = [n.value if isinstance(n, ast.keyword) else n for n in child_nodes(node)]
+    for part in inner:
+        if isinstance(part, ast.expr):
+            yield from certain(part)
