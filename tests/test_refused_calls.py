@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+
 import pytest
 
 from codemods.analysis.ranks.refused_calls import is_refused
@@ -108,6 +110,71 @@ def test_a_name_that_is_given_another_meaning() -> None:
     assert not refused("Pairs(rows, k=3)", "try:\n    from other import Pairs\nexcept ImportError:\n    from data import Pairs")
 
 
+METHODS = """\
+from data import Lines, Pairs
+
+
+class Fit:
+    def __init__(self, rows, rate):
+        self.rows = rows
+
+    def step(self, rate):
+        return rate
+
+    def end(self):
+        self.step = None
+
+    @property
+    def rate(self):
+        return 1
+
+
+class Own(Fit):
+    def __init__(self, rows):
+        {above}
+
+    def run(self):
+        {own}
+
+
+class Deeper(Own):
+    def more(self, rate, scale): ...
+
+
+def main(rows):
+    fit = Own(rows)
+    {call}
+"""
+
+
+def refused_in(*, above: str = "pass", own: str = "pass", call: str = "pass", loose: str = "") -> bool:
+    text = METHODS.format(above=above, own=own, call=call) + loose
+    project = Project.of({"data.py": DATA.encode(), "train.py": text.encode()})
+    module = project.module("train.py")
+    assert module is not None
+    return any(is_refused(project, module, call) for call in module.nodes(ast.Call))
+
+
+def test_the_constructor_of_the_class_above() -> None:
+    assert refused_in(above="super().__init__(rows)")
+    assert refused_in(above="super(Own, self).__init__(rows)")
+    assert not refused_in(above="super().__init__(rows, 1)")
+    loose = "\n\nclass Loose(Own, dict):\n    pass\n"  # of it, `dict` may be asked first
+    assert not refused_in(above="super().__init__(rows)", loose=loose)
+    assert not refused_in(above="super(Fit, self).__init__(rows)")
+
+
+def test_a_method_that_is_asked_of_the_object_itself_or_of_one_made_beside_it() -> None:
+    assert not refused_in(own="self.step()")  # somebody stores another function there
+    assert refused_in(own="self.run(1)")
+    assert not refused_in(own="self.more()")  # an heir has it
+    assert not refused_in(own="self.rate()")
+    assert refused_in(call="fit.run(2)")
+    assert not refused_in(call="fit.run()")
+    assert not refused_in(call="fit.more(1)")
+    assert not refused_in(call="fit = load() if rows else fit\n    fit.run(2)")
+
+
 PROGRAM = """\
 import torch
 import torch.distributed as dist
@@ -185,5 +252,6 @@ def main(rows):
 )
 def test_an_object_that_no_run_gets_made(made: str, told: int) -> None:
     assert len(findings_of(UnguardedPrint, FIT.format(made=made))) == told
-    heir = FIT + "\n\nclass Own(Fit):\n    def __init__(self):\n        self.rows = []\n"  # its objects have the method, too
+    # its objects have the method, too
+    heir = FIT + "\n\nclass Own(Fit):\n    def __init__(self):\n        self.rows = []\n\n\ndef others():\n    Own().run()\n"
     assert len(findings_of(UnguardedPrint, heir.format(made=made))) == (told or 1)

@@ -57,7 +57,7 @@ def for_one_process(codemod: DdpCodemod, finding: Finding, place: SourceModule |
     while they launch others.
 
     Also in a hook that no Trainer of several ranks calls, in a notebook outside of what it hands to a launcher, and where no run
-    comes at all; for noise, where none gets through, and where each process has a console of its own. "" where they may come.
+    comes at all, or gets through, but for a hang; for noise, where each process has a console of its own. "" where they may come.
     """
     if codemod.topic() not in OF_RUNS and codemod.topic() != "launch":
         return ""
@@ -67,7 +67,7 @@ def for_one_process(codemod: DdpCodemod, finding: Finding, place: SourceModule |
         return "no run gets there, since what stands above it fails in each, or its file cannot be imported or is superseded"
     if is_never_reached(project, place, finding.span):
         return "no program of the project comes there in a run of several processes"
-    if runs_to_no_end(project, place, finding.span):
+    if finding.severity != "hang" and runs_to_no_end(project, place, finding.span):
         return "no run gets through the block, and whoever runs it has another error to see"
     if codemod.topic() in GUARDING and finding.severity in _OF_TWO and rank_zero_is_left(project, place, finding.span):
         return "rank 0 alone comes there, since the others have ended above"

@@ -8,7 +8,8 @@ from __future__ import annotations
 import ast
 import re
 
-from codemods.analysis.class_index import ClassSite, class_facts, has_many_heirs, subclasses
+from codemods.analysis.class_index import ClassSite, class_facts, find_class, has_many_heirs, subclasses
+from codemods.analysis.names import dotted, qualified
 from codemods.analysis.unbound_names import names_bound_by
 from codemods.files.source import SourceModule, child_nodes, walk
 from codemods.runtime.lazy_pattern import lazy
@@ -54,17 +55,25 @@ def _attributes(project: Project, owner: ClassSite) -> frozenset[str] | None:
     seen: set[tuple[str, int]] = set()
     for site in family:
         facts = class_facts(project, site.module, site.node)
-        if facts.unresolved or not _BARE.issuperset(facts.external):
+        if facts.unresolved:
             return None
         for part in facts.lineage:
             key = (part.module.path, part.node.lineno)
             if key in seen:
                 continue
             seen.add(key)
-            if len(seen) > _MOST or part.node.keywords or part.node.decorator_list or _BY_NAME.search(part.module.data):
+            if len(seen) > _MOST or _BY_NAME.search(part.module.data) or not _is_plain(project, part):
                 return None
             names |= _bound_in(part)
     return frozenset(names)
+
+
+def _is_plain(project: Project, site: ClassSite) -> bool:
+    """True for a class that is made as it is written, from classes of the project and such as give nothing."""
+    if site.node.keywords or site.node.decorator_list:
+        return False
+    named = (base.value if isinstance(base, ast.Subscript) else base for base in site.node.bases)
+    return all(qualified(site.module, b) in _BARE or find_class(project, site.module, dotted(b)) for b in named)
 
 
 def _bound_in(site: ClassSite) -> set[str]:
