@@ -204,7 +204,7 @@ START = "dist.init_process_group('nccl')"
         f"class Run:\n    def __init__(self, args):\n        self.gpu = args.local_rank\n        {START}\n\n"
         "    def place(self, net):\n        return net.to(self.gpu)\n",
         f"args = parser.parse_args()\ngpus = [args.local_rank]\nnet = net.cuda(gpus[0])\n{START}\n",
-        f"args = parser.parse_args()\ngpu = args.local_rank + args.first\ntorch.cuda.set_device(gpu)\n{START}\n",
+        f"args = parser.parse_args()\ngpu = args.local_rank + 1\ntorch.cuda.set_device(gpu)\n{START}\n",
         f"def run(each, n):\n    {START}\n    gpus = list(range(n * each, (n + 1) * each))\n    net.to(gpus[0])\n\n\n"
         "run(1, parser.parse_args().local_rank)\n",
     ],

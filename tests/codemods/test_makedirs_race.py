@@ -1265,7 +1265,7 @@ def test_the_constructor_may_have_made_another_folder(made: str, path: str) -> N
 )
 def test_the_test_stays_where_the_path_may_be_that_of_a_file(used: str) -> None:
     """The test has left a checkpoint alone that training goes on from; without it `makedirs` would end the run."""
-    before = script("if not os.path.exists(args.start):", "    os.makedirs(args.start)", used)
+    before = script("if not os.path.exists(args.start):", "    os.makedirs(args.start)", used).replace("import shutil", "import torch")
     after = before.replace("os.makedirs(args.start)", "os.makedirs(args.start, exist_ok=True)")
     check_transformed(MakedirsRace, before, after)
 
@@ -1280,13 +1280,13 @@ def test_the_test_stays_where_the_path_may_be_that_of_a_file(used: str) -> None:
     ],
 )
 def test_other_uses_are_those_of_a_folder(used: str) -> None:
-    before = script("if not os.path.exists(args.out):", "    os.makedirs(args.out)", used)
+    before = script("if not os.path.exists(args.out):", "    os.makedirs(args.out)", used).replace("import shutil", "import torch")
     check_transformed(MakedirsRace, before, at_once(before))
 
 
 def test_a_name_that_becomes_the_file_below() -> None:
     lines = ("if not os.path.exists(out):", "    os.makedirs(out)", "out = os.path.join(out, 'a.pt')", "return torch.load(out)")
-    before = script("out = args.out", *lines)
+    before = script("out = args.out", *lines).replace("import shutil", "import torch")
     check_transformed(MakedirsRace, before, at_once(before))
 
 

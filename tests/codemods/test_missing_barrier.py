@@ -789,6 +789,8 @@ GUARD
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--debug", action="store_true")
+    parser.add_argument("--out")
+    parser.add_argument("--rows")
     main(parser.parse_args())
 """
 MAKES = "        os.makedirs(args.out + '/codes', exist_ok=True)"

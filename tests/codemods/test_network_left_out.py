@@ -183,7 +183,7 @@ def test_several_networks_of_one_optimizer_are_one_finding() -> None:
 
 
 def test_a_network_that_is_made_in_both_arms_is_named_once() -> None:
-    made = ("if big:", "    head = nn.Linear(8, 2)", "else:", "    head = nn.Linear(8, 1)")
+    made = ("if torch.cuda.is_available():", "    head = nn.Linear(8, 2)", "else:", "    head = nn.Linear(8, 1)")
     source = script(MADE[0], *made, BOTH, *STEPS)
     assert "`head` is trained" in check_told(NetworkLeftOut, source, reason="wrap").message
 

@@ -556,7 +556,17 @@ def test_a_script_that_some_command_starts_on_several(commands: str) -> None:
     assert len(findings_of(SameRandomNumbers, ALONE, files={"README.md": commands}, path="train.py")) == 1
 
 
-PARSER = "import argparse\n\n\ndef options():\n    parser = argparse.ArgumentParser()\n    {}\n    return parser.parse_args()\n"
+PARSER = """\
+import argparse
+
+
+def options():
+    parser = argparse.ArgumentParser()
+    parser.add_argument('--net')
+    parser.add_argument('--loader')
+    {}
+    return parser.parse_args()
+"""
 NO_DEFAULT = "parser.add_argument('--seed', type=int, default=None)"
 FIELDS = "from typing import Optional\nfrom transformers import HfArgumentParser\n\n\nclass Mine:\n    seed: Optional[int] = {}\n"
 

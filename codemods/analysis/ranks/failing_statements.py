@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections.abc import Iterator
 
 from codemods.analysis.class_index import ClassSite
 from codemods.analysis.model.signatures import returned
+from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.absent_names import is_absent
 from codemods.analysis.ranks.lost_attributes import is_lost_attribute
 from codemods.analysis.ranks.lost_options import is_lost_option
@@ -16,6 +18,7 @@ from codemods.analysis.ranks.refused_calls import is_refused, surely_run
 from codemods.analysis.ranks.several_processes import several_processes
 from codemods.analysis.unbound_names import unbound
 from codemods.files.source import SourceModule, child_nodes, walk, walk_scope
+from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
 
 # What a file can only have by an import.
@@ -23,6 +26,8 @@ _IMPORTED = frozenset(sys.stdlib_module_names) | {
     "np", "pd", "plt", "nn", "torch", "torchvision", "numpy", "pandas", "tqdm", "cv2", "wandb", "yaml", "einops", "transformers",
     "timedelta", "defaultdict", "OrderedDict", "namedtuple", "deepcopy", "partial", "Path", "Counter", "deque", "dataclass",
 }  # fmt: skip
+TRAINS = lazy(r"\.backward\(|\.step\(|\.fit\(|\btrain\w*\(", re.IGNORECASE)
+_HIDES = frozenset({"suppress", "raises", "assertRaises"})
 _FEW_NAMES = 4
 _LINES_OF_A_PROGRAM = 60
 _DEPTH = 2  # functions that a statement calls, and these
@@ -54,6 +59,8 @@ def statement_fails(project: Project, module: SourceModule, statement: ast.stmt,
         return True
     if isinstance(statement, ast.Assign):
         return _is_taken_apart_wrongly(project, module, statement)
+    if isinstance(statement, (ast.With, ast.For)) and _is_entered(module, statement):
+        return _block_fails(project, module, statement.body, depth)
     if not isinstance(statement, ast.If):
         return False
     several = several_processes(module, statement.test)
@@ -64,6 +71,16 @@ def statement_fails(project: Project, module: SourceModule, statement: ast.stmt,
         return False
     # some rank of each run takes either way, and the others end with it
     return any(_block_fails(project, module, arm, depth) for arm in (statement.body, statement.orelse))
+
+
+def _is_entered(module: SourceModule, statement: ast.With | ast.For) -> bool:
+    """True for a block that is run at least once: not that of a loop over what may be empty, nor one that hides errors."""
+    if isinstance(statement, ast.With):
+        managers = (i.context_expr for i in statement.items)
+        return not any(last(dotted(m.func if isinstance(m, ast.Call) else m)) in _HIDES for m in managers)
+    over = statement.iter
+    counts = isinstance(over, ast.Call) and dotted(over.func) in ("range", "trange", "tqdm.trange")
+    return counts or TRAINS.search(module.text_of(statement)) is not None
 
 
 def _block_fails(project: Project, module: SourceModule, block: list[ast.stmt], depth: int) -> bool:
@@ -81,23 +98,26 @@ def expression_fails(project: Project, module: SourceModule, node: ast.expr, dep
     if isinstance(node, ast.Name):
         return isinstance(node.ctx, ast.Load) and node.id in unbound(module) and _is_missing(project, module, node)
     if isinstance(node, ast.Attribute):
-        reads = (is_lost_option, is_absent, is_lost_attribute)
-        return any(is_lost(project, module, node) for is_lost in reads)
+        if is_lost_option(project, module, node) or is_absent(project, module, node):
+            return True
+        return _is_whole(module) and is_lost_attribute(project, module, node)
     if not isinstance(node, ast.Call):
         return False
     return is_refused(project, module, node) or _calls_a_failure(project, module, node, depth)
 
 
 def _is_missing(project: Project, module: SourceModule, name: ast.Name) -> bool:
-    """True for a name that can only come of an import or of `self`, and for one of few that a whole program does not bind.
-
-    A short sample leaves out where its names come from.
-    """
+    """True for a name that can only come of an import or of `self`, and for one of few that a whole program does not bind."""
     if name.id in _IMPORTED or project.files_defining(name.id) or _is_without_self(module, name):
         return True
-    if len(unbound(module)) > _FEW_NAMES or module.data.count(b"\n") < _LINES_OF_A_PROGRAM:
+    if len(unbound(module)) > _FEW_NAMES or not _is_whole(module):
         return False
     return not any(name.id.encode() in (project.read(path) or b"") for path in project.files_containing(b"builtins"))
+
+
+def _is_whole(module: SourceModule) -> bool:
+    """False for a short sample, which leaves out where its names and its methods come from."""
+    return module.data.count(b"\n") >= _LINES_OF_A_PROGRAM
 
 
 def _is_without_self(module: SourceModule, name: ast.Name) -> bool:

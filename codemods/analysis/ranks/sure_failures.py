@@ -7,20 +7,17 @@ project with arguments that it does not take: `failing_statements`.
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from codemods.analysis.class_index import ClassSite, subclasses
 from codemods.analysis.names import dotted, last
 from codemods.analysis.positions import position
-from codemods.analysis.ranks.failing_statements import certain, constructor_dies, expression_fails, failing
+from codemods.analysis.ranks.failing_statements import TRAINS, certain, constructor_dies, expression_fails, failing
 from codemods.analysis.ranks.uses import uses_of
 from codemods.files.source import SourceModule
 from codemods.files.text_file import NOTEBOOK
-from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
 
-TRAINS = lazy(r"\.backward\(|\.step\(|\.fit\(|\btrain\w*\(", re.IGNORECASE)
 _OF_THE_CLASS = frozenset({"staticmethod", "classmethod"})
 _CLIMBS = 3  # callers above the place
 
