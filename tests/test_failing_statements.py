@@ -101,8 +101,9 @@ def test_an_attribute_that_nothing_sets(statement: str, expected: bool) -> None:
     "change", ["class Fit(Mixed, dict):", "class Fit(torch.nn.Module):", "class Fit(Unknown):", "@register\nclass Fit:"]
 )
 def test_a_class_that_is_not_all_to_be_seen(change: str) -> None:
-    source = CLASSES.format(statement="print(self.global_rank)").replace("class Fit(Base):", change)
-    project = Project.of({"fit.py": f"import torch\n{source}{chr(10) * 60}".encode(), "base.py": textwrap.dedent(BASE["base.py"]).encode()})
+    source = CLASSES.format(statement="print(self.global_rank)").replace("class Fit(Base):", change) + "\n" * 60
+    files = {"fit.py": f"import torch\n{source}", "base.py": textwrap.dedent(BASE["base.py"])}
+    project = Project.of({path: text.encode() for path, text in files.items()})
     module = project.module("fit.py")
     assert module is not None
     (run,) = (f for f in module.functions if f.name == "run")

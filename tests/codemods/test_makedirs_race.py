@@ -39,6 +39,10 @@ def script(*lines: str) -> str:
 _ASKED = re.compile(r"if not os\.path\.(?:exists|isdir)\((.+)\):\s+os\.makedirs\(\1\)")
 
 
+def loading(*lines: str) -> str:
+    return script(*lines).replace("import shutil", "import torch")
+
+
 def at_once(source: str) -> str:
     """The source with `exist_ok` in the place of the test for the folder."""
     return _ASKED.sub(r"os.makedirs(\1, exist_ok=True)", source)
@@ -1265,7 +1269,7 @@ def test_the_constructor_may_have_made_another_folder(made: str, path: str) -> N
 )
 def test_the_test_stays_where_the_path_may_be_that_of_a_file(used: str) -> None:
     """The test has left a checkpoint alone that training goes on from; without it `makedirs` would end the run."""
-    before = script("if not os.path.exists(args.start):", "    os.makedirs(args.start)", used).replace("import shutil", "import torch")
+    before = loading("if not os.path.exists(args.start):", "    os.makedirs(args.start)", used)
     after = before.replace("os.makedirs(args.start)", "os.makedirs(args.start, exist_ok=True)")
     check_transformed(MakedirsRace, before, after)
 
@@ -1280,13 +1284,13 @@ def test_the_test_stays_where_the_path_may_be_that_of_a_file(used: str) -> None:
     ],
 )
 def test_other_uses_are_those_of_a_folder(used: str) -> None:
-    before = script("if not os.path.exists(args.out):", "    os.makedirs(args.out)", used).replace("import shutil", "import torch")
+    before = loading("if not os.path.exists(args.out):", "    os.makedirs(args.out)", used)
     check_transformed(MakedirsRace, before, at_once(before))
 
 
 def test_a_name_that_becomes_the_file_below() -> None:
     lines = ("if not os.path.exists(out):", "    os.makedirs(out)", "out = os.path.join(out, 'a.pt')", "return torch.load(out)")
-    before = script("out = args.out", *lines).replace("import shutil", "import torch")
+    before = loading("out = args.out", *lines)
     check_transformed(MakedirsRace, before, at_once(before))
 
 
