@@ -300,6 +300,8 @@ def test_a_project_that_speaks_of_no_other_node() -> None:
     [
         {"graph.py": "def put(x):\n    num_nodes = x.size(0)\n    return Data(num_nodes=num_nodes)  # nodes in COO form\n"},
         {"config.yaml": "deepspeed_config:\n  deepspeed_multinode_launcher: standard\nmachine_rank: 0\nnum_machines: 1\n"},
+        {"run.sh": "python -m torch.distributed.launch --nproc_per_node=2 --nnode=1 --node_rank=0 train.py\n"},
+        {"tools.py": "def start():\n    # torchrun and other launchers (single-node or multi-node) use NCCL\n    pass\n"},
         {"README.md": "torchrun --nproc_per_node=4 train.py\nThe lymph nodes are marked, the nodes using SLURM are not.\n"},
     ],
 )

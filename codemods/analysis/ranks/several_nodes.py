@@ -13,15 +13,19 @@ from codemods.store.project import Project
 
 _COUNTS = rb"(?:nnodes|num[_-]nodes|num[_-]machines|n_nodes)"
 _MORE = rb"[\"']?(?![01]\b)[$\w{<]"  # anything but none and one: a number, a variable, a place to fill in
-_SPOKEN = rb"\bmulti[- ]?nodes?\b|\btwo (?:nodes|machines)\b|\bSLURM_NNODES\b|\bSLURM_JOB_NUM_NODES\b|\bSLURM_NODEID\b"
+_PLACE = rb"\b(?:node|machine)_rank\b(?![\"']?[ =:]+[\"']?0\b)"  # that of the first, and often the only one, says nothing
+_SPOKEN = (
+    rb"(?<!single-node or )\bmulti[- ]?nodes?\b|\btwo (?:nodes|machines)\b|\bSLURM_NNODES\b|\bSLURM_JOB_NUM_NODES\b|"
+    rb"\bSLURM_NODEID\b"
+)
 _COMMAND = rb"--(?:nodes|" + _COUNTS + rb")[\"']?[ =]+" + _MORE + rb"|\btrainer\.num_nodes=" + _MORE
 _COMMANDS = lazy(
     rb"(?i)" + _COMMAND + rb"|(?m:^[ \t]*(?:export[ ]+)?(?:nodes|" + _COUNTS + rb")=)" + _MORE + rb"|" + _SPOKEN
-    + rb"|\b(?:node|machine)_rank\b|#SBATCH[^\n]*(?:-N|--nodes)[ =]*[2-9]"
+    + rb"|" + _PLACE + rb"|#SBATCH[^\n]*(?:-N|--nodes)[ =]*[2-9]"
 )  # fmt: skip
 _SETTINGS = lazy(rb"(?i)\b" + _COUNTS + rb"[\"']?[ ]*:[ ]*" + _MORE + rb"|" + _COMMAND + rb"|" + _SPOKEN)
 _PROGRAMS = lazy(
-    rb"(?i)" + _COMMAND + rb"|" + _SPOKEN + rb"|\b(?:node|machine)_rank\b|"
+    rb"(?i)" + _COMMAND + rb"|" + _SPOKEN + rb"|" + _PLACE + rb"|"
     rb"\b(?:Trainer|Fabric)\((?:[^()]|\([^()]*\)){0,4000}?\bnum_nodes[ ]*=[ ]*" + _MORE
 )  # fmt: skip
 _ONE_NODE = lazy(rb"(?im)^[ \t]*(?:export[ ]+)?(?:nnodes|num_nodes|n_nodes|num_machines)=[\"']?1\b")
