@@ -128,6 +128,12 @@ def test_a_helper_that_writes_is_called_under_the_test() -> None:
     check_transformed(UnguardedFileIo, head + before, head + after, files=files)
 
 
+def test_a_setting_that_is_read_below_stays_with_every_rank() -> None:
+    lines = ("if args.plan:", "    with open(args.plan, 'w+') as f:", "        args.plan = json.load(f)", "trainer.fit(args.plan)")
+    source = script("args = parse()", TRAINER, *lines)
+    assert all(f.fix is None for f in findings_of(UnguardedFileIo, source))
+
+
 def test_a_script_writes_what_its_trainer_found() -> None:
     lines = (TRAINER, "results = trainer.test(args.model)", "with open(args.out, 'w') as f:", "    json.dump(results, f)")
     guarded = (*lines[:2], "if trainer.is_global_zero:", *("    " + x for x in lines[2:]))

@@ -183,9 +183,11 @@ def _leaks(module: SourceModule, statements: list[ast.stmt]) -> bool:
     bound = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
     changed = {name for n in nodes if (name := _changed(n)) is not None and name.id not in module.imports}
     bound |= {name.id for name in changed if nature(module, name) is not Nature.HOST}
+    inside = {id(n) for n in nodes}
+    if _sets_what_is_read(module, nodes, inside):
+        return True
     if not bound:
         return False
-    inside = {id(n) for s in statements for n in walk(s)}
     home = module.function_of(statements[0])
     for node in module.nodes(ast.Name):
         if node.id in bound and id(node) not in inside and not isinstance(node.ctx, ast.Store):
@@ -195,6 +197,15 @@ def _leaks(module: SourceModule, statements: list[ast.stmt]) -> bool:
             if scope is not home and home is not None and any(up is home for up in module.ancestors(node)):
                 return True
     return False
+
+
+def _sets_what_is_read(module: SourceModule, nodes: list[ast.AST], inside: set[int]) -> bool:
+    """True where an attribute is set that is read outside, whatever the object: `args.config = json.load(f)`."""
+    stored = {dotted(n) for n in nodes if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store)} - {""}
+    if not stored:
+        return False
+    reads = (n for n in module.nodes(ast.Attribute) if isinstance(n.ctx, ast.Load) and id(n) not in inside)
+    return any(dotted(n) in stored for n in reads)
 
 
 def _changed(node: ast.AST) -> ast.Name | None:
