@@ -32,7 +32,7 @@ from codemods.analysis.files.named_by_day import without_days
 from codemods.analysis.files.named_by_functions import texts_of_functions
 from codemods.analysis.files.own_moments import is_named_by_moment
 from codemods.analysis.files.sample_folders import is_folder_of_the_sample
-from codemods.analysis.files.state_folders import state_folders
+from codemods.analysis.files.state_folders import state_folders, trainer_folders
 from codemods.analysis.model.signatures import bind, defaults
 from codemods.analysis.names import dotted
 from codemods.analysis.output.effects import names_rank
@@ -110,8 +110,8 @@ class MakedirsRace(DdpCodemod):
     without such a test in a helper that other files call is unsafe too.
 
     ## Refuses
-    - A folder named after the time, reported, also where Accelerate's `save_state` makes it: each process reads its own clock,
-      and those of Lightning's `ddp` start one after the other.
+    - A folder named after the time, reported, also where Accelerate's `save_state` makes it, or where it is the `output_dir` of a
+      Trainer of transformers: each process reads its own clock, and those of Lightning's `ddp` start one after the other.
     - A folder named after what is there (`len(os.listdir(root))`, `max(numbers) + 1`, `while os.path.exists(run): n += 1`),
       reported, with `exist_ok` too: the ranks do not come at once.
     - Where `exist_ok` is given, `False` too: that is a decision, but for one under a test that the folder is missing.
@@ -144,7 +144,7 @@ class MakedirsRace(DdpCodemod):
     subject = "Let several processes create the same folder"
     must_show = "With the folder deleted first, both processes start."
     printed = ("FileExistsError",)
-    TRIGGERS = ((b"makedirs(", b"mkdir(", b".save_state("),)
+    TRIGGERS = ((b"makedirs(", b"mkdir(", b".save_state(", b"output_dir"),)
     # a call that gives no exist_ok in its first line, or False, or a clock
     SITES = (Site(
         rb"strftime\(|\bnow\(|int\(time\.time|"
@@ -177,7 +177,7 @@ class MakedirsRace(DdpCodemod):
             if (found := self._judge(module, project, call, spelling)) is not None:
                 yield found
 
-        for call, path in state_folders(project, module):
+        for call, path in (*state_folders(project, module), *trainer_folders(project, module)):
             if (told := self._stamped(module, project, call, "", path)) is not None:
                 yield told
 
@@ -199,11 +199,11 @@ class MakedirsRace(DdpCodemod):
         function = module.function_of(call)
         if "broadcast" in (module.text_of(function) if function else module.text):
             return None
-        what = module.text_of(path)
         makes = "save their parts of one state into folders of their own" if given is not None else "make a folder each"
-        message = f"every rank names {what} after its own clock: the ranks start apart, and {makes}"
+        message = f"every rank names {module.text_of(path)} after its own clock: the ranks start apart, and {makes}"
         reason = "take the time on rank 0 and broadcast it, or hand it to all processes as an argument or a variable"
-        return self.finding(module, _clock(module, path) or call, message, evidence=[shown], reason=reason)
+        at = _clock(module, path) or (call if given is None or given in walk(call) else given)
+        return self.finding(module, at, message, evidence=[shown], reason=reason)
 
     def _counted(self, module: SourceModule, project: Project, call: ast.Call, spelling: str) -> Finding | None:
         """A folder whose name is the next that is free: a rank that comes later finds that of another, and takes the next."""

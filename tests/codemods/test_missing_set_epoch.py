@@ -662,16 +662,17 @@ def test_a_generator_that_yields_from_the_loader() -> None:
 
 def test_a_generator_that_is_a_static_method() -> None:
     before = script("batches = Feed.endless(loader)", "for step in range(9):", "    x = next(batches)", *TRAIN, head=HEAD + _FEED)
-    told = _FEED.replace("        while", "        epoch = 0\n        while").replace(
-        "            yield from loader\n", "            loader.sampler.set_epoch(epoch)\n            yield from loader\n            epoch += 1\n"
-    )
+    passed = "            yield from loader\n"
+    told = _FEED.replace(passed, f"            loader.sampler.set_epoch(epoch)\n{passed}            epoch += 1\n")
+    told = told.replace("        while", "        epoch = 0\n        while")
     check_transformed(MissingSetEpoch, before, before.replace(_FEED, told))
 
 
 def test_a_generator_of_two_programs_names_the_sampler_of_each() -> None:
     feed = "def endless(loader):\n    while True:\n        yield from loader\n"
-    body = ("from feed import endless\n" + HEAD, "batches = endless(loader)", "for step in range(9):", "    x = next(batches)", *TRAIN)
-    one = script(*body[1:], head=body[0])
+    head = "from feed import endless\n" + HEAD
+    body = ("batches = endless(loader)", "for step in range(9):", "    x = next(batches)", *TRAIN)
+    one = script(*body, head=head)
     accelerated = "from accelerate import Accelerator\n" + one  # Accelerate gives its loaders the number
     files = {"one.py": one, "other.py": one, "third.py": accelerated}
     (found,) = findings_of(MissingSetEpoch, feed, path="feed.py", files=files)
