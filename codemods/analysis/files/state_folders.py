@@ -37,7 +37,7 @@ def trainer_folders(project: Project, module: SourceModule) -> Iterator[tuple[as
 
 
 def _parts_of_folder(trainer: TrainerCall) -> Iterator[ast.expr]:
-    """What stands for the folder where the Trainer is made: `arguments.output_dir = …` above it, and what the arguments are given."""
+    """What stands for the folder where the Trainer is made: `arguments.output_dir = …` above it, and what they are given."""
     module, given = trainer.module, trainer.argument("args") or next(iter(trainer.call.args[1:2]), None)
     made = trainer.arguments.call
     if made is not None and not _keeps_states(made) and left(module, trainer.call, "the Trainer saves no state of the ranks"):
@@ -62,7 +62,8 @@ def _keeps_states(arguments: ast.Call) -> bool:
 def _written_above(module: SourceModule, call: ast.Call, name: str) -> list[ast.Assign | ast.AugAssign]:
     """The statements of the same function that write the field above a call, in their order."""
     found: list[ast.Assign | ast.AugAssign] = []
-    for statement in (*module.nodes(ast.Assign), *module.nodes(ast.AugAssign)):
+    written: list[ast.Assign | ast.AugAssign] = [*module.nodes(ast.Assign), *module.nodes(ast.AugAssign)]
+    for statement in written:
         targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
         if statement.lineno < call.lineno and name in map(dotted, targets):
             if module.function_of(statement) is module.function_of(call):
