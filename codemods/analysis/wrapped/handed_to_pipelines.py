@@ -37,7 +37,7 @@ def _of_call(project: Project, module: SourceModule, call: ast.Call, pipeline: s
         if found is None:
             continue
         if not counts_for_it(project, module, part.value, found):
-            left(module, call, "a test tells the wrapper from the model, or the wrapper is none of DDP")
+            left(module, call, "a test separates the wrapper and the model, or the wrapper is none of DDP")
             continue
         text = (
             f"`{pipeline}.from_pretrained` is handed the DDP wrapper as `{part.arg}`{where}: it looks at the class of each part, "
