@@ -32,7 +32,7 @@ from codemods.analysis.files.named_by_day import without_days
 from codemods.analysis.files.named_by_functions import texts_of_functions
 from codemods.analysis.files.own_moments import is_named_by_moment
 from codemods.analysis.files.sample_folders import is_folder_of_the_sample
-from codemods.analysis.files.state_folders import state_folders, trainer_folders
+from codemods.analysis.files.state_folders import state_folders
 from codemods.analysis.model.signatures import bind, defaults
 from codemods.analysis.names import dotted
 from codemods.analysis.output.effects import names_rank
@@ -177,12 +177,13 @@ class MakedirsRace(DdpCodemod):
             if (found := self._judge(module, project, call, spelling)) is not None:
                 yield found
 
-        for call, path in (*state_folders(project, module), *trainer_folders(project, module)):
-            if (told := self._stamped(module, project, call, "", path)) is not None:
+        for call, path, name in state_folders(project, module):
+            if (told := self._stamped(module, project, call, "", path, name)) and not (name and told.message in stamped):
+                stamped.add(told.message)
                 yield told
 
     def _stamped(
-        self, module: SourceModule, project: Project, call: ast.Call, spelling: str, given: ast.expr | None = None
+        self, module: SourceModule, project: Project, call: ast.Call, spelling: str, given: ast.expr | None = None, name: str = ""
     ) -> Finding | None:
         """A folder named after the time: each process reads its own clock. given: the path of a state that all ranks save."""
         path = given or folder_of(call, spelling)
@@ -200,7 +201,7 @@ class MakedirsRace(DdpCodemod):
         if "broadcast" in (module.text_of(function) if function else module.text):
             return None
         makes = "save their parts of one state into folders of their own" if given is not None else "make a folder each"
-        message = f"every rank names {module.text_of(path)} after its own clock: the ranks start apart, and {makes}"
+        message = f"every rank names {name or module.text_of(path)} after its own clock: the ranks start apart, and {makes}"
         reason = "take the time on rank 0 and broadcast it, or hand it to all processes as an argument or a variable"
         at = _clock(module, path) or (call if given is None or given in walk(call) else given)
         return self.finding(module, at, message, evidence=[shown], reason=reason)

@@ -13,7 +13,13 @@ from codemods.files.source import SourceModule, walk
 from codemods.store.project import Project
 
 
-def state_folders(project: Project, module: SourceModule) -> Iterator[tuple[ast.Call, ast.expr]]:
+def state_folders(project: Project, module: SourceModule) -> Iterator[tuple[ast.Call, ast.expr, str]]:
+    """(the call, what its folder is made of, the name of the folder where it has one)."""
+    yield from ((call, path, "") for call, path in _of_accelerate(project, module))
+    yield from _of_trainers(project, module)
+
+
+def _of_accelerate(project: Project, module: SourceModule) -> Iterator[tuple[ast.Call, ast.expr]]:
     """Where Accelerate's `save_state` puts what every rank saves: its argument, or the `project_dir` in which it names them."""
     saves = [c for c in module.calls_named("save_state") if "accelerator" in last(dotted(c.func).rpartition(".")[0]).lower()]
     # who calls a method of the name `save` is seldom seen
@@ -27,31 +33,31 @@ def state_folders(project: Project, module: SourceModule) -> Iterator[tuple[ast.
             yield call, path
 
 
-def trainer_folders(project: Project, module: SourceModule) -> Iterator[tuple[ast.Call, ast.expr]]:
-    """(the call of a Trainer of transformers, what its `output_dir` is made of): each rank saves its random numbers there."""
+def _of_trainers(project: Project, module: SourceModule) -> Iterator[tuple[ast.Call, ast.expr, str]]:
+    """The `output_dir` of each Trainer of transformers, part after part: each rank saves its random numbers there."""
     if not module.holds(b"output_dir") or not module.calls_named("train"):
         return
     for trainer in trainer_calls(project, module):
-        for path in _parts_of_folder(trainer):
-            yield trainer.call, path
+        given = trainer.argument("args") or next(iter(trainer.call.args[1:2]), None)
+        holder = dotted(given) if isinstance(given, (ast.Name, ast.Attribute)) else ""
+        name = f"{holder}.output_dir" if holder else "output_dir"
+        yield from ((trainer.call, path, name) for path in _parts_of_folder(trainer, name))
 
 
-def _parts_of_folder(trainer: TrainerCall) -> Iterator[ast.expr]:
+def _parts_of_folder(trainer: TrainerCall, name: str) -> list[ast.expr]:
     """What stands for the folder where the Trainer is made: `arguments.output_dir = …` above it, and what they are given."""
-    module, given = trainer.module, trainer.argument("args") or next(iter(trainer.call.args[1:2]), None)
-    made = trainer.arguments.call
+    module, made, found = trainer.module, trainer.arguments.call, list[ast.expr]()
     if made is not None and not _keeps_states(made) and left(module, trainer.call, "the Trainer saves no state of the ranks"):
-        return
-    name = f"{dotted(given)}.output_dir" if isinstance(given, (ast.Name, ast.Attribute)) and dotted(given) else ""
-    for statement in reversed(_written_above(module, trainer.call, name) if name else []):
+        return []
+    for statement in reversed(_written_above(module, trainer.call, name)):
         if _is_under_a_test(module, statement, trainer.call):
             left(module, statement, "the folder is named so on some ways only")
-            return
-        yield statement.value
+            return found
+        found.insert(0, statement.value)
         if isinstance(statement, ast.Assign) and not any(dotted(n) == name for n in walk(statement.value)):
-            return
-    if made is not None and (path := keyword(made, "output_dir")) is not None:
-        yield path
+            return found
+    path = keyword(made, "output_dir") if made is not None else None
+    return [path, *found] if path is not None else found
 
 
 def _keeps_states(arguments: ast.Call) -> bool:
