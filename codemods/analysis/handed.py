@@ -6,12 +6,12 @@ import ast
 
 from codemods.analysis.bindings import bindings_in
 from codemods.analysis.call_graph import FunctionSite
-from codemods.analysis.model.signatures import bind
+from codemods.analysis.model.signatures import bind, is_bound
 
 
 def handed(site: FunctionSite, call: ast.Call) -> dict[str, ast.expr]:
     """Parameter -> what the call gives it; nothing where `*args` or `**kwargs` hide it."""
-    return bind(site.node, call, bound=isinstance(site.module.parent(site.node), ast.ClassDef)) or {}
+    return bind(site.node, call, bound=is_bound(site.module, site.node)) or {}
 
 
 def held_as(site: FunctionSite, call: ast.Call, value: ast.expr) -> str:

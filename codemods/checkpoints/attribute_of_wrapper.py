@@ -10,6 +10,7 @@ from codemods.analysis.wrapped.asked_in_callee import asked_in_callee
 from codemods.analysis.wrapped.asked_in_trainer import InTrainer, asked_in_trainer, level_in_trainer, speaks_of_steps
 from codemods.analysis.wrapped.asked_of_wrapper import Asked, asked_here, names_of_wrapper
 from codemods.analysis.wrapped.asked_together import whole_groups
+from codemods.analysis.wrapped.handed_to_pipelines import handed_to_pipelines
 from codemods.analysis.wrapped.holders import Wrapped
 from codemods.analysis.wrapped.loss_parts import LossParts
 from codemods.analysis.wrapped.losses import is_quiet
@@ -41,6 +42,8 @@ class AttributeOfWrapper(DdpCodemod):
 
     So with an average of the weights that goes by name: `average[name]` in a loop over the `named_parameters()` of the wrapper,
     whose names all begin with `module.`, where the average is a copy of the bare model.
+
+    So with a wrapper that is handed to `from_pretrained` of a pipeline of diffusers (`unet=unet`), which refuses its class.
 
     A Hugging Face Trainer hands the wrapper to `training_step` and `compute_loss`, too: what is asked there, or in a method of
     the class that is handed it, is asked of `self.model`.
@@ -107,7 +110,7 @@ class AttributeOfWrapper(DdpCodemod):
     the wrapper, `prediction_step` and callbacks the bare model, as `self.model` is everywhere.
 
     `torch.nn.parallel.DistributedDataParallel` (torch 2.13), `Accelerator.prepare_model` (accelerate 1.15); `__getattr__` of
-    DeepSpeedEngine, FullyShardedDataParallel and `_FabricModule`.
+    DeepSpeedEngine, FullyShardedDataParallel and `_FabricModule`. diffusers 0.31, `maybe_raise_or_warn`.
     """
 
     code = "DDP507"
@@ -133,6 +136,7 @@ class AttributeOfWrapper(DdpCodemod):
     def _of_own_wraps(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         passes = LossParts(project, module)
         found = [*names_of_wrapper(project, module), *asked_here(project, module), *asked_in_callee(project, module)]
+        found += handed_to_pipelines(project, module)
         groups = whole_groups(project, module, found, passes)
         repairs = [_repair(project, module, asked, passes) for asked in groups]
         for repair in _together(module, repairs):

@@ -306,14 +306,14 @@ class MissingSetEpoch(DdpCodemod):
         )
 
     def _of_endless(self, module: SourceModule, found: Endless) -> Finding:
-        name, sampler = found.name, found.sampler
+        name, at = found.name, found.iterated
         message = (
             f"nobody calls set_epoch of the sampler of `{short(found.loader.module, found.loader.call)}`: each round of this "
             "loop has the same batches in the same order"
         )
-        evidence = [Evidence("static", f"`{short(sampler.module, sampler.node)}`", sampler.module.path, sampler.line)]
+        places = {(o.module.path, o.line): o for o in (found.sampler, *found.others)}
+        evidence = [Evidence("static", f"`{short(o.module, o.node)}`", *place) for place, o in places.items()]
         count = next((n for n in ("epoch", "rounds") if not _stands_in(found.function, n)), "")
-        at = found.iterated
         if not found.known or not count or not module.is_whole(found.through) or not module.is_whole(found.loop):
             reason = f"count the rounds here, and call `{name}.sampler.set_epoch(n)` before each"
             return self.finding(module, at, message, evidence=evidence, reason=reason)

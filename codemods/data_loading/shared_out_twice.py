@@ -56,6 +56,7 @@ class SharedOutTwice(DdpCodemod):
     ## Refuses
     - Says nothing of data that the nodes share out first, and a sampler of the processes of one node then.
     - Says nothing where the part of a rank rests on a name alone.
+    - Says nothing of a loader of another file whose sampler shares out on some ways only.
     - Says nothing of loaders that are not prepared, and of streams and own samplers under Lightning and Fabric.
     - Says nothing of a Trainer where no pin shows transformers 4.31 or newer, or whose class makes the loader itself, too.
     - Says nothing under Lightning where `use_distributed_sampler` is mentioned anywhere.
@@ -71,7 +72,7 @@ class SharedOutTwice(DdpCodemod):
     subject = "Share the data out once"
     must_show = "Two processes see all samples of an epoch between them, and each half of them."
     printed = ()
-    TRIGGERS = ((b"DistributedSampler", b"DataLoader", b"_get_train_sampler", b"_get_eval_sampler"),)
+    TRIGGERS = ((b"DistributedSampler", b"DataLoader", b"_get_train_sampler", b"_get_eval_sampler", b".prepare("),)
     READS_TESTS = False
 
     def is_worth_parsing(self, path: str, project: Project) -> bool:

@@ -110,8 +110,8 @@ class MakedirsRace(DdpCodemod):
     without such a test in a helper that other files call is unsafe too.
 
     ## Refuses
-    - A folder named after the time, reported, also where Accelerate's `save_state` makes it: each process reads its own clock,
-      and those of Lightning's `ddp` start one after the other.
+    - A folder named after the time, reported, also where Accelerate's `save_state` makes it, or where it is the `output_dir` of a
+      Trainer of transformers: each process reads its own clock, and those of Lightning's `ddp` start one after the other.
     - A folder named after what is there (`len(os.listdir(root))`, `max(numbers) + 1`, `while os.path.exists(run): n += 1`),
       reported, with `exist_ok` too: the ranks do not come at once.
     - Where `exist_ok` is given, `False` too: that is a decision, but for one under a test that the folder is missing.
@@ -144,7 +144,7 @@ class MakedirsRace(DdpCodemod):
     subject = "Let several processes create the same folder"
     must_show = "With the folder deleted first, both processes start."
     printed = ("FileExistsError",)
-    TRIGGERS = ((b"makedirs(", b"mkdir(", b".save_state("),)
+    TRIGGERS = ((b"makedirs(", b"mkdir(", b".save_state(", b"output_dir"),)
     # a call that gives no exist_ok in its first line, or False, or a clock
     SITES = (Site(
         rb"strftime\(|\bnow\(|int\(time\.time|"
@@ -177,12 +177,13 @@ class MakedirsRace(DdpCodemod):
             if (found := self._judge(module, project, call, spelling)) is not None:
                 yield found
 
-        for call, path in state_folders(project, module):
-            if (told := self._stamped(module, project, call, "", path)) is not None:
+        for call, path, name in state_folders(project, module):
+            if (told := self._stamped(module, project, call, "", path, name)) and not (name and told.message in stamped):
+                stamped.add(told.message)
                 yield told
 
     def _stamped(
-        self, module: SourceModule, project: Project, call: ast.Call, spelling: str, given: ast.expr | None = None
+        self, module: SourceModule, project: Project, call: ast.Call, spelling: str, given: ast.expr | None = None, name: str = ""
     ) -> Finding | None:
         """A folder named after the time: each process reads its own clock. given: the path of a state that all ranks save."""
         path = given or folder_of(call, spelling)
@@ -199,11 +200,11 @@ class MakedirsRace(DdpCodemod):
         function = module.function_of(call)
         if "broadcast" in (module.text_of(function) if function else module.text):
             return None
-        what = module.text_of(path)
         makes = "save their parts of one state into folders of their own" if given is not None else "make a folder each"
-        message = f"every rank names {what} after its own clock: the ranks start apart, and {makes}"
+        message = f"every rank names {name or module.text_of(path)} after its own clock: the ranks start apart, and {makes}"
         reason = "take the time on rank 0 and broadcast it, or hand it to all processes as an argument or a variable"
-        return self.finding(module, _clock(module, path) or call, message, evidence=[shown], reason=reason)
+        at = _clock(module, path) or (call if given is None or given in walk(call) else given)
+        return self.finding(module, at, message, evidence=[shown], reason=reason)
 
     def _counted(self, module: SourceModule, project: Project, call: ast.Call, spelling: str) -> Finding | None:
         """A folder whose name is the next that is free: a rank that comes later finds that of another, and takes the next."""

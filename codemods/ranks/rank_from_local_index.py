@@ -40,12 +40,13 @@ class RankFromLocalIndex(DdpCodemod):
     """The number of a process on its node is taken for its rank, or the number of all processes for that of one node.
 
     ## What it does
-    Finds a local rank (`LOCAL_RANK`, `args.local_rank`, `accelerator.local_process_index`, the first argument of what `mp.spawn`
-    starts) that is handed to `init_process_group`, to a distributed sampler or to a share of the data (`rows[i::n]`, `islice`,
-    `shard`, `shard_id=`), beside a number of processes that counts all nodes, or that the same function hands over with the rank
-    that it works out of both (`node * gpus + gpu`). Puts the global rank there (unsafe). Finds the own tensor that is put back
-    among those of `all_gather` by the local rank, and takes the place of the global rank (safe). Finds `WORLD_SIZE` multiplied
-    by a number of nodes: torchrun counts the nodes in it already; `LOCAL_WORLD_SIZE` is meant (unsafe).
+    Finds a local rank (`LOCAL_RANK`, `args.local_rank`, `accelerator.local_process_index`, a field `local_rank` of the
+    settings that DeepSpeed's launcher fills in, the first argument of what `mp.spawn` starts) that is handed to
+    `init_process_group`, to a distributed sampler or to a share of the data (`rows[i::n]`, `islice`, `shard`, `shard_id=`),
+    beside a number of processes that counts all nodes, or that the same function hands over with the rank that it works out
+    of both (`node * gpus + gpu`). Puts the global rank there (unsafe). Finds the own tensor that is put back among those of
+    `all_gather` by the local rank, and takes the place of the global rank (safe). Finds `WORLD_SIZE` multiplied by a number
+    of nodes: torchrun counts the nodes in it already; `LOCAL_WORLD_SIZE` is meant (unsafe).
 
     ## Why it matters
     On one node both numbers are the same, so the mistake shows on the second node. Two processes give the same rank to

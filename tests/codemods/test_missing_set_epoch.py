@@ -646,6 +646,9 @@ def test_restarts_that_need_no_number(source: str) -> None:
     check_nothing(MissingSetEpoch, source)
 
 
+_FEED = "class Feed:\n    @staticmethod\n    def endless(loader):\n        while True:\n            yield from loader\n\n\n"
+
+
 def test_a_generator_that_yields_from_the_loader() -> None:
     head = "def endless(loader):\n    while True:\n        yield from loader\n\n\n"
     told = (
@@ -655,6 +658,25 @@ def test_a_generator_that_yields_from_the_loader() -> None:
     before, after = (script("batches = endless(loader)", "for step in range(9):", "    x = next(batches)", *TRAIN, head=HEAD + h)
                      for h in (head, told))  # fmt: skip
     check_transformed(MissingSetEpoch, before, after)
+
+
+def test_a_generator_that_is_a_static_method() -> None:
+    before = script("batches = Feed.endless(loader)", "for step in range(9):", "    x = next(batches)", *TRAIN, head=HEAD + _FEED)
+    passed = "            yield from loader\n"
+    told = _FEED.replace(passed, f"            loader.sampler.set_epoch(epoch)\n{passed}            epoch += 1\n")
+    told = told.replace("        while", "        epoch = 0\n        while")
+    check_transformed(MissingSetEpoch, before, before.replace(_FEED, told))
+
+
+def test_a_generator_of_two_programs_names_the_sampler_of_each() -> None:
+    feed = "def endless(loader):\n    while True:\n        yield from loader\n"
+    head = "from feed import endless\n" + HEAD
+    body = ("batches = endless(loader)", "for step in range(9):", "    x = next(batches)", *TRAIN)
+    one = script(*body, head=head)
+    accelerated = "from accelerate import Accelerator\n" + one  # Accelerate gives its loaders the number
+    files = {"one.py": one, "other.py": one, "third.py": accelerated}
+    (found,) = findings_of(MissingSetEpoch, feed, path="feed.py", files=files)
+    assert {e.path for e in found.evidence} == {"one.py", "other.py"}
 
 
 def test_cycle_that_each_epoch_makes_anew() -> None:

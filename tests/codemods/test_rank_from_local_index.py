@@ -442,3 +442,44 @@ def test_a_place_under_a_test_for_the_group() -> None:
     wanted = given.replace("local_rank", "dist.get_rank()")
     start = (SIZE, LOCAL, CONDITIONAL)
     check_transformed(RankFromLocalIndex, script(*start, given), script(*start, wanted), unsafe=True)
+
+
+SETTINGS = """\
+from dataclasses import dataclass
+
+
+@dataclass
+class Settings:
+    local_rank: int = 0
+    batch: int = 8
+"""
+OF_SETTINGS = """\
+import torch.distributed as dist
+from settings import Settings
+from torch.utils.data import DistributedSampler
+
+
+def main(config: Settings, data):
+    dist.init_process_group("nccl")
+    return DistributedSampler(data, num_replicas=dist.get_world_size(), rank=config.local_rank)
+"""
+NODES = "deepspeed --hostfile=hosts --num_nodes 2 module.py --batch=4\n"
+
+
+def test_a_field_of_the_settings_that_the_launcher_fills_in() -> None:
+    files = {"settings.py": SETTINGS, "run.sh": NODES}
+    wanted = OF_SETTINGS.replace("config.local_rank", "dist.get_rank()")
+    check_transformed(RankFromLocalIndex, OF_SETTINGS, wanted, files=files, unsafe=True)
+
+
+@pytest.mark.parametrize(
+    ("settings", "command"),
+    [
+        (SETTINGS, "torchrun --nnodes 2 module.py\n"),  # no option comes: the field stays 0 on every rank
+        (SETTINGS, NODES.replace("--num_nodes 2 ", "").replace("--hostfile=hosts", "--num_gpus 8")),  # one node
+        (SETTINGS.replace("local_rank", "own_rank"), NODES),
+    ],
+)
+def test_a_field_of_the_settings_that_no_launcher_fills_in(settings: str, command: str) -> None:
+    source = OF_SETTINGS.replace("local_rank", "own_rank") if "own_rank" in settings else OF_SETTINGS
+    check_nothing(RankFromLocalIndex, source, files={"settings.py": settings, "run.sh": command})

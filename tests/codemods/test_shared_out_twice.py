@@ -167,6 +167,40 @@ def test_what_is_shared_out_once(source: str) -> None:
     check_nothing(SharedOutTwice, source)
 
 
+FEED = """\
+from torch.utils.data import DataLoader, DistributedSampler
+
+
+def loader_of(data, spread=False):
+    sampler = {sampler}
+    return DataLoader(data, batch_size=4, sampler=sampler)
+"""
+PROGRAM = """\
+from accelerate import Accelerator
+from feed import loader_of
+
+
+def train(model, data):
+    accelerator = Accelerator()
+    loader = loader_of(data)
+    model, loader = accelerator.prepare(model, loader)
+"""
+
+
+def test_a_loader_of_another_file_that_is_prepared() -> None:
+    always = {"feed.py": FEED.format(sampler="DistributedSampler(data)")}
+    found = check_told(SharedOutTwice, PROGRAM, reason=ONCE, files=always)
+    assert "`accelerator.prepare` deals the batches of `loader` out again" in found.message
+    assert found.evidence[0].path == "feed.py"
+    # one of the programs that share the helper asks for the sampler: this one does not
+    asked = {"feed.py": FEED.format(sampler="DistributedSampler(data) if spread else None")}
+    check_nothing(SharedOutTwice, PROGRAM, files=asked)
+
+
+def test_a_sampler_for_one_process() -> None:
+    check_nothing(SharedOutTwice, accelerate("DataLoader(data, 4, sampler=DistributedSampler(data, num_replicas=1, rank=0))"))
+
+
 def test_tests_of_a_repository() -> None:
     check_nothing(SharedOutTwice, raw(), path="tests/test_data.py")
 

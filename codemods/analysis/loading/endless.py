@@ -13,7 +13,7 @@ from codemods.analysis.bindings import bindings_in, only_value
 from codemods.analysis.call_graph import FunctionSite
 from codemods.analysis.handed import handed
 from codemods.analysis.loading.origins import Origin, all_known, origins
-from codemods.analysis.loading.passes import drawn_from
+from codemods.analysis.loading.passes import drawn_from, leaves_samplers_alone
 from codemods.analysis.loading.same_program import callers
 from codemods.analysis.loading.samplers import (
     Loader,
@@ -38,7 +38,7 @@ class Endless:
     loop: the `while`; through: the `for` or `yield from` in it, or what begins the loader anew (`restarts`); iterated: what that
     goes through; name: that of the loader.
     known: it is a loader of torch in every run. sure: each has such a sampler in every run. paths: the files in which loaders
-    and samplers are made, and the callers'.
+    and samplers are made, and the callers'. others: the samplers of other loaders that it is handed, in other programs say.
     """
 
     function: FunctionNode
@@ -52,6 +52,7 @@ class Endless:
     sure: bool
     paths: frozenset[str]
     restarts: bool = False
+    others: tuple[Origin, ...] = ()
 
 
 def endless_passes(project: Project, module: SourceModule) -> Iterator[Endless]:
@@ -68,8 +69,11 @@ def endless_passes(project: Project, module: SourceModule) -> Iterator[Endless]:
         stored = {n.id for n in walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
         if isinstance(source, ast.Name) and source.id in parameters - stored:
             if (found := _with_samplers(project, module, function, source.id)) is not None:
-                loader, sampler, known, sure, paths = found
-                yield Endless(function, loop, statement, iterated, source.id, loader, sampler, known, sure, paths, restarts)
+                shared, known, sure, paths = found
+                (loader, sampler), others = shared[0], tuple(dict.fromkeys(o for _, o in shared[1:]))
+                yield Endless(
+                    function, loop, statement, iterated, source.id, loader, sampler, known, sure, paths, restarts, others
+                )
         elif isinstance(source, ast.Name) and (own := _made_here(project, module, function, source)) is not None:
             loader, sampler, sure, paths = own
             yield Endless(function, loop, statement, iterated, source.id, loader, sampler, True, sure, paths, restarts)
@@ -122,8 +126,8 @@ def _begins_anew(loop: ast.While) -> tuple[ast.stmt, ast.expr] | None:
 
 def _with_samplers(
     project: Project, module: SourceModule, function: FunctionNode, name: str
-) -> tuple[Loader, Origin, bool, bool, frozenset[str]] | None:
-    """(a loader, its sampler, known, sure, paths), as `Endless` has them; None where no caller hands over such a loader."""
+) -> tuple[list[tuple[Loader, Origin]], bool, bool, frozenset[str]] | None:
+    """(loaders with their samplers, known, sure, paths), as `Endless` has them; None where no caller hands over such a loader."""
     shared: list[tuple[Loader, Origin]] = []
     known = sure = True
     paths = {module.path}
@@ -139,10 +143,10 @@ def _with_samplers(
             samplers = samplers_of(project, loader)
             paths |= {o.module.path for o in samplers}
             own = [o for o in samplers if is_distributed_sampler(project, o) and shuffles_by_callers(project, o, loader)]
-            shared += [(loader, o) for o in own]
+            if leaves_samplers_alone(site.module):  # else a framework gives the number of the round
+                shared += [(loader, o) for o in own]
             sure = sure and len(own) == len(samplers)
         sure = sure and all(x is not None and x.sampler is not None for x in loaders)
     if not shared:
         return None
-    loader, sampler = shared[0]
-    return loader, sampler, known, sure and known, frozenset(paths)
+    return shared, known, sure and known, frozenset(paths)

@@ -5,15 +5,24 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from codemods.analysis.accelerators import is_accelerator
+from codemods.analysis.accelerators import is_accelerator, is_one
 from codemods.analysis.class_index import ClassSite, class_facts
 from codemods.analysis.loading.handed_loaders import handed_loaders
-from codemods.analysis.loading.origins import made_class, origins
-from codemods.analysis.loading.samplers import Loader, is_distributed_sampler, is_map_style, is_none, loader_of, samplers_of
+from codemods.analysis.loading.origins import Origin, made_class, origins
+from codemods.analysis.loading.samplers import (
+    Loader,
+    is_distributed_sampler,
+    is_map_style,
+    is_none,
+    loader_of,
+    samplers_of,
+    short,
+)
 from codemods.analysis.loading.shares import speaks_of_ranks
 from codemods.analysis.names import dotted, qualified
 from codemods.analysis.variance.analysis import variance
 from codemods.analysis.variance.values import Cause, How, Link, Proof, Value
+from codemods.files.left_alone import left
 from codemods.files.source import SourceModule, walk
 from codemods.runtime.lazy_pattern import lazy
 from codemods.runtime.record import record
@@ -93,22 +102,44 @@ def _is_one_of_two(project: Project, link: Link) -> bool:
 
 
 def _prepared(project: Project, module: SourceModule) -> Iterator[Twice]:
+    if not module.holds(b"DataLoader") and not project.files_containing(b"DistributedSampler"):
+        return
     for call in module.calls_named("prepare", "prepare_data_loader"):
         if not isinstance(call.func, ast.Attribute) or not is_accelerator(project, module, call.func.value):
             continue
         for given in call.args:
-            for origin in origins(project, module, given) if not isinstance(given, ast.Starred) else ():
-                loader = loader_of(origin)
-                first = _shared_before(project, loader) if loader is not None else None
-                if loader is not None and first is not None and loader.module is module:
-                    yield Twice(loader.call, f"`{dotted(call.func)}` in line {call.lineno} deals its batches out again", first)
+            made = origins(project, module, given) if not isinstance(given, ast.Starred) else ()
+            for loader in filter(None, map(loader_of, made)):
+                again = f"`{dotted(call.func)}`"
+                if loader.module is module:
+                    if (first := _shared_before(project, loader)) is not None:
+                        yield Twice(loader.call, f"{again} in line {call.lineno} deals its batches out again", first)
+                elif len(made) == 1 and (first := _surely_shared(project, loader)) is not None:
+                    yield Twice(call, f"{again} deals the batches of `{short(module, given)}` out again", first)
+                else:
+                    left(module, call, "a loader of another file has a sampler that shares out on some ways only, or none")
+
+
+def _surely_shared(project: Project, loader: Loader) -> Link | None:
+    """As `_shared_before`, by a sampler on every way: a helper of other programs, too, asks what they want."""
+    samplers = samplers_of(project, loader)
+    if samplers and all(_shares_out(project, o) for o in samplers):
+        return Link(samplers[0].module.path, samplers[0].line, "a DistributedSampler gives each rank its part")
+    return None
 
 
 def _shared_before(project: Project, loader: Loader) -> Link | None:
     for origin in samplers_of(project, loader):
-        if is_distributed_sampler(project, origin) and not is_none(origin):
+        if _shares_out(project, origin):
             return Link(origin.module.path, origin.line, "a DistributedSampler gives each rank its part")
     return _own_part(project, loader)
+
+
+def _shares_out(project: Project, origin: Origin) -> bool:
+    """True for a DistributedSampler that is not told to deal the data out to one process."""
+    if not is_distributed_sampler(project, origin) or not isinstance(origin.node, ast.Call):
+        return False
+    return not any(k.arg == "num_replicas" and is_one(k.value) for k in origin.node.keywords)
 
 
 def _own_part(project: Project, loader: Loader) -> Link | None:

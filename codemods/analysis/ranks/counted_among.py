@@ -16,7 +16,7 @@ from codemods.analysis.ranks.spawned import spawned_parameter
 from codemods.analysis.ranks.values_behind import Value, values_behind
 from codemods.data.rank_names import LOCAL_NAMES
 from codemods.files.source import SourceModule
-from codemods.files.text_file import PYTHON_KINDS
+from codemods.files.text_file import PYTHON_KINDS, SHELL_KINDS
 from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
 
@@ -26,6 +26,9 @@ _LOCAL_RANKS = frozenset(n for n in LOCAL_NAMES if n.isupper())
 # A number of machines, by its name: `args.nodes`, `SLURM_NNODES`, `num_machines`.
 _NODES = lazy(r"(?:^|_)(?:n_?|num_?)?(?:nodes|machines|hosts)$|^SLURM_J?O?B?_?N(?:UM_)?NODES$", re.I)
 _LOCAL = lazy(r"local_?rank|LOCAL_RANK", re.I)
+# Launchers that give each process its number on the node as an option (`--local_rank=3`): torchrun does not.
+_HANDS_OVER = (b"deepspeed --", b"distributed.launch")
+_TEXTS = (*SHELL_KINDS, ".md", ".rst", ".txt")
 # The number of this machine among them.
 _NODE_INDEX = lazy(r"(?:^|_)(?:node|machine|host|group)_?(?:rank|id|index|idx)$|^SLURM_NODEID$|^nodeid$", re.I)
 
@@ -105,8 +108,20 @@ def index_of(project: Project, value: Value) -> Among | None:
         return Among.NODE
     if isinstance(node, ast.Name):
         return None  # a parameter that nobody is seen to give: its name is no proof
+    if isinstance(node, ast.Constant):
+        return Among.NODE if _is_option_of_launcher(project, module, node) else None
     name = end_of(node.func if isinstance(node, ast.Call) else node).lstrip("_")
     return Among.NODE if name in LOCAL_NAMES else None
+
+
+def _is_option_of_launcher(project: Project, module: SourceModule, default: ast.Constant) -> bool:
+    """True for the default in `local_rank: int = 0` of a class of settings, where a launcher is used that fills it in."""
+    field = module.parent(default)
+    if not isinstance(field, ast.AnnAssign) or dotted(field.target) not in LOCAL_NAMES or type(default.value) is not int:
+        return False
+    if not isinstance(module.parent(field), ast.ClassDef):
+        return False
+    return any(project.files_containing(word, kinds=_TEXTS) for word in _HANDS_OVER)
 
 
 def size_of(project: Project, value: Value) -> Among | None:
