@@ -130,7 +130,7 @@ def test_a_helper_that_writes_is_called_under_the_test() -> None:
 
 def test_a_setting_that_is_read_below_stays_with_every_rank() -> None:
     lines = ("if args.plan:", "    with open(args.plan, 'w+') as f:", "        args.plan = json.load(f)", "trainer.fit(args.plan)")
-    source = script("args = parse()", TRAINER, *lines)
+    source = "import argparse\n" + script("args = argparse.ArgumentParser().parse_args()", TRAINER, *lines)
     assert all(f.fix is None for f in findings_of(UnguardedFileIo, source))
 
 
