@@ -129,9 +129,26 @@ def test_a_helper_that_writes_is_called_under_the_test() -> None:
 
 
 def test_a_setting_that_is_read_below_stays_with_every_rank() -> None:
-    lines = ("if args.plan:", "    with open(args.plan, 'w+') as f:", "        args.plan = json.load(f)", "trainer.fit(args.plan)")
-    source = "import argparse\n" + script("args = argparse.ArgumentParser().parse_args()", TRAINER, *lines)
-    assert all(f.fix is None for f in findings_of(UnguardedFileIo, source))
+    source = """
+        import argparse, json
+        import torch.distributed as dist
+
+        if __name__ == "__main__":
+            parser = argparse.ArgumentParser()
+            parser.add_argument("--plan")
+            args = parser.parse_args()
+            dist.init_process_group("nccl")
+            if args.plan:
+                with open(args.plan, "w+") as f:
+                    args.plan = json.load(f)
+            if dist.get_rank() == 0:
+                print("begin")
+            train(args.plan)
+        """
+    (found,) = findings_of(UnguardedFileIo, textwrap.dedent(source), path="main.py")
+    assert found.fix is None
+    (found,) = findings_of(UnguardedFileIo, textwrap.dedent(source).replace("train(args.plan)", "train()"), path="main.py")
+    assert found.fix is not None
 
 
 def test_a_script_writes_what_its_trainer_found() -> None:
