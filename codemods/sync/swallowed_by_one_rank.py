@@ -96,7 +96,8 @@ class SwallowedByOneRank(DdpCodemod):
     printed = WAITING
     TRIGGERS = (
         (b"except", b"catch", b"suppress("),
-        (b"rank", b"RANK", b"ightning", b"torch.distributed", b"DistributedDataParallel", b"ccelerat", b"Trainer"),
+        (b"rank", b"RANK", b"ightning", b"torch.distributed", b"DistributedDataParallel", b"ccelerat", b"Trainer",
+         b"wraps("),
     )
     SITES = (
         Site(rb"except[ \t]*:|except[ \t(][^\n]*(?:Base)?Exception\b", b"except"),
