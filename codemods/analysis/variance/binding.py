@@ -68,8 +68,8 @@ def _put_inside(state: State, target: ast.Subscript | ast.Starred, path: str, va
         # Where the key is a parameter's, it may be what is put in that differs, under the same keys.
         own = key.cause.differs or (not value.cause.differs and value.params - {path} <= key.params)
         value = replace(made_of(value, key), sized=True, keyed=own)
-    elif grows and isinstance(target, ast.Subscript) and (own := own_key(state, target)) is not None:
-        value = replace(made_of(value, own), sized=True, keyed=True)
+    elif grows and isinstance(target, ast.Subscript) and (decided := own_key(state, target)) is not None:
+        value = replace(made_of(value, decided), sized=True, keyed=True)
     elif value.keyed and isinstance(target, ast.Subscript):  # what is put in has keys of its own, or is decided by some
         value = replace(value, keyed=False)
     if isinstance(target, ast.Subscript) and (dotted(target.slice), path) in state.keys:
