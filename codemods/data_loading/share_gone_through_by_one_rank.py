@@ -39,7 +39,7 @@ class ShareGoneThroughByOneRank(DdpCodemod):
     ## What it does
     Finds a loop over a loader, `next(...)` of one, or a call of a function that goes through it, that rank 0 alone comes to,
     where Accelerate has prepared the loader, or its sampler is a DistributedSampler. Follows iterators that are made of a loader
-    (`iter`, `cycle`, a generator of the project), attributes, and arguments through calls.
+    (`iter`, `cycle`, a generator of the project), attributes, entries of a dictionary, and arguments through calls.
 
     ## Why it matters
     The loader hands rank 0 its own share: the pictures, the FID or the accuracy are those of an eighth of the set on eight GPUs,
@@ -94,7 +94,8 @@ class ShareGoneThroughByOneRank(DdpCodemod):
     ## Refuses
     - Says nothing in a repository's own tests.
     - Says nothing of a few batches of a loader that is not seen to shuffle: a loop with a `break`, `next(iter(loader))`.
-    - Says nothing of a loader that a helper may make without the sampler, and of one that rank 0 alone prepares.
+    - Says nothing of a loader that may be made without the sampler (but for where there is no data, either), and of one that
+      rank 0 alone prepares.
     - Says nothing of a hang where the Accelerator is given `rng_types`, `dispatch_batches` or `use_seedable_sampler`.
     - Says nothing of an iterator of which the other ranks take batches too: they have begun the pass together.
     - Says nothing where the other arm of the test goes through something as well.

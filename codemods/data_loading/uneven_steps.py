@@ -39,6 +39,10 @@ _ADVICE_OF_SHARDS = (
     "give every rank as many batches: `.with_epoch(batches)`, with `resampled=True` for the shards, or run the loop under "
     "`Join([model])`"
 )
+_ADVICE_OF_KEYS = (
+    "let every rank go through the same keys: give each of them a value on all ranks (0 where a count is 0), or gather the "
+    "dictionaries (`all_gather_object`) and put them together"
+)
 _ADVICE_OF_SETTING = "leave it out, or train under `accelerator.join_uneven_inputs([model])`"
 _ADVICE_OF_END = (
     "raise an error that ends the run (`RuntimeError`), which the launcher sees, or give another sample in the place of this one"
@@ -63,16 +67,16 @@ class UnevenSteps(DdpCodemod):
     """A loop that runs more often on one rank than on another, with a collective in each round.
 
     ## What it does
-    Finds loops over a share of the data whose length depends on the rank (`rows[rank::world_size]`, the elements with
-    `i % world_size == rank` in a list or a stream, parts of `array_split` and `tensor_split`, slices with one more for the first
-    `n % world_size` ranks, files of each rank, a sampler or a data set of the project that splits
-    without padding, windows of a length that is rounded up (`range(first, min(first + n, total))`), a generator that passes
-    over what is not the rank's, `shard` and `split_dataset_by_node` of datasets, shards
-    that webdataset's `split_by_node` gives each rank), also behind a prefetcher of the project, or over the keys that its own
-    batches have put into a dictionary, where each round comes to a collective: the backward of a wrapped model, an all_reduce,
-    a barrier. Finds a data set whose `__getitem__` raises `StopIteration` when a sample fails: the loader hands it on, and the
-    loop ends as if the data were done. In such a loop, finds labels that begin at `len(rows) * rank` of rows that are gathered
-    in any size.
+    Finds loops over a share of the data whose length depends on the rank (`rows[rank::world_size]`, the elements with `i %
+    world_size == rank` in a list or a stream, parts of `array_split` and `tensor_split`, slices with one more for the first
+    `n % world_size` ranks, files of each rank, a sampler or a data set of the project that splits without padding, windows
+    of a length that is rounded up (`range(first, min(first + n, total))`), a generator that passes over what is not the
+    rank's, `shard` and `split_dataset_by_node` of datasets, shards that webdataset's `split_by_node` gives each rank), also
+    behind a prefetcher of the project, or over the keys that its own batches have put into a dictionary, or decide on (`if
+    kept > 0: scores["hits"] = …`), where each round comes to a collective: the backward of a wrapped model, an all_reduce, a
+    barrier. Finds a data set whose `__getitem__` raises `StopIteration` when a sample fails: the loader hands it on, and the
+    loop ends as if the data were done. In such a loop, finds labels that begin at `len(rows) * rank` of rows that are
+    gathered in any size.
 
     ## Why it matters
     41 rows on two ranks are 21 and 20. The rank with fewer batches leaves the loop; the other waits for it in the next gradient
@@ -155,9 +159,8 @@ class UnevenSteps(DdpCodemod):
                     left(module, found.node, "what the ranks go through is cut to one length")
                     continue
                 shown = list(chain(found))
-                of_rank = _counts(found) and found.value.cause is not Cause.DATA
-                advice = _ADVICE_OF_START if of_rank else _ADVICE_OF_SHARDS if is_of_shards(found.value) else _ADVICE
-                yield self.finding(module, found.node, message(found, head(module, found.node)), evidence=shown, reason=advice)
+                text = message(found, head(module, found.node))
+                yield self.finding(module, found.node, text, evidence=shown, reason=_advice(found))
                 for rows in offset_rows(project, module, found.node):
                     text = " ".join(module.text_of(rows).split())
                     yield self.finding(
@@ -215,6 +218,14 @@ def _is_share(found: Mismatch) -> bool:
     source = found.node.iter if isinstance(found.node, (ast.For, ast.AsyncFor)) else found.node
     held = any(isinstance(n, ast.Name) and n.id == "self" for n in walk(source))  # what it holds, all ranks made alike
     return not held and (found.meeting is None or found.meeting.name != "forward")
+
+
+def _advice(found: Mismatch) -> str:
+    if _counts(found) and found.value.cause is not Cause.DATA:
+        return _ADVICE_OF_START
+    if is_of_shards(found.value):
+        return _ADVICE_OF_SHARDS
+    return _ADVICE_OF_KEYS if found.value.keyed and _goes_through_keys(found.node) else _ADVICE
 
 
 def _is_slot(value: Value) -> bool:

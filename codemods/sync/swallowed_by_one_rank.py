@@ -24,10 +24,11 @@ class SwallowedByOneRank(DdpCodemod):
     """An error of one rank that ends in a handler round the whole work, so that the others wait for a rank that is gone.
 
     ## What it does
-    Finds `except:`, `except Exception:`, loguru's `logger.catch` and `contextlib.suppress(Exception)` round the training of a
-    rank where nothing raises the error again, ends the process with a status or takes the group down. Ends the handler with
-    `raise`, or gives `logger.catch` the argument `reraise=True` (unsafe). Reports a handler that runs the work a second time
-    (`except torch.cuda.OutOfMemoryError: train(…)`) where the work starts the process group itself.
+    Finds `except:`, `except Exception:`, loguru's `logger.catch` and `contextlib.suppress(Exception)` round the training of
+    a rank, also in a decorator of the project that runs it, where nothing raises the error again, ends the process with a
+    status or takes the group down. Ends the handler with `raise`, or gives `logger.catch` the argument `reraise=True`
+    (unsafe). Reports a handler that runs the work a second time (`except torch.cuda.OutOfMemoryError: train(…)`) where the
+    work starts the process group itself.
 
     ## Why it matters
     Errors come to ranks one by one: a damaged sample, a full memory, a lost file. The rank that swallows its error goes on to
@@ -96,7 +97,8 @@ class SwallowedByOneRank(DdpCodemod):
     printed = WAITING
     TRIGGERS = (
         (b"except", b"catch", b"suppress("),
-        (b"rank", b"RANK", b"ightning", b"torch.distributed", b"DistributedDataParallel", b"ccelerat", b"Trainer"),
+        (b"rank", b"RANK", b"ightning", b"torch.distributed", b"DistributedDataParallel", b"ccelerat", b"Trainer",
+         b"wraps("),
     )
     SITES = (
         Site(rb"except[ \t]*:|except[ \t(][^\n]*(?:Base)?Exception\b", b"except"),

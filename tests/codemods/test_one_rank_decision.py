@@ -1581,3 +1581,57 @@ def main(args, net, loader):
 @pytest.mark.parametrize(("first", "second", "told"), [("setup()", "pass", True), ("pass", "setup()", False)])
 def test_an_exception_above_the_start_of_the_group(first: str, second: str, told: bool) -> None:
     assert bool(findings_of(RULE, READ.replace("{first}", first).replace("{second}", second))) is told
+
+
+GIVEN_UP = """\
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel as DDP
+from torch.utils.data import DataLoader, DistributedSampler
+
+
+def cut(batch, tell):
+    found = []
+    try:
+        for sample in batch:
+            found.append(sample.window())
+    except Exception as error:
+        if tell.wants:
+            print(error)
+        return []
+    return found
+
+
+def train(net, rows, optimizer, tell):
+    dist.init_process_group("nccl")
+    model = DDP(net)
+    for batch in DataLoader(rows, sampler=DistributedSampler(rows)):
+        windows = cut(batch, tell)
+        if len(windows) == 0:
+            continue
+        model(windows).mean().backward()
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("given", "asked"),
+    [("[]", "len(windows) == 0"), ("[]", "not windows"), ("None", "windows is None"), ("None", "not isinstance(windows, list)")],
+)
+def test_a_result_that_an_error_leaves_empty(given: str, asked: str) -> None:
+    source = GIVEN_UP.replace("return []", f"return {given}").replace("len(windows) == 0", asked)
+    check_told(RULE, source, reason="an error on one rank decides")
+
+
+@pytest.mark.parametrize(
+    ("what", "old", "new"),
+    [
+        ("the error ends the run", "        return []", "        raise"),
+        ("a test of the error raises", "            print(error)", "            raise"),
+        ("another kind of the result is asked for", "len(windows) == 0", "isinstance(windows, list)"),
+        ("a file that all ranks read", "    except Exception as error:", "    except FileNotFoundError as error:"),
+        ("nothing of the rank's own is tried", "in batch:", "in tell.all():"),
+        ("an empty one is trained on, too", "            continue\n", "            windows = batch\n"),
+    ],
+)  # fmt: skip
+def test_a_result_that_all_ranks_have(what: str, old: str, new: str) -> None:
+    check_nothing(RULE, GIVEN_UP.replace(old, new))

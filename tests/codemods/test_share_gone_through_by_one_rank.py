@@ -219,3 +219,53 @@ def test_a_helper_that_is_told_of_the_other_processes() -> None:
 )  # fmt: skip
 def test_a_helper_that_may_give_the_whole_set(old: str, new: str) -> None:
     check_nothing(ShareGoneThroughByOneRank, HELPED.replace(old, new))
+
+
+CHOSEN = """\
+import torch.distributed as dist
+from torch.utils.data import DataLoader, DistributedSampler
+from tqdm import tqdm
+
+
+def score(net, loader, rank):
+    shown = loader
+    if rank == 0:
+        shown = tqdm(loader)
+    seen = []
+    for batch in shown:
+        seen.append(net(batch))
+    return seen
+
+
+def run(net, rows, held_out, write):
+    dist.init_process_group("nccl")
+    rank = dist.get_rank()
+    sampler = DistributedSampler(held_out, shuffle=False) if held_out else None
+    test_loader = DataLoader(held_out, batch_size=4, sampler=sampler) if held_out else None
+    if test_loader and rank == 0:
+        write(score(net, test_loader, rank))
+"""
+ENTRY = CHOSEN.replace("    if test_loader and", '    loaders = {"test": test_loader}\n    if test_loader and').replace(
+    "score(net, test_loader,", 'score(net, loaders["test"],'
+)
+
+
+@pytest.mark.parametrize("source", [CHOSEN, ENTRY, CHOSEN.replace("if held_out else", "if held_out is not None else")])
+def test_a_loader_that_is_made_where_there_is_data(source: str) -> None:
+    check_told(ShareGoneThroughByOneRank, source, reason="without the sampler")
+
+
+@pytest.mark.parametrize(
+    ("what", "old", "new"),
+    [
+        ("the sampler hangs on something else", "if held_out else None\n    test", "if net.shared else None\n    test"),
+        ("the data stay, the sampler goes", "sampler = Dist", "sampler = None if rows else Dist"),
+        ("a few batches", "tqdm(loader)", "islice(loader, 4)"),
+        ("another loader is gone through", "shown = loader\n", "shown = loader.whole()\n"),
+        ("every rank calls it", "if test_loader and rank == 0:", "if test_loader:"),
+        ("a loader of its own", "sampler=sampler)", "shuffle=False)"),
+    ],
+)
+def test_refuses_a_chosen_loader(what: str, old: str, new: str) -> None:
+    check_nothing(ShareGoneThroughByOneRank, CHOSEN.replace(old, new))
+    check_nothing(ShareGoneThroughByOneRank, ENTRY.replace(old, new))

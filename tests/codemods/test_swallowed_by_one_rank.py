@@ -241,3 +241,68 @@ def test_a_program_that_says_it_is_alone() -> None:
         SwallowedByOneRank, alone.replace("'1'", "'2'") + handled("print(error)"),
         alone.replace("'1'", "'2'") + handled("print(error)", "raise"), unsafe=True,
     )  # fmt: skip
+
+
+COMMAND = """\
+import functools
+import logging
+
+
+def command(parser):
+    def over(work):
+        @functools.wraps(work)
+        def run():
+            args = parser.parse_args()
+            try:
+                work(args)
+            except Exception as error:
+                logging.error(error)
+                exit()
+
+        return run
+
+    return over
+"""
+COMMANDED = """\
+import torch.distributed as dist
+from command import command
+from options import parser
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+
+@command(parser)
+def main(args):
+    dist.init_process_group("nccl")
+    net = DDP(args.net)
+    for row in args.rows:
+        net(row).sum().backward()
+
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+def test_a_decorator_round_the_work() -> None:
+    check_told(SwallowedByOneRank, COMMAND, files={"train.py": COMMANDED}, path="command.py", reason="end the handler with")
+    plain = COMMAND.replace("def command(parser):\n    def over(work):", "def command(work):\n    if work:").replace(
+        "        return run\n\n    return over", "        return run"
+    )
+    used = {"train.py": COMMANDED.replace("@command(parser)", "@command")}
+    source = plain.replace("parser.", "work.")
+    check_told(SwallowedByOneRank, source, files=used, path="command.py", reason="end the handler with")
+
+
+@pytest.mark.parametrize(
+    ("what", "source", "work"),
+    [
+        ("it ends with a status", COMMAND.replace("exit()", "exit(1)"), COMMANDED),
+        ("it raises", COMMAND.replace("exit()", "raise"), COMMANDED),
+        ("nobody carries it", COMMAND, COMMANDED.replace("@command(parser)\n", "")),
+        ("another decorator of that name", COMMAND, COMMANDED.replace("from command", "from other")),
+        ("the work waits for nobody", COMMAND, COMMANDED.replace("net(row).sum().backward()", "print(row)")),
+        ("what is tried is not the work", COMMAND.replace("work(args)", "parser.show(args)"), COMMANDED),
+    ],
+)
+def test_decorators_that_are_right(what: str, source: str, work: str) -> None:
+    check_nothing(SwallowedByOneRank, source, files={"train.py": work}, path="command.py")

@@ -145,7 +145,7 @@ COUNTED = (
      ("defaultdict(list)", "found[word].append(model(word))")],
 )  # fmt: skip
 def test_a_collective_for_each_key_of_own_batches(made: str, put: str) -> None:
-    check_told(RULE, COUNTED.format(before="", made=made, put=put), reason=WHY)
+    check_told(RULE, COUNTED.format(before="", made=made, put=put), reason="the same keys")
 
 
 def test_keys_that_helpers_put_in() -> None:
@@ -154,7 +154,53 @@ def test_keys_that_helpers_put_in() -> None:
         "    found[key] += value\n\n\n"
         "def more(words, found):\n    for word in sorted(set(words)):\n        add(found, f'count/{word}', 1)\n\n\n"
     )
-    check_told(RULE, COUNTED.format(before=before, made="{}", put="more(word, found)"), reason=WHY)
+    check_told(RULE, COUNTED.format(before=before, made="{}", put="more(word, found)"), reason="the same keys")
+
+
+SCORED = f"""\
+{HEAD}
+
+def share(scores):
+    out = {{}}
+    for name, value in scores.items():
+        number = torch.tensor(value)
+        dist.all_reduce(number)
+        out[name] = number.item()
+    return out
+
+
+def score(model, rows):
+    for batch in DataLoader(rows, sampler=DistributedSampler(rows)):
+        scores = {{"loss": model(batch).item()}}
+        kept = batch["kept"].sum().item()
+        if kept > 0:
+            scores["hits"] = batch["hits"].sum().item() / kept
+        scores = share(scores)
+        print(scores)
+"""
+
+
+def test_a_key_that_the_own_batch_decides_on() -> None:
+    check_told(RULE, SCORED, reason="the same keys")
+    check_told(RULE, SCORED.replace("scores = share(", "share("), reason="the same keys")
+    check_told(RULE, SCORED.replace('{"loss": model(batch).item()}', "dict(loss=model(batch).item())"), reason="the same keys")
+
+
+@pytest.mark.parametrize(
+    ("what", "old", "new"),
+    [
+        ("the key is there already", 'scores = {"loss"', 'scores = {"hits": 0.0, "loss"'),
+        ("it is given anyway", "        scores = share", '        scores["hits"] = 0.0\n        scores = share'),
+        ("all ranks have one setting", "if kept > 0:", "if model.counts:"),
+        ("the number is reduced", "        if kept",
+         "        dist.all_reduce(batch['kept'])\n        kept = batch['kept']\n        if kept"),
+        ("the whole dictionary is a batch's own", 'scores = {"loss"', 'if kept_before:\n            scores = {"loss"'),
+        ("nothing is reduced for a key", "        dist.all_reduce(number)\n", ""),
+        ("a fixed key is asked for", "for name, value in scores.items()", 'for name, value in [("loss", scores["loss"])]'),
+    ],
+)  # fmt: skip
+def test_keys_that_all_ranks_have(what: str, old: str, new: str) -> None:
+    check_nothing(RULE, SCORED.replace(old, new, 1))
 
 
 @pytest.mark.parametrize(
@@ -252,7 +298,7 @@ def test_terms_under_constant_names() -> None:
 
 def test_terms_that_are_picked_by_what_they_hold() -> None:
     picked = "kept = {k: v for k, v in each.items() if v.sum() > 0}\n        for value in kept.values():"
-    check_told(RULE, TERMS.replace("LOOP", picked), reason=WHY)
+    check_told(RULE, TERMS.replace("LOOP", picked), reason="the same keys")
 
 
 @pytest.mark.parametrize("made", ["torch.as_tensor(rows).tensor_split(parts)", "torch.tensor_split(torch.ones(9), parts)"])
@@ -315,7 +361,7 @@ def test_kinds_of_items_are_those_of_every_share(key: str) -> None:
 
 @pytest.mark.parametrize("key", ["name", "words", "speaker"])
 def test_keys_by_what_the_items_hold(key: str) -> None:
-    check_told(RULE, BY_KIND.replace("KEY", key), reason=WHY)
+    check_told(RULE, BY_KIND.replace("KEY", key), reason="the same keys")
 
 
 _GENERATE = """\

@@ -638,3 +638,49 @@ def test_a_name_that_the_others_get_only_below(lines: tuple[str, ...]) -> None:
 )  # fmt: skip
 def test_a_name_that_the_others_have_in_time(lines: tuple[str, ...]) -> None:
     check_nothing(ValueOfOneRank, script(*lines))
+
+
+BESIDE = """\
+import copy
+
+import torch
+import torch.distributed as dist
+
+
+class Trainer:
+    def __init__(self, net, args):
+        dist.init_process_group("nccl")
+        self.rank = dist.get_rank()
+        self.use_copy = args.use_copy
+        self.net = net
+        if self.rank == 0 and self.use_copy:
+            self.copy = copy.deepcopy(net)
+        self.restore(args.path)
+
+    def restore(self, path):
+        state = torch.load(path, map_location="cpu")
+        self.net.load_state_dict(state["net"])
+        if self.use_copy:
+            self.copy.load_state_dict(state["copy"])
+"""
+
+
+def test_a_condition_that_stands_beside_the_test_of_the_rank() -> None:
+    check_told(ValueOfOneRank, BESIDE, reason="give the other ranks a value too")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("self.use_copy = args.use_copy", "self.use_copy = self.rank == 0"),  # it asks for the rank, and nothing else does
+        ("        if self.use_copy:", "        if self.use_copy and self.copy:"),
+        ("        if self.use_copy:", '        if hasattr(self, "copy"):'),
+        ("        if self.use_copy:", "        if self.rank == 0 and self.use_copy:"),
+        ("if self.rank == 0 and self.use_copy:", "if self.use_copy:"),
+    ],
+)
+def test_a_condition_that_may_stand_for_the_rank(old: str, new: str) -> None:
+    source = BESIDE.replace(old, new)
+    if new.endswith("self.rank == 0"):
+        source = source.replace("if self.rank == 0 and self.use_copy:", "if self.use_copy:")
+    check_nothing(ValueOfOneRank, source)

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator
 
 from codemods.analysis.call_graph import FunctionSite, called_function
+from codemods.analysis.guards.decorated_runs import run_by_decorator
 from codemods.analysis.handlers import takes
 from codemods.analysis.names import dotted, end_of, last, qualified
 from codemods.analysis.positions import behind, is_in_a_loop
@@ -60,10 +61,11 @@ def swallowed(project: Project, module: SourceModule) -> Iterator[Swallowed]:
             continue
         if _tells(project, module, attempt, handler) and left(module, attempt, _TOLD, at=handler):
             continue
-        if not may_meet(project, module, attempt.body):
+        met_behind = _run_by_decorator(project, module, attempt.body)
+        if met_behind is None and not may_meet(project, module, attempt.body):
             continue
         state = _state_of(project, module, attempt)
-        meeting = _run_in(project, state, attempt.body) if state is not None else None
+        meeting = met_behind or (_run_in(project, state, attempt.body) if state is not None else None)
         if meeting is None and left(module, attempt, "the ranks are not seen to wait for each other in the attempt"):
             continue
         if state is None or meeting is None or (_meets(state, handler.body) and left(module, attempt, "the handler meets them")):
@@ -82,6 +84,16 @@ def swallowed(project: Project, module: SourceModule) -> Iterator[Swallowed]:
                 state = _state_of(project, module, block)
                 if state is not None and (meeting := _run_in(project, state, block.body)) is not None:
                     yield Swallowed(item.context_expr, None, meeting, _next(state, module, block))
+
+
+def _run_by_decorator(project: Project, module: SourceModule, body: list[ast.stmt]) -> Meeting | None:
+    """The first collective of what a decorator runs, where the attempt stands in its inner function."""
+    analysis = variance(project)
+    for site in run_by_decorator(project, module, body):
+        state = analysis.of(site) if analysis.is_parallel(site.module) else None
+        if state is not None and (meeting := _run_in(project, state, site.node.body)) is not None:
+            return meeting
+    return None
 
 
 def _state_of(project: Project, module: SourceModule, node: ast.AST) -> State | None:

@@ -13,25 +13,21 @@ from enum import Enum
 
 from codemods.analysis.accelerators import is_accelerator, made_by
 from codemods.analysis.bindings import bindings_of, name_or_field_bindings
-from codemods.analysis.call_graph import FunctionSite, called_function
+from codemods.analysis.call_graph import called_function
 from codemods.analysis.literals import is_true
-from codemods.analysis.loading.origins import origins
-from codemods.analysis.loading.sampler_helpers import is_of_one_process
-from codemods.analysis.loading.samplers import is_distributed_sampler, loader_of, samplers_of
-from codemods.analysis.model.signatures import bind
+from codemods.analysis.loading.gone_through import Lists, given_to, gone_through_in, passes_of
+from codemods.analysis.loading.surely_shared import surely_shared
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_at
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.analysis.variance.analysis import variance
-from codemods.analysis.variance.paths import unpacked
 from codemods.analysis.variance.values import Cause, Kind, Link, Proof
 from codemods.data.rank_variance import LOADER_NAMES
-from codemods.files.source import SourceModule, walk, walk_block, walk_scope
+from codemods.files.source import SourceModule, walk_block, walk_scope
 from codemods.runtime.record import record
 from codemods.store.project import Project
 
 _ZERO = (Ranks.ZERO, Ranks.LOCAL_ZERO)
-_DEPTH = 2  # calls between the test and the loop
 _ENDLESS = frozenset({"iter", "cycle"})
 _OTHER_ORDERS = ("rng_types", "dispatch_batches", "use_seedable_sampler", "dataloader_config")
 _PREPARE = frozenset({"prepare", "prepare_data_loader"})
@@ -57,8 +53,6 @@ class WalkedAlone:
     made: int = 0
 
 
-_Lists = ast.ListComp | ast.SetComp | ast.DictComp
-
 
 def walked_alone(project: Project, module: SourceModule) -> Iterator[WalkedAlone]:
     """One for each pass that rank 0 alone makes, in the order of the file."""
@@ -71,8 +65,8 @@ def walked_alone(project: Project, module: SourceModule) -> Iterator[WalkedAlone
 
 
 def _here(project: Project, module: SourceModule) -> Iterator[WalkedAlone]:
-    lists: list[_Lists] = [*module.nodes(ast.ListComp), *module.nodes(ast.SetComp), *module.nodes(ast.DictComp)]
-    for node, source, whole in _passes(module.nodes(ast.For), lists, module.calls_named("next")):
+    lists: list[Lists] = [*module.nodes(ast.ListComp), *module.nodes(ast.SetComp), *module.nodes(ast.DictComp)]
+    for node, source, whole in passes_of(module.nodes(ast.For), lists, module.calls_named("next")):
         loader = _loader(project, module, source)
         if loader is None or _is_handed_over(project, module, node, loader) or not _is_alone(project, module, node):
             continue
@@ -82,22 +76,21 @@ def _here(project: Project, module: SourceModule) -> Iterator[WalkedAlone]:
 
 def _behind_calls(project: Project, module: SourceModule) -> Iterator[WalkedAlone]:
     for call in module.nodes(ast.Call):
-        loaders = [a for a in _given(call) if _is_named_loader(a) and not _is_handed_over(project, module, call, a)]
+        loaders = [a for a in given_to(call) if _is_named_loader(a) and not _is_handed_over(project, module, call, a)]
         if not loaders or not _is_alone(project, module, call):
             continue
         site = called_function(project, module, call)
         for loader in loaders if site is not None else ():
             assert site is not None
-            if (found := _walks(project, site, call, loader, 0)) is not None:
+            if (found := gone_through_in(project, site, call, loader)) is not None:
                 path, line, whole = found
                 yield from _judged(project, module, call, loader, whole=whole, loop=(path, line))
 
 
-def _given(call: ast.Call) -> list[ast.expr]:
-    return [*call.args, *(k.value for k in call.keywords)]
-
-
 def _is_named_loader(node: ast.expr) -> bool:
+    """True for `test_loader`, `self.loader`, and an entry of such a name (`loaders["test"]`)."""
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str):
+        return LOADER_NAMES.search(last(dotted(node.value)).removesuffix("s")) is not None
     return isinstance(node, (ast.Name, ast.Attribute)) and LOADER_NAMES.search(last(dotted(node))) is not None
 
 
@@ -134,22 +127,6 @@ def _others_have_a_part(project: Project, module: SourceModule, node: ast.AST) -
 # What is gone through
 
 
-def _passes(loops: list[ast.For], lists: list[_Lists], calls: list[ast.Call]) -> Iterator[tuple[ast.AST, ast.expr, bool]]:
-    """(loop, list or call, what it goes through, whether to the end)."""
-    for loop in loops:
-        yield loop, unpacked(loop.iter), not _is_left(loop)
-    for made in lists:
-        yield made, unpacked(made.generators[0].iter), True
-    for call in calls:
-        if isinstance(call.func, ast.Name) and call.args:
-            yield call, call.args[0], False
-
-
-def _is_left(loop: ast.For) -> bool:
-    """True for a loop that is left above its end: a few batches are wanted, not the set."""
-    return any(isinstance(n, (ast.Break, ast.Return)) for n in walk_block(loop.body))
-
-
 def _loader(project: Project, module: SourceModule, source: ast.expr) -> ast.expr | None:
     """The loader itself, or the one behind `iter(...)`, an endless generator, or a name that holds one of these."""
     if _is_named_loader(source) and not _is_iterator_name(module, source):
@@ -178,38 +155,6 @@ def _only_there(project: Project, module: SourceModule, source: ast.expr) -> boo
     return all(ranks_reaching(project, module, r) in _ZERO for r in reads)
 
 
-def _walks(
-    project: Project, site: FunctionSite, call: ast.Call, given: ast.expr, depth: int
-) -> tuple[str, int, bool] | None:
-    """Where the function goes through the argument, and whether to the end; None where it does not, or not all ranks may."""
-    method = isinstance(site.module.parent(site.node), ast.ClassDef) and isinstance(call.func, ast.Attribute)
-    bound = bind(site.node, call, bound=method) or {}
-    name = next((n for n, value in bound.items() if value is given), "")
-    if not name or depth > _DEPTH or _is_set(site, name):
-        return None
-    inside = [n for n in walk_scope(site.node) if isinstance(n, (ast.For, ast.Call, ast.ListComp, ast.SetComp, ast.DictComp))]
-    loops = [n for n in inside if isinstance(n, ast.For)]
-    lists = [n for n in inside if isinstance(n, (ast.ListComp, ast.SetComp, ast.DictComp))]
-    calls = [n for n in inside if isinstance(n, ast.Call)]
-    found: list[tuple[str, int, bool]] = []
-    for node, source, whole in _passes(loops, lists, [c for c in calls if dotted(c.func) == "next"]):
-        walked = source.args[0] if isinstance(source, ast.Call) and dotted(source.func) == "iter" and source.args else source
-        if isinstance(walked, ast.Name) and walked.id == name and not ranks_at(site.module, node, project=project).some:
-            found.append((site.module.path, getattr(node, "lineno", 0), whole))
-    for inner in calls:
-        handed = next((a for a in _given(inner) if isinstance(a, ast.Name) and a.id == name), None)
-        further = called_function(project, site.module, inner) if handed is not None else None
-        if handed is not None and further is not None and further.node is not site.node:
-            deeper = _walks(project, further, inner, handed, depth + 1)
-            found += [deeper] if deeper is not None else []
-    return max(found, key=lambda f: f[2], default=None)
-
-
-def _is_set(site: FunctionSite, name: str) -> bool:
-    """True where the function gives its parameter another value: what it goes through is not what it was handed."""
-    return any(isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store) for n in walk(site.node))
-
-
 # What comes of it
 
 
@@ -229,7 +174,7 @@ def _judged(
     if origin.by_name:
         return
     prepare = _prepare(project, module, loader)
-    if prepare is None and not _surely_shared(project, module, loader):
+    if prepare is None and not surely_shared(project, module, loader):
         return
     made = _shuffling(module, prepare, loader) if prepare is not None else 0
     if made and prepare is not None and not _is_seeded(project, module, prepare):
@@ -246,26 +191,13 @@ def _prepare(project: Project, module: SourceModule, loader: ast.expr) -> ast.Ca
         if not isinstance(statement, ast.Assign) or statement.value is not call or not isinstance(call.func, ast.Attribute):
             continue
         targets = {dotted(e) for t in statement.targets for e in (t.elts if isinstance(t, (ast.Tuple, ast.List)) else (t,))}
-        if name not in targets or module.class_of(call) is not owner:
+        if not name or name not in targets or module.class_of(call) is not owner:
             continue
         if module.function_of(call) is not home and "." not in name:
             continue
         if is_accelerator(project, module, call.func.value) and not ranks_at(module, call, project=project).some:
             return call
     return None
-
-
-def _surely_shared(project: Project, module: SourceModule, loader: ast.expr) -> bool:
-    """True for a loader of torch that has a DistributedSampler wherever it is made: a helper may be asked for a plain one."""
-    found = origins(project, module, loader)
-    loaders = [made for o in found if (made := loader_of(o)) is not None]
-    if not loaders or len(loaders) != len(found):
-        return False
-    samplers = [(made, samplers_of(project, made)) for made in loaders]
-    return all(
-        some and all(is_distributed_sampler(project, s) or is_of_one_process(project, made, s) for s in some)
-        for made, some in samplers
-    )
 
 
 def _shuffling(module: SourceModule, prepare: ast.Call, loader: ast.expr) -> int:

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Collection, Iterator
 
 from codemods.analysis.bindings import bindings_in, bindings_of
+from codemods.analysis.conditions import conjuncts
 from codemods.analysis.names import dotted, last
 from codemods.analysis.output.rank_values import is_of_rank_zero
 from codemods.analysis.ranks.made_on_zero import Made
@@ -42,14 +43,28 @@ def is_used_by_all(project: Project, module: SourceModule, made: Made, node: ast
     return is_called_by_all(project, module, function)
 
 
+def asked_beside_rank(module: SourceModule, made: Made) -> frozenset[str]:
+    """What is asked beside the rank where the name is made (`if rank == 0 and self.copies:`): it does not stand for the rank."""
+    out: set[str] = set()
+    for assign in (n for n in (*module.nodes(ast.Assign), *module.nodes(ast.AnnAssign)) if n.lineno == made.line):
+        tests = [up.test for up in module.ancestors(assign) if isinstance(up, ast.If)]
+        out |= {module.text_of(part) for t in tests for part in conjuncts(t) if part is not t}
+    return frozenset(out)
+
+
 def is_asked_for(
-    project: Project, module: SourceModule, node: ast.AST, name: str, apart: Collection[int] = ()
+    project: Project,
+    module: SourceModule,
+    node: ast.AST,
+    name: str,
+    apart: Collection[int] = (),
+    beside: Collection[str] = (),
 ) -> bool:
     """True in a `try` that lets the rank go on, in a function of its own, and under a test that may stand for the rank.
 
     Such a test is one that names what is used, too.
 
-    apart: the tests (by id) that are known for what they ask of the rank.
+    apart: the tests (by id) that are known for what they ask of the rank. beside: the texts of tests that do not ask for it.
     """
     attribute = name.rpartition(".")[2]
     below = node
@@ -66,6 +81,8 @@ def is_asked_for(
             text = module.text_of(test)
             if "__name__" in text:
                 continue  # the program itself
+            if text in beside:
+                continue
             if attribute in text or "hasattr" in text:
                 return True
             if id(up) in apart:

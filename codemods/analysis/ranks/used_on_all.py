@@ -6,7 +6,7 @@ import ast
 
 from codemods.analysis.output.rank_values import under_such_a_name
 from codemods.analysis.ranks.made_on_zero import Made, made_on_zero
-from codemods.analysis.ranks.made_uses import is_asked_for, is_in_function, is_used_by_all, uses_of_made
+from codemods.analysis.ranks.made_uses import asked_beside_rank, is_asked_for, is_in_function, is_used_by_all, uses_of_made
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_at
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.analysis.ranks.set_elsewhere import may_be_set_elsewhere
@@ -30,7 +30,8 @@ def used_on_all(project: Project, module: SourceModule, made: Made) -> ast.expr 
             continue
         if under_such_a_name(project, module, statement) and left(module, node, "a name over it may stand for the rank"):
             continue
-        if is_asked_for(project, module, node, made.name) and left(module, node, "a test asks for {} first", made.name):
+        asked = is_asked_for(project, module, node, made.name, beside=asked_beside_rank(module, made))
+        if asked and left(module, node, "a test asks for {} first", made.name):
             continue
         if not made.name.startswith("self.") and not outside and statement.lineno < made.line:
             continue

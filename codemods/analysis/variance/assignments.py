@@ -11,6 +11,7 @@ from codemods.analysis.names import dotted, last
 from codemods.analysis.variance.binding import bind
 from codemods.analysis.variance.copies import keep_fields
 from codemods.analysis.variance.given_in_turn import is_given_in_turn
+from codemods.analysis.variance.given_up import emptied
 from codemods.analysis.variance.meetings import make_same, settle_object
 from codemods.analysis.variance.paths import path_of
 from codemods.analysis.variance.state import State
@@ -105,6 +106,7 @@ def returned(state: State, node: ast.Return) -> bool:
         value = replace(_decided(state, value), parts=_decided_parts(state, node, value))
     if node.value is None or is_none(node.value):
         value = _missing(value)
+    value = emptied(state, node.value, value)
     state.returns.append(_told(state, node, value) if value.cause.differs else value)
     return True
 

@@ -6,6 +6,7 @@ import ast
 
 from codemods.analysis.names import dotted, last
 from codemods.analysis.variance.keeping import is_field_of_parameter
+from codemods.analysis.variance.keys_of_own import own_key
 from codemods.analysis.variance.paths import bare, entry_of, own_field, path_of, unpacked
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.values import SAME, Cause, Kind, Proof, Thing, Value, at_most, differing, join, made_of, plain
@@ -67,6 +68,8 @@ def _put_inside(state: State, target: ast.Subscript | ast.Starred, path: str, va
         # Where the key is a parameter's, it may be what is put in that differs, under the same keys.
         own = key.cause.differs or (not value.cause.differs and value.params - {path} <= key.params)
         value = replace(made_of(value, key), sized=True, keyed=own)
+    elif grows and isinstance(target, ast.Subscript) and (decided := own_key(state, target)) is not None:
+        value = replace(made_of(value, decided), sized=True, keyed=True)
     elif value.keyed and isinstance(target, ast.Subscript):  # what is put in has keys of its own, or is decided by some
         value = replace(value, keyed=False)
     if isinstance(target, ast.Subscript) and (dotted(target.slice), path) in state.keys:

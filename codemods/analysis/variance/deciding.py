@@ -36,7 +36,7 @@ def test_value(state: State, node: ast.expr) -> Value:
         return _compared(state, node)
     if isinstance(node, ast.Call) and last(dotted(node.func)) in IS_KIND:
         state.value(node)
-        return SAME
+        return _presence_of_kind(state, node)
     value = state.value(node)
     if value.thing is not None or value.parts or _is_loader(node):
         return _presence(state, node, value)
@@ -138,6 +138,16 @@ def _is_text(state: State, node: ast.expr) -> bool:
 def _is_the_rank(value: Value) -> bool:
     """True for the number itself, which every rank has: nothing that only some ranks were given."""
     return value.origin is not None and value.origin.how is How.RANK
+
+
+def _presence_of_kind(state: State, node: ast.Call) -> Value:
+    """`if not isinstance(rows, Batch): continue` of what may be None on a rank: what it is else, is wanted."""
+    value = state.value(node.args[0]) if node.args and dotted(node.func) == "isinstance" else SAME
+    turned, statement = state.module.parent(node), state.module.statement_of(node)
+    if not (value.optional or value.missing) or not isinstance(turned, ast.UnaryOp) or not isinstance(turned.op, ast.Not):
+        return SAME
+    leaves = isinstance(statement, ast.If) and isinstance(statement.body[-1], (ast.Continue, ast.Break, ast.Return))
+    return _presence(state, node.args[0], value) if leaves else SAME
 
 
 def _presence(state: State, node: ast.expr, value: Value) -> Value:

@@ -15,7 +15,7 @@ from codemods.analysis.variance.averaged_modes import averaged_arm
 from codemods.analysis.variance.binding import bind, bind_counter, bind_elements
 from codemods.analysis.variance.deciding import test_value
 from codemods.analysis.variance.exits import cases_of
-from codemods.analysis.variance.given_up import given_up
+from codemods.analysis.variance.given_up import given_up, of_returns
 from codemods.analysis.variance.meetings import make_same
 from codemods.analysis.variance.numbered_shares import left_by_others, numbered_share
 from codemods.analysis.variance.own_bars import is_handed
@@ -40,7 +40,7 @@ def interpret(state: State, body: list[ast.stmt]) -> None:
     for name in parameters(state.function):
         state.env.setdefault(name, _parameter(state, name))
     ended = any(_statement(state, statement) for statement in state.outermost(body))
-    state.result = join(state.returns)
+    state.result = of_returns(state.returns)
     if not ended:
         for name in state.sets:  # what the field holds in the end, whatever it held on the way
             state.sets[name] = state.env.get(f"self.{name}", state.sets[name])

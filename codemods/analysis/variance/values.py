@@ -52,6 +52,7 @@ class How(Enum):
     OF_STEP = "what a hook or a step is handed on this rank"
     WHOLE = "each rank goes through the whole set, in an order of its own"
     CLOCK = "the process's own clock"
+    GIVEN_UP = "an error on this rank, behind which it goes on without a result"
 
 
 @record

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.variance.mismatches import Form, Mismatch
 from codemods.analysis.variance.state import STEP
-from codemods.analysis.variance.values import Cause, Proof, Value
+from codemods.analysis.variance.values import Cause, How, Proof, Value
 from codemods.api.findings import Evidence
 from codemods.files.source import SourceModule
 
@@ -18,6 +18,7 @@ _OWN = {
     Cause.PLACE: "each process decides on its own",
     Cause.RANK: "the rank decides",
 }
+_AFTER_ERROR = "an error on one rank decides"
 
 
 def message(found: Mismatch, text: str) -> str:
@@ -128,6 +129,8 @@ def head(module: SourceModule, node: ast.stmt | ast.ExceptHandler) -> str:
 
 
 def _who(value: Value) -> str:
+    if any(link.how is How.GIVEN_UP for link in value.chain):
+        return _AFTER_ERROR
     return _OWN.get(value.cause, "what differs between the ranks decides")
 
 
@@ -135,6 +138,8 @@ def _rounds(value: Value, text: str) -> str:
     counts = "range(" in text or (value.chain and "range(" in value.chain[0].text)
     if not value.sized or (counts and value.cause is Cause.RANK):
         return f"{_who(value)} how often"
+    if value.keyed:
+        return "each rank may have its own keys, so it may differ how often"
     return "each rank has its own number of items, so it may differ how often"
 
 
