@@ -130,6 +130,20 @@ FALLS_BACK = (
 )
 
 
+UNREAD = OLD.replace("args.local_rank", "dist.get_rank()") + "print(vars(args))\n"
+IN_MAIN = FALLS_BACK.replace("args = parser", "\nif __name__ == '__main__':\n    args = parser").replace("\nif args", "\n    if args")
+IN_MAIN = IN_MAIN.replace("\n    args.local_rank =", "\n        args.local_rank =").replace("\ntorch.cuda", "\n    torch.cuda")
+
+
+@pytest.mark.parametrize("script", [UNREAD, IN_MAIN])
+def test_a_parser_that_the_program_gets_along_without(script: str) -> None:
+    check_transformed(RULE, f"{LAUNCH} train.py\n", "torchrun --nproc_per_node=2 train.py\n", path="run.sh",
+                      files={"train.py": script})  # fmt: skip
+    kept = UNREAD + "\n\ndef begin(local_rank, **others): ...\n\n\nbegin(**vars(args))\n"
+    (found,) = findings_of(RULE, f"{LAUNCH} train.py\n", {"train.py": kept}, path="run.sh")
+    assert found.fix is not None and {e.path for e in found.fix.edits} == {"run.sh", "train.py"}
+
+
 @pytest.mark.parametrize(
     ("script", "reason"),
     [

@@ -236,6 +236,8 @@ def _under_the_launcher(module: SourceModule, statement: ast.stmt, default: ast.
             return False
         if isinstance(up, ast.If) and not (inner in up.body and _is_the_default(module, up.test, default)):
             words = re.findall(r"[\"'](\w+)[\"']", module.text_of(up.test))
+            if words == ["__main__"]:
+                break  # the top of the program
             if inner not in up.body or not words or not set(words) <= {"LOCAL_RANK", "RANK", "WORLD_SIZE"}:
                 return False
         inner = up
@@ -252,10 +254,12 @@ def _is_the_default(module: SourceModule, test: ast.expr, default: ast.expr | No
 
 def _is_read(modules: list[SourceModule]) -> bool:
     """False where the field goes into the environment alone, and there only where the launcher has put nothing."""
+    whole = any(m.holds(b"vars(") or m.holds(b".__dict__") for m in modules)
     for module in modules:
-        whole = module.holds(b"vars(") or module.holds(b".__dict__")
-        if whole or any(n.value == "local_rank" for n in module.nodes(ast.Constant)):
+        if any(n.value == "local_rank" for n in module.nodes(ast.Constant)):
             return True
+        if whole and any(a.arg == "local_rank" for a in module.nodes(ast.arg)):
+            return True  # all options may be handed on by their names
         for read in module.reads_of("local_rank"):
             if isinstance(read, ast.Attribute) and isinstance(read.ctx, ast.Load) and not _fills_a_gap(module, read):
                 return True
