@@ -131,8 +131,11 @@ FALLS_BACK = (
 
 
 UNREAD = OLD.replace("args.local_rank", "dist.get_rank()") + "print(vars(args))\n"
-IN_MAIN = FALLS_BACK.replace("args = parser", "\nif __name__ == '__main__':\n    args = parser").replace("\nif args", "\n    if args")
-IN_MAIN = IN_MAIN.replace("\n    args.local_rank =", "\n        args.local_rank =").replace("\ntorch.cuda", "\n    torch.cuda")
+IN_MAIN = (
+    f"{HEAD}parser.add_argument('--local_rank', type=int)\n\nif __name__ == '__main__':\n    args = parser.parse_args()\n"
+    "    if args.local_rank is None:\n        args.local_rank = int(os.environ.get('LOCAL_RANK', '0'))\n"
+    "    torch.cuda.set_device(args.local_rank)\n"
+)
 
 
 @pytest.mark.parametrize("script", [UNREAD, IN_MAIN])
