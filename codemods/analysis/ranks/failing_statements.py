@@ -26,9 +26,10 @@ _IMPORTED = frozenset(sys.stdlib_module_names) | {
     "np", "pd", "plt", "nn", "torch", "torchvision", "numpy", "pandas", "tqdm", "cv2", "wandb", "yaml", "einops", "transformers",
     "timedelta", "defaultdict", "OrderedDict", "namedtuple", "deepcopy", "partial", "Path", "Counter", "deque", "dataclass",
 }  # fmt: skip
+# What takes hours: whatever fails behind it, the noise before is heard till then.
 TRAINS = lazy(r"\.backward\(|\.step\(|\.fit\(|\btrain\w*\(", re.IGNORECASE)
 _HIDES = frozenset({"suppress", "raises", "assertRaises"})
-_FEW_NAMES = 4
+_FEW_NAMES = 4  # more of them, and the file is a piece of something else
 _LINES_OF_A_PROGRAM = 60
 _DEPTH = 2  # functions that a statement calls, and these
 _LEAVES = (ast.Return, ast.Raise, ast.Break, ast.Continue)
@@ -147,8 +148,9 @@ def _is_taken_apart_wrongly(project: Project, module: SourceModule, statement: a
 
 
 def _has_another_length(value: ast.expr, length: int) -> bool:
-    plain = isinstance(value, (ast.Tuple, ast.List)) and not any(isinstance(e, ast.Starred) for e in value.elts)
-    return plain and isinstance(value, (ast.Tuple, ast.List)) and len(value.elts) != length
+    if not isinstance(value, (ast.Tuple, ast.List)) or any(isinstance(e, ast.Starred) for e in value.elts):
+        return False
+    return len(value.elts) != length
 
 
 def evaluated(statement: ast.stmt) -> Iterator[ast.expr]:
