@@ -13,6 +13,7 @@ from codemods.analysis.bindings import bindings_of
 from codemods.analysis.call_graph import FunctionSite, called_function
 from codemods.analysis.class_index import Role, class_facts, external_role
 from codemods.analysis.distribution import is_test_file
+from codemods.analysis.loading.collected_loaders import elements
 from codemods.analysis.loading.counted_once import counts_each_once
 from codemods.analysis.loading.origins import Origin, made_class, origins
 from codemods.analysis.loading.padded_samplers import counts_twice, keeps_order
@@ -40,7 +41,7 @@ _AVERAGES = lazy(r"avg|average|mean|reduce_(value|tensor|dict)|loss")
 _SCORES = lazy(r"(^|[^a-z])(acc|prec|top_?\d|m?iou|pesq|stoi|recall|m?ap|auc|f1|dice|psnr|ssim|bleu|rouge|score|correct)")
 _APART = lazy(
     r"uniq|dedup|duplic|\bset\(|\[\s*:\s*(len\((?!inputs|gpus|devices|batch)|n_|num_|total|self\.(n_|num|total|len)|dataset|real)|"
-    r"(image|seq|sequence|sample|item|scene|frame)_?ids?(_\w+)?\b|by_(id|name)|index_(copy|put)_?\("
+    r"(image|seq|sequence|sample|item|scene|frame)_?ids?(?!_(type|kind|mode|format)\b)(_\w+)?\b|by_(id|name)|index_(copy|put)_?\("
 )
 
 _MODE = lazy(r"\b(train|training|is_train|is_training|phase|mode|split|stage|optimi[sz]er)\b")
@@ -190,8 +191,12 @@ def _sources(project: Project, module: SourceModule, node: ast.expr, depth: int)
     """What a loop goes through, behind names for `enumerate(loader)`, and behind the call of an object with `__call__`."""
     for origin in origins(project, module, node):
         inner = unpacked(origin.node)
+        kept = elements(origin.module, origin.node) if not origin.known and depth < _DEPTH else ()
         if inner is not origin.node and depth < _DEPTH:
             yield from _sources(project, origin.module, inner, depth + 1)
+        elif kept:
+            for element in kept:
+                yield from _sources(project, origin.module, element, depth + 1)
         else:
             yield origin
     if isinstance(node, ast.Name) and depth < _DEPTH:
@@ -228,7 +233,7 @@ def _joined(project: Project, module: SourceModule, scope: ast.AST, depth: int, 
         inner = _called(project, module, call)
         if inner is not None and _averages_scores(module, call, inner):
             return _Joined(module, call)
-        if inner is None or _AVERAGES.search(inner.node.name.lower()):
+        if inner is None or (_AVERAGES.search(inner.node.name.lower()) and not _only_sums(inner)):
             continue
         if _collects_and_cuts(project, inner):
             return None  # what it counts is put together elsewhere, too, but those who cut know of the padding
@@ -246,6 +251,16 @@ def _averages_scores(module: SourceModule, call: ast.Call, inner: FunctionSite) 
         return False
     calls = (n for n in walk_scope(inner.node) if isinstance(n, ast.Call))
     return any(last(name := qualified(inner.module, c.func)) in _JOINS and "dist" in name for c in calls)
+
+
+def _only_sums(inner: FunctionSite) -> bool:
+    """True for a `reduce_tensor` that sums over the ranks, and divides nothing: it gives a count of all ranks for a count."""
+    nodes = list(walk_scope(inner.node))
+    joins = [n for n in nodes if isinstance(n, ast.Call) and last(dotted(n.func)) == "all_reduce"]
+    ops = [next((k.value for k in c.keywords if k.arg == "op"), c.args[1] if len(c.args) > 1 else None) for c in joins]
+    sums = bool(joins) and all(op is None or last(dotted(op)) == "SUM" for op in ops)
+    divides = any(isinstance(n, (ast.BinOp, ast.AugAssign)) and isinstance(n.op, (ast.Div, ast.FloorDiv)) for n in nodes)
+    return sums and not divides and not any("div" in last(dotted(n.func)) for n in nodes if isinstance(n, ast.Call))
 
 
 def _collects_and_cuts(project: Project, site: FunctionSite) -> bool:
