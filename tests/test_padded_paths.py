@@ -110,3 +110,32 @@ def test_a_step_that_the_loop_hands_its_batch() -> None:
 )
 def test_steps_that_are_left_alone(source: str) -> None:
     check_nothing(GatheredDuplicates, source)
+
+
+def behind(add: str = "for row in loss:\n                rows.append(row.mean())", join: str = "accelerator.gather(all_rows)") -> str:
+    return (
+        f"{HEAD}def run(model, loader, optimizer):\n    accelerator = Accelerator()\n"
+        "    model, loader, optimizer = accelerator.prepare(model, loader, optimizer)\n    rows = []\n"
+        f"    with torch.no_grad():\n        for x, y in loader:\n            loss = model(x, y)\n            {add}\n"
+        f"    all_rows = torch.tensor(rows)\n    return {join}.mean()\n"
+    )
+
+
+def test_a_list_with_an_entry_for_each_sample() -> None:
+    check_told(GatheredDuplicates, behind(), reason="inside the loop")
+    check_told(GatheredDuplicates, behind("rows.extend(loss.tolist())"), reason="inside the loop")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        behind("rows.append(loss.mean())"),  # one a batch
+        behind("for scale in (1, 2):\n                rows.append(loss.mean() * scale)"),  # one a scale
+        behind("rows.extend(loss.tolist())", "accelerator.gather(all_rows)[: len(loader.dataset)]"),
+        behind().replace("model, loader, optimizer = acc", "model, other, optimizer = acc"),  # each rank goes through all of it
+        behind("rows.extend(loss.tolist())\n            loss.mean().backward()"),
+        behind().replace("rows = []", "rows = model.first()"),
+    ],
+)
+def test_lists_that_are_left_alone(source: str) -> None:
+    check_nothing(GatheredDuplicates, source)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from codemods.analysis.distribution import is_test_module
 from codemods.analysis.frameworks import accelerate_pin
 from codemods.analysis.loading.cut_gathers import cut_gathers
+from codemods.analysis.loading.gathered_behind import gathered_behind
 from codemods.analysis.loading.gathered_rounds import Round, gathered_rounds
 from codemods.analysis.loading.padded_counts import padded_counts
 from codemods.api.codemod import DdpCodemod
@@ -35,6 +36,14 @@ _INTERLEAVE = (
 _GATHER = (
     "`gather` keeps the samples that Accelerate repeats to even out the last batches: they count twice in what is made of {}"
 )
+_BEHIND = (
+    "`{}` has an entry for each sample of the loop above, and `gather` keeps those that Accelerate repeats to even out the last "
+    "batches: they count twice in what is made of it"
+)
+_INSIDE = (
+    "gather the entries of each batch inside the loop, by `gather_for_metrics`: it cuts what is repeated while the loop is at "
+    "its last batch, and not behind it"
+)
 _ASSUMED = "assumes that it is made of the current batch of a prepared loader, a row for each sample"
 
 _SINCE = (0, 12)  # the first Accelerate with `gather_for_metrics`
@@ -48,8 +57,10 @@ class GatheredDuplicates(DdpCodemod):
     Finds an evaluation that goes through a `DistributedSampler` and sums or gathers counts and predictions over the ranks, or
     averages the scores of its batches over them, also by `compute()` of a torchmetrics object, and in a function that trains
     and evaluates by its mode. Finds `accelerator.gather` of predictions and labels in an evaluation loop, of a function or of a
-    script, or behind `model.eval()` of an epoch, and writes `gather_for_metrics`. Finds `torch.cat(gathered)[:len(dataset)]`,
-    which puts the shares of such a sampler one behind the other and cuts what is too much off the last.
+    script, of a function that the loop hands its batch, or behind `model.eval()` of an epoch, and writes `gather_for_metrics`.
+    Finds a list with an entry for each sample that is gathered behind the loop. Finds `torch.cat(gathered)[:len(dataset)]`,
+    which puts the shares of such a sampler one behind the other and cuts what is too much off the last. A class of the project
+    that repeats rows as torch's sampler does counts as one.
 
     ## Why it matters
     Of 1001 images on eight ranks each rank gets 126, seven images come twice, and the confusion matrix has 1008 of them. The
@@ -93,6 +104,7 @@ class GatheredDuplicates(DdpCodemod):
       the order in which it was dealt out.
     - Says nothing of a script that gathers predictions without labels: it may keep them by their order.
     - Says nothing where an object that gathers them asks of each, in another method, whether it has been seen.
+    - Says nothing of a step that is also called outside of such loops, and of a list with one entry for a batch.
     - Says nothing of a loop that trains, and of `gather` whose result is reduced to a number at once.
     - Says nothing where the function writes out the number of its samples, and eight processes share it out evenly.
     - Says nothing of a `TensorDataset`, whose size the program chooses, and of a sampler that is given the epoch, but where the
@@ -130,6 +142,9 @@ class GatheredDuplicates(DdpCodemod):
         yield from self._cut(module, project)
         for gathered in gathered_rounds(project, module):
             yield self._gather(project, module, gathered)
+        for behind in gathered_behind(project, module):
+            shown = [Evidence("static", "the batches come from here", module.path, behind.loop.lineno)]
+            yield self.finding(module, behind.call, _BEHIND.format(behind.entries), evidence=shown, reason=_INSIDE)
 
     def _cut(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if not module.holds(b"all_gather") or not project.files_containing(b"DistributedSampler("):
