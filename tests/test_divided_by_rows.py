@@ -14,7 +14,8 @@ SHOW = 'accelerator.log({"train loss": total / len(loader.dataset)})'
 def prepared(add: str = ADD, show: str = SHOW, over: str = "tqdm(loader)", names: str = "model, loader") -> str:
     return (
         "from accelerate import Accelerator\nfrom torch.utils.data import DataLoader\nfrom tqdm import tqdm\n\n\n"
-        f"def train(model, loader, other, optimizer):\n    accelerator = Accelerator()\n    {names} = accelerator.prepare({names})\n"
+        f"def train(model, loader, other, optimizer):\n    accelerator = Accelerator()\n"
+        f"    {names} = accelerator.prepare({names})\n"
         f"    for epoch in range(9):\n        total = 0.0\n        for x, y in {over}:\n            loss = model(x, y)\n"
         f"            accelerator.backward(loss)\n            {add}\n        {show}\n"
     )

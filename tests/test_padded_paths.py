@@ -16,7 +16,8 @@ FILL = "self.loaders.append(DataLoader(data, 4, sampler=DistributedSampler(data)
 
 def kept(fill: str = FILL, start: str = "[]") -> str:
     return (
-        f"{HEAD}class Run:\n    def load(self, sets):\n        self.loaders = {start}\n        for data in sets:\n            {fill}\n\n"
+        f"{HEAD}class Run:\n    def load(self, sets):\n        self.loaders = {start}\n"
+        f"        for data in sets:\n            {fill}\n\n"
         "    def test(self):\n        for loader in self.loaders:\n            self.evaluate(loader)\n\n"
         "    @torch.no_grad()\n    def evaluate(self, loader):\n        hits = torch.zeros(())\n        for x, y in loader:\n"
         "            hits += (self.model(x) == y).sum()\n        dist.all_reduce(hits)\n        return hits\n"
@@ -112,7 +113,10 @@ def test_steps_that_are_left_alone(source: str) -> None:
     check_nothing(GatheredDuplicates, source)
 
 
-def behind(add: str = "for row in loss:\n                rows.append(row.mean())", join: str = "accelerator.gather(all_rows)") -> str:
+EACH = "for row in loss:\n                rows.append(row.mean())"
+
+
+def behind(add: str = EACH, join: str = "accelerator.gather(all_rows)") -> str:
     return (
         f"{HEAD}def run(model, loader, optimizer):\n    accelerator = Accelerator()\n"
         "    model, loader, optimizer = accelerator.prepare(model, loader, optimizer)\n    rows = []\n"
@@ -138,4 +142,33 @@ def test_a_list_with_an_entry_for_each_sample() -> None:
     ],
 )
 def test_lists_that_are_left_alone(source: str) -> None:
+    check_nothing(GatheredDuplicates, source)
+
+
+def returned(use: str = "hits = all_ranks(hits)", other: str = "", gives: str = "hits") -> str:
+    return (
+        f"{HEAD}def all_ranks(part):\n    parts = [torch.zeros_like(part) for _ in range(dist.get_world_size())]\n"
+        "    dist.all_gather(parts, part)\n    return torch.cat(parts)\n\n\n"
+        "@torch.no_grad()\ndef evaluate(model, loader):\n    hits = torch.zeros(())\n    for x, y in loader:\n"
+        f"        hits += (model(x) == y).sum()\n    return {gives}\n\n\n"
+        "def main(model, data, rest):\n    loader = DataLoader(data, 4, sampler=DistributedSampler(data, shuffle=False))\n"
+        f"    {gives} = evaluate(model, loader)\n    {use}\n    return hits\n{other}"
+    )
+
+
+def test_what_the_caller_puts_together() -> None:
+    check_told(GatheredDuplicates, returned(), reason="share without padding")
+    check_told(GatheredDuplicates, returned("both = torch.stack([hits])\n    dist.all_reduce(both)"), reason="share without padding")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        returned("rest = all_ranks(rest)"),  # something else
+        returned(other="\n\ndef look(model, loader):\n    return evaluate(model, loader)\n"),  # a caller that joins nothing
+        returned(gives="mean_hits").replace("hits = torch", "mean_hits = torch").replace("all_ranks(hits)", "all_ranks(mean_hits)"),
+        returned("hits = all_ranks(hits)[: len(data)]"),  # cut
+    ],
+)
+def test_results_that_no_caller_counts_twice(source: str) -> None:
     check_nothing(GatheredDuplicates, source)

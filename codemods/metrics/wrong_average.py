@@ -32,10 +32,10 @@ class WrongAverage(DdpCodemod):
     share is a W-th of the whole, a sum over the ranks multiplies by W, `len(loader)` behind a DistributedSampler is a W-th.
     Reports a number that is W times too large (a sum over the ranks, divided by a count of one of them; a sum of their
     means), one that is W times too small (a mean that is divided by the number of processes again, the rank's own number, which
-    nothing sums over them, or the sum of the rank's steps, divided by `len(dataset) // batch_size` or by `len(loader.dataset)`), and a mean of quotients of
-    the ranks whose divisors their own data make: the F1 of each rank, or a loss per token. Also reports what is summed over the
-    ranks and put under a key that each rank draws from random numbers of its own, or that is the category of its own batch: the
-    losses of several tasks become those of one.
+    nothing sums over them, or the sum of the rank's steps, divided by `len(dataset) // batch_size` or `len(loader.dataset)`),
+    and a mean of quotients of the ranks whose divisors their own data make: the F1 of each rank, or a loss per token. Also
+    reports what is summed over the ranks and put under a key that each rank draws from random numbers of its own, or that is the
+    category of its own batch: the losses of several tasks become those of one.
 
     ## Why it matters
     The number looks like one of all ranks, and is none. On eight ranks an error is shown eight times too large, and changes with
@@ -200,7 +200,7 @@ class WrongAverage(DdpCodemod):
                 Evidence("static", "the loader of this loop gives each rank its own share", module.path, found.loop.lineno),
                 Evidence("static", "this shows it", module.path, found.shown.lineno),
             ],
-            reason="reduce the sum over the ranks first (`all_reduce`, `accelerator.reduce`), on every rank, or count this rank's rows",
+            reason="reduce the sum over the ranks first, on every rank (`all_reduce`, `accelerator.reduce`)",
         )
 
 

@@ -1,4 +1,4 @@
-"""Sums over the rank's own share of the rows that are divided by the number of rows of the whole set: `total / len(loader.dataset)`."""
+"""Sums over the rank's own share of the rows, divided by the rows of the whole set: `total / len(loader.dataset)`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from codemods.store.project import Project
 
 @record
 class ByAllRows:
-    """count: `len(loader.dataset)`, or the name that holds it. number: the sum. loop: over the loader that shares the rows out."""
+    """count: `len(loader.dataset)`, or the name that holds it. number: the sum. loop: over the loader that is shared out."""
 
     count: ast.expr
     number: str

@@ -34,7 +34,7 @@ def counts_twice(project: Project, loader: Loader, sampler: Origin) -> bool:
 
 
 def repeats_by_hand(project: Project, sampler: Origin) -> bool:
-    """True for a Sampler of the project that puts `rows += rows[: (self.total_size - len(rows))]` to its rows, whatever it is told."""
+    """True for a Sampler of the project that puts `rows += rows[: (self.total_size - len(rows))]` to its rows in each pass."""
     facts = made_facts(project, sampler)
     if facts is None or not any(last(n) == "Sampler" and family(n) == "torch" for n in facts.external):
         return False
