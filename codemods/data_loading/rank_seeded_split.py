@@ -72,7 +72,8 @@ class RankSeededSplit(DdpCodemod):
     - Says nothing where the seed is the same on every rank, or another seed stands between it and the split.
     - Says nothing where a collective in the same function gives all ranks one division.
     - Says nothing of a split on one rank alone, and of a repository's own tests.
-    - Says nothing of a permutation of which no rank takes a part, that is not cut in two and no sampler deals out: its order may be each rank's own.
+    - Says nothing of a permutation that is not cut in two, of which no rank takes a part and that no sampler deals out: its order
+      may be each rank's own.
     - Reports a seed that holds the rank in another way than `seed + rank`, or that has no name at the split.
     - Says nothing of the hash of a number, and where the repository speaks of `PYTHONHASHSEED`.
     - Says nothing of `seed_everything` where the program seeds elsewhere as well, speaks of `PL_GLOBAL_SEED` or spawns its ranks,
