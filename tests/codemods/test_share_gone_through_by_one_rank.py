@@ -219,3 +219,20 @@ def test_a_helper_that_is_told_of_the_other_processes() -> None:
 )  # fmt: skip
 def test_a_helper_that_may_give_the_whole_set(old: str, new: str) -> None:
     check_nothing(ShareGoneThroughByOneRank, HELPED.replace(old, new))
+
+
+CHOSEN = SAMPLED.replace(
+    "    loader = DataLoader(data, batch_size=4, sampler=DistributedSampler(data, shuffle=False))\n",
+    "    own = DistributedSampler(data, shuffle=False) if {asked} else None\n"
+    "    loader = DataLoader(data, batch_size=4, sampler=own){made}\n",
+)
+
+
+@pytest.mark.parametrize(("asked", "made"), [("data", " if data else None"), ("dist.get_world_size() > 1", "")])
+def test_a_sampler_that_is_left_out_where_there_is_no_share(asked: str, made: str) -> None:
+    check_told(ShareGoneThroughByOneRank, CHOSEN.format(asked=asked, made=made), reason="give rank 0 a loader of the whole set")
+
+
+@pytest.mark.parametrize(("asked", "made"), [("data", ""), ("net.shares", " if data else None")])
+def test_a_sampler_that_another_test_leaves_out(asked: str, made: str) -> None:
+    check_nothing(ShareGoneThroughByOneRank, CHOSEN.format(asked=asked, made=made))

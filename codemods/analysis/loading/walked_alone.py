@@ -15,9 +15,9 @@ from codemods.analysis.accelerators import is_accelerator, made_by
 from codemods.analysis.bindings import bindings_of, name_or_field_bindings
 from codemods.analysis.call_graph import FunctionSite, called_function
 from codemods.analysis.literals import is_true
-from codemods.analysis.loading.origins import origins
-from codemods.analysis.loading.sampler_helpers import is_of_one_process
-from codemods.analysis.loading.samplers import is_distributed_sampler, loader_of, samplers_of
+from codemods.analysis.loading.origins import Origin, origins
+from codemods.analysis.loading.sampler_helpers import is_left_out, is_of_one_process
+from codemods.analysis.loading.samplers import Loader, is_distributed_sampler, is_none, loader_of, samplers_of
 from codemods.analysis.model.signatures import bind
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_at
@@ -257,15 +257,18 @@ def _prepare(project: Project, module: SourceModule, loader: ast.expr) -> ast.Ca
 
 def _surely_shared(project: Project, module: SourceModule, loader: ast.expr) -> bool:
     """True for a loader of torch that has a DistributedSampler wherever it is made: a helper may be asked for a plain one."""
-    found = origins(project, module, loader)
+    found = [o for o in origins(project, module, loader) if not is_none(o)]  # nobody goes through None
     loaders = [made for o in found if (made := loader_of(o)) is not None]
     if not loaders or len(loaders) != len(found):
         return False
     samplers = [(made, samplers_of(project, made)) for made in loaders]
-    return all(
-        some and all(is_distributed_sampler(project, s) or is_of_one_process(project, made, s) for s in some)
-        for made, some in samplers
-    )
+    return all(some and all(_is_shared_by(project, made, s) for s in some) for made, some in samplers)
+
+
+def _is_shared_by(project: Project, loader: Loader, sampler: Origin) -> bool:
+    if is_distributed_sampler(project, sampler) or is_of_one_process(project, loader, sampler):
+        return True
+    return is_left_out(loader, sampler)
 
 
 def _shuffling(module: SourceModule, prepare: ast.Call, loader: ast.expr) -> int:
