@@ -229,7 +229,7 @@ class Reading:
             self.scaled = True
         elif name == "len" and call.args:
             self.measured.append((module, call))
-            if _is_prepared(module, call.args[0], call):
+            if is_prepared_above(module, call.args[0], call):
                 self.sharded = True
             else:
                 self.unsharded = True
@@ -301,7 +301,7 @@ def _scaled_elsewhere(project: Project, name: str) -> bool:
     return project.keep(("setting worked out", name), build)
 
 
-def _is_prepared(module: SourceModule, loader: ast.expr, at: ast.AST) -> bool:
+def is_prepared_above(module: SourceModule, loader: ast.expr, at: ast.AST) -> bool:
     """True for the length of what a `prepare` above gives back."""
     name, line = dotted(loader), getattr(at, "lineno", 0)
     if not name:

@@ -29,10 +29,10 @@ class RankSeededSplit(DdpCodemod):
 
     ## What it does
     Finds a seed with the rank in it above `random_split` or `train_test_split`, in the generator of such a split, in
-    `DistributedSampler(seed=...)`, and in a permutation of which each rank takes its part, or which a sampler deals out. Does
-    the same for rows that pandas draws (`rows.sample(n=9, random_state=seed)`) and a `DistributedSampler` then deals out, for
-    `shuffle` of `datasets` in front of the Trainer or of `shard(index=rank)`, and for a `SubsetRandomSampler` that an heir of
-    `DistributedSampler` goes through.
+    `DistributedSampler(seed=...)`, and in a permutation of which each rank takes its part, which is cut in two, or which a
+    sampler deals out. Does the same for rows that pandas draws (`rows.sample(n=9, random_state=seed)`) and a
+    `DistributedSampler` then deals out, for `shuffle` of `datasets` in front of the Trainer or of `shard(index=rank)`, and for a
+    `SubsetRandomSampler` that an heir of `DistributedSampler` goes through.
     Takes the rank out of that seed. Reports a seed of the `hash()` of a text, which Python salts in each process, and a
     `seed_everything` with a number of each rank's own: the sampler that Lightning and Fabric give a loader shuffles by it.
 
@@ -72,7 +72,8 @@ class RankSeededSplit(DdpCodemod):
     - Says nothing where the seed is the same on every rank, or another seed stands between it and the split.
     - Says nothing where a collective in the same function gives all ranks one division.
     - Says nothing of a split on one rank alone, and of a repository's own tests.
-    - Says nothing of a permutation of which no rank takes a part and no sampler deals out: its order may be each rank's own.
+    - Says nothing of a permutation that is not cut in two, of which no rank takes a part and that no sampler deals out: its order
+      may be each rank's own.
     - Reports a seed that holds the rank in another way than `seed + rank`, or that has no name at the split.
     - Says nothing of the hash of a number, and where the repository speaks of `PYTHONHASHSEED`.
     - Says nothing of `seed_everything` where the program seeds elsewhere as well, speaks of `PL_GLOBAL_SEED` or spawns its ranks,
@@ -202,7 +203,7 @@ class RankSeededSplit(DdpCodemod):
     def _told(self, module: SourceModule, split: Split, seed: ast.AST, home: SourceModule, edits: list[Edit]) -> Finding:
         message = f"{_what(module, split)}: its seed is each rank's own, so {split.outcome}"
         evidence = [Evidence("static", f"`{short(home, seed)}`", home.path, getattr(seed, "lineno", 0))]
-        if split.taken is not None:
+        if split.taken is not None and not split.cut:
             evidence.append(Evidence("static", "each rank takes its part here", module.path, getattr(split.taken, "lineno", 0)))
         reason = "changes the division: numbers of earlier runs do not compare" if edits else "take the rank out of the seed"
         return self.finding(

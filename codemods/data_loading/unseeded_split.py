@@ -36,11 +36,11 @@ class UnseededSplit(DdpCodemod):
     ## What it does
     Finds `random_split`, `train_test_split` of scikit-learn and of `datasets`, rows that pandas draws
     (`train = rows.sample(frac=0.9)`, the rest by `rows.drop(train.index)`, or dealt out by a `DistributedSampler`), permutations
-    and lists that are mixed of which each rank takes its part, or which a `DistributedSampler` deals out in the same function,
-    `rows.shuffle()` of `datasets` in front of the Trainer, and a `SubsetRandomSampler` that an
-    heir of `DistributedSampler` goes through, without a generator, in a program for several processes in which nothing on the way
-    seeds the random numbers: one that wraps its model, that Accelerate or Lightning deals out for, or the Trainer of transformers
-    where its commands start several. It adds a generator with a seed.
+    and lists that are mixed of which each rank takes its part, which are cut in two (`train = rows[:n]`, `val = rows[n:]`), or
+    which a `DistributedSampler` deals out in the same function, `rows.shuffle()` of `datasets` in front of the Trainer, and a
+    `SubsetRandomSampler` that an heir of `DistributedSampler` goes through, without a generator, in a program for several
+    processes in which nothing on the way seeds the random numbers: one that wraps its model, that Accelerate or Lightning deals
+    out for, or the Trainer of transformers where its commands start several. It adds a generator with a seed.
 
     ## Why it matters
     Each process draws from a seed of its own. A sample that one rank keeps for validation is trained on by another, so the

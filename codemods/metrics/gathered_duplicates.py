@@ -5,22 +5,17 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from codemods.analysis.accelerators import is_accelerator
 from codemods.analysis.distribution import is_test_module
 from codemods.analysis.frameworks import accelerate_pin
 from codemods.analysis.loading.cut_gathers import cut_gathers
-from codemods.analysis.loading.padded_counts import evaluates, padded_counts, trains
-from codemods.analysis.names import dotted
+from codemods.analysis.loading.gathered_behind import gathered_behind
+from codemods.analysis.loading.gathered_rounds import Round, gathered_rounds
+from codemods.analysis.loading.padded_counts import padded_counts
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Evidence, Finding, ReplaceExpression
-from codemods.files.source import SourceModule, walk
-from codemods.runtime.lazy_pattern import lazy
+from codemods.files.source import SourceModule
 from codemods.store.project import Project
 
-_OF_SAMPLES = lazy(r"pred|label|target|logit|output|answer|reference|hyp|generated|(^|_)seqs?(_|$)")
-_LABELS = lazy(r"label|target|reference|\bgts?\b|ground_?truth|\by\b")
-_LOSS = lazy(r"loss(?!_?masks?\b)|time|elapsed|norm")
-_NUMBERS = frozenset({"mean", "sum", "item", "max", "min"})
 _SAMPLER = (
     "this sampler repeats samples until every rank has as many, and the evaluation puts the ranks' results together: the "
     "repeated ones count twice, and the number changes with the number of ranks"
@@ -41,6 +36,14 @@ _INTERLEAVE = (
 _GATHER = (
     "`gather` keeps the samples that Accelerate repeats to even out the last batches: they count twice in what is made of {}"
 )
+_BEHIND = (
+    "`{}` has an entry for each sample of the loop above, and `gather` keeps those that Accelerate repeats to even out the last "
+    "batches: they count twice in what is made of it"
+)
+_INSIDE = (
+    "gather the entries of each batch inside the loop, by `gather_for_metrics`: it cuts what is repeated while the loop is at "
+    "its last batch, and not behind it"
+)
 _ASSUMED = "assumes that it is made of the current batch of a prepared loader, a row for each sample"
 
 _SINCE = (0, 12)  # the first Accelerate with `gather_for_metrics`
@@ -54,8 +57,10 @@ class GatheredDuplicates(DdpCodemod):
     Finds an evaluation that goes through a `DistributedSampler` and sums or gathers counts and predictions over the ranks, or
     averages the scores of its batches over them, also by `compute()` of a torchmetrics object, and in a function that trains
     and evaluates by its mode. Finds `accelerator.gather` of predictions and labels in an evaluation loop, of a function or of a
-    script, or behind `model.eval()` of an epoch, and writes `gather_for_metrics`. Finds `torch.cat(gathered)[:len(dataset)]`,
-    which puts the shares of such a sampler one behind the other and cuts what is too much off the last.
+    script, of a function that the loop hands its batch, or behind `model.eval()` of an epoch, and writes `gather_for_metrics`.
+    Finds a list with an entry for each sample that is gathered behind the loop. Finds `torch.cat(gathered)[:len(dataset)]`,
+    which puts the shares of such a sampler one behind the other and cuts what is too much off the last. A class of the project
+    that repeats rows as torch's sampler does counts as one.
 
     ## Why it matters
     Of 1001 images on eight ranks each rank gets 126, seven images come twice, and the confusion matrix has 1008 of them. The
@@ -99,6 +104,7 @@ class GatheredDuplicates(DdpCodemod):
       the order in which it was dealt out.
     - Says nothing of a script that gathers predictions without labels: it may keep them by their order.
     - Says nothing where an object that gathers them asks of each, in another method, whether it has been seen.
+    - Says nothing of a step that is also called outside of such loops, and of a list with one entry for a batch.
     - Says nothing of a loop that trains, and of `gather` whose result is reduced to a number at once.
     - Says nothing where the function writes out the number of its samples, and eight processes share it out evenly.
     - Says nothing of a `TensorDataset`, whose size the program chooses, and of a sampler that is given the epoch, but where the
@@ -134,11 +140,11 @@ class GatheredDuplicates(DdpCodemod):
                 ]
                 yield self.finding(module, found.sampler, _SAMPLER, evidence=shown, reason=_REASON)
         yield from self._cut(module, project)
-        told: set[int] = set()
-        for call in module.calls_named("gather"):
-            if (loop := _of_batches(project, module, call)) is not None and id(loop) not in told:
-                told.add(id(loop))
-                yield self._gather(project, module, call, loop)
+        for gathered in gathered_rounds(project, module):
+            yield self._gather(project, module, gathered)
+        for behind in gathered_behind(project, module):
+            shown = [Evidence("static", "the batches come from here", module.path, behind.loop.lineno)]
+            yield self.finding(module, behind.call, _BEHIND.format(behind.entries), evidence=shown, reason=_INSIDE)
 
     def _cut(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if not module.holds(b"all_gather") or not project.files_containing(b"DistributedSampler("):
@@ -150,17 +156,15 @@ class GatheredDuplicates(DdpCodemod):
             ]
             yield self.finding(module, found.cut, _CUT, evidence=shown, reason=_INTERLEAVE)
 
-    def _gather(self, project: Project, module: SourceModule, call: ast.Call, loop: ast.For) -> Finding:
-        """What the loop gathers goes together: predictions that are cut, and labels that are not, no longer fit."""
-        calls = [c for c in module.calls_named("gather") if any(up is loop for up in module.ancestors(c))]
-        same = [c.func for c in calls if isinstance(c.func, ast.Attribute) and _is_gather_of_rows(project, module, c)]
-        what = ", ".join(f"`{' '.join(module.text_of(c.args[0]).split())[:60]}`" for c in calls if c.func in same)
-        evidence = [Evidence("static", "the batches come from here", module.path, loop.lineno)]
+    def _gather(self, project: Project, module: SourceModule, found: Round) -> Finding:
+        same = [c.func for c in found.calls if isinstance(c.func, ast.Attribute)]
+        what = ", ".join(f"`{' '.join(module.text_of(c.args[0]).split())[:60]}`" for c in found.calls)
+        evidence = [Evidence("static", "the batches come from here", found.where.path, found.loop.lineno)]
         if _lacks_the_call(project, module):
-            return self.finding(module, call, _GATHER.format(what), evidence=evidence, reason=_BY_HAND)
+            return self.finding(module, found.first, _GATHER.format(what), evidence=evidence, reason=_BY_HAND)
         return self.finding(
             module,
-            call,
+            found.first,
             _GATHER.format(what),
             level=Applicability.UNSAFE,
             edits=[
@@ -169,82 +173,6 @@ class GatheredDuplicates(DdpCodemod):
             evidence=evidence,
             reason=_ASSUMED,
         )
-
-
-def _of_batches(project: Project, module: SourceModule, call: ast.Call) -> ast.For | None:
-    """The evaluation loop round `accelerator.gather(predictions)`, where the result is kept as it is."""
-    if not isinstance(call.func, ast.Attribute) or len(call.args) != 1 or not _is_of_samples(module, call.args[0]):
-        return None
-    function, up = module.function_of(call), module.parent(call)
-    if isinstance(up, ast.Subscript) or (isinstance(up, ast.Attribute) and up.attr in _NUMBERS):
-        return None
-    loop = next((n for n in module.ancestors(call) if isinstance(n, ast.For)), None)
-    if loop is None or module.function_of(loop) is not function or trains(loop):
-        return None
-    if not evaluates(module, function if function is not None else module.tree) and not _is_behind_eval(module, loop):
-        return None
-    if function is None and not _gathers_labels(module, loop):
-        return None  # a script that keeps predictions by their order may leave out what is behind the last
-    if not is_accelerator(project, module, call.func.value) or module.holds(b"drop_last=True"):
-        return None
-    return None if _is_cut(module, call) else loop
-
-
-def _is_behind_eval(module: SourceModule, loop: ast.For) -> bool:
-    """True where `model.eval()` stands before the loop, and no `model.train()` between: an epoch that trains, then evaluates."""
-    block = module.block_of(loop)
-    for statement in reversed(block[: block.index(loop)]):
-        called = [n.func.attr for n in walk(statement) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)]
-        if any(name in ("eval", "train") for name in called):
-            alone = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) and not statement.value.args
-            return alone and called == ["eval"]
-    return False
-
-
-def _gathers_labels(module: SourceModule, loop: ast.For) -> bool:
-    """True where labels are gathered as well: a number is made of both."""
-    calls = [c for c in module.calls_named("gather") if any(up is loop for up in module.ancestors(c))]
-    return any(_LABELS.search(module.text_of(a).lower()) for c in calls for a in c.args)
-
-
-def _is_gather_of_rows(project: Project, module: SourceModule, call: ast.Call) -> bool:
-    """True for a gather of names or parts that nothing reduces on the spot, and that are no losses."""
-    if not isinstance(call.func, ast.Attribute) or len(call.args) != 1 or _LOSS.search(module.text_of(call.args[0]).lower()):
-        return False
-    parts = call.args[0].elts if isinstance(call.args[0], (ast.Tuple, ast.List)) else [call.args[0]]
-    plain = all(isinstance(p, (ast.Name, ast.Attribute, ast.Subscript)) for p in parts)
-    up = module.parent(call)
-    reduced = isinstance(up, ast.Attribute) and up.attr in _NUMBERS
-    return plain and not reduced and is_accelerator(project, module, call.func.value)
-
-
-def _is_of_samples(module: SourceModule, node: ast.expr) -> bool:
-    parts = node.elts if isinstance(node, (ast.Tuple, ast.List)) else [node]
-    return all(isinstance(p, (ast.Name, ast.Attribute, ast.Subscript)) for p in parts) and any(
-        _OF_SAMPLES.search(module.text_of(p).lower()) for p in parts
-    )
-
-
-def _is_cut(module: SourceModule, call: ast.Call) -> bool:
-    """True where the names that take the result are cut in the function, as was done by hand before there was a function.
-
-    So is what is made of them: `texts[: len(loader.dataset) - seen]`.
-    """
-    statement, function = module.statement_of(call), module.function_of(call)
-    if any(module.function_of(n) is function and _is_what_is_left(n) for n in module.nodes(ast.Slice)):
-        return True
-    if not isinstance(statement, ast.Assign):
-        return False
-    names = {n.id for t in statement.targets for n in ast.walk(t) if isinstance(n, ast.Name)}
-    reads = (use for name in names for use in module.reads_of(name) if module.function_of(use) is function)
-    return any(isinstance(up := module.parent(use), ast.Subscript) and isinstance(up.slice, ast.Slice) for use in reads)
-
-
-def _is_what_is_left(piece: ast.Slice) -> bool:
-    """True for `[: len(data) - seen]`."""
-    left = piece.upper
-    counts = isinstance(left, ast.BinOp) and isinstance(left.op, ast.Sub)
-    return left is not None and counts and any(isinstance(n, ast.Call) and dotted(n.func) == "len" for n in walk(left))
 
 
 def _lacks_the_call(project: Project, module: SourceModule) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from codemods.analysis.averages.divided_behind import is_divided_behind
+from codemods.analysis.averages.divided_by_rows import ByAllRows, divided_by_rows
 from codemods.analysis.averages.divided_by_whole import ByTheWhole, divided_by_whole
 from codemods.analysis.averages.never_joined import NeverJoined, never_joined
 from codemods.analysis.averages.own_keys import OwnKey, own_keys
@@ -31,10 +32,10 @@ class WrongAverage(DdpCodemod):
     share is a W-th of the whole, a sum over the ranks multiplies by W, `len(loader)` behind a DistributedSampler is a W-th.
     Reports a number that is W times too large (a sum over the ranks, divided by a count of one of them; a sum of their
     means), one that is W times too small (a mean that is divided by the number of processes again, the rank's own number, which
-    nothing sums over them, or the sum of the rank's steps, divided by `len(dataset) // batch_size`), and a mean of quotients of
-    the ranks whose divisors their own data make: the F1 of each rank, or a loss per token. Also reports what is summed over the
-    ranks and put under a key that each rank draws from random numbers of its own, or that is the category of its own batch: the
-    losses of several tasks become those of one.
+    nothing sums over them, or the sum of the rank's steps, divided by `len(dataset) // batch_size` or `len(loader.dataset)`),
+    and a mean of quotients of the ranks whose divisors their own data make: the F1 of each rank, or a loss per token. Also
+    reports what is summed over the ranks and put under a key that each rank draws from random numbers of its own, or that is the
+    category of its own batch: the losses of several tasks become those of one.
 
     ## Why it matters
     The number looks like one of all ranks, and is none. On eight ranks an error is shown eight times too large, and changes with
@@ -87,6 +88,7 @@ class WrongAverage(DdpCodemod):
     - Says nothing in a repository's own tests.
     - Says nothing of `len(dataset) // batch_size` where the loader of the loop is not seen to share out that dataset in batches
       of that size, and where the sum, or what goes into it, is reduced.
+    - Says nothing of `len(loader.dataset)` where the loader is not seen to be prepared or to have a DistributedSampler.
     - Says nothing of a number of which one part is not seen: a setting, a result of a library.
     - Says nothing where each rank has as many items as the others: the mean of the means is right behind a sampler that pads, and
       where a count of the shapes of the batches is the same on all ranks.
@@ -106,7 +108,8 @@ class WrongAverage(DdpCodemod):
     code = "DDP115"
     severity = "data"
     TRIGGERS = (
-        (b"reduce", b"gather", b"val", b"test", b"eval", b"num_processes", b"world_size", b"DistributedSampler"),
+        (b"reduce", b"gather", b"val", b"test", b"eval", b"num_processes", b"world_size", b"DistributedSampler",
+         b".dataset)"),
         (b"print", b"log", b"add_scalar", b"write", b"dump", b"report"),
     )
     SITES = (SHOWS_NUMBERS, Site(rb"reduce", b"reduce"))  # a number under a rank's own key need not be shown
@@ -134,6 +137,7 @@ class WrongAverage(DdpCodemod):
                 yield self._summed(module, loss)
         yield from (self._never_joined(module, found) for found in never_joined(project, module))
         yield from (self._by_the_whole(module, found) for found in divided_by_whole(project, module))
+        yield from (self._by_all_rows(module, found) for found in divided_by_rows(project, module))
         for own in own_keys(project, module) if module.holds(b"reduce") else ():
             yield self._under_own_key(module, own)
 
@@ -183,6 +187,20 @@ class WrongAverage(DdpCodemod):
                 Evidence("static", "this shows it", module.path, found.shown.lineno),
             ],
             reason="divide by the steps that the rank makes: `len(loader)`",
+        )
+
+    def _by_all_rows(self, module: SourceModule, found: ByAllRows) -> Finding:
+        text = " ".join(module.text_of(found.count).split())
+        return self.finding(
+            module,
+            found.count,
+            f"`{text}` counts the rows of the whole set, and `{found.number}` adds up what this rank's share gives: line "
+            f"{found.shown.lineno} shows an average that is as many times too small as there are processes",
+            evidence=[
+                Evidence("static", "the loader of this loop gives each rank its own share", module.path, found.loop.lineno),
+                Evidence("static", "this shows it", module.path, found.shown.lineno),
+            ],
+            reason="reduce the sum over the ranks first, on every rank (`all_reduce`, `accelerator.reduce`)",
         )
 
 

@@ -262,3 +262,15 @@ def test_a_caller_that_waits_for_the_device() -> None:
     source = f"{HANDLE}        dist.all_reduce(self.total, async_op=True)\n\n\n"
     caller = "def run():\n    tracker = Tracker()\n    tracker.reduce()\n    torch.cuda.synchronize()\n    return tracker\n"
     check_nothing(DroppedReduction, source + caller)
+
+
+AWAITED = (
+    "import torch\nimport torch.distributed as dist\n\n\ndef mean_of(total, count):\n    {above}\n"
+    "    dist.all_reduce(total, async_op=True)\n    return total.item() / count\n"
+)
+
+
+def test_what_waited_above_was_another_collective() -> None:
+    assert findings_of(DroppedReduction, AWAITED.format(above="dist.barrier()"))
+    again = AWAITED.replace("    {above}\n    dist", "    for _ in range(2):\n        dist.barrier()\n        dist")
+    check_nothing(DroppedReduction, again)

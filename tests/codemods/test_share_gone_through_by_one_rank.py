@@ -269,3 +269,20 @@ def test_a_loader_that_is_made_where_there_is_data(source: str) -> None:
 def test_refuses_a_chosen_loader(what: str, old: str, new: str) -> None:
     check_nothing(ShareGoneThroughByOneRank, CHOSEN.replace(old, new))
     check_nothing(ShareGoneThroughByOneRank, ENTRY.replace(old, new))
+
+
+LEFT_OUT = SAMPLED.replace(
+    "    loader = DataLoader(data, batch_size=4, sampler=DistributedSampler(data, shuffle=False))\n",
+    "    own = DistributedSampler(data, shuffle=False) if {asked} else None\n"
+    "    loader = DataLoader(data, batch_size=4, sampler=own){made}\n",
+)
+
+
+@pytest.mark.parametrize(("asked", "made"), [("data", " if data else None"), ("dist.get_world_size() > 1", "")])
+def test_a_sampler_that_is_left_out_where_there_is_no_share(asked: str, made: str) -> None:
+    check_told(ShareGoneThroughByOneRank, LEFT_OUT.format(asked=asked, made=made), reason="give rank 0 a loader of the whole set")
+
+
+@pytest.mark.parametrize(("asked", "made"), [("net.shares", " if data else None")])
+def test_a_sampler_that_another_test_leaves_out(asked: str, made: str) -> None:
+    check_nothing(ShareGoneThroughByOneRank, LEFT_OUT.format(asked=asked, made=made))

@@ -41,8 +41,8 @@ def divided_by_whole(project: Project, module: SourceModule) -> Iterator[ByTheWh
         if not isinstance(node.op, ast.Div) or function is None or not number:
             continue
         count = _steps(module, function, node.right) if (function, number) not in told else None
-        added = _added(module, function, number) if count is not None else None
-        loop = _loop(module, function, added, node) if added is not None else None
+        added = added_once(module, function, number) if count is not None else None
+        loop = loop_round(module, function, added, node) if added is not None else None
         if count is None or added is None or loop is None or not _is_loop_over(module, function, loop, count):
             continue
         names = made_of(module, function, added.value)
@@ -67,7 +67,7 @@ def _steps(module: SourceModule, function: FunctionNode, node: ast.expr) -> ast.
     return node if counts and isinstance(node.right, (ast.Name, ast.Attribute)) else None
 
 
-def _added(module: SourceModule, function: FunctionNode, number: str) -> ast.AugAssign | None:
+def added_once(module: SourceModule, function: FunctionNode, number: str) -> ast.AugAssign | None:
     """The one statement that adds to the number, where nothing else but a 0 is put into it."""
     bound = bindings_in(module, function, number)
     added = [b.node for b in bound if isinstance(b.node, ast.AugAssign) and isinstance(b.node.op, ast.Add)]
@@ -82,7 +82,7 @@ def _blanks(module: SourceModule, function: FunctionNode, number: str) -> list[a
     return [n for n in found if isinstance(n, ast.Assign)]
 
 
-def _loop(module: SourceModule, function: FunctionNode, added: ast.AugAssign, division: ast.expr) -> ast.For | None:
+def loop_round(module: SourceModule, function: FunctionNode, added: ast.AugAssign, division: ast.expr) -> ast.For | None:
     """The loop of which each round adds, once, and that begins with nothing in the number."""
     loop = next((up for up in module.ancestors(added) if isinstance(up, _LOOPS)), None)
     blank = _blanks(module, function, dotted(added.target))

@@ -53,13 +53,21 @@ def _coalesces(node: ast.AST) -> bool:
 def _is_waited_for(module: SourceModule, function: FunctionNode, but: ast.Call) -> bool:
     """True where the function waits in another way: for a stream, or in a collective behind which the device has done all."""
     for node in walk(function):
-        if not isinstance(node, ast.Call) or node is but:
+        if not isinstance(node, ast.Call) or node is but or _is_over_before(module, node, but):
             continue
         if last(dotted(node.func)) in _WAITS:
             return True
         if collective_call(module, node) and not any(k.arg in ("async_op", None) for k in node.keywords):
             return True
     return False
+
+
+def _is_over_before(module: SourceModule, node: ast.Call, start: ast.Call) -> bool:
+    """True for a call above the start that no loop comes back to: what it waits for is another collective."""
+    if module.function_of(node) is not module.function_of(start) or node.lineno >= start.lineno:
+        return False
+    loops = [up for up in module.ancestors(start) if isinstance(up, (ast.For, ast.While, ast.AsyncFor))]
+    return not any(up in loops for up in module.ancestors(node))
 
 
 def _is_read_below(function: FunctionNode, call: ast.Call) -> bool:

@@ -10,42 +10,26 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.bindings import bindings_of
-from codemods.analysis.call_graph import FunctionSite, called_function
-from codemods.analysis.class_index import Role, class_facts, external_role
 from codemods.analysis.distribution import is_test_file
-from codemods.analysis.loading.counted_once import counts_each_once
+from codemods.analysis.loading.collected_loaders import elements
+from codemods.analysis.loading.joined_counts import APART, Joined, joined, joined_by_callers
 from codemods.analysis.loading.origins import Origin, made_class, origins
 from codemods.analysis.loading.padded_samplers import counts_twice, keeps_order
 from codemods.analysis.loading.samplers import loader_of, samplers_of
 from codemods.analysis.model.signatures import bind
-from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.names import dotted, last
 from codemods.analysis.variance.paths import unpacked
-from codemods.analysis.wrapped.wraps import without_moves
 from codemods.files.left_alone import left
 from codemods.files.source import FunctionNode, SourceModule, walk_scope
 from codemods.runtime.lazy_pattern import lazy
 from codemods.runtime.record import record
 from codemods.store.project import Project
 
-_JOINS = frozenset(
-    {"all_reduce", "all_gather", "all_gather_object", "all_gather_into_tensor", "reduce", "gather", "gather_object"}
-)  # fmt: skip
 _QUIET = (b"no_grad", b"inference_mode", b".eval()", b"set_grad_enabled")  # files without one of them evaluate nothing
 _DEPTH = 3
 _EVALUATES = lazy(r"(^|_)(eval\w*|valid\w*|val|test\w*|infer\w*|predict\w*)(_|$)")
-# What is averaged anyway, or is no sample's: a repeated one in a hundred moves it by less than the batches do.
-_NO_COUNT = lazy(r"loss|nelbo|avg|average|mean|time|elapsed|norm|lr\b|size|length|numel|barrier|stop|flag|exit|done|reduceop\.m")
-_AVERAGES = lazy(r"avg|average|mean|reduce_(value|tensor|dict)|loss")
-# A mean of the ranks' means weighs a repeated sample as well: told for what is reported, not for a loss.
-_SCORES = lazy(r"(^|[^a-z])(acc|prec|top_?\d|m?iou|pesq|stoi|recall|m?ap|auc|f1|dice|psnr|ssim|bleu|rouge|score|correct)")
-_APART = lazy(
-    r"uniq|dedup|duplic|\bset\(|\[\s*:\s*(len\((?!inputs|gpus|devices|batch)|n_|num_|total|self\.(n_|num|total|len)|dataset|real)|"
-    r"(image|seq|sequence|sample|item|scene|frame)_?ids?(_\w+)?\b|by_(id|name)|index_(copy|put)_?\("
-)
 
 _MODE = lazy(r"\b(train|training|is_train|is_training|phase|mode|split|stage|optimi[sz]er)\b")
-_GATHERS = lazy(r"sync|gather|merge|reduce|collect")
-_CUT = lazy(r"\[\s*:\s*(size|len\(|n_|num_|total|dataset|real)")
 
 
 @record
@@ -58,12 +42,6 @@ class PaddedCount:
     loop: ast.For
     joined_in: SourceModule
     joined: ast.Call
-
-
-@record
-class _Joined:
-    module: SourceModule
-    call: ast.Call
 
 
 def padded_counts(project: Project) -> tuple[PaddedCount, ...]:
@@ -98,15 +76,22 @@ def _in_file(project: Project, module: SourceModule) -> Iterator[PaddedCount]:
             samplers = list(padded_samplers_of(project, module, loop, ordered=trains(loop)))
             if not samplers and left(module, loop, "no sampler that repeats samples is seen behind {}", loop.iter):
                 continue
-            joined = _joined(project, module, scope, 0, after=loop.lineno)
-            if joined is None and left(module, loop, "the ranks' results are not seen to come together behind the loop"):
+            together = _together(project, module, scope, loop)
+            if together is None and left(module, loop, "the ranks' results are not seen to come together behind the loop"):
                 continue
-            if _APART.search(_text(module, scope)) and left(module, loop, "samples are distinguished by name or number"):
+            if APART.search(_text(module, scope)) and left(module, loop, "samples are distinguished by name or number"):
                 continue
-            if joined is None or (_cuts_what_is_over(module, scope) and left(module, loop, "what is over is cut off")):
+            if together is None or (_cuts_what_is_over(module, scope) and left(module, loop, "what is over is cut off")):
                 continue
             for where, call in samplers:
-                yield PaddedCount(where, call, module, loop, joined.module, joined.call)
+                yield PaddedCount(where, call, module, loop, together.module, together.call)
+
+
+def _together(project: Project, module: SourceModule, scope: FunctionNode | ast.Module, loop: ast.For) -> Joined | None:
+    found = joined(project, module, scope, 0, after=loop.lineno)
+    if found is not None or isinstance(scope, ast.Module) or trains(loop):
+        return found
+    return joined_by_callers(project, module, scope)
 
 
 def _cuts_what_is_over(module: SourceModule, scope: FunctionNode | ast.Module) -> bool:
@@ -190,8 +175,12 @@ def _sources(project: Project, module: SourceModule, node: ast.expr, depth: int)
     """What a loop goes through, behind names for `enumerate(loader)`, and behind the call of an object with `__call__`."""
     for origin in origins(project, module, node):
         inner = unpacked(origin.node)
+        kept = elements(origin.module, origin.node) if not origin.known and depth < _DEPTH else ()
         if inner is not origin.node and depth < _DEPTH:
             yield from _sources(project, origin.module, inner, depth + 1)
+        elif kept:
+            for element in kept:
+                yield from _sources(project, origin.module, element, depth + 1)
         else:
             yield origin
     if isinstance(node, ast.Name) and depth < _DEPTH:
@@ -213,76 +202,3 @@ def _given_to_object(project: Project, module: SourceModule, name: ast.Name) -> 
             given = (bind(function, call, bound=True) or {}).get(name.id)
             if given is not None:
                 yield module, given
-
-
-def _joined(project: Project, module: SourceModule, scope: ast.AST, depth: int, after: int = 0) -> _Joined | None:
-    """The first call in a function or script, or in what it calls, that joins counts of the ranks."""
-    calls = [n for n in walk_scope(scope) if isinstance(n, ast.Call) and n.lineno >= after]
-    gathering = (_called(project, module, c) for c in calls if isinstance(c.func, ast.Attribute) and _GATHERS.search(c.func.attr))
-    if any(site is not None and counts_each_once(site) for site in gathering):
-        return None  # whoever counts each sample once knows of the padding; the averages beside it are of losses
-    for call in calls:
-        if _joins(module, call) or _computes(project, module, call):
-            return _Joined(module, call)
-    for call in calls if depth < _DEPTH else ():
-        inner = _called(project, module, call)
-        if inner is not None and _averages_scores(module, call, inner):
-            return _Joined(module, call)
-        if inner is None or _AVERAGES.search(inner.node.name.lower()):
-            continue
-        if _collects_and_cuts(project, inner):
-            return None  # what it counts is put together elsewhere, too, but those who cut know of the padding
-        if inner.node is not scope and not _APART.search(inner.module.text_of(inner.node)):
-            found = _joined(project, inner.module, inner.node, depth + 1)
-            if found is not None and not _NO_COUNT.search(_arguments(module, call)):
-                return _Joined(module, call) if depth == 0 else found
-    return None
-
-
-def _averages_scores(module: SourceModule, call: ast.Call, inner: FunctionSite) -> bool:
-    """True for `reduce_mean(acc)`: each batch's score is averaged over the ranks by a function of the project."""
-    given = _arguments(module, call)
-    if not _AVERAGES.search(inner.node.name.lower()) or not _SCORES.search(given) or "loss" in given:
-        return False
-    calls = (n for n in walk_scope(inner.node) if isinstance(n, ast.Call))
-    return any(last(name := qualified(inner.module, c.func)) in _JOINS and "dist" in name for c in calls)
-
-
-def _collects_and_cuts(project: Project, site: FunctionSite) -> bool:
-    """True for a function that calls one that collects the results of all ranks, and leaves out what is repeated."""
-    calls = (n for n in walk_scope(site.node) if isinstance(n, ast.Call) and "collect" in last(dotted(n.func)))
-    inner = (called_function(project, site.module, call) for call in calls)
-    return any(i is not None and _CUT.search(i.module.text_of(i.node)) is not None for i in inner)
-
-
-def _joins(module: SourceModule, call: ast.Call) -> bool:
-    name = qualified(module, call.func)
-    if last(name) not in _JOINS or not (name.startswith("torch.distributed") or dotted(call.func).startswith("dist.")):
-        return False
-    return not _NO_COUNT.search(_arguments(module, call))
-
-
-def _computes(project: Project, module: SourceModule, call: ast.Call) -> bool:
-    """True for `compute()` of a torchmetrics object, which puts the counts of the ranks together; no mean of what it is told."""
-    if not isinstance(call.func, ast.Attribute) or call.func.attr != "compute" or call.args:
-        return False
-    made = origins(project, module, call.func.value)
-    calls = [(o.module, without_moves(o.node)) for o in made]
-    names = [qualified(there, node.func) if isinstance(node, ast.Call) else "" for there, node in calls]
-    return bool(names) and all(external_role(n) is Role.METRIC and not _NO_COUNT.search(last(n).lower()) for n in names)
-
-
-def _arguments(module: SourceModule, call: ast.Call) -> str:
-    return " ".join(module.text_of(a).lower() for a in (*call.args, *(k.value for k in call.keywords)))
-
-
-def _called(project: Project, module: SourceModule, call: ast.Call) -> FunctionSite | None:
-    site = called_function(project, module, call)
-    if site is not None or not isinstance(call.func, ast.Attribute):
-        return site
-    for origin in origins(project, module, call.func.value):
-        owner = made_class(project, origin)
-        found = class_facts(project, owner.module, owner.node).method(call.func.attr) if owner is not None else None
-        if found is not None:
-            return FunctionSite(found[0].module, found[1])
-    return None

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 
-from codemods.analysis.loading.origins import Origin, origins
+from codemods.analysis.loading.origins import Origin, made_facts, origins
 from codemods.analysis.loading.passes import training_passes
 from codemods.analysis.loading.samplers import Loader, is_distributed_sampler, loader_of, samplers_of
-from codemods.analysis.names import dotted, last
+from codemods.analysis.names import dotted, family, last
 from codemods.files.source import SourceModule, walk_scope
 from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
@@ -21,11 +21,40 @@ _RANKS = lazy(r"world|num_tasks|replicas|n_?gpus?|num_gpus|rank|process")
 
 
 def counts_twice(project: Project, loader: Loader, sampler: Origin) -> bool:
-    """True for torch's own sampler where it repeats samples, as far as the source shows it, and the loader keeps them."""
-    if not is_distributed_sampler(project, sampler) or not isinstance(sampler.node, ast.Call) or _drops_rest(project, loader):
+    """True for torch's own sampler where it repeats samples, as far as the source shows it, and the loader keeps them.
+
+    So is a class of the project that is written as torch's own is.
+    """
+    if not (is_distributed_sampler(project, sampler) or repeats_by_hand(project, sampler)):
+        return False
+    if not isinstance(sampler.node, ast.Call) or _drops_rest(project, loader):
         return False
     known = _fits(project, sampler) or _trains_with(project, sampler) or _asks_for_rest(sampler) or _divides(sampler)
     return _pads(sampler.node) and not known
+
+
+def repeats_by_hand(project: Project, sampler: Origin) -> bool:
+    """True for a Sampler of the project that puts `rows += rows[: (self.total_size - len(rows))]` to its rows in each pass."""
+    facts = made_facts(project, sampler)
+    if facts is None or not any(last(n) == "Sampler" and family(n) == "torch" for n in facts.external):
+        return False
+    own = facts.method("__iter__")
+    if own is None or len(facts.lineage) > 1:
+        return False
+    added = [s for s in own[1].body if isinstance(s, ast.AugAssign) and isinstance(s.op, ast.Add)]
+    return any(_is_own_start(s) for s in added)
+
+
+def _is_own_start(adds: ast.AugAssign) -> bool:
+    """True for `rows += rows[: total - len(rows)]`."""
+    piece, name = adds.value, dotted(adds.target)
+    if not name or not isinstance(piece, ast.Subscript) or dotted(piece.value) != name or not isinstance(piece.slice, ast.Slice):
+        return False
+    more = piece.slice.upper
+    if piece.slice.lower is not None or not isinstance(more, ast.BinOp) or not isinstance(more.op, ast.Sub):
+        return False
+    length = more.right
+    return isinstance(length, ast.Call) and dotted(length.func) == "len" and [dotted(a) for a in length.args] == [name]
 
 
 def keeps_order(sampler: Origin) -> bool:

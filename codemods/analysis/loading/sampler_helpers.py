@@ -6,7 +6,7 @@ import ast
 
 from codemods.analysis.call_graph import FunctionSite, called_function
 from codemods.analysis.loading.origins import Origin
-from codemods.analysis.loading.samplers import Loader, is_distributed_sampler
+from codemods.analysis.loading.samplers import Loader, is_distributed_sampler, is_none
 from codemods.analysis.model.signatures import bind
 from codemods.analysis.ranks.several_processes import several_processes
 from codemods.files.source import walk
@@ -29,6 +29,21 @@ def is_of_one_process(project: Project, loader: Loader, sampler: Origin) -> bool
         return False
     given = (bind(site.node, asked, bound=False) or {}).get(name)
     return given is not None and several_processes(loader.module, given) is True
+
+
+def is_left_out(loader: Loader, sampler: Origin) -> bool:
+    """True for the None of `DistributedSampler(data) if test else None` where no rank goes through a loader without it.
+
+    The test asks for several processes, or the loader itself is made under the same test.
+    """
+    choice = sampler.module.parent(sampler.node)
+    if not is_none(sampler) or not isinstance(choice, ast.IfExp) or sampler.node is not choice.orelse:
+        return False
+    if several_processes(sampler.module, choice.test) is True:
+        return True
+    round_it = loader.module.parent(loader.call)
+    same = isinstance(round_it, ast.IfExp) and loader.call is round_it.body and ast.dump(round_it.test) == ast.dump(choice.test)
+    return same and loader.module is sampler.module
 
 
 def _arm_of_several(project: Project, site: FunctionSite) -> tuple[str, list[ast.stmt]] | None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.literals import is_none
+from codemods.analysis.loading.cut_in_two import cut_in_two
 from codemods.analysis.loading.dealt_further_down import (
     dealt_names,
     is_dealt_by_sampler,
@@ -33,7 +34,7 @@ class Split:
     """A call that divides data at random. argument: what seeds it, `generator`, `random_state`, `seed`.
 
     source: "torch", "numpy", "random". taken: where each rank takes its part of it, for a permutation and what is mixed in place.
-    dealt: a sampler does so.
+    dealt: a sampler does so. cut: it is cut into a part to train on and the rest, at `taken`.
     """
 
     module: SourceModule
@@ -42,6 +43,7 @@ class Split:
     source: str
     taken: ast.AST | None = None
     dealt: bool = False
+    cut: bool = False
 
     @property
     def given(self) -> ast.expr | None:
@@ -53,7 +55,7 @@ class Split:
     @property
     def outcome(self) -> str:
         """What comes of it where each rank draws other numbers."""
-        if called_name(self.call) in ("shuffle", *_SAMPLERS):
+        if not self.cut and called_name(self.call) in ("shuffle", *_SAMPLERS):
             return "each rank has the data in another order: their shares overlap, and some samples are never seen"
         if self.dealt:
             return "each rank has other samples, or another order of them: their shares overlap, and some samples are never seen"
@@ -99,6 +101,8 @@ def _split(project: Project, module: SourceModule, call: ast.Call) -> Split | No
         names = _names_of(module, call, in_place=name in _IN_PLACE)
         own, source = _taken_by_rank(project, module, call, names), name.partition(".")[0]
         taken = own or dealt_names(project, module, call, names)
+        if taken is None and (half := cut_in_two(module, call, names)) is not None:
+            return Split(module, call, "generator", source, half, cut=True)
         return Split(module, call, "generator", source, taken, own is None) if taken is not None else None
     return None
 

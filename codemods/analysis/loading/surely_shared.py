@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from codemods.analysis.loading.origins import Origin, origins
-from codemods.analysis.loading.sampler_helpers import is_of_one_process
+from codemods.analysis.loading.sampler_helpers import is_left_out, is_of_one_process
 from codemods.analysis.loading.samplers import Loader, is_distributed_sampler, is_none, loader_of, samplers_of
 from codemods.analysis.names import dotted
 from codemods.files.source import SourceModule
@@ -26,7 +26,7 @@ def surely_shared(project: Project, module: SourceModule, loader: ast.expr) -> b
 
 def _is_shared(project: Project, made: Loader) -> bool:
     samplers = samplers_of(project, made)
-    given = [s for s in samplers if not (is_none(s) and _is_without_data(made, s))]
+    given = [s for s in samplers if not (is_none(s) and (is_left_out(made, s) or _is_without_data(made, s)))]
     return bool(given) and all(is_distributed_sampler(project, s) or is_of_one_process(project, made, s) for s in given)
 
 

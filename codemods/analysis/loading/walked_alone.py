@@ -53,7 +53,6 @@ class WalkedAlone:
     made: int = 0
 
 
-
 def walked_alone(project: Project, module: SourceModule) -> Iterator[WalkedAlone]:
     """One for each pass that rank 0 alone makes, in the order of the file."""
     found = [*_here(project, module), *_behind_calls(project, module)]

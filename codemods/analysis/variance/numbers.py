@@ -6,7 +6,6 @@ import ast
 import re
 from collections.abc import Iterator
 
-from codemods.analysis.bindings import bindings_of
 from codemods.analysis.call_graph import FunctionSite
 from codemods.analysis.class_index import class_facts
 from codemods.analysis.names import dotted, last
@@ -24,12 +23,12 @@ from codemods.analysis.variance.number_words import (
     named_by_texts,
     names_metric,
     numbers_gone_through,
-    reads_like_one,
     texts_of,
     where_made,
 )
 from codemods.analysis.variance.outlets import is_on_zero, may_be_of_zero, may_be_own_writer, prints_on_zero, says_shown, shows
 from codemods.analysis.variance.passed_over import PassedOver, is_completed, passed_over
+from codemods.analysis.variance.put_into import is_entry, names_a_number, written_out
 from codemods.analysis.variance.shown_results import holds_results, puts_itself
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.unseen_shares import leave_unseen
@@ -165,20 +164,10 @@ def _parts(state: State, node: ast.Call) -> Iterator[ast.expr]:
     """The expressions that a call shows; of a dict or a text that is put together above, what it is made of."""
     for given in (*node.args, *(k.value for k in node.keywords)):
         inner = [t for n in walk(given) if isinstance(n, ast.Name) for t in texts_of(state.module, n)] if is_text(given) else []
-        for whole in [*(_written_out(state, given) or [given]), *inner]:
+        for whole in [*(written_out(state, given) or [given]), *inner]:
             for part in walk(whole):
                 if isinstance(part, (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.BinOp)):
                     yield part
-
-
-def _written_out(state: State, node: ast.expr) -> list[ast.expr]:
-    if not isinstance(node, ast.Name):
-        return []
-    found = [b for b in bindings_of(state.module, node) if state.module.function_of(b.node) is state.function]
-    values = [b.value for b in found if b.value is not None]
-    if len(values) == 1 and isinstance(values[0], ast.Dict):
-        return values
-    return texts_of(state.module, node)
 
 
 def _is_rank(value: Value) -> bool:
@@ -190,7 +179,6 @@ def _reads_like_one(state: State, node: ast.Call, part: ast.expr, value: Value) 
     tracked = name in _TRACKERS and isinstance(part, ast.Call) and last(dotted(part.func) or "item") == "item"
     drawn = last(name) in ("add_scalar", "log_scalar") and len(node.args) > 1 and part is node.args[1]
     plotted = drawn and (value.mean or names_metric(node.args[0]))
-    entry = state.module.parent(part)
     if plotted or tracked or _is_whole(node, part, value):
         return True
     if value.mean and (numbers_gone_through(state.module, part) is not None or any(n is part for n in named_by_texts(node))):
@@ -198,7 +186,7 @@ def _reads_like_one(state: State, node: ast.Call, part: ast.expr, value: Value) 
     if value.mean and any(part is given for given in node.args) and (holds_results(part) or puts_itself(state.project, value)):
         return True  # all that an evaluation came to
     made = value.mean and is_made_by_a_metric(state.module, part)
-    return is_number(part) or (isinstance(entry, ast.Dict) and (reads_like_one(entry, part) or made))
+    return is_number(part) or (is_entry(state.module, part) and (names_a_number(state.module, part) or made))
 
 
 def _is_whole(node: ast.Call, part: ast.expr, value: Value) -> bool:
@@ -250,8 +238,8 @@ def _number(
     at = where_made(module, value) if value.mean and (behind or role is not Role.CURVE) else None
     if role is Role.CURVE and at is not None and abs(shown.lineno - at.lineno) > _NEAR:
         at = None
-    near = isinstance(module.parent(part), ast.Dict) and abs(shown.lineno - part.lineno) <= _NEAR
-    entry = part if near else shown
+    put_in = is_entry(module, part) and (isinstance(module.parent(part), ast.Assign) or abs(shown.lineno - part.lineno) <= _NEAR)
+    entry = part if put_in else shown
     return Number(at or entry, shown, text, value, role, source, behind, everyone)
 
 
