@@ -53,6 +53,8 @@ def _step_of_batches(module: SourceModule, made: ast.Call) -> ast.Call | None:
     """Where the schedule is moved on, in the loop that goes back through the model."""
     assign = module.parent(made)
     name = dotted(assign.targets[0]) if isinstance(assign, ast.Assign) and len(assign.targets) == 1 else ""
+    if any(name == dotted(given) for call in module.calls_named("prepare") for given in call.args):
+        return None  # Accelerate steps it once for each process
     for call in module.calls_named("step") if name else ():
         if not isinstance(call.func, ast.Attribute) or dotted(call.func.value) != name:
             continue

@@ -37,7 +37,7 @@ class ScheduleLength(DdpCodemod):
     length of the unprepared loader that is multiplied although it counts the batches of all ranks, a prepared scheduler that is
     stepped once an epoch, and schedules and epochs that are worked out of a loader before it is shared out: by Lightning's `fit`,
     by a Trainer of transformers that is handed the schedule, the epochs also above Accelerate's `prepare`. In raw torch it
-    reports a length that counts the batches of the whole data set (`epochs * len(data) // batch_size`), where a DistributedSampler
+    reports a length that counts the batches of a whole data set (`epochs * len(data) // batch_size`), where a DistributedSampler
     shares that set out in batches of the same size.
 
     ## Why it matters

@@ -69,6 +69,7 @@ def test_batches_of_the_whole_set(old: str, new: str) -> None:
          "                optimizer.zero_grad()\n        schedule.step()\n"),
         ("stepped for each process", "                schedule.step()\n",
          "                for _ in range(dist.get_world_size()):\n                    schedule.step()\n"),
+        ("Accelerate steps it", "    model = DDP(net)\n", "    model, schedule = accelerator.prepare(net, schedule)\n"),
         ("what is not read", STEPS, "count(len(data) / args.batch_size)"),
     ],
 )  # fmt: skip
