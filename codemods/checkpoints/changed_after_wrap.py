@@ -12,6 +12,7 @@ from codemods.analysis.literals import is_false
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.rank_guards import Ranks
 from codemods.analysis.ranks.reach import ranks_reaching
+from codemods.analysis.wrapped.cast_behind_prepare import CastBehind, cast_behind_prepare
 from codemods.analysis.wrapped.first_batch import set_by_first_batch
 from codemods.analysis.wrapped.in_front import is_called_in_front
 from codemods.analysis.wrapped.lightning_runs import BEHIND, IN_FRONT, runs_on_several
@@ -41,8 +42,8 @@ class ChangedAfterWrap(DdpCodemod):
     ## What it does
     Reports parts that are frozen behind the wrap (in Lightning: in hooks from `on_fit_start` on), of `half()`, `double()`,
     `bfloat16()` and `to(dtype)` of the wrapper, of modules that set their parameters from the first batch they see (ActNorm),
-    of layers that are put into the wrapped model and given to an optimizer (`model.module.head = nn.Linear(...)`), and of a
-    model that goes to the CPU and back, or is given another type, between two epochs.
+    of layers that are put into the wrapped model and given to an optimizer (`model.module.head = nn.Linear(...)`), of a
+    model that goes to the CPU and back, or is given another type, between two epochs, and of a type behind Accelerate's `prepare`.
 
     ## Why it matters
     DDP takes the parameters as they are when it is made. It waits for the gradient of one that is frozen later; it does not see
@@ -81,6 +82,8 @@ class ChangedAfterWrap(DdpCodemod):
       model, and of what is switched off and on.
     - Says nothing of frozen parts where DDP looks for unused parameters.
     - Says nothing of `to(device)`, and of `float()`: most models are of that type already.
+    - Says nothing of a type behind `prepare` where the parameters go to nobody above it, all are frozen, or a test that `prepare`
+      does not stand under decides over it.
     - Says nothing of a move to the CPU behind the training or in its last round, of a copy, of a model that the loop wraps anew,
       and where nothing shows a GPU or a way back.
     - Says nothing of a new layer where the model is wrapped again below it, where the layer is frozen, and where its
@@ -99,11 +102,11 @@ class ChangedAfterWrap(DdpCodemod):
     severity = "data"
     TRIGGERS = (
         (b"requires_grad", b".half(", b".double(", b".bfloat16(", b".to(", b".cpu(", b"Parameter(", b".module."),
-        (b"DistributedDataParallel", b"ightning", b".module", b"Parameter("),
+        (b"DistributedDataParallel", b"ightning", b".module", b"Parameter(", b"ccelerat"),
     )
     SITES = (
         Beside(
-            (b"DistributedDataParallel", b"ightning", b".module"),
+            (b"DistributedDataParallel", b"ightning", b".module", b"ccelerat"),
             rb"requires_grad|\.(?:half|double|bfloat16|cpu)\(|\.to\([^\n]*(?:float|dtype|half|double|cpu)",
             b"requires_grad", b".half(", b".double(", b".bfloat16(", b".to(", b".cpu(",
         ),
@@ -117,6 +120,7 @@ class ChangedAfterWrap(DdpCodemod):
             return
         yield from self._frozen(module, project)
         yield from self._cast(module, project)
+        yield from (self._cast_behind(module, found) for found in cast_behind_prepare(project, module))
         yield from (self._moved(module, project, found) for found in moved_between_steps(project, module))
         yield from self._put_in(module, project)
         yield from self._hooks(module, project)
@@ -167,6 +171,18 @@ class ChangedAfterWrap(DdpCodemod):
                     reason="change the type in front of the wrap: `DDP(model.to(...))`",
                     evidence=[Evidence("static", "the model is wrapped", found.module.path, found.wrap.lineno)],
                 )
+
+    def _cast_behind(self, module: SourceModule, found: CastBehind) -> Finding:
+        where = "" if found.always else "where `prepare` is handed it, "
+        which = "another type" if found.sure else "another type, with bf16,"
+        return self.finding(
+            module,
+            found.call,
+            f"{where}`{found.name}` is given {which} behind `prepare`, which puts DDP round it: DDP keeps hold of the parameters "
+            "as they were, averages none of the new gradients, and the ranks drift apart without an error",
+            reason="change the type in front of `prepare`, or leave it to the Accelerator's `mixed_precision`",
+            evidence=[Evidence("static", "the model is prepared", module.path, found.inside.wrap.lineno)],
+        )
 
     def _moved(self, module: SourceModule, project: Project, found: Moved) -> Finding:
         what = "goes to the CPU and back" if found.away else "is given another type"
