@@ -42,8 +42,8 @@ class ChangedAfterWrap(DdpCodemod):
     ## What it does
     Reports parts that are frozen behind the wrap (in Lightning: in hooks from `on_fit_start` on), of `half()`, `double()`,
     `bfloat16()` and `to(dtype)` of the wrapper, of modules that set their parameters from the first batch they see (ActNorm),
-    of layers that are put into the wrapped model and given to an optimizer (`model.module.head = nn.Linear(...)`), of a
-    model that goes to the CPU and back, or is given another type, between two epochs, and of a type behind Accelerate's `prepare`.
+    of layers that are put into the wrapped model and given to an optimizer (`model.module.head = nn.Linear(...)`), of a model
+    that goes to the CPU and back, or is given another type, between two epochs, and of a type behind Accelerate's `prepare`.
 
     ## Why it matters
     DDP takes the parameters as they are when it is made. It waits for the gradient of one that is frozen later; it does not see

@@ -18,7 +18,7 @@ from codemods.store.project import Project
 
 @record
 class CastBehind:
-    """call: what changes the type. sure: the type is written there; else a setting decides. always: it is prepared in each run."""
+    """call: what changes the type. sure: the type is written there. always: the model is prepared in each run."""
 
     call: ast.Call
     inside: Held
@@ -56,8 +56,8 @@ def _may_cast(module: SourceModule, call: ast.Call) -> bool:
 
 def _is_cast_in_front(module: SourceModule, name: str, wrap: ast.Call) -> bool:
     """True where it has the type already when it is prepared."""
-    calls = [c for c in module.calls_named("to", *CASTS) if stands_above(c, wrap) and (casts(module, c) or _may_cast(module, c))]
-    return any(isinstance(c.func, ast.Attribute) and dotted(c.func.value) == name for c in calls)
+    calls = (c for c in module.calls_named("to", *CASTS) if isinstance(c.func, ast.Attribute) and dotted(c.func.value) == name)
+    return any(stands_above(c, wrap) and (casts(module, c) or _may_cast(module, c)) for c in calls)
 
 
 def _has_trained(module: SourceModule, call: ast.Call) -> bool:
