@@ -48,7 +48,7 @@ def cast_behind_prepare(project: Project, module: SourceModule) -> Iterator[Cast
 
 
 def _may_cast(module: SourceModule, call: ast.Call) -> bool:
-    """True for `net.to(dtype=weight_dtype)` where a branch gives the name bfloat16: with float16 the scaler raises an error."""
+    """True for `net.to(dtype=weight_dtype)` where a branch gives the name bfloat16; with float16 the scaler raises an error."""
     given = [*call.args, *(k.value for k in call.keywords if k.arg == "dtype")]
     names = (g for g in given if isinstance(g, ast.Name))
     return any(b.value is not None and qualified(module, b.value) == "torch.bfloat16" for n in names for b in bindings_of(module, n))
@@ -56,8 +56,11 @@ def _may_cast(module: SourceModule, call: ast.Call) -> bool:
 
 def _is_cast_in_front(module: SourceModule, name: str, wrap: ast.Call) -> bool:
     """True where it has the type already when it is prepared."""
-    calls = (c for c in module.calls_named("to", *CASTS) if isinstance(c.func, ast.Attribute) and dotted(c.func.value) == name)
-    return any(stands_above(c, wrap) and (casts(module, c) or _may_cast(module, c)) for c in calls)
+    for call in module.calls_named("to", *CASTS):
+        if isinstance(call.func, ast.Attribute) and dotted(call.func.value) == name and stands_above(call, wrap):
+            if casts(module, call) or _may_cast(module, call):
+                return True
+    return False
 
 
 def _has_trained(module: SourceModule, call: ast.Call) -> bool:
