@@ -50,8 +50,8 @@ def cast_behind_prepare(project: Project, module: SourceModule) -> Iterator[Cast
 def _may_cast(module: SourceModule, call: ast.Call) -> bool:
     """True for `net.to(dtype=weight_dtype)` where a branch gives the name bfloat16; with float16 the scaler raises an error."""
     given = [*call.args, *(k.value for k in call.keywords if k.arg == "dtype")]
-    names = (g for g in given if isinstance(g, ast.Name))
-    return any(b.value is not None and qualified(module, b.value) == "torch.bfloat16" for n in names for b in bindings_of(module, n))
+    values = (b.value for g in given if isinstance(g, ast.Name) for b in bindings_of(module, g))
+    return any(value is not None and qualified(module, value) == "torch.bfloat16" for value in values)
 
 
 def _is_cast_in_front(module: SourceModule, name: str, wrap: ast.Call) -> bool:
