@@ -9,10 +9,14 @@ from codemods.analysis.call_graph import FunctionSite
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.distribution import is_test_file, is_test_module
 from codemods.analysis.literals import is_false
-from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.names import dotted, last
+from codemods.analysis.ranks.rank_guards import Ranks
+from codemods.analysis.ranks.reach import ranks_reaching
+from codemods.analysis.wrapped.cast_behind_prepare import CastBehind, cast_behind_prepare
 from codemods.analysis.wrapped.first_batch import set_by_first_batch
 from codemods.analysis.wrapped.in_front import is_called_in_front
 from codemods.analysis.wrapped.lightning_runs import BEHIND, IN_FRONT, runs_on_several
+from codemods.analysis.wrapped.moved_between_steps import CASTS, Moved, casts, may_ask_for_one, moved_between_steps
 from codemods.analysis.wrapped.put_in_behind import put_in_behind
 from codemods.analysis.wrapped.switches import Switched, frozen_by, frozen_in_front, of_call, switched_behind
 from codemods.analysis.wrapped.wraps import Side, held, is_wrap
@@ -24,8 +28,6 @@ from codemods.files.source import SourceModule, stands_above
 from codemods.files.text_file import PYTHON_KINDS
 from codemods.store.project import Project
 
-_CASTS = frozenset({"half", "double", "bfloat16"})
-_TYPES = frozenset({"torch.float16", "torch.half", "torch.bfloat16", "torch.float64", "torch.double"})
 _FROZEN = (
     "{0} behind the DDP wrap, which waits for their gradients in each backward pass: the second step ends with “Expected to have "
     "finished reduction in the prior iteration”"
@@ -40,12 +42,14 @@ class ChangedAfterWrap(DdpCodemod):
     ## What it does
     Reports parts that are frozen behind the wrap (in Lightning: in hooks from `on_fit_start` on), of `half()`, `double()`,
     `bfloat16()` and `to(dtype)` of the wrapper, of modules that set their parameters from the first batch they see (ActNorm),
-    and of layers that are put into the wrapped model and given to an optimizer (`model.module.head = nn.Linear(...)`).
+    of layers that are put into the wrapped model and given to an optimizer (`model.module.head = nn.Linear(...)`), of a model
+    that goes to the CPU and back, or is given another type, between two epochs, and of a type behind Accelerate's `prepare`.
 
     ## Why it matters
     DDP takes the parameters as they are when it is made. It waits for the gradient of one that is frozen later; it does not see
-    the gradients of parameters of another type or of a new layer, and the ranks drift apart without an error; and it sends
-    parameters once: what each rank makes of its own first batch stays different for the whole training.
+    the gradients of parameters that were given another type or device since, or of a new layer: the ranks drift apart without
+    an error, and where rank 0 alone moved its model, the others wait for it. And it sends parameters once: what each rank makes
+    of its own first batch stays different for the whole training.
 
     ## Example
     ```python
@@ -78,6 +82,10 @@ class ChangedAfterWrap(DdpCodemod):
       model, and of what is switched off and on.
     - Says nothing of frozen parts where DDP looks for unused parameters.
     - Says nothing of `to(device)`, and of `float()`: most models are of that type already.
+    - Says nothing of a type behind `prepare` where the parameters go to nobody above it, all are frozen, or a test that `prepare`
+      does not stand under decides over it.
+    - Says nothing of a move to the CPU behind the training or in its last round, of a copy, of a model that the loop wraps anew,
+      and where nothing shows a GPU or a way back.
     - Says nothing of a new layer where the model is wrapped again below it, where the layer is frozen, and where its
       optimizer is not made below it in the same function.
     - Says nothing of a first batch whose values are reduced or sent in the class, whose flag another method sets, and where no
@@ -85,21 +93,22 @@ class ChangedAfterWrap(DdpCodemod):
     - A repository's own tests.
 
     ## References
-    Two-process runs on torch 2.13 (frozen, `double()` and a new layer after the wrap) and Lightning 2.6.6; `Trainer._run` of
-    Lightning 2.0.9 to 2.6.6, which wraps in front of `on_fit_start`.
+    Two-process runs on torch 2.13 (frozen, `double()`, also there and back, and a new layer after the wrap) and Lightning 2.6.6;
+    `VariableHooks::set_data` of torch, which drops the gradient accumulator where the type or the device changes;
+    `Trainer._run` of Lightning 2.0.9 to 2.6.6, which wraps in front of `on_fit_start`.
     """
 
     code = "DDP505"
     severity = "data"
     TRIGGERS = (
-        (b"requires_grad", b".half(", b".double(", b".bfloat16(", b".to(", b"Parameter(", b".module."),
-        (b"DistributedDataParallel", b"ightning", b".module", b"Parameter("),
+        (b"requires_grad", b".half(", b".double(", b".bfloat16(", b".to(", b".cpu(", b"Parameter(", b".module."),
+        (b"DistributedDataParallel", b"ightning", b".module", b"Parameter(", b"ccelerat"),
     )
     SITES = (
         Beside(
-            (b"DistributedDataParallel", b"ightning", b".module"),
-            rb"requires_grad|\.(?:half|double|bfloat16)\(|\.to\([^\n]*(?:float|dtype|half|double)",
-            b"requires_grad", b".half(", b".double(", b".bfloat16(", b".to(",
+            (b"DistributedDataParallel", b"ightning", b".module", b"ccelerat"),
+            rb"requires_grad|\.(?:half|double|bfloat16|cpu)\(|\.to\([^\n]*(?:float|dtype|half|double|cpu)",
+            b"requires_grad", b".half(", b".double(", b".bfloat16(", b".to(", b".cpu(",
         ),
         Beside((b"DistributedDataParallel",), rb"\.module\.[\w.]+[ \t]*=[^=]", b".module."),
         Beside((b"Parameter(",), rb"self\.\w+(?:\.data[ \t]*=|(?:\.data)?\.(?:copy|set|fill|add|mul|sub)_\()", b"self."),
@@ -111,6 +120,8 @@ class ChangedAfterWrap(DdpCodemod):
             return
         yield from self._frozen(module, project)
         yield from self._cast(module, project)
+        yield from (self._cast_behind(module, found) for found in cast_behind_prepare(project, module))
+        yield from (self._moved(module, project, found) for found in moved_between_steps(project, module))
         yield from self._put_in(module, project)
         yield from self._hooks(module, project)
         yield from self._first_batch(module, project)
@@ -143,8 +154,8 @@ class ChangedAfterWrap(DdpCodemod):
     def _cast(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if not module.holds(b".backward("):
             return
-        for call in module.calls_named("to", *_CASTS):
-            if not isinstance(call.func, ast.Attribute) or not _casts(module, call) or _has_trained(module, call):
+        for call in module.calls_named("to", *CASTS):
+            if not isinstance(call.func, ast.Attribute) or not casts(module, call) or _has_trained(module, call):
                 continue
             if _is_out_of_training(module, call) and left(module, call, "no training follows where this test holds"):
                 continue
@@ -160,6 +171,39 @@ class ChangedAfterWrap(DdpCodemod):
                     reason="change the type in front of the wrap: `DDP(model.to(...))`",
                     evidence=[Evidence("static", "the model is wrapped", found.module.path, found.wrap.lineno)],
                 )
+
+    def _cast_behind(self, module: SourceModule, found: CastBehind) -> Finding:
+        where = "" if found.always else "where `prepare` is handed it, "
+        which = "another type" if found.sure else "another type, with bf16,"
+        return self.finding(
+            module,
+            found.call,
+            f"{where}`{found.name}` is given {which} behind `prepare`, which puts DDP round it: DDP keeps hold of the parameters "
+            "as they were, averages none of the new gradients, and the ranks drift apart without an error",
+            reason="change the type in front of `prepare`, or leave it to the Accelerator's `mixed_precision`",
+            evidence=[Evidence("static", "the model is prepared", module.path, found.inside.wrap.lineno)],
+        )
+
+    def _moved(self, module: SourceModule, project: Project, found: Moved) -> Finding:
+        what = "goes to the CPU and back" if found.away else "is given another type"
+        who, then = "the wrapped model", "no gradients are averaged from there on, and the ranks drift apart without an error"
+        if alone := ranks_reaching(project, module, found.call) in (Ranks.ZERO, Ranks.LOCAL_ZERO):
+            who = "on rank 0 alone the wrapped model"
+            then = "rank 0 trains on alone, and the others wait for it in their backward pass"
+        elif may_ask_for_one(found):
+            then = "a rank that comes here trains on alone, and one that does not waits for it in its backward pass"
+        return self.finding(
+            module,
+            found.call,
+            f"{who} {what} in the midst of the training: its parameters lose the hooks by which DDP averages their gradients; "
+            f"{then}",
+            reason="evaluate where the model is, or a copy of it: `copy.deepcopy(model.module).cpu()`",
+            severity="hang" if alone else "data",
+            evidence=[
+                Evidence("static", "the model is wrapped", found.inside.module.path, found.inside.wrap.lineno),
+                Evidence("static", "the training goes on", found.module.path, found.loop.lineno),
+            ],
+        )
 
     def _put_in(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if not module.holds(b"DistributedDataParallel"):
@@ -214,13 +258,6 @@ class ChangedAfterWrap(DdpCodemod):
 
 def _named(path: str) -> str:
     return "parameters" if "*" in path else f"the parameters of {path}"
-
-
-def _casts(module: SourceModule, call: ast.Call) -> bool:
-    """True for `half()`, `double()` and `to(torch.float16)`."""
-    if isinstance(call.func, ast.Attribute) and call.func.attr in _CASTS:
-        return not call.args
-    return any(qualified(module, a) in _TYPES for a in (*call.args, *(k.value for k in call.keywords)))
 
 
 def _has_trained(module: SourceModule, call: ast.Call) -> bool:

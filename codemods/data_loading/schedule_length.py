@@ -1,24 +1,24 @@
-"""DDP406: a learning-rate schedule whose length does not fit the steps that Accelerate makes of it."""
+"""DDP406: a learning-rate schedule whose length does not fit the steps that the processes make of it."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
-from codemods.analysis.accelerators import made_by
-from codemods.analysis.bindings import bindings_of
 from codemods.analysis.constant_schedules import read_lengths
 from codemods.analysis.distribution import is_test_module
 from codemods.analysis.epoch_steps import epoch_steps
 from codemods.analysis.epochs_before_prepare import EpochsBefore, epochs_before_prepare
 from codemods.analysis.lightning_lengths import Whole, whole_lengths
 from codemods.analysis.logged.epoch_numbers import is_kept_to_one_device
-from codemods.analysis.names import dotted, last
+from codemods.analysis.names import dotted
+from codemods.analysis.schedule_factors import assumed, counts_micro_batches, multiplied, names_of, where, without_accumulation
 from codemods.analysis.schedules import Counted, Length, Schedule, lengths, prepared_schedules, speaks_of_processes
 from codemods.analysis.trainer_schedules import OfOne, trainer_schedules
 from codemods.analysis.unprepared_schedules import Unprepared, unprepared_schedules
+from codemods.analysis.whole_set_schedules import OfWhole, whole_set_schedules
 from codemods.api.codemod import DdpCodemod
-from codemods.api.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression
+from codemods.api.findings import Applicability, Evidence, Finding
 from codemods.files.source import SourceModule
 from codemods.store.project import Project
 
@@ -29,14 +29,16 @@ _LEAVE_OUT = "leave a schedule that counts epochs out of `prepare`, or give the 
 
 
 class ScheduleLength(DdpCodemod):
-    """A learning-rate schedule whose length does not fit the steps that Accelerate makes of it.
+    """A learning-rate schedule whose length does not fit the steps that the processes make of it.
 
     ## What it does
     Finds schedulers that are given to `accelerator.prepare` and whose lengths (`num_training_steps`, `T_max`, `total_iters`, the
     warm-up) are a number of optimizer steps, or come from the prepared loader, and multiplies them by the processes. Reports a
     length of the unprepared loader that is multiplied although it counts the batches of all ranks, a prepared scheduler that is
     stepped once an epoch, and schedules and epochs that are worked out of a loader before it is shared out: by Lightning's `fit`,
-    by a Trainer of transformers that is handed the schedule, the epochs also above Accelerate's `prepare`.
+    by a Trainer of transformers that is handed the schedule, the epochs also above Accelerate's `prepare`. In raw torch it
+    reports a length that counts the batches of a whole data set (`epochs * len(data) // batch_size`), where a DistributedSampler
+    shares that set out in batches of the same size.
 
     ## Why it matters
     Accelerate moves a prepared scheduler on by `num_processes` steps with each step of the optimizer. On eight GPUs a schedule of
@@ -87,6 +89,8 @@ class ScheduleLength(DdpCodemod):
       the loader goes on under another name.
     - Says nothing under Lightning where the project gives loaders their own samplers, or the devices are a factor.
     - Says nothing of a Trainer's schedule where a name of its length speaks of all processes (`total_batch_size`, `max_steps`).
+    - Says nothing of the batches of a whole set where the processes are in the length, or divide the size of a batch anywhere in
+      the project, or where the schedule is not seen to move on with each backward pass.
     - Says nothing of lengths that nobody reads: where the configurations and scripts of the project all ask for a constant
       schedule, or for one that warms up for no steps.
     - Says nothing of a number of epochs (`T_max=args.epochs`) for a scheduler that is stepped with each batch: it is wrong by
@@ -105,14 +109,15 @@ class ScheduleLength(DdpCodemod):
     must_show = "At the last step on two processes the learning rate is where it is on one."
     printed = ()
     TRIGGERS = (
-        (b".prepare(", b"Trainer(", b"configure_optimizers"),
-        (b"ccelerat", b"ightning", b"transformers"),
+        (b".prepare(", b"Trainer(", b"configure_optimizers", b"DistributedSampler"),
+        (b"ccelerat", b"ightning", b"transformers", b"lr_scheduler"),
         (b"sched", b"Sched", b"len("),
     )
     READS_TESTS = False
 
     def is_worth_parsing(self, path: str, project: Project) -> bool:
-        return any(project.files_containing(word) for word in (b"Accelerator(", b"ightning", b"optimizers"))
+        words = (b"Accelerator(", b"ightning", b"optimizers", b"DistributedSampler")
+        return any(project.files_containing(word) for word in words)
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_module(module):
@@ -123,6 +128,7 @@ class ScheduleLength(DdpCodemod):
         for left_out in unprepared_schedules(project, module):
             yield self._left_out(module, left_out)
         yield from (self._of_one(module, found) for found in trainer_schedules(project, module))
+        yield from (self._of_whole_set(module, found) for found in whole_set_schedules(project, module))
         told: set[int] = set()
         for schedule in prepared_schedules(project, module):
             if id(schedule.made) in told:
@@ -193,6 +199,20 @@ class ScheduleLength(DdpCodemod):
             reason="divide the batches by the processes and the accumulation steps, or have the Trainer make the schedule",
         )
 
+    def _of_whole_set(self, module: SourceModule, found: OfWhole) -> Finding:
+        return self.finding(
+            module,
+            found.length.node,
+            f"`{found.length.name}` counts the batches of the whole set, which a DistributedSampler shares out: with N processes "
+            "each makes an Nth of these steps, and the training ends before the rate has come down",
+            evidence=[
+                Evidence("static", "the length is that of the whole set here", module.path, found.counted.lineno),
+                Evidence("static", "each rank has its own part", module.path, found.loader.lineno),
+                Evidence("static", "the schedule moves on with each step of the optimizer", module.path, found.step.lineno),
+            ],
+            reason="divide the batches by the number of processes before the schedule is made, or count those of the loader",
+        )
+
     def _epoch(self, module: SourceModule, schedule: Schedule, step: ast.Call) -> Finding:
         what = "counts as many epochs" if schedule.kind != "ReduceLROnPlateau" else "sees the same number as often"
         return self.finding(
@@ -214,26 +234,26 @@ class ScheduleLength(DdpCodemod):
             return  # a warm-up and a whole in different units are worse than both of one
         shown = [Evidence("static", "the scheduler is prepared", module.path, schedule.prepared.lineno)]
         shown += [Evidence("static", f"`{n.name}` is {n.counted.value}", module.path, n.node.lineno) for n in short or long]
-        if short and (micro := [n for n in short if _counts_micro_batches(module, n)]):
+        if short and (micro := [n for n in short if counts_micro_batches(module, n)]):
             yield self._micro(project, module, schedule, micro, shown)
         elif short:
-            edits = _multiplied(project, module, schedule, short)
+            edits = multiplied(project, module, schedule, short)
             yield self.finding(
                 module,
                 short[0].node,
-                f"Accelerate makes a step for each process whenever the optimizer makes one: `{_names(short)}` "
-                f"{'ends' if len(short) == 1 else 'end'} num_processes times too early{_where(short)}",
+                f"Accelerate makes a step for each process whenever the optimizer makes one: `{names_of(short)}` "
+                f"{'ends' if len(short) == 1 else 'end'} num_processes times too early{where(short)}",
                 level=_UNSAFE if edits else _DISPLAY,
                 edits=edits,
                 evidence=shown,
-                reason=_assumed(edits, short),
+                reason=assumed(edits, short),
             )
         else:
             yield self.finding(
                 module,
                 long[0].node,
-                f"`{_names(long)}` counts the batches of all ranks already, and is multiplied by the processes again: the "
-                f"schedule is num_processes times too long{_where(long, counted=True)}",
+                f"`{names_of(long)}` counts the batches of all ranks already, and is multiplied by the processes again: the "
+                f"schedule is num_processes times too long{where(long, counted=True)}",
                 evidence=shown,
                 reason="divide the loader's length by `accelerator.num_processes` before the steps are worked out from it",
             )
@@ -241,83 +261,16 @@ class ScheduleLength(DdpCodemod):
     def _micro(
         self, project: Project, module: SourceModule, schedule: Schedule, short: list[Length], shown: list[Evidence]
     ) -> Finding:
-        edits = _multiplied(project, module, schedule, short, counted=_without_accumulation)
+        edits = multiplied(project, module, schedule, short, counted=without_accumulation)
         many = len(short) > 1
         return self.finding(
             module,
             short[0].node,
             "inside `accumulate` a prepared scheduler moves on with the optimizer alone, by a step for each process: "
-            f"`{_names(short)}` {'count' if many else 'counts'} the micro batches, where {'they have' if many else 'it has'} to "
-            "count the processes",
+            f"`{names_of(short)}` {'count' if many else 'counts'} the micro batches, where {'they have' if many else 'it has'} "
+            "to count the processes",
             level=_UNSAFE if edits else _DISPLAY,
             edits=edits,
             evidence=shown,
-            reason=_assumed(edits, short),
+            reason=assumed(edits, short),
         )
-
-
-def _counts_micro_batches(module: SourceModule, length: Length) -> bool:
-    """True for `steps * gradient_accumulation_steps` beside `with accelerator.accumulate(...)`."""
-    return _without_accumulation(length) is not None and module.holds(b".accumulate(")
-
-
-def _without_accumulation(length: Length) -> ast.expr | None:
-    """The other factor of a product with the accumulation steps."""
-    node = length.node
-    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult):
-        return None
-    sides = [s for s in (node.left, node.right) if "accumulation" not in last(dotted(s))]
-    return sides[0] if len(sides) == 1 else None
-
-
-def _itself(length: Length) -> ast.expr:
-    return length.node
-
-
-def _names(found: list[Length]) -> str:
-    return "` and `".join(n.name for n in found)
-
-
-def _where(found: list[Length], *, counted: bool = False) -> str:
-    if all(n.counted is not Counted.EITHER for n in found if not n.is_warm_up):
-        return ""
-    return " where the steps are counted from the loader" if counted else " where the number of steps is given"
-
-
-def _assumed(edits: list[Edit], short: list[Length]) -> str:
-    if edits:
-        return "assumes that the numbers are meant as steps of the optimizer, as those of the training loop"
-    if any(n.counted is Counted.EITHER for n in short):
-        return "multiply a number of steps that is given by `accelerator.num_processes`, and leave one that the loader gives"
-    return "multiply the lengths by `accelerator.num_processes`"
-
-
-def _multiplied(
-    project: Project,
-    module: SourceModule,
-    schedule: Schedule,
-    short: list[Length],
-    counted: Callable[[Length], ast.expr | None] = _itself,
-) -> list[Edit]:
-    """The factor behind each length, or behind what of it counts, where the Accelerator is there by then."""
-    assert isinstance(schedule.prepared.func, ast.Attribute)
-    holder = schedule.prepared.func.value
-    if any(n.counted is Counted.EITHER for n in short) or not isinstance(holder, ast.Name):
-        return []
-    if module.function_of(schedule.made) is not module.function_of(schedule.prepared):
-        return []
-    made = made_by(project, module, holder)
-    first = [b for b in bindings_of(module, holder) if b.parameter or getattr(b.node, "lineno", 0) < schedule.made.lineno]
-    if not made or not first:
-        return []
-    edits: list[Edit] = []
-    for length in short:
-        node = counted(length) or length.node
-        text = module.text_of(node)
-        plain = isinstance(node, (ast.Name, ast.Attribute, ast.Constant, ast.Call))
-        product = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult)
-        if "\n" in text:
-            return []
-        text = text if plain or product else f"({text})"
-        edits.append(ReplaceExpression(module.path, module.span(length.node), f"{text} * {holder.id}.num_processes"))
-    return edits

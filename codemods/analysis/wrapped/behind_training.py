@@ -6,6 +6,7 @@ import ast
 
 from codemods.analysis.call_graph import called_function
 from codemods.analysis.names import dotted, last
+from codemods.analysis.positions import is_in_a_loop
 from codemods.analysis.ranks.uses import calls_of
 from codemods.data.rank_variance import BACKWARDS
 from codemods.files.source import FunctionNode, SourceModule, walk
@@ -18,11 +19,26 @@ def is_behind_training(project: Project, module: SourceModule, node: ast.AST) ->
     """True where no backward pass follows: the function has made its last one above, or each of its callers has."""
     function = module.function_of(node)
     if _is_last(project, module, function, node):
-        return True
+        return function is None or not _comes_round(module, function, node)
     if function is None or _backwards(project, module, function):
         return False
     sites = calls_of(project, module, function)
     return bool(sites) and all(_is_last(project, s.module, s.module.function_of(s.call), s.call) for s in sites or ())
+
+
+def _comes_round(module: SourceModule, function: FunctionNode, node: ast.AST) -> bool:
+    """True where a method of the class goes through the training again and again, with a model that the constructor has made."""
+    owner = module.class_of(function)
+    held = dotted(node.func) if isinstance(node, ast.Call) else ""
+    if owner is None or not held.startswith("self."):
+        return False
+    field = ".".join(held.split(".")[:2])
+    own = [c for c in module.calls_named(function.name) if dotted(c.func) == f"self.{function.name}"]
+    if not any(module.class_of(c) is owner and is_in_a_loop(module, c) for c in own):
+        return False
+    others = [f for name, f in module.methods_of(owner).items() if name != "__init__"]
+    nodes = (n for f in others for n in walk(f) if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store))
+    return not any(dotted(n) == field for n in nodes)
 
 
 def _is_last(project: Project, module: SourceModule, function: FunctionNode | None, node: ast.AST) -> bool:

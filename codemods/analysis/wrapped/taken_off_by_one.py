@@ -44,7 +44,7 @@ def taken_off(project: Project, module: SourceModule) -> Iterator[TakenOff]:
         if guard is None or guard.ranks not in _OF_ZERO or guard.kind != "if":
             continue
         trains = _trained_above(module, guard.node, name)
-        if trains is not None and _goes_round_with_it(module, assign):
+        if trains is not None and goes_round_with(module, assign):
             yield TakenOff(assign, name, guard, trains)
 
 
@@ -78,11 +78,11 @@ def _is_inside(module: SourceModule, node: ast.AST, outer: ast.AST) -> bool:
     return any(up is outer for up in module.ancestors(node))
 
 
-def _goes_round_with_it(module: SourceModule, assign: ast.Assign) -> bool:
+def goes_round_with(module: SourceModule, statement: ast.stmt) -> bool:
     """False where the round may be the last: behind a `break` or `return` in a block round it, or under a test of its number."""
-    below: ast.AST = assign
+    below: ast.AST = statement
     tests: list[ast.expr] = []
-    for up in module.ancestors(assign):
+    for up in module.ancestors(statement):
         place = position(module, below)
         if place is not None and leaves(place.block[place.index :]):
             return False

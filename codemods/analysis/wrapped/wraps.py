@@ -17,6 +17,7 @@ from codemods.analysis.wrapped.arms import are_other_arms
 from codemods.analysis.wrapped.forwarding import hands_on, own_wrapper
 from codemods.analysis.wrapped.handed_in import callers_of, given_to_base
 from codemods.analysis.wrapped.properties import given_by_property, is_property, named_method
+from codemods.analysis.wrapped.unpacked_fields import unpacked_from
 from codemods.files.source import FunctionNode, SourceModule, once_a_module, walk
 from codemods.runtime.record import record
 from codemods.store.project import Project
@@ -169,9 +170,7 @@ class _Search:
             scope = module.function_of(scope)
         before = [b for b in bound if scope is not function or _binds_above(b.node, name) or _same_loop(module, b.node, name)]
         before.sort(key=lambda b: (not _binds_above(b.node, name), _line(b.node), getattr(b.node, "col_offset", 0)))
-        if found := self._wrapped_below(module, scope, name):
-            return found
-        return self._last(module, name, before, scope, depth)
+        return self._wrapped_below(module, scope, name) or self._last(module, name, before, scope, depth)
 
     def _last(
         self, module: SourceModule, name: ast.Name, before: list[Binding], scope: FunctionNode | None, depth: int
@@ -223,6 +222,8 @@ class _Search:
         return None
 
     def _attribute(self, module: SourceModule, node: ast.Attribute, depth: int) -> Held | None:
+        if (call := unpacked_from(module, node)) is not None and is_prepare(module, call):
+            return Held(Side.WRAPPER, module, call, prepared=True)
         bound = attribute_bindings(module, node)
         if not bound and (given := given_by_property(module, node)) is not None:
             found = self.of(module, given, depth + 1)
@@ -247,8 +248,6 @@ class _Search:
             if one.value is not None and not one.part and one.node is not module.statement_of(node):
                 if found := self.of(module, one.value, depth + 1):
                     return Held(found.side, found.module, found.wrap, "", found.prepared)
-            elif one.part and is_prepare(module, one.value) and isinstance(one.value, ast.Call):
-                return Held(Side.WRAPPER, module, one.value, prepared=True)
         return None
 
 
