@@ -28,7 +28,7 @@ _GATHERS_ITS_LOSS: Version = (4, 11, 0)  # before, a Trainer logged rank 0's own
 _HAS_ACCELERATOR: Version = (4, 30, 0)
 _LOGS_THE_LOSS = ("_maybe_log_save_evaluate", "_inner_training_loop", "train")
 _ADVICE = "gather it before it is logged, on every rank: `self.accelerator.gather(value).mean().item()` of a tensor on the device"
-_OLD_ADVICE = "average it before it is logged, on every rank: `torch.distributed.all_reduce` of a tensor, divided by the world size"
+_OLD_ADVICE = "average it before it is logged, on every rank: `torch.distributed.all_reduce`, divided by the world size"
 
 
 class UnreducedTrainerLog(DdpCodemod):
@@ -160,7 +160,7 @@ def _advice(project: Project, module: SourceModule) -> str:
 
 
 def _gathers_the_loss(module: SourceModule, project: Project, at: ast.AST) -> bool:
-    """False where the pinned Trainer logs rank 0's loss, and where the class logs the loss itself and no gather is seen in that."""
+    """False where the pinned Trainer logs rank 0's loss, and where the class logs the loss itself and gathers nothing there."""
     pin = transformers_pin(project, near=module.path)
     if pin is not None and pin.minimum is not None and pin.minimum < _GATHERS_ITS_LOSS:
         return False
