@@ -79,3 +79,13 @@ def test_torch_that_a_script_of_any_name_fetches() -> None:
 def test_a_requirement_file_goes_before_an_install_script() -> None:
     files = {"requirements.txt": b"transformers>=4.50\n", "setup.sh": b"pip install transformers==4.33.3\n"}
     assert transformers_pin(Project.of(files)) == Pin("transformers", ">=4.50", "requirements.txt", 1)
+
+
+@pytest.mark.parametrize(
+    ("line", "below"),
+    [("* PyTorch (= 1.6)", True), ("- PyTorch (1.6)", True), ("PyTorch (>= 1.6)", False), ("* PyTorch (= 2.6)", False)],
+)
+def test_a_version_in_brackets(line: str, below: bool) -> None:
+    found = Project.of({"README.md": f"## Requirements\n{line}\n".encode(), "train.py": b"import torch\n"})
+    module = found.module("train.py")
+    assert module is not None and said_torch(found, module).surely_below((2, 4)) is below

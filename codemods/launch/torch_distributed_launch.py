@@ -93,7 +93,7 @@ class TorchDistributedLaunch(DdpCodemod):
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_file(module.path):
             return
-        if is_copy_beside(project, module.path) and left(module, None, "it is a copy beside the file itself, which nothing names"):
+        if is_copy_beside(project, module.path) and left(module, None, "it is a copy beside the file itself, named by nobody"):
             return
         torch: SaidTorch | None = None
         for command in old_commands(module):

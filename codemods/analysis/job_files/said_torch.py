@@ -22,7 +22,8 @@ from codemods.store.project import Project
 
 _LONGEST = 400_000
 _STATED = lazy(
-    r"(?i)(?<![\w.])(?:py)?torch(?:\]\([^)\s]*\))?[\"'`*]*(?:[ \t]+version)?[ \t]*(?P<operator>>=|<=|~=|={1,2}|[><≥≤:(|-])?[ \t]*"
+    r"(?i)(?<![\w.])(?:py)?torch(?:\]\([^)\s]*\))?[\"'`*]*(?:[ \t]+version)?[ \t]*(?:\([ \t]*)?"
+    r"(?P<operator>>=|<=|~=|={1,2}|[><≥≤:|-])?[ \t]*"
     r"[\"'`*v]*(?P<version>(?:0\.[1-4]|1\.[2-9][0-2]|1\.1?\d|2\.\d\d?)(?!\d)(?:\.\d+)?)(?![\d%x])(?=(?P<behind>[^\n]{0,24}))"
 )
 _RUN_TOGETHER = lazy(r"^1\.([2-9])([0-2])$")  # "1.80", "1.71": no torch has such a number
