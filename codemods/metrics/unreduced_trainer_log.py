@@ -80,8 +80,8 @@ class UnreducedTrainerLog(DdpCodemod):
     - A repository's own tests.
 
     ## References
-    transformers 5.23: `Trainer._maybe_log_save_evaluate` gathers `tr_loss` (since 4.11; before, rank 0's own was logged, and is
-    not spoken of here); `Trainer.log` writes what it is given, on rank 0. `Trainer.accelerator` came with 4.30.
+    transformers 5.23: `Trainer._maybe_log_save_evaluate` gathers `tr_loss` (since 4.11; before, it logged the loss of
+    rank 0); `Trainer.log` writes what it is given, on rank 0. `Trainer.accelerator` came with 4.30.
     """
 
     code = "DDP109"
