@@ -98,8 +98,8 @@ class TorchDistributedLaunch(DdpCodemod):
         torch: SaidTorch | None = None
         for command in old_commands(module):
             torch = torch or said_torch(project, module)
-            if torch.surely_below(_PASSES_DASHES):
-                return  # the launcher is there, and passes what the script takes
+            if torch.surely_below(_PASSES_DASHES) and not command.use_env:
+                continue  # the launcher is there, and passes what the script takes
             if (found := self._judged(project, command, torch)) is not None:
                 yield found
 

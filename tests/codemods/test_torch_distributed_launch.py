@@ -390,3 +390,10 @@ def test_a_copy_beside_the_script_that_nothing_names() -> None:
 
 def test_a_command_that_a_here_document_comments_out() -> None:
     check_nothing(RULE, f": <<!\n{LAUNCH} train.py\n!\n", path="run.sh", files=FILES)
+
+
+def test_a_torch_that_has_both_launchers_warns_at_use_env() -> None:
+    readme = {**FILES, "README.md": "## Needs\n* PyTorch (= 1.10.0)\n"}
+    assert findings_of(RULE, f"{LAUNCH} --use_env train.py\n", readme, path="run.sh")
+    check_nothing(RULE, f"{LAUNCH} train.py\n", path="run.sh", files=readme)
+    check_nothing(RULE, f"{LAUNCH} --use_env train.py\n", path="run.sh", files={**FILES, "README.md": "PyTorch (= 1.8)\n"})
