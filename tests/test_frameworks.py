@@ -321,25 +321,3 @@ def test_a_file_of_pins_goes_before_a_readme() -> None:
     bare = torch_pin(project(**{"requirements.txt": "torch\n", "README.md": readme}))
     assert bare is not None and bare.surely_below((2,))
     assert torch_pin(project(**{"docs/README.md": readme})) is None
-
-
-@pytest.mark.parametrize("path", ["setup.sh", "scripts/install_env.sh", "Dockerfile", "docker/Dockerfile"])
-def test_what_installs_the_repository_pins(path: str) -> None:
-    text = "# pip install accelerate==0.1\nRUN pip install transformers==4.33.3 \\\n"
-    text += "    'accelerate>=0.21' && pip install -e .  # torch==1.0\n"
-    found = of(path, text)
-    assert transformers_pin(found) == Pin("transformers", "==4.33.3", path, 2)
-    assert accelerate_pin(found) == Pin("accelerate", ">=0.21", path, 3)
-    assert torch_pin(found) is None
-
-
-def test_a_script_pins_where_the_instructions_name_it() -> None:
-    script = {"tools/first.sh": b"pip install pytorch-lightning==1.5.10\n"}
-    assert lightning_pin(Project.of(script)) is None
-    named = Project.of({**script, "README.md": b"Run `bash tools/first.sh` once.\n"})
-    assert lightning_pin(named) == Pin("pytorch-lightning", "==1.5.10", "tools/first.sh", 1)
-
-
-def test_a_requirement_file_goes_before_an_install_script() -> None:
-    files = {"requirements.txt": b"transformers>=4.50\n", "setup.sh": b"pip install transformers==4.33.3\n"}
-    assert transformers_pin(Project.of(files)) == Pin("transformers", ">=4.50", "requirements.txt", 1)

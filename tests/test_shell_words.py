@@ -23,6 +23,8 @@ def read(text: str) -> list[list[str | None]]:
         ("a; b && c || d | e & f\n(g)", [["a"], ["b"], ["c"], ["d"], ["e"], ["f"], ["g"]]),
         ("a --x 1 > log.txt 2>&1\nb &> c < d", [["a", "--x", "1"], ["b"]]),
         ("cat <<EOF > x\npython no.py\nEOF\npython yes.py <<< word", [["cat"], ["python", "yes.py"]]),
+        (": <<!\npython no.py\n!\npython yes.py", [[":"], ["python", "yes.py"]]),  # commented out
+        (":<<'the end'\npython no.py\nthe end\n: << \\#\npython no.py\n#\na", [[":"], [":"], ["a"]]),
         ("a 1\nb 'open\nc", [["a", "1"]]),
         ('x "a \\" b" ${{inputs.dir}} c', [["x", 'a " b', None, "c"]]),
         ("", []),

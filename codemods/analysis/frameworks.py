@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from posixpath import basename, dirname
 
-from codemods.analysis.requirement_files import (
+from codemods.analysis.install_commands import (
+    COMMAND_KINDS,
     INSTALL_KINDS,
-    LOCK_FILES,
     documented_pins,
     documents,
     installs,
-    normalized,
-    read_pins,
-    reader_of,
+    is_exact,
 )
+from codemods.analysis.requirement_files import LOCK_FILES, normalized, read_pins, reader_of
 from codemods.analysis.torch_companions import PACKAGES as COMPANIONS
 from codemods.analysis.torch_companions import torch_of
 from codemods.analysis.version_pins import Pin, Version
@@ -31,6 +30,8 @@ _IMAGES = ("docker", "docker-context", "docker_context", "container", "environme
 _PARTS = 3  # of a version that names one release
 # A pin for building the documentation says nothing of how the code is run.
 _NOT_RUN = ("docs", "doc", ".github", "third_party", "node_modules", "site-packages")
+_STEPS = ".github/workflows/"  # what a forge runs: of the folder, the steps alone
+_COMMANDS = (b"install", b"download", b"wheel", b" create ", b" add ", b"--with")
 
 
 def pins(project: Project, package: str) -> tuple[Pin, ...]:
@@ -137,22 +138,28 @@ def _read_all(project: Project) -> dict[str, tuple[Pin, ...]]:
         for pin in read_pins(path, project.read(path) or b""):
             out.setdefault(pin.package, []).append(pin)
     pinned = {package for package, found in out.items() if any(pin.spec for pin in found)}
-    for path in sorted(_saying_files(project), key=lambda path: (path.count("/"), path)):
+    for path, only_exact in sorted(_saying_files(project).items(), key=lambda item: (item[0].count("/"), item[0])):
         for pin in documented_pins(path, project.read(path) or b""):
-            if pin.package not in pinned:  # a text is older than the files that pins are for
+            if pin.package not in pinned and not (only_exact and not is_exact(pin)):  # a text is older than files of pins
                 out.setdefault(pin.package, []).append(pin)
     return {package: tuple(found) for package, found in out.items()}
 
 
-def _saying_files(project: Project) -> set[str]:
-    """The texts that say how to install the repository, the scripts and images that do it, and scripts that such a text names."""
+def _saying_files(project: Project) -> dict[str, bool]:
+    """The texts and the commands that say what the repository runs with; true for those of which only one release counts.
+
+    Scripts and images that install, and scripts that the instructions name, count in full. Any other script or CI file may be
+    for something else: there a command that names one release is still what somebody ran the code with.
+    """
     words = (b"nstall", b"==", b"equire", b"requisite", b"ependenc")
     texts = {p for word in words for p in project.files_containing(word, kinds=(".md", ".rst", ".txt"))}
-    scripts = {p for p in project.files_containing(b"install", kinds=INSTALL_KINDS) if is_run(p)}
+    files = {p for word in _COMMANDS for p in project.files_containing(word, kinds=COMMAND_KINDS)}
     said = {p for p in texts if documents(p) and is_run(p)}
-    unnamed = {p for p in scripts if not installs(p)}
+    unnamed = {p for p in files if not installs(p)}
     told = [project.read(p) or b"" for p in project.files if unnamed and documents(p) and is_run(p)]
-    return said | (scripts - unnamed) | {p for p in unnamed if any(p.encode() in text for text in told)}
+    named = {p for p in unnamed if p.endswith(INSTALL_KINDS) and any(p.encode() in text for text in told)}
+    in_full = said | (files - unnamed) | named
+    return {p: p not in in_full for p in said | files if is_run(p) or p.startswith(_STEPS)}
 
 
 def _pinning_files(files: Iterable[str]) -> list[str]:

@@ -10,7 +10,6 @@ from fnmatch import fnmatch
 from posixpath import basename
 
 from codemods.analysis.version_pins import Pin
-from codemods.files.text_file import IMAGE_KINDS, SHELL_KINDS
 from codemods.runtime.lazy_pattern import lazy
 
 _REQUIREMENT = lazy(
@@ -25,17 +24,9 @@ _CONDA = lazy(
     r"^\s*-\s*[\"']?(?:[\w./-]+::)?([A-Za-z0-9][\w.-]*)(?:\[[^\]]*\])?\s*([<>=!~|][^\"'#]*)?[\"']?\s*(?:#.*)?$"
 )
 
-_INSTALLS = lazy(r"\b(?:pip3?|conda|mamba)\s+install\s+(.+)")
-_LISTED = lazy(r"^\s*(?:[-*+]\s+)?`?([A-Za-z][\w.-]*\s*==\s*\d[\w.]*)`?\s*$")
-# `- pytorch-lightning=1.3.1`, and under words that say what is needed `* PyTorch Lightning 1.3.1` as well
-_NAMED = lazy(r"^\s*[-*+]\s+[`*]*([A-Za-z][\w.-]*(?: [A-Za-z][\w.-]*)?)[`*]*(\s*=\s*|\s+v?)[`*]*(\d+\.\d[\d.]*)[`*]*\s*$")
-_NEEDED = lazy(r"(?i)\b(?:prerequisite|requirement|require|dependenc|install|environment|tested|set-?up)")
-_COMMENT = lazy(r"(?:^|\s)#.*$")
-INSTALL_KINDS = (*SHELL_KINDS, *IMAGE_KINDS)  # whose commands install what the code runs with
-_OF_INSTALLING = ("install", "setup", "env", "conda", "requirement", "dependenc", "dockerfile")
 LOCK_FILES = ("uv.lock", "poetry.lock", "pdm.lock", "pylock.toml", "pipfile.lock")
 # conda calls two packages by names that pip does not use for them
-_CONDA_NAMES = {"pytorch": "torch", "pytorch-gpu": "torch", "pytorch-cpu": "torch"}
+CONDA_NAMES = {"pytorch": "torch", "pytorch-gpu": "torch", "pytorch-cpu": "torch"}
 
 
 def normalized(name: str) -> str:
@@ -75,59 +66,6 @@ def read_pins(path: str, data: bytes) -> tuple[Pin, ...]:
     return tuple(reader(path, text))
 
 
-def documents(path: str) -> bool:
-    """True for a text that says how to install the repository."""
-    name = basename(path).lower()
-    return name.startswith(("readme", "install")) and name.endswith((".md", ".rst", ".txt"))
-
-
-def installs(path: str) -> bool:
-    """True for a script or an image that is named after what it does: install what the repository needs."""
-    name = basename(path)
-    return name.endswith(INSTALL_KINDS) and any(word in name.lower() for word in _OF_INSTALLING)
-
-
-def documented_pins(path: str, data: bytes) -> Iterator[Pin]:
-    """The versions that the install commands of a text or a script name, `conda install pytorch==2.0.1 -c pytorch`, and a text's
-    lists of exact ones: `* torch==1.7.0`, `- torch=1.7`, `- PyTorch 1.7` below "Requirements".
-    """
-    goes_on, heading = False, ""
-    is_run = path.endswith(INSTALL_KINDS)
-    for number, written in enumerate(data.decode("utf-8", "replace").split("\n"), 1):
-        line = _COMMENT.sub("", written) if is_run else written
-        if (listed := _LISTED.match(line)) is not None and (named := requirement(listed[1], path, number)) is not None:
-            yield Pin(_CONDA_NAMES.get(named.package, named.package), named.spec, path, number)
-            continue
-        is_item = re.match(r"\s*[-*+]\s", line) is not None
-        if re.match(r"#*\s*[A-Za-z*_]", line) is not None and not is_item and not line[:1].isspace():
-            heading = line
-        if is_item and not is_run and (pin := _of_list(line, path, number, needed=_NEEDED.search(heading) is not None)):
-            yield pin
-            continue
-        command = _INSTALLS.search(line)
-        words = line if goes_on else command[1] if command is not None else ""
-        goes_on = bool(words) and line.rstrip().endswith("\\")
-        for word in words.split():
-            pin = requirement(word.strip("`'\"\\"), path, number) or _of_conda(word, path, number)
-            if pin is not None and pin.spec and re.search(r"\d", pin.spec):
-                yield Pin(_CONDA_NAMES.get(pin.package, pin.package), pin.spec, path, number)
-
-
-def _of_list(line: str, path: str, number: int, *, needed: bool) -> Pin | None:
-    """The pin of an item that names one version. Behind a blank alone it counts only in a list of what is needed."""
-    found = _NAMED.match(line)
-    if found is None or not (needed or "=" in found[2]):
-        return None
-    name = normalized(found[1].replace(" ", "-"))
-    return Pin(_CONDA_NAMES.get(name, name), f"={found[3].rstrip('.')}", path, number)
-
-
-def _of_conda(word: str, path: str, line: int) -> Pin | None:
-    """`pytorch=1.12`: one sign of equality."""
-    found = re.fullmatch(r"([A-Za-z][\w.-]*)=(\d[\w.]*)(?:=.*)?", word.strip("`'\"\\"))
-    return Pin(normalized(found[1]), f"={found[2]}", path, line) if found is not None else None
-
-
 def requirement(text: str, path: str, line: int) -> Pin | None:
     """The pin that a line in pip's spelling makes: `name[extra] >=1,<2 ; marker`."""
     match = _REQUIREMENT.match(text)
@@ -165,7 +103,7 @@ def _conda(path: str, text: str) -> Iterator[Pin]:
             name, spec = normalized(match[1]), (match[2] or "").strip()
             if re.match(r"=[^=]", spec):
                 spec = "=" + spec[1:].partition("=")[0]  # a build string may follow
-            yield Pin(_CONDA_NAMES.get(name, name), spec, path, number)
+            yield Pin(CONDA_NAMES.get(name, name), spec, path, number)
 
 
 def _conda_of_any_name(path: str, text: str) -> Iterator[Pin]:

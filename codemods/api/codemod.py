@@ -72,7 +72,8 @@ class DdpCodemod(ABC):
     for this codemod. SITES: where the words are common, patterns of which one must be found as well. READS_TESTS: False where
     a repository's own tests, which run on one process, are left out. severity: what the error does to a run that nobody repaired,
     one of `findings.SEVERITIES`; "" is not known. ends_each_run: no run of several processes gets past what it finds, so it is
-    reported of a program that is written for a launcher's processes, though no text launches it. TEXT: words of which a file that
+    reported of a program that is written for a launcher's processes, though no text launches it. takes_several: what rank 0
+    does there alone is right, so that it takes a program in which a second rank comes there. TEXT: words of which a file that
     is no Python must hold one to be looked at, none where the codemod reads Python only; TEXT_KINDS: how the names of such files
     end.
     subject: what the commit of its fixes does, in at most sixty characters. must_show: what a test on two processes must show.
@@ -87,6 +88,7 @@ class DdpCodemod(ABC):
     READS_TESTS: ClassVar[bool] = True
     severity: ClassVar[Severity] = ""
     ends_each_run: ClassVar[bool] = False
+    takes_several: ClassVar[bool] = False
     subject: ClassVar[str] = ""
     must_show: ClassVar[str] = "The changed lines run on two processes; the paragraphs on safety above say what must hold."
     printed: ClassVar[tuple[str, ...] | None] = None

@@ -109,6 +109,7 @@ class UnguardedSave(DdpCodemod):
 
     code = "DDP501"
     severity = "data"
+    takes_several = True
     subject = "Leave checkpoints to the first process"
     must_show = (
         "Two processes write each checkpoint once, and it loads; where it is loaded in the same run, the other process finds it."

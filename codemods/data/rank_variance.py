@@ -64,7 +64,7 @@ SAME_CALLS = frozenset(
      "is_available", "device_count", "is_torchelastic_launched", "is_nccl_available", "parse_args", "parse_known_args",
      "get_lr", "get_last_lr", "parameters", "named_parameters", "state_dict", "buffers", "modules", "named_modules",
      "clip_grad_norm_", "clip_grad_value_", "get_scale", "num_parameters", "is_grad_enabled", "get_device_name",
-     "get_device_capability", "is_bf16_supported", "children", "step", "zero_grad", "train", "eval", "current_device"}
+     "get_device_capability", "is_bf16_supported", "children", "dir", "step", "zero_grad", "train", "eval", "current_device"}
 )  # fmt: skip
 CASTS = frozenset(
     {"float", "int", "bool", "str", "abs", "round", "list", "tuple", "sorted", "set", "dict", "iter", "reversed", "sum",
@@ -90,10 +90,10 @@ SERVERS = frozenset({"flask", "fastapi", "streamlit", "gradio", "dash", "tornado
 SHOWS = frozenset({"print", "str", "format", "info", "debug", "warning", "log", "write"})
 # Bars that hand on what they show.
 PROGRESS = frozenset({"tqdm", "trange", "track", "progress_bar", "ProgressBar", "auto_tqdm", "alive_it", "prange"})
-# What a tensor is, not what it holds.
+# What a tensor is, and which fields a record has, not what they hold.
 DESCRIPTIONS = frozenset(
     {"dataset", "batch_size", "sampler", "collate_fn", "device", "dtype", "ndim", "requires_grad", "is_cuda", "training",
-     "__name__", "__class__", "name", "names"}
+     "__name__", "__class__", "name", "names", "__dataclass_fields__", "_fields", "__annotations__", "__slots__"}
 )  # fmt: skip
 # What keeps only some of the elements, by their values.
 SELECTS = frozenset(

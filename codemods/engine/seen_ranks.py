@@ -101,10 +101,10 @@ def unstarted_by(codemod: DdpCodemod, finding: Finding, place: SourceModule | No
     several processes. And under an option or a setting that keeps each run off which they show. "" where it does not.
 
     Of 31 such fixes on unseen repositories a reader would have merged one. What rank 0 does alone is run as well: an error there
-    ends the program, though noise of it is heard once. A hang is reported all the same, and so is an error that ends each run of
-    a program written for a launcher's processes. Noise is not worth a word where no text says how anything is started, either,
-    nor where nothing says that there are several: of 151 such fixes under a Trainer whose devices settings give, half were, and
-    of 16 reports without a fix four (33 of 62 where a command or a call says it).
+    ends the program, though noise of it is heard once, and what takes a second rank does not come about. A hang is reported all
+    the same, and so is an error that ends each run of a program written for a launcher's processes. Noise is not worth a word
+    where no text says how anything is started, either, nor where nothing says that there are several: of 151 such fixes under a
+    Trainer whose devices settings give, half were, and of 16 reports without a fix four (33 of 62 where a command says it).
     """
     if codemod.topic() not in OF_RUNS or finding.severity == "hang":
         return ""
@@ -116,7 +116,8 @@ def unstarted_by(codemod: DdpCodemod, finding: Finding, place: SourceModule | No
     quiet = noise or (finding.fix is None and finding.severity != "crash")
     if quiet and several and start is not Start.SEVERAL:
         return "no command, and no call, says that the programs which come there are several processes"
-    if several or (not noise and starts(project) and comes_by_rank_zero(project, place, finding.span)):
+    zero_counts = not noise and not codemod.takes_several and starts(project)
+    if several or (zero_counts and comes_by_rank_zero(project, place, finding.span)):
         closed = is_of_a_closed_mode(project, place, finding.span)
         return "an option or a setting keeps each run off it that the project shows" if closed else ""
     if codemod.ends_each_run and finding.severity == "crash" and _is_written_for_ranks(place, start):

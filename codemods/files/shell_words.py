@@ -16,7 +16,7 @@ _BLANK = " \t"
 _ENDS = ";&|()\n\r"
 _PLAIN = lazy(r"[^\s'\"\\$`;&|()<>#]+")
 _NUMBER = lazy(r"\d+")
-_HEREDOC = lazy(r"<<-?[ \t]*(['\"]?)([\w.-]+)\1")
+_HEREDOC = lazy(r"<<-?[ \t]*(?:(['\"])([^'\"\n]+)\1|\\?([^\s'\"\\$`;&|()<>]+))")  # `<<EOF`, `<<"the end"`, `: <<!`
 _SPLIT = lazy(r"[\s*?\[]|^$")  # a value without quotes: several words, a pattern, or none
 _ARRAY = lazy(r"\w+\+?=")
 _CLOSING = {"(": ")", "{": "}"}
@@ -142,7 +142,7 @@ class _Reader:
         if self.words and self.words[-1].end == self.at and _NUMBER.fullmatch(self.words[-1].raw):
             self.words.pop()
         if (heredoc := _HEREDOC.match(self.text, self.at)) and not self.text.startswith("<<<", self.at):
-            self.heredocs.append(heredoc.group(2))
+            self.heredocs.append(heredoc.group(2) or heredoc.group(3))
             self.at = heredoc.end()
             return
         while self.at < len(self.text) and self.text[self.at] in "<>&|":

@@ -9,8 +9,10 @@ from codemods.analysis.job_files.ended_commands import cut_off_by
 from codemods.analysis.job_files.old_commands import LAUNCHER, OldCommand, is_shown_as_old, old_commands
 from codemods.analysis.job_files.ready_for_torchrun import Readiness, is_only_named_so, readiness, scripts_of
 from codemods.analysis.job_files.said_torch import SaidTorch, said_torch
+from codemods.analysis.ranks.superseded import is_copy_beside
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Doubt, Edit, Evidence, Finding, lowest
+from codemods.files.left_alone import left
 from codemods.files.passages import Passage
 from codemods.files.source import SourceModule
 from codemods.files.text_file import DOCUMENT_KINDS, IMAGE_KINDS, SHELL_KINDS, YAML_KINDS
@@ -91,11 +93,13 @@ class TorchDistributedLaunch(DdpCodemod):
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_file(module.path):
             return
+        if is_copy_beside(project, module.path) and left(module, None, "it is a copy beside the file itself, named by nobody"):
+            return
         torch: SaidTorch | None = None
         for command in old_commands(module):
             torch = torch or said_torch(project, module)
-            if torch.surely_below(_PASSES_DASHES):
-                return  # the launcher is there, and passes what the script takes
+            if torch.surely_below(_PASSES_DASHES) and not command.use_env:
+                continue  # the launcher is there, and passes what the script takes
             if (found := self._judged(project, command, torch)) is not None:
                 yield found
 

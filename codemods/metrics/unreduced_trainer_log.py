@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from codemods.analysis.averages.wrong import joins_ranks
 from codemods.analysis.class_index import ClassFacts, Role, class_facts
 from codemods.analysis.distribution import is_test_module
+from codemods.analysis.frameworks import Version, transformers_pin
 from codemods.analysis.loading.samplers import short
 from codemods.analysis.logged.accumulated import fillers, puts_into
 from codemods.analysis.logged.held_modules import held_by
@@ -19,10 +20,15 @@ from codemods.analysis.variance.analysis import variance
 from codemods.analysis.variance.values import Cause
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Evidence, Finding
+from codemods.files.left_alone import left
 from codemods.files.source import FunctionNode, SourceModule, walk, walk_scope
 from codemods.store.project import Project
 
+_GATHERS_ITS_LOSS: Version = (4, 11, 0)  # before, a Trainer logged rank 0's own
+_HAS_ACCELERATOR: Version = (4, 30, 0)
+_LOGS_THE_LOSS = ("_maybe_log_save_evaluate", "_inner_training_loop", "train")
 _ADVICE = "gather it before it is logged, on every rank: `self.accelerator.gather(value).mean().item()` of a tensor on the device"
+_OLD_ADVICE = "average it before it is logged, on every rank: `torch.distributed.all_reduce`, divided by the world size"
 
 
 class UnreducedTrainerLog(DdpCodemod):
@@ -74,7 +80,8 @@ class UnreducedTrainerLog(DdpCodemod):
     - A repository's own tests.
 
     ## References
-    transformers 5.23: `Trainer._maybe_log_save_evaluate` gathers `tr_loss`; `Trainer.log` writes what it is given, on rank 0.
+    transformers 5.23: `Trainer._maybe_log_save_evaluate` gathers `tr_loss` (since 4.11; before, it logged the loss of
+    rank 0); `Trainer.log` writes what it is given, on rank 0. `Trainer.accelerator` came with 4.30.
     """
 
     code = "DDP109"
@@ -98,9 +105,9 @@ class UnreducedTrainerLog(DdpCodemod):
             if facts is not None and facts.is_a(Role.HF_TRAINER):
                 yield from self._override(module, project, facts, own[-1])
                 for method in () if _gathers_later(project, facts, own[-1]) else module.methods_of(owner).values():
-                    yield from (self._mixed(module, found) for found in mixed_entries(project, module, method))
+                    yield from (self._mixed(module, project, found) for found in mixed_entries(project, module, method))
 
-    def _mixed(self, module: SourceModule, found: Mixed) -> Finding:
+    def _mixed(self, module: SourceModule, project: Project, found: Mixed) -> Finding:
         more = f", and so are {found.others} more of its entries" if found.others > 1 else ", and so is one more of its entries"
         return self.finding(
             module,
@@ -108,7 +115,7 @@ class UnreducedTrainerLog(DdpCodemod):
             f"`{short(module, found.own.value)}` is this rank's own number{more if found.others else ''}, beside "
             f"`{short(module, found.gathered.value)}`, which is gathered over the ranks: rank 0's alone is logged",
             evidence=[Evidence("static", "this one is gathered", module.path, found.gathered.lineno)],
-            reason=_ADVICE,
+            reason=_advice(project, module),
         )
 
     def _speaks_to_a_trainer(self, module: SourceModule, project: Project, call: ast.Call) -> bool:
@@ -125,9 +132,14 @@ class UnreducedTrainerLog(DdpCodemod):
         value = variance(project).argument(module, call, 0)
         if not value.differs or value.cause is not Cause.DATA:
             return
+        function, pin = module.function_of(call), transformers_pin(project, near=module.path)
+        if function is not None and function.name in _LOGS_THE_LOSS and pin and pin.surely_below(_GATHERS_ITS_LOSS):
+            if left(module, call, "the Trainer of the pinned transformers logs its own loss so"):
+                return
         evidence = [Evidence("static", link.text, link.path, link.line) for link in value.chain[-2:]]
-        text = "the Trainer's log gets a number of this rank's own batch: rank 0's alone is shown, beside the gathered loss"
-        yield self.finding(module, call, text, reason=_ADVICE, evidence=evidence)
+        beside = ", beside the gathered loss" if _gathers_the_loss(module, project, call) else ""
+        text = f"the Trainer's log gets a number of this rank's own batch: rank 0's alone is shown{beside}"
+        yield self.finding(module, call, text, reason=_advice(project, module), evidence=evidence)
 
     def _override(self, module: SourceModule, project: Project, facts: ClassFacts, method: FunctionNode) -> Iterator[Finding]:
         given = [a.arg for a in method.args.args][1:2]
@@ -137,8 +149,26 @@ class UnreducedTrainerLog(DdpCodemod):
                 if classify(scope, value).kind is not Kind.LIST or not (source := _own_sum(project, facts, value)):
                     continue
                 shown = " ".join(module.text_of(value).split())
-                text = f"`{shown}` is logged beside the gathered loss, but each rank sums up {source} from its own batches"
-                yield self.finding(module, value, f"{text}: rank 0's alone is shown", reason=_ADVICE)
+                beside = "logged beside the gathered loss" if _gathers_the_loss(module, project, value) else "logged"
+                text = f"`{shown}` is {beside}, but each rank sums up {source} from its own batches"
+                yield self.finding(module, value, f"{text}: rank 0's alone is shown", reason=_advice(project, module))
+
+
+def _advice(project: Project, module: SourceModule) -> str:
+    pin = transformers_pin(project, near=module.path)
+    return _OLD_ADVICE if pin is not None and pin.surely_below(_HAS_ACCELERATOR) else _ADVICE
+
+
+def _gathers_the_loss(module: SourceModule, project: Project, at: ast.AST) -> bool:
+    """False where the pinned Trainer logs rank 0's loss, and where the class logs the loss itself and gathers nothing there."""
+    pin = transformers_pin(project, near=module.path)
+    if pin is not None and pin.minimum is not None and pin.minimum < _GATHERS_ITS_LOSS:
+        return False
+    owner = module.class_of(at)
+    facts = class_facts(project, module, owner) if owner is not None else None
+    own = [method for name in _LOGS_THE_LOSS if facts is not None and (method := facts.method(name))]
+    logs = [function for _, function in own if any(isinstance(n, ast.Attribute) and n.attr == "log" for n in walk(function))]
+    return all(any(isinstance(n, ast.Call) and joins_ranks(project, n) for n in walk(function)) for function in logs)
 
 
 def _gathers_later(project: Project, facts: ClassFacts, log: FunctionNode) -> bool:

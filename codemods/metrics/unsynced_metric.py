@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_module
 from codemods.analysis.hooks import TEST_HOOKS
+from codemods.analysis.logged.absent_keys import is_under_absent_key
 from codemods.analysis.logged.log_calls import (
     LogCall,
     as_any_log_call,
@@ -28,6 +29,7 @@ from codemods.analysis.ranks.rank_guards import ranks_at
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, DropKeyword, Edit, Evidence, Finding, SetKeyword
 from codemods.data.printed_errors import WAITING
+from codemods.files.left_alone import left
 from codemods.files.source import SourceModule
 from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
@@ -165,6 +167,8 @@ class UnsyncedMetric(DdpCodemod):
                 continue
             verdict = judge(log)
             if verdict is None or is_whole_output(log):
+                continue
+            if is_under_absent_key(project, module, call) and left(module, call, "no key of the dict leads to this branch"):
                 continue
             edits = [SetKeyword(module.path, module.span(call), "sync_dist", "True")]
             if verdict.reduce_fx:

@@ -141,6 +141,7 @@ class MakedirsRace(DdpCodemod):
 
     code = "DDP204"
     severity = "crash"
+    takes_several = True
     subject = "Let several processes create the same folder"
     must_show = "With the folder deleted first, both processes start."
     printed = ("FileExistsError",)

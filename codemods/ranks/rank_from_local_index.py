@@ -13,15 +13,9 @@ from codemods.analysis.guards.group_may_be_missing import is_guarded
 from codemods.analysis.job_files.documented_starts import starts
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.counted_among import Among, environment, is_lightning
-from codemods.analysis.ranks.local_shares import (
-    LocalShare,
-    Use,
-    WorldAsNode,
-    local_shares,
-    only_multiplied,
-    worlds_as_nodes,
-)  # fmt: skip
+from codemods.analysis.ranks.local_shares import LocalShare, Use, local_shares
 from codemods.analysis.ranks.several_nodes import names_nodes
+from codemods.analysis.ranks.worlds_as_nodes import WorldAsNode, only_multiplied, worlds_as_nodes
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression
 from codemods.data.printed_errors import WAITING

@@ -94,6 +94,7 @@ class SameFileNameOnEveryRank(DdpCodemod):
 
     code = "DDP211"
     severity = "data"
+    takes_several = True
     subject = "Give each rank a file of its own"
     must_show = "There is a file for each rank, and together they hold as many rows as the data."
     printed = ()

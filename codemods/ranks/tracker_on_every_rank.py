@@ -106,6 +106,7 @@ class TrackerOnEveryRank(DdpCodemod):
 
     code = "DDP205"
     severity = "data"
+    takes_several = True
     subject = "Report to the tracker from one process"
     must_show = "There is one run for one training, and no process ends with an error about a run that it has not."
     printed = ("You must call wandb.init() before wandb.log()", *WAITING)

@@ -182,6 +182,7 @@ class UnguardedFileIo(DdpCodemod):
 
     code = "DDP202"
     severity = "data"
+    takes_several = True
     subject = "Write files from one process"
     must_show = "The files are written once and are whole, and no other process looks for one before it is there."
     printed = (*HALF_WRITTEN, *WAITING)

@@ -483,3 +483,37 @@ def test_a_field_of_the_settings_that_the_launcher_fills_in() -> None:
 def test_a_field_of_the_settings_that_no_launcher_fills_in(settings: str, command: str) -> None:
     source = OF_SETTINGS.replace("local_rank", "own_rank") if "own_rank" in settings else OF_SETTINGS
     check_nothing(RankFromLocalIndex, source, files={"settings.py": settings, "run.sh": command})
+
+
+DRAWN = """
+import random
+
+
+class RowSampler:
+    def __init__(self, size, rank, world):
+        self.size, self.rank, self.world = size, rank, world
+
+    def __iter__(self):
+        while True:
+            drawn = {drawn}
+            for i in range(self.rank, len(drawn), self.world):
+                yield drawn[i]
+"""
+TAKES = "s = RowSampler(len(data), rank=local_rank, world=dist.get_world_size())"
+
+
+def test_a_sampler_whose_every_process_draws_a_list_of_its_own() -> None:
+    below = DRAWN.format(drawn="random.choices(range(self.size), k=256 * self.world)")
+    check_nothing(RankFromLocalIndex, script(LOCAL, TAKES, below=below))
+
+
+@pytest.mark.parametrize(
+    ("drawn", "above"),
+    [
+        ("random.choices(range(self.size), k=256)", "random.seed(args.seed)"),  # all processes draw the same
+        ("list(range(self.size))", "pass"),
+        ("torch.randperm(self.size, generator=torch.Generator()).tolist()", "pass"),
+    ],
+)
+def test_a_sampler_that_deals_out_one_list(drawn: str, above: str) -> None:
+    assert findings_of(RankFromLocalIndex, script(above, LOCAL, TAKES, below=DRAWN.format(drawn=drawn)))

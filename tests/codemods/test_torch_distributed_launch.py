@@ -394,3 +394,23 @@ def test_a_heading_that_names_the_launcher(heading: str, told_there: int) -> Non
     text = f"{heading}\n\n```bash\n{LAUNCH} --use_env train.py\n```\n"
     assert len(findings_of(RULE, text, FILES, path="README.md")) == told_there
     assert findings_of(RULE, text.replace(" --use_env", ""), {"train.py": OLD}, path="README.md")  # it ends in an error
+
+
+def test_a_copy_beside_the_script_that_nothing_names() -> None:
+    source, beside = f"{LAUNCH} train.py\n", {**FILES, "jobs/run.sh": "python train.py\n"}
+    check_nothing(RULE, source, path="jobs/run copy.sh", files=beside)
+    check_nothing(RULE, source, path="jobs/run_old.sh", files=beside)
+    assert findings_of(RULE, source, {**beside, "README.md": "bash jobs/run_old.sh\n"}, path="jobs/run_old.sh")
+    assert findings_of(RULE, source, FILES, path="jobs/run copy.sh")  # there is no other
+    assert findings_of(RULE, source, beside, path="jobs/run_8.sh")
+
+
+def test_a_command_that_a_here_document_comments_out() -> None:
+    check_nothing(RULE, f": <<!\n{LAUNCH} train.py\n!\n", path="run.sh", files=FILES)
+
+
+def test_a_torch_that_has_both_launchers_warns_at_use_env() -> None:
+    readme = {**FILES, "README.md": "## Needs\n* PyTorch (= 1.10.0)\n"}
+    assert findings_of(RULE, f"{LAUNCH} --use_env train.py\n", readme, path="run.sh")
+    check_nothing(RULE, f"{LAUNCH} train.py\n", path="run.sh", files=readme)
+    check_nothing(RULE, f"{LAUNCH} --use_env train.py\n", path="run.sh", files={**FILES, "README.md": "PyTorch (= 1.8)\n"})

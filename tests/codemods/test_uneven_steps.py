@@ -732,3 +732,17 @@ def test_a_data_set_that_goes_through_the_share_of_another_one() -> None:
 )  # fmt: skip
 def test_data_sets_round_another_one_that_come_to_as_many_or_are_not_seen(source: str) -> None:
     check_nothing(RULE, source)
+
+
+FIELDS = (
+    HEAD + "def log_all(outputs, lr):\n    metrics = {{'lr': torch.tensor(lr)}}\n    for name in {names}:\n"
+    "        value = getattr(outputs, name)\n        if isinstance(value, torch.Tensor) and value.dim() <= 1:\n"
+    "            metrics[name] = value.detach()\n    for name, value in sorted(metrics.items(), key=lambda pair: pair[0]):\n"
+    "        dist.all_reduce(value)\n\n\ndef train(net, loader):\n    net = DDP(net)\n    for batch in loader:\n"
+    "        log_all(net(batch), 0.1)\n"
+)
+
+
+@pytest.mark.parametrize("names", ["outputs.__dataclass_fields__.keys()", "dir(outputs)", "outputs._fields"])
+def test_the_fields_of_a_record_are_the_same_on_all_ranks(names: str) -> None:
+    check_nothing(RULE, FIELDS.format(names=names))

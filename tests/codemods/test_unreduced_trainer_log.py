@@ -136,3 +136,41 @@ def test_an_entry_of_the_rank_beside_one_that_is_gathered() -> None:
 def test_entries_that_are_all_gathered_or_all_own(old: str, new: str) -> None:
     assert old in MIXED
     check_nothing(UnreducedTrainerLog, MIXED.replace(old, new))
+
+
+@pytest.mark.parametrize(
+    ("pin", "beside", "advice"),
+    [
+        ("transformers", True, "self.accelerator.gather"),
+        ("transformers==4.36.2", True, "self.accelerator.gather"),
+        ("transformers>=4.5", False, "self.accelerator.gather"),
+        ("transformers==4.20.1", True, "all_reduce"),
+        ("transformers==4.5.1", False, "all_reduce"),  # this Trainer logs rank 0's loss, and has no accelerator
+    ],
+)
+def test_what_the_pinned_trainer_has(pin: str, beside: bool, advice: str) -> None:
+    source = trainer("self.log({'side': side.item()})")
+    finding = check_told(UnreducedTrainerLog, source, reason=advice, files={"requirements.txt": pin})
+    assert ("beside the gathered loss" in finding.message) is beside
+
+
+LOGS = """
+    def _maybe_log_save_evaluate(self, tr_loss, model, trial, epoch):
+        loss = self.{how}(tr_loss).mean().item() / self.state.global_step
+        self.log({{"loss": loss}})
+"""
+
+
+@pytest.mark.parametrize(("how", "beside"), [("_nested_gather", True), ("scaled", False)])
+def test_a_trainer_that_logs_the_loss_itself(how: str, beside: bool) -> None:
+    found = findings_of(UnreducedTrainerLog, trainer("self.log({'side': side.item()})", log=LOGS.format(how=how)))
+    assert [("beside the gathered loss" in f.message) for f in found] == [beside]
+
+
+def test_nothing_of_the_loss_where_the_pinned_trainer_logs_it_so_itself() -> None:
+    log = """
+    def _maybe_log_save_evaluate(self, model, inputs):
+        self.log({"loss": model(**inputs)["loss"].item()})
+"""
+    assert findings_of(UnreducedTrainerLog, trainer(log=log))
+    check_nothing(UnreducedTrainerLog, trainer(log=log), files={"requirements.txt": "transformers==4.5.1"})

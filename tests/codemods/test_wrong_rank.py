@@ -1107,3 +1107,11 @@ def test_processes_that_one_loop_starts_are_of_one_machine() -> None:
     check_nothing(WrongRank, STARTED.format(number="index", size="size"))
     for number, size in (("args.node * gpus + index", "size"), ("index", "args.nodes * size")):
         assert findings_of(WrongRank, STARTED.format(number=number, size=size))
+
+
+@pytest.mark.parametrize("test", ["rank == 0", "args.eval and rank == 0 and epoch % 5 == 0"])
+def test_the_device_of_rank_zero_alone(test: str) -> None:
+    lines = ("rank = dist.get_rank()", f"if {test}:", "    model.cuda(rank)")
+    check_nothing(WrongRank, script(*lines, arguments="args, epoch, model"))
+    others = (lines[0], lines[1].replace("==", "!=", 1), lines[2])
+    assert findings_of(WrongRank, script(*others, arguments="args, epoch, model"))

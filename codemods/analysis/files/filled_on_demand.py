@@ -121,9 +121,10 @@ def _filled(
     if lies_in_repository(project, module, asked.path) or is_dealt_out(project, module, function, asked.path):
         return None
     way = way_of_every_rank(project, module, node, loose=True)
-    path = asked.path
-    if way is None or is_made_above_fit(project, way, path) or is_dead(project, way) or may_be_let_in_first(project, way):
+    if way is None or is_made_above_fit(project, way, asked.path) or is_dead(project, way) or may_be_let_in_first(project, way):
         return None
+    if read.module is not module:  # what another file reads by such a name may be another file
+        read = next((r for r in reads if r.module is module), read)
     return OnDemand(function, asked, made[0], read, way, by_zero)
 
 

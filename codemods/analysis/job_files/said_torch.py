@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterator
 from posixpath import basename, dirname
 
-from codemods.analysis.frameworks import Pin, is_run, or_by_companions, torch_pin
+from codemods.analysis.frameworks import Pin, is_run, or_by_companions, pins, torch_pin
+from codemods.analysis.install_commands import INSTALL_KINDS, commands, documents, is_exact
 from codemods.analysis.job_files.image_names import named_images
 from codemods.analysis.job_files.job_pins import pin_of_job
 from codemods.analysis.job_files.older_torch import ends_with
 from codemods.analysis.job_files.said_python import said_python
-from codemods.analysis.requirement_files import INSTALL_KINDS, documents
 from codemods.analysis.torch_companions import PACKAGES as COMPANIONS
 from codemods.analysis.version_pins import Range, Version, padded, parse_version
 from codemods.files.source import SourceModule
@@ -22,7 +22,8 @@ from codemods.store.project import Project
 
 _LONGEST = 400_000
 _STATED = lazy(
-    r"(?i)(?<![\w.])(?:py)?torch(?:\]\([^)\s]*\))?[\"'`*]*(?:[ \t]+version)?[ \t]*(?P<operator>>=|<=|~=|={1,2}|[><≥≤:(|-])?[ \t]*"
+    r"(?i)(?<![\w.])(?:py)?torch(?:\]\([^)\s]*\))?[\"'`*]*(?:[ \t]+version)?[ \t]*(?:\([ \t]*)?"
+    r"(?P<operator>>=|<=|~=|={1,2}|[><≥≤:|-])?[ \t]*"
     r"[\"'`*v]*(?P<version>(?:0\.[1-4]|1\.[2-9][0-2]|1\.1?\d|2\.\d\d?)(?!\d)(?:\.\d+)?)(?![\d%x])(?=(?P<behind>[^\n]{0,24}))"
 )
 _RUN_TOGETHER = lazy(r"^1\.([2-9])([0-2])$")  # "1.80", "1.71": no torch has such a number
@@ -128,7 +129,7 @@ def _old_pythons(project: Project) -> Iterator[Said]:
 
 def _is_text(path: str) -> bool:
     """Instructions and scripts are older than the files that pins are for."""
-    return documents(path) or path.endswith(INSTALL_KINDS)
+    return documents(path) or commands(path)
 
 
 def _are_apart(one: Range, other: Range) -> bool:
@@ -160,6 +161,9 @@ def _is_around(path: str, near: str) -> bool:
 
 def _all(project: Project) -> Iterator[Said]:
     yield from (Said(image.range, image.path, image.line) for image in named_images(project))
+    for pin in pins(project, "torch"):
+        if commands(pin.path) and not _says_what_is_installed(pin.path) and is_exact(pin):
+            yield Said((pin.minimum, pin.below), pin.path, pin.line, installed=True)
     named = {p for word in (b"orch", b"cudatoolkit") for p in project.files_containing(word, kinds=_TEXTS)}
     for path in sorted(named):
         data = project.read(path) or b""

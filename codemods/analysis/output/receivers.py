@@ -17,7 +17,7 @@ def classes_of(project: Project, module: SourceModule, func: ast.Attribute) -> I
     """The classes of the project that the object of a method call may be made from; none where no class has such a method."""
     if not project.files_defining(func.attr):
         return
-    values = values_of(module, func.value)
+    values = values_of(module, func.value) or _stored(module, func.value)
     for value in values:
         if isinstance(value, ast.Call) and (made := find_class(project, module, dotted(value.func))) is not None:
             yield made
@@ -25,6 +25,20 @@ def classes_of(project: Project, module: SourceModule, func: ast.Attribute) -> I
         thing = variance(project).value(module, func.value).thing
         if thing is not None and thing.site is not None:
             yield thing.site
+
+
+def _stored(module: SourceModule, held: ast.expr) -> list[ast.expr]:
+    """What is stored in the place that an item is taken of: `Meter(name)` of `self.meters[name] = Meter(name)`."""
+    name = dotted(held.value) if isinstance(held, ast.Subscript) else ""
+    if not name:
+        return []
+    scope = module.class_of(held) if name.startswith("self.") else module.function_of(held)
+    found: list[ast.expr] = []
+    for assign in module.nodes(ast.Assign):
+        if any(isinstance(t, ast.Subscript) and dotted(t.value) == name for t in assign.targets):
+            if (module.class_of(assign) if name.startswith("self.") else module.function_of(assign)) is scope:
+                found.append(assign.value)
+    return found
 
 
 def is_experiment(module: SourceModule, receiver: ast.expr) -> bool:

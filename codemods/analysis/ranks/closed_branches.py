@@ -3,23 +3,47 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from codemods.analysis.bindings import bindings_in
 from codemods.analysis.class_index import ClassSite, subclasses
 from codemods.analysis.model.signatures import bind, defaults, parameters
 from codemods.analysis.ranks.uses import CallSite, Uses, constructions, uses_of
 from codemods.files.source import FunctionNode, SourceModule
+from codemods.runtime.record import record
 from codemods.store.project import Project
+
+
+@record
+class _Compared:
+    """A parameter that has to be one of the values for a place to be reached, or none of them."""
+
+    name: str
+    values: tuple[object, ...]
+    wanted: bool
 
 
 def open_uses(module: SourceModule, function: FunctionNode, node: ast.AST, uses: Uses) -> Uses:
     """`uses` of the function without the calls whose literal arguments, or defaults, lead past `node`."""
-    asked = _asked(module, function, node)
-    if not asked:
+    asked, compared = _asked(module, function, node), _compared(module, function, node)
+    if not asked and not compared:
         return uses
-    calls = tuple(site for site in uses.calls if not _is_past(module, function, site, asked))
+    calls = tuple(site for site in uses.calls if not _is_past(module, function, site, asked, compared))
     return uses if len(calls) == len(uses.calls) else Uses(calls, uses.handed_on, uses.more)
+
+
+def led_past(project: Project, module: SourceModule, function: FunctionNode, node: ast.AST) -> Uses | None:
+    """The uses of a plain function that lead to `node`, where its own tests lead some call past it; None where they lead none.
+
+    `build("single")` comes to `if kind == "single":`, and `build("distributed")` does not.
+    """
+    if isinstance(module.parent(function), ast.ClassDef) or function.decorator_list:
+        return None
+    if not asks_a_parameter(module, function, node):
+        return None
+    uses = uses_of(project, module, function)
+    let_in = open_uses(module, function, node, uses)
+    return None if let_in is uses or uses.more or uses.handed_on else let_in
 
 
 def is_asked_for_by_none(project: Project, module: SourceModule, node: ast.AST) -> bool:
@@ -70,31 +94,67 @@ def wanted_at(module: SourceModule, function: FunctionNode, node: ast.AST) -> di
 
 
 def asks_a_parameter(module: SourceModule, function: FunctionNode, node: ast.AST) -> bool:
-    """True where a test round the node is a parameter of its function alone."""
-    return bool(_asked(module, function, node))
+    """True where a test round the node is a parameter of its function alone, or holds one against literals."""
+    return bool(_asked(module, function, node) or _compared(module, function, node))
 
 
 def _asked(module: SourceModule, function: FunctionNode, node: ast.AST) -> dict[str, bool]:
     """Parameter -> what it has to be for the node to be reached."""
     given = {p.arg for p in parameters(function, bound=False)}
-    out: dict[str, bool] = {}
+    out = {test.id: wanted for test, wanted in _tests(module, function, node) if isinstance(test, ast.Name) and test.id in given}
+    return {name: wanted for name, wanted in out.items() if _is_kept(module, function, name)}
+
+
+def _compared(module: SourceModule, function: FunctionNode, node: ast.AST) -> tuple[_Compared, ...]:
+    """The parameters that are held against literals round the node."""
+    given = {p.arg for p in parameters(function, bound=False)}
+    found = [c for test, wanted in _tests(module, function, node) if (c := _comparison(test, wanted)) and c.name in given]
+    return tuple(c for c in found if _is_kept(module, function, c.name))
+
+
+def _comparison(test: ast.expr, wanted: bool) -> _Compared | None:
+    """`kind == "a"` and `kind in ("a", "b")`, or the opposite of them."""
+    if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.left, ast.Name):
+        return None
+    operator, against = test.ops[0], test.comparators[0]
+    if isinstance(operator, (ast.Eq, ast.NotEq)):
+        literals = [against]
+    elif isinstance(operator, (ast.In, ast.NotIn)) and isinstance(against, (ast.Tuple, ast.List, ast.Set)):
+        literals = against.elts
+    else:
+        return None
+    values = tuple(one.value for one in literals if isinstance(one, ast.Constant) and isinstance(one.value, (str, int)))
+    if len(values) != len(literals):
+        return None
+    return _Compared(test.left.id, values, wanted is isinstance(operator, (ast.Eq, ast.In)))
+
+
+def _tests(module: SourceModule, function: FunctionNode, node: ast.AST) -> Iterator[tuple[ast.expr, bool]]:
+    """The tests round the node, each with what it has to be for the node to be reached."""
     below: ast.AST = node
     for up in module.ancestors(node):
         if up is function:
             break
         if isinstance(up, ast.If) and below is not up.test:
-            wanted = any(below is s for s in up.body)
-            test = up.test
+            test, wanted = up.test, any(below is s for s in up.body)
             while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
                 test, wanted = test.operand, not wanted
-            if isinstance(test, ast.Name) and test.id in given:
-                out[test.id] = wanted
+            yield test, wanted
         below = up
-    rebound = {name for name in out if any(not b.parameter for b in bindings_in(module, function, name))}
-    return {name: wanted for name, wanted in out.items() if name not in rebound}
 
 
-def _is_past(module: SourceModule, function: FunctionNode, site: CallSite, asked: Mapping[str, bool]) -> bool:
+def _is_kept(module: SourceModule, function: FunctionNode, name: str) -> bool:
+    """True for a parameter that the function gives no other value."""
+    return all(b.parameter for b in bindings_in(module, function, name))
+
+
+def _is_past(
+    module: SourceModule,
+    function: FunctionNode,
+    site: CallSite,
+    asked: Mapping[str, bool],
+    compared: Sequence[_Compared] = (),
+) -> bool:
     given = bind(function, site.call, bound=isinstance(module.parent(function), ast.ClassDef))
     if given is None:
         return False
@@ -102,5 +162,9 @@ def _is_past(module: SourceModule, function: FunctionNode, site: CallSite, asked
     for name, wanted in asked.items():
         value = values.get(name)
         if isinstance(value, ast.Constant) and bool(value.value) is not wanted:
+            return True
+    for one in compared:
+        value = values.get(one.name)
+        if isinstance(value, ast.Constant) and (value.value in one.values) is not one.wanted:
             return True
     return False

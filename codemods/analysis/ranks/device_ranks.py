@@ -21,7 +21,10 @@ from codemods.analysis.ranks.misnamed_ranks import (
     read_otherwise,
 )
 from codemods.analysis.ranks.proven_rank import is_proven_global, local_beside, worked_out
+from codemods.analysis.ranks.rank_sets import Ranks
+from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.api.findings import Edit, InsertBefore, ReplaceExpression
+from codemods.files.left_alone import left
 from codemods.files.source import FunctionNode, SourceModule, line_of, walk
 from codemods.rewriting.imports import plan_plain
 from codemods.runtime.record import record
@@ -51,6 +54,8 @@ def device_ranks(project: Project, module: SourceModule) -> Iterator[DeviceRank]
     plain: dict[tuple[FunctionNode | None, str], list[_Place]] = {}
     told: set[tuple[FunctionNode | None, str]] = set()
     for rank in dict.fromkeys(numbers_of_devices(project, module)):
+        if ranks_reaching(project, module, rank) is Ranks.ZERO and left(module, rank, "rank 0 alone comes here"):
+            continue
         edits = _repair(project, module, rank)
         if not edits:
             if (reason := _without_launcher(project, module, rank)) and (key := _name_at(module, rank)) not in told:

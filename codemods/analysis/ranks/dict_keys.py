@@ -109,7 +109,7 @@ class _Found:
                 named = [Key(k.arg, True, self.module, k.value) for k in call.keywords if k.arg is not None]
                 return all(self.take(a, call, depth) for a in given) and all(self._put(k, call) for k in named)
             return up.attr in _ASKED
-        if isinstance(up, (ast.Return, ast.Compare, ast.For, ast.FormattedValue)):
+        if isinstance(up, (ast.Return, ast.Compare, ast.For, ast.FormattedValue, ast.If, ast.UnaryOp)):
             return True
         call = self.module.parent(up) if isinstance(up, ast.keyword) else up
         return isinstance(call, ast.Call) and call.func is not read and self._is_left_alone(call, read)

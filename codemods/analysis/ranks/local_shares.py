@@ -9,6 +9,7 @@ from enum import Enum
 
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.guards.entry_points import starts_group
+from codemods.analysis.loading.drawn_lists import draws_its_own_list
 from codemods.analysis.loading.same_program import same_program, whole_program
 from codemods.analysis.names import dotted, end_of, last, qualified
 from codemods.analysis.ranks.counted_among import (
@@ -17,12 +18,9 @@ from codemods.analysis.ranks.counted_among import (
     index_among,
     index_of,
     is_lightning,
-    is_node_count,
-    is_node_index,
     sets_environment,
     size_among,
     size_beside,
-    size_of,
 )  # fmt: skip
 from codemods.analysis.ranks.rank_sources import shows_processes
 from codemods.analysis.ranks.started_in_a_loop import is_started_in_one_loop
@@ -30,6 +28,7 @@ from codemods.analysis.ranks.values_behind import values_behind
 from codemods.analysis.ranks.worked_out_ranks import worked_out_rank
 from codemods.data.rank_names import LOCAL_NAMES
 from codemods.files.import_statements import stem_of
+from codemods.files.left_alone import left
 from codemods.files.source import SourceModule
 from codemods.runtime.lazy_pattern import lazy
 from codemods.runtime.record import record
@@ -185,6 +184,9 @@ def _slots(module: SourceModule) -> Iterator[Pair]:
 
 def _judged(project: Project, module: SourceModule, pair: Pair) -> Iterator[LocalShare]:
     place = module.path, getattr(pair.at, "lineno", getattr(pair.index, "lineno", 0))
+    if pair.use is Use.SAMPLER and isinstance(pair.at, ast.Call) and draws_its_own_list(project, module, pair.at):
+        left(module, pair.at, "each process draws a list of its own there: no whole is dealt out")
+        return
     if pair.size is not None and pair.use is not Use.GROUP and (whole := worked_out_rank(module, pair.index, pair.size)):
         if not is_for_one_node(project, module.path):
             yield LocalShare(module, pair.index, Among.NODE, pair.size, Among.WORLD, pair.use, place, whole)
@@ -320,52 +322,3 @@ def _starts_one_node(project: Project, path: str) -> bool:
 def _runs_the_launcher(path: str, data: bytes) -> bool:
     del path
     return _STARTS_ITSELF.search(data) is not None and b"nnode" not in data
-
-
-# WORLD_SIZE taken for the processes of one node
-
-
-@record
-class WorldAsNode:
-    """product: where a number of nodes, or the number of this one, is multiplied by `size`, which already counts all nodes.
-
-    read: the expression that the size comes from.
-    """
-
-    product: ast.BinOp
-    size: ast.expr
-    read: ast.expr
-    read_in: SourceModule
-
-
-def worlds_as_nodes(project: Project, module: SourceModule) -> Iterator[WorldAsNode]:
-    """The first product of each size, in a file that reads the local rank: there a launcher numbers all the processes."""
-    if not any(environment(module, n) == "LOCAL_RANK" for n in (*module.nodes(ast.Subscript), *module.nodes(ast.Call))):
-        return
-    if sets_environment(project, "LOCAL_RANK"):
-        return
-    seen: set[int] = set()
-    for product in module.nodes(ast.BinOp):
-        if not isinstance(product.op, ast.Mult):
-            continue
-        for nodes, size in ((product.left, product.right), (product.right, product.left)):
-            if not (is_node_count(module, nodes) or is_node_index(module, nodes)):
-                continue
-            values = values_behind(project, module, size)
-            if len(values) == 1 and size_of(project, values[0]) is Among.WORLD and id(values[0].node) not in seen:
-                seen.add(id(values[0].node))
-                yield WorldAsNode(product, size, values[0].node, values[0].module)
-
-
-def only_multiplied(module: SourceModule, name: ast.Name) -> bool:
-    """True where every read of a name is a factor of a product with a number of nodes."""
-    function = module.function_of(name)
-    reads = [n for n in module.reads_of(name.id) if isinstance(n, ast.Name) and module.function_of(n) is function]
-    for read in reads:
-        up = module.parent(read)
-        if not isinstance(up, ast.BinOp) or not isinstance(up.op, ast.Mult):
-            return False
-        other = up.right if up.left is read else up.left
-        if not (is_node_count(module, other) or is_node_index(module, other)):
-            return False
-    return bool(reads)

@@ -15,7 +15,7 @@ from codemods.analysis.ranks.member_values import member_values
 from codemods.analysis.ranks.rank_members import called_sites, field_bindings, properties
 from codemods.analysis.ranks.rank_sets import Ranks
 from codemods.analysis.ranks.returned_items import returned_items
-from codemods.analysis.ranks.spawned import spawned_parameter
+from codemods.analysis.ranks.spawned import process_number
 from codemods.data.rank_names import GLOBAL_NAMES, GROUP_NAMES, HOLDERS, LOCAL_NAMES, PROCESS_WORDS, WEAK_NAMES
 from codemods.files.source import SourceModule, walk_scope
 from codemods.runtime.lazy_pattern import lazy
@@ -219,8 +219,8 @@ def _name(module: SourceModule, node: ast.Name, project: Project | None, depth: 
         if imported is not None:
             return rank_source(imported[0], imported[1], project, depth + 2)
         return Ranks.ZERO if shows_processes(module) else None
-    if len(bound) == 1 and bound[0].parameter and spawned_parameter(project, module, node):
-        return Ranks.LOCAL_ZERO
+    if len(bound) == 1 and bound[0].parameter and (number := process_number(project, module, node)) is not None:
+        return number
     if not bound and (imported := imported_value(module, node, project)) is not None:
         return rank_source(imported[0], imported[1], project, depth + 2)
     if bound and _is_handed_on(name, project) and (handed := _handed(module, node, bound, project, depth)) is not None:

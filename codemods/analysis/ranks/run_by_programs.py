@@ -10,17 +10,14 @@ import ast
 from collections.abc import Iterable, Iterator
 
 from codemods.analysis.call_graph import called_function
-from codemods.analysis.class_index import ClassFacts, ClassSite, Role, class_facts, has_many_heirs, subclasses
+from codemods.analysis.class_index import ClassSite, class_facts, has_many_heirs, subclasses
 from codemods.analysis.distribution import is_own_test, is_test_module, ranks_in_file
-from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS
 from codemods.analysis.job_files.documented_starts import starts
-from codemods.analysis.logged.own_programs import nobody_fits
 from codemods.analysis.names import dotted, last
 from codemods.analysis.other_names import reads_by_other_names
 from codemods.analysis.ranks.alone_by_environment import is_alone_by_environment
-from codemods.analysis.ranks.asked_of_one import is_fitted_on_one_device
 from codemods.analysis.ranks.cannot_run import cannot_be_imported, is_behind_an_end
-from codemods.analysis.ranks.closed_branches import is_asked_for_by_none, is_only_asked_for_by_none
+from codemods.analysis.ranks.closed_branches import is_asked_for_by_none, is_only_asked_for_by_none, led_past
 from codemods.analysis.ranks.described_parts import is_only_a_part
 from codemods.analysis.ranks.excluded_modes import is_in_mode_of_one
 from codemods.analysis.ranks.failing_ranks import ranks_unless_one_fails
@@ -31,6 +28,12 @@ from codemods.analysis.ranks.idle_trainers import has_an_idle_trainer
 from codemods.analysis.ranks.looked_up import is_looked_up
 from codemods.analysis.ranks.lost_settings import has_lost_settings
 from codemods.analysis.ranks.one_device import has_trainers_of_one_device, trains_on_one_device
+from codemods.analysis.ranks.outside_calls import (
+    is_called_from_outside,
+    is_found_by_its_base,
+    is_hook,
+    is_hook_of_a_fitted_module,
+)
 from codemods.analysis.ranks.pool_workers import is_of_a_pool
 from codemods.analysis.ranks.registered import is_by_unused_key
 from codemods.analysis.ranks.registered_models import makers_of
@@ -39,7 +42,7 @@ from codemods.analysis.ranks.spawned_by_fit import starts_ranks_in_fit
 from codemods.analysis.ranks.superseded import is_superseded
 from codemods.analysis.ranks.sure_failures import is_behind_a_failure
 from codemods.analysis.ranks.unused import is_of_a_library, is_packaged, is_passed_over, is_run_by_name
-from codemods.analysis.ranks.uses import MANY_FILES, means, only_names, uses_of
+from codemods.analysis.ranks.uses import MANY_FILES, Uses, means, only_names, uses_of
 from codemods.analysis.switched_off import is_switched_off
 from codemods.files.import_statements import stem_of
 from codemods.files.left_alone import left
@@ -65,10 +68,6 @@ _PLAIN = frozenset(
     {"staticmethod", "classmethod", "property", "contextmanager", "no_grad", "inference_mode", "rank_zero_only", "wraps",
      "abstractmethod", "override", "overload"}
 )  # fmt: skip
-_NETWORK = frozenset({"forward", "train", "eval", "state_dict", "load_state_dict", "extra_repr", "parameters", "to"})
-_BY_NAME = (b"LightningCLI", b"__subclasses__")  # who finds classes that nobody names
-_ROLES = (Role.LIGHTNING_CALLBACK, Role.LIGHTNING_MODULE, Role.LIGHTNING_DATA_MODULE, Role.HF_CALLBACK, Role.NN_MODULE,
-          Role.DATASET)  # fmt: skip
 
 
 def is_run_by_nobody(project: Project, module: SourceModule, node: ast.AST, *, shared: bool = True, by_one: bool = False) -> bool:
@@ -187,7 +186,20 @@ class Search:
             return False
         if function is not None and has_lost_settings(self._project, module, function):
             return False
-        return self._is_run(module, function, shown) if function is not None else self._ends_at(module, shown)
+        if function is None:
+            return self._ends_at(module, shown)
+        led = led_past(self._project, module, function, node)
+        return self._is_run(module, function, shown) and (led is None or self._is_led(module, function, led, shown))
+
+    def _is_led(self, module: SourceModule, function: FunctionNode, led: Uses, shown: bool) -> bool:
+        """True where one of the calls whose arguments lead to the place is run."""
+        shown = shown or _SPEAKS.search(module.text_of(function)) is not None
+        self._steps += 1
+        if self._steps > _MOST_STEPS or (self._presumed and self._is_public(module, function.name)):
+            return True
+        others = [(s.module, s.call) for s in led.calls if s.module.function_of(s.call) is not function]
+        coming = (place for place in others if self._by_one or not self._is_for_some(*place))
+        return any(self.comes_to(*place, shown=shown) for place in coming)
 
     def _ends_at(self, module: SourceModule, shown: bool) -> bool:
         """The way up has come to the top of a file that is run: do several processes run it?"""
@@ -256,15 +268,15 @@ class Search:
     def _is_method_run(self, module: SourceModule, owner: ast.ClassDef, function: FunctionNode, shown: bool) -> bool:
         facts = class_facts(self._project, module, owner)
         site = facts.lineage[0]
-        if not _is_hook(function.name) and is_only_asked_for_by_none(self._project, module, function):
+        if not is_hook(function.name) and is_only_asked_for_by_none(self._project, module, function):
             return False
         if self._presumed and (facts.opaque or has_many_heirs(self._project, site)):
             return True
-        reached = _is_called_from_outside(self._project, facts, function.name) or _finds_by_text(module)
-        if reached and not _is_hook(function.name) and self._has_dead_calls_alone(module, function):
+        reached = is_called_from_outside(self._project, facts, function.name) or _finds_by_text(module)
+        if reached and not is_hook(function.name) and self._has_dead_calls_alone(module, function):
             return False
         having = self._having(site, function)
-        if reached and _is_hook_of_a_fitted_module(facts, function.name):
+        if reached and is_hook_of_a_fitted_module(facts, function.name):
             having = [s for s in having if not is_only_a_part(self._project, s)]
         if not reached and not self._has_calls(module, function, shown):
             return False
@@ -306,7 +318,7 @@ class Search:
         """True where a program makes objects of the class itself, or may find it by its name."""
         module, node = site.module, site.node
         project = self._project
-        if self._presumed and (node.decorator_list or node.keywords or _is_found_by_its_base(project, site)):
+        if self._presumed and (node.decorator_list or node.keywords or is_found_by_its_base(project, site)):
             return True
         if self._presumed and self._is_public(module, node.name):
             return True
@@ -345,36 +357,6 @@ def _reads(project: Project, site: ClassSite, users: Iterable[str]) -> Iterator[
         other = project.module(path) if not is_own_test(project, path) else None
         yield from ((other, read) for read in other.reads_of(site.name)) if other is not None else ()
     yield from ((r.module, r.node) for r in reads_by_other_names(project, site.module, site.node))
-
-
-def _is_found_by_its_base(project: Project, site: ClassSite) -> bool:
-    """True where the class may be found without its name: by a list of all heirs, by what a base does with each of its own."""
-    if any(project.files_containing(word) for word in _BY_NAME):
-        return True
-    above = class_facts(project, site.module, site.node).lineage[1:]
-    return any(s.module.holds(b"__init_subclass__") for s in above)
-
-
-def _is_called_from_outside(project: Project, facts: ClassFacts, name: str) -> bool:
-    """True for a method that a framework or Python calls; what is not known of a framework's class may be.
-
-    Lightning calls the hooks of a module that a Trainer gets: a project with a loop of its own runs none.
-    """
-    if _is_hook_of_a_fitted_module(facts, name) and (nobody_fits(project) or is_fitted_on_one_device(project, name)):
-        return False
-    if name.startswith("__") or not any(facts.is_a(role) for role in _ROLES):
-        return name.startswith("__") or bool(facts.external)
-    return _is_hook(name)
-
-
-def _is_hook_of_a_fitted_module(facts: ClassFacts, name: str) -> bool:
-    """True for what Lightning's Trainer calls on the module it is handed, and not on the modules in it."""
-    return name in LIGHTNING_HOOKS and name not in _NETWORK and facts.is_a(Role.LIGHTNING_MODULE)
-
-
-def _is_hook(name: str) -> bool:
-    known = name in LIGHTNING_HOOKS or name in HF_CALLBACK_HOOKS or name in _NETWORK
-    return known or name.startswith(("__", "on_", "configure_"))
 
 
 def _may_be_plain(module: SourceModule, named: ast.expr) -> bool:

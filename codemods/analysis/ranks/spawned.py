@@ -9,6 +9,7 @@ from functools import lru_cache
 from codemods.analysis.call_graph import find_function
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.names import dotted, last
+from codemods.analysis.ranks.rank_sets import Ranks
 from codemods.files.source import FunctionNode, SourceModule
 from codemods.files.spelling import own_names
 from codemods.runtime.lazy_pattern import lazy
@@ -27,6 +28,23 @@ def spawned_parameter(project: Project | None, module: SourceModule, node: ast.N
     if function is None or not function.args.args or function.args.args[0].arg != node.id:
         return False
     return is_spawned(project, module, function)
+
+
+def process_number(project: Project | None, module: SourceModule, node: ast.Name) -> Ranks | None:
+    """What a parameter counts: all processes, where its function joins the group by it, else those of this machine."""
+    if _joins_by(module, node):
+        return Ranks.ZERO
+    return Ranks.LOCAL_ZERO if spawned_parameter(project, module, node) else None
+
+
+def _joins_by(module: SourceModule, node: ast.Name) -> bool:
+    """True for `number` of `init_process_group(…, rank=number)`, in the function that is handed it."""
+    function = module.function_of(node)
+    for call in module.calls_named("init_process_group") if module.holds(b"init_process_group") else ():
+        given = next((k.value for k in call.keywords if k.arg == "rank"), None)
+        if isinstance(given, ast.Name) and given.id == node.id and module.function_of(call) is function:
+            return True
+    return False
 
 
 def is_spawned(project: Project | None, module: SourceModule, function: FunctionNode) -> bool:

@@ -29,10 +29,16 @@ def is_superseded(project: Project, path: str) -> bool:
     """True for a copy that is kept beside the file itself: nobody runs it, and its noise is heard by nobody."""
     if (aside := _ASIDE.search(path)) is not None:
         return project.keep(("superseded", path), lambda: _is_left_inside(project, path, path[: aside.end()]))
+    return path.endswith(".py") and is_copy_beside(project, path)
+
+
+def is_copy_beside(project: Project, path: str) -> bool:
+    """True for `train copy.py` or `run_old.sh` beside the file itself, where no text and no code names it."""
     folder, _, name = path.rpartition("/")
-    stem = name.removesuffix(".py")
-    found = _COPY.search(stem) if name.endswith(".py") else None
-    if found is None or "/".join(filter(None, (folder, f"{found['plain']}.py"))) not in project.files:
+    kind = next((kind for kind in (".py", *SHELL_KINDS[:-1]) if name.endswith(kind)), "")
+    stem = name.removesuffix(kind)
+    found = _COPY.search(stem) if kind else None
+    if found is None or "/".join(filter(None, (folder, f"{found['plain']}{kind}"))) not in project.files:
         return False
     return project.keep(("superseded", path), lambda: _is_named_by_nobody(project, path, stem))
 

@@ -14,6 +14,7 @@ from codemods.analysis.job_files.flag_edits import NoEdit, drop_flag, rename_fla
 from codemods.analysis.names import dotted
 from codemods.api.findings import DropEntry, Edit, ReplaceExpression, ReplaceText, Span
 from codemods.data.training_arguments import FIELDS
+from codemods.files.left_alone import left
 from codemods.files.passages import Passage
 from codemods.files.source import SourceModule
 from codemods.files.text_entries import Entry, Table, tables
@@ -175,7 +176,9 @@ def keys_in(project: Project, file: TextFile, names: frozenset[str]) -> Iterator
         for entry in here:
             if _is_own_field(project, entry.key):
                 continue  # no version of transformers makes it an error
-            reader = _reader(project, entry.key)
+            reader, commented = _reader(project, entry.key)
+            if not reader and commented and left(file, None, "the line that read {} is commented out", entry.key):
+                continue
             why = f"{reader} reads or defines {entry.key!r} itself" if reader else ""
             yield Keyed(table, entry, assumes, why)
 
@@ -210,13 +213,20 @@ def _is_of_dataclass(module: SourceModule, field: ast.AnnAssign, key: str) -> bo
     return any(dotted(d).rpartition(".")[2] == "dataclass" for d in decorators)
 
 
-def _reader(project: Project, key: str) -> str:
-    """A place in Python that names the key, other than as a parameter's keyword: it would not find it under another name."""
+def _reader(project: Project, key: str) -> tuple[str, bool]:
+    """A place in Python that names the key, other than as a parameter's keyword: it would not find it under another name.
+
+    And whether a line that is commented out names it.
+    """
+    commented = False
     word = key.encode()
     named = re.compile(rb"[\"']" + word + rb"[\"']|\." + word + rb"\b|^[ \t]+" + word + rb"[ \t]*:", re.M)
     for path in project.files_containing(word):
         data = project.read(path) or b""
-        if not is_test_file(path) and (found := named.search(data)):
+        for found in named.finditer(data) if not is_test_file(path) else ():
+            if data[data.rfind(b"\n", 0, found.end()) + 1 :].lstrip().startswith(b"#"):
+                commented = True
+                continue
             line = data.count(b"\n", 0, found.end()) + 1
-            return f"{path}:{line}"
-    return ""
+            return f"{path}:{line}", commented
+    return "", commented
