@@ -9,11 +9,10 @@ import ast
 
 from codemods.analysis.output.rank_values import under_such_a_name
 from codemods.analysis.positions import position
-from codemods.analysis.ranks.failing_statements import certain, evaluated
+from codemods.analysis.ranks.failing_statements import TRAINS, certain, evaluated
 from codemods.analysis.ranks.made_on_zero import Made, made_on_zero
 from codemods.analysis.ranks.made_uses import is_asked_for, uses_of_made
 from codemods.analysis.ranks.rank_guards import ranks_at
-from codemods.analysis.ranks.sure_failures import TRAINS
 from codemods.analysis.ranks.uses import uses_of
 from codemods.files.source import FunctionNode, SourceModule
 from codemods.store.project import Project
