@@ -11,6 +11,7 @@ from codemods.analysis.names import dotted
 from codemods.analysis.ranks.closed_by_options import closed_by_options
 from codemods.analysis.wrapped.decided_alike import is_under_the_flag, may_be_replaced
 from codemods.analysis.wrapped.ended_before import meets_above, meets_in_each_run
+from codemods.analysis.wrapped.group_in_each_run import has_a_group_in_each_run
 from codemods.analysis.wrapped.holders import Wrapped, wrapper_in
 from codemods.analysis.wrapped.left_bare import left_bare_by
 from codemods.analysis.wrapped.losses import is_quiet
@@ -99,6 +100,9 @@ def _module_of_bare(project: Project, module: SourceModule, node: ast.Attribute,
     if not found.prepared and not flag and _ends_without_group(project, module, node, found):
         return None
     if found.prepared and meets_above(project, module, node):
+        return None
+    if found.prepared and has_a_group_in_each_run(project, module):
+        left(module, node, "one plain process ends above: each run of its programs starts a process group of a launcher")
         return None
     if isinstance(found.model, ast.expr) and any(has_attribute(project, f, "module") for f in _classes(project, found)):
         return None
