@@ -841,7 +841,6 @@ ENV = "torch.distributed.init_process_group(backend='nccl', init_method='env://'
         # one process gets past these
         (f"if 'RANK' in os.environ: {ENV}", "pass", False),
         ("os.environ['RANK'] = '0'\n" + ENV, "pass", False),
-        ("torch.distributed.init_process_group('gloo', rank=0, world_size=1)", "pass", False),
         ("torch.distributed.init_process_group('gloo', init_method='file:///tmp/a', rank=0, world_size=n)", "pass", False),
         (f"def setup():\n    {ENV}", "pass", False),
         ("local = int(os.environ.get('LOCAL_RANK', 0))", "pass", False),
