@@ -20,7 +20,7 @@ from codemods.files.source import SourceModule
 from codemods.files.text_file import NOTEBOOK, TextFile
 from codemods.store.project import Project
 
-_WHY = "no run of several processes gets past what {} reports beside it: this is told as soon as that is put right"
+_WHY = "no run of several processes gets past what {} reports beside it: this is reported once that is repaired"
 
 
 def without_what_is_behind(
