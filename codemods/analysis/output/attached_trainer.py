@@ -45,7 +45,7 @@ def may_be_attached(project: Project, facts: ClassFacts, function: FunctionNode)
 
 
 def runs_by_the_trainer(project: Project, facts: ClassFacts, function: FunctionNode) -> bool:
-    """True for a hook, and for a method that is called on `self` alone, by hooks and by what only they call: the Trainer is there.
+    """True for a hook, and for a method that is called on `self` alone, by hooks and what only they call: the Trainer is there.
 
     Anybody else may call it on a module that no Trainer has, or has yet.
     """
