@@ -77,8 +77,8 @@ def _imported(project: Project, module: SourceModule, name: str, depth: int) -> 
 def _from_callers(project: Project, module: SourceModule, function: FunctionNode, name: str, depth: int) -> tuple[Parsed, ...]:
     used = uses_of(project, module, function).outside_tests()
     handed = list(arguments(project, module, function, name))
-    if used.more or used.handed_on or function.decorator_list or len(handed) != len(used.calls):
-        return ()
+    if used.more or function.decorator_list or len(handed) != len(used.calls) + len(used.handed_on):
+        return ()  # it is handed on to what does not just start processes with it
     found: list[Parsed] = []
     for home, value in handed:
         if is_test_file(home.path) or not (here := _of_value(project, home, value, depth - 1)):
