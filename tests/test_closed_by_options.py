@@ -7,6 +7,7 @@ import textwrap
 import pytest
 
 from codemods.analysis.ranks.closed_by_options import closed_by_options
+from codemods.analysis.ranks.sure_failures import is_behind_a_failure
 from codemods.checkpoints.attribute_of_wrapper import AttributeOfWrapper
 from codemods.ranks.unguarded_print import UnguardedPrint
 from codemods.store.project import Project
@@ -144,3 +145,42 @@ main()
 def test_noise_where_no_value_of_an_option_leads() -> None:
     check_nothing(UnguardedPrint, PRINTS.format(more=""))
     assert findings_of(UnguardedPrint, PRINTS.format(more=', nargs="?"'))
+
+
+SPAWNED = """\
+import argparse
+import torch.multiprocessing as mp
+
+
+def run(rank, args, world):
+    print(args.address)
+    place()
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--port", default="1")
+    args = parser.parse_args()
+    {starts}
+"""
+
+
+@pytest.mark.parametrize(
+    ("starts", "fails"),
+    [
+        ("mp.spawn(run, args=(args, 2), nprocs=2)", True),
+        ("mp.spawn(run, (args, 2), 2)", True),
+        ("mp.Process(target=run, args=(0, args, 2)).start()", True),
+        ("mp.spawn(run, args=(args, 2), nprocs=2)\n    run(0, args, 1)", True),
+        ("mp.spawn(run, args=(args, 2), nprocs=2)\n    run(0, read(), 1)", False),
+        ("mp.spawn(run, args=given(args), nprocs=2)", False),
+        ("mp.spawn(run, args=(args, 2), nprocs=2)\n    start(run)", False),
+        ("args.address = find()\n    mp.spawn(run, args=(args, 2), nprocs=2)", False),
+    ],
+)
+def test_options_that_spawned_processes_are_handed(starts: str, fails: bool) -> None:
+    project = Project.of({"run.py": SPAWNED.format(starts=starts).encode()})
+    module = project.module("run.py")
+    assert module is not None
+    (call,) = module.calls_named("place")
+    assert is_behind_a_failure(project, module, call) is fails

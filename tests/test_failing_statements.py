@@ -103,7 +103,8 @@ def test_an_attribute_that_nothing_sets(statement: str, expected: bool) -> None:
 )
 def test_a_class_that_is_not_all_to_be_seen(change: str) -> None:
     source = CLASSES.format(statement="print(self.global_rank)").replace("class Fit(Base):", change)
-    project = Project.of({"fit.py": f"import torch\n{source}{chr(10) * 60}".encode(), "base.py": textwrap.dedent(BASE["base.py"]).encode()})
+    base = textwrap.dedent(BASE["base.py"]).encode()
+    project = Project.of({"fit.py": f"import torch\n{source}{chr(10) * 60}".encode(), "base.py": base})
     module = project.module("fit.py")
     assert module is not None
     (run,) = (f for f in module.functions if f.name == "run")

@@ -52,7 +52,7 @@ def _does(project: Project, module: SourceModule, function: FunctionNode | None,
 
 
 def _starts_its_own(project: Project, module: SourceModule, function: FunctionNode | None) -> bool:
-    """True beside `mp.spawn(run, …)`: no launcher starts a program that starts its ranks itself, and runs `run` in no other way."""
+    """True beside `mp.spawn(run, …)`: no launcher starts a program that starts its ranks itself, and calls `run` nowhere."""
     spawned = [s.worker.node.name for s in spawns_in(project, module, function)] if module.holds(b"spawn(") else []
     return bool(spawned) and not module.calls_named(*spawned)
 
