@@ -14,10 +14,11 @@ def is_alike(module: SourceModule, value: ast.expr | None, name: str) -> bool:
     if value is None:
         return False
     value = without_moves(value)
-    return dotted(value) == name or is_wrap(module, value) or is_prepare(module, value) or _is_data_parallel(module, value)
+    return dotted(value) == name or is_wrap(module, value) or is_prepare(module, value) or is_data_parallel(module, value)
 
 
-def _is_data_parallel(module: SourceModule, value: ast.expr) -> bool:
+def is_data_parallel(module: SourceModule, value: ast.expr) -> bool:
+    """True for the wrapper of one process with several GPUs, which has no attributes of the model either."""
     return isinstance(value, ast.Call) and last(qualified(module, value.func)) == "DataParallel"
 
 
