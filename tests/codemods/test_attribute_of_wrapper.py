@@ -858,3 +858,29 @@ def test_a_group_at_the_top_of_each_program_that_imports_the_file() -> None:
     files = NETS | {"run.py": run.format(ENV)}
     check_nothing(AttributeOfWrapper, step, files=files, path="step.py")
     assert findings_of(AttributeOfWrapper, step, files | {"other.py": run.format("")}, path="step.py")
+
+
+OF_TWO_KINDS = """import torch
+from torch import nn
+from nets import Net
+
+
+def score(model):
+    return model.width
+
+
+def main(args):
+    torch.distributed.init_process_group("nccl")
+    model = Net(args)
+    if args.local_rank != -1:
+        model = nn.parallel.DistributedDataParallel(model)
+    elif args.n_gpu > 1:
+        model = {other}
+    score(model)
+"""
+
+
+def test_a_wrapper_beside_one_of_one_process() -> None:
+    (found,) = findings_of(AttributeOfWrapper, OF_TWO_KINDS.format(other="nn.DataParallel(model)"), NETS)
+    assert 'getattr(model, "module", model)' in repr(found.edits)
+    check_nothing(AttributeOfWrapper, OF_TWO_KINDS.format(other="Shared(model)"), files=NETS)  # it may pass attributes on
