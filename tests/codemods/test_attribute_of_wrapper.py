@@ -884,3 +884,5 @@ def test_a_wrapper_beside_one_of_one_process() -> None:
     (found,) = findings_of(AttributeOfWrapper, OF_TWO_KINDS.format(other="nn.DataParallel(model)"), NETS)
     assert 'getattr(model, "module", model)' in repr(found.edits)
     check_nothing(AttributeOfWrapper, OF_TWO_KINDS.format(other="Shared(model)"), files=NETS)  # it may pass attributes on
+    wrapped = OF_TWO_KINDS.replace("elif args.n_gpu > 1:", "else:").format(other="nn.DataParallel(model)")
+    check_nothing(AttributeOfWrapper, wrapped, files=NETS)  # no run has the model bare: each would end there

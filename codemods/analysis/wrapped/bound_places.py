@@ -22,6 +22,13 @@ def is_data_parallel(module: SourceModule, value: ast.expr) -> bool:
     return isinstance(value, ast.Call) and last(qualified(module, value.func)) == "DataParallel"
 
 
+def is_parallel_beside_bare(module: SourceModule, value: ast.expr) -> bool:
+    """True for `elif gpus > 1: model = nn.DataParallel(model)` without an `else`: a run of one process may have the model bare."""
+    statement = module.statement_of(value)
+    up = module.parent(statement)
+    return is_data_parallel(module, value) and isinstance(up, ast.If) and statement in up.body and not up.orelse
+
+
 def comprehension_of(module: SourceModule, name: ast.Name) -> ast.comprehension | None:
     """The `for m in models` of a comprehension round the name that gives it its value."""
     for up in module.ancestors(name):

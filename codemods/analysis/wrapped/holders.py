@@ -20,7 +20,7 @@ from codemods.analysis.wrapped.bound_places import (
     comprehension_of,
     first_use,
     is_alike,
-    is_data_parallel,
+    is_parallel_beside_bare,
     leaves,
     place_in,
     reaches,
@@ -368,7 +368,7 @@ def _is_moved_elsewhere(module: SourceModule, name: str, one: Binding, above: li
     """
     if one.parameter or one.part or one.value is None:
         return False
-    if dotted(without_moves(one.value)) != name and not is_data_parallel(module, without_moves(one.value)):
+    if dotted(without_moves(one.value)) != name and not is_parallel_beside_bare(module, without_moves(one.value)):
         return False
     others = (b for b in above if not b.parameter and b is not one and is_wrap(module, without_moves(b.value or one.value)))
     return any(arms_exclude(module, b.node, one.node) for b in others)
