@@ -23,7 +23,7 @@ def is_data_parallel(module: SourceModule, value: ast.expr) -> bool:
 
 
 def is_parallel_beside_bare(module: SourceModule, value: ast.expr) -> bool:
-    """True for `elif gpus > 1: model = nn.DataParallel(model)` without an `else`: a run of one process may have the model bare."""
+    """True for `elif gpus > 1: model = nn.DataParallel(model)` without an `else`: one process may have the model bare."""
     statement = module.statement_of(value)
     up = module.parent(statement)
     return is_data_parallel(module, value) and isinstance(up, ast.If) and statement in up.body and not up.orelse
