@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from codemods.engine.fix_source import with_unsafe
 from codemods.ranks.unguarded_print import UnguardedPrint
-from ddpfix.testing import check_nothing, findings_of
+from ddpfix.testing import MAIN, check_nothing, findings_of, fix
 
 NET = """\
 import lightning.pytorch as pl
@@ -47,3 +48,42 @@ def test_a_method_that_a_function_above_the_trainer_calls(above: str, below: str
         assert findings_of(UnguardedPrint, NET, files)
     else:
         check_nothing(UnguardedPrint, NET, files=files)
+
+
+OWN = """\
+import lightning.pytorch as pl
+{imported}
+
+class Net(pl.LightningModule):
+    def _note(self):
+        {printed}
+
+    {who}
+"""
+BY_IMPORT = "from lightning.pytorch.utilities import rank_zero_only\n"
+
+
+@pytest.mark.parametrize(
+    ("who", "attached"),
+    [
+        ("def training_step(self, batch):\n        self._note()", True),
+        ("def training_step(self, batch):\n        self._step()\n\n    def _step(self):\n        self._note()", True),
+        # nobody says that a Trainer has the module when these are called
+        ("def begin(self):\n        self._note()", False),
+        ("def training_step(self, batch):\n        self._note()\n\n    def begin(self):\n        self._note()", False),
+        ("def training_step(self, batch):\n        run(self._note)\n\n    def begin(self):\n        self._note()", False),
+    ],
+)
+def test_the_rank_of_the_module_is_asked_where_its_trainer_calls(who: str, attached: bool) -> None:
+    test = "self.global_rank" if attached else "rank_zero_only.rank"
+    guarded = f"if {test} == 0:\n            print('the parts')"
+    before = OWN.format(imported="", printed="print('the parts')", who=who)
+    after = OWN.format(imported="" if attached else BY_IMPORT, printed=guarded, who=who)
+    assert fix(UnguardedPrint, before, accept=with_unsafe).changed[MAIN].decode() == after
+
+
+def test_a_call_on_the_model_may_stand_above_fit() -> None:
+    source = OWN.format(imported="", printed="print('the parts')", who="def training_step(self, batch):\n        self._note()")
+    run = "from module import Net\n\n\ndef show(model):\n    model._note()\n\n\nif __name__ == '__main__':\n    show(Net())\n"
+    found = findings_of(UnguardedPrint, source, {"run.py": run})
+    assert not any("self.global_rank" in repr(f.edits) for f in found)

@@ -85,6 +85,7 @@ def fails(statement: str) -> bool:
         ("print(self.from_outside, self.one, self.two)", False),
         ("print(self.__class__)", False),
         ("self.global_rank = 3", False),
+        ("self.global_rank.of = 3", True),
         ("if distributed:\n    print(self.global_rank)", True),  # the arm of several processes
         ("if not distributed:\n    print(self.global_rank)", False),
         ("if self.rate:\n    print(self.global_rank)", False),

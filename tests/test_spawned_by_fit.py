@@ -126,3 +126,40 @@ def test_a_dict_of_arguments_that_is_changed() -> None:
     module = project.module("module.py")
     assert module is not None
     assert not starts_ranks_in_fit(project, module, module.function_of(module.calls_named("print")[0]))
+
+
+BESIDE = """\
+import pytorch_lightning as pl
+import torch.multiprocessing as mp
+from model import Net
+
+def run(rank, args):
+    pl.seed_everything(rank)
+
+if __name__ == "__main__":
+    args = read()
+    if not args.evaluate:
+        mp.spawn({worker}, args=(args,), nprocs=2)
+    if args.evaluate:
+        trainer = pl.Trainer({trainer})
+        trainer.test(Net())
+        print("tested")
+{more}"""
+
+
+@pytest.mark.parametrize(
+    ("worker", "trainer", "more", "alone"),
+    [
+        ("run", "gpus=args.device", "", True),
+        ("run", "gpus=args.device, strategy='ddp'", "", False),  # it starts the script anew for each rank
+        ("run", "devices=args.device", "", False),  # so do two devices in Lightning 2
+        ("run", "gpus=args.device", "    if args.one: run(0, args)\n", False),  # the process may be one of a launcher's
+        ("unseen()", "gpus=args.device", "", False),
+    ],
+)
+def test_what_a_script_does_beside_the_processes_that_it_spawns(worker: str, trainer: str, more: str, *, alone: bool) -> None:
+    source = BESIDE.format(worker=worker, trainer=trainer, more=more)
+    project = project_of(source, {"other.sh": "srun python other.py\n"})
+    module = project.module("module.py")
+    assert module is not None
+    assert starts_ranks_in_fit(project, module, None) is alone

@@ -17,6 +17,7 @@ from codemods.analysis.variance.analysis import begin_file
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Evidence, Finding, Span
 from codemods.engine import suppressions
+from codemods.engine.behind_a_crash import without_what_is_behind
 from codemods.engine.seen_ranks import GUARDING, OF_RUNS, for_one_process, is_of_ranks, is_told, place_of, unstarted_by
 from codemods.files.left_alone import left
 from codemods.files.source import SourceModule
@@ -89,6 +90,7 @@ def _find_in(module: SourceModule, project: Project, chosen: Sequence[DdpCodemod
         checked = frozenset(word.lower() for c in chosen for word in (c.code, c.rule_name()))
         found, unused = suppressions.apply(module, found, checked=checked)
         found += unused
+    found = without_what_is_behind(project, module, found, chosen)
     if module.path.endswith(NOTEBOOK):
         found = [_in_its_cell(f, module) for f in found if f.path == module.path]
     found.sort(key=lambda f: (f.span, f.code))

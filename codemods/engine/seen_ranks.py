@@ -66,7 +66,10 @@ def for_one_process(codemod: DdpCodemod, finding: Finding, place: SourceModule |
     if place is None or isinstance(place, TextFile):
         return ""
     if finding.code != _NAMES_THE_FAILURE and never_runs(project, place, finding.span):
-        return "no run gets there, since what stands above it fails in each, or its file cannot be imported or is superseded"
+        return (
+            "no run gets there, since what stands above it fails in each, no value of an option leads there, or its file cannot "
+            "be imported or is superseded"
+        )
     if is_never_reached(project, place, finding.span):
         return "no program of the project comes there in a run of several processes"
     if finding.severity != "hang" and finding.code != _NAMES_THE_FAILURE and runs_to_no_end(project, place, finding.span):

@@ -808,3 +808,81 @@ def test_two_ways_in_a_try_are_left() -> None:
 def test_a_question_is_left_where_what_it_lets_be_reached_is_put_on_the_wrapper() -> None:
     use = ('if hasattr(model, "width"):', "    print(model.width)", "if args.wide:", "    model.width = 4")
     check_nothing(AttributeOfWrapper, wrapped(*use), files=NETS)
+
+
+GROUPED = """import os
+import torch
+from accelerate import Accelerator
+from nets import Net
+
+{top}
+
+
+def main():
+    {above}
+    accelerator = Accelerator()
+    model = accelerator.prepare(Net(1))
+    print(model.module.width)
+
+
+if __name__ == "__main__":
+    main()
+"""
+ENV = "torch.distributed.init_process_group(backend='nccl', init_method='env://')"
+
+
+@pytest.mark.parametrize(
+    ("top", "above", "ends"),
+    [
+        (ENV, "pass", True),
+        ("torch.distributed.init_process_group('nccl')", "pass", True),
+        ("", ENV, True),
+        ("local = int(os.environ['LOCAL_RANK'])", "pass", True),
+        # one process gets past these
+        (f"if 'RANK' in os.environ: {ENV}", "pass", False),
+        ("os.environ['RANK'] = '0'\n" + ENV, "pass", False),
+        ("torch.distributed.init_process_group('gloo', init_method='file:///tmp/a', rank=0, world_size=n)", "pass", False),
+        (f"def setup():\n    {ENV}", "pass", False),
+        ("local = int(os.environ.get('LOCAL_RANK', 0))", "pass", False),
+    ],
+)
+def test_a_program_that_one_plain_process_does_not_get_through(top: str, above: str, *, ends: bool) -> None:
+    source = GROUPED.format(top=top, above=above)
+    assert bool(findings_of(AttributeOfWrapper, source, NETS)) is not ends
+
+
+def test_a_group_at_the_top_of_each_program_that_imports_the_file() -> None:
+    step = "def step(model, accelerator):\n    model = accelerator.prepare(model)\n    print(model.module.width)\n"
+    run = "import torch\nfrom nets import Net\nfrom step import step\nfrom accelerate import Accelerator\n{}\n"
+    run += "if __name__ == '__main__':\n    step(Net(1), Accelerator())\n"
+    files = NETS | {"run.py": run.format(ENV)}
+    check_nothing(AttributeOfWrapper, step, files=files, path="step.py")
+    assert findings_of(AttributeOfWrapper, step, files | {"other.py": run.format("")}, path="step.py")
+
+
+OF_TWO_KINDS = """import torch
+from torch import nn
+from nets import Net
+
+
+def score(model):
+    return model.width
+
+
+def main(args):
+    torch.distributed.init_process_group("nccl")
+    model = Net(args)
+    if args.local_rank != -1:
+        model = nn.parallel.DistributedDataParallel(model)
+    elif args.n_gpu > 1:
+        model = {other}
+    score(model)
+"""
+
+
+def test_a_wrapper_beside_one_of_one_process() -> None:
+    (found,) = findings_of(AttributeOfWrapper, OF_TWO_KINDS.format(other="nn.DataParallel(model)"), NETS)
+    assert 'getattr(model, "module", model)' in repr(found.edits)
+    check_nothing(AttributeOfWrapper, OF_TWO_KINDS.format(other="Shared(model)"), files=NETS)  # it may pass attributes on
+    wrapped = OF_TWO_KINDS.replace("elif args.n_gpu > 1:", "else:").format(other="nn.DataParallel(model)")
+    check_nothing(AttributeOfWrapper, wrapped, files=NETS)  # no run has the model bare: each would end there

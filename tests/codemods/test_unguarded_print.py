@@ -413,7 +413,9 @@ def test_a_method_that_no_hook_reaches_may_serve_one_process() -> None:
     place = {"base": "pl.LightningModule", "arguments": "self", "name": "_note"}
     above = "    def draw(self):\n        self._note()\n"
     before = hook("print('start')", **place)
-    after = hook("if self.global_rank == 0:", "    print('start')", **place)
+    after = hook("if rank_zero_only.rank == 0:", "    print('start')", **place)  # no Trainer may be there: `self` has the rank 0
+    lightning = "import lightning.pytorch as pl\n"
+    after = after.replace(lightning, f"{lightning}from lightning.pytorch.utilities import rank_zero_only\n")
     check_transformed(UnguardedPrint, before + above, after + above, unsafe=True)
     (finding,) = findings_of(UnguardedPrint, before + above)
     assert finding.reason == "assumes that training calls _note: no hook of the class is seen to reach it"

@@ -44,6 +44,22 @@ def may_be_attached(project: Project, facts: ClassFacts, function: FunctionNode)
     return bool(known) and "__init__" not in known
 
 
+def runs_by_the_trainer(project: Project, facts: ClassFacts, function: FunctionNode) -> bool:
+    """True for a hook, and for a method that is called on `self` alone, by hooks and what only they call: the Trainer is there.
+
+    Anybody else may call it on a module that no Trainer has, or has yet.
+    """
+    if not may_be_attached(project, facts, function):
+        return False
+    if function.name in LIGHTNING_HOOKS:
+        return True
+    found = entries(project, facts, function)
+    if not found.hooks or found.outside or found.unknown:
+        return False
+    called = {last(dotted(s.call.func)) for s in found.steps}
+    return all(s.function.name in LIGHTNING_HOOKS or s.function.name in called for s in found.steps)
+
+
 def _comes_first(project: Project, module: SourceModule, call: ast.Call, depth: int) -> bool:
     """True where a Trainer is made below the call, or below each call of the plain function that it stands in."""
     if makes_trainer_below(module, module.statement_of(call)):

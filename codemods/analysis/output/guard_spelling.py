@@ -13,7 +13,7 @@ from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS, OBSERVER
 from codemods.analysis.model.signatures import has_parameter
 from codemods.analysis.names import dotted, is_parameter, last
 from codemods.analysis.output.accelerator_guards import print_of_accelerator, sure_arguments
-from codemods.analysis.output.attached_trainer import may_be_attached, runs_while_loading
+from codemods.analysis.output.attached_trainer import may_be_attached, runs_by_the_trainer, runs_while_loading
 from codemods.analysis.output.early_ranks import has_no_group_yet
 from codemods.analysis.output.environment_guards import BY_LAUNCHER, by_environment
 from codemods.analysis.output.groupless_branch import is_without_group
@@ -41,6 +41,7 @@ __all__ = ["Spelling", "guard_for", "has_guard", "written_out"]
 _STARTS = (
     "init_process_group", "init_distributed_mode", "init_distributed", "Accelerator", "Fabric", "setup_distributed", "ddp_setup",
 )  # fmt: skip
+_OF_THE_MODULE = "self.global_rank == 0"  # by the Trainer that is attached to it; without one every rank has 0
 _ENDS = ("destroy_process_group", "end_training", "cleanup")
 _FRAMEWORK = (
     Role.LIGHTNING_CALLBACK, Role.LIGHTNING_MODULE, Role.LIGHTNING_DATA_MODULE, Role.HF_CALLBACK, Role.HF_TRAINER, Role.METRIC,
@@ -93,8 +94,11 @@ def _guard_for(project: Project, module: SourceModule, statement: ast.stmt, *, l
         if function.name.startswith("__") and (special or function.name != "__init__"):
             return None
         found = _in_class(project, module, facts, function)
-        if found is not None and _is_bound_to(function, found.test) and _may_differ(project, facts, function, found.test):
-            return found
+        if found is not None and _is_bound_to(function, found.test):
+            if found.test != _OF_THE_MODULE or runs_by_the_trainer(project, facts, function):
+                return found
+            if may_be_attached(project, facts, function) and (known := _by_import(module)) is not None:
+                return known
         if function.name == "__init__":
             return script_guard(project, module, statement, function, lines=lines)
     if reused := _used_already(project, module, function, statement, lines=lines):
@@ -166,11 +170,6 @@ def _is_bound_to(function: FunctionNode, test: str) -> bool:
     return not test.startswith("self.") or (bool(function.args.args) and function.args.args[0].arg == "self")
 
 
-def _may_differ(project: Project, facts: ClassFacts, function: FunctionNode, test: str) -> bool:
-    """False for the rank that a LightningModule has of its Trainer, where none is attached to it."""
-    return not test.startswith("self.global_rank") or may_be_attached(project, facts, function)
-
-
 def _in_class(project: Project, module: SourceModule, facts: ClassFacts, function: FunctionNode) -> Spelling | None:
     arguments = [a.arg for a in (*function.args.posonlyargs, *function.args.args)]
     sure = {a.arg for a in sure_arguments(function)}
@@ -187,7 +186,7 @@ def _in_class(project: Project, module: SourceModule, facts: ClassFacts, functio
         attached = function.name in OBSERVERS
         if not attached:
             alone = runs_while_loading(project, facts, function)
-            return _by_import(module) if alone else Spelling("self.global_rank == 0")
+            return _by_import(module) if alone else Spelling(_OF_THE_MODULE)
         printer = "" if facts.opaque or facts.method("print") is not None else "self.print"
         return Spelling("self.trainer.is_global_zero", printer=printer, takes_keywords=False)
     if facts.is_a(Role.HF_CALLBACK):

@@ -33,45 +33,49 @@ _FEW_NAMES = 4  # more of them, and the file is a piece of something else
 _LINES_OF_A_PROGRAM = 60
 _DEPTH = 2  # functions that a statement calls, and these
 _LEAVES = (ast.Return, ast.Raise, ast.Break, ast.Continue)
+Place = tuple[str, int, int, int, int]  # of an expression: path, first and last line and column
+Places = frozenset[Place]
 
 
-def failing(project: Project, module: SourceModule, block: list[ast.stmt]) -> tuple[int, ...]:
-    """The statements of a block that fail in every run, by their numbers."""
+def failing(project: Project, module: SourceModule, block: list[ast.stmt], at: Places | None = None) -> tuple[int, ...]:
+    """The statements of a block that fail in every run, by their numbers. at: where expressions raise, and nowhere else."""
 
     def build() -> tuple[int, ...]:
-        return tuple(i for i, s in enumerate(block) if statement_fails(project, module, s))
+        return tuple(i for i, s in enumerate(block) if statement_fails(project, module, s, at=at))
 
-    return project.memo(("failing", module.path, block[0].lineno, block[0].col_offset), build)
+    return project.memo(("failing", module.path, block[0].lineno, block[0].col_offset, at), build)
 
 
-def constructor_dies(project: Project, site: ClassSite) -> bool:
+def constructor_dies(project: Project, site: ClassSite, at: Places | None = None) -> bool:
     """True where no object of the class gets made: a statement of its own constructor that every run comes to fails."""
 
     def build() -> bool:
         init = site.methods().get("__init__")
-        return init is not None and not init.decorator_list and _block_fails(project, site.module, init.body, _DEPTH)
+        return init is not None and not init.decorator_list and _block_fails(project, site.module, init.body, _DEPTH, at)
 
-    return project.keep(("constructor dies", site.module.path, site.node.lineno), build)
+    return project.keep(("constructor dies", site.module.path, site.node.lineno, at), build)
 
 
-def statement_fails(project: Project, module: SourceModule, statement: ast.stmt, depth: int = _DEPTH) -> bool:
+def statement_fails(
+    project: Project, module: SourceModule, statement: ast.stmt, depth: int = _DEPTH, at: Places | None = None
+) -> bool:
     """True where every run of several processes fails there: by what the statement reads and calls, or on one of the ranks."""
-    if any(expression_fails(project, module, part, depth) for part in evaluated(statement)):
+    if any(expression_fails(project, module, part, depth, at) for part in evaluated(statement)):
         return True
     if isinstance(statement, ast.Assign):
-        return _is_taken_apart_wrongly(project, module, statement)
+        return at is None and _is_taken_apart_wrongly(project, module, statement)
     if isinstance(statement, (ast.With, ast.For)) and _is_entered(module, statement):
-        return _block_fails(project, module, statement.body, depth)
+        return _block_fails(project, module, statement.body, depth, at)
     if not isinstance(statement, ast.If):
         return False
     several = several_processes(module, statement.test)
     if several is not None:
-        return _block_fails(project, module, statement.body if several else statement.orelse, depth)
+        return _block_fails(project, module, statement.body if several else statement.orelse, depth, at)
     split = known_split(module, statement.test, project)
     if split is None or not split.alone:
         return False
     # some rank of each run takes either way, and the others end with it
-    return any(_block_fails(project, module, arm, depth) for arm in (statement.body, statement.orelse))
+    return any(_block_fails(project, module, arm, depth, at) for arm in (statement.body, statement.orelse))
 
 
 def _is_entered(module: SourceModule, statement: ast.With | ast.For) -> bool:
@@ -84,18 +88,22 @@ def _is_entered(module: SourceModule, statement: ast.With | ast.For) -> bool:
     return counts or TRAINS.search(module.text_of(statement)) is not None
 
 
-def _block_fails(project: Project, module: SourceModule, block: list[ast.stmt], depth: int) -> bool:
+def _block_fails(project: Project, module: SourceModule, block: list[ast.stmt], depth: int, at: Places | None) -> bool:
     """True for a block that fails before anything in it may leave it."""
     for statement in block:
-        if statement_fails(project, module, statement, depth):
+        if statement_fails(project, module, statement, depth, at):
             return True
         if any(isinstance(n, _LEAVES) for n in (statement, *walk_scope(statement))):
             return False
     return False
 
 
-def expression_fails(project: Project, module: SourceModule, node: ast.expr, depth: int = _DEPTH) -> bool:
+def expression_fails(
+    project: Project, module: SourceModule, node: ast.expr, depth: int = _DEPTH, at: Places | None = None
+) -> bool:
     """True where working out this node itself raises in every run; what stands in it is asked for itself."""
+    if at is not None:
+        return place_of(module, node) in at or (isinstance(node, ast.Call) and _calls_a_failure(project, module, node, depth, at))
     if isinstance(node, ast.Name):
         return isinstance(node.ctx, ast.Load) and node.id in unbound(module) and _is_missing(project, module, node)
     if isinstance(node, ast.Attribute):
@@ -104,7 +112,11 @@ def expression_fails(project: Project, module: SourceModule, node: ast.expr, dep
         return _is_whole(module) and is_lost_attribute(project, module, node)
     if not isinstance(node, ast.Call):
         return False
-    return is_refused(project, module, node) or _calls_a_failure(project, module, node, depth)
+    return is_refused(project, module, node) or _calls_a_failure(project, module, node, depth, at)
+
+
+def place_of(module: SourceModule, node: ast.expr) -> Place:
+    return module.path, node.lineno, node.col_offset, node.end_lineno or 0, node.end_col_offset or 0
 
 
 def _is_missing(project: Project, module: SourceModule, name: ast.Name) -> bool:
@@ -128,11 +140,11 @@ def _is_without_self(module: SourceModule, name: ast.Name) -> bool:
     return any(n.attr == name.id and isinstance(n.value, ast.Name) and n.value.id == "self" for n in reads)
 
 
-def _calls_a_failure(project: Project, module: SourceModule, call: ast.Call, depth: int) -> bool:
+def _calls_a_failure(project: Project, module: SourceModule, call: ast.Call, depth: int, at: Places | None) -> bool:
     if depth <= 0 or (found := surely_run(project, module, call)) is None:
         return False
-    key = ("function that fails", found.module.path, found.function.lineno, depth)
-    return project.keep(key, lambda: _block_fails(project, found.module, found.function.body, depth - 1))
+    key = ("function that fails", found.module.path, found.function.lineno, depth, at)
+    return project.keep(key, lambda: _block_fails(project, found.module, found.function.body, depth - 1, at))
 
 
 def _is_taken_apart_wrongly(project: Project, module: SourceModule, statement: ast.Assign) -> bool:
@@ -162,9 +174,20 @@ def evaluated(statement: ast.stmt) -> Iterator[ast.expr]:
     elif isinstance(statement, (ast.Expr, ast.Return, ast.Assign, ast.AugAssign, ast.AnnAssign)):
         if statement.value is not None:
             yield from certain(statement.value)
+            yield from _read_by_targets(statement)
     elif isinstance(statement, (ast.With, ast.AsyncWith)):
         for item in statement.items:
             yield from certain(item.context_expr)
+
+
+def _read_by_targets(statement: ast.Expr | ast.Return | ast.Assign | ast.AugAssign | ast.AnnAssign) -> Iterator[ast.expr]:
+    """What is read where something is put: `model.config` of `model.config.width = 3`."""
+    if isinstance(statement, (ast.Expr, ast.Return)):
+        return
+    for target in statement.targets if isinstance(statement, ast.Assign) else [statement.target]:
+        for one in target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]:
+            if isinstance(one, (ast.Attribute, ast.Subscript)):
+                yield from certain(one.value)
 
 
 def certain(node: ast.expr) -> Iterator[ast.expr]:

@@ -8,8 +8,10 @@ from typing import TypeVar
 
 from codemods.analysis.ranks.asked_loops import is_in_loop_of_one
 from codemods.analysis.ranks.cannot_run import cannot_be_imported, is_behind_an_end
+from codemods.analysis.ranks.closed_by_options import closed_by_options
 from codemods.analysis.ranks.closed_modes import is_in_closed_mode
 from codemods.analysis.ranks.excluded_modes import is_in_mode_of_one
+from codemods.analysis.ranks.failing_statements import Places
 from codemods.analysis.ranks.inference_modes import is_in_unshared_mode
 from codemods.analysis.ranks.never_set import needs_what_nobody_sets
 from codemods.analysis.ranks.notebook_cells import is_of_the_kernel, starts_no_ranks
@@ -106,15 +108,15 @@ def started_alone(project: Project, module: SourceModule, span: Span) -> bool:
 
 
 def never_runs(project: Project, module: SourceModule, span: Span) -> bool:
-    """True for a place that no run gets to: what stands right above it fails in every run, its file cannot be imported, or is
-    one that a newer one has taken the place of.
+    """True for a place that no run gets to: what stands right above it fails in every run, no value of an option leads there, its
+    file cannot be imported, or is one that a newer one has taken the place of.
     """
     if isinstance(module, TextFile):
         return False
     if cannot_be_imported(project, module) or is_superseded(project, module.path):
         return True
     statement = _statements(module).get(span.line, module.tree)
-    return is_behind_a_failure(project, module, statement)
+    return is_behind_a_failure(project, module, statement) or closed_by_options(project, module, statement) is not None
 
 
 def runs_to_no_end(project: Project, module: SourceModule, span: Span) -> bool:
@@ -128,6 +130,16 @@ def runs_to_no_end(project: Project, module: SourceModule, span: Span) -> bool:
         return True
     statement = _statements(module).get(span.line, module.tree)
     return is_in_a_failing_block(project, module, statement) or others_end_nearby(project, module, statement)
+
+
+def ends_above(project: Project, module: SourceModule, span: Span, at: Places) -> bool:
+    """True for a place that no run gets to, where expressions raise on every rank: those of `at`, which others have found."""
+    return is_behind_a_failure(project, module, _statements(module).get(span.line, module.tree), at)
+
+
+def ends_nearby(project: Project, module: SourceModule, span: Span, at: Places) -> bool:
+    """The same for a place in a block, or under calls in blocks, that ends there."""
+    return is_in_a_failing_block(project, module, _statements(module).get(span.line, module.tree), at=at)
 
 
 def rank_zero_is_left(project: Project, module: SourceModule, span: Span) -> bool:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from codemods.analysis.bound_values import assigned
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.job_files.given_settings import keys_below, set_values
+from codemods.analysis.loading.spawned import spawns_in
 from codemods.analysis.names import dotted, family, qualified
 from codemods.analysis.ranks.old_lightning import is_before_two
 from codemods.analysis.ranks.spawning_strategies import spawns_by
@@ -32,12 +33,14 @@ _NAMING = ("strategy", "accelerator", "distributed_backend", "plugins")
 def starts_ranks_in_fit(project: Project, module: SourceModule, function: FunctionNode | None) -> bool:
     """True where every Trainer that `function` (or the script) makes may spawn its ranks, and no launcher starts the program.
 
-    Also for a function that only such ones call.
+    Also for a function that only such ones call. A program that spawns other ranks there is started by no launcher.
     """
     return _does(project, module, function, _CLIMBS)
 
 
 def _does(project: Project, module: SourceModule, function: FunctionNode | None, climbs: int) -> bool:
+    if _starts_its_own(project, module, function) and _makes_spawning(project, module, function):
+        return True
     if not _spawning_files(project):
         return False
     if module.path in _spawning_files(project) and _makes_spawning(project, module, function):
@@ -46,6 +49,12 @@ def _does(project: Project, module: SourceModule, function: FunctionNode | None,
         return False
     sites = calls_of(project, module, function)
     return bool(sites) and all(_does(project, s.module, s.module.function_of(s.call), climbs - 1) for s in sites or ())
+
+
+def _starts_its_own(project: Project, module: SourceModule, function: FunctionNode | None) -> bool:
+    """True beside `mp.spawn(run, …)`: no launcher starts a program that starts its ranks itself, and calls `run` nowhere."""
+    spawned = [s.worker.node.name for s in spawns_in(project, module, function)] if module.holds(b"spawn(") else []
+    return bool(spawned) and not module.calls_named(*spawned)
 
 
 def _spawning_files(project: Project) -> frozenset[str]:

@@ -12,7 +12,14 @@ from collections.abc import Iterator
 from codemods.analysis.class_index import ClassSite, subclasses
 from codemods.analysis.names import dotted, last
 from codemods.analysis.positions import position
-from codemods.analysis.ranks.failing_statements import TRAINS, certain, constructor_dies, expression_fails, failing
+from codemods.analysis.ranks.failing_statements import (
+    TRAINS,
+    Places,
+    certain,
+    constructor_dies,
+    expression_fails,
+    failing,
+)
 from codemods.analysis.ranks.uses import uses_of
 from codemods.files.source import SourceModule
 from codemods.files.text_file import NOTEBOOK
@@ -22,69 +29,79 @@ _OF_THE_CLASS = frozenset({"staticmethod", "classmethod"})
 _CLIMBS = 3  # callers above the place
 
 
-def is_behind_a_failure(project: Project, module: SourceModule, node: ast.AST) -> bool:
-    """True where a statement above `node`, or a test round it, fails in every run that comes there."""
+def is_behind_a_failure(project: Project, module: SourceModule, node: ast.AST, at: Places | None = None) -> bool:
+    """True where a statement above `node`, or a test round it, fails in every run that comes there.
+
+    at: where expressions raise, if others have found that; else what the source shows.
+    """
     if module.path.endswith(NOTEBOOK):
         return False
     below: ast.AST = node
     for up in module.ancestors(node):
         place = position(module, below)
         if isinstance(up, (ast.If, ast.While)) and place is not None:
-            if any(expression_fails(project, module, part) for part in _asked(up.test, whole=place.name == "body")):
+            if any(expression_fails(project, module, part, at=at) for part in _asked(up.test, whole=place.name == "body")):
                 return True
-        if place is not None and any(at < place.index for at in failing(project, module, place.block)):
+        if place is not None and any(i < place.index for i in failing(project, module, place.block, at)):
             return True
         if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            return _is_of_unmade(project, module, up)
+            return _is_of_unmade(project, module, up, at)
         below = up
     return False
 
 
-def is_in_a_failing_block(project: Project, module: SourceModule, node: ast.AST, climbs: int = _CLIMBS) -> bool:
+def is_in_a_failing_block(
+    project: Project, module: SourceModule, node: ast.AST, climbs: int = _CLIMBS, at: Places | None = None
+) -> bool:
     """True where a block round `node`, or round each call of its function, fails in every run, above or below it."""
     if module.path.endswith(NOTEBOOK):
         return False
     below: ast.AST = node
     for up in module.ancestors(node):
         place = position(module, below)
-        if place is not None and _dies(project, module, place.block, place.index):
+        if place is not None and _dies(project, module, place.block, place.index, at):
             return True
         if isinstance(up, (ast.Try, ast.TryStar)):
             return False
         if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            return _is_of_unmade(project, module, up) or _is_called_in_failing_blocks(project, module, up, climbs)
+            return _is_of_unmade(project, module, up, at) or _is_called_in_failing_blocks(project, module, up, climbs, at)
         below = up
     return False
 
 
 def _is_called_in_failing_blocks(
-    project: Project, module: SourceModule, function: ast.FunctionDef | ast.AsyncFunctionDef, climbs: int
+    project: Project, module: SourceModule, function: ast.FunctionDef | ast.AsyncFunctionDef, climbs: int, at: Places | None
 ) -> bool:
     if not climbs or function.decorator_list or TRAINS.search(module.text_of(function)):
         return False
     used = uses_of(project, module, function).outside_tests()
     if used.more or used.handed_on or not used.calls:
         return False
-    return all(is_in_a_failing_block(project, s.module, s.call, climbs - 1) for s in used.calls)
+    return all(is_in_a_failing_block(project, s.module, s.call, climbs - 1, at) for s in used.calls)
 
 
-def _is_of_unmade(project: Project, module: SourceModule, function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+def _is_of_unmade(
+    project: Project, module: SourceModule, function: ast.FunctionDef | ast.AsyncFunctionDef, at: Places | None
+) -> bool:
     """True for a method of an object that no run gets made: its constructor dies, and each heir has it from there."""
     owner = module.parent(function)
     if not isinstance(owner, ast.ClassDef) or function.name.startswith("__"):
         return False
     if _OF_THE_CLASS & {last(dotted(d)) for d in function.decorator_list}:
         return False
-    if not constructor_dies(project, ClassSite(module, owner)):
+    if not constructor_dies(project, ClassSite(module, owner), at):
         return False
     return not any("__init__" in s.methods() for s in subclasses(project, ClassSite(module, owner)))
 
 
-def _dies(project: Project, module: SourceModule, block: list[ast.stmt], index: int) -> bool:
-    """True where another statement of the block fails in every run, and no training lies between: it would print for hours."""
-    for at in failing(project, module, block):
-        between = block[index:at]
-        if at != index and not any(TRAINS.search(module.text_of(s)) for s in between):
+def _dies(project: Project, module: SourceModule, block: list[ast.stmt], index: int, at: Places | None) -> bool:
+    """True where another statement of the block fails in every run, and no training lies between: it would print for hours.
+
+    at: also the statement itself, which may be a loop round both.
+    """
+    for i in failing(project, module, block, at):
+        between = block[index : i if i != index else i + 1]
+        if (at is not None or i != index) and not any(TRAINS.search(module.text_of(s)) for s in between):
             return True
     return False
 

@@ -8,8 +8,10 @@ from collections.abc import Iterator
 from codemods.analysis.class_index import ClassFacts
 from codemods.analysis.guards.conditional_starts import needs_a_group
 from codemods.analysis.names import dotted
+from codemods.analysis.ranks.closed_by_options import closed_by_options
 from codemods.analysis.wrapped.decided_alike import is_under_the_flag, may_be_replaced
 from codemods.analysis.wrapped.ended_before import meets_above, meets_in_each_run
+from codemods.analysis.wrapped.group_in_each_run import has_a_group_in_each_run
 from codemods.analysis.wrapped.holders import Wrapped, wrapper_in
 from codemods.analysis.wrapped.left_bare import left_bare_by
 from codemods.analysis.wrapped.losses import is_quiet
@@ -19,6 +21,7 @@ from codemods.analysis.wrapped.passing_on import passes_on
 from codemods.analysis.wrapped.wrapper_tests import counts_devices, is_tested, several_processes
 from codemods.api.findings import Evidence
 from codemods.data.wrapper_attributes import ENGINE, PRETRAINED, WRAPPER
+from codemods.files.left_alone import left
 from codemods.files.source import SourceModule
 from codemods.runtime.record import record
 from codemods.store.project import Project
@@ -97,6 +100,9 @@ def _module_of_bare(project: Project, module: SourceModule, node: ast.Attribute,
     if not found.prepared and not flag and _ends_without_group(project, module, node, found):
         return None
     if found.prepared and meets_above(project, module, node):
+        return None
+    if found.prepared and has_a_group_in_each_run(project, module):
+        left(module, node, "one plain process ends above: each run of its programs starts a process group of a launcher")
         return None
     if isinstance(found.model, ast.expr) and any(has_attribute(project, f, "module") for f in _classes(project, found)):
         return None
@@ -192,12 +198,14 @@ def has_an_arm_for_it(module: SourceModule, call: ast.Call, holder: ast.expr) ->
 
 
 def counts_for_it(project: Project, module: SourceModule, node: ast.AST, found: Wrapped) -> bool:
-    """False where a test stands over it, where attributes are passed on, and where the project sets the name on a wrapper."""
+    """False where a test stands over it, or closes it, where attributes are passed on, and where the project sets the name."""
     same = module is found.module and module.function_of(node) is module.function_of(found.wrap)
     if is_tested(module, node, found.wrap if same else None) or passes_on(project, found):
         return False
     if may_be_replaced(project, module, node):
         return False
+    if (test := closed_by_options(project, module, node)) is not None:
+        return not left(module, node, "whatever its options are given, {} leads past it", test)
     name = node.attr if isinstance(node, ast.Attribute) else ""
     holder = dotted(node.value) if isinstance(node, ast.Attribute) else ""
     stores = (a for a in module.nodes(ast.Attribute) if isinstance(a.ctx, ast.Store) and a.attr == name and a is not node)

@@ -14,11 +14,19 @@ def is_alike(module: SourceModule, value: ast.expr | None, name: str) -> bool:
     if value is None:
         return False
     value = without_moves(value)
-    return dotted(value) == name or is_wrap(module, value) or is_prepare(module, value) or _is_data_parallel(module, value)
+    return dotted(value) == name or is_wrap(module, value) or is_prepare(module, value) or is_data_parallel(module, value)
 
 
-def _is_data_parallel(module: SourceModule, value: ast.expr) -> bool:
+def is_data_parallel(module: SourceModule, value: ast.expr) -> bool:
+    """True for the wrapper of one process with several GPUs, which has no attributes of the model either."""
     return isinstance(value, ast.Call) and last(qualified(module, value.func)) == "DataParallel"
+
+
+def is_parallel_beside_bare(module: SourceModule, value: ast.expr) -> bool:
+    """True for `elif gpus > 1: model = nn.DataParallel(model)` without an `else`: one process may have the model bare."""
+    statement = module.statement_of(value)
+    up = module.parent(statement)
+    return is_data_parallel(module, value) and isinstance(up, ast.If) and statement in up.body and not up.orelse
 
 
 def comprehension_of(module: SourceModule, name: ast.Name) -> ast.comprehension | None:

@@ -20,6 +20,7 @@ from codemods.analysis.wrapped.bound_places import (
     comprehension_of,
     first_use,
     is_alike,
+    is_parallel_beside_bare,
     leaves,
     place_in,
     reaches,
@@ -362,8 +363,14 @@ def _is_compiled(module: SourceModule, call: ast.Call, name: str) -> bool:
 
 
 def _is_moved_elsewhere(module: SourceModule, name: str, one: Binding, above: list[Binding]) -> bool:
-    """True for `elif gpu is not None: model = model.cuda(gpu)` below an arm that wraps: there it is the model, bare."""
-    if one.parameter or one.part or one.value is None or dotted(without_moves(one.value)) != name:
+    """True for `elif gpu is not None: model = model.cuda(gpu)` below an arm that wraps, and for `nn.DataParallel(model)` there.
+
+    In a run of several processes it is the wrapper of the other arm.
+    """
+    if one.parameter or one.part or one.value is None:
+        return False
+    value = without_moves(one.value)
+    if dotted(value) != name and not is_parallel_beside_bare(module, value):
         return False
     others = (b for b in above if not b.parameter and b is not one and is_wrap(module, without_moves(b.value or one.value)))
     return any(arms_exclude(module, b.node, one.node) for b in others)
