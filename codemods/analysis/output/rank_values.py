@@ -6,6 +6,7 @@ import ast
 
 from codemods.analysis.bindings import Binding, name_or_field_bindings
 from codemods.analysis.model.signatures import bind, defaults, has_parameter
+from codemods.analysis.names import dotted, last
 from codemods.analysis.output.given_to_zero import gives_on_rank_zero
 from codemods.analysis.positions import above
 from codemods.analysis.ranks.handed_arguments import arguments
@@ -13,8 +14,10 @@ from codemods.analysis.ranks.rank_guards import Ranks, ranks_at, split_of
 from codemods.analysis.ranks.several_processes import several_processes
 from codemods.analysis.ranks.uses import uses_of
 from codemods.files.source import SourceModule, walk
+from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
 
+_OF_A_PROCESS = lazy(r"(?:^|_)(?:dist|proc|process|worker|replica|machine|host)_?(?:id|idx|index|no|num|number)$", 2)
 _LEAVES = (ast.Return, ast.Continue, ast.Break)
 _DEEPEST = 4  # functions that hand it on
 _OF_ZERO = (Ranks.ZERO, Ranks.LOCAL_ZERO)
@@ -42,10 +45,20 @@ def under_such_a_name(project: Project, module: SourceModule, statement: ast.stm
 
 def _stands_for_rank(project: Project, module: SourceModule, test: ast.expr) -> bool:
     def build() -> bool:
+        if any(_asks_for_the_first(node) for node in walk(test)):
+            return True
         named = (node for node in walk(test) if isinstance(node, (ast.Name, ast.Attribute)))
         return any(is_of_rank_zero(project, module, node) for node in named)
 
     return project.memo(("names for the rank", module.path, id(test)), build)
+
+
+def _asks_for_the_first(node: ast.AST) -> bool:
+    """True for `log.dist_id == 0`: whatever is numbered there, one of several processes may be meant."""
+    if not isinstance(node, ast.Compare) or len(node.ops) != 1 or not isinstance(node.ops[0], (ast.Eq, ast.LtE)):
+        return False
+    first = node.comparators[0]
+    return isinstance(first, ast.Constant) and first.value == 0 and _OF_A_PROCESS.search(last(dotted(node.left))) is not None
 
 
 def is_of_rank_zero(
