@@ -93,10 +93,6 @@ _NOT_HELD: dict[str, tuple[str, str]] = {
         "`not not x` is not taken apart",
         "DDP213 DDP303",
     ),
-    "starred_arguments": (
-        "the function that is spawned is read from a place of its own among the arguments",
-        "DDP210",
-    ),
     "semicolons_between": (
         "the place of a fix has to be a line of its own",
         "DDP306 DDP413 DDP507",

@@ -7,11 +7,13 @@ import ast
 from codemods.analysis.bindings import bindings_in
 from codemods.analysis.call_graph import FunctionSite
 from codemods.analysis.model.signatures import bind, is_bound
+from codemods.analysis.names import dotted, last
 
 
 def handed(site: FunctionSite, call: ast.Call) -> dict[str, ast.expr]:
     """Parameter -> what the call gives it; nothing where `*args` or `**kwargs` hide it."""
-    return bind(site.node, call, bound=is_bound(site.module, site.node)) or {}
+    of_autograd = last(dotted(call.func)) == "apply" and site.node.name == "forward"  # `Gather.apply(x)`: it is given a context
+    return bind(site.node, call, bound=of_autograd or is_bound(site.module, site.node)) or {}
 
 
 def held_as(site: FunctionSite, call: ast.Call, value: ast.expr) -> str:

@@ -275,7 +275,7 @@ import torch.distributed as dist
 def work(device, args):
     if device == 0:
         logger = logging.getLogger(__name__)
-    dist.init_process_group("gloo", rank=device, world_size=args.world_size)
+    dist.init_process_group("gloo")
     logger.info("ready")
 """
 START = "import torch.multiprocessing as mp\n{imported}\n\ndef main(args):\n    mp.spawn({name}, args=(args,), nprocs=2)\n"
@@ -296,6 +296,8 @@ START = "import torch.multiprocessing as mp\n{imported}\n\ndef main(args):\n    
 def test_the_number_of_a_function_that_another_file_starts(imported: str, name: str, found: bool) -> None:
     files = {"start.py": START.format(imported=imported, name=name), "others.py": "def work(number, args):\n    pass\n"}
     assert bool(findings_of(ValueOfOneRank, STARTED, files)) is found
+    joined = STARTED.replace('"gloo"', '"gloo", rank=device, world_size=args.world_size')
+    assert findings_of(ValueOfOneRank, joined, files)  # by what it joins as, whoever starts it
 
 
 def scored(*lines: str, read: str = "if self.accelerator.is_main_process:", made: str = "Scorer(self.average)") -> str:

@@ -9,6 +9,7 @@ from functools import lru_cache
 from codemods.analysis.call_graph import find_function
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.names import dotted, last
+from codemods.analysis.ranks.handed_arguments import arguments
 from codemods.analysis.ranks.rank_sets import Ranks
 from codemods.files.source import FunctionNode, SourceModule
 from codemods.files.spelling import own_names
@@ -32,7 +33,7 @@ def spawned_parameter(project: Project | None, module: SourceModule, node: ast.N
 
 def process_number(project: Project | None, module: SourceModule, node: ast.Name) -> Ranks | None:
     """What a parameter counts: all processes, where its function joins the group by it, else those of this machine."""
-    if _joins_by(module, node):
+    if _joins_by(module, node) and not _is_handed_a_literal(project, module, node):
         return Ranks.ZERO
     return Ranks.LOCAL_ZERO if spawned_parameter(project, module, node) else None
 
@@ -45,6 +46,14 @@ def _joins_by(module: SourceModule, node: ast.Name) -> bool:
         if isinstance(given, ast.Name) and given.id == node.id and module.function_of(call) is function:
             return True
     return False
+
+
+def _is_handed_a_literal(project: Project | None, module: SourceModule, node: ast.Name) -> bool:
+    """True where a caller writes the number down: `run(0, args)` is one process."""
+    function = module.function_of(node)
+    if project is None or function is None:
+        return False
+    return any(isinstance(value, ast.Constant) for _, value in arguments(project, module, function, node.id))
 
 
 def is_spawned(project: Project | None, module: SourceModule, function: FunctionNode) -> bool:
