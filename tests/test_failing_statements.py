@@ -8,6 +8,7 @@ import textwrap
 import pytest
 
 from codemods.analysis.ranks.failing_statements import statement_fails
+from codemods.metrics.unsynced_metric import UnsyncedMetric
 from codemods.ranks.unguarded_print import UnguardedPrint
 from codemods.store.project import Project
 from codemods.sync.missing_destroy_process_group import MissingDestroyProcessGroup
@@ -184,3 +185,26 @@ def test_a_program_that_gets_nowhere() -> None:
     check_nothing(MissingDestroyProcessGroup, broken, path="train.py")
     other = broken.replace("    announce()\n", "").replace("    fit = Fit", "    announce()\n    fit = load() or Fit")
     assert [f.span.line for f in findings_of(UnguardedPrint, other, path="train.py")] == [28]  # `load` cannot make one, either
+
+
+MADE = """\
+import lightning as L
+
+
+class Net(L.LightningModule):
+    def __init__(self, width, rate):
+        super().__init__()
+
+    def validation_step(self, batch, i):
+        self.log("val/loss", self(batch))
+
+
+if __name__ == "__main__":
+    trainer = L.Trainer(devices=2, strategy="ddp")
+    trainer.fit({made})
+"""
+
+
+def test_a_class_that_is_made_with_other_arguments_than_it_takes() -> None:
+    assert findings_of(UnsyncedMetric, MADE.format(made="Net(8, 0.1)"), path="train.py")
+    check_nothing(UnsyncedMetric, MADE.format(made="Net(8)"), path="train.py")

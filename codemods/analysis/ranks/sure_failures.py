@@ -17,9 +17,11 @@ from codemods.analysis.ranks.failing_statements import (
     Places,
     certain,
     constructor_dies,
+    evaluated,
     expression_fails,
     failing,
 )
+from codemods.analysis.ranks.refused_calls import is_refused
 from codemods.analysis.ranks.uses import uses_of
 from codemods.files.source import SourceModule
 from codemods.files.text_file import NOTEBOOK
@@ -30,18 +32,22 @@ _CLIMBS = 3  # callers above the place
 
 
 def is_behind_a_failure(project: Project, module: SourceModule, node: ast.AST, at: Places | None = None) -> bool:
-    """True where a statement above `node`, or a test round it, fails in every run that comes there.
+    """True where a statement above `node`, or the head of one round it, fails in every run that comes there.
 
+    Also for a call that is refused: what it would run is not run.
     at: where expressions raise, if others have found that; else what the source shows.
     """
     if module.path.endswith(NOTEBOOK):
         return False
+    if isinstance(node, ast.Call) and is_refused(project, module, node):
+        return True
     below: ast.AST = node
     for up in module.ancestors(node):
         place = position(module, below)
-        if isinstance(up, (ast.If, ast.While)) and place is not None:
-            if any(expression_fails(project, module, part, at=at) for part in _asked(up.test, whole=place.name == "body")):
-                return True
+        if isinstance(up, ast.Call) and up.func is below and is_refused(project, module, up):
+            return True
+        if place is not None and any(expression_fails(project, module, part, at=at) for part in _head(up, place.name)):
+            return True
         if place is not None and any(i < place.index for i in failing(project, module, place.block, at)):
             return True
         if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
@@ -104,6 +110,14 @@ def _dies(project: Project, module: SourceModule, block: list[ast.stmt], index: 
         if (at is not None or i != index) and not any(TRAINS.search(module.text_of(s)) for s in between):
             return True
     return False
+
+
+def _head(statement: ast.AST, block: str) -> Iterator[ast.expr]:
+    """What has been worked out before a block of the statement is run."""
+    if isinstance(statement, (ast.If, ast.While)):
+        yield from _asked(statement.test, whole=block == "body")
+    elif isinstance(statement, (ast.For, ast.AsyncFor, ast.With, ast.AsyncWith)):
+        yield from evaluated(statement)
 
 
 def _asked(test: ast.expr, *, whole: bool) -> Iterator[ast.expr]:
