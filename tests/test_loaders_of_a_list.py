@@ -29,8 +29,8 @@ INDEX = """\
                     self.optimizer.step()
 """
 IN_TURN = INDEX.replace("i in range(len(self.loaders))", "loader in self.loaders").replace("self.loaders[i]", "loader")
-STAGES = (
-    INDEX.replace("            for i in range(len(self.loaders)):", "            for n in range(3):").replace("loaders[i]", "loaders[epoch]")
+STAGES = INDEX.replace("            for i in range(len(self.loaders)):", "            for n in range(3):").replace(
+    "loaders[i]", "loaders[epoch]"
 )
 
 
@@ -44,7 +44,10 @@ def test_loaders_of_which_each_has_a_sampler(lines: str, line: int) -> None:
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ("range(epochs):\n", "range(epochs):\n            for one in self.loaders:\n                one.sampler.set_epoch(epoch)\n"),
+        (
+            "range(epochs):\n",
+            "range(epochs):\n            for one in self.loaders:\n                one.sampler.set_epoch(epoch)\n",
+        ),
         ("DistributedSampler(part)", "DistributedSampler(part, shuffle=False)"),  # one order is meant
         ("        for epoch in range(epochs):", "        if epochs:"),  # each loader is gone through once
         ("self.loaders = []", "self.loaders = known(parts)"),  # there may be others in the list

@@ -54,7 +54,7 @@ _QUESTIONS = lazy(
 _ALONE = lazy(rb"^[ \t]*assert [^\n]*(?:num_processes|world_size)[^\n]*== 1\b", re.MULTILINE)
 _OPTIONS = lazy(
     rb"argparse|parse_args|HfArgumentParser|hydra|OmegaConf|\bfire\b|\bclick\b|\btyper\b|\btyro\b"
-    rb"|\b(?:args?|opts?|options|cfg|flags|hparams) *= *(?:\w+\.)*\w*(?:[aA]rg|[oO]pt|[pP]arse)\w*\("  # from a file of the project
+    rb"|\b(?:args?|opts?|options|cfg|flags|hparams) *= *(?:\w+\.)*\w*(?:[aA]rg|[oO]pt|[pP]arse)\w*\("  # of the project
 )
 _LOADS = lazy(rb"load_state_dict|from_pretrained|load_pretrained|load_checkpoint|load_from_checkpoint|\.(?:test|validate|fit)\(")
 

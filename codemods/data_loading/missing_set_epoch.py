@@ -118,8 +118,8 @@ class MissingSetEpoch(DdpCodemod):
       loop, and it reports one that counts nothing.
     - Says nothing of a number that something in the round may change: by a method that it calls, a class that is not seen, or an
       object that is written to from outside.
-    - Reports a loader that has no name at the loop over epochs, is one of a list (`loaders[i]`), or stands in an object without a sampler, and a loop that counts
-      nothing.
+    - Reports a loader that has no name at the loop over epochs, is one of a list (`loaders[i]`), or stands in an object without a
+      sampler, and a loop that counts nothing.
     - Reports a generator without end that somebody hands something else than a loader of torch.
     - Reports a loader that is begun anew where no loop counts the steps, or where its number comes back (a loop over steps inside
       one over epochs).
