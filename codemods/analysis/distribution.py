@@ -52,7 +52,10 @@ _QUESTIONS = lazy(
     rb"world_size|barrier|synchronize|all_(?:reduce|gather)|reduce_(?:dict|tensor|mean)|\b(?:main|master|primary)\b"
 )
 _ALONE = lazy(rb"^[ \t]*assert [^\n]*(?:num_processes|world_size)[^\n]*== 1\b", re.MULTILINE)
-_OPTIONS = lazy(rb"argparse|parse_args|HfArgumentParser|hydra|OmegaConf|\bfire\b|\bclick\b|\btyper\b|\btyro\b")
+_OPTIONS = lazy(
+    rb"argparse|parse_args|HfArgumentParser|hydra|OmegaConf|\bfire\b|\bclick\b|\btyper\b|\btyro\b"
+    rb"|\b(?:args?|opts?|options|cfg|flags|hparams) *= *(?:\w+\.)*\w*(?:[aA]rg|[oO]pt|[pP]arse)\w*\("  # of the project
+)
 _LOADS = lazy(rb"load_state_dict|from_pretrained|load_pretrained|load_checkpoint|load_from_checkpoint|\.(?:test|validate|fit)\(")
 
 

@@ -12,7 +12,7 @@ from codemods.analysis.loading.epoch_on_some_ranks import EpochOnSome, epochs_on
 from codemods.analysis.loading.epoch_repairs import told_each_epoch, told_each_restart
 from codemods.analysis.loading.epoch_stays import EpochStays, epochs_that_stay
 from codemods.analysis.loading.epochs import Counter, are_told_instead, counter_of, may_be_told, parts_round, written_at
-from codemods.analysis.loading.passes import Epochs, epochs_of, goes_round_once, leaves_samplers_alone, training_passes
+from codemods.analysis.loading.passes import Epochs, goes_round_once, leaves_samplers_alone, training_passes
 from codemods.analysis.loading.reordered import is_reordered
 from codemods.analysis.loading.restarts import Restart, is_made_again, restarts
 from codemods.analysis.loading.samplers import short
@@ -118,8 +118,8 @@ class MissingSetEpoch(DdpCodemod):
       loop, and it reports one that counts nothing.
     - Says nothing of a number that something in the round may change: by a method that it calls, a class that is not seen, or an
       object that is written to from outside.
-    - Reports a loader that has no name at the loop over epochs, or stands in an object without a sampler, and a loop that counts
-      nothing.
+    - Reports a loader that has no name at the loop over epochs, is one of a list (`loaders[i]`), or stands in an object without a
+      sampler, and a loop that counts nothing.
     - Reports a generator without end that somebody hands something else than a loader of torch.
     - Reports a loader that is begun anew where no loop counts the steps, or where its number comes back (a loop over steps inside
       one over epochs).
@@ -153,8 +153,8 @@ class MissingSetEpoch(DdpCodemod):
             missing = untold_in(project, found)
             if missing is None:
                 continue
-            for epochs in epochs_of(project, found):
-                name = written_at(epochs, found)
+            for epochs in missing.rounds(project):
+                name = written_at(epochs, found) if missing.listed is None else ""
                 key = (id(epochs.loop), name)
                 if epochs.module is not module or key in done:
                     continue

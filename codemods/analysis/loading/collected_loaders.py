@@ -21,10 +21,11 @@ def elements(module: SourceModule, node: ast.expr) -> tuple[ast.expr, ...]:
     here = [loop for loop in loops if any(up is loop for up in module.ancestors(node))]
     if len(here) != 1 or not isinstance(here[0].target, ast.Name):
         return ()
-    return _put_into(module, here[0].iter)
+    return put_into(module, here[0].iter)
 
 
-def _put_into(module: SourceModule, holder: ast.expr) -> tuple[ast.expr, ...]:
+def put_into(module: SourceModule, holder: ast.expr) -> tuple[ast.expr, ...]:
+    """What a list holds that starts empty or written out, and is filled by `append` alone; () where another thing is given."""
     starts = [b.value for b in name_or_field_bindings(module, holder)]
     if not starts or not all(isinstance(s, ast.List) for s in starts):
         return ()

@@ -21,6 +21,9 @@ Repair = tuple[list[Edit], str, Applicability]
 
 def told_each_epoch(module: SourceModule, missing: Untold, epochs: Epochs, name: str, counter: Counter | None) -> Repair:
     """The number of the epoch, at the top of the loop over epochs. name: the loader, as it is written there."""
+    if missing.listed is not None:
+        reason = "each loader of the list has a sampler of its own: give each the number of the round before it is gone through"
+        return _by_hand(reason)
     if counter is None:
         return _by_hand("call `sampler.set_epoch(n)` before each pass, with a number that grows and is the same on every rank")
     holder, plain = _holder(module, missing, epochs, name)

@@ -6,10 +6,11 @@ import ast
 
 from codemods.analysis.bindings import Binding, attribute_bindings, bindings_of
 from codemods.analysis.call_graph import called_function
+from codemods.analysis.loading.listed_loaders import Listed, listed
 from codemods.analysis.loading.loader_wrappers import gone_through, handed_in
 from codemods.analysis.loading.origins import Key, Origin, all_known, origins, place_of
 from codemods.analysis.loading.own_loaders import own_loader
-from codemods.analysis.loading.passes import Pass
+from codemods.analysis.loading.passes import Epochs, Pass, epochs_of, loops_round
 from codemods.analysis.loading.samplers import (
     Loader,
     heir_shuffles,
@@ -39,7 +40,7 @@ Given = tuple[SourceModule, ast.Call]
 class Untold:
     """A pass over loaders with a DistributedSampler that shuffles. sure: every run has one. none: other runs have no sampler.
 
-    wrapped: the pass goes through an object of the project that goes through the loader.
+    wrapped: the pass goes through an object of the project that goes through the loader. listed: the loader is one of a list.
     """
 
     found: Pass
@@ -50,10 +51,21 @@ class Untold:
     paths: frozenset[str]
     heir: bool = False
     wrapped: bool = False
+    listed: Listed | None = None
+
+    def rounds(self, project: Project) -> tuple[Epochs, ...]:
+        """The loops in whose rounds the loader is gone through again; that over a list comes to each of its loaders once."""
+        nearest = epochs_of(project, self.found)
+        if self.listed is None or all(one.loop is not self.listed.over for one in nearest):
+            return nearest
+        return loops_round(project, self.found.module, self.listed.over)
 
 
 def untold_in(project: Project, found: Pass) -> Untold | None:
     given = origins(project, found.module, found.source)
+    kept = listed(found.module, found.source) if not all_known(given) and not found.stepped else None
+    if kept is not None:
+        given = tuple(o for made in kept.made for o in origins(project, found.module, made))
     through = gone_through(project, given)
     made = tuple(o for o in through if not (o.path and isinstance(o.node, ast.Call) and is_loader(o.module, o.node)))
     if not all_known(made) and left(found.module, found.loop, "where {} comes from is not seen to the end", found.source):
@@ -72,7 +84,7 @@ def untold_in(project: Project, found: Pass) -> Untold | None:
     none = not hidden and all(is_none(o) for pair in everything if pair not in sharing for o in pair[1:])
     paths = frozenset({sampler.module.path, *(x.module.path for x in known)})
     heir = not is_distributed_sampler(project, sampler)
-    return Untold(found, loader, sampler, sure and not any(map(is_none, made)), none, paths, heir, through != given)
+    return Untold(found, loader, sampler, sure and not any(map(is_none, made)), none, paths, heir, through != given, kept)
 
 
 def _is_told_epochs(project: Project, found: Pass, loader: Loader, sampler: Origin) -> bool:
