@@ -24,10 +24,8 @@ from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
 
 _ROLES = (Role.LIGHTNING_MODULE, Role.LIGHTNING_DATA_MODULE, Role.LIGHTNING_CALLBACK)
-_BY_NAME = lazy(
-    rb"\b(?:import_module|__import__|get_class|locate|get_object)\(|\bglobals\(\)\[|"
-    rb"getattr\(\s*(?!(?:self|cls|args|opt|hparams|\w*cfg|\w*config)\b)[\w.]+,(?!\s*[\"'])"
-)
+_BY_NAME = lazy(rb"\b(?:import_module|__import__|get_class|locate|get_object)\(|\bglobals\(\)\[|sys\.modules\[")
+_OF_ANY = lazy(rb"\bgetattr\(\s*(\w+)[\w.]*,(?!\s*[\"'])")
 _MOST, _DEPTH = 12, 3  # places that make one; functions that hand the settings on
 
 
@@ -75,7 +73,7 @@ def runs_that_make(
 def _find_runs(project: Project, program: HydraProgram, module: SourceModule, owner: ast.ClassDef) -> tuple[ShownRun, ...] | None:
     files = whole_program(project, program.path)
     sites = [s for s in _sites(project, module, owner) if s.module.path in files]
-    if not sites or any(_BY_NAME.search(project.read(p) or b"") for p in files):
+    if not sites or any(_makes_by_name(project, p) for p in files):
         return None
     shown = [(site, _roots_at(project, site, files)) for site in sites]
     runs = hydra_runs(project, program)
@@ -89,6 +87,14 @@ def _sites(project: Project, module: SourceModule, owner: ast.ClassDef) -> tuple
         return ()
     names = {owner.name, *(s.name for s in subclasses(project, ClassSite(module, owner)))}
     return () if _is_named_by_text(project, names) else used.outside_tests().calls
+
+
+def _makes_by_name(project: Project, path: str) -> bool:
+    """True for a file that takes a class by a text: `getattr(nets, name)` of a module. `getattr(logger, level)` is none."""
+    data = project.read(path) or b""
+    held = {name.decode() for name in _OF_ANY.findall(data)}
+    module = project.module(path) if held else None
+    return _BY_NAME.search(data) is not None or (module is not None and not held.isdisjoint(module.imports))
 
 
 def _is_named_by_text(project: Project, names: Iterable[str]) -> bool:
