@@ -1,4 +1,4 @@
-"""The programs that Hydra starts with settings of the project: `@hydra.main(config_path="../configs", config_name="train.yaml")`."""
+"""The programs that Hydra starts with settings of the project: `@hydra.main(config_path="../conf", config_name="train.yaml")`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from codemods.analysis.names import dotted, last, qualified
 from codemods.files.source import FunctionNode, SourceModule
 from codemods.runtime.record import record
 from codemods.store.project import Project
-
 
 _FIND_THE_ROOT = frozenset({"setup_root", "find_root"})  # of rootutils and pyrootutils
 

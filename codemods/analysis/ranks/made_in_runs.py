@@ -1,7 +1,7 @@
 """Which of the runs that a project shows make an object of a class, and are they all of one process?
 
-`if cfg.network.name == "small": net = Small()`, where each experiment that chooses it has a Trainer of one device. Whoever gives it
-more comes to the class on several, so places in it are left out and counted, not denied. Asked of programs that Hydra starts.
+`if cfg.network.name == "small": net = Small()`, where each experiment that chooses it has a Trainer of one device. Whoever gives
+it more comes to the class on several, so places in it are left out and counted, not denied. Asked of programs that Hydra starts.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from codemods.analysis.job_files.hydra_programs import HydraProgram, hydra_progr
 from codemods.analysis.job_files.hydra_runs import hydra_runs
 from codemods.analysis.job_files.shown_run import Keys, ShownRun
 from codemods.analysis.loading.same_program import whole_program
+from codemods.analysis.ranks.closed_modes import MANY_COMMANDS
 from codemods.analysis.ranks.program_starts import start_of
 from codemods.analysis.ranks.shown_tests import Roots, is_taken, keys_read, trainer_has_one
 from codemods.analysis.ranks.start_kinds import Start
@@ -47,19 +48,25 @@ def _is_of_one(project: Project, module: SourceModule, owner: ast.ClassDef) -> b
     sites = _sites(project, module, owner)
     mains = [p for p in project.files_containing(b"__main__") if not is_own_test(project, p)]
     making = [p for p in mains if any(s.module.path in whole_program(project, p) for s in sites)]
-    return bool(making) and all(_program_has_one(project, path, module, owner) for path in making)
+    told = [_told(project, path, module, owner) for path in making]
+    known = [t for t in told if t is not None]
+    if not known or len(known) < len(told) or any(not one for _, _, one in known):
+        return False
+    return any(made for made, _, _ in known) or sum(shown for _, shown, _ in known) >= MANY_COMMANDS
 
 
-def _program_has_one(project: Project, path: str, module: SourceModule, owner: ast.ClassDef) -> bool:
+def _told(project: Project, path: str, module: SourceModule, owner: ast.ClassDef) -> tuple[int, int, bool] | None:
+    """(how many runs of a program make one, how many there are, whether each that does has one device); None where it is open."""
     program = hydra_program(project, path)
     home = project.module(path)
     if home is not None and program is None and not home.holds(b"hydra"):
-        return start_of(project, home) in (Start.ONE, Start.OPEN)
-    if program is None or home is None or not hydra_runs(project, program):
-        return False
-    main = started_by_hydra(home)
-    runs = runs_that_make(project, program, module, owner)
-    return main is not None and runs is not None and all(trainer_has_one(home, main.body[0], run) for run in runs)
+        return (1, 1, True) if start_of(project, home) in (Start.ONE, Start.OPEN) else None
+    main = started_by_hydra(home) if home is not None else None
+    shown = hydra_runs(project, program) if program is not None else ()
+    made = runs_that_make(project, program, module, owner) if program is not None and shown else None
+    if home is None or main is None or made is None:
+        return None
+    return len(made), len(shown), all(trainer_has_one(home, main.body[0], run) for run in made)
 
 
 def runs_that_make(

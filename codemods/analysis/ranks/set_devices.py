@@ -24,7 +24,7 @@ _TEXTS = (".sh", ".md", ".rst", ".txt", ".slurm", ".sbatch", "Makefile")
 _DEVICE_FLAGS = frozenset({"devices", "gpus", "num_nodes", "g", "device"})
 _HOW = frozenset({"strategy", "accelerator", "distributed_backend", "num_processes", "plugins"})  # who gives one means several
 _TOLD = lazy(r"(?<!\S)--(?:devices|gpus|num_nodes)[= ][\"']?([^\s\"']*)")
-_TOLD_ONE = lazy(r"1|\d,|\[\d\]")  # `--gpus 0,` is the first one, `--gpus 0` the CPU of one process
+_TOLD_ONE = lazy(r"0|1|\d,|\[\d\]")  # `--gpus 0,` is the first one, `--gpus 0` the CPU of one process
 _ONE = lazy(rb"[\"']?1[\"']?|\[[ ]*\d+[ ]*\]")
 # What speaks of several devices in a command or a text, whatever the setting is called there.
 _SEVERAL = lazy(
@@ -105,7 +105,7 @@ def _is_told_one(project: Project, module: SourceModule) -> bool:
         commands = [s for s in near if s.flags & _DEVICE_FLAGS]
     told = [_TOLD.findall(s.given) for s in commands or ()]
     alone = not any(s.several or s.more or s.launched or s.flags & _HOW for s in commands or ())
-    return alone and bool(told) and all(found and all(_TOLD_ONE.fullmatch(count) or count == "0" for count in found) for found in told)
+    return alone and bool(told) and all(found and all(map(_TOLD_ONE.fullmatch, found)) for found in told)
 
 
 def is_left_to_one_gpu(project: Project, call: ast.Call) -> bool:

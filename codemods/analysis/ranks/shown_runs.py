@@ -92,7 +92,7 @@ def is_of_unshared_mode(project: Project, module: SourceModule, span: Span) -> b
 
 
 def is_of_a_closed_mode(project: Project, module: SourceModule, span: Span) -> bool:
-    """True under an option or a setting that keeps off each run which the project shows, and in a loop or a class of one device."""
+    """True under an option or a setting that keeps off each run which the project shows, also where each has one device."""
     if isinstance(module, TextFile) or project.observed or project.launched:
         return False
     statement = _statements(module).get(span.line)
