@@ -172,6 +172,8 @@ if __name__ == "__main__":
 @pytest.mark.parametrize(
     ("command", "found"),
     [("python ex/fit/train.py --gpus 1 --lr 0.1", Start.OPEN),
+     ("python ex/fit/train.py --gpus '0,' --lr 0.1\npython ex/fit/train.py --gpus=1,", Start.OPEN),
+     ("python ex/fit/train.py --gpus 0,1", Start.LIKELY),
      ("python ex/fit/train.py --gpus 2", Start.LIKELY),
      ("python ex/fit/train.py --lr 0.1", Start.LIKELY),
      ("python ex/fit/train.py --gpus 1 --strategy ddp", Start.LIKELY),

@@ -88,13 +88,19 @@ def users_by_step(project: Project, path: str, left_out: Callable[[str], bool]) 
 
 
 def _naming(project: Project, path: str) -> Iterator[str]:
-    folder, _, stem = path.removesuffix("/__init__.py").removesuffix(".py").rpartition("/")
-    while stem:
-        naming = project.files_importing(stem)
+    """The files that name the module, and those that name a package round it which does so itself.
+
+    `from .net.net import Net` in `nets/__init__.py` passes the package between them by.
+    """
+    parts = path.removesuffix("/__init__.py").removesuffix(".py").split("/")
+    levels, seen = [len(parts)], set[int]()
+    while levels:
+        level = levels.pop()
+        seen.add(level)
+        naming = project.files_importing(parts[level - 1])
         yield from naming
-        if f"{folder}/__init__.py" not in naming:
-            return
-        folder, _, stem = folder.rpartition("/")
+        above = (up for up in range(1, level) if up not in seen and up not in levels)
+        levels += [up for up in above if f"{'/'.join(parts[:up])}/__init__.py" in naming]
 
 
 @file_fact

@@ -6,17 +6,15 @@ is put together, or that the shell decides, is not known.
 
 from __future__ import annotations
 
-import ast
+import re
 from collections.abc import Iterator
-from posixpath import dirname, join, normpath
+from posixpath import normpath
 
-from codemods.analysis.job_files.documented_starts import script_names, starts, starts_of
+from codemods.analysis.job_files.documented_starts import Start, script_names, starts, starts_of
+from codemods.analysis.job_files.hydra_programs import HydraProgram, plain_name, settings_file
 from codemods.analysis.job_files.shown_run import UNKNOWN, Keys, ShownRun
-from codemods.analysis.names import qualified
-from codemods.files.source import SourceModule
 from codemods.files.text_file import TextFile
 from codemods.runtime.lazy_pattern import lazy
-from codemods.runtime.record import record
 from codemods.store.project import Project
 
 _Held = str | None | list["_Held"] | dict[str, "_Held"]
@@ -24,61 +22,14 @@ _Held = str | None | list["_Held"] | dict[str, "_Held"]
 _PACKAGE = lazy(r"^\s*#\s*@package\s+(\S+)")
 _GIVEN = lazy(r"(?<!\S)(?P<sign>\+{0,2}|~)(?P<key>[\w./@]+)=(?P<value>\"[^\"]*\"|'[^']*'|\S*)")
 _PLACEHOLDER = lazy(r"[$<{]|\.\.\.")
+_STANDS_FOR = lazy(r"(\$\{[^}]*\}|\$\w+|<[^>]*>|\{[^}]*\}|\.\.\.)")
+_A_WORD = lazy(r"(?<!\S)[\"']?\$(?:\{(?P<braced>\w+)\}|(?P<bare>\w+))[\"']?(?!\S)")
 _MORE = lazy(r"(?<![\w=])\$\{?(?:@|\*|\w+)|(?<!\S)\.\.\.(?!\S)")  # words that stand for others, but for the value of a key
 _Asked = tuple[dict[str, str], dict[Keys, str | None], bool]  # choices, values, whether a launcher starts several
 _SEVERAL_GPUS = lazy(r"(?:gp\w*|devices?)=[\"']?\[\s*\d+\s*,\s*\d")  # also by a key that no settings have
 _SAYS = lazy(rb"(?m)^[ \t]*[^#\s{-]")
 _EXPERIMENT = "experiment"
-_DEEPEST, _MOST = 6, 200
-
-
-@record
-class HydraProgram:
-    """path: the file. folder: of its settings; primary: the file there, without its end."""
-
-    path: str
-    folder: str
-    primary: str
-
-
-def hydra_program(project: Project, path: str) -> HydraProgram | None:
-    """The program of a file that Hydra starts with settings of the project, each named by a plain text."""
-    if b"hydra" not in (project.read(path) or b""):
-        return None
-    return project.keep(("hydra program", path), lambda: _find_program(project, path))
-
-
-def _find_program(project: Project, path: str) -> HydraProgram | None:
-    module = project.module(path)
-    calls = [c for c in module.nodes(ast.Call) if _is_main(module, c)] if module is not None else []
-    if len(calls) != 1:
-        return None
-    given = {k.arg: k.value for k in calls[0].keywords}
-    names = dict(zip(("config_path", "config_name"), calls[0].args, strict=False))
-    where, name = (_text(given.get(key, names.get(key))) for key in ("config_path", "config_name"))
-    if not where or not name or ":" in where:
-        return None
-    folder = normpath(join(dirname(path), where))
-    primary = _plain_name(name)
-    return HydraProgram(path, folder, primary) if _file(project, folder, primary) else None
-
-
-def _is_main(module: SourceModule, call: ast.Call) -> bool:
-    return qualified(module, call.func) in ("hydra.main", "hydra.main.main")
-
-
-def _text(node: ast.expr | None) -> str:
-    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
-
-
-def _plain_name(name: str) -> str:
-    return name.removesuffix(".yaml").removesuffix(".yml")
-
-
-def _file(project: Project, folder: str, name: str) -> str:
-    """The file of a choice, "" where there is none: it is left to be written, or comes with a plug-in."""
-    found = (f"{folder}/{_plain_name(name)}{end}" for end in (".yaml", ".yml"))
-    return next((p for p in map(normpath, found) if p in project.files), "")
+_DEEPEST, _MOST = 6, 600
 
 
 def hydra_runs(project: Project, program: HydraProgram) -> tuple[ShownRun, ...]:
@@ -89,38 +40,66 @@ def hydra_runs(project: Project, program: HydraProgram) -> tuple[ShownRun, ...]:
 def _runs(project: Project, program: HydraProgram) -> list[ShownRun]:
     commands = starts_of(project, program.path)
     top = f"{program.folder}/{_EXPERIMENT}/"
-    there = [_plain_name(p[len(top) :]) for p in sorted(project.files) if p.startswith(top) and p.endswith((".yaml", ".yml"))]
-    primary = _read(project, _file(project, program.folder, program.primary))
+    every = [plain_name(p[len(top) :]) for p in sorted(project.files) if p.startswith(top) and p.endswith((".yaml", ".yml"))]
+    primary = _read(project, settings_file(project, program.folder, program.primary))
     taken = any(group == _EXPERIMENT for group, _, _ in _defaults(primary, ""))
-    there = [name for name in there if taken and not _is_of_others(project, program, name)]
-    if commands is None or any(_MORE.search(c.given) for c in commands):
+    there = [name for name in every if taken and not _is_of_others(project, program, every, name)]
+    told = [_with_own_words(project, c) for c in commands or ()]
+    if commands is None or len(there) > _MOST or any(_MORE.search(_GIVEN.sub("", given)) for given in told):
         return []
     asked: list[_Asked] = [({}, {}, False), *(({_EXPERIMENT: name}, {}, False) for name in there)]
-    for command in commands:
-        choices, values = _overrides(project, program, command.given)
+    for command, given in zip(commands, told, strict=True):
+        choices, values = _overrides(project, program, given)
         named = choices.get(_EXPERIMENT)
-        stands_for_any = named is not None and not _file(project, program.folder, f"{_EXPERIMENT}/{named}")
-        chosen = [{**choices, _EXPERIMENT: name} for name in there] if stands_for_any and there else [choices]
-        several = command.several or _SEVERAL_GPUS.search(command.given) is not None
+        stands_for_any = named is not None and not settings_file(project, program.folder, f"{_EXPERIMENT}/{named}")
+        meant = (_named_like(there, given) or there) if stands_for_any else []
+        chosen = [{**choices, _EXPERIMENT: name} for name in meant] if meant else [choices]
+        several = command.several or _SEVERAL_GPUS.search(given) is not None
         asked += [(each, values, several) for each in chosen]
     if len(asked) > _MOST:
         return []
-    return [_Composed(project, program, *one).run() for one in asked]
+    found = [_Composed(project, program, *one).run() for one in asked]
+    return [run for run in found if run is not None]
 
 
-def _is_of_others(project: Project, program: HydraProgram, experiment: str) -> bool:
+def _with_own_words(project: Project, command: Start) -> str:
+    """What a command gives, with `KEY=…` in the place of `$CHOICE`, which the job binds once, be a part of it left open."""
+    job = (project.read(command.job) or b"").decode("utf-8", "replace") if _A_WORD.search(command.given) else ""
+
+    def bound(found: re.Match[str]) -> str:
+        name = found["braced"] or found["bare"]
+        written = re.findall(rf"(?<![\w$-]){name}\+?=(\"[^\"\n]*\"|'[^'\n]*'|[^\s;]*)", job)
+        value = written[0].strip("\"'") if len(written) == 1 else ""
+        return value if _GIVEN.fullmatch(value) else found[0]
+
+    return _A_WORD.sub(bound, command.given)
+
+
+def _named_like(there: list[str], given: str) -> list[str]:
+    """The experiments that a command means: by its name, by the end of it where a folder has been moved, or by a part."""
+    named = [m["value"].strip("\"'") for m in _GIVEN.finditer(given) if m["key"].partition("@")[0] == _EXPERIMENT]
+    parts = plain_name(named[-1]).split("/") if named and "," not in named[-1] else []
+    if "/".join(parts) in there:
+        return ["/".join(parts)]
+    for start in range(len(parts)):
+        split = _STANDS_FOR.split("/".join(parts[start:]))
+        wanted = "".join(".*" if _STANDS_FOR.fullmatch(piece) else re.escape(piece) for piece in split)
+        if wanted.strip(".*/") and (found := [name for name in there if re.fullmatch(rf"(?:.*/)?{wanted}", name)]):
+            return found
+    return []
+
+
+def _is_of_others(project: Project, program: HydraProgram, there: list[str], experiment: str) -> bool:
     """True for an experiment that commands give to another program, and none to this one."""
 
     def build() -> dict[str, frozenset[str]]:
         out: dict[str, set[str]] = {}
         for start in starts(project):
-            if _EXPERIMENT in start.given:
-                named = (m["value"].strip("\"'") for m in _GIVEN.finditer(start.given) if m["key"] == _EXPERIMENT)
-                for name in named:
-                    out.setdefault(_plain_name(name), set()).add(start.script)
+            for name in _named_like(there, start.given) if _EXPERIMENT in start.given else ():
+                out.setdefault(name, set()).add(start.script)
         return {name: frozenset(scripts) for name, scripts in out.items()}
 
-    given = project.keep("experiments that commands give", build).get(experiment, frozenset())
+    given = project.keep(("experiments that commands give", program.folder), build).get(experiment, frozenset())
     return bool(given) and "" not in given and given.isdisjoint(script_names(program.path))
 
 
@@ -153,8 +132,10 @@ class _Composed:
         self._values: dict[Keys, str | None] = {}
         self._files: dict[str, None] = {}
         self._groups: set[str] = set()
+        self._ends = False
 
-    def run(self) -> ShownRun:
+    def run(self) -> ShownRun | None:
+        """None where Hydra cannot read one of its files, and ends."""
         for group, choice in list(self._choices.items()):
             self._take_choices(f"{group}/{choice}", 1)
         self._take_choices(self._program.primary, 0)
@@ -162,7 +143,7 @@ class _Composed:
         for group, choice in self._choices.items():
             if group not in self._groups:  # `+experiment=large`
                 self._choose(group, choice, 0)
-        return ShownRun({**self._values, **self._given}, tuple(self._files), self._several)
+        return None if self._ends else ShownRun({**self._values, **self._given}, tuple(self._files), self._several)
 
     def _take_choices(self, name: str, depth: int) -> None:
         """`override /trainer: ddp` of an experiment, which holds for the whole run."""
@@ -176,10 +157,20 @@ class _Composed:
                 self._take_choices(f"{group}/{chosen}", depth + 1)
 
     def _read(self, name: str) -> dict[str, _Held]:
-        return _read(self._project, _file(self._project, self._program.folder, name))
+        return _read(self._project, self._file_of(name))
+
+    def _file_of(self, name: str) -> str:
+        """The file of a choice; where there is none, the one of this name in a folder below, into which it has been moved."""
+        folder = self._program.folder
+        if (there := settings_file(self._project, folder, name)) or "/" not in name:
+            return there
+        group, _, choice = name.rpartition("/")
+        ends = tuple(f"/{plain_name(choice)}{end}" for end in (".yaml", ".yml"))
+        moved = [p for p in self._project.files if p.startswith(normpath(f"{folder}/{group}") + "/") and p.endswith(ends)]
+        return moved[0] if len(moved) == 1 else ""
 
     def _add(self, group: str, name: str, depth: int) -> None:
-        path = _file(self._project, self._program.folder, f"{group}/{name}".lstrip("/"))
+        path = self._file_of(f"{group}/{name}".lstrip("/"))
         if not path or depth > _DEEPEST:
             return
         self._files[path] = None
@@ -187,6 +178,7 @@ class _Composed:
         prefix = _package(self._project, path, group)
         if not data and _SAYS.search(self._project.read(path) or b""):
             self._values[prefix] = UNKNOWN  # what cannot be read
+            self._ends = self._ends or _is_broken(self._project, path)
         own = {key: value for key, value in data.items() if key != "defaults"}
         placed = False
         for other, choice, override in _defaults(data, group):
@@ -205,7 +197,7 @@ class _Composed:
         if choice == UNKNOWN:
             self._values[() if group == _EXPERIMENT else tuple(group.split("/"))] = UNKNOWN
         else:
-            self._add(group, _plain_name(choice), depth + 1)
+            self._add(group, plain_name(choice), depth + 1)
 
     def _put(self, prefix: Keys, own: _Held, *, certain: bool) -> None:
         if isinstance(own, dict):
@@ -217,6 +209,12 @@ class _Composed:
             value = UNKNOWN
         held = self._values.get(prefix, value)
         self._values[prefix] = value if certain or held == value else UNKNOWN
+
+
+def _is_broken(project: Project, path: str) -> bool:
+    """True for a file that is no YAML: an end that is missing, a conflict of two branches. A template is filled in first."""
+    file = project.module(path)
+    return isinstance(file, TextFile) and not file.documents and not any(mark in file.data for mark in (b"{{", b"{%"))
 
 
 def _package(project: Project, path: str, group: str) -> Keys:

@@ -16,11 +16,13 @@ from codemods.analysis.distribution import is_own_test
 from codemods.analysis.hooks import LIGHTNING_HOOKS
 from codemods.analysis.job_files.command_runs import command_runs
 from codemods.analysis.job_files.documented_starts import other_starts, script_names, starts, starts_of
-from codemods.analysis.job_files.hydra_runs import hydra_program, hydra_runs
+from codemods.analysis.job_files.hydra_programs import hydra_program
+from codemods.analysis.job_files.hydra_runs import hydra_runs
 from codemods.analysis.job_files.shown_run import ShownRun
 from codemods.analysis.loading.same_program import whole_program
 from codemods.analysis.names import dotted, family
 from codemods.analysis.ranks.closed_modes import MANY_COMMANDS, is_in_closed_mode
+from codemods.analysis.ranks.made_in_runs import runs_that_make
 from codemods.analysis.ranks.one_device import lightning_trainers, trains_on_one_device
 from codemods.analysis.ranks.program_starts import start_of
 from codemods.analysis.ranks.run_by_programs import has_programs
@@ -124,7 +126,7 @@ def _find_asked(project: Project, module: SourceModule, names: frozenset[str], l
     return bool(asked) and all(
         (shown and path not in shown and len(starts(project)) >= MANY_COMMANDS and not _is_told_to_start(project, path))
         or _is_on_one_device(project, home, call)
-        or _program_has_one(project, path, names, home, call)
+        or _program_has_one(project, module, path, names, home, call)
         for home, call, path in asked
     )
 
@@ -133,12 +135,17 @@ def _is_switched_off(project: Project, module: SourceModule, names: frozenset[st
     """True for validation in a project whose settings keep it off each training of the classes."""
     asked = [(home, c, p) for loop in ("fit", "validate") for home, c in _asking(project, loop)
              for p in _programs(project, module, names, home)]  # fmt: skip
-    having = [(home, call, _having(project, path, names)) for home, call, path in asked]
+    having = [(home, call, _having(project, module, path, names)) for home, call, path in asked]
     return bool(asked) and all(
         _is_told_never(home, call) or (not _fits(call) and _is_on_one_device(project, home, call))
-        or (runs and all(not is_taken(home, call, run) or (_fits(call) and never_validates(run)) for run in runs))
+        or (runs and all(not is_taken(home, call, run) or _has_none(home, call, run) for run in runs))
         for home, call, runs in having
     )  # fmt: skip
+
+
+def _has_none(home: SourceModule, call: ast.Call, run: ShownRun) -> bool:
+    """True for a run that validates nothing, or does so on one device."""
+    return trainer_has_one(home, call, run) or (_fits(call) and never_validates(home, call, run))
 
 
 def _fits(call: ast.Call) -> bool:
@@ -152,11 +159,16 @@ def _is_told_never(home: SourceModule, call: ast.Call) -> bool:
     return bool(given) and all(isinstance(v, ast.Constant) and v.value == 0 and v.value is not False for v in given)
 
 
-def _having(project: Project, path: str, names: frozenset[str]) -> list[ShownRun]:
-    """The runs of a Hydra program whose settings name one of the classes."""
+def _having(project: Project, module: SourceModule, path: str, names: frozenset[str]) -> Sequence[ShownRun]:
+    """The runs of a Hydra program that make one of the classes, or whose settings name it."""
     program = hydra_program(project, path)
-    shown = hydra_runs(project, program) if program is not None else ()
-    return [run for run in shown if any(run.has(project, n.encode()) for n in names)]
+    if program is None:
+        return ()
+    owner = next((n for n in module.nodes(ast.ClassDef) if n.name in names), None)
+    made = runs_that_make(project, program, module, owner) if owner is not None else None
+    if made:
+        return made
+    return [run for run in hydra_runs(project, program) if any(run.has(project, n.encode()) for n in names)]
 
 
 def _is_told_to_start(project: Project, path: str) -> bool:
@@ -216,12 +228,14 @@ def _is_on_one_device(project: Project, home: SourceModule, call: ast.Call) -> b
     return trains_on_one_device(project, home, home.function_of(call)) or is_in_closed_mode(project, home, call)
 
 
-def _program_has_one(project: Project, path: str, names: frozenset[str], home: SourceModule, call: ast.Call) -> bool:
+def _program_has_one(
+    project: Project, module: SourceModule, path: str, names: frozenset[str], home: SourceModule, call: ast.Call
+) -> bool:
     """True where no run of a program comes to the call, or each that does has one device."""
     program = hydra_program(project, path)
     having: Sequence[ShownRun]
     if program is not None:
-        having = _having(project, path, names) or hydra_runs(project, program)
+        having = _having(project, module, path, names) or hydra_runs(project, program)
     else:
         made = project.module(path)
         if made is not None and _is_run(project, path) and start_of(project, made) in (Start.ONE, Start.OPEN):

@@ -24,6 +24,7 @@ _TEXTS = (".sh", ".md", ".rst", ".txt", ".slurm", ".sbatch", "Makefile")
 _DEVICE_FLAGS = frozenset({"devices", "gpus", "num_nodes", "g", "device"})
 _HOW = frozenset({"strategy", "accelerator", "distributed_backend", "num_processes", "plugins"})  # who gives one means several
 _TOLD = lazy(r"(?<!\S)--(?:devices|gpus|num_nodes)[= ][\"']?([^\s\"']*)")
+_TOLD_ONE = lazy(r"0|1|\d,|\[\d\]")  # `--gpus 0,` is the first one, `--gpus 0` the CPU of one process
 _ONE = lazy(rb"[\"']?1[\"']?|\[[ ]*\d+[ ]*\]")
 # What speaks of several devices in a command or a text, whatever the setting is called there.
 _SEVERAL = lazy(
@@ -93,7 +94,7 @@ def is_left_to_one_by_commands(project: Project, module: SourceModule, call: ast
 
 
 def _is_told_one(project: Project, module: SourceModule) -> bool:
-    """True where each command for the script gives one device (`--gpus 1`).
+    """True where each command for the script gives one device (`--gpus 1`, `--gpus 0,`).
 
     Where there is none, each of those that the folder round its own has for others.
     """
@@ -104,7 +105,7 @@ def _is_told_one(project: Project, module: SourceModule) -> bool:
         commands = [s for s in near if s.flags & _DEVICE_FLAGS]
     told = [_TOLD.findall(s.given) for s in commands or ()]
     alone = not any(s.several or s.more or s.launched or s.flags & _HOW for s in commands or ())
-    return alone and bool(told) and all(found and all(count == "1" for count in found) for found in told)
+    return alone and bool(told) and all(found and all(map(_TOLD_ONE.fullmatch, found)) for found in told)
 
 
 def is_left_to_one_gpu(project: Project, call: ast.Call) -> bool:

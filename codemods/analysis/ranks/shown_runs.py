@@ -13,6 +13,7 @@ from codemods.analysis.ranks.closed_modes import is_in_closed_mode
 from codemods.analysis.ranks.excluded_modes import is_in_mode_of_one
 from codemods.analysis.ranks.failing_statements import Places
 from codemods.analysis.ranks.inference_modes import is_in_unshared_mode
+from codemods.analysis.ranks.made_in_runs import is_made_by_runs_of_one
 from codemods.analysis.ranks.never_set import needs_what_nobody_sets
 from codemods.analysis.ranks.notebook_cells import is_of_the_kernel, starts_no_ranks
 from codemods.analysis.ranks.one_device import trains_on_one_device
@@ -91,13 +92,15 @@ def is_of_unshared_mode(project: Project, module: SourceModule, span: Span) -> b
 
 
 def is_of_a_closed_mode(project: Project, module: SourceModule, span: Span) -> bool:
-    """True under an option or a setting that keeps off each run which the project shows, and in a loop of one device."""
+    """True under an option or a setting that keeps off each run which the project shows, also where each has one device."""
     if isinstance(module, TextFile) or project.observed or project.launched:
         return False
     statement = _statements(module).get(span.line)
     if statement is None:
         return False
-    return is_in_closed_mode(project, module, statement) or is_in_loop_of_one(project, module, statement)
+    if is_in_closed_mode(project, module, statement) or is_in_loop_of_one(project, module, statement):
+        return True
+    return is_made_by_runs_of_one(project, module, statement)
 
 
 def started_alone(project: Project, module: SourceModule, span: Span) -> bool:
