@@ -410,7 +410,7 @@ def work(gpu, args):
     rank = args.nr * args.gpus + gpu
     dist.init_process_group("nccl", world_size=args.nodes * args.gpus, rank=rank)
     if rank == 0:
-        args.save()
+        print("rank 0 writes it")
     print("the checkpoint is not here")
 
 
