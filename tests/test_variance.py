@@ -92,6 +92,7 @@ SAME = {
         "def run(wanted):\n    out = None\n    for batch in loader:\n        if wanted:\n            out = ends(batch)\n"
         "        if out is not None:\n            probe(out['loss'])"
     ),
+    "a file in a folder that bears the time": "import numpy as np\nprobe(np.load(f'{time.time()}/scores.npy')[0])",
     "a text without a place": "probe('last.pth'.format(rank))",
     "the epoch of the rank's own checkpoint": "state = torch.load(f'{rank}.pth')\nprobe(state['epoch'] > 3)",
     "the world": "probe(world)",

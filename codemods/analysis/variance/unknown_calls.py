@@ -125,15 +125,18 @@ def _is_told_who_it_is(call: CallParts, found: Value) -> bool:
     return found.cause is Cause.PLACE or (found.cause is Cause.RANK and not call.end.endswith(_DATA))
 
 
-def _is_checkpoint(call: CallParts, found: Value) -> bool:
-    """True for `torch.load(f"{rank}.pth")`: the epoch and the settings in the ranks' files are most often the same."""
-    return call.name == "torch.load" and found.cause in (Cause.RANK, Cause.UNKNOWN)
+def _is_unseen_file(call: CallParts, found: Value) -> bool:
+    """True for `torch.load(f"{rank}.pth")`: the epoch and the settings in the ranks' files are most often the same.
+
+    So it is for any file in a folder that bears the time: what it holds is not made of that.
+    """
+    return found.cause is Cause.PLACE or (call.name == "torch.load" and found.cause in (Cause.RANK, Cause.UNKNOWN))
 
 
 def _made_of_operands(call: CallParts, operands: list[Value], *, known: bool) -> Value:
     """known: the package is, or the object, so that nothing is guessed of what it is made of."""
     found = made_of(*operands) if operands else UNKNOWN
-    if (call.end in LOADS and (found.decided or _is_checkpoint(call, found))) or _is_told_who_it_is(call, found):
+    if (call.end in LOADS and (found.decided or _is_unseen_file(call, found))) or _is_told_who_it_is(call, found):
         return UNKNOWN  # what a file holds, or an object that was given a time in its name, or the rank
     as_long = call.end in CASTS or call.end in PASSED_ON or call.end.endswith(("Dataset", "Subset"))
     if found.sized and not as_long and not (call.holder is not None and call.holder.sized):
