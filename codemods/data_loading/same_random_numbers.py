@@ -22,8 +22,10 @@ from codemods.analysis.loading.seeds import Seed, depends_on_rank, handed_seeds,
 from codemods.analysis.loading.worker_seeds import is_never_set, leaves_workers
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.ranks.reach import ranks_reaching
+from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Edit, Evidence, Finding, InsertAfter
+from codemods.files.left_alone import left
 from codemods.files.sites import Site
 from codemods.files.source import FunctionNode, SourceModule, walk, walk_scope
 from codemods.store.project import Project
@@ -148,6 +150,9 @@ class SameRandomNumbers(DdpCodemod):
             function = id(module.function_of(seed.call))
             if near and function not in told and not seeded_by_rank(project, module.path, of_process=True):
                 told.add(function)
+                near = [d for d in near if not is_run_by_nobody(project, d.module, d.call)]
+                if not near and left(module, seed.call, "nothing calls the functions that draw"):
+                    continue
                 edits, reason = _second_seed(module, project, seed)
                 option = option_of(project, seed)
                 yield self._tell(module, seed.call, near, edits, reason, given=f"with `{option}` " if option else "")
