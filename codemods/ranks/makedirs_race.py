@@ -18,8 +18,8 @@ from codemods.analysis.files.first_runs import is_of_a_first_run
 from codemods.analysis.files.folder_calls import creates_folder, folder_of, gives_exist_ok
 from codemods.analysis.files.folders_made_before import is_made_above
 from codemods.analysis.files.made_by_all_above import is_made_by_all_above
-from codemods.analysis.files.made_by_trainer import is_made_by_trainer
 from codemods.analysis.files.made_by_the_starter import is_made_by_the_starter
+from codemods.analysis.files.made_by_trainer import is_made_by_trainer
 from codemods.analysis.files.missing_folders import (
     goes_on,
     handler_of,

@@ -9,7 +9,20 @@ from codemods.analysis.variance.keeping import is_field_of_parameter
 from codemods.analysis.variance.keys_of_own import own_key
 from codemods.analysis.variance.paths import bare, entry_of, own_field, path_of, unpacked
 from codemods.analysis.variance.state import State
-from codemods.analysis.variance.values import REST, SAME, Cause, Kind, Proof, Thing, Value, at_most, differing, join, made_of, plain
+from codemods.analysis.variance.values import (
+    REST,
+    SAME,
+    Cause,
+    Kind,
+    Proof,
+    Thing,
+    Value,
+    at_most,
+    differing,
+    join,
+    made_of,
+    plain,
+)
 from codemods.data.rank_variance import LOADER_NAMES
 from codemods.files.source import called_name, walk_scope
 from codemods.runtime.record import replace

@@ -36,7 +36,8 @@ def is_made_past_the_wrapper(module: SourceModule, backward: ast.Call) -> bool:
 def all_made_past_the_wrapper(module: SourceModule, step: ast.Call) -> bool:
     """True for the step of an optimizer whose gradients are made so, all of them: no rank has the weights of another."""
     function = module.function_of(step)
-    calls = [c for c in walk_scope(function) if isinstance(c, ast.Call) and dotted(c.func).endswith(".backward")] if function else []
+    inside = (n for n in walk_scope(function) if isinstance(n, ast.Call)) if function is not None else ()
+    calls = [c for c in inside if dotted(c.func).endswith(".backward")]
     return bool(calls) and all(is_made_past_the_wrapper(module, c) for c in calls)
 
 
