@@ -10,6 +10,7 @@ from codemods.analysis.distribution import is_test_file, is_test_module, ranks_i
 from codemods.analysis.guards.entry_points import group_name
 from codemods.analysis.job_files.documented_starts import is_pinned_to_one
 from codemods.analysis.loading.drawn_items import drawn_items, may_draw_items
+from codemods.analysis.loading.drawn_by_somebody import is_drawn_by_somebody
 from codemods.analysis.loading.draws import Draw, draws_near, may_train
 from codemods.analysis.loading.origins import Origin, all_known, made_class, origins
 from codemods.analysis.loading.own_generators import draws_from_own, equal_generator, parts_of
@@ -22,7 +23,6 @@ from codemods.analysis.loading.seeds import Seed, depends_on_rank, handed_seeds,
 from codemods.analysis.loading.worker_seeds import is_never_set, leaves_workers
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.ranks.reach import ranks_reaching
-from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Edit, Evidence, Finding, InsertAfter
 from codemods.files.left_alone import left
@@ -150,7 +150,7 @@ class SameRandomNumbers(DdpCodemod):
             function = id(module.function_of(seed.call))
             if near and function not in told and not seeded_by_rank(project, module.path, of_process=True):
                 told.add(function)
-                near = [d for d in near if not is_run_by_nobody(project, d.module, d.call)]
+                near = [d for d in near if is_drawn_by_somebody(project, d.module, d.call)]
                 if not near and left(module, seed.call, "nothing calls the functions that draw"):
                     continue
                 edits, reason = _second_seed(module, project, seed)
