@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from codemods.analysis.distribution import is_test_file, is_test_module, ranks_in_file
 from codemods.analysis.guards.entry_points import group_name
 from codemods.analysis.job_files.documented_starts import is_pinned_to_one
-from codemods.analysis.loading.drawn_items import drawn_items, may_draw_items
 from codemods.analysis.loading.drawn_by_somebody import is_drawn_by_somebody
+from codemods.analysis.loading.drawn_items import drawn_items, may_draw_items
 from codemods.analysis.loading.draws import Draw, draws_near, may_train
 from codemods.analysis.loading.origins import Origin, all_known, made_class, origins
 from codemods.analysis.loading.own_generators import draws_from_own, equal_generator, parts_of
