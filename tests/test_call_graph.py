@@ -13,7 +13,10 @@ MINE = "try:\n    from .mine import *  # each developer has one of their own\nex
 FILES = {
     "tasks/__init__.py": MINE + "from .common import *\n",
     "tasks/common.py": "def build():\n    pass\n",
-    "train.py": "from tasks import build, missing\nimport tasks\n",
+    "loops/__init__.py": "from .evaluate import evaluate\nfrom . import fit\n",
+    "loops/evaluate.py": "def evaluate():\n    pass\n",
+    "loops/fit.py": "def run():\n    pass\n",
+    "train.py": "from tasks import build, missing\nimport tasks\nfrom loops import evaluate, fit\n",
 }
 
 
@@ -41,6 +44,12 @@ OF_CLASSES = {
         "Other.open('a')\n"
     ),
 }
+
+
+def test_a_function_that_a_package_gives_under_the_name_of_its_file() -> None:
+    assert found("evaluate") == "loops/evaluate.py:evaluate"
+    assert found("fit") is None, "the package gives the file itself"
+    assert found("fit.run") == "loops/fit.py:run"
 
 
 @pytest.mark.parametrize(

@@ -65,6 +65,14 @@ DIFFER = {
         "def f():\n    start = time.time()\n    def inner():\n        probe(start)\n    inner()",
         Cause.PLACE,
     ),
+    "an entry beside those of all ranks": (
+        "out = {k: 0 for k in 'ab'}\nfor batch in loader:\n    out['loss'] = batch.mean()\nprobe(out['loss'])", Cause.DATA,
+    ),
+    "a dict that takes up an own one": (
+        "out = {k: 0 for k in 'ab'}\nfor batch in loader:\n    out['n'] = 1\n    out.update(one(batch))\nprobe(out['loss'])",
+        Cause.DATA,
+    ),
+    "a text with a place": ("probe('{}.pth'.format(rank))", Cause.RANK),
     "a share": ("mine = rows[rank::world]\nprobe(len(mine))", Cause.DATA),
     "a counter of unequal shares": ("for i, row in enumerate(rows[rank::world]):\n    pass\nprobe(i)", Cause.DATA),
     "an entry of a dict": ("config = {}\nconfig['rank'] = rank\nprobe(config['rank'])", Cause.RANK),
@@ -79,6 +87,14 @@ DIFFER = {
 }
 
 SAME = {
+    "another entry of a dict of all ranks": (
+        "def ends(found):\n    out = {k: 0 for k in 'ab'}\n    out['table'] = found\n    return out\n"
+        "def run(wanted):\n    out = None\n    for batch in loader:\n        if wanted:\n            out = ends(batch)\n"
+        "        if out is not None:\n            probe(out['loss'])"
+    ),
+    "a file in a folder that bears the time": "import numpy as np\nprobe(np.load(f'{time.time()}/scores.npy')[0])",
+    "a text without a place": "probe('last.pth'.format(rank))",
+    "the epoch of the rank's own checkpoint": "state = torch.load(f'{rank}.pth')\nprobe(state['epoch'] > 3)",
     "the world": "probe(world)",
     "the world of the environment": "import os\nprobe(int(os.environ['WORLD_SIZE']))",
     "another variable": "import os\nprobe(os.environ.get('RANKING', 0))",

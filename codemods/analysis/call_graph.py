@@ -7,6 +7,7 @@ import ast
 from codemods.analysis.class_index import class_facts, find_class
 from codemods.analysis.functions import functions_by_name, gives_function
 from codemods.analysis.names import dotted
+from codemods.analysis.package_names import given_by_package
 from codemods.files.source import FunctionNode, SourceModule, once_a_module
 from codemods.runtime.lazy_pattern import lazy
 from codemods.runtime.record import record, replace
@@ -113,7 +114,9 @@ def _find(project: Project | None, module: SourceModule, name: str, seen: set[tu
     for named in targets:
         target = named if not rest else f"{named}.{rest}"
         resolved = project.resolve(target, module.path)
-        if resolved is None or not resolved.rest:
+        if resolved is not None and not resolved.rest:
+            resolved = given_by_package(project, resolved)
+        if resolved is None:
             continue
         if len(resolved.rest) > name.count(".") + 1:  # of a module that is not there (`from .mine import *` in a `try`)
             continue

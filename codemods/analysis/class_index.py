@@ -10,6 +10,7 @@ from itertools import islice
 
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.names import dotted, family, is_from, last, qualified
+from codemods.analysis.package_names import given_by_package
 from codemods.files.source import FunctionNode, SourceModule
 from codemods.runtime.record import record, replace
 from codemods.store.project import Project
@@ -147,7 +148,9 @@ def _find_class(project: Project, module: SourceModule, name: str, seen: set[tup
 
 def _follow(project: Project, target: str, importer: str, seen: set[tuple[str, str]]) -> ClassSite | None:
     resolved = project.resolve(target, importer)
-    if resolved is None or not resolved.rest:
+    if resolved is not None and not resolved.rest:
+        resolved = given_by_package(project, resolved)
+    if resolved is None:
         return None
     data = project.read(resolved.path) or b""
     if resolved.rest[0].encode() not in data and b"import *" not in data:

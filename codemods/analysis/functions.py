@@ -6,6 +6,7 @@ import ast
 import builtins
 
 from codemods.analysis.names import dotted, is_parameter
+from codemods.analysis.package_names import given_by_package
 from codemods.files.source import FunctionNode, SourceModule, once_a_module
 from codemods.runtime.record import replace
 from codemods.store.corpus import may_give_function
@@ -74,6 +75,8 @@ def _visible(module: SourceModule, name: str, at: ast.AST) -> FunctionNode | Non
 def follow_function(project: Project, target: str, importer: str, depth: int = 0) -> Found | None:
     """The function that the imported name `target` leads to, through re-exports; None where it is none of the project."""
     resolved = project.resolve(target, importer)
+    if resolved is not None and not resolved.rest:
+        resolved = given_by_package(project, resolved)
     if depth > 8 or resolved is None or len(resolved.rest) != 1:
         return None
     if not gives_function(project.read(resolved.path) or b"", resolved.rest[0].encode()):

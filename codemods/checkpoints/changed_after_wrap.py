@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.call_graph import FunctionSite
 from codemods.analysis.class_index import Role, class_facts
+from codemods.analysis.conditions import conjuncts
 from codemods.analysis.distribution import is_test_file, is_test_module
 from codemods.analysis.literals import is_false
 from codemods.analysis.names import dotted, last
@@ -267,14 +268,16 @@ def _has_trained(module: SourceModule, call: ast.Call) -> bool:
 
 
 def _is_out_of_training(module: SourceModule, call: ast.Call) -> bool:
-    """True under `if not self.is_in_train:`."""
+    """True under `if not self.is_in_train:`, also where more than that is asked."""
     below: ast.AST = call
     for up in module.ancestors(call):
         if isinstance(up, ast.If) and below is not up.test:
-            negated = isinstance(up.test, ast.UnaryOp) and isinstance(up.test.op, ast.Not)
-            asked = up.test.operand if isinstance(up.test, ast.UnaryOp) else up.test
-            if last(dotted(asked)) == _IN_TRAINING and any(s is below for s in up.body) == negated:
-                return True
+            inside = any(s is below for s in up.body)
+            for part in conjuncts(up.test) if inside else [up.test]:
+                negated = isinstance(part, ast.UnaryOp) and isinstance(part.op, ast.Not)
+                asked = part.operand if isinstance(part, ast.UnaryOp) else part
+                if last(dotted(asked)) == _IN_TRAINING and inside == negated:
+                    return True
         below = up
     return False
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from codemods.analysis.distribution import is_test_file, is_test_module, ranks_in_file
 from codemods.analysis.guards.entry_points import group_name
 from codemods.analysis.job_files.documented_starts import is_pinned_to_one
+from codemods.analysis.loading.drawn_by_somebody import is_drawn_by_somebody
 from codemods.analysis.loading.drawn_items import drawn_items, may_draw_items
 from codemods.analysis.loading.draws import Draw, draws_near, may_train
 from codemods.analysis.loading.origins import Origin, all_known, made_class, origins
@@ -24,6 +25,7 @@ from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Edit, Evidence, Finding, InsertAfter
+from codemods.files.left_alone import left
 from codemods.files.sites import Site
 from codemods.files.source import FunctionNode, SourceModule, walk, walk_scope
 from codemods.store.project import Project
@@ -148,6 +150,9 @@ class SameRandomNumbers(DdpCodemod):
             function = id(module.function_of(seed.call))
             if near and function not in told and not seeded_by_rank(project, module.path, of_process=True):
                 told.add(function)
+                near = [d for d in near if is_drawn_by_somebody(project, d.module, d.call)]
+                if not near and left(module, seed.call, "nothing calls the functions that draw"):
+                    continue
                 edits, reason = _second_seed(module, project, seed)
                 option = option_of(project, seed)
                 yield self._tell(module, seed.call, near, edits, reason, given=f"with `{option}` " if option else "")

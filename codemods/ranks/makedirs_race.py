@@ -18,6 +18,7 @@ from codemods.analysis.files.first_runs import is_of_a_first_run
 from codemods.analysis.files.folder_calls import creates_folder, folder_of, gives_exist_ok
 from codemods.analysis.files.folders_made_before import is_made_above
 from codemods.analysis.files.made_by_all_above import is_made_by_all_above
+from codemods.analysis.files.made_by_the_starter import is_made_by_the_starter
 from codemods.analysis.files.made_by_trainer import is_made_by_trainer
 from codemods.analysis.files.missing_folders import (
     goes_on,
@@ -196,7 +197,7 @@ class MakedirsRace(DdpCodemod):
             made = next((" ".join([made, *texts]) for texts in ways if all(map(_CLOCK.search, texts))), made)
         if not _CLOCK.search(made) or _OWN_PATH.search(made) or handler_of(module, project, call) is not None:
             return None
-        if is_run_by_nobody(project, module, call):
+        if is_run_by_nobody(project, module, call) or is_made_by_the_starter(project, module, _clock(module, path) or call):
             return None
         function = module.function_of(call)
         if "broadcast" in (module.text_of(function) if function else module.text):

@@ -10,7 +10,15 @@ from codemods.analysis.names import dotted, last
 from codemods.analysis.trainer.argument_calls import splatted
 from codemods.analysis.trainer.device_arguments import device_change
 from codemods.analysis.trainer.fit_calls import only_fit
-from codemods.analysis.trainer.lightning_trainers import Change, is_trainer, keywords, literal_text, more_of, trainer_calls
+from codemods.analysis.trainer.lightning_trainers import (
+    Change,
+    is_trainer,
+    keywords,
+    literal_text,
+    more_of,
+    of_several,
+    trainer_calls,
+)
 from codemods.analysis.trainer.lightning_upgrade import Standing, is_tried, standing
 from codemods.analysis.trainer.none_values import none_values
 from codemods.analysis.trainer.told_together import Told, together
@@ -176,6 +184,7 @@ class LightningTrainerArguments(DdpCodemod):
         known = standing(project, module.path, keyword, since=row.since if needs_new else ALWAYS, gone=row.gone)
         if known is None:
             return
+        change = of_several(call, row.name, change)
         if row.name == "resume_from_checkpoint" and not change.edits:
             known = standing(project, module.path, keyword, since=DEVICES_SINCE, gone=row.gone) or known
             change = _to_fit(project, module, call, keyword, row)

@@ -155,5 +155,6 @@ def test_helpers_that_freeze_behind_the_wrap() -> None:
 def test_another_type_where_no_training_goes_on() -> None:
     line = "{}\n        model = model.half()"
     check_nothing(ChangedAfterWrap, script(line.format("if not args.is_in_train:")))
-    for test in ("if args.is_in_train:", "if not args.quick:"):
+    check_nothing(ChangedAfterWrap, script(line.format("if not args.is_in_train and args.quick:")))
+    for test in ("if args.is_in_train:", "if not args.quick:", "if not (args.is_in_train and args.quick):"):
         check_told(ChangedAfterWrap, script(line.format(test)), reason="DDP(model.to(...))")

@@ -136,3 +136,9 @@ def test_a_network_of_one_process() -> None:
     lines = "        if torch.isnan(h).any():\n            breakpoint()\n"
     alone = NET.format(lines=lines).replace("import torch.distributed as dist\n", "").partition("\n\n\ndef size")[0]
     check_nothing(InputOnEveryRank, alone)
+
+
+def test_a_helper_that_the_ranks_call_under_a_test_and_a_single_process_without() -> None:
+    single = "\n\ndef single(run):\n    sure(run)\n\n\ndef sure(run):\n    return input(run) == 'y'\n"
+    check_nothing(InputOnEveryRank, script("if dist.get_rank() == 0:", "    sure(run)", below=single))
+    check_told(InputOnEveryRank, script("if run:", "    sure(run)", below=single), reason="ask on rank 0")

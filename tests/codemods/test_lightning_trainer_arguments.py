@@ -200,6 +200,8 @@ def test_the_flag_that_is_off_by_default_now_is_told() -> None:
         ("progress_bar_refresh_rate=20", "TQDMProgressBar"),
         ('weights_summary="full"', "ModelSummary(max_depth=-1)"),
         ("auto_lr_find=True", "Tuner(trainer)"),
+        ("auto_scale_batch_size=True", "Tuner(trainer)"),
+        ("auto_scale_batch_size=True, strategy='ddp'", "in a run of one"),
         ("terminate_on_nan=True", "detect_anomaly"),
         ("replace_sampler_ddp=False, use_distributed_sampler=False", "is given as well"),
     ],

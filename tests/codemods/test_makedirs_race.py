@@ -1428,3 +1428,43 @@ def test_a_folder_named_by_the_microsecond_is_each_process_s_own() -> None:
     check_nothing(MakedirsRace, head + script(*lines))
     shared = (line.replace("{datetime.datetime.now():%H-%M-%S-%f}", "new") for line in lines)
     assert findings_of(MakedirsRace, head + script(*shared))
+
+
+def test_an_exit_of_a_training_is_no_search() -> None:
+    loop = "for step in args.steps:", "    if step > 9:", "        break"
+    made = "    if not os.path.exists(args.out):", "        os.makedirs(args.out)"
+    after = *loop, "    os.makedirs(args.out, exist_ok=True)"
+    check_transformed(MakedirsRace, script(*loop, *made), script(*after))
+
+
+STARTER = """\
+import os
+import time
+import torch.distributed as dist
+import torch.multiprocessing as mp
+
+
+def worker(rank, folder):
+    dist.init_process_group("gloo", rank=rank, world_size=2)
+    os.makedirs(folder, exist_ok=True)
+
+
+GUARDfolder = time.strftime("%H%M%S")
+INos.makedirs(folder, exist_ok=True)
+INmp.spawn(worker, nprocs=2, args=(folder,))
+"""
+
+
+def test_a_clock_that_the_starter_alone_reads() -> None:
+    check_nothing(MakedirsRace, STARTER.replace("GUARD", 'if __name__ == "__main__":\n    ').replace("IN", "    "))
+    loose = STARTER.replace("GUARD", "").replace("IN", "")
+    check_told(MakedirsRace, loose[: loose.index("mp.spawn")], reason="take the time")
+
+
+def test_a_helper_that_prepare_data_alone_calls() -> None:
+    helper = "import os\nfrom torch.utils.data import DataLoader\nimport lightning.pytorch as pl\n\n\n"
+    helper += "def fetch(folder):\n    os.makedirs(folder)\n\n\n"
+    data = "class Rows(pl.LightningDataModule):\n    def HOOK(self):\n        fetch('rows')\n\n\n"
+    fit = "pl.Trainer(devices=2).fit(Net(), Rows())\n"
+    check_nothing(MakedirsRace, helper + data.replace("HOOK", "prepare_data") + fit)
+    assert findings_of(MakedirsRace, helper + data.replace("HOOK(self)", "setup(self, stage)") + fit)

@@ -1524,6 +1524,36 @@ def test_a_backward_past_the_wrapper(call: str, told: bool) -> None:
     assert bool(findings_of(RULE, PAST.format(call=call))) is told
 
 
+ITSELF = """\
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+
+class Net(torch.nn.Module):
+    def fit(self, loader, optimizer, loss_of):
+        dist.init_process_group("nccl")
+        model = self.to("cuda")
+        WRAP
+        try:
+            for rows, labels in loader:
+                found = model(rows)
+                loss = loss_of(found, labels)
+                loss.backward()
+                optimizer.step()
+            dist.barrier()
+        except RuntimeError as error:
+            print(error)
+"""
+
+
+def test_a_module_that_calls_itself_without_a_wrapper() -> None:
+    (told,) = findings_of(RULE, ITSELF.replace("WRAP", "pass"))
+    assert "without torch.distributed.barrier" in told.message
+    (told,) = findings_of(RULE, ITSELF.replace("WRAP", "model = DistributedDataParallel(model)"))
+    assert "without loss.backward()" in told.message
+
+
 def test_a_module_that_makes_its_steps_itself() -> None:
     step = "    def training_step(self, batch, batch_idx):\n        loss = self.net(batch).sum()\n"
     step += "        if torch.isnan(loss):\n            return None\n        self.manual_backward(loss)\n"

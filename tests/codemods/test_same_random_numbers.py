@@ -606,3 +606,12 @@ def test_a_seed_that_another_file_gives(parser: str, files: dict[str, str]) -> N
     source += "\n\nif __name__ == '__main__':\n    main(options())\n"
     found = check_told(SameRandomNumbers, source, reason="seed again behind the wrap", files={"settings.py": parser, **files})
     assert found.message.startswith("the seed is the same")
+
+
+def test_a_draw_in_a_function_that_nothing_calls() -> None:
+    head = HEAD + "def noisy(x):\n    return x + torch.randn_like(x)\n\n\n"
+    old = "def old_epoch(model, loader):\n    for x in loader:\n        model(noisy(x)).mean().backward()\n\n\n"
+    ends = "\n\nif __name__ == '__main__':\n    main(options())\n"
+    unused = program(draw="noise = x", head=head + old) + ends
+    check_nothing(SameRandomNumbers, unused)
+    assert findings_of(SameRandomNumbers, program(draw="noise = noisy(x)", head=head) + ends)

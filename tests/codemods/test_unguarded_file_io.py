@@ -1518,3 +1518,13 @@ def test_a_file_that_every_rank_sends_on(rest: tuple[str, ...], told: bool) -> N
     (found,) = findings_of(UnguardedFileIo, script(TRAINER, "trainer.fit(args.net)", *DUMP, *rest))
     assert ("every rank sends that file on in line" in found.reason) is told
     assert bool(found.edits) is not told
+
+
+def test_a_helper_that_one_of_many_callers_gives_a_file_of_the_rank() -> None:
+    head = "import json, os\nimport torch.distributed as dist\n\n\ndef keep(rows, path):\n"
+    head += "    if dist.is_initialized() and dist.get_rank() == 0:\n        print(path)\n"
+    head += "    with open(path, 'w') as f:\n        json.dump(rows, f)\n\n\n"
+    calls = "".join(f"def part{i}(rows):\n    keep(rows, 'part{i}.json')\n\n\n" for i in range(8))
+    own = "def own(rows, rank):\n    dist.init_process_group('gloo', rank=rank)\n    keep(rows, f'rank_{rank}.json')\n"
+    assert any(f.fix for f in findings_of(UnguardedFileIo, head + calls + own.replace("f'rank_{rank}.json'", "'all.json'")))
+    assert not any(f.fix for f in findings_of(UnguardedFileIo, head + calls + own))

@@ -1182,3 +1182,26 @@ MERGED = (
 def test_the_entry_may_be_that_of_the_other_dict() -> None:
     check_nothing(RULE, evaluate(MERGED.replace("KEY", "writer.name")))
     check_told(RULE, evaluate(MERGED.replace("KEY", "writer.name").replace(", **read", "")), reason=WHY)
+
+
+def test_a_test_that_lets_rank_zero_alone_decide() -> None:
+    end = "if total < best and dist.get_rank() == 0:\n    torch.save(model.state_dict(), 'best.pt')\n    best = total"
+    (told,) = findings_of(RULE, evaluate(end))
+    assert "`total` is what rank 0 has of its own share" in told.message and "ranks decide differently" not in told.message
+    (told,) = findings_of(RULE, evaluate(end.replace(" and dist.get_rank() == 0", "")))
+    assert "the ranks decide differently" in told.message
+
+
+def test_a_dict_of_reduced_numbers_with_a_table_besides() -> None:
+    reduced = """\
+sums = {}
+for name in ("loss", "accuracy"):
+    value = torch.tensor(total)
+    dist.all_reduce(value)
+    sums[name] = value
+metrics = {f"val/{k}": v for k, v in sums.items()}
+metrics["KEY"] = total
+if dist.get_rank() == 0:
+    accelerator.log(metrics)"""
+    check_nothing(RULE, evaluate(reduced.replace("KEY", "rows")))
+    assert findings_of(RULE, evaluate(reduced.replace("KEY", "val_loss")))

@@ -38,6 +38,7 @@ from codemods.analysis.ranks.in_turn import in_turn
 from codemods.analysis.ranks.one_device import has_trainers_of_one_device
 from codemods.analysis.ranks.rank_guards import Ranks, split_of
 from codemods.analysis.ranks.reach import called_by_framework, to_a_launcher
+from codemods.analysis.ranks.several_nodes import names_nodes
 from codemods.analysis.ranks.several_processes import several_processes
 from codemods.analysis.ranks.started_groups import starts_no_group
 from codemods.analysis.ranks.sure_failures import is_behind_a_failure
@@ -299,6 +300,8 @@ def _come_to(project: Project, module: SourceModule, function: FunctionNode | No
     if isinstance(owner, ast.ClassDef):
         if _is_of_the_saving_one(project, module, function):
             return False
+        if function.name == "prepare_data" and class_facts(project, module, owner).external and not names_nodes(project):
+            return False  # Lightning runs it on one process of a node
         if function.name in LIGHTNING_HOOKS | HF_CALLBACK_HOOKS and class_facts(project, module, owner).external:
             return True
     if any(to_a_launcher(place) and not calls_of_value(project, place.module, place.node) for place in used.handed_on):

@@ -6,16 +6,18 @@ import ast
 
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.files.file_calls import CHANGES, file_call
+from codemods.analysis.files.file_paths import arguments_of
 from codemods.analysis.files.filled_on_demand import filled_on_demand, is_left_to_the_first
 from codemods.analysis.files.open_files import goes_into_open_files
 from codemods.analysis.files.own_paths import given_to, is_named_by_rank, is_own_path
 from codemods.analysis.files.paths_in_statements import handles_in
-from codemods.analysis.names import dotted, last
+from codemods.analysis.names import dotted, is_parameter, last
 from codemods.analysis.output.effects import names_rank
 from codemods.analysis.output.output_runs import Run
 from codemods.analysis.output.own_batches import is_of_own_batch
 from codemods.analysis.output.receivers import mode_of
 from codemods.analysis.paths import origin_text
+from codemods.analysis.ranks.uses import uses_of
 from codemods.analysis.variance.analysis import variance
 from codemods.analysis.variance.values import Cause
 from codemods.files.source import SourceModule, walk
@@ -33,9 +35,22 @@ def are_of_each_rank(project: Project, module: SourceModule, run: Run, paths: li
         return True
     if _are_own_lines(module, run) or goes_into_open_files(module, run.statements):
         return True
-    return any(is_own_path(project, module, p) for p in (*paths, *handles)) or (
+    return any(is_own_path(project, module, p) or _is_once_own(project, module, p) for p in (*paths, *handles)) or (
         _is_on_demand(project, module, run) or _is_left_to_the_first(module, run)
     )
+
+
+def _is_once_own(project: Project, module: SourceModule, path: ast.expr) -> bool:
+    """True where one of many calls gives a file that bears the rank: under a test in the helper it would not be written."""
+    function = module.function_of(path)
+    if function is None or isinstance(module.parent(function), ast.ClassDef):
+        return False
+    names = {n.id for n in (path, *walk(path)) if isinstance(n, ast.Name) and is_parameter(module, n.id, n)}
+    for site in uses_of(project, module, function).outside_tests().calls if names else ():
+        given = arguments_of(function, site.call)
+        if any(name in given and names_rank(origin_text(site.module, given[name])) for name in names):
+            return True
+    return False
 
 
 def is_of_a_rank(project: Project, module: SourceModule, path: ast.expr) -> bool:

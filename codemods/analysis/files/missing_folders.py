@@ -89,8 +89,20 @@ def _searches(module: SourceModule, call: ast.Call, path: ast.expr) -> bool:
         if isinstance(node, (ast.While, ast.For)) and any(up is node for up in module.ancestors(call)):
             exits = [n for s in node.body for n in walk(s) if isinstance(n, (ast.Break, ast.Return))]
             tests = [n for s in node.body for n in walk(s) if _is_existence_test(n)]
-            if exits and tests:
+            if tests and any(_ends_the_search(module, e, node, call) for e in exits):
                 return True
+    return False
+
+
+def _ends_the_search(module: SourceModule, leaving: ast.AST, loop: ast.AST, call: ast.Call) -> bool:
+    """True for an exit behind the call, or by a test of what is there; a training that is over leaves its loop elsewhere."""
+    if module.parent(leaving) in list(module.ancestors(call)):
+        return True
+    for up in module.ancestors(leaving):
+        if up is loop:
+            return False
+        if isinstance(up, ast.If) and any(_is_existence_test(n) for n in walk(up.test)):
+            return True
     return False
 
 

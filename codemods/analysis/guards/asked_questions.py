@@ -12,7 +12,7 @@ from codemods.analysis.distribution import is_test_file, ranks_in_file, ranks_in
 from codemods.analysis.guards.entry_points import starts_group
 from codemods.analysis.job_files.torch_commands import torch_commands
 from codemods.analysis.names import dotted, end_of, last, qualified
-from codemods.analysis.ranks.rank_guards import Ranks
+from codemods.analysis.ranks.rank_guards import Ranks, ranks_at
 from codemods.analysis.ranks.reach import ranks_reaching, to_a_launcher
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
 from codemods.analysis.ranks.spawned import is_spawned
@@ -132,6 +132,8 @@ def _in_a_rank(
         outer = site.module.function_of(site.call)
         if outer is None and site.module.class_of(site.call) is not None:
             continue
+        if ranks_at(site.module, site.call, project=project) is not Ranks.ALL:
+            continue  # one of them asks
         if found := _in_a_rank(project, site.module, outer, (*above, id(function))):
             return found
     return None

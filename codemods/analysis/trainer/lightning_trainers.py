@@ -77,6 +77,16 @@ def keywords(call: ast.Call) -> dict[str, ast.keyword]:
     return {k.arg: k for k in call.keywords if k.arg}
 
 
+def of_several(call: ast.Call, name: str, change: Change) -> Change:
+    """The change of an argument, in a Trainer whose strategy, as it is written, is one of several processes."""
+    given = [keywords(call)[n].value for n in ("strategy", "accelerator") if n in keywords(call)]
+    texts = [v.value for v in given if isinstance(v, ast.Constant) and isinstance(v.value, str)]
+    several = any(t.startswith(("ddp", "fsdp", "deepspeed")) for t in texts)
+    if change.edits or not several or name != "auto_scale_batch_size":
+        return change
+    return Change((), refusals=("Tuner.scale_batch_size refuses several processes: search the size in a run of one instead",))
+
+
 def more_of(module: SourceModule, call: ast.Call) -> str:
     """What gives the call more arguments than are written there, for people; "" where nothing does."""
     if last(dotted(call.func)) in ("from_argparse_args", "instantiate"):

@@ -153,8 +153,11 @@ def _decided(state: State, value: Value, target: ast.expr | None = None) -> Valu
         deciding = [c for c in deciding if c.cause is not Cause.RANK]
     if not deciding:
         return value
-    found = join((plain(value), *(replace(plain(c), sized=False) for c in deciding)))
-    return replace(found, thing=value.thing, parts=value.parts, decided=found.decided or not value.cause.differs)
+    tests = [replace(plain(c), sized=False) for c in deciding]
+    found = join((plain(value), *tests))
+    entries = tuple((key, join((plain(entry), *tests))) for key, entry in value.entries)
+    decided = found.decided or not value.cause.differs
+    return replace(found, thing=value.thing, parts=value.parts, entries=entries, decided=decided)
 
 
 def _told(state: State, node: ast.stmt, value: Value) -> Value:

@@ -9,7 +9,20 @@ from codemods.analysis.variance.keeping import is_field_of_parameter
 from codemods.analysis.variance.keys_of_own import own_key
 from codemods.analysis.variance.paths import bare, entry_of, own_field, path_of, unpacked
 from codemods.analysis.variance.state import State
-from codemods.analysis.variance.values import SAME, Cause, Kind, Proof, Thing, Value, at_most, differing, join, made_of, plain
+from codemods.analysis.variance.values import (
+    REST,
+    SAME,
+    Cause,
+    Kind,
+    Proof,
+    Thing,
+    Value,
+    at_most,
+    differing,
+    join,
+    made_of,
+    plain,
+)
 from codemods.data.rank_variance import LOADER_NAMES
 from codemods.files.source import called_name, walk_scope
 from codemods.runtime.record import replace
@@ -83,9 +96,10 @@ def _put_inside(state: State, target: ast.Subscript | ast.Starred, path: str, va
         value = plain(value)
     given, held = value, before
     value = join((before, value))
-    if held.entries and isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Constant):
-        others = tuple((k, v) for k, v in held.entries if k != target.slice.value)
-        value = replace(value, entries=(*others, (str(target.slice.value), plain(given))))
+    if isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Constant) and isinstance(target.slice.value, str):
+        entries = held.entries or (((REST, SAME),) if held.cause is Cause.SAME and not held.params and held.kind is None else ())
+        others = tuple((k, v) for k, v in entries if k != target.slice.value)
+        value = replace(value, entries=(*others, (target.slice.value, plain(given)))) if entries else value
     if value.cause.differs and state.data_loops:
         value = replace(value, mean=True)
     if state.is_parameter(path):

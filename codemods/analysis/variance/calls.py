@@ -104,9 +104,15 @@ def _of_sizes(state: State, call: CallParts) -> Value | None:
 def _of_rank(state: State, call: CallParts) -> Value | None:
     if call.end in ("get", "getenv"):
         return from_environment(state, call.node)
-    if call.end == "format" and names_device(call.node.func):
+    if call.end == "format" and (names_device(call.node.func) or _has_no_place(call.node.func)):
         return SAME
     return as_rank(state, call.node) if speaks_of_rank(call.end) else None
+
+
+def _has_no_place(func: ast.expr) -> bool:
+    """True for `"last.pth".format(rank)`: the text is the same whatever it is given."""
+    text = func.value if isinstance(func, ast.Attribute) else None
+    return isinstance(text, ast.Constant) and isinstance(text.value, str) and "{" not in text.value
 
 
 def _of_meeting(state: State, call: CallParts) -> Value | None:

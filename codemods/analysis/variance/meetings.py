@@ -14,7 +14,7 @@ from codemods.analysis.ranks.trace_items import Step
 from codemods.analysis.variance.gradient_sync import may_have_one_model, may_sync_gradients
 from codemods.analysis.variance.heirs import held_by_heirs
 from codemods.analysis.variance.objects import wrapped
-from codemods.analysis.variance.past_the_wrapper import is_made_past_the_wrapper
+from codemods.analysis.variance.past_the_wrapper import all_made_past_the_wrapper, is_made_past_the_wrapper
 from codemods.analysis.variance.paths import own_field, path_of
 from codemods.analysis.variance.state import STEP, Meeting, State
 from codemods.analysis.variance.values import SAME, UNKNOWN, Cause, Kind, Proof, Thing, Value
@@ -261,7 +261,7 @@ def _one_of_models(state: State, func: ast.Attribute | ast.Subscript) -> Value |
 
 def step_of_optimizer(state: State, node: ast.Call) -> None:
     """A step of the optimizer waits for nobody, but all ranks have to make it: their weights part else."""
-    if _steps_in_vain(state, node):
+    if _steps_in_vain(state, node) or all_made_past_the_wrapper(state.module, node):
         return
     if state.is_parallel and may_have_one_model(state.project):
         meet_here(state, node, STEP)

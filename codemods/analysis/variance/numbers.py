@@ -29,7 +29,7 @@ from codemods.analysis.variance.number_words import (
 from codemods.analysis.variance.outlets import is_on_zero, may_be_of_zero, may_be_own_writer, prints_on_zero, says_shown, shows
 from codemods.analysis.variance.passed_over import PassedOver, is_completed, passed_over
 from codemods.analysis.variance.put_into import is_entry, names_a_number, written_out
-from codemods.analysis.variance.shown_results import holds_results, puts_itself
+from codemods.analysis.variance.shown_results import holds_reduced, holds_results, puts_itself
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.unseen_shares import leave_unseen
 from codemods.analysis.variance.values import SAME, Cause, How, Value
@@ -143,6 +143,8 @@ def _shown_in(analysis: Analysis, state: State, node: ast.Call) -> Iterator[Numb
         if not value.differs or value.cause is not Cause.DATA:
             leave_unseen(state.module, part, value)
             continue
+        if holds_reduced(value) and left(state.module, part, "what the ranks differ by in this dict is no number"):
+            continue
         over = passed_over(state.project, state.module, value) if isinstance(part, ast.Name) and value.mean else None
         if over is None and not _reads_like_one(state, node, part, value):
             continue
@@ -231,7 +233,7 @@ def _number(
         return None
     if decides and source.trains and value.origin is not None and not _SHARE.search(value.origin.text):
         return None  # the loop round it trains, but what it evaluates on is not seen
-    everyone = decides and not is_on_zero(analysis.project, module, shown)
+    everyone = decides and not is_on_zero(analysis.project, module, _decided_over(module, shown))
     beside = role in (Role.RESULT, Role.DECIDES) and source.path == module.path
     if beside and source.loop is not None and is_on_zero(analysis.project, module, source.loop):
         return Number(source.loop, shown, text, value, role, source, behind, everyone, alone=True)
@@ -241,6 +243,12 @@ def _number(
     put_in = is_entry(module, part) and (isinstance(module.parent(part), ast.Assign) or abs(shown.lineno - part.lineno) <= _NEAR)
     entry = part if put_in else shown
     return Number(at or entry, shown, text, value, role, source, behind, everyone)
+
+
+def _decided_over(module: SourceModule, shown: _Place) -> ast.AST:
+    """What an `if` decides over, for its test: all of `loss < best and rank == 0` has held there."""
+    up = next((u for u in module.ancestors(shown) if isinstance(u, ast.stmt)), None)
+    return up.body[0] if isinstance(up, ast.If) and not up.orelse else shown
 
 
 def _is_told_above(state: State, number: Number) -> bool:

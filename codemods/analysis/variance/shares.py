@@ -10,7 +10,21 @@ from codemods.analysis.variance.lookup import from_environment
 from codemods.analysis.variance.paths import entry_of, path_of
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.uneven_parts import gives_rest, parted, unequal_parts
-from codemods.analysis.variance.values import SAME, UNKNOWN, Cause, How, Kind, Link, Proof, Value, along, at_most, made_of, plain
+from codemods.analysis.variance.values import (
+    REST,
+    SAME,
+    UNKNOWN,
+    Cause,
+    How,
+    Kind,
+    Link,
+    Proof,
+    Value,
+    along,
+    at_most,
+    made_of,
+    plain,
+)
 from codemods.data.rank_names import speaks_of_rank
 from codemods.data.rank_variance import LOADER_NAMES
 from codemods.files.source import walk
@@ -47,7 +61,7 @@ def _item(state: State, node: ast.Subscript) -> Value:
         if -len(holder.parts) <= node.slice.value < len(holder.parts):
             return holder.parts[node.slice.value]
     if holder.entries and isinstance(node.slice, ast.Constant):
-        written = next((value for key, value in holder.entries if key == node.slice.value), None)
+        written = next((value for key, value in holder.entries if key == node.slice.value), dict(holder.entries).get(REST))
         if written is not None:
             return written
     if isinstance(node.value, ast.Attribute) and node.value.attr == "shape":

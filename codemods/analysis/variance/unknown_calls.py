@@ -83,7 +83,7 @@ def unknown_call(state: State, call: CallParts) -> Value:
         return replace(call.everything[0], sized=False) if call.end in WITHOUT_END else call.everything[0]
     if _is_handed_out(state, call) or _looks_at_files(call):
         return UNKNOWN
-    return _made_of_operands(call, operands, known=known)
+    return _made_of_operands(state, call, operands, known=known)
 
 
 def _is_agreed(state: State, call: CallParts) -> bool:
@@ -125,10 +125,21 @@ def _is_told_who_it_is(call: CallParts, found: Value) -> bool:
     return found.cause is Cause.PLACE or (found.cause is Cause.RANK and not call.end.endswith(_DATA))
 
 
-def _made_of_operands(call: CallParts, operands: list[Value], *, known: bool) -> Value:
+def _is_unseen_file(state: State, call: CallParts, found: Value) -> bool:
+    """True for `torch.load(f"{rank}.pth")`: the epoch and the settings in the ranks' files are most often the same.
+
+    In a `try` the file of one rank may be missing. What a file holds in a folder that bears the time is not made of that.
+    """
+    if found.cause is Cause.PLACE:
+        return True
+    tried = any(isinstance(up, ast.Try) for up in state.module.ancestors(call.node))
+    return call.name == "torch.load" and found.cause in (Cause.RANK, Cause.UNKNOWN) and not tried
+
+
+def _made_of_operands(state: State, call: CallParts, operands: list[Value], *, known: bool) -> Value:
     """known: the package is, or the object, so that nothing is guessed of what it is made of."""
     found = made_of(*operands) if operands else UNKNOWN
-    if (call.end in LOADS and found.decided) or _is_told_who_it_is(call, found):
+    if (call.end in LOADS and (found.decided or _is_unseen_file(state, call, found))) or _is_told_who_it_is(call, found):
         return UNKNOWN  # what a file holds, or an object that was given a time in its name, or the rank
     as_long = call.end in CASTS or call.end in PASSED_ON or call.end.endswith(("Dataset", "Subset"))
     if found.sized and not as_long and not (call.holder is not None and call.holder.sized):

@@ -15,6 +15,7 @@ from codemods.analysis.class_index import ClassSite
 from codemods.runtime.record import record, replace
 
 LONGEST_CHAIN = 7  # links that a reader still follows
+REST = ""  # among the entries of a dict: what stands under all the other keys
 
 
 class Cause(Enum):
@@ -172,12 +173,12 @@ def join(values: Iterable[Value]) -> Value:
         return several[0]
     best = max(found, key=_strength)
     held = [v for v in several if v.params and not v.length]  # beside what they hold, how long others are counts for nothing
-    thing, sized, optional, mean, length, keyed = None, False, False, False, False, False
+    thing, sized, optional, mean, length, keyed, entries = None, False, False, False, False, False, False
     missing = frozenset[str]()
     for v in several:  # one round: it is the commonest question of all, and SAME has none of these
         thing, sized, optional = thing or v.thing, sized or v.sized, optional or v.optional
         mean, length, keyed = mean or v.mean, length or v.length, keyed or v.keyed
-        missing = missing | v.missing if v.missing else missing
+        missing, entries = missing | v.missing if v.missing else missing, entries or bool(v.entries)
     return replace(
         best,
         params=frozenset[str]().union(*[v.params for v in held or several]),
@@ -186,7 +187,7 @@ def join(values: Iterable[Value]) -> Value:
         sized=sized,
         optional=optional,
         parts=_joined_parts(found),
-        entries=(),
+        entries=_joined_entries(several) if entries else (),
         mean=mean,
         length=length and not held,
         keyed=keyed,
@@ -206,6 +207,15 @@ def _joined_parts(found: list[Value]) -> tuple[Value, ...]:
     if len(lengths) != 1 or not found[0].parts:
         return ()
     return tuple(join(column) for column in zip(*(v.parts for v in found), strict=True))
+
+
+def _joined_entries(found: list[Value]) -> tuple[tuple[str, Value], ...]:
+    """Of a dict, or None, or a dict in which nothing differs; of two dicts where both have these keys."""
+    held = [dict(v.entries) for v in found if v.entries]
+    others = [v for v in found if not v.entries and not v.optional and not v.missing]
+    if any(v.cause is not Cause.SAME or v.params for v in others) or any(d.keys() != held[0].keys() for d in held):
+        return ()
+    return tuple((key, join([d[key] for d in held])) for key in held[0])
 
 
 def plain(value: Value) -> Value:
