@@ -58,5 +58,5 @@ def test_what_keeps_no_rank_out(guard: str, joined: str) -> None:
 
 def test_another_number_of_the_same_name() -> None:
     joined = TRAIN.format(guard="if worker_number == 0", joined="rank=worker_number")
-    source = joined.replace("fit(worker_number, 3)", "fit(total, 3)")
+    source = joined.replace("fit(worker_number, 3)", "fit(total, 3)").replace("worker_number", "place")
     assert findings_of(UnguardedFileIo, source, {"main.py": MAIN})

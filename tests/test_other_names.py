@@ -95,7 +95,7 @@ def test_objects_made_of_a_class_under_another_name() -> None:
 @pytest.mark.parametrize(
     ("program", "nobody"),
     [
-        (f"from pkg.part import work as go{MAIN}", False),
+        (f"from pkg.part import work as go{MAIN.replace('go()', 'go(1, 2)')}", False),
         (f"from pkg.part import Net as Model\ndef go():\n    Model().step(){MAIN}", False),
         (f"from pkg.part import rest as go{MAIN}", True),
         (f"from pkg.part import work as rest\ndef go():\n    pass{MAIN}", True),

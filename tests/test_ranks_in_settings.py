@@ -57,8 +57,8 @@ class Fitter:
 @pytest.mark.parametrize(
     ("given", "test", "comes"),
     [
-        ("own_gpu=number", "self.cfg.gpu <= 0", Ranks.LOCAL_ZERO),
-        ("number", "self.cfg.gpu in (-1, 0)", Ranks.LOCAL_ZERO),
+        ("own_gpu=number", "self.cfg.gpu <= 0", Ranks.ZERO),
+        ("number", "self.cfg.gpu in (-1, 0)", Ranks.ZERO),
         ("number", "self.cfg.gpu >= 0", Ranks.ALL),  # each rank of a run of several
         ("cfg.first_gpu", "self.cfg.gpu <= 0", Ranks.ALL),  # the same number on each rank, for all that is seen
         ("count", "self.cfg.gpu <= 0", Ranks.ALL),

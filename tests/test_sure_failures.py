@@ -56,9 +56,9 @@ def is_dead(body: str, extra: str = "pass", others: dict[str, str] | None = None
         ("if args.global_step % 10 == 0:\n    work()", True),
         ("if args.max_steps and args.global_step > 3:\n    work()", True),
         ("print(args.global_step)\nwork()", True),
-        ("with open(args.path) as f:\n    work()", True),
-        ("for row in args.rows:\n    work()", True),
-        ("for row in args.files:\n    work()", False),
+        ("with open(args.path) as f:\n    work()" + "\n" * 40, True),
+        ("for row in args.rows:\n    work()" + "\n" * 40, True),
+        ("for row in args.files:\n    work()" + "\n" * 40, False),
         ("step = args.global_step\nfor i in range(3):\n    work()", True),
         ("if args.max_steps or args.global_step > 3:\n    work()", False),  # the right side is not always asked
         ("if args.max_steps > 3 and args.data_dir and args.files:\n    work()", False),

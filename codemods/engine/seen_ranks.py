@@ -7,6 +7,7 @@ from codemods.analysis.ranks.shown_runs import (
     comes_by_rank_zero,
     is_never_reached,
     is_of_a_closed_mode,
+    is_of_no_test,
     is_of_unshared_mode,
     is_one_a_machine,
     never_runs,
@@ -74,6 +75,8 @@ def for_one_process(codemod: DdpCodemod, finding: Finding, place: SourceModule |
         return "no program of the project comes there in a run of several processes"
     if finding.severity != "hang" and finding.code != _NAMES_THE_FAILURE and runs_to_no_end(project, place, finding.span):
         return "no run gets through the block, and whoever runs it has another error to see"
+    if finding.severity == "noise" and is_of_no_test(project, place, finding.span):
+        return "it stands in a hook of tests that nothing asks for"
     if codemod.topic() in GUARDING and finding.severity in _OF_TWO and rank_zero_is_left(project, place, finding.span):
         return "rank 0 alone comes there, since the others have ended above"
     if not is_of_ranks(codemod, finding.path):

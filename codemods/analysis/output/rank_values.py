@@ -11,6 +11,7 @@ from codemods.analysis.output.given_to_zero import gives_on_rank_zero
 from codemods.analysis.positions import above
 from codemods.analysis.ranks.handed_arguments import arguments
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_at, split_of
+from codemods.analysis.ranks.rank_sources import rank_source
 from codemods.analysis.ranks.several_processes import several_processes
 from codemods.analysis.ranks.uses import uses_of
 from codemods.files.source import SourceModule, walk
@@ -45,7 +46,7 @@ def under_such_a_name(project: Project, module: SourceModule, statement: ast.stm
 
 def _stands_for_rank(project: Project, module: SourceModule, test: ast.expr) -> bool:
     def build() -> bool:
-        if any(_asks_for_the_first(node) for node in walk(test)):
+        if any(_asks_for_the_first(project, module, node) for node in walk(test)):
             return True
         named = (node for node in walk(test) if isinstance(node, (ast.Name, ast.Attribute)))
         return any(is_of_rank_zero(project, module, node) for node in named)
@@ -53,12 +54,14 @@ def _stands_for_rank(project: Project, module: SourceModule, test: ast.expr) -> 
     return project.memo(("names for the rank", module.path, id(test)), build)
 
 
-def _asks_for_the_first(node: ast.AST) -> bool:
-    """True for `log.dist_id == 0`: whatever is numbered there, one of several processes may be meant."""
+def _asks_for_the_first(project: Project, module: SourceModule, node: ast.AST) -> bool:
+    """True for `log.dist_id == 0`: what is no known rank, and may number the processes all the same."""
     if not isinstance(node, ast.Compare) or len(node.ops) != 1 or not isinstance(node.ops[0], (ast.Eq, ast.LtE)):
         return False
     first = node.comparators[0]
-    return isinstance(first, ast.Constant) and first.value == 0 and _OF_A_PROCESS.search(last(dotted(node.left))) is not None
+    if not isinstance(first, ast.Constant) or first.value != 0 or _OF_A_PROCESS.search(last(dotted(node.left))) is None:
+        return False
+    return rank_source(module, node.left, project) is None
 
 
 def is_of_rank_zero(

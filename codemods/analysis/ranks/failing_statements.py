@@ -109,7 +109,7 @@ def expression_fails(
     if isinstance(node, ast.Attribute):
         if is_lost_option(project, module, node) or is_absent(project, module, node):
             return True
-        return _is_whole(module) and is_lost_attribute(project, module, node)
+        return is_whole(module) and is_lost_attribute(project, module, node)
     if not isinstance(node, ast.Call):
         return False
     return is_refused(project, module, node) or _calls_a_failure(project, module, node, depth, at)
@@ -123,12 +123,12 @@ def _is_missing(project: Project, module: SourceModule, name: ast.Name) -> bool:
     """True for a name that can only come of an import or of `self`, and for one of few that a whole program does not bind."""
     if name.id in _IMPORTED or project.files_defining(name.id) or _is_without_self(module, name):
         return True
-    if len(unbound(module)) > _FEW_NAMES or not _is_whole(module):
+    if len(unbound(module)) > _FEW_NAMES or not is_whole(module):
         return False
     return not any(name.id.encode() in (project.read(path) or b"") for path in project.files_containing(b"builtins"))
 
 
-def _is_whole(module: SourceModule) -> bool:
+def is_whole(module: SourceModule) -> bool:
     """False for a short sample, which leaves out where its names and its methods come from."""
     return module.data.count(b"\n") >= _LINES_OF_A_PROGRAM
 

@@ -38,7 +38,7 @@ def is_lost_attribute(project: Project, module: SourceModule, node: ast.Attribut
     known = project.keep(("attributes of", module.path, owner.node.lineno), lambda: _attributes(project, owner))
     if known is None or node.attr in known:
         return False
-    return project.keep(("set from outside", node.attr), lambda: not _is_given(project, node.attr))
+    return project.keep(("attribute set from outside", node.attr), lambda: not _is_given(project, node.attr))
 
 
 def _is_first_parameter(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:

@@ -123,16 +123,18 @@ def never_runs(project: Project, module: SourceModule, span: Span) -> bool:
 
 
 def runs_to_no_end(project: Project, module: SourceModule, span: Span) -> bool:
-    """True for a place in a block that no run gets through: whoever runs it has another error to see than its noise.
-
-    Also in a hook of tests that nothing asks for, but for one of a package.
-    """
+    """True for a place in a block that no run gets through: whoever runs it has another error to see."""
     if isinstance(module, TextFile):
         return False
-    if is_in_untested_hook(project, module, span.line) and not is_of_a_library(project, module.path):
-        return True
     statement = _statements(module).get(span.line, module.tree)
     return is_in_a_failing_block(project, module, statement) or others_end_nearby(project, module, statement)
+
+
+def is_of_no_test(project: Project, module: SourceModule, span: Span) -> bool:
+    """True for a place in a hook of tests that nothing asks for, but for one of a package."""
+    if isinstance(module, TextFile):
+        return False
+    return is_in_untested_hook(project, module, span.line) and not is_of_a_library(project, module.path)
 
 
 def ends_above(project: Project, module: SourceModule, span: Span, at: Places) -> bool:

@@ -20,6 +20,7 @@ from codemods.analysis.ranks.failing_statements import (
     evaluated,
     expression_fails,
     failing,
+    is_whole,
 )
 from codemods.analysis.ranks.refused_calls import is_refused
 from codemods.analysis.ranks.uses import uses_of
@@ -46,7 +47,7 @@ def is_behind_a_failure(project: Project, module: SourceModule, node: ast.AST, a
         place = position(module, below)
         if isinstance(up, ast.Call) and up.func is below and is_refused(project, module, up):
             return True
-        if place is not None and any(expression_fails(project, module, part, at=at) for part in _head(up, place.name)):
+        if place is not None and any(expression_fails(project, module, part, at=at) for part in _head(module, up, place.name)):
             return True
         if place is not None and any(i < place.index for i in failing(project, module, place.block, at)):
             return True
@@ -78,12 +79,17 @@ def is_in_a_failing_block(
 def _is_called_in_failing_blocks(
     project: Project, module: SourceModule, function: ast.FunctionDef | ast.AsyncFunctionDef, climbs: int, at: Places | None
 ) -> bool:
-    if not climbs or function.decorator_list or TRAINS.search(module.text_of(function)):
+    if not climbs or function.decorator_list or _trains(project, module, function):
         return False
     used = uses_of(project, module, function).outside_tests()
     if used.more or used.handed_on or not used.calls:
         return False
     return all(is_in_a_failing_block(project, s.module, s.call, climbs - 1, at) for s in used.calls)
+
+
+def _trains(project: Project, module: SourceModule, function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    key = ("function that trains", module.path, function.lineno)
+    return project.keep(key, lambda: TRAINS.search(module.text_of(function)) is not None)
 
 
 def _is_of_unmade(
@@ -112,11 +118,11 @@ def _dies(project: Project, module: SourceModule, block: list[ast.stmt], index: 
     return False
 
 
-def _head(statement: ast.AST, block: str) -> Iterator[ast.expr]:
-    """What has been worked out before a block of the statement is run."""
+def _head(module: SourceModule, statement: ast.AST, block: str) -> Iterator[ast.expr]:
+    """What has been worked out before a block of the statement is run; what a short sample loops over may come from elsewhere."""
     if isinstance(statement, (ast.If, ast.While)):
         yield from _asked(statement.test, whole=block == "body")
-    elif isinstance(statement, (ast.For, ast.AsyncFor, ast.With, ast.AsyncWith)):
+    elif isinstance(statement, (ast.For, ast.AsyncFor, ast.With, ast.AsyncWith)) and is_whole(module):
         yield from evaluated(statement)
 
 
