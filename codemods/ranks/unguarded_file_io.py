@@ -88,6 +88,8 @@ _KNOWS_RANKS = (
     SHOWS_PROCESSES,
     (*OFFERS_A_GUARD, b"torch.distributed"),
 )  # fmt: skip
+_TOLD_FILES = 4  # of a constructor that opens several
+
 
 class UnguardedFileIo(DdpCodemod):
     """A file that every rank writes, renames or deletes.
@@ -423,7 +425,7 @@ class UnguardedFileIo(DdpCodemod):
         if files:
             message = f"every rank builds this object, and {phrases(files[:1])}: the ranks overwrite each other's file"
             reason = "a constructor runs before the rank is sure to be known: open the file in a hook, on rank 0"
-            evidence = [Evidence("static", e.phrase, e.path, e.line) for e in files[:1]]
+            evidence = [Evidence("static", e.phrase, e.path, e.line) for e in files[:_TOLD_FILES]]
             yield self.finding(module, function, message, evidence=evidence, reason=reason)
 
     def _between(self, module: SourceModule, project: Project, function: FunctionNode) -> Iterator[Finding]:

@@ -259,6 +259,9 @@ def test_folders_stay_outside() -> None:
 
 def test_a_constructor_is_told() -> None:
     check_told(UnguardedFileIo, hook(*DUMP, name="__init__", arguments="self"), reason="constructor")
+    both = hook(*DUMP, *(line.replace("a.json", "b.json") for line in DUMP), name="__init__", arguments="self")
+    (found,) = findings_of(UnguardedFileIo, both)
+    assert [e.line for e in found.evidence] == [9, 11]  # the places of both files
 
 
 def test_a_name_that_is_used_later_stays_outside() -> None:
