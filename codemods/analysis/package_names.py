@@ -17,6 +17,6 @@ def given_by_package(project: Project, found: Resolved) -> Resolved | None:
         return None
     stem = dirname(found.path) if basename(found.path) == "__init__.py" else found.path.removesuffix(".py")
     package, name = join(dirname(stem), "__init__.py"), basename(stem)
-    if package == found.path or name.encode() not in (project.read(package) or b""):
+    if package == found.path or package not in project.files or name.encode() not in (project.read(package) or b""):
         return None
     return Resolved(package, (name,))
