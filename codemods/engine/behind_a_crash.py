@@ -1,4 +1,4 @@
-"""Findings that lie behind another one: a line that is reported ends each run of several processes, and nobody comes to them.
+"""Findings that lie behind another one: a line that is reported ends each run of several processes, and no rank gets to them.
 
 They are said as soon as that line is put right. What is found of a crash or a hang is said all the same: who repairs one wants to
 know of the next.

@@ -7,22 +7,15 @@ speaks of the runs that a project shows; this holds for every command line.
 from __future__ import annotations
 
 import ast
-import operator
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 from codemods.analysis.bindings import bindings_of, only_value
 from codemods.analysis.ranks.lost_options import OPTION_NAMES, nobody_sets
 from codemods.analysis.ranks.option_domains import Domain, Value
 from codemods.analysis.ranks.parsed_options import parsed_options
+from codemods.analysis.ranks.test_outcomes import BOTH, OPERATORS, Outcomes, compared, outcomes
 from codemods.files.source import SourceModule
 from codemods.store.project import Project
-
-_BOTH = frozenset({True, False})
-_OPERATORS: dict[type[ast.cmpop], Callable[[Any, Any], object]] = {
-    ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Gt: operator.gt, ast.GtE: operator.ge, ast.Lt: operator.lt,
-    ast.LtE: operator.le, ast.Is: operator.is_, ast.IsNot: operator.is_not,
-}  # fmt: skip
 
 
 def closed_by_options(project: Project, module: SourceModule, node: ast.AST) -> ast.expr | None:
@@ -53,36 +46,29 @@ def _tests_round(module: SourceModule, node: ast.AST) -> Iterator[tuple[ast.expr
         below = up
 
 
-def _outcomes(project: Project, module: SourceModule, test: ast.expr) -> frozenset[bool]:
+def _outcomes(project: Project, module: SourceModule, test: ast.expr) -> Outcomes:
     """How a test can come out."""
-    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        return frozenset(not o for o in _outcomes(project, module, test.operand))
-    if isinstance(test, ast.BoolOp):
-        parts = [_outcomes(project, module, v) for v in test.values]
-        stop = isinstance(test.op, ast.Or)
-        if any(p == {stop} for p in parts):
-            return frozenset({stop})
-        return frozenset({not stop}) if all(p == {not stop} for p in parts) else _BOTH
+    return outcomes(test, lambda part: _of_part(project, module, part))
+
+
+def _of_part(project: Project, module: SourceModule, test: ast.expr) -> Outcomes:
     if isinstance(test, ast.Compare):
         return _compared(project, module, test)
     domain = _domain(project, module, test)
-    return _BOTH if domain is None or domain.values is None else frozenset(bool(v) for v in domain.values)
+    return BOTH if domain is None or domain.values is None else frozenset(bool(v) for v in domain.values)
 
 
-def _compared(project: Project, module: SourceModule, test: ast.Compare) -> frozenset[bool]:
+def _compared(project: Project, module: SourceModule, test: ast.Compare) -> Outcomes:
     """`args.x is None`, and `args.mode == "test"` where all that the option can be is counted."""
-    if len(test.ops) != 1 or (ask := _OPERATORS.get(type(test.ops[0]))) is None:
-        return _BOTH
+    if len(test.ops) != 1 or (ask := OPERATORS.get(type(test.ops[0]))) is None:
+        return BOTH
     other = test.comparators[0]
     if not isinstance(other, ast.Constant) or (domain := _domain(project, module, test.left)) is None:
-        return _BOTH
+        return BOTH
     if other.value is None and not domain.none and isinstance(test.ops[0], (ast.Is, ast.IsNot, ast.Eq, ast.NotEq)):
         return frozenset({isinstance(test.ops[0], (ast.IsNot, ast.NotEq))})
     values: tuple[Value, ...] = domain.values or ()
-    try:
-        return frozenset(bool(ask(v, other.value)) for v in values) or _BOTH
-    except TypeError:
-        return _BOTH
+    return compared(ask, values, (other.value,))
 
 
 def _domain(project: Project, module: SourceModule, node: ast.expr) -> Domain | None:

@@ -8,10 +8,7 @@ few commands, which are examples.
 from __future__ import annotations
 
 import ast
-import operator
 import re
-from collections.abc import Callable
-from typing import Any
 
 from codemods.analysis.bindings import name_or_field_bindings
 from codemods.analysis.job_files.documented_starts import Start, script_names, starts
@@ -20,6 +17,7 @@ from codemods.analysis.names import dotted
 from codemods.analysis.positions import above
 from codemods.analysis.ranks.leaving import leaves
 from codemods.analysis.ranks.shown_values import Known, shown_values
+from codemods.analysis.ranks.test_outcomes import BOTH, OPERATORS, Outcomes, compared, outcomes
 from codemods.analysis.ranks.values_behind import values_behind
 from codemods.files.source import SourceModule
 from codemods.runtime.lazy_pattern import lazy
@@ -31,11 +29,6 @@ _HOLDERS = lazy(
 # Who starts a program gives these when a run broke off, or to see more of it, and writes it down nowhere.
 _BY_CHANCE = lazy(r"resum|restor|ckpt|checkpoint|continue|debug|verbos|seed|profil|quiet|dry", re.IGNORECASE)
 MANY_COMMANDS = 8  # commands of which none gives an option: fewer are examples
-_BOTH = frozenset({True, False})
-_OPERATORS: dict[type[ast.cmpop], Callable[[Any, Any], object]] = {
-    ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Gt: operator.gt, ast.GtE: operator.ge, ast.Lt: operator.lt,
-    ast.LtE: operator.le, ast.Is: operator.is_, ast.IsNot: operator.is_not,
-}  # fmt: skip
 _DEPTH = 3
 
 
@@ -90,32 +83,25 @@ def _started(project: Project) -> tuple[tuple[str, tuple[Start, ...]], ...]:
     return project.keep("started by commands", build)
 
 
-def _outcomes(project: Project, module: SourceModule, test: ast.expr) -> frozenset[bool]:
+def _outcomes(project: Project, module: SourceModule, test: ast.expr) -> Outcomes:
     """How a test can come out in the runs that the project shows."""
-    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        return frozenset(not o for o in _outcomes(project, module, test.operand))
-    if isinstance(test, ast.BoolOp):
-        parts = [_outcomes(project, module, v) for v in test.values]
-        stop = isinstance(test.op, ast.Or)
-        if any(p == {stop} for p in parts):
-            return frozenset({stop})
-        return frozenset({not stop}) if all(p == {not stop} for p in parts) else _BOTH
+    return outcomes(test, lambda part: _of_part(project, module, part))
+
+
+def _of_part(project: Project, module: SourceModule, test: ast.expr) -> Outcomes:
     if isinstance(test, ast.Compare):
         return _compared(project, module, test)
     values = _values(project, module, test, _DEPTH)
-    return _BOTH if not values else frozenset(bool(v) for v in values)
+    return BOTH if not values else frozenset(bool(v) for v in values)
 
 
-def _compared(project: Project, module: SourceModule, test: ast.Compare) -> frozenset[bool]:
-    if len(test.ops) != 1 or (ask := _OPERATORS.get(type(test.ops[0]))) is None:
-        return _BOTH
+def _compared(project: Project, module: SourceModule, test: ast.Compare) -> Outcomes:
+    if len(test.ops) != 1 or (ask := OPERATORS.get(type(test.ops[0]))) is None:
+        return BOTH
     left, right = (_values(project, module, side, _DEPTH) for side in (test.left, test.comparators[0]))
     if not left or not right:
-        return _BOTH
-    try:
-        return frozenset(bool(ask(a, b)) for a in left for b in right)
-    except TypeError:
-        return _BOTH
+        return BOTH
+    return compared(ask, left, right)
 
 
 def _values(project: Project, module: SourceModule, node: ast.expr, depth: int) -> tuple[Known, ...]:
