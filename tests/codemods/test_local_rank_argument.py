@@ -55,6 +55,12 @@ def test_what_is_told(call: str) -> None:
     check_told(RULE, script(call), reason="os.environ")
 
 
+def test_an_option_for_each_spelling_is_not_widened() -> None:
+    one = "parser.add_argument('--local_rank', type=int, default=0)"
+    two = f"{one}\n{one.replace('local_rank', 'local-rank')}"
+    check_told(RULE, script(two), reason="leave one option of that name")
+
+
 def test_another_meaning_of_os() -> None:
     source = script("parser.add_argument('--local_rank', type=int, default=0)").replace("import os\n", "os = 'linux'\n")
     check_told(RULE, source, reason="another meaning")

@@ -66,6 +66,7 @@ def test_other_parameters_are_told() -> None:
         script("sys.stderr.write('a')", "log('a', flush=True)"),
         script("print('a', flush=True)", quiet="builtins.print = lambda *args, **kwargs: None"),
         script("print('a', flush=True)", quiet="builtins.print = lambda *args, flush=False: None"),
+        script("print('a', force=True)"),  # Python's own refuses it, too
         script("print('a', flush=True)", test="args.quiet"),  # on every rank: seen at once
         script("print('a', flush=True)", head="from rich import print\n"),
         script("print('a', flush=True)", quiet="console.print = lambda *args: None"),

@@ -335,3 +335,16 @@ def main(model, loader, args):
 )
 def test_a_switch_that_the_callers_give_to_rank_zero(calls: str, *, drawn: bool) -> None:
     assert bool(findings_of(ProgressBarOnEveryRank, HANDED.format(calls))) is drawn
+
+
+def test_bars_of_ranks_whose_stderr_goes_into_a_file() -> None:
+    """The helper that leads it away stands in another file, and the program calls it in a constructor."""
+    helper = (
+        "import sys\n\n\ndef open_folder(options, folder):\n    if options.rank != 0:\n"
+        "        sys.stderr = open(folder / f'stderr_{options.rank}.log', 'w')\n    return folder\n"
+    )
+    source = script("for x in tqdm(loader): pass", head=HEAD + "from folders import open_folder\n") + (
+        "\n\nclass Run:\n    def __init__(self, options):\n        self.folder = open_folder(options, options.folder)\n"
+    )
+    check_nothing(ProgressBarOnEveryRank, source, files={"folders.py": helper})
+    assert findings_of(ProgressBarOnEveryRank, source, {"folders.py": helper.replace("sys.stderr = ", "errors = ")})

@@ -100,6 +100,13 @@ def test_the_script_is_made_ready_in_the_same_fix() -> None:
                       files={"train.py": needed}, changed=new)  # fmt: skip
 
 
+def test_an_option_for_each_spelling_is_left_to_the_user() -> None:
+    """argparse ends each start where two options of a parser have a spelling in common."""
+    two = OLD.replace(OPTION, OPTION + OPTION.replace("local_rank", "local-rank"))
+    assert "--local-rank" in two
+    check_nothing(RULE, f"{LAUNCH} train.py\n", path="run.sh", files={"train.py": two})
+
+
 @pytest.mark.parametrize(
     "script",
     [

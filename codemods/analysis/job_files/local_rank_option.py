@@ -52,6 +52,8 @@ def quoted(beside: str, option: str) -> str:
 
 def from_environment(module: SourceModule, call: ast.Call) -> tuple[list[Edit], str]:
     """The option with both spellings, and with the default from the environment; or why it is not written so."""
+    if len(local_rank_options(module)) > 1:  # one parser may have them all: argparse refuses a spelling that is given twice
+        return [], "leave one option of that name, with both spellings, and take its default from `os.environ`"
     given = {k.arg: k.value for k in call.keywords}
     kind, default = given.get("type"), given.get("default")
     old = default.operand if isinstance(default, ast.UnaryOp) else default

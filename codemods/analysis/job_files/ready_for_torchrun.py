@@ -108,7 +108,8 @@ def _find(project: Project, script: str) -> Readiness:
         return Readiness(Applicability.DISPLAY, f"{m.path} looks for the option in another way than by argparse")
     if not options:
         return _without_option(project, script, paths)
-    refused = next((f"{m.path}:{call.lineno}" for m, call in options if _refuses(m, call)), "")
+    takes_both = any(PASSED in options_of(call) for _, call in options)  # an option for each spelling will do
+    refused = next((f"{m.path}:{call.lineno}" for m, call in options if not takes_both and _refuses(m, call)), "")
     found = [replace(_of_option(modules, m, call), refused=refused) for m, call in options]
     if (not_ready := next((f for f in found if f.why), None)) is not None:
         return not_ready
@@ -127,10 +128,8 @@ def _own_ports(module: SourceModule) -> Iterator[ast.stmt]:
 
 
 def _refuses(module: SourceModule, call: ast.Call) -> bool:
-    """True where the parser takes the old spelling alone, and ends the program at what it does not know."""
-    return PASSED not in options_of(call) and (
-        bool(module.calls_named("parse_args")) or not module.calls_named("parse_known_args")
-    )
+    """True where the parser ends the program at what it does not know."""
+    return bool(module.calls_named("parse_args")) or not module.calls_named("parse_known_args")
 
 
 def _reads_it_itself(module: SourceModule) -> bool:

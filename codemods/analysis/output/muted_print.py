@@ -35,7 +35,7 @@ def is_muted(project: Project, path: str) -> bool:
 
 def has_quiet_bars(project: Project, path: str) -> bool:
     """True for a file of a program that leads the standard error of the other ranks away, to which progress bars are drawn."""
-    paths = project.keep("files that mute bars", lambda: frozenset(_leading_away(project, "sys.stderr")))
+    paths = project.keep("files that mute bars", lambda: frozenset(_all_leading_away(project, "sys.stderr")))
     return any(path in reached(project, p) for p in paths)
 
 
@@ -50,15 +50,12 @@ def _find(project: Project) -> frozenset[str]:
         module = project.module(path) if not is_test_file(path) else None
         if module is not None and any(_goes_to_own_file(module, call) for call in module.calls_named("redirect_stdout")):
             found.add(path)
-    found.update(_leading_away(project, "sys.stdout"))
+    found.update(_all_leading_away(project, "sys.stdout"))
     for path in project.files_containing(b".print = "):
         module = project.module(path) if not is_test_file(path) else None
         for assign in module.nodes(ast.Assign) if module is not None else ():
             if module is not None and any(_is_print_of_python(module, t) for t in assign.targets):
-                found.add(path)
-                function = module.function_of(assign)
-                if function is not None:
-                    _add_callers(project, module, function, found, _DEPTH)
+                _add_with_callers(project, module, assign, found)
     return frozenset(found)
 
 
@@ -80,8 +77,16 @@ def _goes_to_own_file(module: SourceModule, call: ast.Call) -> bool:
     return bool(call.args) and names_rank(origin_text(module, call.args[0]))
 
 
-def _leading_away(project: Project, stream: str) -> Iterator[str]:
-    """The files that lead a stream of the other ranks to nowhere, or each rank's into a file of its own."""
+def _all_leading_away(project: Project, stream: str) -> set[str]:
+    """The files that lead a stream of the other ranks away, and those that call a function which does."""
+    found: set[str] = set()
+    for module, assign in _leading_away(project, stream):
+        _add_with_callers(project, module, assign, found)
+    return found
+
+
+def _leading_away(project: Project, stream: str) -> Iterator[tuple[SourceModule, ast.Assign]]:
+    """Where a stream of the other ranks is led to nowhere, or each rank's into a file of its own."""
     for path in project.files_containing(f"{stream} = ".encode()):
         module = project.module(path) if not is_test_file(path) else None
         for assign in module.nodes(ast.Assign) if module is not None else ():
@@ -90,13 +95,20 @@ def _leading_away(project: Project, stream: str) -> Iterator[str]:
             made = origin_text(module, assign.value)
             nowhere = "devnull" in made or "/dev/null" in made
             if names_rank(made) or (nowhere and ranks_at(module, assign, project=project) in (Ranks.OTHERS, Ranks.LOCAL_OTHERS)):
-                yield path
+                yield module, assign
 
 
 def _is_print_of_python(module: SourceModule, target: ast.expr) -> bool:
     if not isinstance(target, ast.Attribute) or target.attr != "print":
         return False
     return dotted(target.value) in _BUILTINS or qualified(module, target.value) in _BUILTINS
+
+
+def _add_with_callers(project: Project, module: SourceModule, assign: ast.Assign, found: set[str]) -> None:
+    found.add(module.path)
+    function = module.function_of(assign)
+    if function is not None:
+        _add_callers(project, module, function, found, _DEPTH)
 
 
 def _add_callers(project: Project, module: SourceModule, function: FunctionNode, found: set[str], depth: int) -> None:

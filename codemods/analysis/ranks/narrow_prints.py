@@ -17,6 +17,7 @@ from codemods.runtime.record import record
 from codemods.store.project import Project
 
 _BUILTINS = frozenset({"builtins", "__builtin__"})
+_OF_PYTHON = frozenset({"sep", "end", "file", "flush"})  # rank 0 keeps Python's own `print`, which takes no others
 _UP = 2  # callers of the function that puts it there
 _DOWN = 4
 _MOST = 80  # functions looked at for one replacement
@@ -97,12 +98,13 @@ class _Search:
         return None
 
     def _is_refused(self, module: SourceModule, call: ast.Call) -> bool:
-        """True for `print(x, flush=True)` of Python's own name, with a keyword that the replacement does not take."""
+        """True for `print(x, flush=True)` of Python's own name, with a keyword of it that the replacement does not take."""
         if not isinstance(call.func, ast.Name) or call.func.id != "print" or "print" in module.imports:
             return False
         if bindings_of(module, call.func) or any(f.name == "print" for f in module.functions):
             return False
-        return any(k.arg is not None and k.arg not in self.taken for k in call.keywords)
+        given = {k.arg for k in call.keywords if k.arg is not None}
+        return given <= _OF_PYTHON and not given <= self.taken
 
     def _is_kept(self, module: SourceModule, call: ast.Call) -> bool:
         """True where the ranks that have the replacement may not come, or where what it raises is caught."""
