@@ -39,8 +39,6 @@ _ASKS_FOR_RANKS = lazy(
     rb"wait_for_everyone|gather_for_metrics|unwrap_model|rank_zero_only)\b"
 )
 
-_NAMES_THE_FAILURE = "DDP714"  # what ends each run there, and the next such place of the file
-
 # What takes two ranks at the place; who crashes or waits there says so himself.
 _OF_TWO = frozenset({"noise", "data", "risk"})
 
@@ -66,14 +64,14 @@ def for_one_process(codemod: DdpCodemod, finding: Finding, place: SourceModule |
         return ""
     if place is None or isinstance(place, TextFile):
         return ""
-    if finding.code != _NAMES_THE_FAILURE and never_runs(project, place, finding.span):
+    if not codemod.names_failure and never_runs(project, place, finding.span):
         return (
             "no run gets there, since what stands above it fails in each, no value of an option leads there, or its file cannot "
             "be imported or is superseded"
         )
     if is_never_reached(project, place, finding.span):
         return "no program of the project comes there in a run of several processes"
-    if finding.severity != "hang" and finding.code != _NAMES_THE_FAILURE and runs_to_no_end(project, place, finding.span):
+    if finding.severity != "hang" and not codemod.names_failure and runs_to_no_end(project, place, finding.span):
         return "no run gets through the block, and whoever runs it has another error to see"
     if finding.severity == "noise" and is_of_no_test(project, place, finding.span):
         return "it stands in a hook of tests that nothing asks for"
@@ -139,4 +137,4 @@ def _is_written_for_ranks(module: SourceModule, start: Start | None) -> bool:
 
 def is_told(codemod: DdpCodemod, finding: Finding, place: SourceModule | None, project: Project) -> bool:
     """False for what a second rank would have to come to, and none does."""
-    return codemod.topic() not in OF_RUNS or is_worth_telling(project, place, finding)
+    return codemod.topic() not in OF_RUNS or codemod.names_end_of_others or is_worth_telling(project, place, finding)

@@ -12,12 +12,10 @@ from codemods.files.source import SourceModule
 from codemods.files.text_file import TextFile
 from codemods.store.project import Project
 
-_ENDS = "DDP210"  # the finding that tells where the other ranks end
-
 
 def is_worth_telling(project: Project, place: SourceModule | None, finding: Finding) -> bool:
     """False for a report on what ranks do where only rank 0 comes, and in a hook of tests that nothing asks for."""
-    if finding.fix is not None or place is None or isinstance(place, TextFile) or finding.code == _ENDS:
+    if finding.fix is not None or place is None or isinstance(place, TextFile):
         return True
     if finding.severity != "crash" and rank_zero_is_left(project, place, finding.span):
         return False  # an error may be rank 0's as well

@@ -79,6 +79,7 @@ class UnboundName(DdpCodemod):
     subject = "Import the name that the ranks read"
     must_show = "Two processes get past the line; with one process nothing changes."
     printed = ("is not defined",)
+    names_failure = True
     TRIGGERS = ((*GUARDS, *_NAMES), (*PROCESSES, *_NAMES))
     READS_TESTS = False
 

@@ -105,6 +105,7 @@ class ValueOfOneRank(DdpCodemod):
     subject = "Use what rank 0 alone has on rank 0 alone"
     must_show = "Both processes get past the line."
     printed = ("object has no attribute", "'NoneType' object", "UnboundLocalError", "KeyError", *WAITING)
+    names_end_of_others = True
     TRIGGERS = ((b"rank", b"main_process", b"process_index", b"process_zero", b"global_zero", b"is_ma"), PROCESSES)
     SITES = (RANK_TEST, SPAWNED_TEST)
     READS_TESTS = False
