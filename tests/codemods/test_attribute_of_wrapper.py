@@ -647,6 +647,21 @@ def test_the_configuration_that_the_command_of_the_script_names() -> None:
     for config, script in (("ddp.yaml", "train.py"), ("zero.yaml", "other.py"), ("gone.yaml", "train.py")):
         texts = {"README.md": command.format(config, script)}
         assert findings_of(AttributeOfWrapper, source, files=files | texts, path="train.py")
+@pytest.mark.parametrize(
+    ("asked", "ends"),
+    [
+        ("dist.get_rank()", True),
+        ("dist.get_rank() if dist.is_initialized() else 0", False),
+        ("int(os.environ.get('RANK', 0))", False),
+    ],
+)
+def test_one_process_that_ends_in_a_function_above(asked: str, *, ends: bool) -> None:
+    """A logger of the project asks the group for the rank, which a run without one does not get past."""
+    logs = f"import os\nimport torch.distributed as dist\n\n\ndef logger(folder):\n    rank = {asked}\n    return folder, rank\n"
+    source = "from logs import logger\n" + prepared("log = logger('out')", "print(model.module.width)")
+    assert bool(findings_of(AttributeOfWrapper, source, NETS | {"logs.py": logs})) is not ends
+
+
 def test_one_process_that_ends_above() -> None:
     """Accelerate starts no group for one process: a collective of torch itself raises before anything is asked of the model."""
     asks = "print(model.module.width)"

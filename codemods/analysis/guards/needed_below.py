@@ -1,8 +1,9 @@
-"""Calls of the project's functions that raise without a process group: a loader whose sampler asks for the ranks."""
+"""Calls of the project's functions that raise without a process group: what they make or write asks it for the ranks."""
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 
 from codemods.analysis.call_graph import called_function
 from codemods.analysis.names import last, qualified
@@ -11,17 +12,39 @@ from codemods.analysis.ranks.uses import CallSite, Uses
 from codemods.files.source import FunctionNode, SourceModule, walk_scope
 from codemods.store.project import Project
 
+_SAMPLER = (b"DistributedSampler",)
+_QUESTIONS = (b"get_rank(", b"get_world_size(", b"barrier(")
+_ASKED = frozenset(f"torch.distributed.{name}" for name in ("get_rank", "get_world_size", "barrier"))
+
 
 def makes_a_sampler(project: Project, module: SourceModule, call: ast.Call) -> bool:
     """True where each run of this call makes a DistributedSampler that asks the group, by the arguments that it gives."""
-    if not project.files_containing(b"DistributedSampler"):
+    return _is_asked(project, module, call, _SAMPLER, asks_the_group_for_ranks)
+
+
+def asks_the_group(project: Project, module: SourceModule, call: ast.Call) -> bool:
+    """True where each run of this call asks the group: for its rank or its size, to wait, or for a sampler."""
+    if makes_a_sampler(project, module, call):
+        return True
+    return _is_asked(project, module, call, _QUESTIONS, lambda m, c: not c.args and qualified(m, c.func) in _ASKED)
+
+
+def _is_asked(
+    project: Project,
+    module: SourceModule,
+    call: ast.Call,
+    words: tuple[bytes, ...],
+    asks: Callable[[SourceModule, ast.Call], bool],
+) -> bool:
+    """True where the function that is called asks on each way through it, by the arguments of the call."""
+    if not any(project.files_containing(word) for word in words):
         return False
     site = called_function(project, module, call)
-    if site is None or not site.module.holds(b"DistributedSampler"):
+    if site is None or not any(site.module.holds(word) for word in words):
         return False
     home, function = site.module, site.node
     uses = Uses((CallSite(module, call),), (), more=False)
-    made = (n for n in walk_scope(function) if isinstance(n, ast.Call) and asks_the_group_for_ranks(home, n))
+    made = (n for n in walk_scope(function) if isinstance(n, ast.Call) and asks(home, n))
     return any(_is_always_run(home, function, n) and open_uses(home, function, n, uses).calls for n in made)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from codemods.analysis.guards.group_may_be_missing import is_guarded
+from codemods.analysis.guards.needed_below import asks_the_group
 from codemods.analysis.names import qualified
 from codemods.files.source import SourceModule, walk_scope
 from codemods.store.project import Project
@@ -30,7 +31,9 @@ def meets_in_each_run(project: Project, module: SourceModule, node: ast.expr) ->
 
 def _meetings(project: Project, module: SourceModule, node: ast.expr) -> Iterator[ast.Call]:
     for call in walk_scope(module.function_of(node) or module.tree):
-        if isinstance(call, ast.Call) and call.lineno < node.lineno and qualified(module, call.func) in _MEETINGS:
+        if not isinstance(call, ast.Call) or call.lineno >= node.lineno:
+            continue
+        if qualified(module, call.func) in _MEETINGS or asks_the_group(project, module, call):
             if not is_guarded(project, module, call, set()):
                 yield call
 
