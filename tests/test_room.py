@@ -86,8 +86,33 @@ def test_a_tree_that_makes_room_is_gone() -> None:
     first = project.module("a.py")
     assert first is not None
     place = weakref.ref(first)
-    project._held = held.MOST_HELD + 1
+    project._held = (held.MOST_HELD << held.MOST_DOUBLINGS) + 1
     project.make_room()
     del first
     gc.collect()
     assert place() is None and project.module("a.py") is not None
+
+
+def test_there_is_more_room_where_a_few_files_fill_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each file leads to all of them: without more room all would be parsed anew for each."""
+    monkeypatch.setattr(held, "MOST_HELD", 1_000)
+    files = {f"m{i}.py": b"x = 1\n" * 50 for i in range(12)}  # 3,600 bytes
+    parsed = []
+    project = Project.of(files)
+    for _ in files:
+        before = dict(project._modules)
+        for path in files:
+            project.module(path)
+        parsed.append(sum(project._modules[p] is not before.get(p) for p in files))
+        project.make_room()
+    assert parsed[-1] == 0 and sum(parsed) <= 3 * len(files)
+
+
+def test_room_that_lasts_for_many_files_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(held, "MOST_HELD", 1_000)
+    files = {f"m{i:03}.py": b"x = 1\n" * 5 for i in range(400)}
+    project = Project.of(files)
+    for path in files:
+        project.module(path)
+        project.make_room()
+        assert project._held <= 1_030

@@ -19,7 +19,6 @@ from typing import TypeVar
 from codemods.api.evidence import Observed
 from codemods.files.source import SourceModule
 from codemods.files.text_file import NOTEBOOK, PYTHON_KINDS
-from codemods.store import project as plain
 from codemods.store.answer_sources import Sources, modules_in
 from codemods.store.asked_project import AskedProject
 from codemods.store.programs import Reader, programs
@@ -108,8 +107,7 @@ class LiveProject(AskedProject):
 
     def make_room(self) -> None:
         if self._held > MOST_HELD:
-            self._held = plain.MOST_HELD + 1
-            super().make_room()
+            self._drop_trees()
 
     # Answers
 

@@ -30,6 +30,8 @@ _DEFINITION = lazy(rb"def [ \t]*(\w+)")
 _DOTTED = lazy(rb"[A-Za-z_][\w.]*")
 # Source of which the trees are held at the same time: a tree with its index is 37 times its text (CPython 3.11, measured).
 MOST_HELD = 8_000_000  # bytes
+MOST_DOUBLINGS = 2  # of that room, where it is full again after a few files: 1.2 GB of trees
+FEW_FILES = 24  # between two times that room is made; each of them leads to much of the project, which is parsed anew each time
 LONGEST_TEXT = 2 * 1024 * 1024  # bytes of a notebook; of a longer one only the code is looked at: the rest is pictures
 FEW = 20  # files that are read one by one; a search through all of them costs as much as reading so many
 
@@ -68,6 +70,8 @@ class Project:
         self._memo: dict[Hashable, object] = {}
         self._kept: dict[Hashable, object] = {}
         self._held = sum(len(m.data) for m in self._modules.values() if isinstance(m, SourceModule))
+        self._room = MOST_HELD
+        self._looked_at = 0  # files, since room was last made
         self.failed: dict[str, list[str]] | None = None  # path -> what went wrong there; None: it is raised
         self.left_out: dict[str, int] = {}  # path -> findings of programs that nothing starts as several processes
 
@@ -137,13 +141,23 @@ class Project:
     def make_room(self) -> None:
         """Between two files: where many trees are held, all of them go, and every memo that may hold their nodes.
 
-        A tree that is wanted again is parsed again. A big repository would else be held whole, at 37 times its size.
+        A tree that is wanted again is parsed again. A big repository would else be held whole, at 37 times its size. Where a few
+        files lead to that many trees, twice as many may be held: a check of 14 MB of such programs took an hour, now a minute.
         """
-        if self._held > MOST_HELD:
-            self._modules = {p: m for p, m in self._modules.items() if isinstance(m, Unreadable)}
-            self._memo = {}
-            self._held = 0
-            gc.collect()  # trees and what was worked out of them hold each other, and the collector is off in a check
+        self._looked_at += 1
+        if self._held <= self._room:
+            return
+        if self._looked_at < FEW_FILES and self._room < MOST_HELD << MOST_DOUBLINGS:
+            self._room *= 2
+        if self._held > self._room:
+            self._drop_trees()
+        self._looked_at = 0
+
+    def _drop_trees(self) -> None:
+        self._modules = {p: m for p, m in self._modules.items() if isinstance(m, Unreadable)}
+        self._memo = {}
+        self._held = 0
+        gc.collect()  # trees and what was worked out of them hold each other, and the collector is off in a check
 
     def read(self, path: str) -> bytes | None:
         if path not in self._changed and (held := self._corpora.get((".py",))) is not None:
