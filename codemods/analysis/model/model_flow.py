@@ -72,6 +72,7 @@ class Flow:
         self.loop: Loop | None = None  # where the run starts outside of the model
         self.by_hand: list[Pass] | None = None  # the passes of `self.manual_backward`, where they are what is asked for
         self.absent: set[str] = set()  # made only under a setting that the project never has
+        self.perhaps: set[str] = set()  # of layers that one arm of a test adds
 
     # Functions
 
@@ -379,7 +380,9 @@ class Flow:
             out[ref.path] = ref
         elif member.kind in (Kind.SEQUENCE, Kind.LIST, Kind.DICT, Kind.CHOICE) and member.note != "plain":
             for part in parts_of(ref):
-                out |= self.parameters_below(part, depth + 1)
+                found = self.parameters_below(part, depth + 1)
+                self.perhaps |= found.keys() if part.member.condition else NONE
+                out |= found
         elif member.kind is Kind.MODULE and member.site is not None and member.site.node in self.above:
             out[ref.path] = replace(ref, member=replace(member, kind=Kind.UNKNOWN, note=f"{member.note} holds one of its kind"))
         elif member.kind is Kind.MODULE and member.site is not None:
