@@ -15,8 +15,8 @@ _THAWS = frozenset({"add_adapter", "inject_adapter_in_model", "get_peft_model", 
 
 def stays_bare(module: SourceModule, given: ast.expr) -> bool:
     """True for an argument of `accelerator.prepare(...)` that gets no wrapper: no parameter of it requires a gradient."""
-    call = module.parent(given)
-    if not isinstance(call, ast.Call) or last(dotted(call.func)) not in ("prepare", "prepare_model") or not (text := dotted(given)):
+    call, text = module.parent(given), dotted(given)
+    if not isinstance(call, ast.Call) or last(dotted(call.func)) not in ("prepare", "prepare_model") or not text:
         return False
     asked = next((k.value for k in call.keywords if k.arg == "evaluation_mode"), None)
     return (isinstance(asked, ast.Constant) and asked.value is True) or is_frozen(module, call, text)
