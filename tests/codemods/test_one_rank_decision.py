@@ -1692,3 +1692,9 @@ def test_a_counter_of_steps_that_all_ranks_make_together_decides_alike() -> None
 
 def test_a_counter_of_own_rows_decides_otherwise() -> None:
     check_told(RULE, COUNTED.format(meets="seen = loss"), reason="reduce the deciding number")
+
+
+def test_an_exit_of_what_rank_0_alone_runs_is_to_be_an_error() -> None:
+    head = f"{PL}\n\nclass Rows(pl.LightningDataModule):\n    def prepare_data(self):\n        if not os.path.exists('rows'):\n"
+    check_told(RULE, f"{head}            exit()\n", reason="end with an error")
+    check_nothing(RULE, f"{head}            raise FileNotFoundError('rows')\n")
