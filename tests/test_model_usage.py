@@ -406,6 +406,58 @@ def test_a_module_that_other_code_reads_is_not_called_unused() -> None:
     assert "b is read in train.py" in found.reasons
 
 
+LAYERS = """\
+class Normed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm, self.fc = nn.BatchNorm1d(4), nn.Linear(4, 4)
+    def forward(self, x):
+        return self.fc(self.norm(x))
+class Spare(nn.Module):
+    def __init__(self, wide=4):
+        super().__init__()
+        self.norm, self.fc = nn.BatchNorm1d(wide), nn.Linear(wide, wide)
+    def forward(self, x):
+        return self.fc(x)
+"""
+STACK = "return self.stack(self.b(self.a(x)))"
+MAYBE_SPARE = {
+    "an expression": "self.stack = Spare() if flag else Normed()",
+    "both arms": "if flag:\n    self.stack = Spare()\nelse:\n    self.stack = Normed()",
+    "appended": "made = []\nfor _ in range(depth):\n    if flag:\n        made.append(Spare())\n    else:\n"
+                "        made.append(Normed())\nself.stack = nn.Sequential(*made)",
+    "appended by one arm": "made = [Normed()]\nif flag:\n    made.append(Spare())\nself.stack = nn.Sequential(*made)",
+    "appended to a field": "self.stack = nn.Sequential()\nif flag:\n    self.stack.append(Spare())\nelse:\n"
+                           "    self.stack.append(Normed())",
+    "one of three": "made = []\nif depth > 3:\n    made += [Normed()]\nelif flag:\n    made += [Spare()]\nelse:\n"
+                    "    made += [Normed()]\nself.stack = nn.Sequential(*made)",
+    "by a method": "self.stack = self.build(flag)",
+}  # fmt: skip
+BUILDS = "def build(self, flag):\n    made = []\n    made.append(Spare() if flag else Normed())\n    return nn.Sequential(*made)"
+
+
+@pytest.mark.parametrize("init", MAYBE_SPARE.values(), ids=MAYBE_SPARE)
+def test_a_layer_that_may_never_be_made_is_not_called_unused(init: str) -> None:
+    found = usage(LAYERS + net(STACK, init=init, more=BUILDS))
+    assert found.verdict is Verdict.UNKNOWN
+    assert any("is decided when the model is built" in r for r in found.reasons)
+
+
+SURELY_SPARE = {
+    "no test": "made = []\nfor _ in range(depth):\n    made.append(Spare())\nself.stack = nn.Sequential(*made)",
+    "each arm": "made = []\nif flag:\n    made.append(Spare())\nelse:\n    made.append(Spare(wide=4))\n"
+                "self.stack = nn.Sequential(*made)",
+    "beside a test": "made = [Spare()]\nif flag:\n    made.append(Normed())\nself.stack = nn.Sequential(*made)",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("init", SURELY_SPARE.values(), ids=SURELY_SPARE)
+def test_a_layer_that_each_way_makes_is_named(init: str) -> None:
+    found = usage(LAYERS + net(STACK, init=init))
+    assert found.verdict is Verdict.NEVER
+    assert found.never and all(path.endswith("norm") for path in found.never)
+
+
 def test_a_loop_that_counts_is_an_assumption() -> None:
     found = usage(net("for _ in range(self.n):\n    x = self.b(self.a(x))\nreturn x"))
     assert found.verdict is Verdict.ALL

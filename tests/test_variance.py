@@ -41,6 +41,31 @@ def probed(program: str) -> Value:
 
 
 DIFFER = {
+    "a counter of own rows, where nobody waits": (
+        "n = 0\nfor row in rows[rank::world]:\n    n += 1\nprobe(n)",
+        Cause.DATA,
+    ),
+    "a counter behind a meeting of some": (
+        "n = 0\nfor row in rows[rank::world]:\n    if row.sum() > 0:\n        dist.barrier()\n    n += 1\nprobe(n)",
+        Cause.DATA,
+    ),
+    "a counter under Join": (
+        "from torch.distributed.algorithms.join import Join\nn = 0\nwith Join([model]):\n"
+        "    for row in rows[rank::world]:\n        dist.all_reduce(total)\n        n += 1\nprobe(n)",
+        Cause.DATA,
+    ),
+    "what a meeting loop keeps of the rows": (
+        "best = 0\nfor row in rows[rank::world]:\n    dist.barrier()\n    best = max(best, row.sum())\nprobe(best)",
+        Cause.DATA,
+    ),
+    "an own entry that one way puts in": (
+        "out = {'a': 1, 'now': time.time()}\nif wanted:\n    out['b'] = time.time()\nprobe(out['b'])",
+        Cause.PLACE,
+    ),
+    "an own part of an entry": (
+        "out = {'a': {'x': 1}, 'now': time.time()}\nout['a']['x'] = time.time()\nprobe(out['a'])",
+        Cause.PLACE,
+    ),
     "an assignment": ("x = rank\nprobe(x)", Cause.RANK),
     "the environment": ("import os\nslot = int(os.environ['LOCAL_RANK'])\nprobe(slot)", Cause.RANK),
     "the environment, asked": ("import os\nslot = int(os.environ.get('RANK', 0))\nprobe(slot)", Cause.RANK),
@@ -87,6 +112,32 @@ DIFFER = {
 }
 
 SAME = {
+    "a counter of a loop in which all meet": (
+        "n = 0\nfor row in rows[rank::world]:\n    dist.all_reduce(total)\n    n += 1\nprobe(n)"
+    ),
+    "a counter of steps with gradients": (
+        "from torch.nn.parallel import DistributedDataParallel\nmodel, step = DistributedDataParallel(net), 0\n"
+        "for i, row in enumerate(rows[rank::world]):\n    if fast:\n        scaler.scale(model(row)).backward()\n    else:\n"
+        "        model(row).backward()\n    if (i + 1) % every == 0:\n        step += 1\nprobe(step)"
+    ),
+    "a field that counts steps in which all meet": (
+        "class A:\n    def run(self):\n        self.step = 0\n        for row in rows[rank::world]:\n"
+        "            dist.barrier()\n            self.step += 1\n        probe(self.step)"
+    ),
+    "the number of the last round in which all met": (
+        "for i, row in enumerate(rows[rank::world]):\n    dist.barrier()\nprobe(i)"
+    ),
+    "an entry of all, beside one that one way puts in": (
+        "out = {'a': 1, 'now': time.time()}\nif wanted:\n    out['b'] = 2\nprobe(out['a'])"
+    ),
+    "an entry of all that a field holds": (
+        "class A:\n    def __init__(self, rows, wanted):\n        self.cfg = {'lr': 1, 'run': {'at': time.time()}}\n"
+        "        if wanted:\n            self.cfg['rows'] = 3\n        else:\n            self.cfg['more'] = 4\n"
+        "        probe(self.cfg['lr'])"
+    ),
+    "another entry than the one of which a part is own": (
+        "out = {'a': {'x': 1}, 'x': 2, 'now': time.time()}\nout['a']['x'] = time.time()\nprobe(out['x'])"
+    ),
     "another entry of a dict of all ranks": (
         "def ends(found):\n    out = {k: 0 for k in 'ab'}\n    out['table'] = found\n    return out\n"
         "def run(wanted):\n    out = None\n    for batch in loader:\n        if wanted:\n            out = ends(batch)\n"

@@ -136,6 +136,7 @@ class MissingFindUnusedParameters(DdpCodemod):
     - a Lightning version that is not pinned to one side of 2.0: unsafe, with the version it assumes
     - a module that is left out by an argument of forward or by another test: nothing is said, training may never do it; unsafe
       where the argument has a default and no call of the project hands anything else over
+    - a layer that never reaches the loss, where a test in the constructor decides whether it is made: nothing is said
     - a module that is left out by a setting: nothing is said, the setting that is trained with may always take it in
     - a value that an expression decides, `True if several else False` too: reported where the model needs the flag
     - an index that goes over all names of the settings, and what a loop leaves to its next round: nothing is said

@@ -23,12 +23,12 @@ class RendezvousOfEachProcess(DdpCodemod):
     """A port or an address for the process group that each rank, or each node, works out for itself.
 
     ## What it does
-    Finds `MASTER_PORT` and `tcp://` addresses that are made of the clock, a random number without a seed or a free port, in code
-    that each spawned rank runs, or that the launcher of each node runs. Finds `MASTER_ADDR` fixed to `localhost` in a script that
-    takes a number of nodes, and has no option for the address. Finds the arm that takes the rank from `SLURM_PROCID` and leaves
-    the number of processes at its default of 1, where the arm beside it sets both, and takes `SLURM_NTASKS` for it. Reports a
-    `file://` rendezvous whose path is the same in every run, and which nothing removes: whether a run after a killed one meets by
-    the file that it left is a race.
+    Finds `MASTER_PORT` and `tcp://` addresses that are made of the clock, a random number without a seed, a free port, or a
+    port that is looked for one by one until a socket finds it free, in code that each spawned rank runs, or that the launcher
+    of each node runs. Finds `MASTER_ADDR` fixed to `localhost` in a script that takes a number of nodes, and has no option
+    for the address. Finds the arm that takes the rank from `SLURM_PROCID` and leaves the number of processes at its default
+    of 1, where the arm beside it sets both, and takes `SLURM_NTASKS` for it. Reports a `file://` rendezvous whose path is the
+    same in every run, and which nothing removes: whether a run after a killed one meets by the file that it left is a race.
 
     ## Why it matters
     All ranks have to meet at one address. Those that have drawn another port, or listen on their own node, wait in
@@ -82,6 +82,7 @@ class RendezvousOfEachProcess(DdpCodemod):
     - Says nothing in a repository's own tests.
     - Says nothing of a port that the parent draws once, and hands to the processes that it spawns on one node.
     - Says nothing of random numbers in a file that sets a seed, and of a number that is broadcast.
+    - Says nothing of a search for a free port that rank 0 alone makes.
     - Says nothing under a test that asks for the variable, for the rank or for the number of nodes.
     - Says nothing of `localhost` where the script has an option for the address, takes no number of nodes, or meets in a file.
     - Says nothing of an arm for Slurm where a job file gives the number of processes, where submitit does (`num_tasks`), where

@@ -90,7 +90,8 @@ class RankFromLocalIndex(DdpCodemod):
     - Says nothing where the project has commands that start its programs, and none of them, nor a setting or a text, speaks of a
       second node; of an own tensor it does.
     - Says nothing of an own tensor in the list that a group of some of the processes has filled.
-    - Says nothing of a rank that is worked out (`node_rank * gpus + local_rank`), or that only bears the name of a local one.
+    - Says nothing of a rank that is worked out (`node_rank * gpus + local_rank`), also where the program adds to the number
+      itself (`args.local_rank += node * gpus`), or that only bears the name of a local one.
     - Reports the number that `mp.spawn` gives: how the number of this node is called has to be decided.
     - Reports `WORLD_SIZE` that is used for more than such a product, and places that no import of torch.distributed reaches.
 

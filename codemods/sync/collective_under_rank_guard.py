@@ -99,7 +99,8 @@ class CollectiveUnderRankGuard(DdpCodemod):
     - Says nothing of `torch.save`, `state_dict()`, `save_pretrained`, `accelerator.save`: no collectives under plain DDP.
     - Says nothing of `trainer.save_checkpoint` where every allowed Lightning is older than 2.1.0.
     - Says nothing of the forward of a wrapper round a model that is seen to have no buffers, that was asked not to send
-      them, or that is apex's: it sends none.
+      them, or that is apex's: it sends none. Nor of a model that is wholly frozen before `accelerator.prepare`,
+      which gets no wrapper.
     - Says nothing of metrics that are read under a guard behind the evaluation, where no collective follows.
     - Says nothing of metrics that are read below `trainer.fit(...)`, also by a function that is only called there.
     - Reports a project function that reaches a collective: the rest of the function would run on every rank too.

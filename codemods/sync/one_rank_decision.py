@@ -250,6 +250,8 @@ def _advice(project: Project, module: SourceModule, found: Mismatch) -> str:
             "reduce the decision over the ranks first (`trainer.strategy.reduce_boolean_decision(flag, all=False)`, or an "
             "all_reduce)"
         )
+    if found.form is Parting.ENDS and found.value.cause is Cause.RANK and isinstance(found.node, ast.Expr):
+        return "end with an error (a `raise`, or a status other than 0): the launcher then stops the others as well"
     if found.form is Parting.ENDS:
         return "reduce the test over the ranks first (an all_reduce with MAX of 0 or 1), and let every rank end with it"
     if any(i.dotted.startswith("accelerate") for found_imports in module.imports.values() for i in found_imports):

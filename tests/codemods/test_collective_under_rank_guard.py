@@ -1410,3 +1410,78 @@ if __name__ == "__main__":
 def test_a_helper_that_one_process_alone_has_wait(test: str, found: int) -> None:
     files = {"run.sh": "torchrun --nproc_per_node=2 module.py\n"}
     assert len(findings_of(CollectiveUnderRankGuard, IN_A_HELPER.format(test=test), files)) == found
+
+
+PREPARED = """\
+import torch
+from accelerate import Accelerator
+
+{judge}
+
+def main(rows):
+    accelerator = Accelerator()
+    net, judge = make_net(), Judge()
+{above}
+    judge = judge.to(accelerator.device)
+    {target} = accelerator.prepare({given})
+{below}
+    for x, y in rows:
+        loss = net(x).sum()
+        accelerator.backward(loss)
+        if accelerator.is_main_process:
+            with torch.no_grad():
+                print(judge(x))
+"""
+
+
+SEEN = """\
+class Judge(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.norm, self.head = torch.nn.Linear(4, 4), torch.nn.BatchNorm1d(4), torch.nn.Linear(4, 1)
+
+    def forward(self, x):
+        return self.head(self.norm(self.body(x)))
+"""
+UNSEEN = "from judges import Judge  # BatchNorm1d inside\n"
+
+
+def prepared(judge: str, above: str = "", *, below: str = "", pair: bool = True) -> str:
+    both = "net, judge" if pair else "judge"
+    return PREPARED.format(judge=judge, above=indent(above, "    "), below=indent(below, "    "), target=both, given=both)
+
+
+@pytest.mark.parametrize("judge", [SEEN, UNSEEN])
+@pytest.mark.parametrize("pair", [True, False])
+@pytest.mark.parametrize(
+    "above",
+    [
+        "judge.requires_grad_(False)",
+        "judge.requires_grad_(requires_grad=False)",
+        "for p in judge.parameters():\n    p.requires_grad = False",
+        "for p in judge.parameters():\n    p.requires_grad_(False)",
+        "for name, p in judge.named_parameters():\n    p.requires_grad = False",
+        "judge = Judge().eval().requires_grad_(False)",
+    ],
+)
+def test_a_frozen_model_gets_no_wrapper_from_accelerate(above: str, pair: bool, judge: str) -> None:
+    check_nothing(RULE, prepared(judge, above, pair=pair))
+
+
+@pytest.mark.parametrize("judge", [SEEN, UNSEEN])
+
+@pytest.mark.parametrize(
+    ("above", "below"),
+    [
+        ("", ""),
+        ("", "judge.requires_grad_(False)"),
+        ("judge.requires_grad_(True)", ""),
+        ("judge.requires_grad_(False)\njudge.requires_grad_(True)", ""),
+        ("judge.requires_grad_(False)\njudge.head.requires_grad_()", ""),
+        ("judge.requires_grad_(False)\nfor p in judge.head.parameters():\n    p.requires_grad = True", ""),
+        ("judge.body.requires_grad_(False)", ""),
+        ("for name, p in judge.named_parameters():\n    if 'head' not in name:\n        p.requires_grad = False", ""),
+    ],
+)
+def test_a_model_of_which_a_part_is_trained_gets_one(above: str, below: str, judge: str) -> None:
+    assert any("judge" in f.message for f in findings_of(RULE, prepared(judge, above, below=below)))

@@ -1665,3 +1665,36 @@ def test_a_result_that_an_error_leaves_empty(given: str, asked: str) -> None:
 )  # fmt: skip
 def test_a_result_that_all_ranks_have(what: str, old: str, new: str) -> None:
     check_nothing(RULE, GIVEN_UP.replace(old, new))
+
+
+COUNTED = """\
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+
+def train(net, rows, args, epochs):
+    model, step = DistributedDataParallel(net), 0
+    own = rows[dist.get_rank()::dist.get_world_size()]
+    for epoch in range(epochs):
+        for row in own:
+            loss = model(row).sum()
+            {meets}
+            step += 1
+        if step > args.most:
+            break
+        dist.barrier()
+"""
+
+
+def test_a_counter_of_steps_that_all_ranks_make_together_decides_alike() -> None:
+    check_nothing(RULE, COUNTED.format(meets="loss.backward()"))
+
+
+def test_a_counter_of_own_rows_decides_otherwise() -> None:
+    check_told(RULE, COUNTED.format(meets="seen = loss"), reason="reduce the deciding number")
+
+
+def test_an_exit_of_what_rank_0_alone_runs_is_to_be_an_error() -> None:
+    head = f"{PL}\n\nclass Rows(pl.LightningDataModule):\n    def prepare_data(self):\n        if not os.path.exists('rows'):\n"
+    check_told(RULE, f"{head}            exit()\n", reason="end with an error")
+    check_nothing(RULE, f"{head}            raise FileNotFoundError('rows')\n")

@@ -517,3 +517,67 @@ def test_a_sampler_whose_every_process_draws_a_list_of_its_own() -> None:
 )
 def test_a_sampler_that_deals_out_one_list(drawn: str, above: str) -> None:
     assert findings_of(RankFromLocalIndex, script(above, LOCAL, TAKES, below=DRAWN.format(drawn=drawn)))
+
+
+RAISING = """\
+import argparse
+
+import torch
+import torch.distributed as dist
+from reader import Reader
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--local_rank", type=int, default=-1)
+    parser.add_argument("--machine", type=int, default=0)
+    parser.add_argument("--cards", type=int, default=8)
+    args = parser.parse_args()
+    torch.cuda.set_device(args.local_rank)
+    dist.init_process_group("nccl")
+    {raised}
+    return Reader(open("rows.txt").readlines(), args)
+
+
+if __name__ == "__main__":
+    main()
+"""
+READER = """\
+import torch.distributed as dist
+
+
+class Reader:
+    def __init__(self, rows, args):
+        place, size = args.local_rank, dist.get_world_size()
+        self.rows = [row for i, row in enumerate(rows) if i % size == place]
+"""
+RAISED = ("args.local_rank += args.machine * args.cards", "args.local_rank = args.machine * args.cards + args.local_rank")
+
+
+@pytest.mark.parametrize("raised", RAISED)
+def test_a_number_that_the_program_makes_global(raised: str) -> None:
+    files = {"train.py": RAISING.format(raised=raised), "reader.py": READER}
+    check_nothing(RankFromLocalIndex, READER, path="reader.py", files=files)
+    kept = READER.replace("        place, size = args", "        self.args = args\n        place, size = self.args")
+    check_nothing(RankFromLocalIndex, kept, path="reader.py", files={**files, "reader.py": kept})
+
+
+@pytest.mark.parametrize(
+    "raised", ["print(args)", "args.seed += args.local_rank", "other.local_rank += args.machine * args.cards"]
+)
+def test_a_number_that_stays_that_of_its_node(raised: str) -> None:
+    files = {"train.py": RAISING.format(raised=raised), "reader.py": READER}
+    assert findings_of(RankFromLocalIndex, READER, files, path="reader.py")
+
+
+def test_a_number_that_only_another_program_makes_global() -> None:
+    other = RAISING.format(raised=RAISED[0]).replace("from reader import Reader", "from others import Reader")
+    files = {"train.py": RAISING.format(raised="print(args)"), "other.py": other, "reader.py": READER}
+    files["others.py"] = "Reader = list\n"
+    assert findings_of(RankFromLocalIndex, READER, files, path="reader.py")
+
+
+@pytest.mark.parametrize(("above", "below", "told"), [("", RAISED[0], True), (RAISED[0], "", False)])
+def test_a_share_is_taken_above_or_below_the_change(above: str, below: str, told: bool) -> None:
+    source = script(above, "s = DistributedSampler(data, rank=args.local_rank)", below, below="main(rows, options)")
+    assert bool(findings_of(RankFromLocalIndex, source)) is told

@@ -200,3 +200,66 @@ def test_files_that_another_file_removes_and_the_arm_for_windows() -> None:
     check_nothing(RULE, LITERAL, files=files, path="start.py")
     arm = LITERAL.replace("    init_", "    if sys.platform == 'win32':\n        init_")
     check_nothing(RULE, "import sys\n" + arm)
+
+
+PROBED = {
+    "a socket asked again and again": (
+        "    s = socket.socket()\n    while True:\n        if s.connect_ex(('localhost', port)) != 0:\n            break\n"
+        "        port += 1\n"
+    ),
+    "a place put together first": (
+        "    s = socket.socket()\n    while True:\n        place = ('localhost', port)\n"
+        "        taken = s.connect_ex(place) == 0\n"
+        "        if not taken:\n            break\n        else:\n            port = port + 1\n"
+    ),
+    "the ports of a range": (
+        "    for port in range(29500, 29600):\n        try:\n            socket.socket().bind(('', port))\n            break\n"
+        "        except OSError:\n            pass\n"
+    ),
+    "a function that asks": "    while port_is_taken(port):\n        port += 1\n",
+    "a function that looks": "    port = first_free_port(29500)\n",
+}
+HELPERS = """\
+def port_is_taken(number):
+    with socket.socket() as s:
+        return s.connect_ex(("localhost", number)) == 0
+
+
+def first_free_port(number):
+    while port_is_taken(number):
+        number += 1
+    return number
+
+
+"""
+SET = "    os.environ['MASTER_PORT'] = str(port)\n"
+
+
+@pytest.mark.parametrize("search", PROBED.values(), ids=PROBED)
+def test_a_port_that_each_rank_looks_for(search: str) -> None:
+    source = script(f"    port = 29500\n{search}{SET}", between=HELPERS)
+    assert "each rank makes MASTER_PORT of its own" in check_told(RULE, source, reason="draw it once").message
+
+
+def test_a_port_that_a_function_below_the_worker_looks_for() -> None:
+    setup = f"def meet(rank, world, port):\n{PROBED['a socket asked again and again']}{SET}\n\n"
+    check_told(RULE, script("    meet(rank, world, 29500)\n", between=setup), reason="draw it once")
+
+
+@pytest.mark.parametrize("search", PROBED.values(), ids=PROBED)
+def test_a_port_that_the_parent_looks_for(search: str) -> None:
+    check_nothing(RULE, script(main=f"    port = 29500\n{search}{SET}", between=HELPERS))
+
+
+@pytest.mark.parametrize(
+    "search",
+    [
+        "    while port < 29500:\n        port += 1\n",
+        "    while os.path.exists(str(port)):\n        port += 1\n",
+        "    if socket.socket().connect_ex(('localhost', port)) == 0:\n        print('taken')\n",
+        "    other = 8000\n    while port_is_taken(other):\n        other += 1\n",
+        "    if rank == 0:\n        while port_is_taken(port):\n            port += 1\n",
+    ],
+)
+def test_a_port_that_no_socket_decides_over(search: str) -> None:
+    check_nothing(RULE, script(f"    port = 29400\n{search}{SET}", between=HELPERS))

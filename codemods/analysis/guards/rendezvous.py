@@ -11,6 +11,7 @@ from codemods.analysis.bindings import bindings_of
 from codemods.analysis.call_graph import called_function
 from codemods.analysis.conditions import is_main_block
 from codemods.analysis.guards.entry_points import entries
+from codemods.analysis.guards.probed_ports import probes_for_a_port, probes_of
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.handed_arguments import arguments
 from codemods.analysis.ranks.launcher_variables import variables_set
@@ -134,7 +135,10 @@ def _draws(project: Project, module: SourceModule, value: ast.expr, depth: int) 
         if isinstance(node, ast.Call) and _is_own(project, module, node):
             yield module, node
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and depth > 0:
-            yield from _behind(project, module, node, depth)
+            if probes := list(probes_of(project, module, node)):
+                yield from ((module, p) for p in probes if not any(g.ranks.some for g in guards_over(module, p, project=project)))
+            else:
+                yield from _behind(project, module, node, depth)
 
 
 def _behind(project: Project, module: SourceModule, name: ast.Name, depth: int) -> Iterator[tuple[SourceModule, ast.Call]]:
@@ -157,7 +161,9 @@ def _is_own(project: Project, module: SourceModule, call: ast.Call) -> bool:
     if name.startswith(RANDOM_PACKAGES):
         return not any(True for _ in module.calls_named(*_SEEDS))
     site = called_function(project, module, call) if "port" in last(name).lower() else None
-    return site is not None and any(_binds_any_port(n) for n in walk(site.node))
+    if site is None:
+        return False
+    return any(_binds_any_port(n) for n in walk(site.node)) or probes_for_a_port(project, module, call)
 
 
 def _binds_any_port(node: ast.AST) -> bool:

@@ -7,17 +7,16 @@ import builtins
 
 from codemods.analysis.class_index import ClassFacts, ClassSite, Role, class_facts, external_role, find_class
 from codemods.analysis.functions import find_function
+from codemods.analysis.model.added_layers import Added, added_by, alternatives
 from codemods.analysis.model.config_targets import class_at
 from codemods.analysis.model.constructor_arguments import Given, given_for, may_freeze
 from codemods.analysis.model.member_kinds import (
     Kind,
     Member,
     choice,
-    in_loop,
     is_false,
     is_false_node,
     literal_name,
-    marked,
     pairs,
 )
 from codemods.analysis.model.setting_values import values_of
@@ -118,10 +117,12 @@ class Maker:
         if not added:
             return found[0] if len(found) == 1 else choice(replace(here, kind=Kind.CHOICE), found)
         parts = [p for f in found for p in f.parts]
+        layers: list[Added] = []
         for extra in added:
-            one = marked(self.member(site, function, extra, depth + 1), in_loop(module, extra, function))
-            parts += one.parts if one.kind is Kind.LIST and one.note == "plain" else (one,)
-        return replace(here, kind=Kind.LIST, note="plain", parts=tuple(parts))
+            one = self.member(site, function, extra, depth + 1)
+            made = one.parts if one.kind is Kind.LIST and one.note == "plain" else (one,)
+            layers.append(added_by(module, function, extra, made))
+        return replace(here, kind=Kind.LIST, note="plain", parts=(*parts, *alternatives(layers)))
 
     def _argument(self, site: ClassSite, function: FunctionNode, name: ast.Name, here: Member) -> Member:
         """A parameter of the constructor: a module where its annotation or its name says so."""

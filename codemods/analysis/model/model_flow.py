@@ -32,9 +32,10 @@ from codemods.analysis.model.flow_values import (
 from codemods.analysis.model.member_kinds import Kind
 from codemods.analysis.model.model_members import members_of
 from codemods.analysis.model.signatures import defaults, parameters
+from codemods.analysis.model.stopped_gradients import callee, stops_gradients
 from codemods.analysis.names import dotted, last, qualified
 from codemods.data import torch_modules as table
-from codemods.files.source import FunctionNode, SourceModule
+from codemods.files.source import FunctionNode
 from codemods.runtime.record import replace
 from codemods.store.project import Project
 
@@ -72,6 +73,7 @@ class Flow:
         self.loop: Loop | None = None  # where the run starts outside of the model
         self.by_hand: list[Pass] | None = None  # the passes of `self.manual_backward`, where they are what is asked for
         self.absent: set[str] = set()  # made only under a setting that the project never has
+        self.perhaps: set[str] = set()  # of layers that one arm of a test adds
 
     # Functions
 
@@ -99,7 +101,7 @@ class Flow:
             if isinstance(frame.function, ast.Lambda):
                 return self.eval(frame, env, frame.function.body)
             for decorator in frame.function.decorator_list:
-                name = qualified(frame.module, _callee(decorator))
+                name = qualified(frame.module, callee(decorator))
                 frame.no_grad += last(name) in table.NO_GRAD
                 if last(name) not in table.HARMLESS_DECORATORS | table.NO_GRAD:
                     place = f"{frame.module.path}:{decorator.lineno}"
@@ -274,7 +276,7 @@ class Flow:
         return self.decided[1]
 
     def with_statement(self, frame: Frame, node: ast.With | ast.AsyncWith, env: Env) -> Env | None:
-        stops = any(_stops_gradients(frame.module, item.context_expr) for item in node.items)
+        stops = any(stops_gradients(frame.module, item.context_expr) for item in node.items)
         for item in node.items:
             value = self.eval(frame, env, item.context_expr)
             if item.optional_vars is not None:
@@ -379,7 +381,8 @@ class Flow:
             out[ref.path] = ref
         elif member.kind in (Kind.SEQUENCE, Kind.LIST, Kind.DICT, Kind.CHOICE) and member.note != "plain":
             for part in parts_of(ref):
-                out |= self.parameters_below(part, depth + 1)
+                out |= (found := self.parameters_below(part, depth + 1))
+                self.perhaps |= found.keys() if part.member.condition else NONE
         elif member.kind is Kind.MODULE and member.site is not None and member.site.node in self.above:
             out[ref.path] = replace(ref, member=replace(member, kind=Kind.UNKNOWN, note=f"{member.note} holds one of its kind"))
         elif member.kind is Kind.MODULE and member.site is not None:
@@ -395,17 +398,3 @@ class Flow:
                     out |= {p: r for p, r in found.items() if not any(below(inside[p], f) for f in members.frozen)}
             self.above.pop()
         return out
-
-
-def _callee(node: ast.expr) -> ast.expr:
-    return node.func if isinstance(node, ast.Call) else node
-
-
-def _stops_gradients(module: SourceModule, context: ast.expr) -> bool:
-    name = last(qualified(module, _callee(context)))
-    if name in table.NO_GRAD:
-        return True
-    if name == "set_grad_enabled" and isinstance(context, ast.Call) and context.args:
-        first = context.args[0]
-        return not (isinstance(first, ast.Constant) and first.value is True)
-    return False

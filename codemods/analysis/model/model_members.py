@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from codemods.analysis.class_index import ClassFacts, ClassSite, Role, class_facts
+from codemods.analysis.model.added_layers import Added, added_by, alternatives
 from codemods.analysis.model.member_expressions import METRIC, Maker
 from codemods.analysis.model.member_kinds import (
     Kind,
@@ -55,6 +56,7 @@ class _Reader:
         self.frozen: set[str] = set()
         self.state: set[str] = set()
         self.problems: list[str] = []
+        self.added: dict[str, list[Added]] = {}
 
     def read(self) -> Members:
         self.problems += [f"its base {name} is not part of the project" for name in self.facts.opaque]
@@ -99,6 +101,10 @@ class _Reader:
                     self._assignment(site, function, target, node.value)
             elif isinstance(node, ast.Call):
                 self._call(site, function, node)
+        for name, layers in self.added.items():
+            more = alternatives(layers)
+            self.found[name] = [replace(old, parts=(*old.parts, *more)) for old in self.found.get(name, [])]
+        self.added.clear()
 
     def _assignment(self, site: ClassSite, function: FunctionNode, target: ast.expr, value: ast.expr) -> None:
         name = dotted(target)
@@ -146,10 +152,9 @@ class _Reader:
         elif isinstance(func, ast.Attribute) and func.attr in ("append", "extend", "insert", "add_module", "update"):
             owner = dotted(func.value)
             if owner.count(".") == 1 and owner.startswith("self.") and call.args:
-                made = marked(self.made_by(site, function, call.args[-1]), in_loop(site.module, call, function))
-                olds = self.found.get(owner[5:], [])
+                made = self.made_by(site, function, call.args[-1])
                 added = made.parts if func.attr == "extend" else (made,)
-                self.found[owner[5:]] = [replace(old, parts=(*old.parts, *added)) for old in olds]
+                self.added.setdefault(owner[5:], []).append(added_by(site.module, function, call, added))
         elif isinstance(func, ast.Attribute) and func.attr == "requires_grad_" and is_false(call):
             self._freeze(site, function, func.value)
         elif isinstance(func, ast.Attribute) and func.attr == "freeze" and not call.args and not call.keywords:

@@ -14,6 +14,7 @@ from codemods.analysis.model.flow_values import NONE, NOTHING, Cause, Decision, 
 from codemods.analysis.model.member_kinds import Kind, Member
 from codemods.analysis.model.model_flow import Flow
 from codemods.analysis.model.model_members import members_of
+from codemods.analysis.model.parameter_paths import in_each_arm, own_name, steps_of, top_of, tops_of
 from codemods.api.findings import Asked, Evidence
 from codemods.runtime.lazy_pattern import lazy
 from codemods.runtime.record import record
@@ -175,7 +176,9 @@ class Judge:
         perhaps = frozenset(p for p, ref in self.parameters.items() if ref.member.perhaps)
         left_out = frozenset(p for d in varying for p in d.names)
         if left_out and left_out <= perhaps:
-            reasons.append(f"whether {_tops(left_out)} has parameters is decided when the model is built")
+            reasons.append(f"whether {tops_of(left_out)} has parameters is decided when the model is built")
+        if never and not self._is_surely_made(never):
+            reasons.append(f"whether {tops_of(never)} holds what never reaches the loss is decided when the model is built")
         if left_out - opaque - perhaps:
             verdict = Verdict.SOMETIMES
         elif reasons or (self.flow.problems and never):
@@ -203,11 +206,14 @@ class Judge:
     def _dead(self, never: tuple[str, ...]) -> tuple[str, ...]:
         """The parameters that reach no loss whatever else is not known, if each way to make the model makes one of them."""
         tops = members_of(self.project, self.facts).by_name
-        sure = tuple(
-            p for p in never
-            if not self.parameters[p].member.condition and (top := tops.get(_top(p))) is not None and not top.condition
-        )  # fmt: skip
-        return sure if not self.flow.problems and _in_each_arm(tuple(self.parameters), sure) else ()
+        always = (p for p in never if p not in self.flow.perhaps and not self.parameters[p].member.condition)
+        sure = tuple(p for p in always if (top := tops.get(top_of(p))) is not None and not top.condition)
+        return sure if not self.flow.problems and in_each_arm(tuple(self.parameters), sure) else ()
+
+    def _is_surely_made(self, never: tuple[str, ...]) -> bool:
+        """True where each of several makes of a module has one of them, and not only layers that a test adds."""
+        sure = [p for p in never if p not in self.flow.perhaps]
+        return bool(sure) and in_each_arm(tuple(self.parameters), sure)
 
     def _copied(self, dead: tuple[str, ...]) -> Iterator[tuple[str, str]]:
         for path in dead:
@@ -221,7 +227,7 @@ class Judge:
         own = {site.module.path for site in self.facts.lineage}
         dead = tuple(never)
         living = self._steps_but(frozenset(dead))
-        for name in dict.fromkeys(_own_name(path, living) for path in dead):
+        for name in dict.fromkeys(own_name(path, living) for path in dead):
             word = f".{name}".encode()
             for path in self.project.files_containing(word):
                 data = self.project.read(path) or b""
@@ -239,7 +245,7 @@ class Judge:
 
     def _steps_but(self, dead: Names) -> frozenset[str]:
         """Every step on the ways to the other parameters."""
-        return frozenset(head for p in self.parameters if p not in dead for head, _ in _steps(p))
+        return frozenset(head for p in self.parameters if p not in dead for head, _ in steps_of(p))
 
     def _skipped(self, missing: Names, loss: Value) -> list[Decision]:
         """The decisions that explain why a parameter is missing; each parameter goes to the strongest."""
@@ -275,14 +281,14 @@ class Judge:
 
     def _reasons(self, loss: Value, doubt: str, opaque: Names, open_names: Names, skipped: list[Decision]) -> list[str]:
         out = list(self.flow.problems)
-        out += [f"{_top(p)}: {self.parameters[p].member.note}" for p in sorted(opaque)]
+        out += [f"{top_of(p)}: {self.parameters[p].member.note}" for p in sorted(opaque)]
         if open_names - opaque:
-            out += sorted(loss.doubts) or [doubt or f"how {_tops(open_names - opaque)} reaches the loss is not followed"]
+            out += sorted(loss.doubts) or [doubt or f"how {tops_of(open_names - opaque)} reaches the loss is not followed"]
         if doubt:
             out.append(doubt)
         places = [f"{place} checkpoints with the reentrant kind" for place, may_be in self.flow.checkpoints.items() if may_be]
         config = [d for d in skipped if not d.cause.varies]
-        out += [f"{_tops(d.names)} takes part only by `{d.text}` ({d.path}:{d.line}), a setting" for d in config]
+        out += [f"{tops_of(d.names)} takes part only by `{d.text}` ({d.path}:{d.line}), a setting" for d in config]
         return list(dict.fromkeys([*out, *places]))
 
     def _evidence(self, loss: Value, verdict: Verdict, never: Iterable[str]) -> list[Evidence]:
@@ -309,9 +315,9 @@ class Judge:
         rows: list[Evidence] = []
         tops: dict[str, list[str]] = {}
         for path in self.parameters:
-            tops.setdefault(_top(path), []).append(path)
+            tops.setdefault(top_of(path), []).append(path)
         for top, paths in list(tops.items())[:EVIDENCE_ROWS]:
-            used = next((u for p, u in self.flow.used_at.items() if p == top or _top(p) == top), None)
+            used = next((u for p, u in self.flow.used_at.items() if p == top or top_of(p) == top), None)
             if used is not None and all(p in loss.must for p in paths):
                 text = f"{top} reaches the loss: {used[2][:80]}"
                 rows.append(Evidence("static", text, used[0], used[1], asked=Asked.PARAMETERS))
@@ -330,46 +336,7 @@ def _named(function: object) -> frozenset[str]:
     return frozenset(a.arg for a in (*args.posonlyargs, *args.args, *args.kwonlyargs))
 
 
-def _in_each_arm(parameters: Iterable[str], some: Iterable[str]) -> bool:
-    """True where a model has one of `some` whichever of several makes, `(0)`, `(1)`, its modules are."""
-    every, paths = list(parameters), list(some)
-    if any("(" not in path for path in paths):
-        return True
-    for head in {path.partition("(")[0] for path in paths}:
-        arms: dict[str, tuple[list[str], list[str]]] = {}
-        for which, listed in enumerate((every, paths)):
-            for path in listed:
-                if path.startswith(f"{head}("):
-                    arm, _, rest = path[len(head) + 1 :].partition(")")
-                    arms.setdefault(arm, ([], []))[which].append(rest)
-        if all(_in_each_arm(*arm) for arm in arms.values()):
-            return True
-    return False
-
-
-def _steps(path: str) -> Iterator[tuple[str, str]]:
-    """(the way so far, the step) for each step of `encoder.layers[0].weight`."""
-    so_far = ""
-    for step in path.replace("[", ".").replace("(", ".").split("."):
-        so_far = f"{so_far}.{step}" if so_far else step
-        yield so_far, step
-
-
-def _own_name(path: str, living: frozenset[str]) -> str:
-    """The first step to a parameter that no living one shares: what other code would have to name to use it."""
-    own = next((step for so_far, step in _steps(path) if so_far not in living), "")
-    return own if own.isidentifier() else _top(path)
-
-
-def _top(path: str) -> str:
-    return path.replace("[", ".").replace("(", ".").partition(".")[0]
-
-
-def _tops(names: Iterable[str]) -> str:
-    return ", ".join(sorted({_top(n) for n in names}))
-
-
-_VARIANT = lazy(r"\(\d+\)(\[\w+\])*$")  # which of several makes of a module: they share a name to freeze it by
+_VARIANT = lazy(r"\(\d+\)(\[\w+\])*$|\(\d+\)")  # which of several makes of a module: they share a name to freeze it by
 
 
 def left_out_where(decision: Decision) -> str:

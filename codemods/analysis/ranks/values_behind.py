@@ -12,6 +12,7 @@ from codemods.analysis.loading.same_program import same_program
 from codemods.analysis.names import dotted
 from codemods.analysis.ranks.handed_arguments import arguments
 from codemods.analysis.ranks.member_values import member_values
+from codemods.analysis.ranks.raised_numbers import is_raised
 from codemods.analysis.ranks.rank_members import field_bindings, options_elsewhere
 from codemods.analysis.ranks.rank_sources import imported_value
 from codemods.analysis.ranks.returned_parts import returned_parts
@@ -92,6 +93,9 @@ def _named(project: Project, value: Value, depth: int) -> Iterator[Value]:
 
 
 def _of_attribute(project: Project, value: Value, node: ast.Attribute, depth: int) -> Iterator[Value]:
+    if is_raised(project, value.module, node):
+        yield _moved(value, value.module, node.value)  # no longer what it was given first
+        return
     if own := attribute_bindings(value.module, node):
         yield from _bound(project, value, own, depth)
         return

@@ -96,15 +96,26 @@ def _put_inside(state: State, target: ast.Subscript | ast.Starred, path: str, va
         value = plain(value)
     given, held = value, before
     value = join((before, value))
-    if isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Constant) and isinstance(target.slice.value, str):
+    if isinstance(target, ast.Subscript) and (key_of := _outer_key(target)):
         entries = held.entries or (((REST, SAME),) if held.cause is Cause.SAME and not held.params and held.kind is None else ())
-        others = tuple((k, v) for k, v in entries if k != target.slice.value)
-        value = replace(value, entries=(*others, (target.slice.value, plain(given)))) if entries else value
+        if inner:  # one part of the entry; the others are what they were
+            before_it = dict(entries)
+            given = join((before_it.get(key_of, before_it.get(REST, SAME)), plain(given)))
+        others = tuple((k, v) for k, v in entries if k != key_of)
+        value = replace(value, entries=(*others, (key_of, plain(given)))) if entries else value
     if value.cause.differs and state.data_loops:
         value = replace(value, mean=True)
     if state.is_parameter(path):
         state.filled.add(path)
     return value
+
+
+def _outer_key(target: ast.Subscript) -> str:
+    """`a` of `d["a"]` and `d["a"]["b"]`, "" for a key that is not written out."""
+    while isinstance(target.value, ast.Subscript):
+        target = target.value
+    key = target.slice.value if isinstance(target.slice, ast.Constant) else None
+    return key if isinstance(key, str) else ""
 
 
 # Loops

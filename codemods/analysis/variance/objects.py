@@ -17,6 +17,7 @@ from codemods.analysis.variance.paths import path_of
 from codemods.analysis.variance.rows_handed import rows_handed
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.values import SAME, Cause, How, Kind, Link, Proof, Thing, Value, differing, plain
+from codemods.analysis.wrapped.frozen_models import stays_bare
 from codemods.analysis.wrapped.wraps import wraps_by_apex
 from codemods.data.rank_names import speaks_of_rank
 from codemods.data.rank_variance import (
@@ -296,6 +297,8 @@ def _one_prepared(state: State, written: ast.expr, value: Value) -> Value:
         return differing(Cause.DATA, Proof.PROVEN, link, thing=Thing(Kind.LOADER))
     if value.kind in (Kind.OPTIMIZER, Kind.PLATEAU):
         return value
+    if stays_bare(state.module, written):
+        return value if value.kind is Kind.MODULE else Value(thing=Thing(Kind.MODULE))
     if value.kind is Kind.MODULE or (value.thing is None and name and not _OTHERS.search(name)):
         return Value(thing=Thing(Kind.WRAPPED, value.thing.site if value.thing else None, _buffers_of(value.thing)))
     return value

@@ -10,6 +10,7 @@ from codemods.analysis.literals import is_none
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.leaving import is_end
 from codemods.analysis.ranks.several_processes import several_processes
+from codemods.analysis.variance.alike_arms import alike_names, is_turn, known_alikes, takes_what_was_sent
 from codemods.analysis.variance.assignments import annotated_assign, assign, augmented, returned
 from codemods.analysis.variance.averaged_modes import averaged_arm
 from codemods.analysis.variance.binding import bind, bind_counter, bind_elements
@@ -19,7 +20,8 @@ from codemods.analysis.variance.given_up import given_up, of_returns
 from codemods.analysis.variance.meetings import make_same
 from codemods.analysis.variance.numbered_shares import left_by_others, numbered_share
 from codemods.analysis.variance.own_bars import is_handed
-from codemods.analysis.variance.paths import as_many_rounds, behind_bar, goes_through_entries, parameters, path_of, unpacked
+from codemods.analysis.variance.paths import behind_bar, goes_through_entries, parameters, path_of, unpacked
+from codemods.analysis.variance.rounds_together import go_back, mark, meet_each_round
 from codemods.analysis.variance.shares import takes_in_turn
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.values import SAME, Cause, Kind, Proof, Thing, Value, differing, join, plain
@@ -179,68 +181,16 @@ def _if(state: State, node: ast.If) -> bool:
         state.env, state.met = before, met  # several processes meet nowhere in it
         return _block(state, taken)
     state.tests[id(node.test)] = test
-    known = _alikes(state.module)
+    known = known_alikes(state.module)
     if node not in known:
-        known[node] = _alike(node)
+        known[node] = alike_names(node)
     state.alike.append(known[node])
-    catches_up = _is_turn(state, node) or _takes_what_was_sent(state.module, node)
+    catches_up = is_turn(state, node) or takes_what_was_sent(state.module, node)
     own = numbered_share(state, node.test)
     deciding = own.share if own is not None and own.when else SAME if catches_up else test
     left = _arms(state, deciding, [node.body, node.orelse])
     state.alike.pop()
     return left
-
-
-def _is_turn(state: State, node: ast.If) -> bool:
-    """True for `for i in range(n): if i == rank:`: each rank runs it, one after the other."""
-    if not isinstance(node.test, ast.Compare) or not isinstance(node.test.ops[0], ast.Eq):
-        return False
-    names = {n.id for n in (node.test.left, *node.test.comparators) if isinstance(n, ast.Name)}
-    loops = (up for up in state.module.ancestors(node) if isinstance(up, ast.For))
-    return any(isinstance(up.target, ast.Name) and up.target.id in names for up in loops)
-
-
-def _takes_what_was_sent(module: SourceModule, node: ast.If) -> bool:
-    """True for `if rank != root: state.load(sent)` below `dist.broadcast(sent, src=root)`: the others catch up with the root."""
-    test = node.test
-    if node.orelse or not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.ops[0], ast.NotEq):
-        return False
-    sides = {ast.unparse(test.left), ast.unparse(test.comparators[0])}
-    function = module.function_of(node)
-    above = (c for c in module.calls_named("broadcast", "broadcast_object_list") if c.lineno < node.lineno)
-    sent = [c for c in above if module.function_of(c) is function and _root(c) in sides]
-    names = {n.id for c in sent if c.args for n in ast.walk(c.args[0]) if isinstance(n, ast.Name)}
-    return any(isinstance(n, ast.Name) and n.id in names for s in node.body for n in walk(s))
-
-
-def _root(call: ast.Call) -> str:
-    given = next((k.value for k in call.keywords if k.arg == "src"), call.args[1] if len(call.args) > 1 else None)
-    return ast.unparse(given) if given is not None else "0"
-
-
-@once_a_module
-def _alikes(module: SourceModule) -> dict[ast.If, set[str]]:
-    """What `_alike` says of the branches that were read: in loops, and in functions that call each other, they are read again."""
-    del module
-    return {}
-
-
-def _alike(node: ast.If) -> set[str]:
-    """The names that go through the same on both ways: `data = tqdm(loader)` here, `data = loader` there."""
-    given: list[dict[str, ast.expr]] = []
-    for arm in (node.body, node.orelse):
-        simple = ((s.targets[0], s.value) for s in arm if isinstance(s, ast.Assign))
-        given.append({target.id: value for target, value in simple if isinstance(target, ast.Name)})
-    kept = {n for n, value in given[0].items() if n in given[1] and as_many_rounds(given[1][n], value)}
-    bare = ((n, unpacked(value)) for arm in given for n, value in arm.items())
-    kept |= {n for n, value in bare if isinstance(value, ast.Name) and value.id == n}
-    return kept | (_filled_in(node.body) & _filled_in(node.orelse) if node.orelse else set())
-
-
-def _filled_in(arm: list[ast.stmt]) -> set[str]:
-    """The lists that an arm puts something into."""
-    calls = (n.func for s in arm for n in walk(s) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute))
-    return {dotted(f.value) for f in calls if f.attr in ("append", "extend", "add", "update")} - {""}
 
 
 def _arms(state: State, test: Value, arms: list[list[ast.stmt]]) -> bool:
@@ -298,7 +248,8 @@ def _for(state: State, node: ast.For | ast.AsyncFor) -> None:
     element = _element(node)
     made_above = element in state.made_same
     state.made_same.discard(element)
-    for again in (False, True):  # behind the loop holds what a round left: one that never runs reduces nothing
+    again, together, entered = False, False, mark(state)
+    while True:  # behind the loop holds what a round left: one that never runs reduces nothing
         rounds = bind_elements(state, node.target, node.iter)
         if isinstance(node.target, ast.Name) and not rounds.sized and _picks(node, path_of(unpacked(node.iter))):
             state.env[node.target.id] = SAME  # a key: which keys there are is no matter of what they lead to
@@ -309,9 +260,10 @@ def _for(state: State, node: ast.For | ast.AsyncFor) -> None:
             rounds = replace(rounds, sized=False)  # under the same keys: how long what they hold is, is no matter
         state.tests[id(node.iter)] = rounds
         state.data_loops += over_data
-        state.control.append(rounds if rounds.sized and (rounds.cause.differs or rounds.params) else SAME)
+        uneven = rounds if rounds.sized and (rounds.cause.differs or rounds.params) else SAME
+        state.control.append(SAME if together else uneven)
         asked_later = rounds.params and not rounds.cause.differs
-        state.counts.append(replace(plain(rounds), length=True) if asked_later else state.control[-1])
+        state.counts.append(replace(plain(rounds), length=True) if asked_later else uneven)
         state.keys.append(_entries(node))
         _block(state, node.body)
         state.keys.pop()
@@ -320,11 +272,16 @@ def _for(state: State, node: ast.For | ast.AsyncFor) -> None:
         state.data_loops -= over_data
         if element in state.made_same:
             make_same(state, unpacked(node.iter))  # `for t in tensors: dist.all_reduce(t)`
-        if not again and _says_the_same(state, before):
+        if uneven is not SAME and not together and meet_each_round(state, node):
+            together = True
+            go_back(state, entered)
+            continue
+        if again or _says_the_same(state, before):
             break
+        again = True
     if made_above:
         state.made_same.add(element)
-    bind_counter(state, node.target, node.iter, rounds)
+    bind_counter(state, node.target, node.iter, SAME if together else rounds)
     _block(state, node.orelse)
 
 

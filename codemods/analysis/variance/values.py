@@ -210,12 +210,13 @@ def _joined_parts(found: list[Value]) -> tuple[Value, ...]:
 
 
 def _joined_entries(found: list[Value]) -> tuple[tuple[str, Value], ...]:
-    """Of a dict, or None, or a dict in which nothing differs; of two dicts where both have these keys."""
+    """Of a dict, or None, or a dict in which nothing differs; of several dicts an entry is that of those that have it."""
     held = [dict(v.entries) for v in found if v.entries]
     others = [v for v in found if not v.entries and not v.optional and not v.missing]
-    if any(v.cause is not Cause.SAME or v.params for v in others) or any(d.keys() != held[0].keys() for d in held):
+    if any(v.cause is not Cause.SAME or v.params for v in others):
         return ()
-    return tuple((key, join([d[key] for d in held])) for key in held[0])
+    keys = dict.fromkeys(key for d in held for key in d)
+    return tuple((key, join([d[key] if key in d else d[REST] for d in held if key in d or REST in d])) for key in keys)
 
 
 def plain(value: Value) -> Value:

@@ -9,6 +9,7 @@ from codemods.analysis.class_index import ClassFacts, Role, class_facts, externa
 from codemods.analysis.class_values import class_values
 from codemods.analysis.model.wrapped_model import model_of
 from codemods.analysis.names import dotted, family, last, qualified
+from codemods.analysis.wrapped.frozen_models import is_frozen
 from codemods.analysis.wrapped.wraps import without_moves
 from codemods.data.wrapper_attributes import PRETRAINED
 from codemods.files.source import SourceModule
@@ -18,7 +19,6 @@ from codemods.store.project import Project
 _OF_MODULES = frozenset({"parameters", "named_parameters", "train", "eval", "requires_grad_", "named_modules", "modules"})
 _TAKES_MODULES = frozenset({"accumulate", "unwrap_model"})
 _OTHERS = ("optim", "sched", "loader", "scaler")
-_THAWS = frozenset({"add_adapter", "inject_adapter_in_model", "get_peft_model", "accumulate", "inject_trainable_lora"})
 _PACKAGES = frozenset({"transformers", "diffusers"})
 
 
@@ -96,7 +96,7 @@ def _is_wrapped(project: Project, module: SourceModule, call: ast.Call, given: a
     text = dotted(given)
     if not text:
         return isinstance(given, ast.Call) and _is_module_call(project, module, given)
-    if _is_frozen(module, call, text):
+    if is_frozen(module, call, text):
         return False
     if many:
         return "model" in text.lower() or "module" in text.lower()
@@ -131,31 +131,6 @@ def _is_module_call(project: Project, module: SourceModule, call: ast.Call) -> b
     if is_pretrained(project, module, call) or external_role(qualified(module, call.func)) is Role.NN_MODULE:
         return True
     return any(f.is_a(Role.NN_MODULE) for f in classes_of(project, module, call))
-
-
-def _is_frozen(module: SourceModule, wrap: ast.Call, text: str) -> bool:
-    """True where the whole model is switched off in the function above the wrap, and nothing of it is shown to be trained."""
-    home = module.function_of(wrap)
-    off = False
-    for call in module.calls_named("requires_grad_"):
-        if isinstance(call.func, ast.Attribute) and dotted(call.func.value) == text and module.function_of(call) is home:
-            given = call.args[0] if call.args else next((k.value for k in call.keywords), None)
-            off = isinstance(given, ast.Constant) and given.value is False
-    if not off and not _frozen_in_loop(module, home, text):
-        return False
-    trained = (c for name in _THAWS for c in module.calls_named(name))
-    return not any(text in [dotted(a) for a in (*c.args, getattr(c.func, "value", None))] for c in trained)
-
-
-def _frozen_in_loop(module: SourceModule, home: ast.AST | None, text: str) -> bool:
-    for loop in module.nodes(ast.For):
-        source = loop.iter
-        if module.function_of(loop) is home and isinstance(source, ast.Call) and isinstance(source.func, ast.Attribute):
-            if source.func.attr == "parameters" and dotted(source.func.value) == text and len(loop.body) == 1:
-                first = loop.body[0]
-                if isinstance(first, ast.Assign) and isinstance(first.value, ast.Constant) and first.value.value is False:
-                    return True
-    return False
 
 
 def is_plain(project: Project, module: SourceModule, model: ast.expr | None, name: str) -> bool:
