@@ -517,12 +517,3 @@ def test_a_sampler_whose_every_process_draws_a_list_of_its_own() -> None:
 )
 def test_a_sampler_that_deals_out_one_list(drawn: str, above: str) -> None:
     assert findings_of(RankFromLocalIndex, script(above, LOCAL, TAKES, below=DRAWN.format(drawn=drawn)))
-
-
-def test_a_share_by_the_numbers_of_accelerate() -> None:
-    """The file names nothing but what Accelerate calls them."""
-    share = "rows = [row for i, row in enumerate(data) if i % accelerator.num_processes == accelerator.{}]"
-    source = "from accelerate import Accelerator\n\n\ndef rows_of(data):\n    accelerator = Accelerator()\n    {}\n    return rows\n"
-    before, after = (source.format(share.format(n)) for n in ("local_process_index", "process_index"))
-    assert findings_of(RankFromLocalIndex, before)
-    check_nothing(RankFromLocalIndex, after)

@@ -106,7 +106,7 @@ def _pairs_of_project(project: Project) -> list[tuple[SourceModule, Pair]]:
 
 _SPEAKS = (
     b"Sampler", b"init_process_group", b"islice", b"shard", b"split_dataset_by_node", b"world_size", b"num_replicas",
-    b"all_gather(", b"local_process_index",
+    b"all_gather(",
 )  # fmt: skip
 # where an index and a number of processes can stand together: what `_pairs` looks at, in bytes
 _SITES = lazy(
