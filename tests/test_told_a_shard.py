@@ -66,7 +66,8 @@ def test_the_batch_sampler_of_a_prepared_loader(told: str, ends: str) -> None:
 
 
 def test_the_accelerator_is_a_field() -> None:
-    fields = source().replace("accelerator = Accelerator()", "self = Run(Accelerator())").replace(" accelerator.", " self.accelerator.")
+    made = source().replace("accelerator = Accelerator()", "self = Run(Accelerator())")
+    fields = made.replace(" accelerator.", " self.accelerator.")
     check_told(MissingSetEpoch, fields, reason="on the own batch sampler", files=files())
 
 

@@ -237,13 +237,13 @@ class MissingSetEpoch(DdpCodemod):
 
     def _of_shard(self, module: SourceModule, found: ToldAShard) -> Finding:
         """A batch sampler behind the one that Accelerate puts round it."""
-        ends = "the test is false there, and each epoch has the order of the first" if found.tested else "this raises AttributeError"
+        stays = "the test is false there, and each epoch has the order of the first"
         message = (
-            f"with several processes `{found.receiver}` is the BatchSamplerShard that `prepare` in line {found.prepared.lineno} puts "
-            f"round the loader's own: it has no `set_epoch`, so {ends}"
+            f"with several processes `{found.receiver}` is the BatchSamplerShard that `prepare` (line {found.prepared.lineno}) puts "
+            f"round the own one: it has no `set_epoch`, so {stays if found.tested else 'this raises AttributeError'}"
         )
-        loader = found.loader
-        evidence = [Evidence("static", "its batch sampler takes the order from the epoch", loader.module.path, loader.call.lineno)]
+        home, line = found.loader.module.path, found.loader.call.lineno
+        evidence = [Evidence("static", "its batch sampler takes the order from the epoch", home, line)]
         reason = f"call it on the own batch sampler, or on `{found.receiver}.batch_sampler` where that has one"
         return self.finding(module, found.call, message, evidence=evidence, reason=reason)
 

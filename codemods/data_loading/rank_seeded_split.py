@@ -29,10 +29,11 @@ class RankSeededSplit(DdpCodemod):
 
     ## What it does
     Finds a seed with the rank in it above `random_split` or `train_test_split`, in the generator of such a split, in
-    `DistributedSampler(seed=...)`, also where the sampler's function is handed it, and in a permutation of which each rank takes its part, which is cut in two, or which a
-    sampler deals out. Does the same for rows that pandas draws (`rows.sample(n=9, random_state=seed)`) and a
-    `DistributedSampler` then deals out, for `shuffle` of `datasets` in front of the Trainer or of `shard(index=rank)`, and for a
-    `SubsetRandomSampler` that an heir of `DistributedSampler` goes through.
+    `DistributedSampler(seed=...)`, also where the sampler's function is handed it, and in a permutation of which each rank
+    takes its part, which is cut in two, or which a sampler deals out. Does the same for rows that pandas draws
+    (`rows.sample(n=9, random_state=seed)`) and a `DistributedSampler` then deals out, for `shuffle` of `datasets` in front
+    of the Trainer or of `shard(index=rank)`, and for a `SubsetRandomSampler` that an heir of `DistributedSampler` goes
+    through.
     Takes the rank out of that seed. Reports a seed of the `hash()` of a text, which Python salts in each process, and a
     `seed_everything` with a number of each rank's own: the sampler that Lightning and Fabric give a loader shuffles by it.
 

@@ -98,9 +98,9 @@ class UnreducedNumber(DdpCodemod):
       loss whose forward gathers over the ranks.
     - Says nothing of output that every rank makes, and of lines that name the rank.
     - Says nothing of a single batch of an evaluation, and nothing of pictures and tables.
-    - Says nothing of a loss or an accuracy that rank 0 draws or prints while it trains, of a step or of an epoch, where no reduced
-      number of its kind is shown by the same function in the same way: that is what most programs want, and nothing rests on it.
-      Nothing of what Lightning logs at each step.
+    - Says nothing of a loss or an accuracy that rank 0 draws or prints while it trains, of a step or of an epoch, where no
+      reduced number of its kind is shown by the same function in the same way: that is what most programs want, and nothing
+      rests on it. Nothing of what Lightning logs at each step.
     - Says nothing where no program of several processes comes to the place.
     - Says nothing of a part that was gathered where those of the others are put into it afterwards.
     - Says nothing of an entry of a dict of losses beside a reduced copy of it, where it goes backward or was added later.

@@ -30,7 +30,8 @@ _DEPTH = 4
 
 @record
 class CutGather:
-    """cut: `torch.cat(gathered)[:len(dataset)]`, or the call of a function that makes this cut. loop: where the shares are gone through. sampler: which deals them out."""
+    """cut: `torch.cat(gathered)[:len(dataset)]`, or the call of a function that makes this cut. loop: where the shares are
+    gone through. sampler: which deals them out."""
 
     cut: ast.Subscript | ast.Call
     loop: ast.For
@@ -84,8 +85,8 @@ def _cuts_to_a_parameter(project: Project, site: FunctionSite, call: ast.Call, l
 
 def _fills(loop: ast.For, rows: set[str]) -> bool:
     """True where each round puts something into one of the lists."""
-    puts = (n for n in walk_scope(loop) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute))
-    return any(p.func.attr in ("append", "extend") and dotted(p.func.value) in rows for p in puts if isinstance(p.func, ast.Attribute))
+    puts = (n.func for n in walk_scope(loop) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute))
+    return any(put.attr in ("append", "extend") and dotted(put.value) in rows for put in puts)
 
 
 def _cut_to(node: ast.Subscript) -> ast.expr | None:

@@ -46,8 +46,9 @@ def told_a_shard(project: Project, module: SourceModule) -> Iterator[ToldAShard]
             continue
         tests = [module.text_of(c.test) for c in conditions_of(module, call, None) if isinstance(c, ast.If)]
         tested = any("hasattr" in t and "set_epoch" in t for t in tests)
-        others = (c for c in module.calls_named("set_epoch") if c is not call and module.function_of(c) is module.function_of(call))
-        if any(others) and left(module, call, "another call of the function may come to the sampler inside"):
+        function = module.function_of(call)
+        others = [c for c in module.calls_named("set_epoch") if c is not call and module.function_of(c) is function]
+        if others and left(module, call, "another call of the function may come to the sampler inside"):
             continue
         if is_caught(module, call) or (tests and not tested):
             continue
