@@ -239,7 +239,7 @@ class MissingSetEpoch(DdpCodemod):
         """A batch sampler behind the one that Accelerate puts round it."""
         stays = "the test is false there, and each epoch has the order of the first"
         message = (
-            f"with several processes `{found.receiver}` is the BatchSamplerShard that `prepare` (line {found.prepared.lineno}) puts "
+            f"with several processes `{found.receiver}` is the BatchSamplerShard that line {found.prepared.lineno} puts "
             f"round the own one: it has no `set_epoch`, so {stays if found.tested else 'this raises AttributeError'}"
         )
         home, line = found.loader.module.path, found.loader.call.lineno
