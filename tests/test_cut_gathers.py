@@ -136,3 +136,61 @@ def evaluate(model, dataset):
     return torch.cat(rows)[:len(dataset)]
 """
     check_nothing(GatheredDuplicates, text)
+
+
+# A function that joins and cuts
+
+JOIN = """\
+import torch
+import torch.distributed as dist
+
+
+def join(rows, count, world_size):
+    shares = [rows.clone() for _ in range(world_size)]
+    dist.all_gather(shares, rows)
+    whole = {whole}
+    return whole[:count]
+"""
+ALL = "torch.cat(shares, dim=0)"
+IN_TURN = "torch.stack(shares, dim=1).flatten(0, 1)"
+SCRIPT = """\
+import torch
+import torch.distributed as dist
+from torch.utils.data import DataLoader, DistributedSampler
+from joining import {imported}
+
+dist.init_process_group("nccl")
+trained = DataLoader(rows_of(True), 8, sampler=DistributedSampler(rows_of(True)))
+data = rows_of(False)
+sampler = {sampler}
+loader = DataLoader(data, 8, sampler=sampler)
+for epoch in range(3):
+    for x in trained:
+        model(x).sum().backward()
+    found = []
+    with torch.no_grad():
+        for x in loader:
+            found.append(model(x))
+        found = join(torch.cat(found), {length}, dist.get_world_size())
+"""
+
+
+@pytest.mark.parametrize(("imported", "length"), [("join", "len(sampler.dataset)"), ("*", "len(data)")])
+def test_a_function_that_joins_the_shares_and_cuts_them(imported: str, length: str) -> None:
+    source = SCRIPT.format(imported=imported, length=length, sampler="DistributedSampler(data)")
+    found = check_told(GatheredDuplicates, source, reason="dealt out", files={"joining.py": JOIN.format(whole=ALL)})
+    assert found.span.line == 18 and [e.line for e in found.evidence] == [16, 9]
+
+
+@pytest.mark.parametrize(
+    ("sampler", "whole", "length"),
+    [
+        ("InOrder(data)", ALL, "len(data)"),
+        ("DistributedSampler(data, drop_last=True)", ALL, "len(data)"),
+        ("DistributedSampler(data)", IN_TURN, "len(data)"),
+        ("DistributedSampler(data)", ALL, "len(found)"),
+    ],
+)
+def test_a_function_that_joins_and_cuts_what_fits(sampler: str, whole: str, length: str) -> None:
+    source = SCRIPT.format(imported="join", length=length, sampler=sampler)
+    check_nothing(GatheredDuplicates, source, files={"joining.py": JOIN.format(whole=whole)})

@@ -1,4 +1,4 @@
-"""DDP106: numbers of an own share that come to rank 0 by a run, a setting or a base class, and those of an epoch's training."""
+"""DDP106: numbers of an own share that come to rank 0 by a run, a setting or a base class, or in parts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from codemods.metrics.unreduced_number import UnreducedNumber
 from codemods.ranks.tracker_on_every_rank import TrackerOnEveryRank
-from ddpfix.testing import check_nothing, check_told
+from ddpfix.testing import check_nothing, check_told, findings_of
 
 RULE = UnreducedNumber
 HEAD = """\
@@ -212,18 +212,16 @@ def train(args, model, data, loss_of, optimizer):
 ACCURACY = "accuracy = 100 * hits / rows"
 
 
-def test_the_accuracy_of_an_epoch_of_the_training() -> None:
-    source = TRAINED.format(loader=SHARED, inside="pass", behind=ACCURACY, shown="accuracy")
-    found = check_told(RULE, source, reason=WHY)
-    assert "as that of the epoch" in found.message
+def test_what_an_epoch_of_the_training_came_to_is_left_alone() -> None:
+    """Neither decides, and nobody takes it for the result: an estimate over a share that is dealt anew."""
+    for behind, shown in ((ACCURACY, "accuracy"), ("loss_of_epoch = total / len(loader)", "loss_of_epoch")):
+        check_nothing(RULE, TRAINED.format(loader=SHARED, inside="pass", behind=behind, shown=shown))
 
 
-def test_losses_of_an_epoch_and_whole_loaders_are_left_alone() -> None:
-    """A loss of the own batches estimates that of all."""
-    loss = TRAINED.format(loader=SHARED, inside="pass", behind="loss_of_epoch = total / len(loader)", shown="loss_of_epoch")
-    check_nothing(RULE, loss)
-    for loader in ("DataLoader(data, 8)", "DataLoader(data, 8, shuffle=True)"):
-        check_nothing(RULE, TRAINED.format(loader=loader, inside="pass", behind=ACCURACY, shown="accuracy"))
+def test_what_an_epoch_of_the_training_came_to_and_decides() -> None:
+    best = f"{ACCURACY}\n        if accuracy > args.best:\n            torch.save(model.state_dict(), 'best.pt')"
+    found = check_told(RULE, TRAINED.format(loader=SHARED, inside="pass", behind=best, shown="rows"), reason=WHY)
+    assert "which result is the best" in found.message
 
 
 def test_an_accuracy_so_far_and_one_that_is_reduced() -> None:
@@ -231,3 +229,82 @@ def test_an_accuracy_so_far_and_one_that_is_reduced() -> None:
     check_nothing(RULE, TRAINED.format(loader=SHARED, inside=inside, behind="pass", shown="rows"))
     reduced = "sums = torch.tensor([hits, rows]); dist.all_reduce(sums); accuracy = 100 * sums[0] / sums[1]"
     check_nothing(RULE, TRAINED.format(loader=SHARED, inside="pass", behind=reduced, shown="accuracy"))
+
+
+# Sums that are kept by the parts of a loss
+
+BY_PARTS = (
+    HEAD
+    + """\
+def one_epoch(model, loader, optimizer):
+    sums, rounds = {{}}, 0
+    for x in loader:
+        {made}
+        {step}
+        for name in found:
+            sums[name] = sums.get(name, 0) + found[name].item()
+        rounds += 1
+    for name in sums.keys():
+        sums[name] = sums[name] / rounds
+    return sums
+
+
+def main(model, data, optimizer, writer):
+    dist.init_process_group("nccl")
+    loader = {loader}
+    model.train()
+    sums = one_epoch(model, loader, optimizer)
+    if dist.get_rank() == 0:
+        for name, value in sums.items():
+            writer.add_scalar("mean_" + name, value, 1)
+"""
+)
+PARTS = "output = model(x)\n        found = output['losses']"
+
+
+def test_a_loop_over_the_losses_of_a_batch_belongs_to_the_loop_that_trains() -> None:
+    check_nothing(RULE, BY_PARTS.format(made=PARTS, step="found['loss'].backward()", loader=SHARED))
+
+
+def test_the_same_loop_in_an_evaluation_is_told() -> None:
+    found = check_told(RULE, BY_PARTS.format(made=PARTS, step="pass", loader=SHARED).replace("one_epoch", "evaluate"), reason=WHY)
+    assert "as the result" in found.message
+
+
+# Entries that are reduced one by one, in a block whose test hangs on the rank
+
+ENTRIES = (
+    HEAD
+    + """\
+def main(model, data, names, score, writer, folder):
+    dist.init_process_group("nccl")
+    rank = dist.get_rank()
+    first = 0
+    if rank == 0:
+        first = torch.load(folder)["step"]
+    errors = {{name: 0.0 for name in names}}
+    loader = DataLoader(data, 8, sampler=DistributedSampler(data, shuffle=False))
+    for step in range(first, 9):
+        if step % 3 == 0:
+            errors = {{name: 0.0 for name in names}}
+            for n, x in enumerate(loader):
+                found = score(model(x))
+                for name in errors.keys():
+                    errors[name] += (found[name].item() - errors[name]) / (n + 1)
+            {reduced}
+        if rank == 0:
+            for name in errors.keys():
+                writer.add_scalar(name + "/valid_loss", errors[name], step)
+"""
+)
+REDUCED = """for name in errors.keys():
+                parts = [0.0] * dist.get_world_size()
+                dist.all_gather_object(parts, errors[name])
+                errors[name] = sum(parts) / len(parts)"""
+
+
+def test_entries_that_are_reduced_where_the_way_hangs_on_the_rank() -> None:
+    check_nothing(RULE, ENTRIES.format(reduced=REDUCED))
+    one = REDUCED.replace("errors[name] = sum", "errors['loss'] = sum")
+    for left_as_they_are in ("pass", one):
+        assert findings_of(RULE, ENTRIES.format(reduced=left_as_they_are))

@@ -16,6 +16,7 @@ from codemods.analysis.loading.passes import Epochs, goes_round_once, leaves_sam
 from codemods.analysis.loading.reordered import is_reordered
 from codemods.analysis.loading.restarts import Restart, is_made_again, restarts
 from codemods.analysis.loading.samplers import short
+from codemods.analysis.loading.told_a_shard import ToldAShard, told_a_shard
 from codemods.analysis.loading.told_above import told_above, whole_statement
 from codemods.analysis.loading.told_late import ToldLate, told_late
 from codemods.analysis.loading.untold import Untold, untold_in
@@ -61,8 +62,8 @@ class MissingSetEpoch(DdpCodemod):
     first pass. A `set_epoch` inside of the loop over the
     batches, whose order is drawn by then, goes in front of it. It reports a `set_epoch` under a test of the rank, one with a
     number that no epoch changes (`set_epoch(0)`, `set_epoch(self.start_epoch)`; behind a right one it is taken away), and one of
-    what has none: a sampler of another
-    class, the one that a loader makes itself, the indices of a sampler.
+    what has none: a sampler of another class, the one that a loader makes itself, the indices of a sampler, the batch sampler
+    that Accelerate puts round an own one.
 
     ## Why it matters
     The sampler makes its order from its seed and the number of the epoch. Nobody changes that number, so each epoch has the same
@@ -109,6 +110,8 @@ class MissingSetEpoch(DdpCodemod):
       the same file, each of another sampler that is made beside it.
     - Says nothing where each round has the data itself change its order (`loader.dataset.shuffle(epoch)`).
     - Says nothing with `shuffle=False`, and of loops without a backward pass.
+    - Says nothing of what Accelerate puts round a batch sampler where the function makes another such call, or the project speaks
+      of `dispatch_batches`.
     - Says nothing under Lightning, Accelerate and Fabric: they call it, or they make their own samplers. Of the loader that
       `deepspeed.initialize` makes of `training_data` it says nothing where a `set_epoch` or a `data_sampler` stands anywhere.
     - Says nothing where the loader may be another one than torch's, or one that something prepared.
@@ -143,7 +146,8 @@ class MissingSetEpoch(DdpCodemod):
 
     def is_worth_parsing(self, path: str, project: Project) -> bool:
         words = (b"DistributedSampler", b"training_data")
-        return any(project.files_containing(word) for word in words)
+        told = b"batch_sampler.set_epoch(" in (project.read(path) or b"")
+        return told or any(project.files_containing(word) for word in words)
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_module(module):
@@ -188,6 +192,7 @@ class MissingSetEpoch(DdpCodemod):
         """The calls of `set_epoch` that come too late, are of something else, or do not tell each rank each epoch."""
         yield from (self._of_late(module, late) for late in told_late(project, module))
         yield from (self._of_without(module, without) for without in without_epoch(project, module))
+        yield from (self._of_shard(module, shard) for shard in told_a_shard(project, module))
         yield from (self._of_some(module, part) for part in epochs_on_some(project, module))
         for stays in epochs_that_stay(project, module):
             if not ranks_reaching(project, module, stays.call).some:
@@ -229,6 +234,18 @@ class MissingSetEpoch(DdpCodemod):
             RemoveStatement(module.path, module.span(found.over)),
         ]
         return self.finding(module, found.call, message, level=Applicability.SAFE, edits=edits, evidence=evidence)
+
+    def _of_shard(self, module: SourceModule, found: ToldAShard) -> Finding:
+        """A batch sampler behind the one that Accelerate puts round it."""
+        stays = "the test is false there, and each epoch has the order of the first"
+        message = (
+            f"with several processes `{found.receiver}` is the BatchSamplerShard that line {found.prepared.lineno} puts "
+            f"round the own one: it has no `set_epoch`, so {stays if found.tested else 'this raises AttributeError'}"
+        )
+        home, line = found.loader.module.path, found.loader.call.lineno
+        evidence = [Evidence("static", "its batch sampler takes the order from the epoch", home, line)]
+        reason = f"call it on the own batch sampler, or on `{found.receiver}.batch_sampler` where that has one"
+        return self.finding(module, found.call, message, evidence=evidence, reason=reason)
 
     def _of_some(self, module: SourceModule, found: EpochOnSome) -> Finding:
         """A call that only some ranks make."""

@@ -29,10 +29,11 @@ class RankSeededSplit(DdpCodemod):
 
     ## What it does
     Finds a seed with the rank in it above `random_split` or `train_test_split`, in the generator of such a split, in
-    `DistributedSampler(seed=...)`, and in a permutation of which each rank takes its part, which is cut in two, or which a
-    sampler deals out. Does the same for rows that pandas draws (`rows.sample(n=9, random_state=seed)`) and a
-    `DistributedSampler` then deals out, for `shuffle` of `datasets` in front of the Trainer or of `shard(index=rank)`, and for a
-    `SubsetRandomSampler` that an heir of `DistributedSampler` goes through.
+    `DistributedSampler(seed=...)`, also where the sampler's function is handed it, and in a permutation of which each rank
+    takes its part, which is cut in two, or which a sampler deals out. Does the same for rows that pandas draws
+    (`rows.sample(n=9, random_state=seed)`) and a `DistributedSampler` then deals out, for `shuffle` of `datasets` in front
+    of the Trainer or of `shard(index=rank)`, and for a `SubsetRandomSampler` that an heir of `DistributedSampler` goes
+    through.
     Takes the rank out of that seed. Reports a seed of the `hash()` of a text, which Python salts in each process, and a
     `seed_everything` with a number of each rank's own: the sampler that Lightning and Fabric give a loader shuffles by it.
 
@@ -133,7 +134,7 @@ class RankSeededSplit(DdpCodemod):
         if (salted := salted_hash(project, module, seed)) is not None:
             return self._tell_salted(module, call, salted, "their parts overlap, and some samples are never seen")
         if not names_the_rank(project, module, seed):
-            return None
+            return self._sampler_of_a_handed_seed(module, project, call, seed)
         message = (
             f"the sampler's seed `{short(module, seed)}` differs between the ranks: "
             "their parts overlap, and some samples are never seen"
@@ -148,6 +149,22 @@ class RankSeededSplit(DdpCodemod):
             reason = "changes the order of the data: numbers of earlier runs do not compare"
             return self.finding(module, call, message, level=_UNSAFE, edits=edits, reason=reason)
         return self.finding(module, call, message, reason="give all ranks the same seed")
+
+    def _sampler_of_a_handed_seed(
+        self, module: SourceModule, project: Project, call: ast.Call, seed: ast.expr
+    ) -> Finding | None:
+        """A seed that the sampler's function, or its object, is given elsewhere."""
+        made = origins(project, module, seed) if isinstance(seed, (ast.Name, ast.Attribute)) else ()
+        given = next((o for o in made if o.known and not o.path and names_the_rank(project, o.module, o.node)), None)
+        if given is None:
+            return None
+        text = short(given.module, given.node)
+        message = (
+            f"the sampler's seed `{short(module, seed)}` is `{text}`, which differs between the ranks: their parts overlap, and "
+            "some samples are never seen"
+        )
+        shown = [Evidence("static", f"`{text}` is given here", given.module.path, given.line)]
+        return self.finding(module, call, message, evidence=shown, reason="give all ranks the same seed")
 
     def _split(self, module: SourceModule, project: Project, split: Split) -> Finding | None:
         if split.given is not None:

@@ -59,8 +59,8 @@ class GatheredDuplicates(DdpCodemod):
     and evaluates by its mode. Finds `accelerator.gather` of predictions and labels in an evaluation loop, of a function or of a
     script, of a function that the loop hands its batch, or behind `model.eval()` of an epoch, and writes `gather_for_metrics`.
     Finds a list with an entry for each sample that is gathered behind the loop. Finds `torch.cat(gathered)[:len(dataset)]`,
-    which puts the shares of such a sampler one behind the other and cuts what is too much off the last. A class of the project
-    that repeats rows as torch's sampler does counts as one.
+    which puts the shares of such a sampler one behind the other and cuts what is too much off the last, also in a function that
+    is handed the length. A class of the project that repeats rows as torch's sampler does counts as one.
 
     ## Why it matters
     Of 1001 images on eight ranks each rank gets 126, seven images come twice, and the confusion matrix has 1008 of them. The
@@ -147,7 +147,7 @@ class GatheredDuplicates(DdpCodemod):
             yield self.finding(module, behind.call, _BEHIND.format(behind.entries), evidence=shown, reason=_INSIDE)
 
     def _cut(self, module: SourceModule, project: Project) -> Iterator[Finding]:
-        if not module.holds(b"all_gather") or not project.files_containing(b"DistributedSampler("):
+        if not project.files_containing(b"all_gather") or not project.files_containing(b"DistributedSampler("):
             return
         for found in cut_gathers(project, module):
             shown = [

@@ -34,13 +34,13 @@ class UnreducedNumber(DdpCodemod):
     Follows losses and metrics from the loader, whose sampler gives each rank its own share, through sums, meters, lists, means,
     comprehensions over the batches, constructors, returns and files to where rank 0 prints them, hands them to a tracker, or
     where they are compared with the best so far. Reports those that nothing reduces on the way, once for each loop over batches,
-    and says what the number is: it decides which checkpoint is kept (by rank 0's share, or by each rank's own), it is given as
-    the result of an evaluation, or it is shown as the accuracy of an epoch of the training. Output of rank 0 is what stands under
-    a test of the rank, or of `wandb.run` where rank 0 alone starts a run, what goes to an object that rank 0 alone has, or
-    whose class writes on rank 0 alone, and what goes through a logger that the project keeps quiet on the other ranks. Entries
-    of a dict of results that are shown one by one (`for name, value in results.items():`) count. Also reports a result that is
-    made of the rank's own part where the function has just gathered those of all ranks, and the mean loss of a training epoch
-    that is shown in the same way as a loss that the function reduces over the ranks.
+    and says what the number is: it decides which checkpoint is kept (by rank 0's share, or by each rank's own), or it is given as
+    the result of an evaluation. Output of rank 0 is what stands under a test of the rank, or of `wandb.run` where rank 0 alone
+    starts a run, what goes to an object that rank 0 alone has, or whose class writes on rank 0 alone, and what goes through a
+    logger that the project keeps quiet on the other ranks. Entries of a dict of results that are shown one by one (`for name,
+    value in results.items():`) count. Also reports a result that is made of the rank's own part where the function has just
+    gathered those of all ranks, and the mean loss of a training epoch that is shown in the same way as a loss that the function
+    reduces over the ranks.
 
     ## Why it matters
     On eight ranks the number is that of an eighth of the data. The printed accuracy is not that of the set it is taken for, and
@@ -98,9 +98,9 @@ class UnreducedNumber(DdpCodemod):
       loss whose forward gathers over the ranks.
     - Says nothing of output that every rank makes, and of lines that name the rank.
     - Says nothing of a single batch of an evaluation, and nothing of pictures and tables.
-    - Says nothing of a loss that rank 0 draws or prints while it trains, of a step or of an epoch, where no reduced number of its
-      kind is shown by the same function in the same way: that is what most programs want, and nothing rests on it. Nothing of
-      an accuracy of the steps so far, and of what Lightning logs at each step.
+    - Says nothing of a loss or an accuracy that rank 0 draws or prints while it trains, of a step or of an epoch, where no
+      reduced number of its kind is shown by the same function in the same way: that is what most programs want, and nothing
+      rests on it. Nothing of what Lightning logs at each step.
     - Says nothing where no program of several processes comes to the place.
     - Says nothing of a part that was gathered where those of the others are put into it afterwards.
     - Says nothing of an entry of a dict of losses beside a reduced copy of it, where it goes backward or was added later.
@@ -216,11 +216,6 @@ def _message(number: Number) -> str:
         return (
             f"rank 0 shows `{text}`{there} by the side of `{number.beside.text}`, which line {number.beside.reduced.lineno} "
             "reduces over all ranks: this one is not reduced, it is that of rank 0's own share of the training data"
-        )
-    if number.role is Role.EPOCH:
-        return (
-            f"rank 0 shows `{text}`{there} as that of the epoch, but it counts what rank 0 met in its own share of the training "
-            "data: the others' are not in it"
         )
     if number.role is Role.DECIDES:
         return (

@@ -9,6 +9,7 @@ from codemods.analysis.averages.divided_by_rows import ByAllRows, divided_by_row
 from codemods.analysis.averages.divided_by_whole import ByTheWhole, divided_by_whole
 from codemods.analysis.averages.never_joined import NeverJoined, never_joined
 from codemods.analysis.averages.own_keys import OwnKey, own_keys
+from codemods.analysis.averages.reset_by_one import ResetByOne, reset_by_one
 from codemods.analysis.averages.scale import At
 from codemods.analysis.averages.summed_losses import SummedLoss, summed_losses
 from codemods.analysis.averages.wrong import Fault, Wrong, wrong_numbers
@@ -35,7 +36,8 @@ class WrongAverage(DdpCodemod):
     nothing sums over them, or the sum of the rank's steps, divided by `len(dataset) // batch_size` or `len(loader.dataset)`),
     and a mean of quotients of the ranks whose divisors their own data make: the F1 of each rank, or a loss per token. Also
     reports what is summed over the ranks and put under a key that each rank draws from random numbers of its own, or that is the
-    category of its own batch: the losses of several tasks become those of one.
+    category of its own batch: the losses of several tasks become those of one; and a running sum that the loop puts together
+    over the ranks, and that rank 0 alone sets back to its start.
 
     ## Why it matters
     The number looks like one of all ranks, and is none. On eight ranks an error is shown eight times too large, and changes with
@@ -98,6 +100,7 @@ class WrongAverage(DdpCodemod):
     - Says nothing of what is no average, and of what neither its name nor a word beside it calls a loss or a metric: the tokens
       of a step, the rows of a GPU.
     - Says nothing of the mean of quotients in a loop that trains: that such a curve is rough is known.
+    - Says nothing of a running sum that is set back in another place of the loop as well, or to something else than its start.
     - Says nothing of a maximum or minimum over the ranks, and of a number that nothing shows.
 
     ## References
@@ -138,8 +141,22 @@ class WrongAverage(DdpCodemod):
         yield from (self._never_joined(module, found) for found in never_joined(project, module))
         yield from (self._by_the_whole(module, found) for found in divided_by_whole(project, module))
         yield from (self._by_all_rows(module, found) for found in divided_by_rows(project, module))
+        yield from (self._reset(module, found) for found in reset_by_one(project, module))
         for own in own_keys(project, module) if module.holds(b"reduce") else ():
             yield self._under_own_key(module, own)
+
+    def _reset(self, module: SourceModule, found: ResetByOne) -> Finding:
+        return self.finding(
+            module,
+            found.statement,
+            f"rank 0 alone sets `{found.name}` back here: the other ranks go on with their old sums, and line "
+            f"{found.joined.lineno} puts these together with the new one of rank 0",
+            evidence=[
+                Evidence("static", "every rank adds to it here", module.path, getattr(found.added, "lineno", 0)),
+                Evidence("static", "this puts it together over the ranks", module.path, found.joined.lineno),
+            ],
+            reason="set it back on every rank: take this line, and what counts its steps, out of the test of the rank",
+        )
 
     def _under_own_key(self, module: SourceModule, own: OwnKey) -> Finding:
         whose = "which each rank has drawn on its own" if own.drawn else "which is that of the rank's own batch"

@@ -122,6 +122,7 @@ class CollectiveUnderRankGuard(DdpCodemod):
       that are taken for each other.
     - Reports a model that rank 0 runs through the DDP wrapper before it unwraps it, and one that is wrapped on a condition, whose
       gradients may be wanted, or that a function uses in other ways than running it.
+    - Says nothing of an epoch-level log of a test on one rank where no pin keeps Lightning below 1.7: nothing monitors it.
     - Offers `rank_zero_only=True` only as unsafe for an epoch-level log on one rank where Lightning 1.7 is not shown; older ones
       reduce it all the same.
 

@@ -916,6 +916,16 @@ def test_a_log_on_one_rank_under_an_old_lightning() -> None:
     check_nothing(RULE, source, files={"requirements.txt": "pytorch-lightning>=1.9\n"})
 
 
+@pytest.mark.parametrize("hook", ["on_test_epoch_end(self)", "test_epoch_end(self, outputs)"])
+def test_a_log_of_a_test_on_one_rank_is_left_alone_by_the_newest(hook: str) -> None:
+    logged = LOGGED.format("").replace("on_validation_epoch_end(self)", hook)
+    source = lightning(logged, base="LightningModule", head="import pytorch_lightning as pl")
+    check_nothing(RULE, source)
+    check_nothing(RULE, source, files={"requirements.txt": "pytorch-lightning\n"})
+    for pin in ("==1.5.10", ">=1.4,<1.6"):
+        assert findings_of(RULE, source, {"requirements.txt": f"pytorch-lightning{pin}\n"})
+
+
 def test_a_log_on_one_rank_that_says_so() -> None:
     source = lightning(LOGGED.format(", rank_zero_only=True"), base="LightningModule", head="import pytorch_lightning as pl")
     check_nothing(RULE, source)

@@ -210,3 +210,41 @@ def test_rows_that_each_rank_shuffles_by_a_seed_with_its_rank() -> None:
     check_nothing(RankSeededSplit, SHARDS.format(seed="args.seed", part=chain))  # its own share
     first = "rows = rows.shuffle(seed=args.process_index).shard(num_shards=args.world_size, index=args.process_index)"
     assert findings_of(RankSeededSplit, SHARDS.format(seed="args.seed", part=first))
+
+
+# A seed that the sampler's function is handed
+
+HANDED = HEAD + """\
+class Loading:
+    def __init__(self, data, rank, trial):
+        self.rank, self.data = rank, data
+        self.{field} = {kept}
+
+    def sampler(self, seed):
+        return DistributedSampler(self.data, seed={seed})
+
+    def loader(self):
+        return self.sampler({given})
+
+
+def main(data, trial):
+    Loading(data, dist.get_rank(), trial).loader()
+"""
+
+
+@pytest.mark.parametrize(
+    ("seed", "given", "kept"),
+    [
+        ("seed", "7 * SEED + dist.get_rank()", "0"),
+        ("self.order", "0", "SEED + dist.get_rank()"),
+    ],
+)
+def test_a_seed_with_the_rank_that_the_sampler_is_handed(seed: str, given: str, kept: str) -> None:
+    source = HANDED.format(seed=seed, given=given, kept=kept, field="order")
+    found = check_told(RankSeededSplit, source, reason="the same seed")
+    assert "dist.get_rank()" in found.message and found.span.line == 16 and found.evidence[0].line in (13, 19)
+
+
+@pytest.mark.parametrize(("seed", "given", "kept"), [("seed", "7 * SEED", "0"), ("self.order", "dist.get_rank()", "SEED")])
+def test_a_seed_without_the_rank_that_the_sampler_is_handed(seed: str, given: str, kept: str) -> None:
+    check_nothing(RankSeededSplit, HANDED.format(seed=seed, given=given, kept=kept, field="order"))

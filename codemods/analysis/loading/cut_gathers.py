@@ -16,7 +16,7 @@ from codemods.analysis.loading.padded_counts import padded_samplers_of
 from codemods.analysis.model.signatures import bind
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.positions import is_in_a_loop
-from codemods.files.source import SourceModule, ends_above, walk_scope
+from codemods.files.source import SourceModule, ends_above, walk, walk_scope
 from codemods.runtime.lazy_pattern import lazy
 from codemods.runtime.record import record
 from codemods.store.project import Project
@@ -30,9 +30,10 @@ _DEPTH = 4
 
 @record
 class CutGather:
-    """cut: `torch.cat(gathered)[:len(dataset)]`. loop: where the shares are gone through. sampler: which deals them out."""
+    """cut: `torch.cat(gathered)[:len(dataset)]`, or the call of a function that makes this cut. loop: where the shares are
+    gone through. sampler: which deals them out."""
 
-    cut: ast.Subscript
+    cut: ast.Subscript | ast.Call
     loop: ast.For
     where: SourceModule
     sampler: ast.Call
@@ -52,6 +53,40 @@ def cut_gathers(project: Project, module: SourceModule) -> Iterator[CutGather]:
         if (found := next(dealt, None)) is not None:
             told.add(id(scope))
             yield CutGather(cut, found[0], *found[1])
+    for call in module.nodes(ast.Call):
+        scope = module.function_of(call) or module.tree
+        if id(scope) not in told and (loop := _loop_of_rows(project, module, call, scope)) is not None:
+            for sampler in padded_samplers_of(project, module, loop, ordered=False):
+                told.add(id(scope))
+                yield CutGather(call, loop, *sampler)
+                break
+
+
+def _loop_of_rows(project: Project, module: SourceModule, call: ast.Call, scope: ast.AST) -> ast.For | None:
+    """The loop whose rows are handed to a function that joins those of all ranks and cuts them to the length of the data."""
+    lengths = [a for a in (*call.args, *(k.value for k in call.keywords)) if _is_length(project, module, a)]
+    site = called_function(project, module, call) if lengths else None
+    if site is None or is_test_file(site.module.path) or not _cuts_to_a_parameter(project, site, call, lengths):
+        return None
+    rows = {n.id for a in call.args if a not in lengths for n in (a, *walk(a)) if isinstance(n, ast.Name)}
+    loops = [n for n in walk_scope(scope) if isinstance(n, ast.For) and ends_above(n, call) and _fills(n, rows)]
+    return loops[-1] if loops else None
+
+
+def _cuts_to_a_parameter(project: Project, site: FunctionSite, call: ast.Call, lengths: list[ast.expr]) -> bool:
+    given = bind(site.node, call, bound=False) or {}
+    cuts = [n.value for n in walk_scope(site.node) if isinstance(n, ast.Return)]
+    lengths_of = [_cut_to(c) if isinstance(c, ast.Subscript) else None for c in cuts]
+    names = [n.id if isinstance(n, ast.Name) else "" for n in lengths_of]
+    return len(cuts) == 1 and given.get(names[0]) in lengths and (
+        isinstance(cuts[0], ast.Subscript) and _is_joined(project, site.module, cuts[0].value, _DEPTH)
+    )
+
+
+def _fills(loop: ast.For, rows: set[str]) -> bool:
+    """True where each round puts something into one of the lists."""
+    puts = (n.func for n in walk_scope(loop) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute))
+    return any(put.attr in ("append", "extend") and dotted(put.value) in rows for put in puts)
 
 
 def _cut_to(node: ast.Subscript) -> ast.expr | None:

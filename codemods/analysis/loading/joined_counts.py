@@ -23,14 +23,20 @@ _JOINS = frozenset(
 _NO_COUNT = lazy(r"loss|nelbo|avg|average|mean|time|elapsed|norm|lr\b|size|length|numel|barrier|stop|flag|exit|done|reduceop\.m")
 _AVERAGES = lazy(r"avg|average|mean|reduce_(value|tensor|dict)|loss")
 # A mean of the ranks' means weighs a repeated sample as well: told for what is reported, not for a loss.
-_SCORES = lazy(r"(^|[^a-z])(acc|prec|top_?\d|m?iou|pesq|stoi|recall|m?ap|auc|f1|dice|psnr|ssim|bleu|rouge|score|correct)")
-APART = lazy(
+_SCORES = lazy(r"(^|[^a-z])(acc|prec|top_?\d|m?iou|pesq|stoi|recall|m?ap|auc|f1|dice|psnr|ssim|bleu|rouge|score|metric|correct)")
+_APART = lazy(
     r"uniq|dedup|duplic|\bset\(|\[\s*:\s*(len\((?!inputs|gpus|devices|batch)|n_|num_|total|self\.(n_|num|total|len)|dataset|real)|"
     r"(image|seq|sequence|sample|item|scene|frame)_?ids?(?!_(type|kind|mode|format)\b)(_\w+)?\b|by_(id|name)|index_(copy|put)_?\("
 )
+_COMMENT = lazy(r"(?m)(?:^|[ \t])#.*$")
 _GATHERS = lazy(r"sync|gather|merge|reduce|collect")
 _CUT = lazy(r"\[\s*:\s*(size|len\(|n_|num_|total|dataset|real)")
 _DEPTH = 3
+
+
+def names_samples(text: str) -> bool:
+    """True for code that tells samples apart by a name or number, or keeps each once; what a comment says of it is no code."""
+    return _APART.search(_COMMENT.sub("", text)) is not None
 
 
 @record
@@ -44,7 +50,7 @@ def joined_by_callers(project: Project, module: SourceModule, function: Function
     found: list[Joined] = []
     for site in calls_of(project, module, function) or ():
         scope = site.module.function_of(site.call)
-        if scope is None or APART.search(site.module.text_of(scope)):
+        if scope is None or names_samples(site.module.text_of(scope)):
             return None
         names = _made_of(scope, site.module.statement_of(site.call))
         one = joined(project, site.module, scope, 0, after=site.call.lineno, of=names) if names else None
@@ -89,7 +95,7 @@ def joined(
             continue
         if _collects_and_cuts(project, inner):
             return None  # what it counts is put together elsewhere, too, but those who cut know of the padding
-        if inner.node is not scope and not APART.search(inner.module.text_of(inner.node)):
+        if inner.node is not scope and not names_samples(inner.module.text_of(inner.node)):
             found = joined(project, inner.module, inner.node, depth + 1)
             if found is not None and not _NO_COUNT.search(_arguments(module, call)):
                 return Joined(module, call) if depth == 0 else found

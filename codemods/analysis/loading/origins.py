@@ -250,7 +250,7 @@ class _Search:
             yield from self.of(given.site.module, given.value, (*part, *path), depth)
 
     def _item(self, module: SourceModule, node: ast.Subscript, path: tuple[Key, ...], depth: int) -> Iterator[Origin]:
-        key = node.slice.value if isinstance(node.slice, ast.Constant) else None
+        key = _key(module, node.slice)
         if isinstance(key, (int, str)):
             yield from self.of(module, node.value, (key, *path), depth)
         else:
@@ -316,6 +316,15 @@ def _is_one_object(module: SourceModule, node: ast.expr | None) -> bool:
     return is_none(node) or (isinstance(node, ast.Call) and last(dotted(node.func))[:1].isupper())
 
 
+def _key(module: SourceModule, node: ast.expr) -> object:
+    """The key that is written out, be it under a name that has one value here; None where it is not known."""
+    if isinstance(node, ast.Name):
+        held = reaching(module, node, bindings_of(module, node))
+        value = held[0].value if len(held) == 1 and not held[0].part else None
+        return value.value if isinstance(value, ast.Constant) else None
+    return node.value if isinstance(node, ast.Constant) else None
+
+
 def _part(node: ast.expr, key: Key) -> ast.expr | None:
     """The element of a tuple, list or dictionary that is written out."""
     if isinstance(node, (ast.Tuple, ast.List)) and isinstance(key, int) and -len(node.elts) <= key < len(node.elts):
@@ -331,17 +340,24 @@ def _part(node: ast.expr, key: Key) -> ast.expr | None:
 
 def place_of(binding: Binding, name: str) -> int | None:
     """The index of a name among the targets that a value is taken apart into."""
-    targets: list[ast.expr] = []
-    if isinstance(binding.node, ast.Assign):
-        targets = binding.node.targets
-    if not binding.part:
+    if not binding.part or not isinstance(binding.node, ast.Assign):
         return None
-    for target in targets:
+    value = binding.node.value
+    for target in (t for whole in binding.node.targets for t in _targets_of(whole, value, binding.value)):
         if isinstance(target, (ast.Tuple, ast.List)) and not any(isinstance(e, ast.Starred) for e in target.elts):
             for i, element in enumerate(target.elts):
                 if isinstance(element, ast.Name) and element.id == name:
                     return i
     return None
+
+
+def _targets_of(target: ast.expr, value: ast.expr, wanted: ast.expr | None) -> Iterator[ast.expr]:
+    """What a part of the value is given to: of `(a, b), (c, d) = first(), second()` it is `(c, d)` for `second()`."""
+    if value is wanted:
+        yield target
+    elif isinstance(target, (ast.Tuple, ast.List)) and isinstance(value, (ast.Tuple, ast.List)):
+        for inner, given in zip(target.elts, value.elts, strict=False):
+            yield from _targets_of(inner, given, wanted)
 
 
 def _spawned(module: SourceModule, node: ast.expr, function: FunctionNode, name: str) -> ast.expr | None:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.loading.collected_loaders import elements
-from codemods.analysis.loading.joined_counts import APART, Joined, joined, joined_by_callers
+from codemods.analysis.loading.joined_counts import Joined, joined, joined_by_callers, names_samples
 from codemods.analysis.loading.origins import Origin, made_class, origins
 from codemods.analysis.loading.padded_samplers import counts_twice, keeps_order
 from codemods.analysis.loading.samplers import loader_of, samplers_of
@@ -79,7 +79,7 @@ def _in_file(project: Project, module: SourceModule) -> Iterator[PaddedCount]:
             together = _together(project, module, scope, loop)
             if together is None and left(module, loop, "the ranks' results are not seen to come together behind the loop"):
                 continue
-            if APART.search(_text(module, scope)) and left(module, loop, "samples are distinguished by name or number"):
+            if names_samples(_text(module, scope)) and left(module, loop, "samples are distinguished by name or number"):
                 continue
             if together is None or (_cuts_what_is_over(module, scope) and left(module, loop, "what is over is cut off")):
                 continue
@@ -117,7 +117,29 @@ def _reads_batches(loop: ast.For) -> bool:
 
 
 def trains(loop: ast.For) -> bool:
-    return any(isinstance(n, ast.Attribute) and n.attr in ("backward", "zero_grad") for n in walk_scope(loop))
+    """True for a backward pass, and where gradients are cleared: an evaluation that keeps none may do so out of habit."""
+    marks = {n.attr for n in walk_scope(loop) if isinstance(n, ast.Attribute)}
+    return "backward" in marks or ("zero_grad" in marks and not _keeps_no_gradients(loop))
+
+
+def _keeps_no_gradients(loop: ast.For) -> bool:
+    """True where a round runs without gradients, and uses an optimizer for nothing but `zero_grad()`."""
+    nodes = list(walk_scope(loop))
+    if not any(_is_quiet(i.context_expr) for n in nodes if isinstance(n, ast.With) for i in n.items):
+        return False
+    cleared = [n.value for n in nodes if isinstance(n, ast.Attribute) and n.attr == "zero_grad"]
+    names = {dotted(c) for c in cleared}
+    uses = [n for n in nodes if isinstance(n, (ast.Name, ast.Attribute)) and dotted(n) in names]
+    return len(uses) == len(cleared)
+
+
+def _is_quiet(node: ast.expr) -> bool:
+    """True for `no_grad()`, `inference_mode()` and `set_grad_enabled(False)`."""
+    name = last(dotted(node.func if isinstance(node, ast.Call) else node))
+    if name in ("no_grad", "inference_mode"):
+        return True
+    given = node.args[0] if isinstance(node, ast.Call) and node.args else None
+    return name == "set_grad_enabled" and isinstance(given, ast.Constant) and given.value is False
 
 
 def _trains_in_one_mode(module: SourceModule, loop: ast.For) -> bool:
@@ -147,7 +169,7 @@ def evaluates(module: SourceModule, scope: FunctionNode | ast.Module) -> bool:
         return True
     blocks = [n for n in walk_scope(scope) if isinstance(n, ast.With)]
     quiet = [*decorators, *(i.context_expr for block in blocks for i in block.items)]
-    return any(last(dotted(q.func if isinstance(q, ast.Call) else q)) in ("no_grad", "inference_mode") for q in quiet)
+    return any(map(_is_quiet, quiet))
 
 
 def _switches_gradients_off(module: SourceModule, scope: FunctionNode | ast.Module) -> bool:

@@ -13,7 +13,7 @@ from codemods.analysis.bindings import Binding, bindings_in, bindings_of
 from codemods.analysis.call_graph import called_function
 from codemods.analysis.frameworks import lightning_pin
 from codemods.analysis.guards.guard_split import used_names
-from codemods.analysis.hooks import EVALUATION_HOOKS, TRAINING_EPOCH_HOOKS
+from codemods.analysis.hooks import EVALUATION_HOOKS, TEST_HOOKS, TRAINING_EPOCH_HOOKS
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.collectives import Collective, collective_at, defines, in_lightning, keyword_is
 from codemods.analysis.ranks.given_on_all import is_so_on_all
@@ -23,12 +23,14 @@ from codemods.analysis.ranks.rank_zero_forward import forwards_on_one_rank, para
 from codemods.analysis.ranks.unwrapping import unwraps_first
 from codemods.analysis.ranks.used_on_all import is_missing_elsewhere
 from codemods.api.findings import DropKeyword, Edit, SetKeyword
+from codemods.files.left_alone import left
 from codemods.files.source import FunctionNode, SourceModule, line_of, walk
 from codemods.runtime.record import record
 from codemods.store.project import Project
 
 _PROGRESS = frozenset({"tqdm", "trange", "track", "ProgressBar", "progress"})
 NOT_MONITORED = "assumes that nothing monitors it (a checkpoint, early stopping, a scheduler): the other ranks have no such value"
+_TESTED = "nothing monitors what a test logs, and no pin keeps the project at a Lightning that reduces it"
 _EPOCH_HOOKS = EVALUATION_HOOKS | TRAINING_EPOCH_HOOKS
 
 
@@ -253,6 +255,9 @@ def _logs_on_one_rank(project: Project, module: SourceModule) -> Iterator[Uneven
         told = any(k.arg in ("sync_dist", "rank_zero_only", None) for k in call.keywords) or keyword_is(call, "on_epoch", False)
         guard = next((g for g in guards_over(module, call, project=project) if g.ranks in (Ranks.ZERO, Ranks.LOCAL_ZERO)), None)
         if told or guard is None or defines(module, call, call.func.attr, project):
+            continue
+        newest = pin is None or pin.below is None
+        if newest and function.name in TEST_HOOKS and left(module, call, _TESTED):
             continue
         yield Uneven(
             call,

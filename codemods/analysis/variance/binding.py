@@ -72,7 +72,8 @@ def _put_inside(state: State, target: ast.Subscript | ast.Starred, path: str, va
             if value.cause is Cause.RANK:
                 return None
         key = state.value(target.slice) if not isinstance(target.slice, ast.Slice) else SAME
-    if value.decided and value.cause is Cause.RANK:
+    anew = isinstance(target, ast.Subscript) and (dotted(target.slice), path) in state.keys
+    if value.decided and value.cause is Cause.RANK and not anew:
         return None  # one entry that rank 0 sets; the others stay as they are
     inner = isinstance(target, ast.Subscript) and isinstance(target.value, ast.Subscript)  # of `x[i][k]` it is `x[i]` that grows
     if inner:
@@ -85,7 +86,7 @@ def _put_inside(state: State, target: ast.Subscript | ast.Starred, path: str, va
         value = replace(made_of(value, decided), sized=True, keyed=True)
     elif value.keyed and isinstance(target, ast.Subscript):  # what is put in has keys of its own, or is decided by some
         value = replace(value, keyed=False)
-    if isinstance(target, ast.Subscript) and (dotted(target.slice), path) in state.keys:
+    if anew:
         state.env[path] = value  # `for k in d: d[k] = reduce(d[k])`: each entry is given anew
         return None
     before = state.value(target.value) if path not in state.env else state.env[path]

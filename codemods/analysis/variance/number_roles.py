@@ -9,7 +9,7 @@ from enum import Enum
 from codemods.analysis.call_graph import FunctionSite
 from codemods.analysis.names import dotted, last
 from codemods.analysis.variance.analysis import Analysis
-from codemods.analysis.variance.paths import unpacked
+from codemods.analysis.variance.paths import path_of, unpacked
 from codemods.analysis.variance.state import STEP, State
 from codemods.analysis.variance.values import Cause, How, Kind, Link, Proof, Value
 from codemods.data.rank_variance import BACKWARDS, LOADER_NAMES
@@ -29,7 +29,6 @@ class Role(Enum):
 
     CURVE = "it is drawn or printed while the training runs"
     BESIDE = "it is drawn by the side of a number of all ranks"
-    EPOCH = "it is shown as the accuracy of an epoch of the training"
     RESULT = "it is reported as what an evaluation came to"
     DECIDES = "it decides"
 
@@ -94,11 +93,27 @@ def _first(analysis: Analysis, among: list[tuple[Link, SourceModule]], fits: _Fi
     found: tuple[SourceModule, _Loop] | None = None
     for link, place in among:
         loop = _loop_at(analysis, place, link, fits)
-        if loop is not None and (found is None or (found[0] is place and found[1] is not loop and _holds(found[1], loop))):
+        if loop is not None and (found is None or _is_nearer(place, loop, found)):
             found = place, loop  # of loops in each other the inner one: its sums are set to nothing in the outer one
     if found is None:
         return None
     return Source(found[0].path, found[1], _trains(analysis, *found), _over(analysis, *found))
+
+
+def _is_nearer(module: SourceModule, loop: _Loop, found: tuple[SourceModule, _Loop]) -> bool:
+    """True for a loop inside of the one that was found, unless it goes through what a round of that one makes."""
+    if found[0] is not module or found[1] is loop or not _holds(found[1], loop):
+        return False
+    source = _gone_through(loop)
+    name = dotted(unpacked(source)) if source is not None else ""
+    if not name or LOADER_NAMES.search(last(name)):
+        return True
+    made = (path_of(t) for n in walk(found[1]) if isinstance(n, ast.Assign) for target in n.targets for t in _targets(target))
+    return name not in made  # `for part in losses:` of the batch's own losses
+
+
+def _targets(target: ast.expr) -> list[ast.expr]:
+    return list(target.elts) if isinstance(target, (ast.Tuple, ast.List)) else [target]
 
 
 def _holds(outer: _Loop, inner: _Loop) -> bool:

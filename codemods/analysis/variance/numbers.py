@@ -221,7 +221,7 @@ def _number(
     module = state.module
     text = " ".join(module.text_of(numbers_gone_through(module, part) or part).split())
     behind = source.is_behind(module, shown, value)
-    role = role_of(analysis, text, value, source, decides=decides, behind=behind)
+    role = role_of(source, decides=decides)
     if not value.mean and decides and source.trains:
         left(module, shown, "{} is what a single batch of the training gives", part)
         return None

@@ -19,9 +19,9 @@ from codemods.store.project import Project
 def numbers_of_one_rank(project: Project, module: SourceModule) -> tuple[Number, ...]:
     """Of each loop over batches the number that weighs most, where it is more than a curve.
 
-    The losses that rank 0 draws of its own batches while it trains are what most programs want, and nothing rests on them: of
-    twenty-one, means of an epoch among them, maintainers would have wanted to know of two. One that is drawn by the side of a
-    loss of all ranks is read as the same kind of number.
+    The losses and accuracies that rank 0 draws of its own batches while it trains are what most programs want, and nothing rests
+    on them: of twenty-one losses, means of an epoch among them, maintainers would have wanted to know of two, and of five
+    accuracies of an epoch of none. One that is drawn by the side of a number of all ranks is read as the same kind.
     """
     return project.memo(("numbers of one rank", module.path), lambda: tuple(_heaviest(project, module)))
 
@@ -55,7 +55,7 @@ def _by_place(found: Iterable[Number]) -> list[Number]:
 
 def _weight(number: Number) -> tuple[int, int, int]:
     """What decides before what is told as a result, and that before a curve; of curves the mean of an epoch first."""
-    roles = (Role.CURVE, Role.BESIDE, Role.EPOCH, Role.RESULT, Role.DECIDES)
+    roles = (Role.CURVE, Role.BESIDE, Role.RESULT, Role.DECIDES)
     name = last(dotted(number.shown.func)) if isinstance(number.shown, ast.Call) else ""
     shown = 0 if name in BARS else 3 if name in DRAWS else 1 if name in SHOWN_NUMBERS else 2
     return roles.index(number.role), int(number.value.mean and number.behind), shown
