@@ -276,6 +276,7 @@ def test_a_task_is_put_over_what_the_launcher_has_set(before: str, after: str) -
     check_transformed(RULE, before, after, files=COMMAND, unsafe=True)
     check_nothing(RULE, before, files={"README.md": "```bash\nsrun python module.py\n```\n"})
     check_nothing(RULE, before, files={"README.md": "torchrun other.py\n", "other.py": "import os\n"})
+    check_transformed(RULE, before, after, files={"README.md": "Or start it by `$ torchrun module.py …`.\n"}, unsafe=True)
 
 
 @pytest.mark.parametrize(

@@ -16,15 +16,18 @@ from codemods.analysis.ranks.launcher_order import OF_TASKS, Order, asked_for_ta
 from codemods.analysis.ranks.launcher_variables import is_sure_to_come, variables_set
 from codemods.api.findings import Edit, ReplaceExpression
 from codemods.files.source import FunctionNode, SourceModule, walk
+from codemods.files.text_file import DOCUMENT_KINDS
+from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
 
+_SAID = lazy(rb"(?:\btorchrun|torch\.distributed\.(?:launch|run))[ \t](?:[^\n`]*?[ \t])?([\w./-]+\.py)\b")
 _RANKS = ("RANK", "LOCAL_RANK")
 
 
 def tasks_over_ranks(project: Project, module: SourceModule) -> Iterator[Order]:
     """Those of a file of a program that a command of the repository starts by torchrun."""
     found = [(s, v) for s in variables_set(module) if s.variable in _RANKS and (v := _task(module, s.value))]
-    if not found or not any(module.path in whole_program(project, c.script) for c in torch_commands(project)):
+    if not found or not any(module.path in whole_program(project, script) for script in _launched(project)):
         return
     told: set[ast.If] = set()
     for one, task in found:
@@ -35,6 +38,18 @@ def tasks_over_ranks(project: Project, module: SourceModule) -> Iterator[Order]:
             told.add(test)
             edit = _asks_launcher(module, test, module.text_of(holder), one.variable)
             yield Order(test.test, task, (edit,), "" if asked == task else asked)
+
+
+def _launched(project: Project) -> frozenset[str]:
+    """The scripts that a command starts by torchrun, or of which a sentence of the instructions says so: `$ torchrun main.py`."""
+
+    def build() -> frozenset[str]:
+        texts = {p for w in (b"torchrun", b"torch.distributed") for p in project.files_containing(w, kinds=DOCUMENT_KINDS)}
+        named = {m[1].decode() for p in texts for m in _SAID.finditer(project.read(p) or b"")}
+        said = {p for p in project.python_files if p in named}
+        return frozenset(said | {c.script for c in torch_commands(project)})
+
+    return project.keep("scripts that torchrun starts", build)
 
 
 def _task(module: SourceModule, value: ast.expr) -> str:
