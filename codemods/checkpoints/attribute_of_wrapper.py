@@ -149,7 +149,7 @@ class AttributeOfWrapper(DdpCodemod):
         return self.finding(
             module, first.node, f"{first.text}{where}", level=repair.level,
             edits=repair.edits, evidence=[*_wrapped(first.wrapped), *first.evidence], reason=repair.reason,
-            severity="risk" if first.inverse else "",
+            severity="risk" if first.inverse else "data" if first.asks_by_name and first.handed else "",
         )  # fmt: skip
 
     def _of_trainers(self, module: SourceModule, project: Project) -> Iterator[Finding]:
