@@ -27,8 +27,8 @@ class MissingSetDevice(DdpCodemod):
     """Ranks of NCCL that are spawned without a GPU of their own, and put their tensors on the current one.
 
     ## What it does
-    Finds `init_process_group("nccl", rank=rank, ...)` in what `mp.spawn` runs, where no file of the program chooses the GPU of the
-    process, and the ranks come to a `.cuda()`, a move to `"cuda"` without a number, or a collective of objects
+    Finds `init_process_group("nccl", rank=rank, ...)` in what `mp.spawn` runs, where no file of the program chooses the GPU of
+    the process, and the ranks come to a `.cuda()`, a move to `"cuda"` without a number, or a collective of objects
     (`broadcast_object_list`), which NCCL sends from the current GPU. So with a group of gloo, where one rank is started for each
     GPU. Sets the device behind the start of the group.
 
@@ -76,10 +76,10 @@ class MissingSetDevice(DdpCodemod):
 
     ## Refuses
     - Says nothing in a repository's own tests.
-    - Says nothing where a file of the program chooses the device or hides the other GPUs, and in files of Lightning, Accelerate and
-      DeepSpeed.
-    - Says nothing of a backend that is not written down, of gloo where the number of ranks is another than that of the GPUs, and of
-      ranks that are not seen to be spawned.
+    - Says nothing where a file of the program chooses the device or hides the other GPUs, and in programs of Lightning,
+      Accelerate and DeepSpeed.
+    - Says nothing of a backend that is not written down, of gloo where the number of ranks is another than that of the GPUs, and
+      of ranks that are not seen to be spawned.
     - Says nothing where all tensors go to a numbered GPU, and of `.cuda()` in the branch without several processes.
     - Says nothing of a collective of objects in a group of its own, or with a device, and under a test of something else.
     - Reports a rank that is no parameter of the function, and a script that takes a number of nodes.
@@ -109,7 +109,7 @@ class MissingSetDevice(DdpCodemod):
             if not starts_group(module, call):
                 continue
             backend = _backend(call)
-            if backend not in ("nccl", "gloo") and left(module, call, "the backend is not written as 'nccl' in the call {}", call):
+            if backend not in ("nccl", "gloo") and left(module, call, "the backend is not written in the call {}", call):
                 continue
             spawned = [e for e in entries(project, module, call) if e.call is None and e.function is not None]
             if not spawned and left(module, call, "the ranks that start this group are not seen to be spawned by the project"):

@@ -94,7 +94,7 @@ class LightningPlugins(DdpCodemod):
     - arguments without a name: strategies take `accelerator` first
     - two strategies in one list
     - a strategy that comes to `plugins` on a way that is not seen to end in a call of the Trainer (`options["plugins"] = …`, a
-      list that is filled): it is reported, for the import alone would not mend it
+      list that is filled): the import is reported
 
     ## References
     The classes of ten wheels of pytorch-lightning, 1.2.10 to 2.6.6: both names in 1.6 and 1.7, the new one alone since 1.8;

@@ -44,7 +44,9 @@ def test_a_rank_for_each_gpu_that_meets_over_gloo() -> None:
     assert "in every process that is the first GPU" in found.message
 
 
-@pytest.mark.parametrize("use", ["x.cuda()", "x.to('cuda')", "dist.broadcast_object_list(x, src=0)", "dist.all_gather_object(y, x)"])
+@pytest.mark.parametrize(
+    "use", ["x.cuda()", "x.to('cuda')", "dist.broadcast_object_list(x, src=0)", "dist.all_gather_object(y, x)"]
+)
 def test_what_a_function_of_another_file_does(use: str) -> None:
     steps = f"import torch.distributed as dist\n\ndef run(net):\n    for x in net:\n        step(x)\n\ndef step(x):\n    {use}\n"
     files = {"steps.py": steps}
@@ -57,7 +59,8 @@ def test_what_a_function_of_another_file_does(use: str) -> None:
 
 def test_a_method_of_the_object_that_starts_the_group() -> None:
     source = (
-        f"{HEAD}class Base:\n    def score(self):\n        if dist.is_initialized():\n            dist.broadcast_object_list([1])\n\n\n"
+        f"{HEAD}class Base:\n    def score(self):\n"
+        "        if dist.is_initialized():\n            dist.broadcast_object_list([1])\n\n\n"
         "class Driver(Base):\n    def __init__(self, rank, world):\n"
         "        dist.init_process_group('nccl', rank=rank, world_size=world)\n\n\n"
         "def worker(rank, world):\n    drive(Driver(rank, world))\n\n\ndef drive(driver):\n    driver.{asked}()\n" + SPAWN

@@ -258,13 +258,15 @@ def over(test: str, *lines: str) -> str:
 
 def called(test: str, body: str = OVER, more: str = "") -> str:
     asks = "def in_job():\n    return 'SLURM_JOB_ID' in os.environ\n\n\n"
-    return f"{BEGIN}{asks}def take_over():\n    {body}\n\n\nif __name__ == '__main__':\n    if {test}:\n        take_over()\n{more}"
+    main = f"if __name__ == '__main__':\n    if {test}:\n        take_over()\n{more}"
+    return f"{BEGIN}{asks}def take_over():\n    {body}\n\n\n{main}"
 
 
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        (over("'SLURM_JOB_ID' in os.environ", OVER), over("'SLURM_JOB_ID' in os.environ and 'LOCAL_RANK' not in os.environ", OVER)),
+        (over("'SLURM_JOB_ID' in os.environ", OVER),
+         over("'SLURM_JOB_ID' in os.environ and 'LOCAL_RANK' not in os.environ", OVER)),
         (over("'SLURM_PROCID' in os.environ", "os.environ['RANK'] = str(int(os.environ['SLURM_PROCID']))"),
          over("'SLURM_PROCID' in os.environ and 'RANK' not in os.environ",
               "os.environ['RANK'] = str(int(os.environ['SLURM_PROCID']))")),

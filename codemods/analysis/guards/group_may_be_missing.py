@@ -138,9 +138,7 @@ def _asked_without_group(
     return Unguarded(call, why, above[1].lineno, False, above[0].path)
 
 
-def _below_a_helper(
-    project: Project, module: SourceModule, function: FunctionNode | None, call: ast.Call
-) -> Unguarded | None:
+def _below_a_helper(project: Project, module: SourceModule, function: FunctionNode | None, call: ast.Call) -> Unguarded | None:
     """Below a helper that may come back without a group, in a function that asks elsewhere whether there is one."""
     asks = (n for n in walk_scope(function or module.tree) if isinstance(n, ast.Call) and n is not call)
     if not any(qualified(module, n.func) == "torch.distributed.is_initialized" for n in asks):

@@ -14,7 +14,7 @@ from codemods.analysis.guards.called_with_group import SPEAKING, words_of
 from codemods.analysis.guards.entry_points import Entry
 from codemods.analysis.loading.same_program import whole_program
 from codemods.analysis.names import dotted, last, qualified
-from codemods.analysis.ranks.values_behind import values_behind
+from codemods.analysis.ranks.values_behind import Value, values_behind
 from codemods.files.left_alone import left
 from codemods.files.source import FunctionNode, SourceModule, walk_scope
 from codemods.store.project import Project
@@ -29,7 +29,7 @@ _MOST = 80  # functions below one rank
 def on_current_gpu(
     project: Project, module: SourceModule, start: ast.Call, spawned: Sequence[Entry], *, nccl: bool
 ) -> tuple[SourceModule, ast.Call] | None:
-    """The first such call that the ranks come to, or that their files have; None where a file of their program chooses the device."""
+    """The first such call that the ranks come to, or that their files have; None where their program chooses the device."""
     for path in sorted({p for e in spawned for p in whole_program(project, e.module.path)}):
         data = project.read(path) or b""
         if (word := next((w for w in CHOOSES if w in data), None)) is not None:
@@ -55,10 +55,13 @@ def starts_one_for_each_gpu(project: Project, entry: Entry) -> bool:
             continue
         for given in (k.value for k in call.keywords if k.arg == "nprocs"):
             behind = values_behind(project, entry.module, given)
-            counts = (isinstance(v.node, ast.Call) and qualified(v.module, v.node.func) == "torch.cuda.device_count" for v in behind)
-            if behind and all(counts):
+            if behind and all(_counts_gpus(v) for v in behind):
                 return True
     return False
+
+
+def _counts_gpus(value: Value) -> bool:
+    return isinstance(value.node, ast.Call) and qualified(value.module, value.node.func) == "torch.cuda.device_count"
 
 
 def _starting_class(project: Project, module: SourceModule, start: ast.Call) -> ClassSite | None:

@@ -1,4 +1,4 @@
-"""Places that put the number of a Slurm task over the rank that a launcher has set: `os.environ["RANK"] = os.environ["SLURM_PROCID"]`.
+"""Places that put the number of a Slurm task over the rank of a launcher: `os.environ["RANK"] = os.environ["SLURM_PROCID"]`.
 
 A job under `srun python` needs them. A torchrun that runs as one task of a job loses by them what it has told its processes.
 """
@@ -61,7 +61,7 @@ def _task(module: SourceModule, value: ast.expr) -> str:
 
 
 def _tests_over(module: SourceModule, statement: ast.stmt) -> Iterator[tuple[ast.If, str]]:
-    """The tests for a Slurm job under which alone it is run, with the variable that is asked for; none where another one decides."""
+    """The tests for a Slurm job under which alone it is run, with the variable asked for; none where another one decides."""
     function = module.function_of(statement)
     tests = [up for up in module.ancestors(statement) if isinstance(up, (ast.If, ast.Try)) and module.function_of(up) is function]
     if len(tests) == 1:

@@ -32,9 +32,7 @@ def _places(module: SourceModule, node: ast.expr, steps: int) -> Iterator[ast.AS
     up = module.parent(node)
     if steps == 0 or up is None:
         return
-    if isinstance(up, (ast.List, ast.Tuple, ast.Starred)) or (isinstance(up, ast.IfExp) and node is not up.test):
-        yield from _places(module, up, steps)
-    elif isinstance(up, ast.BoolOp):
+    if isinstance(up, (ast.List, ast.Tuple, ast.Starred, ast.BoolOp)) or (isinstance(up, ast.IfExp) and node is not up.test):
         yield from _places(module, up, steps)
     elif isinstance(up, ast.keyword):
         if up.arg == _KEY:

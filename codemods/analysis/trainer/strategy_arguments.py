@@ -43,9 +43,7 @@ def _keys_set(module: SourceModule, name: str) -> Iterator[str]:
     """The keys `x` of `config.x.name = …` and `config["x"]["name"] = …`."""
     for assign in module.nodes(ast.Assign):
         for target in assign.targets:
-            if isinstance(target, ast.Attribute) and target.attr == name:
-                yield _end(target.value)
-            elif isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Constant) and target.slice.value == name:
+            if isinstance(target, (ast.Attribute, ast.Subscript)) and _end(target) == name:
                 yield _end(target.value)
 
 
