@@ -202,6 +202,9 @@ def test_the_branch_of_a_helper_for_a_run_without_ranks() -> None:
 def test_a_resume_that_ends_in_a_name_that_nothing_binds() -> None:
     check_nothing(LoadOnOneGpu, TRAIN.replace("adam.load", "adma.load"))
     check_nothing(LoadOnOneGpu, TRAIN.replace('first = state["epoch"]', 'first = state["epoch"] + ofset'))
+    quiet = "import builtins\n\nbuiltins.print = len\n"
+    check_nothing(LoadOnOneGpu, quiet + TRAIN.replace("adam.load", "adma.load"))
+    assert findings_of(LoadOnOneGpu, quiet.replace(".print", ".adma") + TRAIN.replace("adam.load", "adma.load"))
 
 
 @pytest.mark.parametrize(
