@@ -16,7 +16,11 @@ _OF_PYTHON_2 = frozenset({"unicode", "xrange", "raw_input", "basestring", "long"
                           "execfile", "WindowsError"})  # fmt: skip
 _KNOWN = frozenset(dir(builtins)) | _OF_MODULES | _OF_SITE | _OF_PYTHON_2
 # What gives names in a way that is not read here.
-_GIVEN_OTHERWISE = lazy(rb"\b(?:globals|locals|vars|dir)\(\)|exec\(|__builtin__|builtins\.|sys\.modules\[__name__")
+# `builtins.print = quiet` gives no name that is not there anyway.
+_GIVEN_OTHERWISE = lazy(
+    rb"\b(?:globals|locals|vars|dir)\(\)|exec\(|__builtin__|sys\.modules\[__name__"
+    rb"|builtins\.(?!(?:" + "|".join(dir(builtins)).encode() + rb")\b)"
+)
 # Most nodes of a function.
 _BINDING_NOTHING = frozenset({ast.Attribute, ast.Constant, ast.Call, ast.keyword, ast.Expr, ast.Assign, ast.If, ast.Return,
                               ast.Subscript, ast.BinOp, ast.Compare, ast.Tuple, ast.List, ast.Slice, ast.UnaryOp})  # fmt: skip

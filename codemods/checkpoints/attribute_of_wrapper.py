@@ -35,7 +35,8 @@ class AttributeOfWrapper(DdpCodemod):
     ## What it does
     Follows what `DistributedDataParallel(model)` and `accelerator.prepare(model)` give, through names, fields, lists, loops and
     calls, to the places where something is read that the model has and the wrapper has not, and asks the model inside instead.
-    So with `hasattr(model, "x")`, which is False for the wrapper, in a function that is handed it as well, with a write
+    So with `hasattr(model, "x")`, which is False for the wrapper, in a function that is handed it as well, or that such a one
+    hands it on to (the class is seen, or the networks of the program have such a method); with a write
     that the model inside does not see, with
     `model.module` where one process does not wrap, or where a setting leaves the model bare that is not asked there, and with a
     test of the number of GPUs that stands for one of the wrapper.
@@ -149,7 +150,7 @@ class AttributeOfWrapper(DdpCodemod):
         return self.finding(
             module, first.node, f"{first.text}{where}", level=repair.level,
             edits=repair.edits, evidence=[*_wrapped(first.wrapped), *first.evidence], reason=repair.reason,
-            severity="risk" if first.inverse else "",
+            severity="risk" if first.inverse else "data" if first.asks_by_name and first.handed else "",
         )  # fmt: skip
 
     def _of_trainers(self, module: SourceModule, project: Project) -> Iterator[Finding]:

@@ -6,14 +6,17 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_module
+from codemods.analysis.handlers import handler_over
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.analysis.ranks.several_processes import is_without_rank
+from codemods.analysis.unbound_names import is_unbound
 from codemods.analysis.wrapped.near_wraps import near_wraps
 from codemods.analysis.wrapped.resumed_states import Resumed, resumed_states, shows_processes
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Evidence, Finding, SetKeyword
-from codemods.files.source import SourceModule
+from codemods.files.left_alone import left
+from codemods.files.source import SourceModule, walk
 from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
 
@@ -24,6 +27,9 @@ _ONE_CARD = lazy(
     rb"environ\[[\"']CUDA_VISIBLE_DEVICES[\"']\]\s*=\s*(?:[\"']\d[\"']|[^\n,]*rank|f?(?:str\()?[\"'{]*[\w.]*gpu(?:_id)?\b)|"
     rb"set_default_device\("
 )
+
+
+_CATCHING = ("NameError", "Exception", "BaseException")
 
 
 class LoadOnOneGpu(DdpCodemod):
@@ -86,6 +92,7 @@ class LoadOnOneGpu(DdpCodemod):
       (`if rank is None`).
     - Says nothing where no file of the project saves such a state under that key, or saves it from the CPU.
     - Says nothing of weights that were trained elsewhere (`args.pretrained`): where they were saved is not shown.
+    - Says nothing where the resume ends in each run, as a line behind the load reads a name that nothing in the file binds.
     - Says nothing where each process sees one GPU alone, and where nothing is on a GPU.
     - Says nothing of a load with `map_location`, by position or name.
     - A repository's own tests.
@@ -113,6 +120,8 @@ class LoadOnOneGpu(DdpCodemod):
         for found in resumed_states(project, module):
             if found.caller is not None and not _may_be_on_a_gpu(found.caller.data):
                 continue
+            if _ends_behind(module, found.load) and left(module, found.load, "the resume ends in a name that nothing binds"):
+                continue
             if ranks_reaching(project, module, found.load).some or is_without_rank(project, module, found.load):
                 continue
             yield self._tell(project, module, found)
@@ -129,6 +138,22 @@ class LoadOnOneGpu(DdpCodemod):
             evidence=[Evidence("static", said, found.saved[0].path, saved.lineno), *_called_in(found)],
             reason=reason,
         )  # fmt: skip
+
+
+def _ends_behind(module: SourceModule, load: ast.Call) -> bool:
+    """True where a statement behind the load, in its own block, calls something of a name that nothing in the file binds."""
+    statement = module.statement_of(load)
+    block = next((b for b in _blocks_of(module.parent(statement)) if statement in b), [])
+    behind = block[block.index(statement) + 1 :] if statement in block else []
+    plain = (s.value for s in behind if isinstance(s, (ast.Expr, ast.Assign)))
+    names = (n for value in plain for n in walk(value) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
+    return any(is_unbound(module, n) and handler_over(module, n, _CATCHING) is None for n in names)
+
+
+def _blocks_of(owner: ast.AST | None) -> Iterator[list[ast.stmt]]:
+    """The lists of statements that a statement, a function or a module holds."""
+    parts = (getattr(owner, part, None) for part in ("body", "orelse", "finalbody"))
+    yield from (p for p in parts if isinstance(p, list))
 
 
 def _called_in(found: Resumed) -> Iterator[Evidence]:

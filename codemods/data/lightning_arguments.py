@@ -72,6 +72,9 @@ UNHEARD_OF = frozenset(
      "train_percent_check", "val_percent_check", "test_percent_check", "default_save_path", "gradient_clip"}
 )  # fmt: skip
 
+# What strategies take, and no Trainer of these wheels does.
+OF_STRATEGIES = frozenset({"find_unused_parameters", "static_graph", "gradient_as_bucket_view", "ddp_comm_hook", "bucket_cap_mb"})
+
 # Which devices, and how the processes work together: these decide over each other (analysis/trainer/device_arguments.py).
 DEVICES_SINCE: Minor = (1, 5)  # accelerator="gpu", devices= and strategy=
 GPUS_GONE = V2  # gpus, num_processes, tpu_cores

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from codemods.analysis.conditions import is_main_block
+from codemods.analysis.loading.same_program import comes_to_training
 from codemods.analysis.model.answer import Answer
 from codemods.analysis.model.config_flags import config_settings
 from codemods.analysis.model.config_judgement import needless
@@ -130,6 +132,7 @@ class NeedlessFindUnusedParameters(DdpCodemod):
       setting, several outputs of which nothing shows which enter the loss, a Trainer that makes the loss in its own way): only
       beside what a log or a probe says of the same model it gets a report of what the source leaves open
     - says nothing of a model that is wrapped a second time: that is what has to be put right there
+    - says nothing of a script whose program makes no backward pass, one that evaluates: no step searches a graph there
     - says nothing where a module is left out in some steps: there the flag is needed; reported where it is on by the default of
       Lightning 1 alone, which version 2 takes back, and where another model is trained with the same configuration
     - says nothing where a parameter never reaches the loss and more is not known: the flag is needed as it stands
@@ -192,6 +195,8 @@ class NeedlessFindUnusedParameters(DdpCodemod):
 
     def _judge(self, project: Project, setting: Setting, takers: list[Wrapper]) -> Iterator[Answer]:
         if all(is_only_kept(project, w.module, w.call) and left(w.module, w.call, "nobody runs this wrapper") for w in takers):
+            return
+        if all(_is_never_trained(project, w) and left(w.module, w.call, "this script makes no backward pass") for w in takers):
             return
         trained = [trained_by(project, wrapper) for wrapper in takers]
         usages = [usage for one in trained for usage in one.usages]
@@ -336,3 +341,10 @@ def _strongly(usage: Usage) -> bool:
     """True where more than the shape of what is given leaves a module out."""
     decision = deciding(usage)
     return needs_flag(usage) and decision is not None and decision.cause is not Cause.SHAPE
+
+
+def _is_never_trained(project: Project, wrapper: Wrapper) -> bool:
+    """True in a script of which no file makes a step; of a file without a main block other programs may train what it wraps."""
+    home = wrapper.module
+    script = any(is_main_block(node) for node in home.tree.body)
+    return wrapper.framework is Framework.TORCH and script and not comes_to_training(project, home.path)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from codemods.analysis.distribution import is_test_module
 from codemods.analysis.ranks.launcher_order import Order, orders, started_by_launcher
 from codemods.analysis.ranks.tasks_for_ranks import tasks_for_ranks
+from codemods.analysis.ranks.tasks_over_ranks import tasks_over_ranks
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, Evidence, Finding
 from codemods.data.printed_errors import WAITING
@@ -26,6 +27,8 @@ class SchedulerBeforeLauncher(DdpCodemod):
     of names of which the first that is set counts, a default of `os.environ.get`, and `if "SLURM_PROCID" in os.environ:` whose
     other arm reads what the launcher sets, where this one does not, or overwrites it first. Asks the launcher first. Finds them
     under a test that the launcher's variable is set (`if int(os.environ.get("RANK", -1)) != -1:`), too, and reads that one.
+    Finds `os.environ["RANK"] = os.environ["SLURM_PROCID"]` under a test for a Slurm job alone, in a program that a command of the
+    repository starts by torchrun, and leaves it out where the launcher has set a rank.
 
     ## Why it matters
     Slurm numbers tasks, and each process that a task starts inherits the number of the task. `torchrun` on a node of a job (in an
@@ -69,7 +72,8 @@ class SchedulerBeforeLauncher(DdpCodemod):
       repository starts a program with one of them.
     - Says nothing where the launcher's variables are asked first, or by the same test.
     - Says nothing where an option chooses Slurm (`if args.launcher == "slurm":`), and where the other arm reads no rank.
-    - Says nothing of what is set for others (`os.environ["RANK"] = os.environ["SLURM_PROCID"]`), and of lines that are printed.
+    - Says nothing of what is set for others (`os.environ["RANK"] = os.environ["SLURM_PROCID"]`) under another test, or in a
+      program that no command starts by torchrun, and of lines that are printed.
     - A repository's own tests.
 
     ## References
@@ -89,7 +93,7 @@ class SchedulerBeforeLauncher(DdpCodemod):
         if is_test_module(module):
             return
         grouped: dict[ast.AST | None, list[Order]] = {}
-        for one in (*orders(module), *tasks_for_ranks(module)):
+        for one in (*orders(module), *tasks_for_ranks(module), *tasks_over_ranks(project, module)):
             grouped.setdefault(module.function_of(one.node), []).append(one)
         start = started_by_launcher(project, module) if grouped else None
         for found in grouped.values() if start is not None else ():

@@ -41,7 +41,8 @@ class CollectiveWithoutGroup(DdpCodemod):
     processes, in a function that starts the process group under a condition, or that asks for its rank by a helper which
     works without one. Reports `dist.get_rank()` of torch itself behind such a start, and in what is called there. Finds
     barriers below a function of the project that starts the group on some of its ways only (`init_distributed_mode(args)`),
-    also in what is called there. Finds the group destroyed where there is none: a second time, by the process that has
+    also in what is called there; and the rank or the size that is asked for below it in the same function, where that asks
+    `is_initialized()` elsewhere. Finds the group destroyed where there is none: a second time, by the process that has
     spawned the ranks, and in a helper whose caller starts the group under a condition. Puts the call under
     `is_initialized()`.
 

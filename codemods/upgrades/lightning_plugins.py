@@ -12,6 +12,7 @@ from codemods.analysis.trainer.lightning_trainers import Change, keywords, more_
 from codemods.analysis.trainer.lightning_upgrade import Standing, is_tried, standing
 from codemods.analysis.trainer.moved_imports import Old, moved_edits
 from codemods.analysis.trainer.none_values import asked_elsewhere, nones_of
+from codemods.analysis.trainer.strategies_as_plugins import handed_past_trainer
 from codemods.analysis.trainer.strategy_plugins import in_plugins
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import (
@@ -92,6 +93,8 @@ class LightningPlugins(DdpCodemod):
     - `num_nodes=` and `sync_batchnorm=`, which are arguments of the Trainer alone
     - arguments without a name: strategies take `accelerator` first
     - two strategies in one list
+    - a strategy that comes to `plugins` on a way that is not seen to end in a call of the Trainer (`options["plugins"] = …`, a
+      list that is filled): the import is reported
 
     ## References
     The classes of ten wheels of pytorch-lightning, 1.2.10 to 2.6.6: both names in 1.6 and 1.7, the new one alone since 1.8;
@@ -144,7 +147,7 @@ class LightningPlugins(DdpCodemod):
         old = [Old(a, _row(inner, a.name)) for a in node.names if a.name in PLUGIN_CLASSES]
         if old:
             edits, why = moved_edits(project, module, node, package, old)
-            why = _why_not(module, {o.alias.asname or o.alias.name for o in old}) or why
+            why = _why_not(project, module, {o.alias.asname or o.alias.name for o in old}) or why
             names = ", ".join(f"{o.alias.name} (now {package}.{o.moved.place})" for o in old)
             yield self._judged(module, node, _gone(names), Change(tuple(edits), refusals=(why,) if why else ()), known)
         for alias in node.names:
@@ -168,7 +171,7 @@ class LightningPlugins(DdpCodemod):
             why = TOLD_PLUGIN_CLASSES.get(name, f"write {PLUGIN_CLASSES.get(name)} of {package}.strategies")
             change = Change((), refusals=(why,))
         else:
-            why = _why_not(module, {written})
+            why = _why_not(project, module, {written})
             edit = RenameName(module.path, module.span(node), f"{root}.strategies.{PLUGIN_CLASSES[name]}")
             change = Change((edit,), refusals=(why,) if why else ())
         yield self._judged(module, node, _gone(written), change, known)
@@ -215,7 +218,7 @@ def _to_strategy(
     return Change(tuple(edits), tuple(doubts), refusals)
 
 
-def _why_not(module: SourceModule, names: set[str]) -> str:
+def _why_not(project: Project, module: SourceModule, names: set[str]) -> str:
     """Why the new class cannot take the place of the old one in this file."""
     for heir in module.nodes(ast.ClassDef):
         if any(dotted(base) in names for base in heir.bases):
@@ -226,6 +229,10 @@ def _why_not(module: SourceModule, names: set[str]) -> str:
             return f"{', '.join(f'{g}=' for g in sorted(gone))} is an argument of the Trainer alone"
         if dotted(call.func) in names and call.args:
             return "its first argument has no name, and strategies take another one first: name it"
+        place = handed_past_trainer(project, module, call) if dotted(call.func) in names else None
+        if place is not None:
+            line = getattr(place, "lineno", call.lineno)
+            return f"line {line} hands it over as `plugins`, where the Trainer takes no strategy: hand it over as `strategy`"
     return ""
 
 

@@ -21,6 +21,7 @@ from codemods.analysis.trainer.lightning_trainers import (
 )
 from codemods.analysis.trainer.lightning_upgrade import Standing, is_tried, standing
 from codemods.analysis.trainer.none_values import none_values
+from codemods.analysis.trainer.strategy_arguments import StrategyArgument, strategy_arguments
 from codemods.analysis.trainer.told_together import Told, together
 from codemods.analysis.trainer.trainer_entries import EntryChange, entry_changes, new_name, why_not_in_code
 from codemods.analysis.trainer.trainer_keys import key_places, keys_named
@@ -35,6 +36,7 @@ from codemods.data.lightning_arguments import (
     GPUS_GONE,
     KEPT_STRATEGIES,
     NONE_GONE,
+    OF_STRATEGIES,
     OLD,
     UNHEARD_OF,
     Argument,
@@ -45,6 +47,7 @@ from codemods.files.text_file import TextFile
 from codemods.store.project import Project
 
 _NAMES = tuple(name.encode() for name in (*OLD, *DEVICE_ARGUMENTS))
+_STRATEGIES = tuple(name.encode() for name in sorted(OF_STRATEGIES))
 _IN_FILES = (
     b"accelerator: d", b"accelerator: 'd", b'accelerator: "d', b"accelerator: null", b"accelerator: horovod",
     b"strategy: dp", b"strategy: 'dp", b'strategy: "dp', b"strategy: ddp2", b"strategy: ddp_sharded", b"strategy: ddp_fully",
@@ -62,6 +65,8 @@ class LightningTrainerArguments(DdpCodemod):
     do nothing with their value go; in the keywords of `instantiate(config.trainer, …)` and in YAML, too, where a mapping names
     the Trainer as its `_target_`, is merged into one that does, or goes into `Trainer(**config.trainer)` or the LightningCLI.
     Code that names such a key (`config.trainer.gpus`) gets the new name with it.
+    Reports an argument of a strategy (`find_unused_parameters`) that is given to the Trainer, or put into the configuration that
+    one is made of.
     `strategy=None` goes, or becomes `"auto"` where only one way comes to it. What has no successor of the same meaning is
     reported, with what takes its place.
 
@@ -121,9 +126,9 @@ class LightningTrainerArguments(DdpCodemod):
     must_show = "The program makes its Trainer with the version of Lightning that is installed."
     printed = ("Trainer.__init__() got an unexpected keyword argument",)
     TRIGGERS = (
-        (b"lightning",),
-        (b"Trainer", b".trainer"),
-        (*_NAMES, b"accelerator", b"strategy", b"devices", *(n.encode() for n in _ARGPARSE)),
+        (b"lightning", *_STRATEGIES),
+        (b"Trainer", b".trainer", b"[\"trainer\"]", b"['trainer']"),
+        (*_NAMES, *_STRATEGIES, b"accelerator", b"strategy", b"devices", *(n.encode() for n in _ARGPARSE)),
     )
     READS_TESTS = False
     TEXT = (*_NAMES, *_IN_FILES)
@@ -159,6 +164,8 @@ class LightningTrainerArguments(DdpCodemod):
                         told += self._spread(module, project, call, keyword.value)
                 yield from together(told)
         yield from self._in_code(module, project)
+        for found in strategy_arguments(project, module):
+            yield self._of_strategy(module, found)
         for call in module.calls_named("from_argparse_args") or module.calls_named("add_argparse_args"):
             yield from self._argparse(module, project, call)
 
@@ -197,6 +204,13 @@ class LightningTrainerArguments(DdpCodemod):
                 shown = f"{module.text_of(call.func)}({found.argument}=None)"
                 message = f'{shown} is an error from Lightning {_v(NONE_GONE)} on, whose default is "auto"'
                 yield Told(found.argument, NONE_GONE, self._judged(module, found.node, message, found.change, known))
+
+    def _of_strategy(self, module: SourceModule, found: StrategyArgument) -> Finding:
+        message = (
+            f"{found.shown} is an error with every Lightning: it is an argument of the strategy, and the Trainer ends with "
+            f"`got an unexpected keyword argument '{found.name}'`"
+        )
+        return self.finding(module, found.at, message, reason=f"give it to the strategy: strategy=DDPStrategy({found.name}=…)")
 
     def _in_file(self, file: TextFile, project: Project) -> Iterator[Finding]:
         for table, key in trainer_tables(project, file):

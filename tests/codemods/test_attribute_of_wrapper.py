@@ -736,6 +736,30 @@ def test_a_question_by_name_in_a_function_that_is_handed_the_wrapper() -> None:
     check_told(AttributeOfWrapper, unknown, files=NETS, reason="hand over")
 
 
+FACTORY = "def maker_of(name):\n    return KINDS[name]\n\n\ndef build(args):\n    return KINDS[args.kind](args)\n\n\nKINDS = {}\n"
+
+
+@pytest.mark.parametrize("made", ["build(args)", "maker_of(args.kind)(args)"])
+def test_a_question_by_name_of_a_model_that_a_function_of_the_project_makes(made: str) -> None:
+    source = _handed("model", "args.other", use=made).replace("def groups", f"{FACTORY}\n\ndef groups", 1)
+    found = check_told(AttributeOfWrapper, source, files=NETS, reason="hand over")
+    assert "asks `hasattr(net, 'penalty')`" in found.message
+    check_nothing(AttributeOfWrapper, source.replace('"penalty"', '"no_method_of_any"'), files=NETS)
+
+
+def test_a_question_by_name_in_a_function_that_is_handed_it_on() -> None:
+    on = "def split(args, net):\n    return groups(net, **vars(args))\n\n\ndef main"
+    both = "split(args, model)\n    split(args, args.other)"  # else what `split` holds is told there
+    source = _handed("model").replace("def main", on, 1).replace("groups(model, 1)", both)
+    found = check_told(AttributeOfWrapper, source, files=NETS, reason="hand over")
+    assert found.message.startswith("`split` is handed the DDP wrapper and asks `hasattr(net, 'penalty')`")
+    assert found.severity == "data"
+    bare = source.replace("groups(net, **vars(args))", "groups(net.module, **vars(args))")
+    check_nothing(AttributeOfWrapper, bare, files=NETS)
+    tested = source.replace("return groups(net", "net = unwrapped(net)\n    return groups(net")
+    check_nothing(AttributeOfWrapper, tested, files=NETS)
+
+
 def test_questions_by_name_that_are_right() -> None:
     unknown = _handed("model", "args.other", use="args.kinds[0](args)")
     check_nothing(AttributeOfWrapper, unknown, files=NETS)

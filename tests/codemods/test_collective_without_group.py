@@ -538,3 +538,38 @@ def main(args):
 )
 def test_a_loader_that_ends_a_run_without_a_group(call: str, ranks: str, *, told: bool) -> None:
     assert bool(findings_of(RULE, LOADED.format(call=call, ranks=ranks))) is told
+
+
+SETUP = (
+    "import os\nimport torch.distributed as dist\n\ndef set_up(options):\n    if os.environ.get('LOCAL_RANK') is not None:\n"
+    "        dist.init_process_group('nccl')\n    else:\n        options.rank = 0\n"
+)
+
+
+def _behind_a_helper(size: str, rank: str) -> str:
+    head = "import torch.distributed as dist\nfrom setting import set_up\n\n\ndef train(options):\n    set_up(options)\n"
+    return f"{head}    {size}\n    rank = {rank}\n    run(rank)\n{MAIN_OF_TRAIN}"
+
+
+MAIN_OF_TRAIN = "\n\nif __name__ == '__main__':\n    train(parse())\n"
+ASKS_FIRST = "dist.get_rank() if dist.is_initialized() else options.rank"
+
+
+def test_the_size_behind_a_helper_that_may_start_no_group() -> None:
+    source = _behind_a_helper("several = dist.get_world_size() > 1", ASKS_FIRST)
+    (found,) = findings_of(RULE, source, files={"setting.py": SETUP})
+    assert "set_up() comes back without one from setting.py:5" in found.message and found.span.line == 7
+
+
+@pytest.mark.parametrize(
+    ("source", "setting"),
+    [
+        (_behind_a_helper("several = dist.is_initialized() and dist.get_world_size() > 1", ASKS_FIRST), SETUP),
+        (_behind_a_helper("several = dist.get_world_size() > 1", "dist.get_rank()"), SETUP),  # nothing shows a run without one
+        (_behind_a_helper("several = dist.get_world_size() > 1", ASKS_FIRST),
+         SETUP.replace("options.rank = 0", "raise SystemExit('start it with torchrun')")),
+        (_behind_a_helper("net = DistributedDataParallel(net)", ASKS_FIRST) + "    dist.get_rank()\n", SETUP),
+    ],
+)  # fmt: skip
+def test_the_size_behind_a_helper_where_there_is_a_group(source: str, setting: str) -> None:
+    check_nothing(RULE, source, files={"setting.py": setting})

@@ -117,6 +117,34 @@ def test_refusals(source: str, reason: str) -> None:
     check_told(LightningPlugins, source + "\n", reason=reason, files=PINNED)
 
 
+@pytest.mark.parametrize(
+    ("use", "line"),
+    [
+        ('options = {}\noptions["plugins"] = DDPPlugin()\npl.Trainer(**options)', 4),
+        ('pl.Trainer(**{"max_epochs": 1, "plugins": [DDPPlugin()]})', 3),
+        ("options = dict(plugins=DDPPlugin() if many else None)\npl.Trainer(**options)", 3),
+        ("pl.Trainer(plugins=DDPPlugin() if many else None)", 3),
+        ("extras = []\nextras.append(DDPPlugin())\npl.Trainer(plugins=extras)", 5),
+        ("def run(args):\n    args.plugins = [DDPPlugin()]\n    return pl.Trainer.from_argparse_args(args)", 4),
+        ('def run(kept):\n    plug = DDPPlugin()\n    kept.setdefault("plugins", plug)\n    return pl.Trainer(**kept)', 5),
+    ],
+)
+def test_a_strategy_that_stays_a_plug_in_of_the_trainer(use: str, line: int) -> None:
+    check_told(LightningPlugins, f"{BOTH}{use}\n", reason=f"line {line} hands it over as `plugins`", files=PINNED)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ('options["strategy"] = DDPPlugin()', 'options["strategy"] = DDPStrategy()'),
+        ("kept = []\nkept.append(DDPPlugin())\nshow(kept)", "kept = []\nkept.append(DDPStrategy())\nshow(kept)"),
+        ('print(DDPPlugin(), "plugins")', 'print(DDPStrategy(), "plugins")'),
+    ],
+)
+def test_a_strategy_that_is_handed_over_as_one(before: str, after: str) -> None:
+    check_transformed(LightningPlugins, f"{BOTH}{before}\n", f"{NEW}{after}\n", files=PINNED)
+
+
 def test_requirement_files_that_disagree() -> None:
     files = {"requirements.txt": "pytorch-lightning==1.5.9\n", "environment.yml": "dependencies:\n  - pytorch-lightning=2.1\n"}
     check_told(LightningPlugins, BOTH, reason="the requirement files allow versions", files=files)

@@ -315,3 +315,39 @@ def test_one_report_of_a_mapping_that_an_edit_alone_does_not_cure() -> None:
     made_of = "import hydra\nimport pytorch_lightning\n\n\ndef main(cfg):\n    return hydra.utils.instantiate(cfg.trainer)\n"
     found = findings_of(LightningTrainerArguments, config, {"main.py": made_of}, path="conf/run.yaml")
     assert len(found) == 1 and "so is replace_sampler_ddp from 2.0 on" in found[0].message
+
+
+OF_HYDRA = {"conf/trainer/fit.yaml": "_target_: pytorch_lightning.Trainer\nmax_epochs: 3\n"}
+SETS = "import pytorch_lightning as pl\n\n\ndef fill(config):\n    {}\n    return config\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "shown"),
+    [
+        (made('strategy="ddp", find_unused_parameters=True'), "pl.Trainer(find_unused_parameters=…)"),
+        (made("devices=2, static_graph=flag"), "pl.Trainer(static_graph=…)"),
+        (SETS.format("config.trainer.find_unused_parameters = True"), "trainer.find_unused_parameters"),
+        (SETS.format('config["trainer"]["gradient_as_bucket_view"] = True'), "trainer.gradient_as_bucket_view"),
+        (SETS.format("config.trainer.find_unused_parameters = True").partition("\n\n\n")[2], "trainer.find_unused_parameters"),
+    ],
+)
+def test_an_argument_of_a_strategy_that_the_trainer_does_not_take(source: str, shown: str) -> None:
+    for pin in (PINNED, OLD_PIN, {}):
+        found = [f for f in findings_of(LightningTrainerArguments, source, {**OF_HYDRA, **pin}) if "every Lightning" in f.message]
+        assert [f.message.startswith(shown) for f in found] == [True] and not found[0].fix
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        made("strategy=pl.strategies.DDPStrategy(find_unused_parameters=True)"),
+        "import pytorch_lightning as pl\n\nclass Trainer(pl.Trainer): ...\n\nTrainer(find_unused_parameters=True)\n",
+        SETS.format("config.trainer.strategy.find_unused_parameters = True"),
+        SETS.format("config.model.find_unused_parameters = True"),
+        SETS.format("config.trainer.find_unused_parameters = True\n    flag = config.trainer.pop('find_unused_parameters')"),
+        SETS.format("self.trainer.find_unused_parameters = True"),
+        SETS.format("print(config.trainer.find_unused_parameters)"),
+    ],
+)
+def test_an_argument_that_goes_to_a_strategy_or_elsewhere(source: str) -> None:
+    check_nothing(LightningTrainerArguments, source, files={**OF_HYDRA, **PINNED})

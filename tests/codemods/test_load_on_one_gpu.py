@@ -11,7 +11,7 @@ import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
 
-def train(net, adam, args, gpu):
+def train(net, adam, ema, args, gpu):
     dist.init_process_group("nccl")
     model = DistributedDataParallel(net.cuda(gpu), device_ids=[gpu])
     first = 0
@@ -153,7 +153,7 @@ from module import resume
 from torch.nn.parallel import DistributedDataParallel
 
 
-def train(net, adam, args, gpu):
+def train(net, adam, ema, args, gpu):
     dist.init_process_group("nccl")
     model = DistributedDataParallel(net.cuda(gpu), device_ids=[gpu])
     first = resume(args.resume, model, adam)
@@ -197,3 +197,25 @@ def test_the_branch_of_a_helper_for_a_run_without_ranks() -> None:
     assert findings_of(LoadOnOneGpu, helpers.replace("is None", "is not None"), {"train.py": ranked})
     named = ranked.replace("dist.get_rank())\n", "args.name)\n")
     assert findings_of(LoadOnOneGpu, helpers.replace("rank", "name"), {"train.py": named})
+
+
+def test_a_resume_that_ends_in_a_name_that_nothing_binds() -> None:
+    check_nothing(LoadOnOneGpu, TRAIN.replace("adam.load", "adma.load"))
+    check_nothing(LoadOnOneGpu, TRAIN.replace('first = state["epoch"]', 'first = state["epoch"] + ofset'))
+    quiet = "import builtins\n\nbuiltins.print = len\n"
+    check_nothing(LoadOnOneGpu, quiet + TRAIN.replace("adam.load", "adma.load"))
+    assert findings_of(LoadOnOneGpu, quiet.replace(".print", ".adma") + TRAIN.replace("adam.load", "adma.load"))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("def train(net", "adma = 3\n\n\ndef train(net"),  # the file binds it
+        ('        first = state["epoch"]', '        first = state["epoch"]\n        if args.more:\n            show(adma)'),
+        ("import torch\n", "import torch\nfrom names import *\n"),
+    ],
+)
+def test_a_resume_that_goes_on(old: str, new: str) -> None:
+    source = TRAIN.replace(old, new, 1) + "\n\ndef show(*given): ...\n"
+    source = source if "adma)" in new else source.replace('first = state["epoch"]', 'first = state["epoch"]\n        show(adma)')
+    assert findings_of(LoadOnOneGpu, source)

@@ -485,3 +485,27 @@ def test_a_wrapper_that_nobody_runs_has_no_steps() -> None:
     check_nothing(Rule, KEPT.format(line="net.train()"), files={"net.py": NET})
     for line in ("x = x + former(x)", "x = args.mix(x, former)"):
         assert findings_of(Rule, KEPT.format(line=line), {"net.py": NET})
+
+
+SCORES = (
+    "import torch\nfrom net import Net\nfrom torch.nn.parallel import DistributedDataParallel as DDP\n\n\n"
+    "def score(loader):\n    net = DDP(Net(), find_unused_parameters=True)\n    for x in loader:\n        show(net(x).sum())\n"
+)
+MAIN_BLOCK = "\n\nif __name__ == '__main__':\n    score(make())\n"
+HOME = {"net.py": NET, "steps.py": "def step(loss):\n    loss.backward()\n"}
+
+
+def test_a_script_that_makes_no_backward_pass_is_left_alone() -> None:
+    check_nothing(Rule, SCORES + MAIN_BLOCK, files=HOME)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        SCORES.replace("show(net(x).sum())", "net(x).sum().backward()") + MAIN_BLOCK,
+        SCORES.replace("import torch\n", "import torch\nfrom steps import step\n").replace("show(", "step(") + MAIN_BLOCK,
+        SCORES,  # another program may train what this wraps
+    ],
+)
+def test_a_program_that_may_make_one_is_judged(source: str) -> None:
+    assert findings_of(Rule, source, files=HOME)

@@ -245,3 +245,55 @@ def test_a_task_that_is_no_rank_of_the_launcher(source: str) -> None:
 
 def test_a_project_without_a_launcher_may_set_the_rank_itself() -> None:
     check_nothing(RULE, program(SET, f"    {TASK}"))
+
+
+OVER = "os.environ['LOCAL_RANK'] = os.environ['SLURM_LOCALID']"
+COMMAND = {"README.md": "```bash\ntorchrun --nproc_per_node=4 module.py\n```\n"}
+BEGIN = "import os\n\n\n"
+
+
+def over(test: str, *lines: str) -> str:
+    return BEGIN + f"if {test}:\n" + "".join(f"    {line}\n" for line in lines)
+
+
+def called(test: str, body: str = OVER, more: str = "") -> str:
+    asks = "def in_job():\n    return 'SLURM_JOB_ID' in os.environ\n\n\n"
+    main = f"if __name__ == '__main__':\n    if {test}:\n        take_over()\n{more}"
+    return f"{BEGIN}{asks}def take_over():\n    {body}\n\n\n{main}"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (over("'SLURM_JOB_ID' in os.environ", OVER),
+         over("'SLURM_JOB_ID' in os.environ and 'LOCAL_RANK' not in os.environ", OVER)),
+        (over("'SLURM_PROCID' in os.environ", "os.environ['RANK'] = str(int(os.environ['SLURM_PROCID']))"),
+         over("'SLURM_PROCID' in os.environ and 'RANK' not in os.environ",
+              "os.environ['RANK'] = str(int(os.environ['SLURM_PROCID']))")),
+        (called("in_job()"), called('in_job() and "LOCAL_RANK" not in os.environ')),
+        (called("'SLURM_JOB_ID' in os.environ"), called("'SLURM_JOB_ID' in os.environ and 'LOCAL_RANK' not in os.environ")),
+    ],
+)  # fmt: skip
+def test_a_task_is_put_over_what_the_launcher_has_set(before: str, after: str) -> None:
+    check_transformed(RULE, before, after, files=COMMAND, unsafe=True)
+    check_nothing(RULE, before, files={"README.md": "```bash\nsrun python module.py\n```\n"})
+    check_nothing(RULE, before, files={"README.md": "torchrun other.py\n", "other.py": "import os\n"})
+    check_transformed(RULE, before, after, files={"README.md": "Or start it by `$ torchrun module.py …`.\n"}, unsafe=True)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        over("options.launcher == 'slurm'", OVER),
+        over("'SLURM_JOB_ID' in os.environ and 'RANK' not in os.environ", OVER),
+        over("'SLURM_JOB_ID' in os.environ", "os.environ['NODE'] = os.environ['SLURM_NODEID']"),
+        over("'SLURM_JOB_ID' in os.environ", "os.environ['RANK'] = str(int(os.environ['SLURM_PROCID']) * 4 + gpu)"),
+        called("options.slurm"),
+        called("in_job()", more="        print(take_over)\n"),
+        called("in_job()").replace("return 'SLURM_JOB_ID' in os.environ", "return options.slurm"),
+        called("in_job()", "if 'RANK' not in os.environ:\n        " + OVER),
+        BEGIN + OVER + "\n",  # for srun alone
+    ],
+)
+def test_what_leaves_the_launcher_its_rank_or_is_for_slurm_alone(source: str) -> None:
+    check_nothing(RULE, source, files=COMMAND)

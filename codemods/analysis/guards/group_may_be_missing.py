@@ -122,6 +122,8 @@ def _asked_without_group(
     project: Project, module: SourceModule, function: FunctionNode | None, call: ast.Call, start: ast.If | None
 ) -> Unguarded | None:
     """The rank is asked for behind a start under a condition, in the same function or in one that it calls."""
+    if start is None and (found := _below_a_helper(project, module, function, call)) is not None:
+        return found
     if start is not None and start.lineno < call.lineno:
         above = _starting(project, module, function, call)
     elif function is not None and module.class_of(call) is None:
@@ -134,6 +136,20 @@ def _asked_without_group(
         return None
     why = f"the group is started under `{above[0].text_of(above[1].test)}` only"
     return Unguarded(call, why, above[1].lineno, False, above[0].path)
+
+
+def _below_a_helper(project: Project, module: SourceModule, function: FunctionNode | None, call: ast.Call) -> Unguarded | None:
+    """Below a helper that may come back without a group, in a function that asks elsewhere whether there is one."""
+    asks = (n for n in walk_scope(function or module.tree) if isinstance(n, ast.Call) and n is not call)
+    if not any(qualified(module, n.func) == "torch.distributed.is_initialized" for n in asks):
+        return None
+    below = start_above(project, module, call)
+    if below is None or below.module is not module or module.function_of(below.start) is not function:
+        return None
+    if is_guarded(project, module, call, set()):
+        return None
+    why = f"{module.text_of(below.start.func)}() comes back without one from {below.found.ends}:{below.found.at}"
+    return Unguarded(call, why, below.found.at, False, below.found.ends)
 
 
 def _starting(

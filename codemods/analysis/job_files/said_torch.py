@@ -9,6 +9,7 @@ from posixpath import basename, dirname
 from codemods.analysis.frameworks import Pin, is_run, or_by_companions, pins, torch_pin
 from codemods.analysis.install_commands import INSTALL_KINDS, commands, documents, is_exact
 from codemods.analysis.job_files.image_names import named_images
+from codemods.analysis.job_files.installed_torch import torch_of_package
 from codemods.analysis.job_files.job_pins import pin_of_job
 from codemods.analysis.job_files.older_torch import ends_with
 from codemods.analysis.job_files.said_python import said_python
@@ -92,6 +93,8 @@ def said_torch(project: Project, file: SourceModule, *, elsewhere: bool = True) 
     if ending is not None:
         return SaidTorch((Said((None, ending.version), ending.path, ending.line),))
     pin = _of_job(project, file) if isinstance(file, TextFile) else torch_pin(project, near=file.path)
+    if pin is not None and not isinstance(file, TextFile):
+        pin = torch_of_package(project, file, pin) or pin
     pinned: tuple[Said, ...] = ()
     if pin is not None and (pin.minimum or pin.below) and not _is_text(pin.path):
         pinned = (Said((pin.minimum, pin.below), pin.path, pin.line),)

@@ -18,7 +18,7 @@ from codemods.runtime.lazy_pattern import lazy
 from codemods.runtime.record import record
 from codemods.store.project import Project
 
-_OF_TASKS = frozenset({"SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS", "SLURM_NPROCS"})
+OF_TASKS = frozenset({"SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS", "SLURM_NPROCS"})
 _OF_PROCESSES = ("RANK", "LOCAL_RANK", "WORLD_SIZE")
 _NAMES = (b"torchrun", b"torch.distributed.launch", b"torch.distributed.run")
 _LAUNCHER = lazy(rb"(?m)^(?![ \t]*(?:pip|conda)\b)[^\n]*?(?:\btorchrun[ \t]|torch\.distributed\.(?:launch|run)\b)")
@@ -69,7 +69,7 @@ def _lists(module: SourceModule) -> Iterator[Order]:
             continue
         texts = [e.value for e in names.elts if isinstance(e, ast.Constant) and isinstance(e.value, str)]
         own = next((i for i, text in enumerate(texts) if text in _OF_PROCESSES), None)
-        if own is None or len(texts) < len(names.elts) or not (before := [t for t in texts[:own] if t in _OF_TASKS]):
+        if own is None or len(texts) < len(names.elts) or not (before := [t for t in texts[:own] if t in OF_TASKS]):
             continue
         written = [module.text_of(e) for e in names.elts]
         moved = [written[own], *written[:own], *written[own + 1 :]]
@@ -94,7 +94,7 @@ def _takes_the_first(loop: ast.For) -> bool:
 def _defaults(module: SourceModule) -> Iterator[Order]:
     """`os.environ.get("SLURM_PROCID", os.environ.get("RANK", 0))`: both keys change places."""
     for call in module.nodes(ast.Call):
-        if environment(module, call) not in _OF_TASKS or len(call.args) != 2:
+        if environment(module, call) not in OF_TASKS or len(call.args) != 2:
             continue
         inner = call.args[1]
         if not isinstance(inner, ast.Call) or environment(module, inner) not in _OF_PROCESSES:
@@ -110,16 +110,16 @@ def _defaults(module: SourceModule) -> Iterator[Order]:
 def _tests(module: SourceModule) -> Iterator[Order]:
     """`if "SLURM_PROCID" in os.environ:` whose other arms read what the launcher sets."""
     for test in module.nodes(ast.If):
-        if not test.orelse or (asked := _asked_for_task(test.test)) is None:
+        if not test.orelse or (asked := asked_for_task(test.test)) is None:
             continue
         holder, positive, name = asked
         of_task, rest = (test.body, test.orelse) if positive else (test.orelse, test.body)
         numbers, others = set(_read_in(module, of_task)), set(_read_in(module, rest))
-        taken = next((v for v in _read_in(module, of_task) if v in _OF_TASKS), "")
+        taken = next((v for v in _read_in(module, of_task) if v in OF_TASKS), "")
         ranks = set(_OF_PROCESSES[:2])
         own = set(_overwritten(module, of_task))
         asked_first = bool(numbers & ranks - own) or (bool(numbers & own) and not others & ranks <= own)
-        if not taken or not others & ranks or asked_first or _is_settled(module, test):
+        if not taken or not others & ranks or asked_first or is_settled(module, test):
             continue
         written = module.text_of(test.test)
         quote = "'" if "'" in written else '"'
@@ -143,13 +143,13 @@ def _overwritten(module: SourceModule, body: list[ast.stmt]) -> Iterator[str]:
                 yield variable
 
 
-def _asked_for_task(test: ast.expr) -> tuple[ast.expr, bool, str] | None:
+def asked_for_task(test: ast.expr) -> tuple[ast.expr, bool, str] | None:
     """(`os.environ`, whether a variable of Slurm is set where the test holds, its name) of a test that asks for one."""
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        inner = _asked_for_task(test.operand)
+        inner = asked_for_task(test.operand)
         return (inner[0], not inner[1], inner[2]) if inner is not None and isinstance(test.operand, ast.Compare) else None
     if isinstance(test, ast.BoolOp):
-        parts = (_asked_for_task(v) for v in test.values) if isinstance(test.op, ast.And) else ()
+        parts = (asked_for_task(v) for v in test.values) if isinstance(test.op, ast.And) else ()
         return next((p for p in parts if p is not None and p[1]), None)
     if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.ops[0], (ast.In, ast.NotIn)):
         return None
@@ -159,7 +159,7 @@ def _asked_for_task(test: ast.expr) -> tuple[ast.expr, bool, str] | None:
     return test.comparators[0], isinstance(test.ops[0], ast.In), key
 
 
-def _is_settled(module: SourceModule, test: ast.If) -> bool:
+def is_settled(module: SourceModule, test: ast.If) -> bool:
     """True where the test, or one over it, asks for the launcher, and where it asks for an interactive session."""
     tests = [test.test, *(up.test for up in module.ancestors(test) if isinstance(up, ast.If))]
     names = {n.value for t in tests for n in walk(t) if isinstance(n, ast.Constant)}
