@@ -197,3 +197,13 @@ def test_the_branch_of_a_helper_for_a_run_without_ranks() -> None:
     assert findings_of(LoadOnOneGpu, helpers.replace("is None", "is not None"), {"train.py": ranked})
     named = ranked.replace("dist.get_rank())\n", "args.name)\n")
     assert findings_of(LoadOnOneGpu, helpers.replace("rank", "name"), {"train.py": named})
+
+
+PROGRAM = TRAIN + "\n\nif __name__ == '__main__':\n    train(None, None, parse(), 0)\n"
+
+
+def test_one_process_a_machine() -> None:
+    job = "torchrun --nproc_per_node=1 --nnodes=$1 --node_rank=$2 train.py\n"
+    check_nothing(LoadOnOneGpu, PROGRAM, path="train.py", files={"run.sh": job})
+    for other in (job.replace("node=1", "node=2"), f"{job}torchrun --nproc_per_node 8 train.py\n", f"{job}torchrun $SCRIPT\n"):
+        assert findings_of(LoadOnOneGpu, PROGRAM, {"run.sh": other}, path="train.py")
