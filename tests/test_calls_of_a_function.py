@@ -44,7 +44,7 @@ def test_an_object_holds_no_plain_function(program: str, calls: int) -> None:
         pytest.param("class Task:\n    def go(self, *, train):\n        show(train)\n", False, id="a parameter of a method"),
         pytest.param("def load(rows):\n    train = rows[1:]\n    return train\n", False, id="a local name"),
         pytest.param("def load(rows):\n    for train in rows:\n        show(train)\n", False, id="of a loop"),
-        pytest.param("def load(rows):\n    def inner():\n        show(train)\n    train = rows\n", False, id="of the function round"),
+        pytest.param("def load(rows):\n    def inner():\n        show(train)\n    train = rows\n", False, id="of one round"),
         pytest.param("show([train for train in range(3)])\n", False, id="of a comprehension"),
         pytest.param("show(lambda train: train)\n", False, id="of a lambda"),
         pytest.param("def run(train=train):\n    pass\n", True, id="the default of a parameter"),
@@ -56,7 +56,8 @@ def test_an_object_holds_no_plain_function(program: str, calls: int) -> None:
 )
 @pytest.mark.parametrize("far", [False, True])
 def test_a_local_name_is_no_use_of_a_function(program: str, used: bool, far: bool) -> None:
-    files = {"steps.py": DEFINED, "main.py": f"from steps import train\n\n\n{program}"} if far else {"steps.py": DEFINED + program}
+    apart = {"steps.py": DEFINED, "main.py": f"from steps import train\n\n\n{program}"}
+    files = apart if far else {"steps.py": DEFINED + program}
     project = Project.of({path: text.encode() for path, text in files.items()})
     module = project.module("steps.py")
     assert module is not None

@@ -215,7 +215,12 @@ class Net(pl.LightningModule):
         self.on_test_epoch_end()
 
     def on_test_epoch_end(self):
-        Probe()(self)
+        run(self)
+
+
+def run(net):
+    task = Probe()
+    return task(net)
 
 
 class Probe:

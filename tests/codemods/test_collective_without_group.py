@@ -455,11 +455,13 @@ BEHIND = (
 )
 
 
-@pytest.mark.parametrize("call", ["        collect(rows)\n", "    if loader.done:\n        collect(loader)\n", "    rows = collect(loader)\n"])
+@pytest.mark.parametrize(
+    "call", ["        collect(rows)\n", "    if loader.done:\n        collect(loader)\n", "    rows = collect(loader)\n"]
+)
 def test_a_wait_of_a_function_that_is_called_below_is_named(call: str) -> None:
     """A test round the first one alone moves the end of the program there."""
-    source = BEHIND.format(call=call)
-    check_told(RULE, source, reason="store.py:6, which needs the group too", files={"store.py": GATHERS.format(wait="dist.barrier()")})
+    waits = {"store.py": GATHERS.format(wait="dist.barrier()")}
+    check_told(RULE, BEHIND.format(call=call), reason="store.py:6, which needs the group too", files=waits)
 
 
 @pytest.mark.parametrize(
