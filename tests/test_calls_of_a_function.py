@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from codemods.analysis.ranks.uses import calls_of
+from codemods.analysis.ranks.uses import calls_of, uses_of
 from codemods.store.project import Project
 
 DEFINED = """
@@ -35,6 +35,43 @@ def test_an_object_holds_no_plain_function(program: str, calls: int) -> None:
     found = calls_of(project, module, function)
     assert found is not None
     assert len(found) == calls
+
+
+@pytest.mark.parametrize(
+    ("program", "used"),
+    [
+        pytest.param("def load(args, train=False):\n    return 'a' if train else 'b'\n", False, id="a parameter"),
+        pytest.param("class Task:\n    def go(self, *, train):\n        show(train)\n", False, id="a parameter of a method"),
+        pytest.param("def load(rows):\n    train = rows[1:]\n    return train\n", False, id="a local name"),
+        pytest.param("def load(rows):\n    for train in rows:\n        show(train)\n", False, id="of a loop"),
+        pytest.param("def load(rows):\n    def inner():\n        show(train)\n    train = rows\n", False, id="of one round"),
+        pytest.param("show([train for train in range(3)])\n", False, id="of a comprehension"),
+        pytest.param("show(lambda train: train)\n", False, id="of a lambda"),
+        pytest.param("def run(train=train):\n    pass\n", True, id="the default of a parameter"),
+        pytest.param("show([train for train in names(train)])\n", True, id="what a comprehension goes through"),
+        pytest.param("def run():\n    show(train)\n", True, id="the function itself"),
+        pytest.param("def run():\n    global train\n    train = wrap(train)\n", True, id="a global name"),
+        pytest.param("def run(rows):\n    def go(train):\n        pass\n    show(train)\n", True, id="beside a parameter"),
+    ],
+)
+@pytest.mark.parametrize("far", [False, True])
+def test_a_local_name_is_no_use_of_a_function(program: str, used: bool, far: bool) -> None:
+    apart = {"steps.py": DEFINED, "main.py": f"from steps import train\n\n\n{program}"}
+    files = apart if far else {"steps.py": DEFINED + program}
+    project = Project.of({path: text.encode() for path, text in files.items()})
+    module = project.module("steps.py")
+    assert module is not None
+    function = next(f for f in module.nodes(ast.FunctionDef) if f.name == "train")
+    found = uses_of(project, module, function)
+    assert bool(found.calls or found.handed_on) is used
+
+
+def test_an_import_within_a_function_brings_it() -> None:
+    program = b"def run():\n    from steps import train\n    train(3)\n"
+    project = Project.of({"steps.py": DEFINED.encode(), "main.py": program})
+    module = project.module("steps.py")
+    assert module is not None
+    assert len(uses_of(project, module, next(iter(module.nodes(ast.FunctionDef)))).calls) == 1
 
 
 LOOP = "class Loop{base}:\n    def train(self):\n        print('a')\n\n    def close(self):\n        print('b')\n"

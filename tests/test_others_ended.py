@@ -68,6 +68,46 @@ def test_places_that_others_come_to(old: str, new: str) -> None:
     assert not ended(BODY.replace(old, new))[0]
 
 
+METHODS = """\
+class Loop{base}:
+    def {name}(self, model):
+        mark(model)
+
+    def fit(self, model, rows):
+        if dist.get_rank() == 0:
+            best = score(rows)
+        self.best = best["loss"]
+        self.{name}(model)
+
+    def note(self, model):
+        show(model)
+
+if __name__ == "__main__":
+    dist.init_process_group("nccl")
+    Loop().fit(1, [])
+"""
+
+
+def test_a_method_that_is_called_behind_such_a_read() -> None:
+    assert ended(METHODS.format(base="", name="_keep"))[0]
+    assert ended(METHODS.format(base="(Base)", name="_keep").replace("class Loop", "class Base:\n    pass\n\nclass Loop"))[0]
+
+
+@pytest.mark.parametrize(
+    ("base", "name", "note"),
+    [
+        ("", "_keep", "self._keep(model)"),  # it is called from elsewhere, too
+        ("", "_keep", "show(self._keep)"),
+        ("", "on_end", "show(model)"),
+        ("", "__call__", "show(model)"),
+        ("(somewhere.Base)", "_keep", "show(model)"),  # which may call it
+    ],
+)
+def test_a_method_that_others_may_call(base: str, name: str, note: str) -> None:
+    body = METHODS.format(base=base, name=name).replace("show(model)", note)
+    assert not ended(f"import somewhere\n\n{body}")[0]
+
+
 def test_a_file_that_rank_zero_is_left_to_write() -> None:
     """The read is reported, and no guard round a write behind it."""
     body = BODY.replace("mark(model, path)", "torch.save(model, path)").replace("show(len(dev))", "model = prepare(model, dev)")

@@ -260,6 +260,63 @@ def test_a_script_that_a_variable_of_the_job_file_names(text: str, expected: Sta
     assert start(joins, {"misc.py": GROUP, "scripts/run.sh": text}) is expected
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("task=$1\ntorchrun --nproc_per_node 2 tr$task.py\n", Start.LIKELY),  # no word of the name is written out
+        ("task=$1\ntorchrun --nproc_per_node 2 train$task.py\n", Start.SEVERAL),
+        ("torchrun --nproc_per_node 2 ./train${1}.py --lr $2\n", Start.SEVERAL),
+        ("torchrun --nproc_per_node 2 $HERE/train${1}.py\n", Start.SEVERAL),
+        ("torchrun --nproc_per_node 1 train$1.py\n", Start.OPEN),
+        ("torchrun --nproc_per_node 2 score_$1.py\npython train$2.py\n", Start.OPEN),
+        ("torchrun --nproc_per_node 2 tools/train$1.py\npython train.py\n", Start.OPEN),  # those of another folder
+        ("torchrun --nproc_per_node 2 other_$1.py\npython train.py\n", Start.LIKELY),  # no file of that name is seen
+    ],
+)
+def test_a_script_whose_name_holds_a_variable(text: str, expected: Start) -> None:
+    joins = f"from misc import init_distributed_mode\n\ndef main():\n    init_distributed_mode(1)\n{MAIN}"
+    others = {"score_b.py": "x = 1\n", "tools/train_b.py": "x = 1\n"}
+    assert start(joins, {"misc.py": GROUP, "scripts/run.sh": text, **others}) is expected
+
+
+ONE_NAME = f"import torch.distributed as dist\n\ndef main():\n    dist.init_process_group('nccl')\n{MAIN}"
+
+
+@pytest.mark.parametrize(
+    ("text", "files", "expected"),
+    [
+        ("python train.py\n", {}, Start.OPEN),
+        ("cd code\npython train.py\n", {}, Start.OPEN),
+        ("torchrun --nproc_per_node=4 train.py\n", {}, Start.SEVERAL),
+        ("torchrun --nproc_per_node=4 train.py\n", {"small/old/train.py": ONE_NAME}, Start.SEVERAL),  # it may be either
+        ("python train.py\n", {"small/go.py": "RUN = 'torchrun --nproc_per_node 4 train.py'\n"}, Start.SEVERAL),
+        ("python train.py\n", {"large/go.py": "RUN = 'torchrun --nproc_per_node 4 train.py'\n"}, Start.OPEN),
+        ("python train.py\n", {"large/go.py": "import os\nos.chdir('x')\nRUN = 'torchrun train.py'\n"}, Start.SEVERAL),
+        ("\n", {"small/go.py": "RUN = 'torchrun --nproc_per_node 1 train.py'\n"}, Start.OPEN),
+    ],
+)
+@pytest.mark.parametrize("job", ["README.md", "jobs/run.sh"])
+def test_a_command_means_the_script_of_its_folder(job: str, text: str, files: dict[str, str], expected: Start) -> None:
+    jobs = {f"small/{job}": text, "large/README.md": "torchrun --nproc_per_node=8 train.py\n"}
+    texts = {"small/code/train.py": ONE_NAME, "large/train.py": ONE_NAME, **jobs, **files}
+    project = Project.of({path: text.encode() for path, text in texts.items()})
+    module = project.module("small/code/train.py")
+    assert module is not None
+    assert start_of(project, module) is expected
+
+
+@pytest.mark.parametrize(("change", "expected"), [("cd ../other", Start.SEVERAL), ("cd code", Start.SEVERAL), ("", Start.OPEN)])
+def test_a_text_that_goes_to_another_folder_may_mean_each_script(change: str, expected: Start) -> None:
+    """Of the one in `large`, which is not below the text; `cd code` leads down."""
+    text = f"{change}\ntorchrun --nproc_per_node 4 train.py\n"
+    at = "large/train.py" if change != "cd code" else "small/code/train.py"
+    files = {"small/code/train.py": ONE_NAME, "large/train.py": ONE_NAME, "small/README.md": text}
+    project = Project.of({path: text.encode() for path, text in files.items()})
+    module = project.module(at)
+    assert module is not None
+    assert start_of(project, module) is expected
+
+
 def test_devices_that_an_imported_file_leaves() -> None:
     joins = f"from misc import init_distributed_mode\n\ndef main():\n    init_distributed_mode(1)\n{MAIN}"
     pin = "import os\nos.environ['CUDA_VISIBLE_DEVICES'] = '{}'\n"
@@ -435,6 +492,9 @@ if __name__ == "__main__":
         ("CUDA_VISIBLE_DEVICES=0,1 python train.py --nr 0 --nodes 4 --gpus 2\n", True),
         ("python train.py --nr 0 --nodes 4\n", True),  # as many as its options say
         ("CUDA_VISIBLE_DEVICES=0 python train.py --nodes 4\npython train.py --gpus 8\n", True),
+        ("torchrun --nproc_per_node=1 --nnodes=$1 --node_rank=$2 train.py\n", False),
+        ("torchrun --nproc_per_node=2 --nnodes=$1 --node_rank=$2 train.py\n", True),
+        ("torchrun --nproc_per_node=1 --nnodes=$1 train.py\ntorchrun --nproc_per_node=8 train.py\n", True),
         ("", True),
     ],
 )

@@ -199,3 +199,49 @@ if __name__ == "__main__":
 )
 def test_whose_the_items_of_a_loop_are(loader: str, reason: str) -> None:
     check_told(RULE, ITEMS.replace("LOADER", loader), reason=reason)
+
+
+HOOK = """\
+import os
+import lightning.pytorch as pl
+
+
+class Net(pl.LightningModule):
+    def training_step(self, batch, at):
+        return self(batch)
+
+    def on_validation_epoch_end(self):
+        {test}
+        self.on_test_epoch_end()
+
+    def on_test_epoch_end(self):
+        run(self)
+
+
+def run(net):
+    task = Probe()
+    return task(net)
+
+
+class Probe:
+    def __call__(self, net):
+        if os.path.exists("probe.txt"):
+            os.remove("probe.txt")
+
+
+if __name__ == "__main__":
+    trainer = pl.Trainer(devices=2)
+    trainer.fit(Net())
+    trainer.test(Net())
+"""
+
+
+@pytest.mark.parametrize(
+    ("test", "reason"),
+    [
+        ("if not self.trainer.is_global_zero:\n            return", "where a barrier would hang"),
+        ("if self.current_epoch < 3:\n            return", "and put a barrier behind it"),
+    ],
+)
+def test_a_hook_that_rank_zero_calls_as_well(test: str, reason: str) -> None:
+    check_told(RULE, HOOK.format(test=test), reason=reason, path="train.py")

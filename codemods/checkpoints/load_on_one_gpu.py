@@ -9,6 +9,7 @@ from codemods.analysis.distribution import is_test_module
 from codemods.analysis.handlers import handler_over
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.reach import ranks_reaching
+from codemods.analysis.ranks.seen_starts import runs_one_a_machine
 from codemods.analysis.ranks.several_processes import is_without_rank
 from codemods.analysis.unbound_names import is_unbound
 from codemods.analysis.wrapped.near_wraps import near_wraps
@@ -93,7 +94,8 @@ class LoadOnOneGpu(DdpCodemod):
     - Says nothing where no file of the project saves such a state under that key, or saves it from the CPU.
     - Says nothing of weights that were trained elsewhere (`args.pretrained`): where they were saved is not shown.
     - Says nothing where the resume ends in each run, as a line behind the load reads a name that nothing in the file binds.
-    - Says nothing where each process sees one GPU alone, and where nothing is on a GPU.
+    - Says nothing where each process sees one GPU alone, or is the only one of its machine by each command, and where nothing is
+      on a GPU.
     - Says nothing of a load with `map_location`, by position or name.
     - A repository's own tests.
 
@@ -124,6 +126,8 @@ class LoadOnOneGpu(DdpCodemod):
                 continue
             if ranks_reaching(project, module, found.load).some or is_without_rank(project, module, found.load):
                 continue
+            if not project.launched and not project.observed and runs_one_a_machine(project, module, found.load):
+                continue  # GPU 0 of its machine is its own
             yield self._tell(project, module, found)
 
     def _tell(self, project: Project, module: SourceModule, found: Resumed) -> Finding:

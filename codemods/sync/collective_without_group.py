@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_module
 from codemods.analysis.guards.conditional_starts import conditional_starters
-from codemods.analysis.guards.earlier_waits import callers_wait, earlier_wait
+from codemods.analysis.guards.earlier_waits import callers_wait, earlier_wait, later_wait
 from codemods.analysis.guards.entry_points import group_name
 from codemods.analysis.guards.group_may_be_missing import Unguarded, unguarded
 from codemods.analysis.guards.lost_groups import LostGroup, lost_groups
@@ -90,7 +90,7 @@ class CollectiveWithoutGroup(DdpCodemod):
     - Says nothing where the same function wraps its model under no test, or asks the environment for a variable that a launcher
       alone sets, and where a collective under no test stands above every call of the function.
     - Says nothing of collectives of a part of the ranks, and of a start under `place != -1` in what `mp.spawn` alone calls.
-    - Reports a call above which the same way may come to another one without a test, in a function that it calls.
+    - Reports a call above or below which the same way may come to another one without a test, in a function that it calls.
     - Says nothing of a function that is written to work without a group and asks torch itself for the rank or the size above, or
       wraps its model there under no test.
     - Reports a call whose result is used on the spot, and a statement that shares its line.
@@ -132,7 +132,8 @@ class CollectiveWithoutGroup(DdpCodemod):
             alone = alone and end not in _FILL
             span = module.span(statement)
             before = earlier_wait(project, module, found.call) if alone and name else None
-            alone = alone and before is None
+            behind = later_wait(project, module, found.call) if alone and name and before is None else None
+            alone = alone and before is None and behind is None
             yield self.finding(
                 module,
                 found.call,
@@ -141,7 +142,7 @@ class CollectiveWithoutGroup(DdpCodemod):
                 level=_level(found, end) if alone and name else Applicability.DISPLAY,
                 edits=[WrapInGuard(module.path, span, f"{name}.is_initialized()", span)] if alone and name else [],
                 evidence=[Evidence("static", found.why, found.path or module.path, found.line)],
-                reason=_reason(found, end, alone=alone, name=name) if before is None else _all_of_them(before),
+                reason=_all_of_them(before, behind) or _reason(found, end, alone=alone, name=name),
                 severity="risk",
             )
         for lost in lost_groups(project, module) if module.holds(b"destroy_process_group") else ():
@@ -172,9 +173,13 @@ def _error(end: str) -> str:
     return "Default process group has not been initialized"
 
 
-def _all_of_them(before: tuple[str, int]) -> str:
-    path, line = before
-    return f"with one process the program ends before, in {path}:{line}, which needs the group too: put all of them under a test"
+def _all_of_them(before: tuple[str, int] | None, behind: tuple[str, int] | None) -> str:
+    """What to do where other functions need the group, too; "" where none does."""
+    path, line = before or behind or ("", 0)
+    if not path:
+        return ""
+    ends = "the program ends before," if before else "the program would end"
+    return f"with one process {ends} in {path}:{line}, which needs the group too: put all of them under a test"
 
 
 def _level(found: Unguarded, end: str) -> Applicability:

@@ -448,6 +448,36 @@ def test_an_earlier_wait_that_has_its_test_stands_in_no_way(call: str, wait: str
     check_transformed(RULE, before, after, files={"store.py": GATHERS.format(wait=wait)})
 
 
+BEHIND = (
+    "import os\nimport torch.distributed as dist\nfrom store import collect\n\n\ndef start():\n    if 'RANK' not in os.environ:\n"
+    "        return\n    dist.init_process_group('nccl')\n\n\ndef main(loader):\n    start()\n    for rows in loader:\n"
+    "        dist.barrier()\n{call}"
+)
+
+
+@pytest.mark.parametrize(
+    "call", ["        collect(rows)\n", "    if loader.done:\n        collect(loader)\n", "    rows = collect(loader)\n"]
+)
+def test_a_wait_of_a_function_that_is_called_below_is_named(call: str) -> None:
+    """A test round the first one alone moves the end of the program there."""
+    waits = {"store.py": GATHERS.format(wait="dist.barrier()")}
+    check_told(RULE, BEHIND.format(call=call), reason="store.py:6, which needs the group too", files=waits)
+
+
+@pytest.mark.parametrize(
+    ("call", "wait"),
+    [
+        ("        collect(rows)\n", "if dist.is_initialized():\n        dist.barrier()"),
+        ("        if dist.is_initialized():\n            collect(rows)\n", "dist.barrier()"),
+        ("        show(rows)\n", "dist.barrier()"),
+    ],
+)
+def test_a_wait_below_that_has_its_test_stands_in_no_way(call: str, wait: str) -> None:
+    before = BEHIND.format(call=call)
+    after = before.replace("        dist.barrier()\n", "        if dist.is_initialized():\n            dist.barrier()\n")
+    check_transformed(RULE, before, after, files={"store.py": GATHERS.format(wait=wait)})
+
+
 UNDER_TEST = (
     f"{DIST}def main(several, done):\n    if several:\n        dist.init_process_group('gloo')\n    train()\n    {{end}}\n"
 )

@@ -219,3 +219,13 @@ def test_a_resume_that_goes_on(old: str, new: str) -> None:
     source = TRAIN.replace(old, new, 1) + "\n\ndef show(*given): ...\n"
     source = source if "adma)" in new else source.replace('first = state["epoch"]', 'first = state["epoch"]\n        show(adma)')
     assert findings_of(LoadOnOneGpu, source)
+
+
+PROGRAM = TRAIN + "\n\nif __name__ == '__main__':\n    train(None, None, parse(), 0)\n"
+
+
+def test_one_process_a_machine() -> None:
+    job = "torchrun --nproc_per_node=1 --nnodes=$1 --node_rank=$2 train.py\n"
+    check_nothing(LoadOnOneGpu, PROGRAM, path="train.py", files={"run.sh": job})
+    for other in (job.replace("node=1", "node=2"), f"{job}torchrun --nproc_per_node 8 train.py\n", f"{job}torchrun $SCRIPT\n"):
+        assert findings_of(LoadOnOneGpu, PROGRAM, {"run.sh": other}, path="train.py")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from codemods.analysis.ranks.shown_runs import start_at, unseen_run
 from codemods.api.findings import Applicability
+from codemods.store.project import Project
 from codemods.sync.missing_barrier import MissingBarrier
 from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of
 
@@ -878,3 +880,42 @@ def test_a_file_that_rank_0_removes_while_others_may_read_it(middle: str, read: 
 )
 def test_what_rank_0_may_remove(middle: str, read: str, gone: str) -> None:
     check_nothing(RULE, removing(middle, read=read, gone=gone))
+
+
+UNCALLED = """\
+import os
+import torch.distributed as dist
+
+
+def load(rows, evaluate=False):
+    return rows[:9] if evaluate else rows
+
+
+def evaluate(args, model, rows):
+    if dist.get_rank() == 0:
+        os.makedirs(args.out)
+    with open(os.path.join(args.out, "scores.txt"), "w") as f:
+        f.write(str(model(rows)))
+
+
+def main(args, model):
+    dist.init_process_group("nccl")
+    rows = load(args.rows)
+    {call}
+
+
+if __name__ == "__main__":
+    main(None, None)
+"""
+
+
+def test_a_function_that_nobody_calls_where_a_parameter_has_its_name() -> None:
+    """No program is seen to come there, and the barrier is offered under that assumption alone, if at all."""
+    files = {"run.sh": "torchrun --nproc_per_node=2 train.py\n"}
+    assert findings_of(RULE, UNCALLED.format(call="evaluate(args, model, rows)"), files, path="train.py")
+    project = Project.of({"train.py": UNCALLED.format(call="model(rows)").encode(), "run.sh": files["run.sh"].encode()})
+    module = project.module("train.py")
+    assert module is not None
+    place = next(f for f in module.functions if f.name == "evaluate").body[0]
+    assert start_at(project, module, module.span(place)) is None
+    assert unseen_run(project, module, module.span(place)) is not None

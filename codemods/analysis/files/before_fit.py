@@ -14,7 +14,7 @@ from codemods.analysis.files.every_rank import Way
 from codemods.analysis.files.loose_ends import BROUGHT_IN
 from codemods.analysis.files.own_paths import callers_of
 from codemods.analysis.files.shown_ranks import is_launched_from_outside
-from codemods.analysis.job_files.documented_starts import other_starts, script_names, starts, starts_of
+from codemods.analysis.job_files.documented_starts import other_starts, starts, starts_of
 from codemods.analysis.names import family, qualified
 from codemods.analysis.paths import origin_text
 from codemods.files.source import FunctionNode, SourceModule, line_of, walk
@@ -96,7 +96,7 @@ def _is_started_by_python(project: Project, path: str) -> bool:
     if not own or any(s.launched or s.several for s in own):
         return False
     unnamed = any(s.several and not s.script for s in starts(project))
-    return not unnamed and not any(other_starts(project, name) for name in script_names(path))
+    return not unnamed and not other_starts(project, path)
 
 
 def is_above_fit(project: Project, module: SourceModule, node: ast.AST) -> bool:

@@ -15,6 +15,7 @@ from codemods.analysis.guards.before_group import group_comes_later
 from codemods.analysis.guards.lost_groups import group_is_over
 from codemods.analysis.names import dotted, qualified
 from codemods.analysis.output.environment_guards import may_lack_rank
+from codemods.analysis.ranks.asked_by_callers import asked_by_callers
 from codemods.analysis.short_texts import shortened
 from codemods.files.source import SourceModule, line_of
 from codemods.store.project import Project
@@ -52,6 +53,9 @@ def advice_for(project: Project, found: FileOfAll) -> str:
         return OF_ONE_PROCESS
     if not found.removes and (own := filled_by_batches(found.way.frames)) is not None:
         return gathered_first(own)
+    if (asked := _asked_on_the_way(project, found)) is not None:
+        where = "{}:{}".format(*asked)
+        return f"rank 0 comes here alone as well, by the test in {where}, where a barrier would hang: let it do all of this alone"
     read = "and put a barrier behind it" if found.removes else "with a barrier behind it if another rank reads the file"
     if over := group_is_over(project, found.way.frames):
         return f"{over} has destroyed the process group above: keep the rank in a name before that, and write on rank 0 alone"
@@ -82,6 +86,12 @@ def advice_for(project: Project, found: FileOfAll) -> str:
             move, read = "name the file on that rank alone", "the others log without it"
         return f"{where} knows {who} by `{shortened(known.text)}` (line {known.line}): {move}, {read}"
     return f"no test for rank 0 is seen here: let the caller that knows the rank do it on rank 0 alone, {read}"
+
+
+def _asked_on_the_way(project: Project, found: FileOfAll) -> tuple[str, int] | None:
+    """The test of the rank over another call of a function on the way of every rank: a hook that rank 0 calls itself, too."""
+    asked = (asked_by_callers(project, home, node, 1) for home, node in found.way.frames)
+    return next((place for place in asked if place is not None), None)
 
 
 def _sets_up_a_log(found: FileOfAll) -> bool:

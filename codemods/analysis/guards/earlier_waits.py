@@ -1,4 +1,4 @@
-"""What else needs a process group above a call that is to be put under a test for one, or above the calls of its function."""
+"""What else needs a process group round a call that is to be put under a test for one, or above the calls of its function."""
 
 from __future__ import annotations
 
@@ -18,8 +18,18 @@ _WORDS = (b"barrier(", b"reduce(", b"gather", b"broadcast", b"get_rank(", b"get_
 
 def earlier_wait(project: Project, module: SourceModule, call: ast.expr) -> tuple[str, int] | None:
     """A collective, or a question for the rank, in a function that is called above: without a group the program ends there."""
+    return _called_wait(project, module, call, below=False)
+
+
+def later_wait(project: Project, module: SourceModule, call: ast.expr) -> tuple[str, int] | None:
+    """The same in a function that is called below: a test round this call alone only moves the end of the program there."""
+    return _called_wait(project, module, call, below=True)
+
+
+def _called_wait(project: Project, module: SourceModule, call: ast.expr, *, below: bool) -> tuple[str, int] | None:
     scope: ast.AST = module.function_of(call) or module.tree
-    for other in (n for n in walk_scope(scope) if isinstance(n, ast.Call) and n.lineno < call.lineno):
+    calls = (n for n in walk_scope(scope) if isinstance(n, ast.Call))
+    for other in (n for n in calls if (n.lineno > call.lineno if below else n.lineno < call.lineno)):
         if not is_guarded(project, module, other, set()):
             site = called_function(project, module, other) or _only_method(project, other)
             if site is not None and (found := _waits_in(project, site, 0)) is not None:

@@ -6,7 +6,7 @@ import ast
 import re
 
 from codemods.analysis.conditions import is_main_block
-from codemods.analysis.job_files.documented_starts import Start, other_starts, script_names, starts, starts_of
+from codemods.analysis.job_files.documented_starts import Start, other_starts, starts, starts_of
 from codemods.analysis.job_files.shown_run import UNKNOWN, Keys, ShownRun
 from codemods.analysis.loading.same_program import whole_program
 from codemods.analysis.names import dotted
@@ -43,7 +43,7 @@ def _find(project: Project, path: str) -> list[ShownRun]:
     commands = starts_of(project, path) or []
     if any(c.more for c in commands) or len(commands) > _MOST or any(s.several and not s.script for s in starts(project)):
         return []
-    if not commands or any(other_starts(project, name) for name in script_names(path)):
+    if not commands or other_starts(project, path):
         return []
     options = _options(project, path)
     return [_run(command, options) for command in commands] if options else []

@@ -7,8 +7,15 @@ import re
 from collections.abc import Iterator
 from posixpath import basename, dirname, join
 
-from codemods.analysis.job_files.named_files import named_file
-from codemods.analysis.job_files.one_process import has_one_gpu, is_job_of_one, starts_one, with_own_ones
+from codemods.analysis.job_files.named_files import leaves_its_folder, moved_to, named_file, nearest_file
+from codemods.analysis.job_files.one_process import (
+    has_one_gpu,
+    is_job_of_one,
+    starts_one,
+    starts_one_a_machine,
+    with_own_ones,
+)
+from codemods.analysis.job_files.script_patterns import files_like
 from codemods.analysis.job_files.script_texts import script_text
 from codemods.files.text_file import SHELL_KINDS
 from codemods.runtime.lazy_pattern import lazy
@@ -32,6 +39,7 @@ _BINARY = lazy(  # a program of another language, or of the system
     r"(?<!\S)[\w./$}{]+\.exe\b|(?<!\S)(?:/usr/bin/|/bin/)?(?:rsync|scp|cp|mv|rm|ls|mkdir|tar|unzip|hostname|nvidia-smi|echo|sleep)\s"
 )
 _NEXT = lazy(r"&&|[;|`#]")  # the next command, or a comment on this one
+_MOVES = lazy(rb"\b(?:cd|chdir|pushd)\b|\bcwd=")  # the command may run in another folder
 _FLAG = lazy(r"(?<!\S)--?([A-Za-z][\w.-]*)")
 _MORE_FLAGS = lazy(r"\$\{?(?:@|\*|\d|\w*(?i:args?|opts?|options|flags|params)\b)|\.\.\.|…|<[^>]*>")
 
@@ -49,7 +57,8 @@ class Start:
     flags: as Python has them; more: the command may hold others. launched: by a launcher, be it as one process. path: the file of
     the project that is surely meant, "" where the name alone is known. pinned: the command leaves it one process, or one GPU.
     written: the script with the folders that the command names, "" of a module. job: the text that the command stands in.
-    given: what the command gives the script.
+    given: what the command gives the script. apart: each process has a machine, or the GPU that it sees, for itself. pattern: the
+    script as it is written, where its name has a variable in it.
     """
 
     script: str
@@ -62,6 +71,8 @@ class Start:
     written: str = ""
     job: str = ""
     given: str = ""
+    apart: bool = False
+    pattern: str = ""
 
 
 def starts(project: Project) -> tuple[Start, ...]:
@@ -85,8 +96,13 @@ def _starts(project: Project) -> Iterator[Start]:
                 pinned = (start.launched or not start.several) and starts_one(project, line, alone=alone)
                 pinned = pinned or (narrow and not start.launched and not start.several)
                 several = start.several and not pinned
-                place = _file(project, path, start, lines[:i]) if path.endswith(SHELL_KINDS) else ""
-                yield replace(start, several=several, path=place, pinned=pinned, job=path)
+                apart = pinned or (start.launched and starts_one_a_machine(line))
+                found = replace(start, several=several, pinned=pinned, apart=apart, job=path)
+                alike = files_like(project, start.pattern)
+                if alike:
+                    yield from (replace(found, script=basename(p), written=p, path=p) for p in alike)
+                else:
+                    yield replace(found, path=_file(project, path, start, lines[:i]))
 
 
 def _whole_lines(text: str) -> list[str]:
@@ -105,9 +121,15 @@ def _is_comment(line: str) -> bool:
 
 
 def _file(project: Project, job: str, start: Start, above: list[str]) -> str:
-    """The script that a command of a job file means, "" where that is not to be told."""
+    """The script that a command of a job file or a text means, "" where that is not to be told."""
+    shell = job.endswith(SHELL_KINDS)
     if start.written:
-        return named_file(project, job, start.written, "\n".join(above)) or ""
+        text = "\n".join(above)
+        found = named_file(project, job, start.written, text) if shell else None
+        away = moved_to(text) is None if shell else leaves_its_folder(text)
+        return found or (nearest_file(project, job, start.written) if not away else None) or ""
+    if not shell:
+        return ""
     beside = join(dirname(job), start.script)
     return beside if start.script and beside in project.files else ""
 
@@ -121,7 +143,7 @@ def starts_of(project: Project, path: str) -> list[Start] | None:
 
 def is_pinned_to_one(project: Project, path: str) -> bool:
     """True for a script that the texts start, and each time by a command that leaves it one process or one GPU."""
-    if any(s.several and not s.script for s in starts(project)) or any(other_starts(project, n) for n in script_names(path)):
+    if any(s.several and not s.script for s in starts(project)) or other_starts(project, path):
         return False
     own = starts_of(project, path)
     return bool(own) and all(s.pinned for s in own or ())
@@ -152,34 +174,53 @@ def _start(script: str, rest: str, *, several: bool, launched: bool = True) -> S
     flags = frozenset(flag.replace("-", "_") for flag in _FLAG.findall(rest))
     known = "" if "$" in name or name == ".py" else name
     more = _MORE_FLAGS.search(rest) is not None
-    return Start(known, several, flags, more, launched, written=written if known else "", given=rest.strip())
+    pattern = written if "$" in name else ""
+    return Start(known, several, flags, more, launched, written=written if known else "", given=rest.strip(), pattern=pattern)
 
 
-def other_starts(project: Project, script: str) -> bool:
+def is_apart(project: Project, path: str) -> bool:
+    """True for a script that the texts start, and by commands alone whose processes have a machine, or a GPU, to themselves."""
+    if any(s.several and not s.script for s in starts(project)) or other_starts(project, path):
+        return False
+    own = starts_of(project, path)
+    return bool(own) and all(s.apart for s in own or ())
+
+
+def other_starts(project: Project, path: str) -> bool:
     """True where another file, a program or a setting, names the script behind a launcher, but for one of one process."""
-    return any(not pinned for _, pinned in _elsewhere(project, script))
+    every = (s for name in script_names(path) for s in _elsewhere(project, name))
+    return any(not pinned and meant in ("", path) for _, pinned, meant in every)
 
 
 def is_told_alone(project: Project, path: str) -> bool:
     """True for a script that a comment or a text in Python starts by a launcher, each time as one process.
 
-    A comment of another file counts where it can mean no other script.
+    One of another file counts where it can mean no other script.
     """
     once = is_named_once(project, path)
-    named = [pinned for name in script_names(path) for place, pinned in _elsewhere(project, name) if once or place == path]
+    every = [s for name in script_names(path) for s in _elsewhere(project, name)]
+    named = [pinned for place, pinned, meant in every if once or path in (place, meant)]
     return bool(named) and all(named)
 
 
-def _elsewhere(project: Project, script: str) -> tuple[tuple[str, bool], ...]:
-    """(file, whether it leaves one process) of each command of a launcher for the script in Python, settings and notebooks."""
+def _elsewhere(project: Project, script: str) -> tuple[tuple[str, bool, str], ...]:
+    """(file, whether it leaves one process, the script) of each command of a launcher in Python, settings and notebooks.
+
+    script: the file that is meant, "" where that may be each of this name.
+    """
     word = re.escape(os.fsencode(script))
     launched = re.compile(rb"(?:%b)[^\n]{0,200}?(?:\n[^\n]{0,200}?){0,4}\b%b[^\n]*" % (_LAUNCHING, word))
 
-    def build() -> Iterator[tuple[str, bool]]:
+    path_of_it = re.compile(rf"[^\s\"'`,=]*(?<![\w-]){re.escape(script)}")
+
+    def build() -> Iterator[tuple[str, bool, str]]:
         for path in project.files_containing(os.fsencode(script), kinds=_OTHERS):
-            for found in launched.finditer(project.read(path) or b""):
+            data = project.read(path) or b""
+            for found in launched.finditer(data):
                 line = _JOINED.sub(" ", found[0].decode("utf-8", "replace"))
-                yield path, starts_one(project, line, alone=False)
+                written = path_of_it.search(line)
+                meant = nearest_file(project, path, written[0]) if written and not _MOVES.search(data) else None
+                yield path, starts_one(project, line, alone=False), meant or ""
 
     return project.keep(("starts elsewhere", script), lambda: tuple(build()))
 

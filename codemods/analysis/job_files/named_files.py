@@ -8,7 +8,7 @@ of its end counts as one file of the repository has.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from posixpath import dirname, join, normpath
+from posixpath import basename, dirname, join, normpath
 
 from codemods.runtime.lazy_pattern import lazy
 from codemods.store.project import Project
@@ -16,6 +16,7 @@ from codemods.store.project import Project
 _VARIABLE_FOLDER = lazy(r"^(?:[\"']?\$\{?\w+\}?[\"']?/)+")
 _OWN_FOLDER = lazy(r"[\"']?\$\(\s*(?:cd\s+)?[\"']?\$?\(?\s*dirname\b.*\)[\"']?")  # `cd "$(dirname "$0")/.."`
 _CHANGE = lazy(r"(?m)(?:^|[;&|])[ \t]*(?:cd|pushd)[ \t]+([^;&|\r\n#]+)")
+_NOT_DOWN = lazy(r"^[\"']?[/~-]|\.\.|[$<{`%]")
 _LITERAL = lazy(r"[\"']?([\w.][\w./-]*)[\"']?$")
 
 
@@ -41,6 +42,36 @@ def named_file(project: Project, job: str, written: str, above: str = "") -> str
     return named[0] if len(named) == 1 else None
 
 
+def nearest_file(project: Project, job: str, written: str) -> str | None:
+    """The file that a command means where several bear its name: the only one below the nearest folder that has any.
+
+    What begins in a folder that a variable names is not told.
+    """
+    end = normpath(written.strip("\"'"))
+    while end.startswith("../"):
+        end = end[3:]
+    if not end or "$" in end or end.startswith(("/", "~")):
+        return None
+    named = [p for p in files_by_name(project).get(basename(end), ()) if p == end or p.endswith(f"/{end}")]
+    for folder in _folders(dirname(job)):
+        below = [p for p in named if not folder or p.startswith(f"{folder}/")]
+        if below:
+            return below[0] if len(below) == 1 else None
+    return None
+
+
+def files_by_name(project: Project) -> dict[str, list[str]]:
+    """The Python files of the project by the last part of their path."""
+
+    def build() -> dict[str, list[str]]:
+        out: dict[str, list[str]] = {}
+        for path in sorted(project.python_files):
+            out.setdefault(basename(path), []).append(path)
+        return out
+
+    return project.keep("python files by name", build)
+
+
 def _ending(project: Project, plain: str) -> str | None:
     """The file of the repository with the longest end of a path from a machine's root; None where several have it."""
     parts = plain.split("/")[1:]
@@ -50,6 +81,11 @@ def _ending(project: Project, plain: str) -> str | None:
         if named:
             return named[0] if len(named) == 1 else None
     return None
+
+
+def leaves_its_folder(above: str) -> bool:
+    """True for a text with a `cd` that need not lead down: `cd ..`, `cd $HOME/other`."""
+    return any(_NOT_DOWN.search(change) for change in _CHANGE.findall(above))
 
 
 def moved_to(above: str) -> list[str] | None:

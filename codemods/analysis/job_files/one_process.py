@@ -1,4 +1,4 @@
-"""Launchers that are told to start one process: `torchrun --nproc_per_node=1`, a job of SLURM with one task."""
+"""Launchers that are told to start one process, on each machine or at all: `torchrun --nproc_per_node=1`, a job of one task."""
 
 from __future__ import annotations
 
@@ -35,6 +35,7 @@ _ONE = lazy(
     r"\baccelerate\s+launch\b.*?\s--gpu[_-]ids[ =][\"']?\d+[\"']?(?=\s|$)|"  # it refuses to start more with one number
     r"(?<!\w)CUDA_VISIBLE_DEVICES=[\"']?\d[\"']?(?=\s)(?!.*\b(?:srun|mpirun|mpiexec)\b)"
 )
+_ONE_A_MACHINE = lazy(r"--(?:nproc[_-]per[_-]node)[ =]1(?!\d)")
 _MORE_NODES = lazy(r"--(?:nnodes|num[_-]nodes|num[_-]machines)[ =](?!1(?!\d))")
 _SET_BY = lazy(r"--config[_-]file[ =](\S+)")
 _ONE_SET = lazy(rb"(?m)^[ ]*num_processes:[ ]*1[ ]*$")
@@ -102,3 +103,8 @@ def starts_one(project: Project, line: str, *, alone: bool) -> bool:
         held = [project.read(p) or b"" for p in project.files if basename(p) == named]
         return bool(held) and all(_ONE_SET.search(data) for data in held)
     return False
+
+
+def starts_one_a_machine(line: str) -> bool:
+    """True for a launcher that is told to start one process on each of several machines."""
+    return _ONE_A_MACHINE.search(line) is not None and _MORE.search(line) is None and _MORE_NODES.search(line) is not None

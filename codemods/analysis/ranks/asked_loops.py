@@ -15,7 +15,7 @@ from codemods.analysis.class_index import ClassSite, Role, class_facts, subclass
 from codemods.analysis.distribution import is_own_test
 from codemods.analysis.hooks import LIGHTNING_HOOKS
 from codemods.analysis.job_files.command_runs import command_runs
-from codemods.analysis.job_files.documented_starts import other_starts, script_names, starts, starts_of
+from codemods.analysis.job_files.documented_starts import other_starts, starts, starts_of
 from codemods.analysis.job_files.hydra_programs import hydra_program
 from codemods.analysis.job_files.hydra_runs import hydra_runs
 from codemods.analysis.job_files.shown_run import ShownRun
@@ -173,7 +173,7 @@ def _having(project: Project, module: SourceModule, path: str, names: frozenset[
 
 def _is_told_to_start(project: Project, path: str) -> bool:
     """True for a program that a text may start by a command which is not told apart, or that another file launches."""
-    return starts_of(project, path) is None or any(other_starts(project, name) for name in script_names(path))
+    return starts_of(project, path) is None or other_starts(project, path)
 
 
 def _asking(project: Project, loop: str) -> Iterator[tuple[SourceModule, ast.Call]]:

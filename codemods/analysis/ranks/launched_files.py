@@ -14,7 +14,7 @@ def is_launched(project: Project, path: str) -> bool:
 
 def _is_launched(project: Project, path: str) -> bool:
     launched = [s for s in starts(project) if s.several]
-    if any(not s.script for s in launched) or any(other_starts(project, name) for name in script_names(path)):
+    if any(not s.script for s in launched) or other_starts(project, path):
         return True
     named = {s.path or s.script for s in launched}
     programs = (p for p in project.python_files if p in named or named.intersection(script_names(p)))

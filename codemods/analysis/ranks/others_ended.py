@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import ast
 
+from codemods.analysis.class_index import class_facts
 from codemods.analysis.output.rank_values import under_such_a_name
 from codemods.analysis.positions import position
 from codemods.analysis.ranks.failing_statements import TRAINS, certain, evaluated
 from codemods.analysis.ranks.made_on_zero import Made, made_on_zero
 from codemods.analysis.ranks.made_uses import is_asked_for, uses_of_made
+from codemods.analysis.ranks.outside_calls import is_called_from_outside, is_hook
 from codemods.analysis.ranks.rank_guards import ranks_at
 from codemods.analysis.ranks.uses import uses_of
 from codemods.files.source import FunctionNode, SourceModule
@@ -29,12 +31,20 @@ def others_have_ended(project: Project, module: SourceModule, node: ast.AST, cli
     for block, index in _blocks(module, node, function) if ends else ():
         if any(id(s) in ends for s in block[:index]):
             return True
-    if not climbs or module.parent(function) is not module.tree or function.decorator_list:
+    if not climbs or function.decorator_list or not _is_called_by_the_project_alone(project, module, function):
         return False
     used = uses_of(project, module, function).outside_tests()
     if used.more or used.handed_on or not used.calls:
         return False
     return all(others_have_ended(project, s.module, s.call, climbs - 1) for s in used.calls)
+
+
+def _is_called_by_the_project_alone(project: Project, module: SourceModule, function: FunctionNode) -> bool:
+    """True for a function at the top of its file, and a method that neither Python nor a framework calls."""
+    owner = module.parent(function)
+    if not isinstance(owner, ast.ClassDef):
+        return owner is module.tree
+    return not is_hook(function.name) and not is_called_from_outside(project, class_facts(project, module, owner), function.name)
 
 
 def others_end_nearby(project: Project, module: SourceModule, node: ast.AST) -> bool:

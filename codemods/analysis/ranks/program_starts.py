@@ -46,7 +46,7 @@ def _start_of(project: Project, program: SourceModule) -> Start:
         return Start.ONE
     own = [s for s in starts(project) if s.script in names and s.path in ("", program.path)]
     launched = [s.script for s in starts(project) if s.several]
-    if any(s.several for s in own) or any(other_starts(project, n) for n in names):
+    if any(s.several for s in own) or other_starts(project, program.path):
         return Start.SEVERAL
     if any(_is_on_one_device(m) for m in _imported(project, program)):
         return Start.ONE

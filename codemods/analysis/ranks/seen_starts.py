@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from codemods.analysis.importing import users_by_step
-from codemods.analysis.job_files.documented_starts import is_pinned_to_one, starts
+from codemods.analysis.job_files.documented_starts import is_apart, is_pinned_to_one, starts
 from codemods.analysis.ranks.program_starts import start_of
 from codemods.analysis.ranks.run_by_programs import Search, has_programs, is_no_program
 from codemods.analysis.ranks.start_kinds import Start
@@ -42,9 +42,10 @@ def runs_on_several(project: Project, module: SourceModule, node: ast.AST) -> bo
 def runs_one_a_machine(project: Project, module: SourceModule, node: ast.AST) -> bool:
     """True where each program of several processes that comes to `node` is started on one GPU of each machine alone.
 
-    `CUDA_VISIBLE_DEVICES=0 python train.py --nodes 4`, and `spawn` in it: each rank has a console and a disk of its own.
+    `CUDA_VISIBLE_DEVICES=0 python train.py --nodes 4`, and `spawn` in it, or a launcher with one process a machine: each rank has
+    a console and a disk of its own.
     """
-    if not any(s.pinned for s in starts(project)) or not has_programs(project):
+    if not any(s.apart for s in starts(project)) or not has_programs(project):
         return False
     return not _Starts(project, pinned=False).finds_several(module, node)
 
@@ -87,7 +88,7 @@ class _Starts(Search):
 
 
 def _start(project: Project, program: SourceModule, *, pinned: bool) -> Start:
-    return Start.ONE if not pinned and is_pinned_to_one(project, program.path) else start_of(project, program)
+    return Start.ONE if not pinned and is_apart(project, program.path) else start_of(project, program)
 
 
 def _start_above(project: Project, module: SourceModule, *, pinned: bool) -> Start | None:

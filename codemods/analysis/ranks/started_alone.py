@@ -9,7 +9,7 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.importing import imported_files
-from codemods.analysis.job_files.documented_starts import Start, other_starts, script_names, starts, starts_of
+from codemods.analysis.job_files.documented_starts import Start, other_starts, starts, starts_of
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.uses import uses_of
 from codemods.files.source import FunctionNode, SourceModule
@@ -78,7 +78,7 @@ def _starts_of(project: Project, module: SourceModule) -> list[Start]:
     """The commands for a script; none where some launched script is not named, or another file may launch this one."""
     if any(s.several and not s.script for s in starts(project)):
         return []
-    if any(other_starts(project, name) for name in script_names(module.path)):
+    if other_starts(project, module.path):
         return []
     return starts_of(project, module.path) or []
 

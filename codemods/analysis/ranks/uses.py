@@ -9,6 +9,7 @@ from codemods.analysis.call_graph import called_function, find_function
 from codemods.analysis.class_index import ClassSite, find_class, has_many_heirs, subclasses
 from codemods.analysis.distribution import is_test_file, is_test_module
 from codemods.analysis.importing import importers
+from codemods.analysis.local_names import is_local_value
 from codemods.analysis.names import dotted, last
 from codemods.analysis.other_names import reads_by_other_names
 from codemods.analysis.ranks.other_methods import (
@@ -133,6 +134,8 @@ def _read_in(project: Project, module: SourceModule, function: FunctionNode, use
         for node, call in _reads(other, function.name):
             if _of_a_package(project, other, node) or (nested and isinstance(node, ast.Attribute)):
                 continue
+            if not nested and isinstance(node, ast.Name) and is_local_value(other, node):
+                continue  # `if evaluate`, where `evaluate` is a parameter
             if call is None:
                 if isinstance(owner, ast.ClassDef) or not _is_another(project, other, node, function):
                     handed_on.append(HandedOn(other, node))
