@@ -46,7 +46,7 @@ from codemods.analysis.files.save_repairs import holds_save
 from codemods.analysis.files.scratch_files import OF_ONE_PROCESS, is_scratch
 from codemods.analysis.files.sent_on import sent_on_by_all
 from codemods.analysis.files.source_copies import copies_source
-from codemods.analysis.files.told_files import advice_for, gathered_first, is_above_the_start, message_of
+from codemods.analysis.files.told_files import advice_for, gathered_first, is_above_the_start, message_of, shared_out
 from codemods.analysis.files.writing_functions import WRITES, writes_below
 from codemods.analysis.files.written_saves import is_of_saves
 from codemods.analysis.guards.before_group import group_comes_later, is_of_group
@@ -158,8 +158,8 @@ class UnguardedFileIo(DdpCodemod):
     - Files that are taken away where one that is gone already is put up with (`suppress`, `except`, `missing_ok=True`, `rm -rf`),
       unless it is a folder that is made again behind it.
     - A file that other ranks read, list or test: reported, for the guard and a barrier must come together.
-    - What only this rank has seen (batches, lists that a step fills), and what is written for each item of a loop without
-      being shown to be the same everywhere: reported, gather first.
+    - What only this rank has seen (batches, lists that a step fills, numbers of its own share of the data), and what is written
+      for each item of a loop without being shown to be the same everywhere: reported, gather first.
     - Writing to a file that is opened outside of what would go under the test, reported: each rank's opening empties it.
     - Statements that create a folder stay outside the test.
     - Constructors, reported: the rank is not known there for sure.
@@ -411,6 +411,8 @@ class UnguardedFileIo(DdpCodemod):
                 return f"{own}: rank 0 alone would lose the other ranks' part; gather it on every rank, then write"
             if filled := filled_by_batches(((module, run.first),)):
                 return gathered_first(filled)
+            if not only_takes_away(run.effects.output) and (first := shared_out(project, module, run.statements)):
+                return first
             if out := given_out(function, paths):
                 return f"whoever gets `{out}` may read the file, on every rank: let rank 0 write it, with a barrier behind it"
         if (sent := sent_on_by_all(project, module, run.last, paths)) is not None:

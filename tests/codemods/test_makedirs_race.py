@@ -1468,3 +1468,34 @@ def test_a_helper_that_prepare_data_alone_calls() -> None:
     fit = "pl.Trainer(devices=2).fit(Net(), Rows())\n"
     check_nothing(MakedirsRace, helper + data.replace("HOOK", "prepare_data") + fit)
     assert findings_of(MakedirsRace, helper + data.replace("HOOK(self)", "setup(self, stage)") + fit)
+
+
+NAMED_LATER = """\
+import datetime
+import os
+import torch.distributed as dist
+
+
+def open_log(name):
+    LINES
+
+
+dist.init_process_group("nccl")
+open_log("runs/a")
+"""
+
+
+@pytest.mark.parametrize(
+    ("lines", "told"),
+    [
+        (("folder = os.path.dirname(name)", "name = f'{name}_{datetime.datetime.now()}.log'", "os.makedirs(folder)"), False),
+        (("name = f'{name}_{datetime.datetime.now()}'", "folder = os.path.join(name, 'logs')", "os.makedirs(folder)"), True),
+        (("for _ in range(2):", "    folder = os.path.join(name, 'logs')", "    os.makedirs(folder)",
+          "    name = f'{name}_{datetime.datetime.now()}'"), True),  # the next round has it
+        (("os.makedirs(name, exist_ok=True)", "name = f'{name}_{datetime.datetime.now()}'"), None),
+    ],
+)  # fmt: skip
+def test_a_time_that_comes_into_the_name_behind_the_folder(lines: tuple[str, ...], told: bool | None) -> None:
+    found = findings_of(MakedirsRace, NAMED_LATER.replace("LINES", "\n    ".join(lines)))
+    assert len(found) == (told is not None)
+    assert all(("after its own clock" in f.message) is told for f in found)

@@ -1531,3 +1531,54 @@ def test_a_helper_that_one_of_many_callers_gives_a_file_of_the_rank() -> None:
     own = "def own(rows, rank):\n    dist.init_process_group('gloo', rank=rank)\n    keep(rows, f'rank_{rank}.json')\n"
     assert any(f.fix for f in findings_of(UnguardedFileIo, head + calls + own.replace("f'rank_{rank}.json'", "'all.json'")))
     assert not any(f.fix for f in findings_of(UnguardedFileIo, head + calls + own))
+
+
+OWN_SCORES = """\
+import json
+import os
+
+import numpy as np
+import torch.distributed as dist
+from torch.utils.data import DataLoader, DistributedSampler
+
+
+def scored(model, data):
+    found = []
+    for x, y in DataLoader(data, batch_size=8SAMPLED):
+        found.append(float((model(x) == y).mean()))
+    return np.mean(found)
+
+
+def main(model, data):
+    dist.init_process_group("nccl")
+    if int(os.environ["RANK"]) == 0:
+        print("go")
+    accuracy = scored(model, data)
+    WITH open("scores.txt", "a") as f:
+        f.write(f"accuracy {accuracy}\\n")
+
+
+main(None, None)
+"""
+
+
+@pytest.mark.parametrize(
+    ("sampler", "rest", "told"),
+    [
+        (", sampler=DistributedSampler(data)", "", True),
+        ("", "", False),  # every rank goes through all of it
+        (", sampler=DistributedSampler(data)", "dist.all_reduce(accuracy)\n    ", False),
+    ],
+)
+def test_lines_of_the_rank_s_own_share_are_not_kept_to_rank_0(sampler: str, rest: str, told: bool) -> None:
+    source = OWN_SCORES.replace("SAMPLED", sampler).replace("WITH", f"{rest}with")
+    (found,) = findings_of(UnguardedFileIo, source)
+    assert ("gather the parts first" in found.reason) is told
+    assert bool(found.edits) is not told
+
+
+def test_what_another_file_makes_of_the_share() -> None:
+    shares = OWN_SCORES.replace("SAMPLED", ", sampler=DistributedSampler(data)").replace("WITH", "with")
+    above, main = shares.split("def main", 1)
+    script_of_it = "import os\nimport torch.distributed as dist\nfrom scores import scored\n\n\ndef main" + main
+    check_told(UnguardedFileIo, script_of_it, reason="`accuracy` is made of this rank's own share", files={"scores.py": above})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.files.file_calls import Act, FileCall
@@ -43,6 +43,13 @@ def holds_own(project: Project, module: SourceModule, calls: Iterator[ast.Call])
         return False
     known = {id(one.found.file.call) for one in own_contents(project, module)}
     return bool(known) and any(id(call) in known for call in calls)
+
+
+def own_among(project: Project, module: SourceModule, statements: Iterable[ast.stmt]) -> tuple[str, Value] | None:
+    """(a name in these statements, what is known of it), where it is made of this rank's own share of the data."""
+    analysis = variance(project)
+    names = (n for s in statements for n in walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
+    return next((found for n in names if (found := _own(analysis, module, n)) is not None), None)
 
 
 def _find(project: Project, module: SourceModule) -> Iterator[OwnContent]:
