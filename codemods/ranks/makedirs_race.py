@@ -10,7 +10,8 @@ from codemods.analysis.bound_values import assigned
 from codemods.analysis.distribution import is_test_module, ranks_in_file, ranks_in_importers
 from codemods.analysis.files.before_fit import comes_first, is_made_above_fit
 from codemods.analysis.files.counted_apart import CountedApart, counted_apart, is_handed_round
-from codemods.analysis.files.counted_names import counted_in
+from codemods.analysis.files.counted_names import Counted, counted_in
+from codemods.analysis.files.counted_states import counted_state
 from codemods.analysis.files.dead_ways import is_dead
 from codemods.analysis.files.every_rank import Way, is_for_some, is_of_the_starter, way_of_every_rank
 from codemods.analysis.files.file_or_folder import may_be_a_file
@@ -114,7 +115,7 @@ class MakedirsRace(DdpCodemod):
     - A folder named after the time, reported, also where Accelerate's `save_state` makes it, or where it is the `output_dir` of a
       Trainer of transformers: each process reads its own clock, and those of Lightning's `ddp` start one after the other.
     - A folder named after what is there (`len(os.listdir(root))`, `max(numbers) + 1`, `while os.path.exists(run): n += 1`),
-      reported, with `exist_ok` too: the ranks do not come at once.
+      reported, with `exist_ok` too, and where it is the `output_dir` of a Trainer of transformers: the ranks do not come at once.
     - Where `exist_ok` is given, `False` too: that is a decision, but for one under a test that the folder is missing.
     - Where FileExistsError is caught: handled already, or reported if the handler raises or goes on to another name.
     - Where the name is searched for (`while os.path.exists(run): n += 1`), reported: sharing a folder would be worse.
@@ -179,10 +180,28 @@ class MakedirsRace(DdpCodemod):
             if (found := self._judge(module, project, call, spelling)) is not None:
                 yield found
 
+        seen: set[int] = set()
         for call, path, name in state_folders(project, module):
             if (told := self._stamped(module, project, call, "", path, name)) and not (name and told.message in stamped):
                 stamped.add(told.message)
                 yield told
+            elif (counted := counted_state(project, module, call, path)) is not None and id(counted.node) not in seen:
+                seen.add(id(counted.node))
+                yield self._counted_state(module, call, path, counted, ranks_in_file(project, module))
+
+    def _counted_state(
+        self, module: SourceModule, call: ast.Call, path: ast.expr, counted: Counted, shown: Evidence | None
+    ) -> Finding:
+        message = (
+            f"every rank works out for itself which name is free for {module.text_of(path)}, the folder of the training's states: "
+            "one that comes when rank 0 has made it takes the next, and the states of one training lie in two folders"
+        )
+        names = (n for n in walk(path) if isinstance(n, ast.Name))
+        given = [v for n in names for v in assigned(module, n, n.id)]
+        at = counted.node if counted.module is module else module.statement_of(given[0]) if len(given) == 1 else path
+        evidence = [Evidence("static", "the name is worked out here", counted.module.path, counted.node.lineno)]
+        reason = "choose the name on rank 0 and broadcast it, or hand it to all processes as an argument or a variable"
+        return self.finding(module, at, message, evidence=[*filter(None, (shown,)), *evidence], reason=reason, severity="data")
 
     def _stamped(
         self, module: SourceModule, project: Project, call: ast.Call, spelling: str, given: ast.expr | None = None, name: str = ""

@@ -1499,3 +1499,57 @@ def test_a_time_that_comes_into_the_name_behind_the_folder(lines: tuple[str, ...
     found = findings_of(MakedirsRace, NAMED_LATER.replace("LINES", "\n    ".join(lines)))
     assert len(found) == (told is not None)
     assert all(("after its own clock" in f.message) is told for f in found)
+
+
+NEXT_RUN = """\
+import os
+from pathlib import Path
+
+from transformers import Trainer, TrainingArguments
+
+
+def next_run(root, keep=False):
+    numbers = [int(p.name) for p in Path(root).iterdir()] + [-1]
+    number = NUMBER
+    return Path(root) / str(number)
+
+
+def main(model, data):
+    if int(os.environ["LOCAL_RANK"]) == 0:
+        print("go")
+    ABOVE
+    folder = next_run("runs")
+    BEHIND
+    arguments = TrainingArguments(output_dir=str(folder), ddp_find_unused_parameters=FalseMORE)
+    Trainer(model, arguments, train_dataset=data).train()
+
+
+main(None, None)
+"""
+BY_ITSELF = {"NUMBER": "max(numbers) + 1", "ABOVE": "pass", "BEHIND": "pass", "MORE": ""}
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({}, True),
+        ({"NUMBER": "max(numbers) + (0 if keep else 1)"}, True),
+        ({"NUMBER": "len(os.listdir(root))"}, True),
+        ({"NUMBER": "max(numbers)"}, False),  # the last, which is there
+        ({"NUMBER": "7 if len(os.listdir(root)) else 0"}, False),
+        ({"BEHIND": "torch.distributed.barrier()"}, False),  # all have counted before the Trainer makes the folder
+        ({"BEHIND": "torch.distributed.broadcast_object_list([folder])"}, False),
+        ({"MORE": ", save_strategy='no'"}, False),
+    ],
+)
+def test_the_next_free_folder_of_a_trainer(given: dict[str, str], told: bool) -> None:
+    source = NEXT_RUN
+    for word, text in {**BY_ITSELF, **given}.items():
+        source = source.replace(word, text)
+    found = [f for f in findings_of(MakedirsRace, source) if "which name is free" in f.message]
+    assert len(found) == told
+    helper, rest = source.split("def main", 1)
+    apart = "import os\nfrom transformers import Trainer, TrainingArguments\nfrom runs import next_run\n\n\ndef main" + rest
+    found = findings_of(MakedirsRace, apart, {"runs.py": helper})
+    assert len(found) == told
+    assert all(f.span.line == apart[: apart.index("folder = ")].count("\n") + 1 for f in found)
