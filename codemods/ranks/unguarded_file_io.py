@@ -45,6 +45,7 @@ from codemods.analysis.files.save_judgement import Judgement
 from codemods.analysis.files.save_repairs import holds_save
 from codemods.analysis.files.scratch_files import OF_ONE_PROCESS, is_scratch
 from codemods.analysis.files.sent_on import sent_on_by_all
+from codemods.analysis.files.settings_dumps import is_unread_settings
 from codemods.analysis.files.source_copies import copies_source
 from codemods.analysis.files.told_files import advice_for, gathered_first, is_above_the_start, message_of, shared_out
 from codemods.analysis.files.writing_functions import WRITES, writes_below
@@ -170,7 +171,8 @@ class UnguardedFileIo(DdpCodemod):
     - Tasks that return above the start of the process group (`if args.task == "convert": ...; return`): silent.
     - Tests of a parameter that no caller makes true, of an argument that every maker of the object leaves None, files that a
       caller names after the sample of a batch, and an Accelerator that a program of one process has for half precision alone.
-    - Where no test is at hand, silent about: lines that are added (`"a"`), files of one item of a loop, names made of a clock or
+    - Where no test is at hand, silent about: lines that are added (`"a"`), the settings of the run in a file that nobody reads
+      (`json.dump(vars(args), f)`: each rank writes the same), files of one item of a loop, names made of a clock or
       of random letters, handlers of errors (unless every rank fails at that very file), locks, calls that may be another
       object's method of that name, functions under a decorator of the project that asks for the rank, paths that no call gives.
     - Lines that each rank adds to one file about the device that it has; buffers in memory; paths made of the rank by a function.
@@ -222,8 +224,8 @@ class UnguardedFileIo(DdpCodemod):
         lines = self._told_lines(module, project)
         seen: set[tuple[str, int]] = set()
         for found in files_of_all(project, module):
-            if holds_own(project, found.home, iter([found.file.call])):
-                continue  # DDP211 tells of it
+            if holds_own(project, found.home, iter([found.file.call])) or is_unread_settings(project, found.home, found.file):
+                continue  # DDP211 tells of the first
             if self._is_of_a_hook(project, found) or copies_source(found.home, found.file.call):
                 continue  # looked at above, with the whole of its class
             if self._comes_by_a_hook(project, found):

@@ -1582,3 +1582,106 @@ def test_what_another_file_makes_of_the_share() -> None:
     above, main = shares.split("def main", 1)
     script_of_it = "import os\nimport torch.distributed as dist\nfrom scores import scored\n\n\ndef main" + main
     check_told(UnguardedFileIo, script_of_it, reason="`accuracy` is made of this rank's own share", files={"scores.py": above})
+
+
+OF_A_NODE = """\
+import os
+import platform
+from pathlib import Path
+
+import torch.distributed as dist
+
+
+class Driver:
+    def __init__(self, args):
+        self.args = args
+        self.log_file = Path(args.log_file)
+        self.lines = []
+
+    def flush(self):
+        if int(os.environ["RANK"]) == 0:
+            print("flush")
+        with self.log_file.open("a") as f:
+            f.writelines(self.lines)
+
+
+def main(args):
+    dist.init_process_group("nccl")
+    args.log_file = Path(args.folder) / NAME
+    Driver(args).flush()
+
+
+main(None)
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("(os.environ['SLURMD_NODENAME'] + '.log')", 0),
+        ("f'{platform.node()}.log'", 0),
+        ("f'{os.environ[\"SLURM_NODEID\"]}.log'", 0),
+        ("(os.environ['SLURM_JOB_NAME'] + '.log')", 1),
+        ("'lines.log'", 1),
+    ],
+)
+def test_a_log_of_each_node(name: str, told: int) -> None:
+    source = OF_A_NODE.replace("NAME", name, 1) if "NODENAME" not in name else OF_A_NODE.replace("/ NAME", f"/ {name}")
+    assert len(findings_of(UnguardedFileIo, source)) == told
+    driver, main = source.split("\n\ndef main", 1)
+    start = "import os, platform\nfrom pathlib import Path\nimport torch.distributed as dist\nfrom driver import Driver\n\n\ndef main"
+    assert len(findings_of(UnguardedFileIo, driver, {"train.py": start + main}, path="driver.py")) == told
+
+
+KEPT_SETTINGS = """\
+import json
+import os
+import pickle
+from omegaconf import OmegaConf
+
+
+def keep(args, rows):
+    KEEP
+"""
+KEEPS_SETTINGS = """\
+import json
+import torch.distributed as dist
+from kept import keep
+
+
+def main(args):
+    dist.init_process_group("nccl")
+    keep(args, load(args.rows))
+    OTHER
+
+
+main(None)
+"""
+INTO_JSON = "with open('run/args.json', 'w') as f:\n        json.dump(WHAT, f)"
+INTO_OUT = "with open(os.path.join(args.out, 'args.json'), 'w') as f:\n        json.dump(vars(args), f)"
+
+
+@pytest.mark.parametrize(
+    ("keep", "other", "told"),
+    [
+        (INTO_JSON.replace("WHAT", "vars(args)"), "pass", 0),
+        ("pickle.dump(args, open(os.path.join(args.out, 'args.pkl'), 'wb'))", "pass", 0),
+        ("OmegaConf.save(args, os.path.join(args.out, 'args.yaml'))", "pass", 0),
+        ("text = json.dumps(args.__dict__)\n    with open('args.txt', 'w') as f:\n        f.write(text)", "pass", 0),
+        (INTO_JSON.replace("WHAT", "rows"), "pass", 1),
+        (INTO_JSON.replace("WHAT", "{**vars(args), 'rows': rows}"), "pass", 1),
+        (INTO_JSON.replace("WHAT", "load(args)"), "pass", 1),  # may be anything
+        (INTO_JSON.replace("WHAT", "vars(args)"), "json.load(open('run/args.json'))", 1),
+    ],
+)
+def test_settings_that_nobody_reads(keep: str, other: str, told: int) -> None:
+    train = KEEPS_SETTINGS.replace("OTHER", other)
+    found = findings_of(UnguardedFileIo, KEPT_SETTINGS.replace("KEEP", keep), {"train.py": train}, path="kept.py")
+    assert len(found) == told
+
+
+@pytest.mark.parametrize(("name", "told"), [("other.json", 0), ("args.json", 1), ("more_args.json", 0)])
+def test_settings_that_another_file_reads(name: str, told: int) -> None:
+    reads = f"import json, os\n\n\ndef again(folder):\n    return json.load(open(os.path.join(folder, {name!r})))\n"
+    files = {"train.py": KEEPS_SETTINGS.replace("OTHER", "pass"), "again.py": reads}
+    assert len(findings_of(UnguardedFileIo, KEPT_SETTINGS.replace("KEEP", INTO_OUT), files, path="kept.py")) == told

@@ -61,7 +61,7 @@ def _find(project: Project, module: SourceModule) -> Iterator[OwnContent]:
         writer = function is not None and function.name in WRITER_HOOKS
         if owner is not None and not writer and any(class_facts(project, module, owner).is_a(role) for role in _HOOKS):
             continue
-        own = next((o for node in _contents(module, found.file) if (o := _own(analysis, module, node)) is not None), None)
+        own = next((o for node in contents(module, found.file) if (o := _own(analysis, module, node)) is not None), None)
         if own is not None:
             yield OwnContent(found, *own)
 
@@ -73,7 +73,7 @@ def _own(analysis: Analysis, module: SourceModule, node: ast.expr) -> tuple[str,
     return (" ".join(module.text_of(node).split()), value) if sure and value.chain else None
 
 
-def _contents(module: SourceModule, file: FileCall) -> Iterator[ast.expr]:
+def contents(module: SourceModule, file: FileCall) -> Iterator[ast.expr]:
     """What a call puts into the file: its other arguments, the object that is asked to write, or what its handle is given."""
     call = file.call
     if (last(qualified(module, call.func)) or "") in _OPENS:
