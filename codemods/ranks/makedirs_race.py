@@ -34,6 +34,7 @@ from codemods.analysis.files.named_by_day import without_days
 from codemods.analysis.files.named_by_functions import texts_of_functions
 from codemods.analysis.files.own_moments import is_named_by_moment
 from codemods.analysis.files.sample_folders import is_folder_of_the_sample
+from codemods.analysis.files.stamped_apart import stamped_apart
 from codemods.analysis.files.state_folders import state_folders
 from codemods.analysis.model.signatures import bind, defaults
 from codemods.analysis.names import dotted
@@ -72,7 +73,8 @@ class MakedirsRace(DdpCodemod):
     ## What it does
     Finds `os.makedirs(p)` and `Path.mkdir()` that every rank reaches without `exist_ok`, and adds `exist_ok=True`. A test that
     the folder is missing goes where nothing else stands under it: `exist_ok` asks the same, in one step. Reports a new folder
-    whose name each rank works out for itself: after its clock, or as the next that is free, though rank 0 alone makes it.
+    whose name each rank works out for itself: after its clock, or as the next that is free, though rank 0 alone makes it (one
+    after the clock where every rank writes into it).
 
     ## Why it matters
     Two ranks that start together both see that the folder is missing, and both create it. The slower one dies with
@@ -208,8 +210,10 @@ class MakedirsRace(DdpCodemod):
     ) -> Finding | None:
         """A folder named after the time: each process reads its own clock. given: the path of a state that all ranks save."""
         path = given or folder_of(call, spelling)
-        if path is None or (shown := ranks_in_file(project, module)) is None or ranks_reaching(project, module, call).some:
+        if path is None or (shown := ranks_in_file(project, module)) is None:
             return None
+        if ranks_reaching(project, module, call).some:
+            return self._stamped_apart(module, project, call, path, shown) if given is None else None
         made = without_days(origin_text(module, path))
         if not _CLOCK.search(made):
             ways = ([without_days(t) for t in texts] for texts in texts_of_functions(project, module, path))
@@ -226,6 +230,22 @@ class MakedirsRace(DdpCodemod):
         reason = "take the time on rank 0 and broadcast it, or hand it to all processes as an argument or a variable"
         at = _clock(module, path) or (call if given is None or given in walk(call) else given)
         return self.finding(module, at, message, evidence=[shown], reason=reason)
+
+    def _stamped_apart(
+        self, module: SourceModule, project: Project, call: ast.Call, path: ast.expr, shown: Evidence
+    ) -> Finding | None:
+        """A folder that rank 0 alone makes under the name that its own clock gives: the others write into another."""
+        for one in stamped_apart(project, module, call, path):
+            text = without_days(origin_text(module, one.value))
+            if not _CLOCK.search(text) or _OWN_PATH.search(text) or is_run_by_nobody(project, module, call):
+                continue
+            message = (
+                f"every rank names {one.name} after its own clock, and rank 0 alone makes the folder (line {call.lineno}): a rank "
+                f"that reads another second writes in line {one.used} into a folder of its own"
+            )
+            reason = "take the time on rank 0 and broadcast it, or hand it to all processes as an argument or a variable"
+            return self.finding(module, one.value, message, evidence=[shown], reason=reason, severity="data")
+        return None
 
     def _counted(self, module: SourceModule, project: Project, call: ast.Call, spelling: str) -> Finding | None:
         """A folder whose name is the next that is free: a rank that comes later finds that of another, and takes the next."""

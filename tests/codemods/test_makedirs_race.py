@@ -1553,3 +1553,46 @@ def test_the_next_free_folder_of_a_trainer(given: dict[str, str], told: bool) ->
     found = findings_of(MakedirsRace, apart, {"runs.py": helper})
     assert len(found) == told
     assert all(f.span.line == apart[: apart.index("folder = ")].count("\n") + 1 for f in found)
+
+
+STAMPED_APART = """\
+import json
+import os
+import time
+
+import torch.distributed as dist
+from torch.utils.tensorboard import SummaryWriter
+
+
+def main(args):
+    dist.init_process_group("nccl")
+    out = os.path.join("runs", time.strftime(FORM))
+    args["out"] = out
+    if dist.get_rank() == 0:
+        os.makedirs(MADE)
+    USED
+
+
+main({})
+"""
+
+
+@pytest.mark.parametrize("made", ["out", 'args["out"]', "out, exist_ok=True"])
+@pytest.mark.parametrize(
+    ("used", "told"),
+    [
+        ("writer = SummaryWriter(out)", True),
+        ("writer = SummaryWriter(log_dir=os.path.join(out, 'events'))", True),
+        ("with open(f'{out}/args.json', 'w') as f:\n        json.dump(args, f)", True),
+        ("log = make_logger(out)", False),  # who writes there is not seen
+        ("if dist.get_rank() == 0:\n        writer = SummaryWriter(out)", False),
+        ("writer = SummaryWriter('events')", False),
+        ("dist.broadcast_object_list([out])\n    writer = SummaryWriter(out)", False),
+    ],
+)
+def test_a_folder_that_rank_0_alone_makes_after_its_clock(made: str, used: str, told: bool) -> None:
+    source = STAMPED_APART.replace("MADE", made).replace("USED", used)
+    found = [f for f in findings_of(MakedirsRace, source.replace("FORM", "'%H%M%S'")) if "after its own clock" in f.message]
+    assert len(found) == told
+    assert all(f.span.line == 11 and "line 14" in f.message for f in found)
+    assert not findings_of(MakedirsRace, source.replace("FORM", "'%Y%m%d'"))  # the same on all ranks
