@@ -209,8 +209,10 @@ class UnguardedFileIo(DdpCodemod):
         yield from self._early(module, project)
 
     def _known(self, module: SourceModule, project: Project) -> tuple[Finding, ...]:
-        """What is found where a test for rank 0 is known."""
-        if not all(any(module.holds(word) for word in group) for group in _KNOWS_RANKS):
+        """What is found where a test for rank 0 is known, in a file that is looked at: by its words it may write something."""
+        if not all(any(module.holds(word) for word in group) for group in (*_KNOWS_RANKS, *self.TRIGGERS)):
+            return ()
+        if not any(WRITES.lines(module.data)):
             return ()
         return project.memo(("files under known tests", module.path), lambda: tuple(self._guarded(module, project)))
 

@@ -1685,3 +1685,17 @@ def test_settings_that_another_file_reads(name: str, told: int) -> None:
     reads = f"import json, os\n\n\ndef again(folder):\n    return json.load(open(os.path.join(folder, {name!r})))\n"
     files = {"train.py": KEEPS_SETTINGS.replace("OTHER", "pass"), "again.py": reads}
     assert len(findings_of(UnguardedFileIo, KEPT_SETTINGS.replace("KEEP", INTO_OUT), files, path="kept.py")) == told
+
+
+@pytest.mark.parametrize(
+    ("opened", "told"),
+    [
+        ("io.open(path, 'w')", 1), ("codecs.open(path, mode='w')", 1), ("zipfile.ZipFile(path, 'w')", 1),
+        ("gzip.GzipFile(path, 'w')", 1), ("lzma.open(path, 'wt')", 1), ("gzip.GzipFile(path)", 0), ("io.open(path)", 0),
+    ],
+)  # fmt: skip
+def test_a_helper_whose_caller_says_no_word_of_files(opened: str, told: int) -> None:
+    helper = f"import codecs, gzip, io, lzma, zipfile\n\n\ndef keep(path, rows):\n    with {opened} as f:\n        f.write(rows)\n"
+    train = "import torch.distributed as dist\nfrom kept import keep\n\n\ndef main(args):\n    dist.init_process_group('nccl')\n"
+    train += "    if dist.get_rank() == 0:\n        print('go')\n    keep(args.out, load(args.rows))\n\n\nmain(None)\n"
+    assert len(findings_of(UnguardedFileIo, helper, {"train.py": train}, path="kept.py")) == told
