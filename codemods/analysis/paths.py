@@ -54,7 +54,8 @@ def origin_text(module: SourceModule, path: ast.expr, *, depth: int = 3) -> str:
     if depth > 0:
         for node in walk(path):
             if isinstance(node, (ast.Name, ast.Attribute)) and (name := dotted(node)) and name != "self":
-                given = (v for v in assigned(module, node, name)[:4] if not counts(module, v, name) and may_come_to(module, v, node))
+                given = (v for v in assigned(module, node, name)[:4] if not counts(module, v, name))
+                given = (v for v in given if may_come_to(module, v, node))
                 values = [*(v for g in given for v in without_bar(g)), *_put_behind(module, node, name)]
                 parts += [_counted(module, v) if is_range(v) else origin_text(module, v, depth=depth - 1) for v in values]
     return " ".join(parts)

@@ -199,7 +199,8 @@ class ForbiddenRankZeroDecorator(DdpCodemod):
             return None
         facts = class_facts(project, module, owner)
         changed = effects_of(project, module, function.body).of(Kind.STATE)
-        read = [(e, r) for e in changed if (r := _step_that_reads(project, facts, e.text))] if facts.is_a(Role.LIGHTNING_MODULE) else []
+        changed = changed if facts.is_a(Role.LIGHTNING_MODULE) else ()
+        read = [(e, r) for e in changed if (r := _step_that_reads(project, facts, e.text))]
         if not read:
             return None
         effect, reader = read[0]

@@ -195,8 +195,8 @@ class MakedirsRace(DdpCodemod):
         self, module: SourceModule, call: ast.Call, path: ast.expr, counted: Counted, shown: Evidence | None
     ) -> Finding:
         message = (
-            f"every rank works out for itself which name is free for {module.text_of(path)}, the folder of the training's states: "
-            "one that comes when rank 0 has made it takes the next, and the states of one training lie in two folders"
+            f"every rank works out for itself which name is free for {module.text_of(path)}, the folder of the training's "
+            "states: one that comes when rank 0 has made it takes the next, and the states of one training lie in two folders"
         )
         names = (n for n in walk(path) if isinstance(n, ast.Name))
         given = [v for n in names for v in assigned(module, n, n.id)]
@@ -240,8 +240,8 @@ class MakedirsRace(DdpCodemod):
             if not _CLOCK.search(text) or _OWN_PATH.search(text) or is_run_by_nobody(project, module, call):
                 continue
             message = (
-                f"every rank names {one.name} after its own clock, and rank 0 alone makes the folder (line {call.lineno}): a rank "
-                f"that reads another second writes in line {one.used} into a folder of its own"
+                f"every rank names {one.name} after its own clock, and rank 0 alone makes the folder (line {call.lineno}): a "
+                f"rank that reads another second writes in line {one.used} into a folder of its own"
             )
             reason = "take the time on rank 0 and broadcast it, or hand it to all processes as an argument or a variable"
             return self.finding(module, one.value, message, evidence=[shown], reason=reason, severity="data")

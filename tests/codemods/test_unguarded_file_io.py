@@ -1629,8 +1629,8 @@ def test_a_log_of_each_node(name: str, told: int) -> None:
     source = OF_A_NODE.replace("NAME", name, 1) if "NODENAME" not in name else OF_A_NODE.replace("/ NAME", f"/ {name}")
     assert len(findings_of(UnguardedFileIo, source)) == told
     driver, main = source.split("\n\ndef main", 1)
-    start = "import os, platform\nfrom pathlib import Path\nimport torch.distributed as dist\nfrom driver import Driver\n\n\ndef main"
-    assert len(findings_of(UnguardedFileIo, driver, {"train.py": start + main}, path="driver.py")) == told
+    start = "import os, platform\nfrom pathlib import Path\nimport torch.distributed as dist\nfrom driver import Driver\n\n\n"
+    assert len(findings_of(UnguardedFileIo, driver, {"train.py": f"{start}def main{main}"}, path="driver.py")) == told
 
 
 KEPT_SETTINGS = """\
@@ -1695,7 +1695,8 @@ def test_settings_that_another_file_reads(name: str, told: int) -> None:
     ],
 )  # fmt: skip
 def test_a_helper_whose_caller_says_no_word_of_files(opened: str, told: int) -> None:
-    helper = f"import codecs, gzip, io, lzma, zipfile\n\n\ndef keep(path, rows):\n    with {opened} as f:\n        f.write(rows)\n"
+    helper = f"import codecs, gzip, io, lzma, zipfile\n\n\ndef keep(path, rows):\n    with {opened} as f:\n"
+    helper += "        f.write(rows)\n"
     train = "import torch.distributed as dist\nfrom kept import keep\n\n\ndef main(args):\n    dist.init_process_group('nccl')\n"
     train += "    if dist.get_rank() == 0:\n        print('go')\n    keep(args.out, load(args.rows))\n\n\nmain(None)\n"
     assert len(findings_of(UnguardedFileIo, helper, {"train.py": train}, path="kept.py")) == told

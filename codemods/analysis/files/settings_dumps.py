@@ -1,4 +1,4 @@
-"""Does a file hold the run's settings alone, and does nobody read it? Each rank then writes the same text, and no run misses it."""
+"""Does a file hold the run's settings alone, and does nobody read it? Each rank writes the same then, and no run misses it."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def gathered_first(own: Filled) -> str:
 
 
 def shared_out(project: Project, module: SourceModule, statements: Iterable[ast.stmt]) -> str:
-    """What is to be done first where statements write what is made of this rank's own share of the data; "" where they do not."""
+    """What is to be done first where statements write what is made of this rank's share of the data; "" where they do not."""
     if (own := own_among(project, module, statements)) is None:
         return ""
     text, value = own
