@@ -56,8 +56,8 @@ def shared_out(project: Project, module: SourceModule, statements: Iterable[ast.
     link = value.chain[0]
     there = f"line {link.line}" if link.path == module.path else f"{link.path}:{link.line}"
     return (
-        f"`{text}` is made of this rank's own share of the data ({there}), and rank 0 alone would give its part out as the whole: "
-        "gather the parts first and let rank 0 write them, or put the rank into the name"
+        f"`{text}` is made of this rank's own share of the data ({there}), and rank 0 alone would give its part out as the "
+        "whole: gather the parts first and let rank 0 write them, or put the rank into the name"
     )
 
 
