@@ -55,9 +55,27 @@ def origin_text(module: SourceModule, path: ast.expr, *, depth: int = 3) -> str:
         for node in walk(path):
             if isinstance(node, (ast.Name, ast.Attribute)) and (name := dotted(node)) and name != "self":
                 given = (v for v in assigned(module, node, name)[:4] if not counts(module, v, name))
+                given = (v for v in given if may_come_to(module, v, node))
                 values = [*(v for g in given for v in without_bar(g)), *_put_behind(module, node, name)]
                 parts += [_counted(module, v) if is_range(v) else origin_text(module, v, depth=depth - 1) for v in values]
     return " ".join(parts)
+
+
+def may_come_to(module: SourceModule, value: ast.expr, node: ast.AST) -> bool:
+    """False for a value that a plain name of the same function is given only behind `node`, outside of a loop round both."""
+    function, given, used = module.function_of(node), module.statement_of(value), module.statement_of(node)
+    if not isinstance(node, ast.Name) or module.function_of(value) is not function or given.lineno < used.lineno:
+        return True
+    if not isinstance(given, (ast.Assign, ast.AnnAssign)) or (given is not used and given.lineno <= (used.end_lineno or 0)):
+        return True
+    for up in module.ancestors(node):
+        if up is function:
+            break
+        if isinstance(up, (ast.Lambda, ast.ClassDef)) or (
+            isinstance(up, (ast.For, ast.AsyncFor, ast.While)) and given.lineno <= (up.end_lineno or 0)
+        ):
+            return True
+    return False
 
 
 def is_range(items: ast.expr) -> bool:

@@ -15,6 +15,8 @@ from codemods.analysis.output.guard_edits import kept_to_zero
 from codemods.analysis.output.guard_spelling import guard_for
 from codemods.analysis.output.measured_runs import only_measures
 from codemods.analysis.output.output_runs import makes_folder, output_runs
+from codemods.analysis.ranks.rank_guards import ranks_at
+from codemods.analysis.ranks.rank_sets import Ranks
 from codemods.api.codemod import DdpCodemod
 from codemods.api.findings import Applicability, DropDecorator, DropImport, Edit, Finding, WrapInGuard
 from codemods.data.printed_errors import WAITING
@@ -117,8 +119,9 @@ class ForbiddenRankZeroDecorator(DdpCodemod):
     hook that changes what a step reads, where it does nothing else but output.
 
     ## Refuses
-    - Hooks that only observe: there the decorator is right. Reported where such a hook changes what a step reads and does more
-      than that, or puts something out that no guard can be put round.
+    - Hooks that only observe: there the decorator is right, and so it is where a step reads what they change on rank 0 alone.
+      Reported where such a hook changes what a step reads and does more than that, or puts something out that no guard can be
+      put round.
     - `on_fit_start`, `teardown`, `setup` and the hooks round the backward pass where they only print, write or log (also into a
       logger's `experiment`), or measure how fast the model runs and leave it in train mode; `on_save_checkpoint` that
       puts nothing into the checkpoint; a `prepare_data` that is empty or only prints.
@@ -196,7 +199,8 @@ class ForbiddenRankZeroDecorator(DdpCodemod):
             return None
         facts = class_facts(project, module, owner)
         changed = effects_of(project, module, function.body).of(Kind.STATE)
-        read = [(e, r) for e in changed if (r := _step_that_reads(facts, e.text))] if facts.is_a(Role.LIGHTNING_MODULE) else []
+        changed = changed if facts.is_a(Role.LIGHTNING_MODULE) else ()
+        read = [(e, r) for e in changed if (r := _step_that_reads(project, facts, e.text))]
         if not read:
             return None
         effect, reader = read[0]
@@ -270,13 +274,15 @@ def _fills_checkpoint(function: FunctionNode) -> bool:
     return False
 
 
-def _step_that_reads(facts: ClassFacts, text: str) -> str:
-    """A step of the class that reads or fills `self.x`."""
+def _step_that_reads(project: Project, facts: ClassFacts, text: str) -> str:
+    """A step of the class that reads or fills `self.x` on a rank where the decorated hook leaves it as it was."""
     for site in facts.lineage:
         for name, function in site.methods().items():
-            if name in NEEDED_ON_EVERY_RANK and name.endswith("_step"):
-                if any(isinstance(n, ast.Attribute) and dotted(n) == text for n in walk(function)):
-                    return name
+            if name not in NEEDED_ON_EVERY_RANK or not name.endswith("_step"):
+                continue
+            used = (n for n in walk(function) if isinstance(n, ast.Attribute) and dotted(n) == text)
+            if any(ranks_at(site.module, n, project=project) is not Ranks.ZERO for n in used):
+                return name
     return ""
 
 

@@ -10,7 +10,8 @@ from codemods.analysis.bound_values import assigned
 from codemods.analysis.distribution import is_test_module, ranks_in_file, ranks_in_importers
 from codemods.analysis.files.before_fit import comes_first, is_made_above_fit
 from codemods.analysis.files.counted_apart import CountedApart, counted_apart, is_handed_round
-from codemods.analysis.files.counted_names import counted_in
+from codemods.analysis.files.counted_names import Counted, counted_in
+from codemods.analysis.files.counted_states import counted_state
 from codemods.analysis.files.dead_ways import is_dead
 from codemods.analysis.files.every_rank import Way, is_for_some, is_of_the_starter, way_of_every_rank
 from codemods.analysis.files.file_or_folder import may_be_a_file
@@ -33,6 +34,7 @@ from codemods.analysis.files.named_by_day import without_days
 from codemods.analysis.files.named_by_functions import texts_of_functions
 from codemods.analysis.files.own_moments import is_named_by_moment
 from codemods.analysis.files.sample_folders import is_folder_of_the_sample
+from codemods.analysis.files.stamped_apart import stamped_apart
 from codemods.analysis.files.state_folders import state_folders
 from codemods.analysis.model.signatures import bind, defaults
 from codemods.analysis.names import dotted
@@ -71,7 +73,8 @@ class MakedirsRace(DdpCodemod):
     ## What it does
     Finds `os.makedirs(p)` and `Path.mkdir()` that every rank reaches without `exist_ok`, and adds `exist_ok=True`. A test that
     the folder is missing goes where nothing else stands under it: `exist_ok` asks the same, in one step. Reports a new folder
-    whose name each rank works out for itself: after its clock, or as the next that is free, though rank 0 alone makes it.
+    whose name each rank works out for itself: after its clock, or as the next that is free, though rank 0 alone makes it (one
+    after the clock where every rank writes into it).
 
     ## Why it matters
     Two ranks that start together both see that the folder is missing, and both create it. The slower one dies with
@@ -114,7 +117,7 @@ class MakedirsRace(DdpCodemod):
     - A folder named after the time, reported, also where Accelerate's `save_state` makes it, or where it is the `output_dir` of a
       Trainer of transformers: each process reads its own clock, and those of Lightning's `ddp` start one after the other.
     - A folder named after what is there (`len(os.listdir(root))`, `max(numbers) + 1`, `while os.path.exists(run): n += 1`),
-      reported, with `exist_ok` too: the ranks do not come at once.
+      reported, with `exist_ok` too, and where it is the `output_dir` of a Trainer of transformers: the ranks do not come at once.
     - Where `exist_ok` is given, `False` too: that is a decision, but for one under a test that the folder is missing.
     - Where FileExistsError is caught: handled already, or reported if the handler raises or goes on to another name.
     - Where the name is searched for (`while os.path.exists(run): n += 1`), reported: sharing a folder would be worse.
@@ -179,18 +182,38 @@ class MakedirsRace(DdpCodemod):
             if (found := self._judge(module, project, call, spelling)) is not None:
                 yield found
 
+        seen: set[int] = set()
         for call, path, name in state_folders(project, module):
             if (told := self._stamped(module, project, call, "", path, name)) and not (name and told.message in stamped):
                 stamped.add(told.message)
                 yield told
+            elif (counted := counted_state(project, module, call, path)) is not None and id(counted.node) not in seen:
+                seen.add(id(counted.node))
+                yield self._counted_state(module, call, path, counted, ranks_in_file(project, module))
+
+    def _counted_state(
+        self, module: SourceModule, call: ast.Call, path: ast.expr, counted: Counted, shown: Evidence | None
+    ) -> Finding:
+        message = (
+            f"every rank works out for itself which name is free for {module.text_of(path)}, the folder of the training's "
+            "states: one that comes when rank 0 has made it takes the next, and the states of one training lie in two folders"
+        )
+        names = (n for n in walk(path) if isinstance(n, ast.Name))
+        given = [v for n in names for v in assigned(module, n, n.id)]
+        at = counted.node if counted.module is module else module.statement_of(given[0]) if len(given) == 1 else path
+        evidence = [Evidence("static", "the name is worked out here", counted.module.path, counted.node.lineno)]
+        reason = "choose the name on rank 0 and broadcast it, or hand it to all processes as an argument or a variable"
+        return self.finding(module, at, message, evidence=[*filter(None, (shown,)), *evidence], reason=reason, severity="data")
 
     def _stamped(
         self, module: SourceModule, project: Project, call: ast.Call, spelling: str, given: ast.expr | None = None, name: str = ""
     ) -> Finding | None:
         """A folder named after the time: each process reads its own clock. given: the path of a state that all ranks save."""
         path = given or folder_of(call, spelling)
-        if path is None or (shown := ranks_in_file(project, module)) is None or ranks_reaching(project, module, call).some:
+        if path is None or (shown := ranks_in_file(project, module)) is None:
             return None
+        if ranks_reaching(project, module, call).some:
+            return self._stamped_apart(module, project, call, path, shown) if given is None else None
         made = without_days(origin_text(module, path))
         if not _CLOCK.search(made):
             ways = ([without_days(t) for t in texts] for texts in texts_of_functions(project, module, path))
@@ -207,6 +230,22 @@ class MakedirsRace(DdpCodemod):
         reason = "take the time on rank 0 and broadcast it, or hand it to all processes as an argument or a variable"
         at = _clock(module, path) or (call if given is None or given in walk(call) else given)
         return self.finding(module, at, message, evidence=[shown], reason=reason)
+
+    def _stamped_apart(
+        self, module: SourceModule, project: Project, call: ast.Call, path: ast.expr, shown: Evidence
+    ) -> Finding | None:
+        """A folder that rank 0 alone makes under the name that its own clock gives: the others write into another."""
+        for one in stamped_apart(project, module, call, path):
+            text = without_days(origin_text(module, one.value))
+            if not _CLOCK.search(text) or _OWN_PATH.search(text) or is_run_by_nobody(project, module, call):
+                continue
+            message = (
+                f"every rank names {one.name} after its own clock, and rank 0 alone makes the folder (line {call.lineno}): a "
+                f"rank that reads another second writes in line {one.used} into a folder of its own"
+            )
+            reason = "take the time on rank 0 and broadcast it, or hand it to all processes as an argument or a variable"
+            return self.finding(module, one.value, message, evidence=[shown], reason=reason, severity="data")
+        return None
 
     def _counted(self, module: SourceModule, project: Project, call: ast.Call, spelling: str) -> Finding | None:
         """A folder whose name is the next that is free: a rank that comes later finds that of another, and takes the next."""

@@ -45,8 +45,9 @@ from codemods.analysis.files.save_judgement import Judgement
 from codemods.analysis.files.save_repairs import holds_save
 from codemods.analysis.files.scratch_files import OF_ONE_PROCESS, is_scratch
 from codemods.analysis.files.sent_on import sent_on_by_all
+from codemods.analysis.files.settings_dumps import is_unread_settings
 from codemods.analysis.files.source_copies import copies_source
-from codemods.analysis.files.told_files import advice_for, gathered_first, is_above_the_start, message_of
+from codemods.analysis.files.told_files import advice_for, gathered_first, is_above_the_start, message_of, shared_out
 from codemods.analysis.files.writing_functions import WRITES, writes_below
 from codemods.analysis.files.written_saves import is_of_saves
 from codemods.analysis.guards.before_group import group_comes_later, is_of_group
@@ -158,8 +159,8 @@ class UnguardedFileIo(DdpCodemod):
     - Files that are taken away where one that is gone already is put up with (`suppress`, `except`, `missing_ok=True`, `rm -rf`),
       unless it is a folder that is made again behind it.
     - A file that other ranks read, list or test: reported, for the guard and a barrier must come together.
-    - What only this rank has seen (batches, lists that a step fills), and what is written for each item of a loop without
-      being shown to be the same everywhere: reported, gather first.
+    - What only this rank has seen (batches, lists that a step fills, numbers of its own share of the data), and what is written
+      for each item of a loop without being shown to be the same everywhere: reported, gather first.
     - Writing to a file that is opened outside of what would go under the test, reported: each rank's opening empties it.
     - Statements that create a folder stay outside the test.
     - Constructors, reported: the rank is not known there for sure.
@@ -170,7 +171,8 @@ class UnguardedFileIo(DdpCodemod):
     - Tasks that return above the start of the process group (`if args.task == "convert": ...; return`): silent.
     - Tests of a parameter that no caller makes true, of an argument that every maker of the object leaves None, files that a
       caller names after the sample of a batch, and an Accelerator that a program of one process has for half precision alone.
-    - Where no test is at hand, silent about: lines that are added (`"a"`), files of one item of a loop, names made of a clock or
+    - Where no test is at hand, silent about: lines that are added (`"a"`), the settings of the run in a file that nobody reads
+      (`json.dump(vars(args), f)`: each rank writes the same), files of one item of a loop, names made of a clock or
       of random letters, handlers of errors (unless every rank fails at that very file), locks, calls that may be another
       object's method of that name, functions under a decorator of the project that asks for the rank, paths that no call gives.
     - Lines that each rank adds to one file about the device that it has; buffers in memory; paths made of the rank by a function.
@@ -207,8 +209,10 @@ class UnguardedFileIo(DdpCodemod):
         yield from self._early(module, project)
 
     def _known(self, module: SourceModule, project: Project) -> tuple[Finding, ...]:
-        """What is found where a test for rank 0 is known."""
-        if not all(any(module.holds(word) for word in group) for group in _KNOWS_RANKS):
+        """What is found where a test for rank 0 is known, in a file that is looked at: by its words it may write something."""
+        if not all(any(module.holds(word) for word in group) for group in (*_KNOWS_RANKS, *self.TRIGGERS)):
+            return ()
+        if not any(WRITES.lines(module.data)):
             return ()
         return project.memo(("files under known tests", module.path), lambda: tuple(self._guarded(module, project)))
 
@@ -222,8 +226,8 @@ class UnguardedFileIo(DdpCodemod):
         lines = self._told_lines(module, project)
         seen: set[tuple[str, int]] = set()
         for found in files_of_all(project, module):
-            if holds_own(project, found.home, iter([found.file.call])):
-                continue  # DDP211 tells of it
+            if holds_own(project, found.home, iter([found.file.call])) or is_unread_settings(project, found.home, found.file):
+                continue  # DDP211 tells of the first
             if self._is_of_a_hook(project, found) or copies_source(found.home, found.file.call):
                 continue  # looked at above, with the whole of its class
             if self._comes_by_a_hook(project, found):
@@ -411,6 +415,8 @@ class UnguardedFileIo(DdpCodemod):
                 return f"{own}: rank 0 alone would lose the other ranks' part; gather it on every rank, then write"
             if filled := filled_by_batches(((module, run.first),)):
                 return gathered_first(filled)
+            if not only_takes_away(run.effects.output) and (first := shared_out(project, module, run.statements)):
+                return first
             if out := given_out(function, paths):
                 return f"whoever gets `{out}` may read the file, on every rank: let rank 0 write it, with a barrier behind it"
         if (sent := sent_on_by_all(project, module, run.last, paths)) is not None:

@@ -203,3 +203,27 @@ def test_a_hook_that_measures_the_model(lines: tuple[str, ...], above: str, told
     source = module("on_fit_start(self, trainer, pl_module)", *lines, base="Callback")
     found = findings_of(ForbiddenRankZeroDecorator, source.replace("    def on_fit", f"{above}    def on_fit"))
     assert len(found) == told
+
+
+FILLED = """
+    def test_step(self, batch, batch_idx):
+        rows = self.all_gather(self(batch))
+        TEST
+            self.rows.append(rows)
+"""
+
+
+@pytest.mark.parametrize(
+    ("test", "rest", "told"),
+    [
+        ("if self.global_rank == 0:", "", 0),
+        ("if self.trainer.is_global_zero:", "", 0),
+        ("if self.global_rank != 0:\n            return\n        if True:", "", 0),
+        ("if batch_idx:", "", 1),
+        ("if self.local_rank == 0:", "", 1),  # the first process of the second node has no rows
+        ("if self.global_rank == 0:", "        print(len(self.rows))\n", 1),
+    ],
+)
+def test_a_hook_that_sets_what_rank_0_alone_fills(test: str, rest: str, told: int) -> None:
+    source = module("on_test_epoch_start(self)", "self.rows = []", rest=FILLED.replace("TEST", test) + rest)
+    assert len(findings_of(ForbiddenRankZeroDecorator, source)) == told

@@ -1468,3 +1468,131 @@ def test_a_helper_that_prepare_data_alone_calls() -> None:
     fit = "pl.Trainer(devices=2).fit(Net(), Rows())\n"
     check_nothing(MakedirsRace, helper + data.replace("HOOK", "prepare_data") + fit)
     assert findings_of(MakedirsRace, helper + data.replace("HOOK(self)", "setup(self, stage)") + fit)
+
+
+NAMED_LATER = """\
+import datetime
+import os
+import torch.distributed as dist
+
+
+def open_log(name):
+    LINES
+
+
+dist.init_process_group("nccl")
+open_log("runs/a")
+"""
+
+
+@pytest.mark.parametrize(
+    ("lines", "told"),
+    [
+        (("folder = os.path.dirname(name)", "name = f'{name}_{datetime.datetime.now()}.log'", "os.makedirs(folder)"), False),
+        (("name = f'{name}_{datetime.datetime.now()}'", "folder = os.path.join(name, 'logs')", "os.makedirs(folder)"), True),
+        (("for _ in range(2):", "    folder = os.path.join(name, 'logs')", "    os.makedirs(folder)",
+          "    name = f'{name}_{datetime.datetime.now()}'"), True),  # the next round has it
+        (("os.makedirs(name, exist_ok=True)", "name = f'{name}_{datetime.datetime.now()}'"), None),
+    ],
+)  # fmt: skip
+def test_a_time_that_comes_into_the_name_behind_the_folder(lines: tuple[str, ...], told: bool | None) -> None:
+    found = findings_of(MakedirsRace, NAMED_LATER.replace("LINES", "\n    ".join(lines)))
+    assert len(found) == (told is not None)
+    assert all(("after its own clock" in f.message) is told for f in found)
+
+
+NEXT_RUN = """\
+import os
+from pathlib import Path
+
+from transformers import Trainer, TrainingArguments
+
+
+def next_run(root, keep=False):
+    numbers = [int(p.name) for p in Path(root).iterdir()] + [-1]
+    number = NUMBER
+    return Path(root) / str(number)
+
+
+def main(model, data):
+    if int(os.environ["LOCAL_RANK"]) == 0:
+        print("go")
+    ABOVE
+    folder = next_run("runs")
+    BEHIND
+    arguments = TrainingArguments(output_dir=str(folder), ddp_find_unused_parameters=FalseMORE)
+    Trainer(model, arguments, train_dataset=data).train()
+
+
+main(None, None)
+"""
+BY_ITSELF = {"NUMBER": "max(numbers) + 1", "ABOVE": "pass", "BEHIND": "pass", "MORE": ""}
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({}, True),
+        ({"NUMBER": "max(numbers) + (0 if keep else 1)"}, True),
+        ({"NUMBER": "len(os.listdir(root))"}, True),
+        ({"NUMBER": "max(numbers)"}, False),  # the last, which is there
+        ({"NUMBER": "7 if len(os.listdir(root)) else 0"}, False),
+        ({"BEHIND": "torch.distributed.barrier()"}, False),  # all have counted before the Trainer makes the folder
+        ({"BEHIND": "torch.distributed.broadcast_object_list([folder])"}, False),
+        ({"MORE": ", save_strategy='no'"}, False),
+    ],
+)
+def test_the_next_free_folder_of_a_trainer(given: dict[str, str], told: bool) -> None:
+    source = NEXT_RUN
+    for word, text in {**BY_ITSELF, **given}.items():
+        source = source.replace(word, text)
+    found = [f for f in findings_of(MakedirsRace, source) if "which name is free" in f.message]
+    assert len(found) == told
+    helper, rest = source.split("def main", 1)
+    apart = "import os\nfrom transformers import Trainer, TrainingArguments\nfrom runs import next_run\n\n\ndef main" + rest
+    found = findings_of(MakedirsRace, apart, {"runs.py": helper})
+    assert len(found) == told
+    assert all(f.span.line == apart[: apart.index("folder = ")].count("\n") + 1 for f in found)
+
+
+STAMPED_APART = """\
+import json
+import os
+import time
+
+import torch.distributed as dist
+from torch.utils.tensorboard import SummaryWriter
+
+
+def main(args):
+    dist.init_process_group("nccl")
+    out = os.path.join("runs", time.strftime(FORM))
+    args["out"] = out
+    if dist.get_rank() == 0:
+        os.makedirs(MADE)
+    USED
+
+
+main({})
+"""
+
+
+@pytest.mark.parametrize("made", ["out", 'args["out"]', "out, exist_ok=True"])
+@pytest.mark.parametrize(
+    ("used", "told"),
+    [
+        ("writer = SummaryWriter(out)", True),
+        ("writer = SummaryWriter(log_dir=os.path.join(out, 'events'))", True),
+        ("with open(f'{out}/args.json', 'w') as f:\n        json.dump(args, f)", True),
+        ("log = make_logger(out)", False),  # who writes there is not seen
+        ("if dist.get_rank() == 0:\n        writer = SummaryWriter(out)", False),
+        ("writer = SummaryWriter('events')", False),
+        ("dist.broadcast_object_list([out])\n    writer = SummaryWriter(out)", False),
+    ],
+)
+def test_a_folder_that_rank_0_alone_makes_after_its_clock(made: str, used: str, told: bool) -> None:
+    source = STAMPED_APART.replace("MADE", made).replace("USED", used)
+    found = [f for f in findings_of(MakedirsRace, source.replace("FORM", "'%H%M%S'")) if "after its own clock" in f.message]
+    assert len(found) == told
+    assert all(f.span.line == 11 and "line 14" in f.message for f in found)
+    assert not findings_of(MakedirsRace, source.replace("FORM", "'%Y%m%d'"))  # the same on all ranks

@@ -1531,3 +1531,172 @@ def test_a_helper_that_one_of_many_callers_gives_a_file_of_the_rank() -> None:
     own = "def own(rows, rank):\n    dist.init_process_group('gloo', rank=rank)\n    keep(rows, f'rank_{rank}.json')\n"
     assert any(f.fix for f in findings_of(UnguardedFileIo, head + calls + own.replace("f'rank_{rank}.json'", "'all.json'")))
     assert not any(f.fix for f in findings_of(UnguardedFileIo, head + calls + own))
+
+
+OWN_SCORES = """\
+import json
+import os
+
+import numpy as np
+import torch.distributed as dist
+from torch.utils.data import DataLoader, DistributedSampler
+
+
+def scored(model, data):
+    found = []
+    for x, y in DataLoader(data, batch_size=8SAMPLED):
+        found.append(float((model(x) == y).mean()))
+    return np.mean(found)
+
+
+def main(model, data):
+    dist.init_process_group("nccl")
+    if int(os.environ["RANK"]) == 0:
+        print("go")
+    accuracy = scored(model, data)
+    WITH open("scores.txt", "a") as f:
+        f.write(f"accuracy {accuracy}\\n")
+
+
+main(None, None)
+"""
+
+
+@pytest.mark.parametrize(
+    ("sampler", "rest", "told"),
+    [
+        (", sampler=DistributedSampler(data)", "", True),
+        ("", "", False),  # every rank goes through all of it
+        (", sampler=DistributedSampler(data)", "dist.all_reduce(accuracy)\n    ", False),
+    ],
+)
+def test_lines_of_the_rank_s_own_share_are_not_kept_to_rank_0(sampler: str, rest: str, told: bool) -> None:
+    source = OWN_SCORES.replace("SAMPLED", sampler).replace("WITH", f"{rest}with")
+    (found,) = findings_of(UnguardedFileIo, source)
+    assert ("gather the parts first" in found.reason) is told
+    assert bool(found.edits) is not told
+
+
+def test_what_another_file_makes_of_the_share() -> None:
+    shares = OWN_SCORES.replace("SAMPLED", ", sampler=DistributedSampler(data)").replace("WITH", "with")
+    above, main = shares.split("def main", 1)
+    script_of_it = "import os\nimport torch.distributed as dist\nfrom scores import scored\n\n\ndef main" + main
+    check_told(UnguardedFileIo, script_of_it, reason="`accuracy` is made of this rank's own share", files={"scores.py": above})
+
+
+OF_A_NODE = """\
+import os
+import platform
+from pathlib import Path
+
+import torch.distributed as dist
+
+
+class Driver:
+    def __init__(self, args):
+        self.args = args
+        self.log_file = Path(args.log_file)
+        self.lines = []
+
+    def flush(self):
+        if int(os.environ["RANK"]) == 0:
+            print("flush")
+        with self.log_file.open("a") as f:
+            f.writelines(self.lines)
+
+
+def main(args):
+    dist.init_process_group("nccl")
+    args.log_file = Path(args.folder) / NAME
+    Driver(args).flush()
+
+
+main(None)
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("(os.environ['SLURMD_NODENAME'] + '.log')", 0),
+        ("f'{platform.node()}.log'", 0),
+        ("f'{os.environ[\"SLURM_NODEID\"]}.log'", 0),
+        ("(os.environ['SLURM_JOB_NAME'] + '.log')", 1),
+        ("'lines.log'", 1),
+    ],
+)
+def test_a_log_of_each_node(name: str, told: int) -> None:
+    source = OF_A_NODE.replace("NAME", name, 1) if "NODENAME" not in name else OF_A_NODE.replace("/ NAME", f"/ {name}")
+    assert len(findings_of(UnguardedFileIo, source)) == told
+    driver, main = source.split("\n\ndef main", 1)
+    start = "import os, platform\nfrom pathlib import Path\nimport torch.distributed as dist\nfrom driver import Driver\n\n\n"
+    assert len(findings_of(UnguardedFileIo, driver, {"train.py": f"{start}def main{main}"}, path="driver.py")) == told
+
+
+KEPT_SETTINGS = """\
+import json
+import os
+import pickle
+from omegaconf import OmegaConf
+
+
+def keep(args, rows):
+    KEEP
+"""
+KEEPS_SETTINGS = """\
+import json
+import torch.distributed as dist
+from kept import keep
+
+
+def main(args):
+    dist.init_process_group("nccl")
+    keep(args, load(args.rows))
+    OTHER
+
+
+main(None)
+"""
+INTO_JSON = "with open('run/args.json', 'w') as f:\n        json.dump(WHAT, f)"
+INTO_OUT = "with open(os.path.join(args.out, 'args.json'), 'w') as f:\n        json.dump(vars(args), f)"
+
+
+@pytest.mark.parametrize(
+    ("keep", "other", "told"),
+    [
+        (INTO_JSON.replace("WHAT", "vars(args)"), "pass", 0),
+        ("pickle.dump(args, open(os.path.join(args.out, 'args.pkl'), 'wb'))", "pass", 0),
+        ("OmegaConf.save(args, os.path.join(args.out, 'args.yaml'))", "pass", 0),
+        ("text = json.dumps(args.__dict__)\n    with open('args.txt', 'w') as f:\n        f.write(text)", "pass", 0),
+        (INTO_JSON.replace("WHAT", "rows"), "pass", 1),
+        (INTO_JSON.replace("WHAT", "{**vars(args), 'rows': rows}"), "pass", 1),
+        (INTO_JSON.replace("WHAT", "load(args)"), "pass", 1),  # may be anything
+        (INTO_JSON.replace("WHAT", "vars(args)"), "json.load(open('run/args.json'))", 1),
+    ],
+)
+def test_settings_that_nobody_reads(keep: str, other: str, told: int) -> None:
+    train = KEEPS_SETTINGS.replace("OTHER", other)
+    found = findings_of(UnguardedFileIo, KEPT_SETTINGS.replace("KEEP", keep), {"train.py": train}, path="kept.py")
+    assert len(found) == told
+
+
+@pytest.mark.parametrize(("name", "told"), [("other.json", 0), ("args.json", 1), ("more_args.json", 0)])
+def test_settings_that_another_file_reads(name: str, told: int) -> None:
+    reads = f"import json, os\n\n\ndef again(folder):\n    return json.load(open(os.path.join(folder, {name!r})))\n"
+    files = {"train.py": KEEPS_SETTINGS.replace("OTHER", "pass"), "again.py": reads}
+    assert len(findings_of(UnguardedFileIo, KEPT_SETTINGS.replace("KEEP", INTO_OUT), files, path="kept.py")) == told
+
+
+@pytest.mark.parametrize(
+    ("opened", "told"),
+    [
+        ("io.open(path, 'w')", 1), ("codecs.open(path, mode='w')", 1), ("zipfile.ZipFile(path, 'w')", 1),
+        ("gzip.GzipFile(path, 'w')", 1), ("lzma.open(path, 'wt')", 1), ("gzip.GzipFile(path)", 0), ("io.open(path)", 0),
+    ],
+)  # fmt: skip
+def test_a_helper_whose_caller_says_no_word_of_files(opened: str, told: int) -> None:
+    helper = f"import codecs, gzip, io, lzma, zipfile\n\n\ndef keep(path, rows):\n    with {opened} as f:\n"
+    helper += "        f.write(rows)\n"
+    train = "import torch.distributed as dist\nfrom kept import keep\n\n\ndef main(args):\n    dist.init_process_group('nccl')\n"
+    train += "    if dist.get_rank() == 0:\n        print('go')\n    keep(args.out, load(args.rows))\n\n\nmain(None)\n"
+    assert len(findings_of(UnguardedFileIo, helper, {"train.py": train}, path="kept.py")) == told

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import TypeGuard
 
 from codemods.analysis.bindings import Binding, attribute_bindings, bindings_of
 from codemods.analysis.call_graph import called_function
@@ -35,7 +36,7 @@ def counted_in(project: Project, module: SourceModule, path: ast.expr) -> Counte
     """What a path counts, where its number is one that no folder has yet."""
     behind = list(_behind(project, module, path, 0, set()))
     for there, node in behind:
-        if isinstance(node, ast.Call) and dotted(node.func) == "len" and node.args and _lists(project, there, node.args[0]):
+        if _is_length(node, there) and _lists(project, there, node.args[0]):
             return Counted(there, node)
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) and _is_next(project, there, node):
             return Counted(there, node)
@@ -82,10 +83,17 @@ def _lists(project: Project, module: SourceModule, node: ast.expr) -> bool:
     return any((last(dotted(c.func)) or getattr(c.func, "attr", "")) in _LISTS for c in calls)
 
 
+def _is_length(node: ast.AST, module: SourceModule) -> TypeGuard[ast.Call]:
+    """True for `len(names)`, but where it is only held against a number."""
+    if not isinstance(node, ast.Call) or dotted(node.func) != "len" or not node.args:
+        return False
+    return not isinstance(module.parent(node), (ast.Compare, ast.If, ast.IfExp))
+
+
 def _is_next(project: Project, module: SourceModule, node: ast.BinOp) -> bool:
-    """`max(numbers) + 1`, also of the last of them sorted, and by a name."""
-    one = isinstance(node.right, ast.Constant) and isinstance(node.right.value, int)
-    if not one or not _lists(project, module, node.left):
+    """`max(numbers) + 1`, also of the last of them sorted, by a name, and where a flag keeps the last: `0 if keep else 1`."""
+    added = [node.right.body, node.right.orelse] if isinstance(node.right, ast.IfExp) else [node.right]
+    if not all(isinstance(a, ast.Constant) and isinstance(a.value, int) for a in added) or not _lists(project, module, node.left):
         return False
     picked = (n for _, n in _behind(project, module, node.left, _DEPTH, set()))
     return any(

@@ -90,7 +90,7 @@ _KEYWORDS = frozenset(
 )  # fmt: skip
 _NO_FILE = ("webbrowser.", "wave.", "os.")
 OPENERS = ("tarfile.open", "zipfile.ZipFile", "h5py.File", "lmdb.open", "gzip.open", "bz2.open", "codecs.open", "io.open",
-             "rich.progress.open")
+             "rich.progress.open", "gzip.GzipFile", "bz2.BZ2File", "lzma.LZMAFile")
 _WILD = lazy(r"[*?]|\[")
 SHELLS = frozenset({"os.system", "subprocess.run", "subprocess.call", "subprocess.check_call"})
 _TAKES_AWAY = lazy(r"rm(?:\s+-\w+)*\s+-\w*r\w*(?:\s+-\w+)*\s+[\"']?")

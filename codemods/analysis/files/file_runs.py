@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 
 from codemods.analysis.files.every_rank import is_for_some
 from codemods.analysis.files.file_calls import CHANGES, file_call
@@ -130,7 +131,7 @@ def decides_a_name(module: SourceModule, run: Run) -> bool:
     return any(isinstance(s, (ast.Assign, ast.AugAssign)) for s in beside) and isinstance(module.parent(run.first), ast.If)
 
 
-def only_takes_away(files: list[Effect]) -> bool:
+def only_takes_away(files: Sequence[Effect]) -> bool:
     return all(e.called in REMOVALS for e in files)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.files.file_calls import Act, FileCall
@@ -45,6 +45,13 @@ def holds_own(project: Project, module: SourceModule, calls: Iterator[ast.Call])
     return bool(known) and any(id(call) in known for call in calls)
 
 
+def own_among(project: Project, module: SourceModule, statements: Iterable[ast.stmt]) -> tuple[str, Value] | None:
+    """(a name in these statements, what is known of it), where it is made of this rank's own share of the data."""
+    analysis = variance(project)
+    names = (n for s in statements for n in walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
+    return next((found for n in names if (found := _own(analysis, module, n)) is not None), None)
+
+
 def _find(project: Project, module: SourceModule) -> Iterator[OwnContent]:
     analysis = variance(project)
     for found in files_of_all(project, module):
@@ -54,7 +61,7 @@ def _find(project: Project, module: SourceModule) -> Iterator[OwnContent]:
         writer = function is not None and function.name in WRITER_HOOKS
         if owner is not None and not writer and any(class_facts(project, module, owner).is_a(role) for role in _HOOKS):
             continue
-        own = next((o for node in _contents(module, found.file) if (o := _own(analysis, module, node)) is not None), None)
+        own = next((o for node in contents(module, found.file) if (o := _own(analysis, module, node)) is not None), None)
         if own is not None:
             yield OwnContent(found, *own)
 
@@ -66,7 +73,7 @@ def _own(analysis: Analysis, module: SourceModule, node: ast.expr) -> tuple[str,
     return (" ".join(module.text_of(node).split()), value) if sure and value.chain else None
 
 
-def _contents(module: SourceModule, file: FileCall) -> Iterator[ast.expr]:
+def contents(module: SourceModule, file: FileCall) -> Iterator[ast.expr]:
     """What a call puts into the file: its other arguments, the object that is asked to write, or what its handle is given."""
     call = file.call
     if (last(qualified(module, call.func)) or "") in _OPENS:

@@ -56,8 +56,8 @@ def _is_own_path(project: Project, module: SourceModule, path: ast.expr, depth: 
     if depth == 0:
         return False
     given = (
-        *given_to(project, module, path, whole=whole), *_returned(project, module, path), *_stored(project, module, path),
-        *field_defaults(project, module, path),
+        *given_to(project, module, path, whole=whole), *(given_to(project, module, path, whole=False) if whole else ()),
+        *_returned(project, module, path), *_stored(project, module, path), *field_defaults(project, module, path),
     )  # fmt: skip
     return any(is_own_path(project, home, value, depth - 1, whole=whole) for home, value in given)
 

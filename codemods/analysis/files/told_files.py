@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 
 from codemods.analysis.files.file_calls import Act
 from codemods.analysis.files.files_of_all import FileOfAll
 from codemods.analysis.files.filled_on_demand import is_asked_for
+from codemods.analysis.files.own_contents import own_among
 from codemods.analysis.files.own_results import Filled, filled_by_batches
 from codemods.analysis.files.scratch_files import OF_ONE_PROCESS, is_scratch
 from codemods.analysis.files.taken_away import puts_up_with_it
@@ -44,6 +46,19 @@ def gathered_first(own: Filled) -> str:
     return (
         f"the loop in line {own.line} fills `{own.name}` batch by batch, which may be this rank's share alone: gather the "
         "parts first (`all_gather_object`) and let rank 0 write them, or put the rank into the name"
+    )
+
+
+def shared_out(project: Project, module: SourceModule, statements: Iterable[ast.stmt]) -> str:
+    """What is to be done first where statements write what is made of this rank's share of the data; "" where they do not."""
+    if (own := own_among(project, module, statements)) is None:
+        return ""
+    text, value = own
+    link = value.chain[0]
+    there = f"line {link.line}" if link.path == module.path else f"{link.path}:{link.line}"
+    return (
+        f"`{text}` is made of this rank's own share of the data ({there}), and rank 0 alone would give its part out as the "
+        "whole: gather the parts first and let rank 0 write them, or put the rank into the name"
     )
 
 

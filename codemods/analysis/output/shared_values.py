@@ -15,10 +15,11 @@ from codemods.data import host_only
 from codemods.files.source import SourceModule, once_a_module, walk
 from codemods.store.project import Project
 
-_SETTINGS = frozenset(
+SETTINGS = frozenset(
     {"args", "cfg", "config", "conf", "opt", "opts", "options", "hparams", "params", "hyp", "hydra_cfg", "training_args",
-     "model_args", "data_args", "script_args", "trainer", "checkpoint_callback", "epoch"}
+     "model_args", "data_args", "script_args"}
 )  # fmt: skip
+_SETTINGS = SETTINGS | {"trainer", "checkpoint_callback", "epoch"}
 _RESULTS = frozenset({"test", "validate", "fit", "evaluate", "train"})
 # Accelerate hands these back whole on every rank, 1.15 `utils/operations.py`: an all-gather, an all-reduce.
 _GATHERED = frozenset({"gather", "gather_for_metrics", "reduce"})
