@@ -221,7 +221,7 @@ def test_a_resume_that_goes_on(old: str, new: str) -> None:
     assert findings_of(LoadOnOneGpu, source)
 
 
-PROGRAM = TRAIN + "\n\nif __name__ == '__main__':\n    train(None, None, parse(), 0)\n"
+PROGRAM = TRAIN + "\n\nif __name__ == '__main__':\n    train(None, None, None, 0)\n"
 
 
 def test_one_process_a_machine() -> None:

@@ -10,7 +10,7 @@ from codemods.analysis.bound_values import assigned
 from codemods.analysis.files.file_calls import Act, FileCall, file_call
 from codemods.analysis.files.files_of_objects import dumps_config
 from codemods.analysis.files.own_contents import contents
-from codemods.analysis.names import dotted, is_parameter
+from codemods.analysis.names import dotted, is_parameter, qualified
 from codemods.analysis.output.file_readers import reader_on_every_rank, suffixes
 from codemods.analysis.output.shared_values import SETTINGS
 from codemods.analysis.paths import origin_text
@@ -24,7 +24,9 @@ _DEPTH = 3
 
 def is_unread_settings(project: Project, module: SourceModule, file: FileCall) -> bool:
     """True for `json.dump(vars(args), f)`, `OmegaConf.save(cfg, path)` and `cfg.dump(path)` into a file that nobody reads."""
-    if file.act is not Act.WRITES or not _is_of_settings(module, file):
+    if file.act is not Act.WRITES or qualified(module, file.call.func).startswith("logging."):
+        return False  # a log, whatever it is set up with
+    if not _is_of_settings(module, file):
         return False
     function = module.function_of(file.call)
     if reader_on_every_rank(project, module, function or file.call, suffixes(module, file.path)):
