@@ -221,7 +221,8 @@ def test_a_resume_that_goes_on(old: str, new: str) -> None:
     assert findings_of(LoadOnOneGpu, source)
 
 
-PROGRAM = TRAIN + "\n\nif __name__ == '__main__':\n    train(None, None, None, 0)\n"
+MADE = "\n\nif __name__ == '__main__':\n    train(made.net, made.optimizer, made.ema, made.options, int(made.rank))\n"
+PROGRAM = f"import made\n{TRAIN}{MADE}"
 
 
 def test_one_process_a_machine() -> None:
