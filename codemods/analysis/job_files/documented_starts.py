@@ -178,12 +178,16 @@ def _start(script: str, rest: str, *, several: bool, launched: bool = True) -> S
     return Start(known, several, flags, more, launched, written=written if known else "", given=rest.strip(), pattern=pattern)
 
 
-def is_apart(project: Project, path: str) -> bool:
-    """True for a script that the texts start, and by commands alone whose processes have a machine, or a GPU, to themselves."""
+def is_apart(project: Project, path: str, *, joins: bool = False) -> bool:
+    """True for a script that the texts start, and by commands alone whose processes have a machine, or a GPU, to themselves.
+
+    joins: it starts no processes by itself, and Python without a launcher is one.
+    """
     if any(s.several and not s.script for s in starts(project)) or other_starts(project, path):
         return False
     own = starts_of(project, path)
-    return bool(own) and all(s.apart for s in own or ())
+    apart = [s for s in own or () if s.apart]
+    return bool(apart) and all(s.apart or (joins and not s.launched and not s.several) for s in own or ())
 
 
 def other_starts(project: Project, path: str) -> bool:

@@ -40,6 +40,11 @@ def start_of(project: Project, program: SourceModule) -> Start:
     return project.keep(("start of", program.path), lambda: _start_of(project, program))
 
 
+def joins_at_most(project: Project, program: SourceModule) -> bool:
+    """True for a program that starts no processes by itself, as far as is seen: a launcher does, or nobody."""
+    return project.keep(("joins at most", program.path), lambda: _start_of_all(project, program, None)[0] <= Start.JOINS)
+
+
 def _start_of(project: Project, program: SourceModule) -> Start:
     names = script_names(program.path)
     if _is_on_one_device(program):

@@ -6,7 +6,7 @@ import ast
 
 from codemods.analysis.importing import users_by_step
 from codemods.analysis.job_files.documented_starts import is_apart, is_pinned_to_one, starts
-from codemods.analysis.ranks.program_starts import start_of
+from codemods.analysis.ranks.program_starts import joins_at_most, start_of
 from codemods.analysis.ranks.run_by_programs import Search, has_programs, is_no_program
 from codemods.analysis.ranks.start_kinds import Start
 from codemods.files.source import SourceModule
@@ -88,7 +88,9 @@ class _Starts(Search):
 
 
 def _start(project: Project, program: SourceModule, *, pinned: bool) -> Start:
-    return Start.ONE if not pinned and is_apart(project, program.path) else start_of(project, program)
+    if not pinned and is_apart(project, program.path, joins=joins_at_most(project, program)):
+        return Start.ONE
+    return start_of(project, program)
 
 
 def _start_above(project: Project, module: SourceModule, *, pinned: bool) -> Start | None:
