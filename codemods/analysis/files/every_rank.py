@@ -21,6 +21,7 @@ from codemods.analysis.files.shown_ranks import joins_below, shown_in
 from codemods.analysis.frameworks import transformers_pin
 from codemods.analysis.guards.entry_points import main_block
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS
+from codemods.analysis.job_files.documented_starts import launched_as_several
 from codemods.analysis.loading.spawned import spawns_elsewhere
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.output.effect_kinds import names_rank
@@ -107,6 +108,8 @@ def way_of_every_rank(
         joined = joins_below(project, module, function, node)
         if joined is not None:
             return Way(((module, node),), joined)
+    if function is None and (launched := launched_as_several(project, module.path)) is not None:
+        return Way(((module, node),), Evidence("static", "starts the script on several processes", *launched))
     if (handed_to := handed_a_trainer(project, module, function)) is not None:
         return Way(((module, node),), handed_to)
     if function is None or id(function) in seen or len(seen) >= _DEPTH:

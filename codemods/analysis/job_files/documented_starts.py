@@ -141,6 +141,17 @@ def starts_of(project: Project, path: str) -> list[Start] | None:
     return every if all(s.path for s in every) or is_named_once(project, path) else None
 
 
+def launched_as_several(project: Project, path: str) -> tuple[str, int] | None:
+    """(text, line) of a command that starts this script on several processes, or each script that fits its pattern."""
+    several = (s for s in starts_of(project, path) or () if s.several and s.launched)
+    found = next((s for s in several if s.path == path or s.script), None)
+    if found is None:
+        return None
+    named = found.pattern or found.written or found.script
+    above = script_text(project, found.job).partition(named)[0]
+    return found.job, above.count("\n") + 1
+
+
 def is_pinned_to_one(project: Project, path: str) -> bool:
     """True for a script that the texts start, and each time by a command that leaves it one process or one GPU."""
     if any(s.several and not s.script for s in starts(project)) or other_starts(project, path):
