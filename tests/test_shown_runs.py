@@ -135,3 +135,28 @@ def test_what_ends_each_run_is_reported_of_a_program_written_for_ranks() -> None
 
 def test_a_program_that_asks_for_no_rank_is_one_process() -> None:
     assert not findings_of(AttributeOfWrapper, PREPARED.replace("ASK", "print('once')"), SHOWN, path="train.py")
+
+
+SCRIPT = """\
+import os
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel as DDP
+from parts import Net
+
+exec(open("options.py").read())
+if "RANK" in os.environ:
+    dist.init_process_group("nccl")
+    model = DDP(Net())
+    rank = dist.get_rank()
+else:
+    rank = 0
+print("begin")
+"""
+
+
+@pytest.mark.parametrize(("text", "told"), [("$ torchrun --nproc_per_node=4 train.py\n", True), ("$ python train.py\n", False)])
+def test_a_script_without_the_block_of_a_program_that_a_text_starts(text: str, *, told: bool) -> None:
+    """Another file names it, which runs nothing itself: the script is the program all the same."""
+    other = "import argparse\nfrom train import model\n\n\ndef show():\n    print(model)\n"
+    files = {"README.md": f"```\n{text}$ python other.py\n```\n", "options.py": other, "parts.py": "class Net: ...\n", "other.py": ""}
+    assert bool(findings_of(UnguardedPrint, SCRIPT, files, path="train.py")) is told

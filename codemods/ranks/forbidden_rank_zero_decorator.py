@@ -280,8 +280,9 @@ def _step_that_reads(project: Project, facts: ClassFacts, text: str) -> str:
         for name, function in site.methods().items():
             if name not in NEEDED_ON_EVERY_RANK or not name.endswith("_step"):
                 continue
-            used = (n for n in walk(function) if isinstance(n, ast.Attribute) and dotted(n) == text)
-            if any(ranks_at(site.module, n, project=project) is not Ranks.ZERO for n in used):
+            used = [n for n in walk(function) if isinstance(n, ast.Attribute) and dotted(n) == text]
+            decorated = _decorator(site.module, function) is not None  # which goes, too: then every rank makes the step
+            if used and (decorated or any(ranks_at(site.module, n, project=project) is not Ranks.ZERO for n in used)):
                 return name
     return ""
 

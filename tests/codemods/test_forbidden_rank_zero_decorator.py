@@ -227,3 +227,10 @@ FILLED = """
 def test_a_hook_that_sets_what_rank_0_alone_fills(test: str, rest: str, told: int) -> None:
     source = module("on_test_epoch_start(self)", "self.rows = []", rest=FILLED.replace("TEST", test) + rest)
     assert len(findings_of(ForbiddenRankZeroDecorator, source)) == told
+
+
+def test_a_hook_that_sets_what_a_decorated_step_fills() -> None:
+    """The step's own decorator goes as well, and every rank makes the step then."""
+    step = FILLED.replace("TEST", "if True:").replace("    def test_step", "    @rank_zero_only\n    def test_step")
+    found = findings_of(ForbiddenRankZeroDecorator, module("on_test_epoch_start(self)", "self.rows = []", rest=step))
+    assert {f.symbol.rpartition(".")[2] for f in found} == {"on_test_epoch_start", "test_step"}

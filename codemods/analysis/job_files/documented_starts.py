@@ -141,6 +141,12 @@ def starts_of(project: Project, path: str) -> list[Start] | None:
     return every if all(s.path for s in every) or is_named_once(project, path) else None
 
 
+def is_program(project: Project, path: str) -> bool:
+    """True for a file with the block of a program, and for one without that a command of the texts starts."""
+    started = project.keep("started files", lambda: frozenset(s.path for s in starts(project) if s.path))
+    return path in started or b"__main__" in (project.read(path) or b"")
+
+
 def launched_as_several(project: Project, path: str) -> tuple[str, int] | None:
     """(text, line) of a command that starts this script on several processes, or each script that fits its pattern."""
     several = (s for s in starts_of(project, path) or () if s.several and s.launched)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from codemods.analysis.call_graph import called_function
 from codemods.analysis.class_index import ClassSite, class_facts, has_many_heirs, subclasses
 from codemods.analysis.distribution import is_own_test, is_test_module, ranks_in_file
-from codemods.analysis.job_files.documented_starts import starts
+from codemods.analysis.job_files.documented_starts import is_program, starts
 from codemods.analysis.names import dotted, last
 from codemods.analysis.other_names import reads_by_other_names
 from codemods.analysis.ranks.alone_by_environment import is_alone_by_environment
@@ -229,7 +229,7 @@ class Search:
         """False for a program that does not speak of several processes, nor do the functions that it calls: it prepares data."""
         project = self._project
         importing = project.files_importing(stem_of(module.path))
-        imported = not module.holds(b"__main__") and any(p != module.path for p in importing)
+        imported = not is_program(project, module.path) and any(p != module.path for p in importing)
         if imported or ranks_in_file(project, module):
             return True
         called = (called_function(project, module, call) for call in module.nodes(ast.Call))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from codemods.analysis.importing import users_by_step
-from codemods.analysis.job_files.documented_starts import is_apart, is_pinned_to_one, starts
+from codemods.analysis.job_files.documented_starts import is_apart, is_pinned_to_one, is_program, starts
 from codemods.analysis.ranks.program_starts import joins_at_most, start_of
 from codemods.analysis.ranks.run_by_programs import Search, has_programs, is_no_program
 from codemods.analysis.ranks.start_kinds import Start
@@ -95,7 +95,7 @@ def _start(project: Project, program: SourceModule, *, pinned: bool) -> Start:
 
 def _start_above(project: Project, module: SourceModule, *, pinned: bool) -> Start | None:
     """The start of a file that is run, or the surest of the programs that import it, over as many files as it takes."""
-    if module.holds(b"__main__"):
+    if is_program(project, module.path):
         return _start(project, module, pinned=pinned)
     best: Start | None = None
     seen = 0
@@ -104,7 +104,7 @@ def _start_above(project: Project, module: SourceModule, *, pinned: bool) -> Sta
         if seen > _MOST_FILES:
             return Start.SEVERAL
         for path in found:
-            other = project.module(path) if b"__main__" in (project.read(path) or b"") else None
+            other = project.module(path) if is_program(project, path) else None
             if other is not None:
                 best = max(best or Start.ONE, _start(project, other, pinned=pinned))
                 if best is Start.SEVERAL:
