@@ -158,5 +158,5 @@ print("begin")
 def test_a_script_without_the_block_of_a_program_that_a_text_starts(text: str, *, told: bool) -> None:
     """Another file names it, which runs nothing itself: the script is the program all the same."""
     other = "import argparse\nfrom train import model\n\n\ndef show():\n    print(model)\n"
-    files = {"README.md": f"```\n{text}$ python other.py\n```\n", "options.py": other, "parts.py": "class Net: ...\n", "other.py": ""}
+    files = {"options.py": other, "parts.py": "class Net: ...\n", "other.py": "", "README.md": f"{text}$ python other.py\n"}
     assert bool(findings_of(UnguardedPrint, SCRIPT, files, path="train.py")) is told
