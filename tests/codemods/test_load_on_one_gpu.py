@@ -221,15 +221,15 @@ def test_a_resume_that_goes_on(old: str, new: str) -> None:
     assert findings_of(LoadOnOneGpu, source)
 
 
-MADE = "\n\nif __name__ == '__main__':\n    train(made.net, made.optimizer, made.ema, made.options, int(made.rank))\n"
-PROGRAM = f"import made\n{TRAIN}{MADE}"
+CALL = "train(made.net, made.optimizer, made.ema, made.options, int(made.rank))"
+PROGRAM = f"import made\n{TRAIN}\n\nif __name__ == '__main__':\n    {CALL}\n"
 
 
 def test_one_process_a_machine() -> None:
     job = "torchrun --nproc_per_node=1 --nnodes=$1 --node_rank=$2 train.py\n"
     check_nothing(LoadOnOneGpu, PROGRAM, path="train.py", files={"run.sh": job})
     check_nothing(LoadOnOneGpu, PROGRAM, path="train.py", files={"run.sh": f"{job}python train.py\n"})  # one process as well
-    spawns = PROGRAM.replace("train(None, None, parse(), 0)", "torch.multiprocessing.spawn(train, (None,), 8)")
+    spawns = PROGRAM.replace(CALL, "torch.multiprocessing.spawn(train, (made.net,), 8)")
     assert findings_of(LoadOnOneGpu, spawns, {"run.sh": f"{job}python train.py\n"}, path="train.py")
     for other in (job.replace("node=1", "node=2"), f"{job}torchrun --nproc_per_node 8 train.py\n", f"{job}torchrun $SCRIPT\n"):
         assert findings_of(LoadOnOneGpu, PROGRAM, {"run.sh": other}, path="train.py")
