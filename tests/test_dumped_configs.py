@@ -38,12 +38,18 @@ READ = "cfg = Config.fromfile(args.config)"
     [
         ("from mmengine.config import Config", (READ, "cfg.dump(osp.join(cfg.out, 'run.py'))")),
         ("from mmcv import Config", (READ, "cfg.merge_from_dict(args.options)", "cfg.dump(osp.join(cfg.out, 'run.py'))")),
-        ("import mmcv", ("settings = mmcv.Config.fromfile(args.config)", "settings.dump(file=args.out)")),
+        ("import mmcv", ("settings = mmcv.Config.fromfile(args.config)", "settings.dump(file='out/run.py')")),
     ],
 )
 def test_every_rank_dumps_it(imports: str, lines: tuple[str, ...]) -> None:
-    found = check_told(RULE, script(*lines, imports=imports), reason="no group exists yet")
+    found = check_told(RULE, script(*lines, "show(open('run.py').read())", imports=imports), reason="no group exists yet")
     assert "dump(…) writes" in found.message
+
+
+def test_a_file_that_nobody_reads() -> None:
+    """Each rank writes the same text, and no run misses it."""
+    check_nothing(RULE, script(READ, "cfg.dump(osp.join(cfg.out, 'run.py'))"))
+    check_nothing(RULE, script(READ, "cfg.dump(osp.join(cfg.out, 'run.py'))", "show(open('other.py').read())"))
 
 
 @pytest.mark.parametrize(

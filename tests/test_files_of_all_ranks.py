@@ -15,7 +15,7 @@ HEAD = (
     "import json, os, shutil, time\nimport matplotlib.pyplot as plt\nimport numpy as np\nimport pandas as pd\nimport torch\n"
     "import torch.distributed as dist\nfrom scipy.io import wavfile\n\n\n"
 )
-WRITE = ("with open(os.path.join(args.out, 'args.json'), 'w') as f:", "    json.dump(vars(args), f)")
+WRITE = ("with open(os.path.join(args.out, 'args.json'), 'w') as f:", "    json.dump([1], f)")
 
 
 def script(*lines: str, above: str = "", group: str = "dist.init_process_group('gloo')") -> str:
@@ -62,9 +62,9 @@ def test_rank_is_asked_for_where_a_launcher_sets_it(command: str, set_by_it: boo
     "lines",
     [
         ("if int(os.environ['RANK']) == 0:", *(f"    {line}" for line in WRITE)),
-        ("with open(args.out + f'/{os.environ[\"RANK\"]}.json', 'w') as f:", "    json.dump(vars(args), f)"),
+        ("with open(args.out + f'/{os.environ[\"RANK\"]}.json', 'w') as f:", "    json.dump([1], f)"),
         ("with open(args.log, 'a') as f:", "    f.write('started')"),
-        ("with open(f'{args.out}/{time.time()}.json', 'w') as f:", "    json.dump(vars(args), f)"),
+        ("with open(f'{args.out}/{time.time()}.json', 'w') as f:", "    json.dump([1], f)"),
         ("for name in args.names:", "    with open(name + '.txt', 'w') as f:", "        f.write(name)"),
         ("try:", "    os.remove(args.report)", "except OSError:", "    pass"),
         ("shutil.rmtree(args.folder, ignore_errors=True)",),
@@ -383,7 +383,7 @@ ASKING = (
     "if tools.is_main_process():\n    print('starts')\n\n\n"
     "def train(args):\n    {start}\n    build(args, rank=dist.get_rank()).backward()\n\n\n"
     "if __name__ == '__main__':\n    args = parse()\n    {above}\n"
-    "    with open(args.out, 'w') as f:\n        json.dump(vars(args), f)\n    train(args)\n"
+    "    with open(args.out, 'w') as f:\n        json.dump([1], f)\n    train(args)\n"
 )
 
 
@@ -396,16 +396,16 @@ def test_a_helper_that_asks_the_group_is_no_guard_above_its_start() -> None:
 def test_a_helper_that_asks_the_group_below_its_start() -> None:
     source = ASKING.format(start="pass", above="tools.set_up(args)")
     files = {"tools.py": GROUP_TOOLS}
-    before = "    with open(args.out, 'w') as f:\n        json.dump(vars(args), f)\n"
-    after = "    if tools.is_main_process():\n        with open(args.out, 'w') as f:\n            json.dump(vars(args), f)\n"
+    before = "    with open(args.out, 'w') as f:\n        json.dump([1], f)\n"
+    after = "    if tools.is_main_process():\n        with open(args.out, 'w') as f:\n            json.dump([1], f)\n"
     check_transformed(UnguardedFileIo, source, source.replace(before, after), files=files)
 
 
 def test_a_helper_that_reads_the_launcher_above_the_start() -> None:
     tools = GROUP_TOOLS.replace("return get_rank() == 0", "return int(os.environ.get('RANK', 0)) == 0")
     source = ASKING.format(start="tools.set_up(args)", above="pass")
-    before = "    with open(args.out, 'w') as f:\n        json.dump(vars(args), f)\n"
-    after = "    if tools.is_main_process():\n        with open(args.out, 'w') as f:\n            json.dump(vars(args), f)\n"
+    before = "    with open(args.out, 'w') as f:\n        json.dump([1], f)\n"
+    after = "    if tools.is_main_process():\n        with open(args.out, 'w') as f:\n            json.dump([1], f)\n"
     check_transformed(UnguardedFileIo, source, source.replace(before, after), files={"tools.py": "import os\n" + tools})
 
 

@@ -1619,7 +1619,6 @@ main(None)
     ("name", "told"),
     [
         ("(os.environ['SLURMD_NODENAME'] + '.log')", 0),
-        ("f'{platform.node()}.log'", 0),
         ("f'{os.environ[\"SLURM_NODEID\"]}.log'", 0),
         ("(os.environ['SLURM_JOB_NAME'] + '.log')", 1),
         ("'lines.log'", 1),

@@ -20,6 +20,9 @@ from codemods.store.project import Project
 
 _FILE_NAME = lazy(r"[\w-]+\.(?:json|ya?ml|pkl|txt|toml|py|cfg|ini)\b")
 _DEPTH = 3
+_WHOLE = frozenset(
+    {"__dict__", "to_dict", "to_json_string", "to_yaml", "dump", "pretty", "pretty_text", "text", "_asdict", "dict", "copy"}
+)
 
 
 def is_unread_settings(project: Project, module: SourceModule, file: FileCall) -> bool:
@@ -51,7 +54,9 @@ def _is_of_settings(module: SourceModule, file: FileCall) -> bool:
 
 
 def _holds_settings(module: SourceModule, node: ast.expr, depth: int) -> bool:
-    """True for what is made of the settings by functions of packages alone."""
+    """True for what is made of all the settings by functions of packages alone; `args.rows` may be anything."""
+    if any(isinstance(n, ast.Attribute) and dotted(n.value) in SETTINGS and n.attr not in _WHOLE for n in walk(node)):
+        return False
     names = [n for n in walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)]
     values = [n for n in names if n.id not in module.imports and not hasattr(builtins, n.id)]
     return bool(values) and all(_is_setting(module, n, depth) for n in values)

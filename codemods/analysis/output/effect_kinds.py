@@ -87,7 +87,7 @@ class Effects:
 
 _OWN = lazy(
     r"(?<![a-z])(?:global_|local_|node_|world_|proc_|process_)?rank(?!_zero|ing|ed|s?_?score)|process_index|getpid|hostname|"
-    r"gethostname|platform\.node\(|SLURMD_NODENAME|SLURM_NODEID|mkdtemp|uuid|\baccelerator\.state\b|"
+    r"gethostname|SLURMD_NODENAME|SLURM_NODEID|mkdtemp|uuid|\baccelerator\.state\b|"
     r"\b(?:PartialState|AcceleratorState)\(", re.IGNORECASE
 )  # fmt: skip
 
