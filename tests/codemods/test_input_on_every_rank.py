@@ -148,7 +148,7 @@ TRAINS = (
 def test_a_debugger_in_a_method_of_forward_far_below_a_started_program() -> None:
     files = {"zoo.py": ZOO, "train.py": TRAINS, "run.sh": "torchrun --nproc_per_node=2 train.py\n"}
     found = check_told(InputOnEveryRank, HELPED, files=files, reason="raise an error there")
-    assert found.line == 11
+    assert found.span.line == 11
 
 
 @pytest.mark.parametrize(
